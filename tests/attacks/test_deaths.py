@@ -1,4 +1,4 @@
-"""Parties that die or are restarted: nobody hangs, and no piece of material serves twice."""
+"""Parties that die or are restarted: nobody hangs, and no material entry serves twice."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from privet.runtime import Finished
 
 
 def ready(store: Path) -> set[str]:
-    """Ids of the pieces that a party's store still hands out."""
-    pieces = {path.stem for path in (store / "ready").glob("*.json")}
-    return pieces - {path.name for path in (store / "spent").iterdir()}
+    """Ids of the entries that a party's store still hands out."""
+    entries = {path.stem for path in (store / "ready").glob("*.json")}
+    return entries - {path.name for path in (store / "spent").iterdir()}
 
 
-def test_a_client_killed_in_the_middle_costs_the_server_nothing_but_the_piece(
+def test_a_client_killed_in_the_middle_costs_the_server_nothing_but_the_entry(
     scene: Scene,
 ) -> None:
     with scene.server() as server:
@@ -34,7 +34,7 @@ def test_a_client_killed_in_the_middle_costs_the_server_nothing_but_the_piece(
             store = scene.folder / side / side
             assert material not in ready(store)
             assert (store / "spent" / material).exists()
-        # The dead client's successor, on the same store, cannot use the piece and gets another.
+        # The dead client's successor, on the same store, cannot use the entry and gets another.
         with scene.client(port) as successor:
             with pytest.raises(MaterialError):
                 successor.infer([INPUT], material=material)

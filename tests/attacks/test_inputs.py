@@ -54,7 +54,7 @@ def test_the_extremes_of_the_range_are_inputs(scene: Scene) -> None:
             scene.check(client.infer([given]), given)
 
 
-def test_a_spent_piece_is_refused_and_the_session_goes_on(scene: Scene) -> None:
+def test_a_spent_entry_is_refused_and_the_session_goes_on(scene: Scene) -> None:
     with scene.server() as server, scene.client(server.address[1]) as client:
         result = client.infer([INPUT])
         for material in (result.material, "0" * 32):

@@ -80,7 +80,7 @@ class Floor:
         return await asyncio.to_thread(session)
 
     async def prepare(self, **fields: Any) -> tuple[str, Outcome]:
-        """A preparation that goes well: what the client calls the piece, and the outcome."""
+        """A preparation that goes well: what the client calls the entry, and the outcome."""
         running = await self.executor.run(self.grant("prepare", **fields))
         (material,) = await self.ask(running, lambda client: client.prepare())
         return material, await running.outcome()

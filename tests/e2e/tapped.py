@@ -17,7 +17,7 @@ from typing import Any
 
 import aiohttp
 from aiohttp import web
-from tests.e2e.visitor import tls
+from tests.e2e.caller import tls
 from tests.kills.wiretap import Wiretap
 
 from privet.service.control.identity import tls as service_tls

@@ -120,7 +120,7 @@ def test_three_hosts(how: tuple[str, ...], key_folder: Path, tmp_path: Path) -> 
         assert int(np.argmax(privet(*command)["output"])) == 7
 
 
-def test_a_piece_is_used_once_on_either_side(key_folder: Path, tmp_path: Path) -> None:
+def test_an_entry_is_used_once_on_either_side(key_folder: Path, tmp_path: Path) -> None:
     with hosts(key_folder, tmp_path) as (dealer, server):
         words = ask(server, dealer, key_folder, tmp_path)
         first = privet(*words)["material"]
@@ -148,7 +148,7 @@ def test_a_dealer_of_another_authority_is_refused(key_folder: Path, tmp_path: Pa
     with hosts(key_folder, tmp_path, stranger) as (dealer, server):
         failure = privet(*ask(server, dealer, key_folder, tmp_path), code=4)
         assert "certificate" in failure["error"]["message"]
-    # Nothing was kept of a piece that came to nothing.
+    # Nothing was kept of an entry that came to nothing.
     for side in ("client", "server"):
         assert not list((tmp_path / side / side / "ready").iterdir())
 
@@ -164,7 +164,7 @@ def test_a_server_posing_as_the_dealer_is_refused(key_folder: Path, tmp_path: Pa
         assert "privet-dealer" in failure["error"]["message"]
 
 
-def test_a_dealer_refuses_pieces_beyond_its_limit(key_folder: Path, tmp_path: Path) -> None:
+def test_a_dealer_refuses_entries_beyond_its_limit(key_folder: Path, tmp_path: Path) -> None:
     with hosts(key_folder, tmp_path, None, "--most-bytes", 1000) as (dealer, server):
         failure = privet(*ask(server, dealer, key_folder, tmp_path), code=4)
         assert "this dealer's limit is 1000" in failure["error"]["message"]

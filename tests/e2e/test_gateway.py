@@ -180,7 +180,7 @@ def test_notices_are_kept_ahead_and_used(key_folder: Path, tmp_path: Path) -> No
     state = tmp_path / "client"
 
     def stock() -> set[str]:
-        return {piece.id for piece in MaterialStore(state).entries()}
+        return {entry.id for entry in MaterialStore(state).entries()}
 
     def two() -> set[str] | None:
         return found if len(found := stock()) == 2 else None

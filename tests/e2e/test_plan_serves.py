@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.e2e.caller import ServiceCaller
 from tests.e2e.services import serving
 from tests.e2e.test_commands import MODELS, PRIVET, key_folder
-from tests.e2e.visitor import Visitor
 
 from privet.planner import machine, units
 from privet.planner.setting import ALL
@@ -50,16 +50,16 @@ def test_a_service_serves_what_was_planned(key_folder: Path, tmp_path: Path) -> 
     assert (suite, planned["batch"]) == ("gmw", 2)
 
     async def visit(address: str) -> None:
-        async with Visitor(address, key_folder, tmp_path / "client") as visitor:
+        async with ServiceCaller(address, key_folder, tmp_path / "client") as caller:
             x = np.random.default_rng(2).normal(size=(2, 30))
-            metadata = await visitor.good("GET", "/v2/models/breast")
+            metadata = await caller.good("GET", "/v2/models/breast")
             assert metadata["inputs"][0]["shape"] == [2, 30]
-            request = await visitor.request("breast", suite=suite, rounds=rounds)
-            job, (result,) = await visitor.follow(request, [x])
+            request = await caller.request("breast", suite=suite, rounds=rounds)
+            job, (result,) = await caller.follow(request, [x])
             assert (job["outcome"], job["rounds"]) == ("done", rounds)
             assert result.samples == 2
             for wish in ({"suite": "fss"}, {"suite": suite, "rounds": _another(rounds)}):
-                status, answer = await visitor.call("POST", "/v2/models/breast/requests", wish)
+                status, answer = await caller.call("POST", "/v2/models/breast/requests", wish)
                 assert status >= 400, answer
 
     with serving(tmp_path, key_folder) as scene:

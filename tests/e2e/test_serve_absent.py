@@ -7,9 +7,9 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.e2e.caller import ServiceCaller
 from tests.e2e.services import put_digits, serving
 from tests.e2e.test_serve_life import SEVEN
-from tests.e2e.visitor import Visitor
 
 from privet import keys
 
@@ -26,13 +26,13 @@ def test_abandoned_requests_delay_nobody(tmp_path: Path, figures: list[str]) -> 
 
     async def main(address: str) -> tuple[float, float]:
         async with (
-            Visitor(address, tmp_path / "keys", tmp_path / "c") as visitor,
-            Visitor(address, tmp_path / "keys", tmp_path / "a", "absent") as absent,
+            ServiceCaller(address, tmp_path / "keys", tmp_path / "c") as caller,
+            ServiceCaller(address, tmp_path / "keys", tmp_path / "a", "absent") as absent,
         ):
 
             async def once() -> float:
                 start = time.monotonic()
-                job, results = await visitor.follow(await visitor.request("digits"), [SEVEN])
+                job, results = await caller.follow(await caller.request("digits"), [SEVEN])
                 assert job["outcome"] == "done", job
                 assert results[0].outputs["logits"].argmax() == 7
                 return time.monotonic() - start

@@ -20,11 +20,11 @@ import aiohttp
 import numpy as np
 import onnxruntime
 import pytest
+from tests.e2e.caller import ServiceCaller, tls
 from tests.e2e.gateways import IMAGES, assert_right
 from tests.e2e.processes import listening
 from tests.e2e.services import Scene, put_digits, serving
 from tests.e2e.test_commands import PRIVET, SEVEN, key_folder, privet
-from tests.e2e.visitor import Visitor, tls
 
 from privet.gateway import ServiceClient, Terms
 from privet.runtime import Credentials
@@ -161,14 +161,14 @@ def test_a_token_that_is_asked_for(key_folder: Path, tmp_path: Path) -> None:
 def test_a_killed_client_gives_its_place_back(service: Scene, tmp_path: Path) -> None:
     async def act() -> None:
         async with (
-            Visitor(service.address, service.keys, tmp_path / "v") as visitor,
-            Visitor(service.address, service.keys, tmp_path / "o", "operator") as operator,
+            ServiceCaller(service.address, service.keys, tmp_path / "v") as caller,
+            ServiceCaller(service.address, service.keys, tmp_path / "o", "operator") as operator,
         ):
             before = await settled(operator)
             # A client that listens, is told to come and does not come keeps a core, so that `wide`
             # waits.
-            listening = asyncio.create_task(visitor.good("GET", "/v2/jobs?wait=10&seen=0"))
-            notice = await visitor.notify("digits")
+            listening = asyncio.create_task(caller.good("GET", "/v2/jobs?wait=10&seen=0"))
+            notice = await caller.notify("digits")
             command = [*PRIVET, "infer", f"https://{service.address}", "wide", "--suite", "ckks"]
             command += ["--keys", str(service.keys), "--input", str(SEVEN)]
             with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
@@ -178,13 +178,13 @@ def test_a_killed_client_gives_its_place_back(service: Scene, tmp_path: Path) ->
                 process.send_signal(signal.SIGKILL)
             await until(operator, lambda it: it["queues"]["ready"]["length"] == 0)
             await listening
-            await visitor.good("DELETE", f"/v2/jobs/{notice}")
+            await caller.good("DELETE", f"/v2/jobs/{notice}")
             assert await settled(operator) == before
 
     asyncio.run(act())
 
 
-async def until(operator: Visitor, holds: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+async def until(operator: ServiceCaller, holds: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
     """Waits for a state of the service."""
     async with asyncio.timeout(30):
         while True:
@@ -194,7 +194,7 @@ async def until(operator: Visitor, holds: Callable[[dict[str, Any]], bool]) -> d
             await asyncio.sleep(0.05)
 
 
-async def settled(operator: Visitor) -> int:
+async def settled(operator: ServiceCaller) -> int:
     """The memory that processes have once nothing runs."""
     state = await until(operator, lambda it: not it["running"])
     assert state["machines"][0]["cores_taken"] == 0
@@ -205,7 +205,7 @@ def test_suites_share_the_machine(service: Scene, tmp_path: Path) -> None:
     """Clients of three suites at once: all are served, none has what another has."""
     x = np.random.default_rng(5).uniform(0, 1, (ROUNDS, 1, 1, 8, 8))
 
-    async def watch(operator: Visitor, seen: list[dict[str, Any]]) -> None:
+    async def watch(operator: ServiceCaller, seen: list[dict[str, Any]]) -> None:
         while True:
             state = await operator.good("GET", "/v2/state")
             (machine,) = state["machines"]
@@ -229,7 +229,7 @@ def test_suites_share_the_machine(service: Scene, tmp_path: Path) -> None:
         url, state = f"https://{service.address}", service.folder / "mixed"
         seen: list[dict[str, Any]] = []
         async with (
-            Visitor(service.address, service.keys, tmp_path / "o", "operator") as operator,
+            ServiceCaller(service.address, service.keys, tmp_path / "o", "operator") as operator,
             ServiceClient(url, credentials, state=state) as client,
         ):
             before = await settled(operator)

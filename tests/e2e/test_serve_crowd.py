@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.e2e.caller import ServiceCaller
 from tests.e2e.services import Scene, put_digits, serving
 from tests.e2e.test_serve_life import SEVEN
-from tests.e2e.visitor import Visitor
 
 from privet import keys
 
@@ -40,20 +40,20 @@ def descriptors(pid: int) -> int:
 async def client(scene: Scene, role: str, until: float, told: Counter[str]) -> None:
     """Asks again and again, every other time with a notice."""
     state = scene.folder / "clients" / role
-    async with Visitor(scene.address, scene.keys, state, role) as visitor:
+    async with ServiceCaller(scene.address, scene.keys, state, role) as caller:
         while time.monotonic() < until:
             notice = None
             if told["asked"] % 2:
-                notice = await visitor.notify("digits")
-                await visitor.follow(notice)
+                notice = await caller.notify("digits")
+                await caller.follow(notice)
             told["asked"] += 1
-            job, results = await visitor.follow(
-                await visitor.request("digits", notice=notice), [SEVEN]
+            job, results = await caller.follow(
+                await caller.request("digits", notice=notice), [SEVEN]
             )
             assert job["outcome"] == "done", job
             assert int(np.argmax(results[0].outputs["logits"])) == 7
             told[job["outcome"]] += 1
-        assert visitor.failures == []
+        assert caller.failures == []
 
 
 @pytest.mark.slow

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.e2e.caller import ServiceCaller
 from tests.e2e.processes import SOON, listening
 from tests.e2e.services import Scene, put_digits, serving
 from tests.e2e.test_commands import MODELS, PRIVET, key_folder, privet
-from tests.e2e.visitor import Visitor
 
 __all__ = ["key_folder"]
 
@@ -23,13 +23,15 @@ HELD = np.load(MODELS / "digits-cnn.npz")
 SEVEN = HELD["inputs"][HELD["labels"] == 7][:1]
 
 
-def visit(scene: Scene, act: Callable[[Visitor], Awaitable[None]], role: str = "client") -> None:
+def visit(
+    scene: Scene, act: Callable[[ServiceCaller], Awaitable[None]], role: str = "client"
+) -> None:
     """Runs a coroutine as a client of the service."""
 
     async def main() -> None:
         state = scene.folder / role
-        async with Visitor(scene.address, scene.keys, state, role) as visitor:
-            await act(visitor)
+        async with ServiceCaller(scene.address, scene.keys, state, role) as caller:
+            await act(caller)
 
     asyncio.run(main())
 
@@ -44,15 +46,15 @@ def folder(tmp_path: Path) -> Path:
 def test_a_signal_lets_admitted_jobs_end(folder: Path, key_folder: Path) -> None:
     with serving(folder, key_folder) as scene:
 
-        async def act(visitor: Visitor) -> None:
-            request = await visitor.request("digits")
+        async def act(caller: ServiceCaller) -> None:
+            request = await caller.request("digits")
             scene.process.process.send_signal(signal.SIGTERM)
             async with asyncio.timeout(SOON):
-                while (await visitor.call("GET", "/v2/health/ready"))[0] == 200:
+                while (await caller.call("GET", "/v2/health/ready"))[0] == 200:
                     await asyncio.sleep(0.01)
-            status, answer = await visitor.call("POST", "/v2/models/digits/requests", {})
+            status, answer = await caller.call("POST", "/v2/models/digits/requests", {})
             assert (status, answer["reason"]) == (503, "draining")
-            job, results = await visitor.follow(request, [SEVEN])
+            job, results = await caller.follow(request, [SEVEN])
             assert job["outcome"] == "done"
             assert int(np.argmax(results[0].outputs["logits"])) == 7
 
@@ -63,8 +65,8 @@ def test_a_signal_lets_admitted_jobs_end(folder: Path, key_folder: Path) -> None
 def test_a_second_signal_ends_at_once(folder: Path, key_folder: Path) -> None:
     with serving(folder, key_folder, "--grace", 60) as scene:
 
-        async def act(visitor: Visitor) -> None:
-            await visitor.request("digits")
+        async def act(caller: ServiceCaller) -> None:
+            await caller.request("digits")
             scene.process.process.send_signal(signal.SIGINT)
             await asyncio.sleep(0.5)
             assert scene.process.process.poll() is None
@@ -76,21 +78,21 @@ def test_a_second_signal_ends_at_once(folder: Path, key_folder: Path) -> None:
 def test_material_outlives_a_restart_and_jobs_do_not(folder: Path, key_folder: Path) -> None:
     ids: dict[str, str] = {}
 
-    async def first(visitor: Visitor) -> None:
-        ids["notice"] = await visitor.notify("digits")
-        await visitor.follow(ids["notice"])
-        ids["lost"] = await visitor.request("digits", truncation="exact")
+    async def first(caller: ServiceCaller) -> None:
+        ids["notice"] = await caller.notify("digits")
+        await caller.follow(ids["notice"])
+        ids["lost"] = await caller.request("digits", truncation="exact")
 
-    async def second(visitor: Visitor) -> None:
-        lost = await visitor.good("GET", f"/v2/jobs/{ids['lost']}")
+    async def second(caller: ServiceCaller) -> None:
+        lost = await caller.good("GET", f"/v2/jobs/{ids['lost']}")
         assert (lost["outcome"], "restarted" in lost["reason"]) == ("failed", True)
-        stock = (await visitor.good("GET", "/v2/models/digits"))["privet"]["stock"]
+        stock = (await caller.good("GET", "/v2/models/digits"))["privet"]["stock"]
         assert list(stock.values()) == [1]
-        request = await visitor.request("digits", notice=ids["notice"])
-        job, results = await visitor.follow(request, [SEVEN])
+        request = await caller.request("digits", notice=ids["notice"])
+        job, results = await caller.follow(request, [SEVEN])
         assert job["outcome"] == "done"
         assert int(np.argmax(results[0].outputs["logits"])) == 7
-        profiles = (await visitor.good("GET", "/v2/models/digits"))["privet"]
+        profiles = (await caller.good("GET", "/v2/models/digits"))["privet"]
         assert profiles["stock"] == {}
 
     with serving(folder, key_folder) as scene:
@@ -112,10 +114,10 @@ def test_a_model_changes_while_it_is_served(folder: Path, key_folder: Path) -> N
         found = scene.process.until(lambda line: line["models"][-1]["version"] == 2)
         assert [(row["version"], row["ready"]) for row in found["models"]] == [(2, True)]
 
-        async def act(visitor: Visitor) -> None:
-            model = await visitor.good("GET", "/v2/models/digits")
+        async def act(caller: ServiceCaller) -> None:
+            model = await caller.good("GET", "/v2/models/digits")
             assert (model["versions"], model["privet"]["ring_bits"]) == (["2"], 40)
-            job, results = await visitor.follow(await visitor.request("digits"), [SEVEN])
+            job, results = await caller.follow(await caller.request("digits"), [SEVEN])
             assert job["outcome"] == "done"
             assert int(np.argmax(results[0].outputs["logits"])) == 7
 
@@ -128,10 +130,10 @@ def test_a_batch_and_several_clients_at_once(folder: Path, key_folder: Path) -> 
     put_digits(folder / "repository", config="input_range = [0, 1]\nbatch = 2\n")
     with serving(folder, key_folder) as scene:
 
-        async def act(visitor: Visitor) -> None:
-            request = await visitor.request("digits", samples=3)
+        async def act(caller: ServiceCaller) -> None:
+            request = await caller.request("digits", samples=3)
             pair = np.concatenate([SEVEN, SEVEN])
-            job, results = await visitor.follow(request, [pair], [SEVEN])
+            job, results = await caller.follow(request, [pair], [SEVEN])
             assert (job["outcome"], job["done"], len(results)) == ("done", 3, 2)
             found = np.concatenate([result.outputs["logits"] for result in results])
             assert np.argmax(found, axis=1).tolist() == [7, 7, 7]
@@ -140,12 +142,12 @@ def test_a_batch_and_several_clients_at_once(folder: Path, key_folder: Path) -> 
             async with asyncio.TaskGroup() as group:
                 for role in ("client", "operator"):
                     state = scene.folder / role
-                    visitor = Visitor(scene.address, scene.keys, state, role)
-                    group.create_task(run(visitor))
+                    caller = ServiceCaller(scene.address, scene.keys, state, role)
+                    group.create_task(run(caller))
 
-        async def run(visitor: Visitor) -> None:
-            async with visitor:
-                await act(visitor)
+        async def run(caller: ServiceCaller) -> None:
+            async with caller:
+                await act(caller)
 
         asyncio.run(both())
 
@@ -153,14 +155,14 @@ def test_a_batch_and_several_clients_at_once(folder: Path, key_folder: Path) -> 
 def test_a_client_that_does_not_come_frees_its_cores(folder: Path, key_folder: Path) -> None:
     with serving(folder, key_folder, "--grace", 0.5, "--cores", 1) as scene:
 
-        async def act(visitor: Visitor) -> None:
-            idle = await visitor.request("digits")
+        async def act(caller: ServiceCaller) -> None:
+            idle = await caller.request("digits")
             seen, job = 0, {"outcome": None}
             while job["outcome"] is None:
-                job = await visitor.good("GET", f"/v2/jobs/{idle}?wait=10&seen={seen}")
+                job = await caller.good("GET", f"/v2/jobs/{idle}?wait=10&seen={seen}")
                 seen = job["sequence"]
             assert (job["outcome"], "did not come" in job["reason"]) == ("failed", True)
-            done, _ = await visitor.follow(await visitor.request("digits"), [SEVEN])
+            done, _ = await caller.follow(await caller.request("digits"), [SEVEN])
             assert done["outcome"] == "done"
 
         visit(scene, act)
@@ -171,14 +173,14 @@ def test_the_dealers_suites(folder: Path, key_folder: Path) -> None:
         with serving(folder, key_folder, "--dealer", dealer) as scene:
             assert scene.models[0]["suites"] == ["gmw", "fss"]
 
-            async def act(visitor: Visitor) -> None:
+            async def act(caller: ServiceCaller) -> None:
                 for wish in (
                     {"suite": "fss"},
                     {"security": "malicious"},
                     {"correlations": "dealer"},
                 ):
-                    job, results = await visitor.follow(
-                        await visitor.request("digits", **wish), [SEVEN]
+                    job, results = await caller.follow(
+                        await caller.request("digits", **wish), [SEVEN]
                     )
                     assert job["outcome"] == "done", job
                     assert int(np.argmax(results[0].outputs["logits"])) == 7
@@ -189,8 +191,8 @@ def test_the_dealers_suites(folder: Path, key_folder: Path) -> None:
 def test_what_operators_see_in_a_terminal(folder: Path, key_folder: Path) -> None:
     with serving(folder, key_folder) as scene:
 
-        async def act(visitor: Visitor) -> None:
-            await visitor.follow(await visitor.notify("digits"))
+        async def act(caller: ServiceCaller) -> None:
+            await caller.follow(await caller.notify("digits"))
 
         visit(scene, act)
         address = f"localhost:{scene.address.rpartition(':')[2]}"

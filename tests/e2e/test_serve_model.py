@@ -76,7 +76,7 @@ def scene(key_folder: Path, tmp_path: Path) -> Iterator[Scene]:
 
 
 def ready(count: int) -> Any:
-    """Whether `privet prepare --keep` tells of so many pieces."""
+    """Whether `privet prepare --keep` tells of so many entries."""
     return lambda event: event.get("ready") == count
 
 
@@ -153,7 +153,7 @@ def test_the_same_model_is_the_same_program_after_a_restart(
 def test_a_link_decides_on_the_depth_and_material_too(scene: Scene) -> None:
     made = scene.prepare("--count", 1, "--link", "10ms,100Mbit")
     assert (made["rounds"], made["ready"]) == ("blocks", 1)
-    # Over loopback it might be another, but a piece for this depth is ready.
+    # Over loopback it might be another, but an entry for this depth is ready.
     used = scene.infer()
     assert (used["rounds"], used["offline"], used["ready"]) == ("blocks", None, 0)
     assert scene.prepare("--count", 1, "--link", "10us,100Mbit")["rounds"] == "linear"
@@ -252,7 +252,7 @@ def test_a_level_is_kept_and_refilled(scene: Scene) -> None:
 def test_a_level_stops_at_the_limit_on_disk(scene: Scene) -> None:
     scene.prepare("--count", 1)
     size = privet("prepare", "--status", "--state", scene.state)["bytes"]
-    # Room for two pieces and a half.
+    # Room for two entries and a half.
     limit = 5 * size // 2
     with running(*scene.words("prepare", "--keep", 9, "--max-disk", limit)) as keeping:
         full = keeping.until(lambda event: event["event"] == "full")
@@ -299,7 +299,7 @@ def test_a_level_waits_for_a_service_that_is_away(key_folder: Path, tmp_path: Pa
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
-def test_one_that_ends_in_the_middle_leaves_no_half_piece(
+def test_one_that_ends_in_the_middle_leaves_no_half_entry(
     key_folder: Path, tmp_path: Path, how: int
 ) -> None:
     with serving(key_folder, tmp_path, "--absent", 2, "--grace", 2) as scene:

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from tests.e2e.caller import ServiceCaller
 from tests.e2e.services import Scene, put_digits, serving
 from tests.e2e.test_commands import SEVEN, key_folder, privet
-from tests.e2e.visitor import Visitor
 from tests.python.stream import models
 
 from privet import _native
@@ -115,17 +115,17 @@ def test_a_grant_is_for_one_inference(service: Scene, tmp_path: Path) -> None:
 
     async def act() -> None:
         async with (
-            Visitor(service.address, service.keys, tmp_path / "v") as visitor,
-            Visitor(service.address, service.keys, tmp_path / "o", "operator") as operator,
+            ServiceCaller(service.address, service.keys, tmp_path / "v") as caller,
+            ServiceCaller(service.address, service.keys, tmp_path / "o", "operator") as operator,
         ):
-            status, answer = await visitor.call("POST", "/v2/models/flow/notices", {})
+            status, answer = await caller.call("POST", "/v2/models/flow/notices", {})
             assert status == 400
             assert "nothing is prepared" in answer["error"]
-            job = await visitor.request("flow", suite="stream")
-            document = await visitor.good("GET", f"/v2/jobs/{job}")
+            job = await caller.request("flow", suite="stream")
+            document = await caller.good("GET", f"/v2/jobs/{job}")
             while not document["go"]:
                 seen = document["sequence"]
-                document = await visitor.good("GET", f"/v2/jobs/{job}?wait=20&seen={seen}")
+                document = await caller.good("GET", f"/v2/jobs/{job}?wait=20&seen={seen}")
             (go,) = document["go"]
             assert (go["phase"], go["suite"], go["material"]) == ("infer", "stream bfv", None)
             public = public_half(service)
@@ -133,13 +133,13 @@ def test_a_grant_is_for_one_inference(service: Scene, tmp_path: Path) -> None:
             assert "the grant is for one inference" in said
             while document["state"] != "ended":
                 seen = document["sequence"]
-                document = await visitor.good("GET", f"/v2/jobs/{job}?wait=20&seen={seen}")
+                document = await caller.good("GET", f"/v2/jobs/{job}?wait=20&seen={seen}")
             assert document["outcome"] == "done"
             # Nobody listens from here on.
             await asyncio.sleep(ABSENT + 3)
-            lost = await visitor.request("flow", suite="stream")
+            lost = await caller.request("flow", suite="stream")
             await asyncio.sleep(2 * ABSENT)
-            document = await visitor.good("GET", f"/v2/jobs/{lost}")
+            document = await caller.good("GET", f"/v2/jobs/{lost}")
             assert (document["outcome"], document["go"]) == ("cancelled", [])
             metrics = await operator.good("GET", "/metrics")
             assert 'suite="stream bfv"' in metrics

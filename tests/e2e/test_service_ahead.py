@@ -31,7 +31,7 @@ def test_material_made_ahead_is_used(key_folder: Path, tmp_path: Path) -> None:
             # Somebody who asks again and again is expected to go on so.
             for _ in range(3):
                 assert_right((await client.infer("digits", [SEVEN])).outputs["logits"], SEVEN)
-            while not (ready := {piece.id for piece in MaterialStore(state).entries()}):
+            while not (ready := {entry.id for entry in MaterialStore(state).entries()}):
                 await asyncio.sleep(0.05)
             result = await client.infer("digits", [SEVEN])
             assert_right(result.outputs["logits"], SEVEN)

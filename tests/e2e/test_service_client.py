@@ -108,10 +108,10 @@ def test_a_request_alone_and_one_after_its_notice(talk: Callable[..., None], sta
         assert (replace(alone.config, rounds="auto"), alone.trust) == (Gmw(), None)
         notice = await client.notify("digits")
         await notice.ready()
-        (piece,) = MaterialStore(state).entries()
+        (entry,) = MaterialStore(state).entries()
         result = await client.infer("digits", [SEVEN], notice=notice)
         check(result)
-        assert result.material == piece.id != alone.material
+        assert result.material == entry.id != alone.material
         assert result.offline is not None
         with pytest.raises(MaterialError, match="used"):
             await client.infer("digits", [SEVEN], notice=notice)
@@ -146,8 +146,8 @@ def test_more_samples_than_a_batch(talk: Callable[..., None]) -> None:
         for model in ("digits", "pairs"):
             result = await client.infer(model, [IMAGES[:5]])
             check(result, IMAGES[:5])
-            pieces = result.material.split(",")
-            assert (result.samples, len(set(pieces))) == (5, 5 if model == "digits" else 3)
+            entries = result.material.split(",")
+            assert (result.samples, len(set(entries))) == (5, 5 if model == "digits" else 3)
             assert result.online.bytes_client > 0
 
     talk(ask)

@@ -106,7 +106,7 @@ def test_a_redone_round_sends_nothing_twice(
     asyncio.run(run())
 
 
-def test_a_piece_is_used_once(program: tuple[Compiled, Path], key_folder: Path) -> None:
+def test_an_entry_is_used_once(program: tuple[Compiled, Path], key_folder: Path) -> None:
     compiled, folder = program
 
     async def run(entry: int) -> None:
@@ -124,7 +124,7 @@ def test_a_piece_is_used_once(program: tuple[Compiled, Path], key_folder: Path) 
         asyncio.run(run(entry))
 
 
-def test_a_piece_is_for_whom_opened_its_session(
+def test_an_entry_is_for_whom_opened_its_session(
     program: tuple[Compiled, Path], tmp_path: Path
 ) -> None:
     compiled, folder = program

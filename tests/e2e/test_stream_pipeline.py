@@ -76,7 +76,7 @@ class Wire:
         async def copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
             while left[0] > 0 and (data := await source.read(1 << 14)):
                 left[0] -= len(data)
-                # The last piece goes in part: a frame breaks off in its middle.
+                # The last entry goes in part: a frame breaks off in its middle.
                 target.write(data if left[0] > 0 else data[: len(data) // 2])
                 await target.drain()
             self.cut()

@@ -63,10 +63,10 @@ def test_jobs_run_and_tell_what_they_took(on_floor: Callable[..., None]) -> None
         assert made.cost.bytes_client > 0
         assert made.peak_rss >= made.base_rss > 1 << 20
         assert 0 < made.cost.seconds <= made.seconds
-        (piece,) = await stage.executor.material("local")
+        (entry,) = await stage.executor.material("local")
         grant = stage.grant("prepare")
-        assert (piece.id, piece.peer) == (material, grant.client)
-        assert (piece.program, piece.suite) == (grant.program, grant.suite)
+        assert (entry.id, entry.peer) == (material, grant.client)
+        assert (entry.program, entry.suite) == (grant.program, grant.suite)
         used = await stage.infer(material, cores=stage.executor.machines()[0].cores)
         assert (used.failure, used.material) == (None, material)
         assert used.waited > 0
@@ -113,13 +113,13 @@ def test_wrong_requests_are_refused_and_spend_nothing(on_floor: Callable[..., No
 
         assert "is to prepare" in await refusal(stage, stage.grant("prepare"), infer)
         third, _ = await stage.prepare()
-        # The client's half of the second piece is spent by its attempt; the server's is not.
+        # The client's half of the second entry is spent by its attempt; the server's is not.
         assert {it.id for it in await stage.executor.material("local")} >= {first, second}
 
         def infer_third(client: Client) -> object:
             return client.infer([INPUT], material=third)
 
-        assert "another piece" in await refusal(stage, use_first, infer_third)
+        assert "another material entry" in await refusal(stage, use_first, infer_third)
         grant = stage.grant("infer", material=(await stage.prepare())[0])
         assert "is to infer" in await refusal(stage, grant, lambda client: client.prepare())
 

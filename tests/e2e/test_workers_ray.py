@@ -95,7 +95,7 @@ async def floor(nodes: Nodes, folder: Path, keys: Path, compiled: Compiled) -> A
 
 
 async def works(stage: Floor, machine: str) -> str:
-    """A piece made and one used on a machine; another one that stays there."""
+    """An entry made and one used on a machine; another one that stays there."""
     cores = next(node.cores for node in stage.executor.machines() if node.name == machine)
     where = {"machine": machine, "cores": cores}
     material, _ = await stage.prepare(**where)

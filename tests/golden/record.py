@@ -52,7 +52,7 @@ def expect(case: Case) -> Record:
         return {}
     return {
         "label": plan.suite,
-        "material": plan.piece_bytes(),
+        "material": plan.entry_bytes(),
         "widths": plan.widths(),
         "forecast": _counts(asdict(suites.forecast(plan))),
     }

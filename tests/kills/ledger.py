@@ -1,7 +1,7 @@
-"""Who used which piece of material when, from the wire alone.
+"""Who used which material entry when, from the wire alone.
 
-A party uses a piece when it says something in an online phase. The ledger knows two ways to see
-that a piece was used twice, and neither asks the parties' stores. By name: a party speaks in two
+A party uses an entry when it says something in an online phase. The ledger knows two ways to see
+that an entry was used twice, and neither asks the parties' stores. By name: a party speaks in two
 sessions under one id. By content: two online phases open with the same message, although every
 message of an online phase is under a mask that serves once. For that all inputs must be equal.
 """
@@ -20,7 +20,7 @@ TELLING_BYTES = 16
 
 @dataclass
 class Use:
-    """One session's inference on a piece, and the first thing that each party said in it."""
+    """One session's inference on an entry, and the first thing that each party said in it."""
 
     material: str
     session: int
@@ -57,8 +57,8 @@ class Ledger:
                 use.opening.setdefault(frame.sender, frame)
 
     def begun(self, party: Party) -> set[str]:
-        """Pieces that `party` must never use again: the client said something under them, or the
-        server said yes. The client claims a piece between the two."""
+        """Entries that `party` must never use again: the client said something under them, or the
+        server said yes. The client claims an entry between the two."""
         return {
             use.material
             for use in self.uses
@@ -66,7 +66,7 @@ class Ledger:
         }
 
     def reused(self) -> list[str]:
-        """What is wrong: a line for each use of a piece after its first."""
+        """What is wrong: a line for each use of an entry after its first."""
         return self._by_name() + self._by_content()
 
     def _by_name(self) -> list[str]:

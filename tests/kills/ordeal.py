@@ -22,10 +22,10 @@ STORED = ("server", b"\x01")
 
 
 class Ordeal:
-    """A client and a server at work, and what is known of their pieces.
+    """A client and a server at work, and what is known of their entries.
 
     `landed` counts what each kill interrupted, by what was found afterwards; `setups` are those
-    that pieces were made with, and `gone` counts the pieces of setups that were given up.
+    that entries were made with, and `gone` counts the entries of setups that were given up.
     """
 
     def __init__(self, stage: Stage, expected: np.ndarray[Any, Any], seed: int) -> None:
@@ -64,7 +64,7 @@ class Ordeal:
             self._check_backup(material)
 
     def finish(self) -> None:
-        """Every piece that is left serves, once."""
+        """Every entry that is left serves, once."""
         for material in sorted(self.kept):
             self._check_output(self.party["client"].ask(infer(material)))
         assert set(self._list()) <= self._useless()
@@ -86,13 +86,13 @@ class Ordeal:
         return str(self.party["client"].ask({"do": "prepare"})["material"])
 
     def _useless(self) -> set[str]:
-        """Pieces of setups that a party has given up."""
+        """Material entries of setups that a party has given up."""
         return self._useless_at("client") | self._useless_at("server")
 
     def _useless_at(self, party: Party) -> set[str]:
-        """Pieces of setups that this party has given up because a check came to no end."""
+        """Entries of setups that this party has given up because a check came to no end."""
         kept = self.stage.keeps(party)
-        return {piece for piece, setup in self.setups.items() if setup not in kept}
+        return {entry for entry, setup in self.setups.items() if setup not in kept}
 
     def _list(self) -> list[str]:
         """What the client's own store says is ready."""
@@ -172,14 +172,14 @@ class Ordeal:
             )
         # A client that was killed before it could claim what the server had spent for it.
         left = listed - useless - ready["server"]
-        assert left <= {use.material for use in ledger.uses}, "the server lost a piece"
-        for party, pieces in ready.items():
-            assert not pieces & ledger.begun(party), f"the {party} offers what it has begun to use"
-            assert before[party] - {material} - useless <= pieces, f"the {party} lost a piece"
+        assert left <= {use.material for use in ledger.uses}, "the server lost an entry"
+        for party, entries in ready.items():
+            assert not entries & ledger.begun(party), f"the {party} offers what it has begun to use"
+            assert before[party] - {material} - useless <= entries, f"the {party} lost an entry"
             made = {answer["material"]} - useless if answer.get("event") == "prepared" else set()
-            assert made <= pieces, f"the {party} lost a piece that was made"
+            assert made <= entries, f"the {party} lost an entry that was made"
             if party == "client":
-                whole = {f"{piece}.{part}" for piece in pieces for part in ("json", "material")}
+                whole = {f"{entry}.{part}" for entry in entries for part in ("json", "material")}
                 assert self.stage.files(party) == whole, "something is left of a killed process"
         for spent in left:
             assert self.party["client"].ask(infer(spent))["event"] == "refused"
@@ -191,14 +191,14 @@ class Ordeal:
         for spent in ({material} if material else set()) | self._sample(ledger.begun("client")):
             if spent not in listed:
                 assert self.party["client"].ask(infer(spent))["event"] == "refused"
-        assert len(self.stage.audit().uses) == asked, "the client asked for a piece it had used"
+        assert len(self.stage.audit().uses) == asked, "the client asked for an entry it had used"
         self.kept = listed - useless - left
         if len(useless) > self.gone:
             assert material in ledger.begun("server"), "a setup was given up without a check"
         self.gone = len(useless)
 
-    def _sample(self, pieces: set[str]) -> set[str]:
-        return set(self.random.sample(sorted(pieces), min(3, len(pieces))))
+    def _sample(self, entries: set[str]) -> set[str]:
+        return set(self.random.sample(sorted(entries), min(3, len(entries))))
 
     def _check_backup(self, material: str) -> None:
         """A client from before the kill, which knows of no use, is refused by the server."""

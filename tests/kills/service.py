@@ -52,7 +52,7 @@ class Service:
 
     async def _list(self) -> None:
         stored = [it.id for it in await self._executor.material("local")]
-        say("pieces", stored=stored, ready=await self._ready())
+        say("entries", stored=stored, ready=await self._ready())
 
     async def _ready(self) -> list[str]:
         """What the service would offer this client: that is all in the store's entries."""

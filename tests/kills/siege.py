@@ -65,7 +65,7 @@ class Siege:
             self._check_backup(material)
 
     def finish(self) -> None:
-        """Every piece that both sides still have serves, once."""
+        """Every entry that both sides still have serves, once."""
         for material in sorted(self._list()[1] & self._client_list()):
             self._undisturbed(material)
         stored, ready = self._list()
@@ -98,7 +98,7 @@ class Siege:
         return service
 
     def _undisturbed(self, material: str | None) -> str:
-        """A job that goes well; its piece."""
+        """A job that goes well; its entry."""
         phase = "infer" if material else "prepare"
         go = self.service.ask({"do": phase, "material": material})
         self.stage.tap.upstream = go["port"]
@@ -160,12 +160,12 @@ class Siege:
         ledger = self.stage.audit()
         assert ledger.reused() == []
         stored, ready = self._list()
-        assert ready <= stored, "an offer without its piece"
+        assert ready <= stored, "an offer without its entry"
         assert not stored & ledger.begun("server"), "what was begun is still there"
         lost = self.ready - {material} - ready
-        assert not lost, "pieces that no job had are gone"
+        assert not lost, "entries that no job had are gone"
         if answer.get("event") == "prepared":
-            assert answer["material"] in stored, "the client has a piece that the server has not"
+            assert answer["material"] in stored, "the client has an entry that the server has not"
         if outcome.get("failure", "") is None and material is None:
             assert outcome["material"] in ready
         if material in ready:
@@ -183,17 +183,17 @@ class Siege:
         client = self.stage.start_client("backup")
         assert client.ask(infer(material))["event"] in ("failed", "refused")
         client.kill()
-        # The grant was not for that: an honest client still has its piece made.
+        # The grant was not for that: an honest client still has its entry made.
         client = self.stage.start_client()
         assert client.ask({"do": "prepare"})["event"] == "prepared"
         client.kill()
         assert self.service.answer()["failure"] is None
 
     def _list(self) -> tuple[set[str], set[str]]:
-        """The pieces in the service's store, and those that it offers this client."""
+        """The entries in the service's store, and those that it offers this client."""
         answer = self.service.ask({"do": "list"})
         return set(answer["stored"]), set(answer["ready"])
 
     def _client_list(self) -> set[str]:
-        """The pieces that the client's store would still hand out."""
+        """The entries that the client's store would still hand out."""
         return self.stage.ready("client")

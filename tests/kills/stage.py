@@ -110,16 +110,16 @@ class Stage:
         return self.folder / (state or party) / party
 
     def files(self, party: Party) -> set[str]:
-        """The files of pieces that are ready at a party."""
+        """The files of entries that are ready at a party."""
         return {path.name for path in (self.store(party) / "ready").iterdir()}
 
     def ready(self, party: Party) -> set[str]:
-        """The pieces that a party's store would still hand out."""
-        pieces = {name.removesuffix(".json") for name in self.files(party) if ".json" in name}
-        return pieces - {path.name for path in (self.store(party) / "spent").iterdir()}
+        """The entries that a party's store would still hand out."""
+        entries = {name.removesuffix(".json") for name in self.files(party) if ".json" in name}
+        return entries - {path.name for path in (self.store(party) / "spent").iterdir()}
 
     def setups(self, party: Party) -> dict[str, str]:
-        """The pieces at a party that were made with a setup, and which one that was."""
+        """The entries at a party that were made with a setup, and which one that was."""
         found = {}
         for path in (self.store(party) / "ready").glob("*.json"):
             setup = json.loads(path.read_text()).get("setup")
@@ -167,7 +167,7 @@ class Stage:
 
 
 def infer(material: str | None) -> dict[str, Any]:
-    """The order to use up a piece, always on the same input; without one, on what is there."""
+    """The order to use up an entry, always on the same input; without one, on what is there."""
     return {"do": "infer", "material": material, "input": INPUT.tolist()}
 
 

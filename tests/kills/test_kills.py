@@ -1,4 +1,4 @@
-"""No piece of material is used twice, whoever is killed and whenever."""
+"""No material entry is used twice, whoever is killed and whenever."""
 
 from __future__ import annotations
 

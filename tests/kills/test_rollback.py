@@ -23,7 +23,7 @@ def stage(
 
 
 def use_and_set_back(stage: Stage, *states: str) -> str:
-    """How a second use of a piece ends, after these states were set back to before the first."""
+    """How a second use of an entry ends, after these states were set back to before the first."""
     server, client = stage.start_server(), stage.start_client()
     material = client.ask({"do": "prepare"})["material"]
     for state in states:
@@ -60,10 +60,10 @@ def test_the_ledger_sees_that_both_sides_were_set_back(stage: Stage) -> None:
 def test_of_two_copies_of_a_client_one_is_served(stage: Stage) -> None:
     stage.start_server()
     first = stage.start_client()
-    pieces = [first.ask({"do": "prepare"})["material"] for _ in range(3)]
+    entries = [first.ask({"do": "prepare"})["material"] for _ in range(3)]
     first.kill()
     stage.copy("client", "copy")
-    for material in pieces:
+    for material in entries:
         twins = [stage.start_client(state) for state in ("client", "copy")]
         for twin in twins:
             assert material in twin.ask({"do": "list"})["materials"]
@@ -72,6 +72,6 @@ def test_of_two_copies_of_a_client_one_is_served(stage: Stage) -> None:
         assert sorted(twin.answer()["event"] for twin in twins) == ["inferred", "refused"]
         for twin in twins:
             twin.kill()
-    assert {use.material for use in stage.audit().uses} == set(pieces)
-    assert len(stage.audit().uses) == 2 * len(pieces)
+    assert {use.material for use in stage.audit().uses} == set(entries)
+    assert len(stage.audit().uses) == 2 * len(entries)
     assert stage.audit().reused() == []

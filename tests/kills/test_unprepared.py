@@ -21,7 +21,7 @@ PARTIES: tuple[Party, ...] = ("client", "server")
 
 
 def kept(stage: Stage) -> list[Path]:
-    """All files of pieces, ready or spent, in both stores."""
+    """All files of entries, ready or spent, in both stores."""
     folders = [stage.store(party) / kind for party in PARTIES for kind in ("ready", "spent")]
     return [path for folder in folders if folder.is_dir() for path in folder.iterdir()]
 

@@ -1,4 +1,4 @@
-"""No piece is used twice, whichever process of a service or of its clients is killed."""
+"""No entry is used twice, whichever process of a service or of its clients is killed."""
 
 from __future__ import annotations
 

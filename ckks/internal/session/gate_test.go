@@ -12,28 +12,28 @@ import (
 	"privet/ckks/internal/testserver"
 )
 
-// keeper is a gate that does with each piece of work what a test says, and remembers how it ended.
-type keeper struct {
+// recordingGate is a gate that does with each piece of work what a test says, and remembers how it ended.
+type recordingGate struct {
 	enter func(work session.Work) (gone <-chan struct{}, err error)
 	left  chan error
 }
 
-func (k *keeper) Enter(_ *channel.Channel, work session.Work) (*session.Permit, error) {
-	gone, err := k.enter(work)
+func (g *recordingGate) Enter(_ *channel.Channel, work session.Work) (*session.Permit, error) {
+	gone, err := g.enter(work)
 	if err != nil {
 		return nil, err
 	}
-	return &session.Permit{Gone: gone, Release: func(err error) { k.left <- err }}, nil
+	return &session.Permit{Gone: gone, Release: func(err error) { g.left <- err }}, nil
 }
 
 // guarded is a client that has sent its keys to a server behind a gate.
-func guarded(t *testing.T, k *keeper) (*session.Client, chan session.Event, error) {
+func guarded(t *testing.T, g *recordingGate) (*session.Client, chan session.Event, error) {
 	t.Helper()
-	k.left = make(chan error, 16)
+	g.left = make(chan error, 16)
 	listener, keys := listen(t)
 	terms := session.Terms{Scenario: session.EncryptedData}
 	sample := testmodel.New(2, 1)
-	events := testserver.RunBehind(t, k, listener, sample.Public, sample.Private, terms)
+	events := testserver.RunBehind(t, g, listener, sample.Public, sample.Private, terms)
 	client, err := session.Open(connect(t, listener.Addr().String(), keys), "", "")
 	if err != nil {
 		t.Fatal(err)
@@ -44,11 +44,11 @@ func guarded(t *testing.T, k *keeper) (*session.Client, chan session.Event, erro
 
 func TestAGateIsPassedForKeysAndForEachInference(t *testing.T) {
 	var works []session.Work
-	k := &keeper{enter: func(work session.Work) (<-chan struct{}, error) {
+	g := &recordingGate{enter: func(work session.Work) (<-chan struct{}, error) {
 		works = append(works, work)
 		return nil, nil
 	}}
-	client, events, err := guarded(t, k)
+	client, events, err := guarded(t, g)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestAGateIsPassedForKeysAndForEachInference(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 3 {
-		if err := <-k.left; err != nil {
+		if err := <-g.left; err != nil {
 			t.Error(err)
 		}
 	}
@@ -78,7 +78,7 @@ func TestAGateIsPassedForKeysAndForEachInference(t *testing.T) {
 func TestAGateIsPassedForAnEncryptedModelAndForEachStepOfItsInferences(t *testing.T) {
 	for _, deepModel := range []bool{false, true} {
 		var works []session.Work
-		k := &keeper{left: make(chan error, 256), enter: func(work session.Work) (<-chan struct{}, error) {
+		g := &recordingGate{left: make(chan error, 256), enter: func(work session.Work) (<-chan struct{}, error) {
 			works = append(works, work)
 			return nil, nil
 		}}
@@ -89,7 +89,7 @@ func TestAGateIsPassedForAnEncryptedModelAndForEachStepOfItsInferences(t *testin
 		}
 		listener, keys := listen(t)
 		terms := session.Terms{Scenario: session.EncryptedModel}
-		events := testserver.RunBehind(t, k, listener, public, private, terms)
+		events := testserver.RunBehind(t, g, listener, public, private, terms)
 		evaluator, err := session.OpenEvaluator(connect(t, listener.Addr().String(), keys), "", "", 0)
 		if err != nil {
 			t.Fatal(err)
@@ -114,7 +114,7 @@ func TestAGateIsPassedForAnEncryptedModelAndForEachStepOfItsInferences(t *testin
 		counted := map[session.Work]int{}
 		for _, work := range works {
 			counted[work]++
-			if err := <-k.left; err != nil {
+			if err := <-g.left; err != nil {
 				t.Error(err)
 			}
 		}
@@ -128,10 +128,10 @@ func TestAGateIsPassedForAnEncryptedModelAndForEachStepOfItsInferences(t *testin
 }
 
 func TestAClientIsToldWhyAGateIsShut(t *testing.T) {
-	k := &keeper{enter: func(session.Work) (<-chan struct{}, error) {
+	g := &recordingGate{enter: func(session.Work) (<-chan struct{}, error) {
 		return nil, &session.Refusal{Reason: channel.Busy, Text: "the keys take 5 GB, and there are 4"}
 	}}
-	_, events, err := guarded(t, k)
+	_, events, err := guarded(t, g)
 	var known *channel.Error
 	if !errors.As(err, &known) || known.Family != channel.FamilyBusy || !strings.Contains(known.Text, "5 GB, and there are 4") {
 		t.Errorf("%v", err)
@@ -146,18 +146,18 @@ func TestAClientIsToldWhyAGateIsShut(t *testing.T) {
 func TestAnEvaluationStopsThatNobodyWaitsFor(t *testing.T) {
 	gone := make(chan struct{})
 	close(gone)
-	k := &keeper{enter: func(session.Work) (<-chan struct{}, error) { return gone, nil }}
-	client, _, err := guarded(t, k)
+	g := &recordingGate{enter: func(session.Work) (<-chan struct{}, error) { return gone, nil }}
+	client, _, err := guarded(t, g)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := <-k.left; err != nil {
+	if err := <-g.left; err != nil {
 		t.Errorf("keys: %v", err)
 	}
 	if _, _, err := client.Infer([][][]float64{samples(1)}); err == nil {
 		t.Error("an evaluation went on")
 	}
-	if err := <-k.left; !errors.Is(err, evaluate.ErrStopped) {
+	if err := <-g.left; !errors.Is(err, evaluate.ErrStopped) {
 		t.Errorf("%v", err)
 	}
 }

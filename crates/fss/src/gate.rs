@@ -58,7 +58,7 @@ pub trait Gate {
     /// Bytes of each message that either party sends for `count` elements, in order; one exchange each.
     fn message_bytes(&self, count: usize) -> Vec<usize>;
 
-    /// Makes the key of a batch of `count` elements: writes the words for both parties, piece by piece, and returns the
+    /// Makes the key of a batch of `count` elements: writes the words for both parties, entry by entry, and returns the
     /// server's corrections.
     ///
     /// # Errors

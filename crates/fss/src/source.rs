@@ -74,7 +74,7 @@ impl Source for &[u8] {
     }
 }
 
-/// A body in a file, from its beginning. It holds as much as the largest piece that was pulled: one batch's corrections.
+/// A body in a file, from its beginning. It holds as much as the largest entry that was pulled: one batch's corrections.
 /// Regions are read by whoever evaluates them, a few hundred kilobytes at a time, which then are still in the cache.
 pub struct KeyFile {
     file: File,

@@ -12,7 +12,7 @@ use crate::errors::Failure;
 use crate::plan::Plan;
 use crate::progress::Progress;
 
-/// A piece that was spent, the outputs (little-endian int64 each), and the cost report.
+/// An entry that was spent, the outputs (little-endian int64 each), and the cost report.
 type Spent<'py> = (String, Vec<Bound<'py, PyBytes>>, String);
 
 /// A session with a server.
@@ -83,7 +83,7 @@ impl Client {
         Ok(ids.into_iter().map(String::from).collect())
     }
 
-    /// Makes one piece of material: its id and the cost report as JSON.
+    /// Makes one material entry: its id and the cost report as JSON.
     #[pyo3(signature = (plan, progress=None))]
     fn prepare(&self, py: Python<'_>, plan: &Plan, progress: Option<Py<PyAny>>) -> PyResult<(String, String)> {
         let mut observer = Progress::new(progress);
@@ -92,7 +92,7 @@ impl Client {
         Ok((id.into(), json(&report)))
     }
 
-    /// Spends the piece `material` on `inputs` (little-endian int64 each): the outputs likewise, and the cost report.
+    /// Spends the entry `material` on `inputs` (little-endian int64 each): the outputs likewise, and the cost report.
     #[pyo3(signature = (plan, material, inputs, progress=None))]
     fn infer<'py>(
         &self,
@@ -110,8 +110,8 @@ impl Client {
         Ok((to_python(py, &outputs), json(&report)))
     }
 
-    /// As `infer` on the first piece that is ready and that nobody else claims first, whose id comes before the rest;
-    /// `None` if no piece is left.
+    /// As `infer` on the first entry that is ready and that nobody else claims first, whose id comes before the rest;
+    /// `None` if no entry is left.
     #[pyo3(signature = (plan, inputs, progress=None))]
     fn infer_next<'py>(
         &self,

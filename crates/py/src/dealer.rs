@@ -79,13 +79,13 @@ pub(crate) struct Dealer(session::Dealer);
 
 #[pymethods]
 impl Dealer {
-    /// Refuses pieces of more than `most_bytes`; a party waits `patience` seconds for the other.
+    /// Refuses entries of more than `most_bytes`; a party waits `patience` seconds for the other.
     #[new]
     fn new(most_bytes: u64, patience: f64) -> Result<Self, Failure> {
         Ok(Self(registry::dealer(most_bytes, Duration::from_secs_f64(patience))?))
     }
 
-    /// Serves one party's deal: model, piece, bytes to client and to server, seconds and peak memory in MB if this call
+    /// Serves one party's deal: model, entry, bytes to client and to server, seconds and peak memory in MB if this call
     /// dealt, `None` if that of the other party did.
     fn serve(&self, py: Python<'_>, connection: &Connection) -> Result<Option<Deal>, Failure> {
         let channel = connection.take()?;

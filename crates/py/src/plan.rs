@@ -66,9 +66,9 @@ impl Plan {
         self.0.label()
     }
 
-    /// Most bytes that a piece takes in the client's store.
-    fn piece_bytes(&self) -> u64 {
-        self.0.piece_bytes().0
+    /// Most bytes that an entry takes in the client's store.
+    fn entry_bytes(&self) -> u64 {
+        self.0.entry_bytes().0
     }
 
     /// What it assumes and loses, as JSON: `privet_runtime::security::Security`.

@@ -49,7 +49,7 @@ impl Guard {
     /// JSON); `None` if it may.
     fn check(&self, fingerprint: String, name: Option<String>, text: &str) -> Result<Option<String>, Failure> {
         let refused = self.0.check(&Caller { fingerprint, name }, &registry::mode(text)?);
-        Ok(told(refused)?.map(|(text, _)| text))
+        Ok(refusal(refused)?.map(|(text, _)| text))
     }
 
     /// Counts so many answers to a client before they are given; if it may not have them, why, and in how many seconds it may
@@ -61,12 +61,12 @@ impl Guard {
         name: Option<String>,
         answers: u32,
     ) -> Result<Option<(String, Option<u64>)>, Failure> {
-        told(py.detach(|| self.0.count(&Caller { fingerprint, name }, answers)))
+        refusal(py.detach(|| self.0.count(&Caller { fingerprint, name }, answers)))
     }
 }
 
 /// A refusal that the client may hear of; other errors are this side's.
-fn told(result: Result<(), Refused>) -> Result<Option<(String, Option<u64>)>, Failure> {
+fn refusal(result: Result<(), Refused>) -> Result<Option<(String, Option<u64>)>, Failure> {
     match result {
         Ok(()) => Ok(None),
         Err(Refused::Store(error)) => Err(error.into()),

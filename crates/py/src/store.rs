@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use privet_suites::{Error, MaterialId, Piece, StoreError};
+use privet_suites::{Error, MaterialId, StoreEntry, StoreError};
 use pyo3::prelude::*;
 
 use crate::errors::Failure;
@@ -19,13 +19,13 @@ impl Store {
         Ok(Self(py.detach(|| privet_suites::Store::open(path))?))
     }
 
-    /// The pieces that are ready, each as JSON: `id`, `program`, `model`, `suite`, `peer`, `bytes` and `age_seconds`.
-    fn pieces(&self, py: Python<'_>) -> Result<Vec<String>, Failure> {
-        let pieces = py.detach(|| self.0.pieces())?;
-        Ok(pieces.iter().map(describe).collect())
+    /// The entries that are ready, each as JSON: `id`, `program`, `model`, `suite`, `peer`, `bytes` and `age_seconds`.
+    fn entries(&self, py: Python<'_>) -> Result<Vec<String>, Failure> {
+        let entries = py.detach(|| self.0.entries())?;
+        Ok(entries.iter().map(describe).collect())
     }
 
-    /// Removes a piece so that nobody can ever use it; false if it is not here, or somebody has claimed it before.
+    /// Removes an entry so that nobody can ever use it; false if it is not here, or somebody has claimed it before.
     fn discard(&self, py: Python<'_>, id: String) -> Result<bool, Failure> {
         let id = MaterialId::try_from(id).map_err(Error::Misuse)?;
         match py.detach(|| self.0.claim(&id)) {
@@ -35,21 +35,21 @@ impl Store {
         }
     }
 
-    /// Bytes on disk of one piece; 0 if it is not here.
-    fn piece_bytes(&self, py: Python<'_>, id: String) -> Result<u64, Failure> {
+    /// Bytes on disk of one entry; 0 if it is not here.
+    fn entry_bytes(&self, py: Python<'_>, id: String) -> Result<u64, Failure> {
         let id = MaterialId::try_from(id).map_err(Error::Misuse)?;
-        Ok(py.detach(|| self.0.piece_bytes(&id))?)
+        Ok(py.detach(|| self.0.entry_bytes(&id))?)
     }
 
-    /// Bytes of material here, pieces included that are being made.
+    /// Bytes of material here, entries included that are being made.
     fn bytes(&self, py: Python<'_>) -> Result<u64, Failure> {
         Ok(py.detach(|| self.0.bytes())?)
     }
 }
 
-fn describe(piece: &Piece) -> String {
-    let Piece { metadata, bytes, made } = piece;
-    // A clock that was set back makes no piece younger than new.
+fn describe(entry: &StoreEntry) -> String {
+    let StoreEntry { metadata, bytes, made } = entry;
+    // A clock that was set back makes no entry younger than new.
     let age = SystemTime::now().duration_since(*made).unwrap_or_default().as_secs_f64();
     serde_json::json!({
         "id": metadata.id,

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use privet_program::Program;
-use privet_suites::stream::{Client, Config, Event, ModelPiece, Ordered, Plan, Server};
+use privet_suites::stream::{Client, Config, Event, ModelMaterial, Ordered, Plan, Server};
 use privet_suites::{Silent, registry};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -63,28 +63,28 @@ impl StreamServer {
     }
 
     /// Serves one client to the end of its session; calls `on_event(kind, report)` after each request, with the kind
-    /// `described`, `prepared` or `inferred`; `on_piece(name, piece, report)` for a request that goes another way. `gate`
+    /// `described`, `prepared` or `inferred`; `on_entry(name, entry, report)` for a request that goes another way. `gate`
     /// and `threads` are those of `Server.serve`.
-    #[pyo3(signature = (connection, on_event, on_piece=None, gate=None, threads=None))]
+    #[pyo3(signature = (connection, on_event, on_entry=None, gate=None, threads=None))]
     fn serve(
         &self,
         py: Python<'_>,
         connection: &Connection,
         on_event: Py<PyAny>,
-        on_piece: Option<Py<PyAny>>,
+        on_entry: Option<Py<PyAny>>,
         gate: Option<Py<PyAny>>,
         threads: Option<usize>,
     ) -> PyResult<()> {
         let channel = connection.take()?;
         let mut raised = None;
         let mut hear = |event: Event| {
-            let told = |kind: &str, report: Option<String>| Python::attach(|py| on_event.call1(py, (kind, report)));
+            let notify = |kind: &str, report: Option<String>| Python::attach(|py| on_event.call1(py, (kind, report)));
             let result = match event {
-                Event::Described => told("described", None),
-                Event::Prepared(report) => told("prepared", Some(json(&report))),
-                Event::Inferred(report) => told("inferred", Some(json(&report))),
-                Event::Stocked(name, piece, report) => Python::attach(|py| match &on_piece {
-                    Some(heard) => heard.call1(py, (name, served(py, &piece), json(&report))),
+                Event::Described => notify("described", None),
+                Event::Prepared(report) => notify("prepared", Some(json(&report))),
+                Event::Inferred(report) => notify("inferred", Some(json(&report))),
+                Event::Stocked(name, entry, report) => Python::attach(|py| match &on_entry {
+                    Some(heard) => heard.call1(py, (name, served(py, &entry), json(&report))),
                     None => Ok(py.None()),
                 }),
             };
@@ -103,14 +103,14 @@ impl StreamServer {
     }
 }
 
-fn served<'py>(py: Python<'py>, piece: &ModelPiece) -> Served<'py> {
+fn served<'py>(py: Python<'py>, entry: &ModelMaterial) -> Served<'py> {
     let rows = |rows: &[u8]| PyBytes::new(py, rows);
     let ordering = |round: &Ordered| {
         let sent: Vec<usize> = round.sent.iter().map(|element| element.unwrap_or(u32::MAX as usize)).collect();
         (indices(py, &sent), rows(&round.forward), indices(py, &round.returned), rows(&round.backward))
     };
-    let shares = piece.shares.iter().map(|(value, share)| (*value, rows(share))).collect();
-    (shares, piece.rounds.iter().map(ordering).collect())
+    let shares = entry.shares.iter().map(|(value, share)| (*value, rows(share))).collect();
+    (shares, entry.rounds.iter().map(ordering).collect())
 }
 
 /// A data provider in a session.
@@ -160,11 +160,11 @@ impl StreamClient {
     }
 
     /// Makes masks over BFV for a request that goes another way, under a name for both sides; with the cost report.
-    fn piece<'py>(&self, py: Python<'py>, plan: &StreamPlan, name: &str) -> Result<(Asked<'py>, String), Failure> {
-        let (piece, report) = self.with(py, |session| session.piece(&plan.0, name))?;
+    fn entry<'py>(&self, py: Python<'py>, plan: &StreamPlan, name: &str) -> Result<(Asked<'py>, String), Failure> {
+        let (entry, report) = self.with(py, |session| session.entry(&plan.0, name))?;
         let rows = |rows: &Vec<u8>| PyBytes::new(py, rows);
-        let rounds = piece.rounds.iter().map(|[received, returned]| (rows(received), rows(returned))).collect();
-        Ok(((piece.inputs.iter().map(rows).collect(), rounds), json(&report)))
+        let rounds = entry.rounds.iter().map(|[received, returned]| (rows(received), rows(returned))).collect();
+        Ok(((entry.inputs.iter().map(rows).collect(), rounds), json(&report)))
     }
 
     /// Gives `inputs` (little-endian int64 each): the outputs likewise, and the cost report.

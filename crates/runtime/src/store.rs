@@ -1,4 +1,4 @@
-//! The material store: a directory that hands each piece of material out once, ever.
+//! The material store: a directory that hands each material entry out once, ever.
 //!
 //! A claim creates a spent marker: a file with `O_EXCL`, whose folder is synced before the first byte of the material is
 //! read. Whatever happens after (crash, error, retry, power loss) the marker stays, so the material is spent. Both parties
@@ -28,7 +28,7 @@ use privet_prg::{Prg, Seed};
 
 use crate::Error;
 pub use draft::Draft;
-pub use entry::{MaterialId, Metadata, Piece};
+pub use entry::{MaterialId, Metadata, StoreEntry};
 pub use error::StoreError;
 use files::{Disk, Files};
 pub use seeds::{SetupSeeds, setup_proof};
@@ -84,7 +84,7 @@ impl Store {
         }
     }
 
-    /// Begins a piece of at most `bytes` bytes, metadata included, which is nothing until it is published.
+    /// Begins an entry of at most `bytes` bytes, metadata included, which is nothing until it is published.
     ///
     /// # Errors
     /// [`StoreError::Full`] if it would take the store beyond its limit; [`StoreError::Io`].
@@ -93,7 +93,7 @@ impl Store {
         Ok(Draft::new(self.clone(), path, file))
     }
 
-    /// Adds a piece, durably: when this returns, it survives a crash.
+    /// Adds an entry, durably: when this returns, it survives a crash.
     ///
     /// # Errors
     /// As [`Store::draft`] and [`Draft::finish`].
@@ -101,34 +101,34 @@ impl Store {
         self.draft(material.len() as u64)?.finish(metadata, material)
     }
 
-    /// The pieces that are ready, in order of their ids.
+    /// The entries that are ready, in order of their ids.
     ///
     /// # Errors
     /// [`StoreError::Io`] or [`StoreError::Damaged`].
     pub fn list(&self) -> Result<Vec<Metadata>, StoreError> {
-        Ok(self.pieces()?.into_iter().map(|piece| piece.metadata).collect())
+        Ok(self.entries()?.into_iter().map(|entry| entry.metadata).collect())
     }
 
-    /// The pieces that are ready, with their sizes and ages, in order of their ids.
+    /// The entries that are ready, with their sizes and ages, in order of their ids.
     ///
     /// # Errors
     /// [`StoreError::Io`] or [`StoreError::Damaged`].
-    pub fn pieces(&self) -> Result<Vec<Piece>, StoreError> {
+    pub fn entries(&self) -> Result<Vec<StoreEntry>, StoreError> {
         let ready = self.ready();
-        let entries = fs::read_dir(&ready).map_err(|error| io(&ready, error))?;
-        let mut pieces = Vec::new();
-        for entry in entries {
-            let path = entry.map_err(|error| io(&ready, error))?.path();
+        let files = fs::read_dir(&ready).map_err(|error| io(&ready, error))?;
+        let mut entries = Vec::new();
+        for file in files {
+            let path = file.map_err(|error| io(&ready, error))?.path();
             if path.extension().is_some_and(|extension| extension == "json") {
-                pieces.extend(Self::read_piece(&path)?);
+                entries.extend(Self::read_entry(&path)?);
             }
         }
-        pieces.retain(|piece| !self.spent().join(piece.metadata.id.as_str()).exists());
-        pieces.sort_by(|a, b| a.metadata.id.cmp(&b.metadata.id));
-        Ok(pieces)
+        entries.retain(|entry| !self.spent().join(entry.metadata.id.as_str()).exists());
+        entries.sort_by(|a, b| a.metadata.id.cmp(&b.metadata.id));
+        Ok(entries)
     }
 
-    /// What the piece `id` is for, without spending it.
+    /// What the entry `id` is for, without spending it.
     ///
     /// # Errors
     /// [`StoreError::Spent`], [`StoreError::Missing`], [`StoreError::Damaged`] or [`StoreError::Io`].
@@ -139,25 +139,25 @@ impl Store {
         Self::read_metadata(&self.path(id, "json"))?.ok_or_else(|| self.missing(id))
     }
 
-    /// Spends the piece `id` and opens it for this one reading. After this returns, or fails later than its first step, no
-    /// call will ever return the piece again; its files are gone when the reader is.
+    /// Spends the entry `id` and opens it for this one reading. After this returns, or fails later than its first step, no
+    /// call will ever return the entry again; its files are gone when the reader is.
     ///
     /// # Errors
     /// [`StoreError::Spent`] if it was claimed before; [`StoreError::Missing`] if it was never here.
     pub fn claim(&self, id: &MaterialId) -> Result<File, StoreError> {
-        let material = self.open_piece(id)?;
+        let material = self.open_entry(id)?;
         // Tells whoever sweeps that this claim is alive.
         material.lock_shared().map_err(|error| io(&self.path(id, "material"), error))?;
         self.spend(id, material)
     }
 
-    /// Keeps the piece `id` for this caller, who may claim it or leave it: meanwhile no other process that shares the store
+    /// Keeps the entry `id` for this caller, who may claim it or leave it: meanwhile no other process that shares the store
     /// gets hold of it.
     ///
     /// # Errors
     /// As [`Store::claim`]; [`StoreError::Spent`] also if somebody else holds it.
     pub(crate) fn hold(&self, id: &MaterialId) -> Result<Held, StoreError> {
-        let material = self.open_piece(id)?;
+        let material = self.open_entry(id)?;
         match material.try_lock() {
             Ok(()) if !self.spent().join(id.as_str()).exists() => {
                 Ok(Held { store: self.clone(), id: id.clone(), material })
@@ -172,7 +172,7 @@ impl Store {
         self.root.join(name)
     }
 
-    fn open_piece(&self, id: &MaterialId) -> Result<File, StoreError> {
+    fn open_entry(&self, id: &MaterialId) -> Result<File, StoreError> {
         let (path, tombstone) = (self.path(id, "material"), self.spent().join(id.as_str()));
         File::open(&path).map_err(|error| match error.kind() {
             ErrorKind::NotFound if tombstone.exists() => StoreError::Spent { id: id.clone() },
@@ -289,8 +289,8 @@ impl Store {
         self.files.remove(path).map_err(|error| io(path, error))
     }
 
-    /// The piece with the metadata at `path`, unless it has gone.
-    fn read_piece(path: &Path) -> Result<Option<Piece>, StoreError> {
+    /// The entry with the metadata at `path`, unless it has gone.
+    fn read_entry(path: &Path) -> Result<Option<StoreEntry>, StoreError> {
         let Some(metadata) = Self::read_metadata(path)? else { return Ok(None) };
         let made = match fs::metadata(path).and_then(|file| file.modified()) {
             Ok(made) => made,
@@ -298,7 +298,7 @@ impl Store {
             Err(error) => return Err(io(path, error)),
         };
         let bytes = room::length(path)? + room::length(&path.with_extension("material"))?;
-        Ok(Some(Piece { metadata, bytes, made }))
+        Ok(Some(StoreEntry { metadata, bytes, made }))
     }
 
     fn read_metadata(path: &Path) -> Result<Option<Metadata>, StoreError> {
@@ -331,7 +331,7 @@ impl Store {
     }
 }
 
-/// A piece that its holder may claim, and nobody else until this is dropped.
+/// An entry that its holder may claim, and nobody else until this is dropped.
 pub(crate) struct Held {
     store: Store,
     id: MaterialId,
@@ -361,7 +361,7 @@ fn io(path: &Path, error: std::io::Error) -> StoreError {
 mod tests {
     use super::*;
 
-    pub(super) fn piece(byte: u8) -> Metadata {
+    pub(super) fn metadata_of(byte: u8) -> Metadata {
         Metadata {
             id: MaterialId::new(&[byte; 16]),
             program: "p".into(),
@@ -374,10 +374,10 @@ mod tests {
     }
 
     #[test]
-    fn a_piece_is_handed_out_once() {
+    fn a_entry_is_handed_out_once() {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::open(directory.path()).unwrap();
-        let first = piece(1);
+        let first = metadata_of(1);
         store.put(&first, b"secret").unwrap();
         assert_eq!(store.list().unwrap(), std::slice::from_ref(&first));
         assert_eq!(std::io::read_to_string(store.claim(&first.id).unwrap()).unwrap(), "secret");
@@ -385,14 +385,14 @@ mod tests {
         assert!(matches!(store.metadata(&first.id), Err(StoreError::Spent { .. })));
         assert!(matches!(store.put(&first, b"secret"), Err(StoreError::Spent { .. })));
         assert_eq!(store.list().unwrap(), []);
-        assert!(matches!(store.claim(&piece(2).id), Err(StoreError::Missing { .. })));
+        assert!(matches!(store.claim(&metadata_of(2).id), Err(StoreError::Missing { .. })));
     }
 
     #[test]
     fn a_draft_is_nothing_until_it_is_published() {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::open(directory.path()).unwrap();
-        let first = piece(1);
+        let first = metadata_of(1);
         let files = || fs::read_dir(store.ready()).unwrap().count();
         let mut draft = store.draft(4).unwrap();
         draft.write_all(b"half").unwrap();
@@ -413,10 +413,10 @@ mod tests {
     }
 
     #[test]
-    fn restoring_the_file_of_a_spent_piece_does_not_revive_it() {
+    fn restoring_the_file_of_a_spent_entry_does_not_revive_it() {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::open(directory.path()).unwrap();
-        let first = piece(1);
+        let first = metadata_of(1);
         store.put(&first, b"secret").unwrap();
         let path = store.path(&first.id, "material");
         let backup = fs::read(&path).unwrap();
@@ -430,7 +430,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::open(directory.path()).unwrap();
         for round in 0..20 {
-            let metadata = piece(round);
+            let metadata = metadata_of(round);
             store.put(&metadata, b"secret").unwrap();
             let wins = std::thread::scope(|scope| {
                 let claims: Vec<_> = (0..8).map(|_| scope.spawn(|| store.claim(&metadata.id).is_ok())).collect();

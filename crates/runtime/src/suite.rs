@@ -148,7 +148,7 @@ pub trait SuitePlan: Send + Sync {
 impl dyn SuitePlan + '_ {
     /// Room that an entry takes in the stores of client and server, in bytes: the material, and at most a kilobyte of
     /// header and metadata besides the model's name.
-    pub fn piece_bytes(&self) -> (u64, u64) {
+    pub fn entry_bytes(&self) -> (u64, u64) {
         let [client, server] = self.material_bytes();
         // A character takes up to 6 bytes in JSON.
         let rest = 1024 + 6 * self.program().model().len() as u64;

@@ -317,9 +317,9 @@ fn a_toy_suite_prepares_stores_and_infers_as_any_other() {
 fn an_entry_bears_the_label_and_takes_no_more_than_the_plan_says() {
     let (scene, plan) = (Scene::new(), plan(1));
     scene.session(|client| client.prepare(&*plan, &mut Silent).expect("material")).2.expect("a goodbye");
-    let (client, server) = plan.piece_bytes();
+    let (client, server) = plan.entry_bytes();
     for (folder, most, material) in [(0, client, plan.material_bytes()[0]), (1, server, plan.material_bytes()[1])] {
-        let [entry] = Store::open(scene.stores[folder].path()).unwrap().pieces().unwrap().try_into().expect("one");
+        let [entry] = Store::open(scene.stores[folder].path()).unwrap().entries().unwrap().try_into().expect("one");
         assert_eq!(entry.metadata.suite, "toy INSECURE 1");
         assert!((material..=most).contains(&entry.bytes), "{} of {most}", entry.bytes);
     }

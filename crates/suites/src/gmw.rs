@@ -122,8 +122,8 @@ mod tests {
         assert_eq!(serde_json::from_str::<Config>("{}").unwrap().label(), "gmw linear exact");
         let one = r#"{"rounds": "blocks", "truncation": "one-bit", "linear": "online"}"#;
         assert_eq!(serde_json::from_str::<Config>(one).unwrap().label(), "gmw blocks one-bit one-shot");
-        let told = serde_json::from_str::<Config>(r#"{"rounds": "logs"}"#).unwrap_err().to_string();
-        assert!(told.starts_with("rounds \"logs\": possible are linear, log, blocks"), "{told}");
+        let refusal = serde_json::from_str::<Config>(r#"{"rounds": "logs"}"#).unwrap_err().to_string();
+        assert!(refusal.starts_with("rounds \"logs\": possible are linear, log, blocks"), "{refusal}");
     }
 
     #[test]

@@ -48,7 +48,7 @@ pub struct Material {
     session: MaterialId,
 }
 
-/// What stands behind the keys in a stored piece.
+/// What stands behind the keys in a stored entry.
 pub(crate) struct Head {
     /// The setup that it was made with.
     pub setup: MaterialId,
@@ -62,7 +62,7 @@ pub(crate) struct Head {
 const HEAD: usize = 64;
 
 impl Head {
-    /// That of a stored piece.
+    /// That of a stored entry.
     ///
     /// # Errors
     /// [`Error::Misuse`] if it is not this plan's material.
@@ -80,7 +80,7 @@ impl Head {
 }
 
 impl Material {
-    /// The material of a claimed piece with this head, for the party with this setup.
+    /// The material of a claimed entry with this head, for the party with this setup.
     ///
     /// # Errors
     /// [`StoreError::OtherWeights`] if what was made offline was made with other weights than the setup has: together they

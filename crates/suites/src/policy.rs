@@ -58,8 +58,8 @@ impl Accepts {
         };
         let accepted = self.of(choice);
         let instead = if accepted.is_empty() { "none".to_owned() } else { accepted.join(", ") };
-        let told = format!("this server's policy does not accept {choice} {name}: accepted for you: {instead}");
-        Err(Refused::Outside(told))
+        let message = format!("this server's policy does not accept {choice} {name}: accepted for you: {instead}");
+        Err(Refused::Outside(message))
     }
 }
 
@@ -260,8 +260,8 @@ mod tests {
         assert!(policy.accepts.allow("two-bit").is_err());
         let guard = Guard::new(policy, "unused").unwrap();
         guard.check(&caller("a"), &exact_dealt).unwrap();
-        let told = guard.check(&caller("a"), &one_bit).unwrap_err().to_string();
-        assert_eq!(told, "this server's policy does not accept truncation one-bit: accepted for you: exact");
+        let refusal = guard.check(&caller("a"), &one_bit).unwrap_err().to_string();
+        assert_eq!(refusal, "this server's policy does not accept truncation one-bit: accepted for you: exact");
     }
 
     #[test]

@@ -170,8 +170,8 @@ fn suite_of(json: &str) -> Result<(&'static Suite, Value), Error> {
 
 /// A suite's own choices, which must go together.
 fn of_choices<C: Config + DeserializeOwned>(choices: Value) -> Result<C, Error> {
-    let told = |error| Error::Misuse(format!("suite {}: {error}", C::SUITE));
-    let config: C = serde_json::from_value(choices).map_err(told)?;
+    let named = |error| Error::Misuse(format!("suite {}: {error}", C::SUITE));
+    let config: C = serde_json::from_value(choices).map_err(named)?;
     config.check().map(|()| config)
 }
 

@@ -35,7 +35,7 @@ mod transport;
 #[cfg(test)]
 mod tests;
 
-pub use bfv::{DataPiece, ModelPiece, Ordered};
+pub use bfv::{DataMaterial, ModelMaterial, Ordered};
 pub use cipher::Cipher;
 pub use config::Config;
 pub use forecast::Forecast;

@@ -51,7 +51,7 @@ fn planned(public: &[u8]) -> (Duration, usize) {
         let program = Program::parse(public).expect("a program within the limits");
         if let Ok(plan) = config.plan(program, Link::LAN) {
             let memory = plan.check_client_memory(1 << 20, 2).is_err();
-            ways += usize::from(memory && plan.forecast().online_rounds > 0 && plan.piece_bytes().0 > 0);
+            ways += usize::from(memory && plan.forecast().online_rounds > 0 && plan.entry_bytes().0 > 0);
         }
         longest = longest.max(cpu() - began);
     }

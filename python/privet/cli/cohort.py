@@ -17,7 +17,7 @@ from privet.cli.suite_options import option_of
 from privet.errors import Misuse
 from privet.runtime.address import split_address
 from privet.runtime.homomorphic import Endpoint, Prediction
-from privet.runtime.meeting import CohortVisitor, coordinate, take_part
+from privet.runtime.meeting import CohortClient, coordinate, take_part
 from privet.runtime.revocation import Revoked
 from privet.suites import Guard, make_policy
 from privet.suites.ckks import COHORT
@@ -127,11 +127,11 @@ def infer(
     suite = replace(COHORT, parties=parties, flooding=flooding)
     host, port = split_address(address)
     endpoint = Endpoint(host, port, keys, suite, server_name, memory, timeout)
-    visitor = CohortVisitor(endpoint, program)
+    client = CohortClient(endpoint, program)
     console, names = show.make_console(), read_labels(labels, None)
-    shapes = [visitor.program.values[it.value].shape for it in visitor.program.inputs]
+    shapes = [client.program.values[it.value].shape for it in client.program.inputs]
     with show.progress(Console(stderr=True), not as_json and console.is_terminal) as progress:
-        found = visitor.infer(read_inputs(input, shapes, visitor.program.batch), progress=progress)
+        found = client.infer(read_inputs(input, shapes, client.program.batch), progress=progress)
     if as_json:
         typer.echo(json.dumps(_as_object(found)))
         return

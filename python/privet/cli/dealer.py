@@ -23,7 +23,7 @@ def dealer(
         str, typer.Option(metavar="HOST:PORT", help="Where to listen.")
     ] = "127.0.0.1:7401",
     most_bytes: Annotated[
-        int, typer.Option(min=1, help="Refuse pieces that take more bytes than this.")
+        int, typer.Option(min=1, help="Refuse entries that take more bytes than this.")
     ] = MOST_BYTES,
     patience: Annotated[
         float, typer.Option(min=0.1, help="Seconds that a party waits for the other one.")

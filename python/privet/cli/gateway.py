@@ -99,8 +99,8 @@ def gateway(
         )
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(client)
-            keeper = await stack.enter_async_context(Ahead(client, terms, levels))
-            exchange = Exchange(client, terms, keeper)
+            ahead = await stack.enter_async_context(Ahead(client, terms, levels))
+            exchange = Exchange(client, terms, ahead)
             ports = {}
             for name, serve in (("rest", serve_rest), ("grpc", serve_grpc)):
                 place = places[name]

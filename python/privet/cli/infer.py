@@ -185,11 +185,11 @@ def account_of(
     result: Result, program: Program, asked: suites.Suite, link: Link | None
 ) -> list[str]:
     """What there is to say of how a prediction was made."""
-    ran = result.config.told(result.plan, program.program_hash) if result.plan else ()
+    ran = result.config.summary(result.plan, program.program_hash) if result.plan else ()
     facts = result.config.facts()
     how = result.config.comparisons(asked)
-    told = f", {how}{over(link)}" if how else ""
-    name = f"Suite {facts['suite']} ({facts['security']}){told}, program "
+    options = f", {how}{over(link)}" if how else ""
+    name = f"Suite {facts['suite']} ({facts['security']}){options}, program "
     return [*ran, f"{name}{program.program_hash[:16]}."]
 
 

@@ -68,9 +68,9 @@ def keys(
 
 
 def _tell(name: str, certificate: Path, key: Path, as_json: bool) -> None:
-    told = {"client": name, "certificate": str(certificate), "key": str(key)}
-    told["fingerprint"] = fingerprint(certificate)
-    typer.echo(json.dumps(told) if as_json else f"{certificate} {key} {told['fingerprint']}")
+    fields = {"client": name, "certificate": str(certificate), "key": str(key)}
+    fields["fingerprint"] = fingerprint(certificate)
+    typer.echo(json.dumps(fields) if as_json else f"{certificate} {key} {fields['fingerprint']}")
 
 
 def _as_object(paths: KeyPaths) -> dict[str, object]:

@@ -59,8 +59,8 @@ MaxMaterial = Annotated[
     str | None,
     typer.Option(
         metavar="SIZE",
-        help="Most material on this side's disk, such as 20GB; clients whose pieces do not fit are "
-        "told to come back.",
+        help="Most material on this side's disk, such as 20GB; clients whose entries do not fit "
+        "are asked to come back.",
     ),
 ]
 Accept = Annotated[

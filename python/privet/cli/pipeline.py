@@ -129,7 +129,7 @@ def provider_command(
     console = show.make_console()
 
     def listening(address: str, threads: tuple[int, ...]) -> None:
-        told = {
+        facts = {
             "event": "listening",
             "address": address,
             "program_hash": compiled.program.program_hash,
@@ -138,7 +138,7 @@ def provider_command(
             "policy": json.loads(policy.text()),
         }
         if as_json:
-            typer.echo(json.dumps(told))
+            typer.echo(json.dumps(facts))
         else:
             console.print(f"Serving [bold]{compiled.program.model}[/] at {address}, threads of the")
             console.print(f"stages {list(threads)}; stop with Ctrl-C. {STREAM_TRUST.capitalize()}.")
@@ -212,15 +212,15 @@ def data_command(
             began = time.monotonic()
             found = await asyncio.gather(*(provider.infer(sample) for sample in samples))
             seconds = time.monotonic() - began
-            told = _told(cipher, provider.ledger) | {"calibration": program.calibration}
-            return found, seconds, told
+            facts = _facts(cipher, provider.ledger) | {"calibration": program.calibration}
+            return found, seconds, facts
 
-    found, seconds, told = asyncio.run(main())
+    found, seconds, facts = asyncio.run(main())
     if as_json:
         outputs = [{name: array.tolist() for name, array in it.items()} for it in found]
         fields = {"outputs": outputs, "seconds": seconds, "trust": STREAM_TRUST}
         fields |= show.weaknesses_fields(STREAM)
-        typer.echo(json.dumps({**fields, **told}))
+        typer.echo(json.dumps({**fields, **facts}))
         return
     console = show.make_console()
     for number, each in enumerate(found):
@@ -230,14 +230,14 @@ def data_command(
             console.print(f"Request {number}: {name}, largest {label} ({float(array.max()):.4f})")
     rate = len(found) / seconds
     console.print(f"{len(found)} requests in {seconds:.2f} s, {rate:.2f} a second.")
-    offline = told["offline"]
+    offline = facts["offline"]
     console.print(
-        f"Ahead of them: {offline['pieces']} material entries in {offline['seconds']:.2f} s, "
+        f"Ahead of them: {offline['entries']} material entries in {offline['seconds']:.2f} s, "
         f"{offline['bytes'] / 1e6:.2f} MB."
         if hidden.masked
         else f"Ahead of them: a key in {offline['seconds']:.2f} s."
     )
-    show.calibration(console, told["calibration"])
+    show.calibration(console, facts["calibration"])
     show.trust(console, STREAM_TRUST)
     show.weaknesses(console, STREAM)
 
@@ -268,10 +268,10 @@ def stages_command(
     words = server or ["model-0:2:model", "data-0:2:data"]
     stages, found, material = survey(model, words, per_core, hidden, samples, input_range)
     if as_json:
-        told = [{**asdict(it), "seconds": it.seconds[1]} for it in stages]
+        rows = [{**asdict(it), "seconds": it.seconds[1]} for it in stages]
         plans = {name: asdict(it) for name, it in found.items()}
         offline = asdict(material) if material else None
-        fields = {"stages": told, "allocations": plans, "offline": offline}
+        fields = {"stages": rows, "allocations": plans, "offline": offline}
         typer.echo(json.dumps({**fields, "trust": STREAM_TRUST}))
         return
     table = Table(box=None, pad_edge=False)
@@ -312,9 +312,9 @@ def scale_command(
     from privet.research.stream.survey import scaling_of
 
     it = scaling_of(model, calibration)
-    told = {"factor": it.factor, "bits": it.bits, "original": it.original}
+    facts = {"factor": it.factor, "bits": it.bits, "original": it.original}
     if as_json:
-        typer.echo(json.dumps({**told, "accuracies": it.accuracies}))
+        typer.echo(json.dumps({**facts, "accuracies": it.accuracies}))
         return
     table = Table(box=None, pad_edge=False)
     for decimals in range(len(it.accuracies)):
@@ -328,7 +328,7 @@ def scale_command(
     console.print(f"Accuracy in %; factor 10^{it.decimals}, held by weights of {it.bits} bits.")
 
 
-def _told(cipher: str, ledger: Ledger) -> dict[str, Any]:
+def _facts(cipher: str, ledger: Ledger) -> dict[str, Any]:
     """What a data provider counted, for programs."""
     offline = {
         "pieces": ledger.entries,

@@ -84,11 +84,11 @@ def plan(
 
     Ends with exit code 2 if nothing fits. The first plan on a machine finds its unit costs first.
     """
-    told = Console(stderr=True)
+    stderr = Console(stderr=True)
 
     def progress(done: int, total: int, name: str, left: float | None) -> None:
         if name and not as_json:
-            told.print(f"Finding this machine's unit costs, {done + 1} of {total}: {name}")
+            stderr.print(f"Finding this machine's unit costs, {done + 1} of {total}: {name}")
 
     advice = advise.plan(
         model,

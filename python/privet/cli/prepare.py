@@ -169,13 +169,13 @@ async def _keep(
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
 
-    told: dict[str, int | None] = {}
+    shown: dict[str, int | None] = {}
 
     def tell(event: PoolEvent) -> None:
         for level in event.levels:
-            changed = event.model is None and told.get(level.model) != level.ready
+            changed = event.model is None and shown.get(level.model) != level.ready
             if changed or event.model == level.model:
-                told[level.model] = level.ready
+                shown[level.model] = level.ready
                 _tell(console, event, level, client.max_disk, as_json)
 
     async with client:
@@ -199,7 +199,7 @@ def _tell(
         again = f"trying again in {found.seconds:.1f} s"
         console.print(f"{level.model}: [red]{found.error}[/]; {again}", soft_wrap=True)
     elif found.kind == "full":
-        console.print(f"{level.model}: no room on disk for another piece", soft_wrap=True)
+        console.print(f"{level.model}: no room on disk for another entry", soft_wrap=True)
     else:
         room = f" of {show.size(limit)}" if limit is not None else ""
         ready = f"{level.ready}/{level.wanted}"

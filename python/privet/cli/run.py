@@ -127,14 +127,14 @@ def _input_shapes(model: Path, given: InputShapes) -> list[tuple[int, ...]]:
 
 def _verdict(console: Console, result: Run) -> None:
     verdict = "[green]agrees[/]" if result.argmax_agrees else "[bold red]disagrees[/]"
-    told = (
+    sentence = (
         f"The plaintext model (ONNX Runtime) {verdict}; largest difference of an output "
         f"{result.max_abs_error:.2g}"
     )
     if result.config.exact:
         units = result.max_fixed_point_error
-        told += f", and {units} units of the last place from the fixed-point reference"
-    console.print(f"{told}.")
+        sentence += f", and {units} units of the last place from the fixed-point reference"
+    console.print(f"{sentence}.")
     show.account(console, result.account)
     show.trust(console, result.trust)
     show.weaknesses(console, result.mode)

@@ -184,9 +184,9 @@ def layers(console: Console, steps: Sequence[LayerCost]) -> None:
     console.print(table)
 
 
-def account(console: Console, told: Sequence[str | Grid]) -> None:
+def account(console: Console, parts: Sequence[str | Grid]) -> None:
     """What a suite says of how it runs."""
-    for part in told:
+    for part in parts:
         if isinstance(part, str):
             console.print(part, highlight=False)
             continue
@@ -202,16 +202,16 @@ def memory(console: Console, uses: Mapping[str, MemoryUse]) -> None:
     """Forecast and measured memory of each party, where a suite can forecast or limit it."""
     if all(use.forecast_mb is None for use in uses.values()):
         return
-    told = (
+    peaks = (
         f"{party} {use.peak_mb:.0f} MB"
         + (f" (forecast {use.forecast_mb:.0f} MB)" if use.forecast_mb else " (within its limit)")
         for party, use in uses.items()
     )
-    console.print(f"Peak memory: {', '.join(told)}.")
+    console.print(f"Peak memory: {', '.join(peaks)}.")
 
 
 def dealer(console: Console, cost: DealerCost) -> None:
-    """What a dealer did for one piece, beside the parties' own costs."""
+    """What a dealer did for one entry, beside the parties' own costs."""
     console.print(
         f"The dealer sent {size(cost.bytes_client)} to the client and {size(cost.bytes_server)} to "
         f"the server in {cost.seconds:.3f} s; its memory peaked at {cost.peak_rss_mb:.0f} MB."
@@ -260,10 +260,10 @@ def policy(console: Console, accepted: Policy) -> None:
         if value not in usual["accepts"][choice]
     ]
     limit = rules["answers_per_hour"]
-    told = f"accepts also {', '.join(more)}" if more else "accepts nothing weaker than the default"
+    modes = f"accepts also {', '.join(more)}" if more else "accepts nothing weaker than the default"
     often = f"{limit} answers an hour" if limit is not None else "any number of answers"
     own = f"; {len(rules['clients'])} clients have rules of their own" if rules["clients"] else ""
-    console.print(f"Policy: {told}; {often} to a client{own}.")
+    console.print(f"Policy: {modes}; {often} to a client{own}.")
 
 
 def warn_uncalibrated(basis: str) -> None:

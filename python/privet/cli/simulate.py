@@ -177,13 +177,13 @@ def _show(console: Console, case: Case, results: Sequence[Result]) -> None:
     if paper is not None and case.profile.name == "paper":
         text += f" (paper, rate unstated: {paper.delay:.0f} s, {paper.makespan:.0f} s)"
     console.print(f"{text}.", soft_wrap=True)
-    told = rows(results)
-    shown = [it for it in COLUMNS if any(row[it[0]] is not None for row in told)]
+    lines = rows(results)
+    shown = [it for it in COLUMNS if any(row[it[0]] is not None for row in lines)]
     table = Table(box=None, pad_edge=False)
     for name, _ in shown:
         right = name != "policy"
         table.add_column(TITLES.get(name, name), justify="right" if right else "left")
-    for row in told:
+    for row in lines:
         table.add_row(*(form.format(row[k]) if row[k] is not None else "" for k, form in shown))
     console.print(table)
     events = sum(it.record.audited for it in results)
@@ -191,19 +191,19 @@ def _show(console: Console, case: Case, results: Sequence[Result]) -> None:
 
 
 def _swept(console: Console, case: Case, as_json: bool) -> None:
-    told = [
+    lines = [
         {"sweep": point.sweep, "x": point.x, **row}
         for point in points(case)
         for row in rows(list(compare([point.case])))
     ]
     if as_json:
-        typer.echo(json.dumps(told))
+        typer.echo(json.dumps(lines))
         return
     columns = (("sweep", "{}"), ("x", "{:g}"), *(it for it in COLUMNS if it[0] in SWEPT))
     table = Table(box=None, pad_edge=False)
     for name, _ in columns:
         table.add_column(TITLES.get(name, name), justify="right")
-    for row in told:
+    for row in lines:
         table.add_row(*(form.format(row[name]) for name, form in columns))
     console.print(table)
 

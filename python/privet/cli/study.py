@@ -1,4 +1,4 @@
-"""`privet study`: what private inference costs, measured, predicted and told."""
+"""`privet study`: what private inference costs, measured, predicted and reported."""
 
 from __future__ import annotations
 
@@ -100,12 +100,12 @@ def measure_command(
     if dry_run:
         _tell(show.make_console(), cases, as_json)
         return
-    told = Console(stderr=True)
+    stderr = Console(stderr=True)
 
     def progress(done: int, total: int, name: str, left: float | None) -> None:
         if name and not as_json:
             until = "" if left is None else f", about {left / 60:.1f} min left"
-            told.print(f"[{done + 1}/{total}{until}] {name}", highlight=False, markup=False)
+            stderr.print(f"[{done + 1}/{total}{until}] {name}", highlight=False, markup=False)
 
     records, skipped = measure(cases, output, resume=resume, progress=progress)
     if as_json:
@@ -240,7 +240,9 @@ def pool_command(
             metavar="FILE", help="Arrivals instead: a time in seconds on each line.", exists=True
         ),
     ] = None,
-    sizes: Annotated[str, typer.Option(metavar="N,...", help="Pieces in the pool.")] = "0,50,200",
+    sizes: Annotated[
+        str, typer.Option(metavar="N,...", help="Material entries in the pool.")
+    ] = "0,50,200",
     as_json: options.AsJson = False,
 ) -> None:
     """Simulate jobs that take material from pools of several sizes, each made after one is used."""
@@ -264,15 +266,15 @@ def pool_command(
     ]
     if as_json:
         latencies = [list(each.latencies) for each in found]
-        told = {"online": load.online, "offline": load.offline, "latencies": latencies}
-        typer.echo(json.dumps({**told, "pools": rows}))
+        document = {"online": load.online, "offline": load.offline, "latencies": latencies}
+        typer.echo(json.dumps({**document, "pools": rows}))
         return
     console = show.make_console()
     console.print(
         f"{len(arrivals)} jobs on {it.network.name}: {load.online:.3f} s each with material, "
-        f"{load.offline:.3f} s to make a piece."
+        f"{load.offline:.3f} s to make an entry."
     )
-    numbers = ("pieces", "mean s", "99 % within s", "longest wait s", "found it dry")
+    numbers = ("entries", "mean s", "99 % within s", "longest wait s", "found it dry")
     table = show.table((), numbers)
     for row in rows:
         size, *seconds, dry = row.values()
@@ -304,9 +306,9 @@ def validate_command(
         phase: errors([it for it in found if it.phase == phase]) for phase in ("online", "both")
     }
     if as_json:
-        told = {phase: asdict(it) for phase, it in phases.items() if it is not None}
+        document = {phase: asdict(it) for phase, it in phases.items() if it is not None}
         rows = [{**asdict(it), "error": it.error} for it in found]
-        typer.echo(json.dumps({"errors": told, "comparisons": rows}))
+        typer.echo(json.dumps({"errors": document, "comparisons": rows}))
         return
     console = show.make_console()
     _compared(console, found)
@@ -324,17 +326,17 @@ def validate_command(
 
 
 def _run(folder: Path, suites: Sequence[str]) -> None:
-    told = Console(stderr=True)
+    stderr = Console(stderr=True)
 
     def progress(done: int, total: int, name: str, left: float | None) -> None:
         if name:
             until = "" if left is None else f", about {left / 60:.1f} min left"
-            told.print(f"[{done + 1}/{total}{until}] {name}", highlight=False, markup=False)
+            stderr.print(f"[{done + 1}/{total}{until}] {name}", highlight=False, markup=False)
 
     cases = validation_cases(folder / "models", suites)
     _, skipped = measure(cases, folder, resume=True, progress=progress)
     for left_out in skipped:
-        told.print(f"Not run: {left_out.case}: {left_out.reason}", soft_wrap=True)
+        stderr.print(f"Not run: {left_out.case}: {left_out.reason}", soft_wrap=True)
 
 
 def _compared(console: Console, found: list[Comparison]) -> None:
@@ -374,11 +376,11 @@ def tables_command(
         raise Misuse(f"{folder} has no records: `privet study measure` makes them")
     made = digest(records, read_prices(price_table, prices))
     if with_costs:
-        told = Console(stderr=True)
+        stderr = Console(stderr=True)
 
         def progress(done: int, total: int, name: str, _left: float | None) -> None:
             if name:
-                told.print(f"Finding this machine's unit costs, {done + 1} of {total}: {name}")
+                stderr.print(f"Finding this machine's unit costs, {done + 1} of {total}: {name}")
 
         rows = costed(records, folder / "models", lambda: units.known(progress))
         made["costed"] = markdown(HEADS, [it.cells() for it in rows])
@@ -412,8 +414,8 @@ def leakage_command(
     given = given or [None] * samples
     rows, found = correlations(compiled, given), attacks()
     if as_json:
-        told = [asdict(row) for row in rows]
-        typer.echo(json.dumps({"trust": STREAM_TRUST, "correlations": told, "attacks": found}))
+        document = [asdict(row) for row in rows]
+        typer.echo(json.dumps({"trust": STREAM_TRUST, "correlations": document, "attacks": found}))
         return
     console = show.make_console()
     table = Table(box=None, pad_edge=False, title="Distance correlation before and after")

@@ -43,7 +43,7 @@ SLACK_SECONDS = 5.0
 MOST_ASKED = 1000
 
 MOST_LOST = 100
-"""Pieces that a request tries of which this side has lost its half."""
+"""Material entries that a request tries of which this side has lost its half."""
 
 
 class ServiceClient:

@@ -44,7 +44,7 @@ class Client:
     network's measured round trip. The attribute `suite` tells the choice, `extension` which OT
     extension suits the same link for making material, `forecast` what it will all take.
 
-    `when_dry` says what to do if no material is ready for an inference: `make` a piece, `wait` as
+    `when_dry` says what to do if no material is ready for an inference: `make` an entry, `wait` as
     long as `timeout` for another process to make one, `refuse`, or a suite to fall back to: to its
     material if there is some, and to making it if none can be made for the suite asked for.
 
@@ -142,16 +142,16 @@ class Client:
         return self._asked.plan.suite
 
     @property
-    def piece_bytes(self) -> int:
-        """Most bytes that a piece takes in `state`."""
-        return self._asked.plan.piece_bytes()
+    def entry_bytes(self) -> int:
+        """Most bytes that an entry takes in `state`."""
+        return self._asked.plan.entry_bytes()
 
     def ready(self) -> list[str]:
         """Ids of material that is ready for this program with this server."""
         return self._session.native.ready(self._asked.plan)
 
     def prepare(self, count: int = 1, *, progress: Progress | None = None) -> list[str]:
-        """Makes `count` pieces of material, each good for one inference; their ids.
+        """Makes `count` material entries, each good for one inference; their ids.
 
         # Errors
         `NotAccepted` if the server's policy does not accept this mode; `PeerBusy` if the server has
@@ -163,7 +163,7 @@ class Client:
         return [self._make(self._asked, progress) for _ in range(count)]
 
     def offline_cost(self, material: str) -> PhaseCost | None:
-        """What a piece cost that this object made; None for others."""
+        """What an entry cost that this object made; None for others."""
         cost = self._costs.get(material)
         return cost[0] if cost else None
 
@@ -175,13 +175,13 @@ class Client:
         A program for a batch takes up to that many samples, along the first axis of each input; it
         does the same work for fewer, and the server does not learn their number.
 
-        Uses up the piece `material`, or the first that is ready and that no other process takes
-        first; if there is none, does what `when_dry` says. A piece is spent once the server was
+        Uses up the entry `material`, or the first that is ready and that no other process takes
+        first; if there is none, does what `when_dry` says. An entry is spent once the server was
         asked, whatever becomes of it, unless the server refuses.
 
         # Errors
         `InputError` before anything is spent if an input does not fit; `MaterialError` if no
-        material is ready and none may be made, or if the piece is missing or used here or at the
+        material is ready and none may be made, or if the entry is missing or used here or at the
         server; `NotAccepted` if the server's policy does not accept this mode, `PeerBusy` if it
         gives no answer now; `LinkError`; `PeerMisbehaved`.
         """

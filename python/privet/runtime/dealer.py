@@ -20,7 +20,7 @@ PATIENCE_SECONDS = 30.0
 """How long a party waits at the dealer for the other one."""
 
 MOST_BYTES = 16 << 30
-"""The largest piece that a dealer makes, in bytes on the wire."""
+"""The largest entry that a dealer makes, in bytes on the wire."""
 
 TRUST = "needs a dealer that colludes with neither party"
 """What dealt material rests on, for people."""
@@ -28,7 +28,7 @@ TRUST = "needs a dealer that colludes with neither party"
 
 @dataclass(frozen=True)
 class Dealt:
-    """A piece that was dealt, or a deal that failed.
+    """An entry that was dealt, or a deal that failed.
 
     `peer` is the fingerprint of the party that came last, or that failed.
     """
@@ -48,7 +48,7 @@ _log = logging.getLogger(__name__)
 class Dealer(Service):
     """Deals over TLS to parties of its authority; use it as a context manager or call `close`.
 
-    Two parties get halves of one piece if both ask for the same one and each names the other's
+    Two parties get halves of one entry if both ask for the same one and each names the other's
     certificate. The dealer sees public halves of programs, who asks, and the material that it
     makes; it keeps nothing. `revoked` is as for `Server`. `on_dealt` hears of every deal, made or
     failed.

@@ -10,7 +10,7 @@ from privet.runtime.route import check_dealer
 from privet.suites import MaterialSuite
 
 MAKE = "make"
-"""Make a piece now."""
+"""Make an entry now."""
 
 WAIT = "wait"
 """Wait until a pool or another process has made one."""

@@ -86,7 +86,7 @@ def take_part(program: Path, member: int, endpoint: Endpoint) -> PhaseCost:
             return read_cost(event(process, "helped")["cost"])
 
 
-class CohortVisitor:
+class CohortClient:
     """A client of a cohort, which has the public half of the program beforehand."""
 
     def __init__(self, endpoint: Endpoint, program: Path | None) -> None:

@@ -48,7 +48,7 @@ class ServerSource(Source):
         self._serves: tuple[str, str, str] | None = None
         # The suite stays what it was first chosen to be, so that material adds up.
         self._suite: Suite | None = None
-        self._piece_bytes = 0
+        self._entry_bytes = 0
         self._met = 0.0
         self._used = 0.0
 
@@ -70,7 +70,7 @@ class ServerSource(Source):
 
     async def has_room(self) -> bool:
         """As `Source`."""
-        return not self.is_known or self._store.bytes() + self._piece_bytes <= self._max_disk
+        return not self.is_known or self._store.bytes() + self._entry_bytes <= self._max_disk
 
     async def make(self) -> Made | None:
         """Meets the server if it was not met lately, or else makes an entry."""
@@ -91,7 +91,7 @@ class ServerSource(Source):
             self._client = client = self._connect(self.model, self._suite)
             self._suite = client.suite
             self._serves = (client.program_hash, client.label, client.server_fingerprint or "")
-            self._piece_bytes = client.piece_bytes
+            self._entry_bytes = client.entry_bytes
             self._met = self._used = time.monotonic()
         return self._client
 

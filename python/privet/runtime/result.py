@@ -19,10 +19,10 @@ from privet.suites.costs import LayerCost, PhaseCost, read_report
 Array = npt.NDArray[np.generic]
 
 Spent = tuple[str, list[bytes], str]
-"""A piece that was spent, what the server helped to reveal with it, and the report."""
+"""An entry that was spent, what the server helped to reveal with it, and the report."""
 
 Made = tuple[PhaseCost | None, tuple[LayerCost, ...]]
-"""What a piece cost to make, in all and by layer; None and nothing if somebody else made it."""
+"""What an entry cost to make, in all and by layer; None and nothing if somebody else made it."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def read_result(
 def join_results(results: Sequence[Result]) -> Result:
     """One result of several, of one program, whose samples follow one another.
 
-    `material` names all pieces, with commas between; costs are added up, layer by layer in the
+    `material` names all entries, with commas between; costs are added up, layer by layer in the
     order of the results.
     """
     first = results[0]

@@ -68,7 +68,7 @@ class MaterialStore:
 
     def entries(self) -> list[StoreEntry]:
         """What is ready, in order of the ids."""
-        return [StoreEntry(**json.loads(entry)) for entry in self._native.pieces()]
+        return [StoreEntry(**json.loads(entry)) for entry in self._native.entries()]
 
     def bytes(self) -> int:
         """Bytes of material on disk, with what is being made."""
@@ -76,7 +76,7 @@ class MaterialStore:
 
     def entry_bytes(self, id: str) -> int:
         """Bytes on disk of one entry; 0 if it is not here."""
-        return self._native.piece_bytes(id)
+        return self._native.entry_bytes(id)
 
     def discard(self, ids: Iterable[str]) -> list[str]:
         """Removes entries for good, each claimed first; those of them that nobody had claimed."""

@@ -18,10 +18,10 @@ FRESH_SECONDS = 10.0
 """A client that waited longer than this connects anew: the server may have hung up on it."""
 
 Take = Callable[[Route], Spent | None]
-"""Infers on a ready piece of a route; None if there is none."""
+"""Infers on a ready entry of a route; None if there is none."""
 
 Make = Callable[[Route], str]
-"""Makes a piece for a route."""
+"""Makes an entry for a route."""
 
 Unprepared = Callable[[Route], Spent]
 """Infers without material, which is made as it goes."""
@@ -56,7 +56,7 @@ class Supply:
         self._unprepared = unprepared
 
     def spend(self) -> tuple[Route, Dry | None, Spent]:
-        """Infers on the next piece: on which route, why on that one, and what came of it.
+        """Infers on the next entry: on which route, why on that one, and what came of it.
 
         # Errors
         `MaterialError` if there is none and none may be made, or none came in time.
@@ -92,7 +92,7 @@ class Supply:
     def _made(
         self, route: Route, start: float, reason: str | None = None
     ) -> tuple[Route, Dry, Spent]:
-        """Makes material until a piece is left by other processes that share the store."""
+        """Makes material until an entry is left by other processes that share the store."""
         while True:
             self._make(route)
             seconds = time.monotonic() - start

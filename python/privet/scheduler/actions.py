@@ -13,7 +13,7 @@ class Start:
 
     `request` is the submission that the job serves (of a T_pre that a notice asked for: the
     notice); made `ahead` of any submission, it is an id that the scheduler chose and `client` has
-    not asked for it. `batch` samples go through the program at once. `material` is the piece that
+    not asked for it. `batch` samples go through the program at once. `material` is the entry that
     a T_on uses up, none for a T_pre. After `limit_seconds` the job is to be killed, and `failed`
     called.
     """
@@ -53,7 +53,7 @@ class Ended:
 
 @dataclass(frozen=True)
 class MaterialReady:
-    """The piece `material`, made under the submission `id`, lies on `machine`."""
+    """The entry `material`, made under the submission `id`, lies on `machine`."""
 
     id: str
     material: str
@@ -62,7 +62,7 @@ class MaterialReady:
 
 @dataclass(frozen=True)
 class MaterialGone:
-    """The piece `material`, for `model`, will never be used: `expired`, to be deleted; `evicted`,
+    """The entry `material`, for `model`, will never be used: `expired`, to be deleted; `evicted`,
     to make room; `machine lost` with what lay there; or `deleted` outside."""
 
     material: str

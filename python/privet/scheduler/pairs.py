@@ -22,7 +22,7 @@ class Stage(StrEnum):
 
 @dataclass(eq=False, slots=True)
 class Entry:
-    """A submission that was admitted. `ahead`: none was, the scheduler makes a piece on its own.
+    """A submission that was admitted. `ahead`: none was, the scheduler makes an entry on its own.
 
     `open`: pairs whose T_on (of a notice: T_pre) is not over. `claimed`: a request took the
     notice's pairs over.
@@ -53,7 +53,7 @@ class Pair:
     """A T_pre and the T_on that uses what it made; or one of them alone.
 
     `maker`: the entry under whose id T_pre runs; `request`: the one that waits for the T_on.
-    `since`: when it came to its stage. `machine` and `material`: where its piece lies, and which.
+    `since`: when it came to its stage. `machine` and `material`: where its entry lies, and which.
     `reserved`: the machine kept for it. Equal only to itself.
     """
 

@@ -45,7 +45,7 @@ class Scaling:
 class Demand:
     """What one job takes: `cores`, `memory` in bytes, and `seconds` on that many cores.
 
-    `material` is the size in bytes of the piece that a T_pre leaves (0 for a T_on); `scaling` how
+    `material` is the size in bytes of the entry that a T_pre leaves (0 for a T_on); `scaling` how
     its time shrinks with cores, by default as the table's.
     """
 

@@ -14,7 +14,7 @@ LEFT = "its client has left: nobody waits for it"
 
 
 def finished(state: State, now: float, job: str, usage: Usage | None, material: str | None) -> None:
-    """A job did what it should; `material` names the piece that a T_pre left."""
+    """A job did what it should; `material` names the entry that a T_pre left."""
     run = state.running.get(job)
     if run is None:
         return

@@ -90,11 +90,11 @@ class Scheduler:
         self, now: float, job: str, measured: Usage | None = None, material: str | None = None
     ) -> None:
         """A job has done its work: frees its cores, corrects the profile by what was `measured`.
-        `material` names the piece that a T_pre left (by default, as the job). A job that does not
+        `material` names the entry that a T_pre left (by default, as the job). A job that does not
         run any more, because its machine was lost, is ignored.
 
         # Errors
-        `Misuse` if there is a piece of that name already; nothing has changed then.
+        `Misuse` if there is an entry of that name already; nothing has changed then.
         """
         self._at(now)
         progress.finished(self._state, now, job, measured, material)

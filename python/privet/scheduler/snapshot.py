@@ -63,7 +63,7 @@ class Load:
 
 @dataclass(frozen=True)
 class Counters:
-    """Counts since the start. `requests` and `notices` were admitted. `material`: pieces made,
+    """Counts since the start. `requests` and `notices` were admitted. `material`: entries made,
     used, expired, lost with a machine, or given up by a job that failed with them (used before)."""
 
     requests: int
@@ -80,7 +80,7 @@ class Snapshot:
 
     `pre`: T_pre not started; `transit`: a notice's material ready, no request yet; `waiting`: a
     request whose notice is still being prepared; `ready`: T_on not started. A request in `waiting`
-    whose notice has not started is in `pre`, too. `stock` and `announced`: unclaimed pieces and
+    whose notice has not started is in `pre`, too. `stock` and `announced`: unclaimed entries and
     those in `transit`, by (client, model, suite, batch).
     """
 

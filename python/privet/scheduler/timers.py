@@ -9,7 +9,7 @@ from privet.scheduler.heap import Heap
 
 
 class Alarm(StrEnum):
-    """What comes due: a submission's timeout, a job's limit, the end of a piece's life, or the end
+    """What comes due: a submission's timeout, a job's limit, the end of an entry's life, or the end
     of the time for which a client's jobs wait for it."""
 
     TIMEOUT = "timeout"

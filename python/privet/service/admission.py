@@ -31,7 +31,7 @@ Say = Callable[..., None]
 
 
 @dataclass
-class Turn:
+class Lease:
     """A grant from its arrival to its end, with times of the monotonic clock."""
 
     grant: Grant
@@ -60,7 +60,7 @@ class Admission:
         self._say = say
         self._die = die
         self._lock = threading.RLock()
-        self._turn: Turn | None = None
+        self._lease: Lease | None = None
 
     def open(self, grant: Grant) -> None:
         """Admits a job from now on.
@@ -69,14 +69,14 @@ class Admission:
         `Misuse` if another job has not ended; `OSError` if there are no such cores.
         """
         with self._lock:
-            if self._turn is not None:
-                raise Misuse(f"job {self._turn.grant.job} has not ended")
+            if self._lease is not None:
+                raise Misuse(f"job {self._lease.grant.job} has not ended")
             confinement.pin(grant.cores)
             confinement.give_back_memory()
             confinement.reset_peak()
             bound = MemoryBound(grant.memory, self._exceeded)
             grace = _timer(grant.grace, self._give_up)
-            self._turn = Turn(grant, bound, time.monotonic(), grace)
+            self._lease = Lease(grant, bound, time.monotonic(), grace)
             bound.start()
             grace.start()
         self._say("granted", job=grant.job)
@@ -84,113 +84,113 @@ class Admission:
     def revoke(self, job: str) -> None:
         """Ends a job: at once if the client has not asked, else with its connection."""
         with self._lock:
-            turn = self._turn
-            if turn is None or turn.grant.job != job:
+            lease = self._lease
+            if lease is None or lease.grant.job != job:
                 return
-            if turn.asked is None:
-                self._end(turn, "failed", error="stopped", message="it was stopped", kept=True)
-            for link in turn.links:
+            if lease.asked is None:
+                self._end(lease, "failed", error="stopped", message="it was stopped", kept=True)
+            for link in lease.links:
                 link.stop()
 
-    def visit(self, client: str, link: Stopper | None) -> Visit:
+    def session(self, client: str, link: Stopper | None) -> ClientSession:
         """What a session of the client with this fingerprint may do."""
         with self._lock:
-            turn = self._turn
-            if turn is None or turn.grant.client != client:
-                return Visit(self, None)
+            lease = self._lease
+            if lease is None or lease.grant.client != client:
+                return ClientSession(self, None)
             if link is not None:
-                turn.links.append(link)
-            return Visit(self, turn, link)
+                lease.links.append(link)
+            return ClientSession(self, lease, link)
 
     def admit(
         self,
-        turn: Turn | None,
+        lease: Lease | None,
         kind: str,
         subject: str | None,
         suite: str | None,
-        piece: str | None,
+        entry: str | None,
     ) -> str | None:
         """Whether a request is the one of the grant; if not, why."""
         with self._lock:
-            if turn is None or turn is not self._turn:
+            if lease is None or lease is not self._lease:
                 return "there is no grant for this client here: ask the service for a job"
-            if turn.asked is not None:
+            if lease.asked is not None:
                 return "the grant was used: a grant serves one request"
-            grant = turn.grant
+            grant = lease.grant
             if kind == "describe":
                 return None
             if subject != grant.program:
-                turn.refused = "the grant is for another program"
+                lease.refused = "the grant is for another program"
             elif kind == "hidden_weights":
                 return None
             elif kind != grant.phase:
-                turn.refused = f"the grant is to {grant.phase}"
-            elif piece != grant.material:
-                turn.refused = "the grant is for another piece of material"
+                lease.refused = f"the grant is to {grant.phase}"
+            elif entry != grant.material:
+                lease.refused = "the grant is for another material entry"
             elif suite not in (grant.suite, None):
-                turn.refused = f"the grant is for suite {grant.suite!r}"
+                lease.refused = f"the grant is for suite {grant.suite!r}"
             else:
-                turn.asked = time.monotonic()
-                turn.grace.cancel()
-                self._say("started", job=grant.job, waited=turn.times()["waited"])
+                lease.asked = time.monotonic()
+                lease.grace.cancel()
+                self._say("started", job=grant.job, waited=lease.times()["waited"])
                 return None
-            return turn.refused
+            return lease.refused
 
-    def finished(self, turn: Turn, material: str | None, cost: PhaseCost) -> None:
+    def finished(self, lease: Lease, material: str | None, cost: PhaseCost) -> None:
         """The job is done."""
-        self._end(turn, "finished", material=material, cost=asdict(cost))
+        self._end(lease, "finished", material=material, cost=asdict(cost))
 
-    def failed(self, turn: Turn, error: PrivetError) -> None:
+    def failed(self, lease: Lease, error: PrivetError) -> None:
         """The session of the job failed."""
-        self._end(turn, "failed", error="failed", message=f"{type(error).__name__}: {error}")
+        self._end(lease, "failed", error="failed", message=f"{type(error).__name__}: {error}")
 
-    def leave(self, turn: Turn, link: Stopper) -> None:
+    def leave(self, lease: Lease, link: Stopper) -> None:
         """A session under this grant is over."""
         with self._lock:
-            turn.links.remove(link)
+            lease.links.remove(link)
 
     def _give_up(self) -> None:
         with self._lock:
-            turn = self._turn
+            lease = self._lease
             # A timer that could not be cancelled in time belongs to a grant that has ended.
             if (
-                turn is None
-                or turn.asked is not None
-                or turn.grace is not threading.current_thread()
+                lease is None
+                or lease.asked is not None
+                or lease.grace is not threading.current_thread()
             ):
                 return
-            message = turn.refused or "the client did not ask in time"
-            self._end(turn, "failed", error="absent", message=message, kept=True)
-            for link in turn.links:
+            message = lease.refused or "the client did not ask in time"
+            self._end(lease, "failed", error="absent", message=message, kept=True)
+            for link in lease.links:
                 link.stop()
 
     def _exceeded(self) -> None:
         with self._lock:
-            turn = self._turn
-            if turn is not None:
-                message = f"it took more than the {turn.grant.memory} bytes it may have"
-                self._end(turn, "failed", error="over memory", message=message)
+            lease = self._lease
+            if lease is not None:
+                message = f"it took more than the {lease.grant.memory} bytes it may have"
+                self._end(lease, "failed", error="over memory", message=message)
                 self._die()
 
-    def _end(self, turn: Turn, event: str, **fields: Any) -> None:
+    def _end(self, lease: Lease, event: str, **fields: Any) -> None:
         with self._lock:
-            if turn is not self._turn:
+            if lease is not self._lease:
                 return
-            self._turn = None
-            turn.grace.cancel()
-            turn.bound.end()
-            memory = {"peak_rss": confinement.peak_bytes(), "base_rss": turn.bound.base}
-            self._say(event, job=turn.grant.job, **fields, **memory, **turn.times())
+            self._lease = None
+            lease.grace.cancel()
+            lease.bound.end()
+            memory = {"peak_rss": confinement.peak_bytes(), "base_rss": lease.bound.base}
+            self._say(event, job=lease.grant.job, **fields, **memory, **lease.times())
 
 
-class Visit:
+class ClientSession:
     """A session with a client, under the grant that was open for it when it came, if any."""
 
     def __init__(
-        self, admission: Admission, turn: Turn | None, link: Stopper | None = None
+        self, admission: Admission, lease: Lease | None, link: Stopper | None = None
     ) -> None:
         self._admission = admission
-        self._turn = turn
+        self._lease = lease
         self._link = link
         self._asked = False
         self._linger: threading.Timer | None = None
@@ -198,32 +198,32 @@ class Visit:
     @property
     def threads(self) -> int:
         """On how many threads the session computes."""
-        return 1 if self._turn is None else len(self._turn.grant.cores)
+        return 1 if self._lease is None else len(self._lease.grant.cores)
 
     @property
     def program(self) -> str:
         """The program that the grant is for."""
-        return "" if self._turn is None else self._turn.grant.program
+        return "" if self._lease is None else self._lease.grant.program
 
     @property
     def suite(self) -> str:
         """The label of the suite that the grant is for."""
-        return "" if self._turn is None else self._turn.grant.suite
+        return "" if self._lease is None else self._lease.grant.suite
 
     @property
     def is_expected(self) -> bool:
         """Whether there is a grant for this client."""
-        return self._turn is not None
+        return self._lease is not None
 
     def admit(
         self,
         kind: str,
         subject: str | None = None,
         suite: str | None = None,
-        piece: str | None = None,
+        entry: str | None = None,
     ) -> str | None:
         """Whether a request may be served; if not, why."""
-        refusal = self._admission.admit(self._turn, kind, subject, suite, piece)
+        refusal = self._admission.admit(self._lease, kind, subject, suite, entry)
         if refusal is None and kind in ("prepare", "infer"):
             self._asked = True
         return refusal
@@ -235,24 +235,24 @@ class Visit:
 
     def served(self, cost: PhaseCost, material: str | None = None) -> None:
         """The job is done; the client has a moment to say goodbye."""
-        if self._turn is not None and self._asked:
+        if self._lease is not None and self._asked:
             if self._link is not None:
                 self._linger = _timer(LINGER_SECONDS, self._link.stop)
                 self._linger.start()
-            self._admission.finished(self._turn, material, cost)
+            self._admission.finished(self._lease, material, cost)
 
     def failed(self, error: PrivetError) -> bool:
         """The session failed; whether the job did with it."""
-        if self._turn is not None and self._asked:
-            self._admission.failed(self._turn, error)
+        if self._lease is not None and self._asked:
+            self._admission.failed(self._lease, error)
         return self._asked
 
     def over(self) -> None:
         """The session has ended."""
         if self._linger is not None:
             self._linger.cancel()
-        if self._turn is not None and self._link is not None:
-            self._admission.leave(self._turn, self._link)
+        if self._lease is not None and self._link is not None:
+            self._admission.leave(self._lease, self._link)
 
 
 def single(admit: Gate, suite: str) -> Gate:
@@ -260,7 +260,7 @@ def single(admit: Gate, suite: str) -> Gate:
     a grant for an inference that is a single job."""
     due = ["prepare", "infer"]
 
-    def gate(kind: str, program: str | None, _suite: str | None, _piece: str | None) -> str | None:
+    def gate(kind: str, program: str | None, _suite: str | None, _entry: str | None) -> str | None:
         if not due or kind != due[0]:
             return "the grant is for one inference, with its preparation before it"
         del due[0]

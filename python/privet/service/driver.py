@@ -290,7 +290,7 @@ class Driver:
         try:
             outcome = await self._carry_out(start, job)
         except (PrivetError, OSError) as error:
-            # No worker came up, or the material went meanwhile: it starts again from a fresh piece.
+            # No worker came up, or the material went meanwhile: it starts again from a fresh entry.
             outcome = Outcome(start.job, "crashed", str(error), start.material)
         finally:
             if job is not None and job.go.pop(start.job, None) is not None:
@@ -318,7 +318,7 @@ class Driver:
         if told and outcome.failure in ("absent", "stopped") and not outcome.seconds:
             self.scheduler.client_lapsed(self.clock(), start.client)
         if told and outcome.kept and grant.material is not None:
-            # Its client was told to come and did not: perhaps it has lost its half of the piece.
+            # Its client was told to come and did not: perhaps it has lost its half of the entry.
             outcome = replace(outcome, kept=False)
             self.remove(grant.material, grant.machine)
         return outcome

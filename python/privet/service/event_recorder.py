@@ -79,7 +79,7 @@ class EventRecorder:
         self._jobs.changed(job)
         self._settled(job)
 
-    def told(self, action: Action) -> None:
+    def on_action(self, action: Action) -> None:
         """The driver carried out an action."""
         if isinstance(action, Ended):
             self._ended(action)

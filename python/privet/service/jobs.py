@@ -31,7 +31,7 @@ class Go:
     """Leave to run one job now: connect to `host` and `port`, and prepare or infer.
 
     `server_name` is in the certificate there. `program` is the hash to expect, `suite` the label of
-    the plan, `material` the piece to use (none to prepare), `samples` how many go through at most.
+    the plan, `material` the entry to use (none to prepare), `samples` how many go through at most.
     The client must have asked within `grace` seconds; the job is killed
     `seconds` after that. Suites with a dealer find it at `dealer`.
     """

@@ -61,7 +61,7 @@ class _Gauges(Collector):
         for (_, model, suite, _), count in (*now.stock.items(), *now.announced.items()):
             counts[model, suite] = counts.get((model, suite), 0) + count
         family = GaugeMetricFamily(
-            "privet_stock", "Pieces of material that lie ready", labels=["model", "suite"]
+            "privet_stock", "Material entries that lie ready", labels=["model", "suite"]
         )
         for (model, suite), count in counts.items():
             family.add_metric([shown(model), suite], count)
@@ -91,7 +91,7 @@ class Metrics:
         self._jobs = counter("jobs", "Jobs that ran", "phase", "failure")
         self._job_seconds = histogram("job_seconds", "Duration of jobs", "phase", "model", "suite")
         self._job_bytes = counter("job_bytes", "Bytes that jobs sent", "phase", "sender")
-        self._material = counter("material", "Pieces of material", "model", "fate")
+        self._material = counter("material", "Material entries", "model", "fate")
 
     def call(self, method: str, route: str, status: int, seconds: float) -> None:
         """An HTTP call was answered."""
@@ -127,7 +127,7 @@ class Metrics:
         self._job_bytes.labels(phase, sender).inc(count)
 
     def material(self, model: str, fate: str, count: int = 1) -> None:
-        """Pieces were `made`, `used`, `found`, `expired` or `lost`."""
+        """Material entries were `made`, `used`, `found`, `expired` or `lost`."""
         self._material.labels(shown(model), fate).inc(count)
 
     def render(self) -> tuple[bytes, str]:

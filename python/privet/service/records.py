@@ -175,8 +175,8 @@ class Records:
         ).fetchone()
         if row is None:
             return None
-        told = {"outcome": row["outcome"], "reason": row["reason"]}
-        return {**json.loads(row["document"]), **told, "state": "ended", "go": [], "sequence": 0}
+        ending = {"outcome": row["outcome"], "reason": row["reason"]}
+        return {**json.loads(row["document"]), **ending, "state": "ended", "go": [], "sequence": 0}
 
     def profiles(self) -> list[dict[str, Any]]:
         """The profile table, as `privet.scheduler.Profiles.load` reads it."""

@@ -403,7 +403,7 @@ class Service:
         await self._offers.withdraw(version)
 
     def _tell(self, action: Action) -> None:
-        self._recorder.told(action)
+        self._recorder.on_action(action)
         if isinstance(action, Ended):
             self.sessions.ended(action)
 

@@ -46,7 +46,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(eq=False)
-class Turn:
+class Permit:
     """Something that a session asked for: the `job` it became. `start` once the scheduler let it
     begin, `end` is then set when it is over."""
 
@@ -71,8 +71,8 @@ class Session:
     client: str
     model_server: ModelServer
     name: str | None = None
-    keys: Turn | None = None
-    asked: Turn | None = None
+    keys: Permit | None = None
+    asked: Permit | None = None
     busy: bool = False
     over: bool = False
     ending: bool = False
@@ -106,7 +106,7 @@ class Sessions:
         self._machine = machine
         self._last = 0
         self._sessions: dict[int, Session] = {}
-        self._turns: dict[str, tuple[Session, Turn]] = {}
+        self._permits: dict[str, tuple[Session, Permit]] = {}
 
     # For the control plane ----------------------------------------------------------------------
 
@@ -119,9 +119,9 @@ class Sessions:
     def close(self, session: Session) -> None:
         """A client has left: what waits is cancelled, what computes ends soon."""
         session.over = True
-        turn = session.asked
-        if turn is not None and turn.start is None:
-            self._driver.cancel(turn.job.id)
+        permit = session.asked
+        if permit is not None and permit.start is None:
+            self._driver.cancel(permit.job.id)
         session.model_server.order(session=session.number, gone=True)
         if session.keys is None and session.asked is None:
             self._sessions.pop(session.number, None)
@@ -179,7 +179,7 @@ class Sessions:
             if work == "infer":
                 mode, answers = session.version.session.mode, session.version.session_batch
                 self._admit(session.client, session.name, mode, answers)
-            session.asked = Turn(work, self._submit(session, work))
+            session.asked = Permit(work, self._submit(session, work))
         except (NotAccepted, Exhausted) as refused:
             busy = isinstance(refused, Exhausted)
             self._recorder.refused("answers" if busy else "policy")
@@ -189,7 +189,7 @@ class Sessions:
             self._recorder.refused(str(refused.why))
             self._refuse(session, str(refused), busy=refused.retry)
             return
-        self._turns[session.asked.job.id] = (session, session.asked)
+        self._permits[session.asked.job.id] = (session, session.asked)
         loop = asyncio.get_running_loop()
         loop.call_later(QUEUE_SECONDS, self._waited, session.asked.job)
 
@@ -222,32 +222,32 @@ class Sessions:
 
     def _waited(self, job: Job) -> None:
         """Nobody waits for ever: the client would take the service for dead."""
-        found = self._turns.get(job.id)
+        found = self._permits.get(job.id)
         if found is not None and found[1].start is None:
-            session, turn = found
-            del self._turns[job.id]
+            session, permit = found
+            del self._permits[job.id]
             session.asked = None
             self._recorder.refused("full")
             text = f"the service is full: no room in {QUEUE_SECONDS:.0f} s; try again later"
             self._refuse(session, text, busy=True)
-            self._driver.cancel(turn.job.id)
+            self._driver.cancel(permit.job.id)
 
     def _worked(self, session: Session, seconds: float, error: str | None) -> None:
         """The process has computed, or received keys."""
-        turn = session.asked
-        if turn is None or turn.start is None:
+        permit = session.asked
+        if permit is None or permit.start is None:
             return
         session.asked = None
-        if turn.work == "keys" and error is None:
-            session.keys = turn
-            turn.job.state = "prepared"
-            self._driver.rest(turn.start, self._done(session, turn, seconds), turn.began)
-            self._jobs.changed(turn.job)
+        if permit.work == "keys" and error is None:
+            session.keys = permit
+            permit.job.state = "prepared"
+            self._driver.rest(permit.start, self._done(session, permit, seconds), permit.began)
+            self._jobs.changed(permit.job)
         elif error is None:
-            self._end(turn, self._done(session, turn, seconds))
+            self._end(permit, self._done(session, permit, seconds))
         else:
             failure: Failure = "absent" if session.over else "failed"
-            self._end(turn, Outcome(turn.start.job, failure, error, seconds=seconds))
+            self._end(permit, Outcome(permit.start.job, failure, error, seconds=seconds))
 
     def _answered(self, session: Session) -> None:
         """The client has its answer: a session that is to end may now."""
@@ -261,73 +261,73 @@ class Sessions:
 
     def _lost(self, session: Session) -> None:
         """The process has died."""
-        turn, session.asked = session.asked, None
-        if turn is not None and turn.start is not None:
-            self._end(turn, Outcome(turn.start.job, "crashed", "the model's process died"))
-        elif turn is not None:
-            self._driver.cancel(turn.job.id)
+        permit, session.asked = session.asked, None
+        if permit is not None and permit.start is not None:
+            self._end(permit, Outcome(permit.start.job, "crashed", "the model's process died"))
+        elif permit is not None:
+            self._driver.cancel(permit.job.id)
         session.closing.set()
         self._left(session)
 
     def _drop_keys(self, session: Session) -> None:
-        turn, session.keys = session.keys, None
-        if turn is not None and turn.start is not None:
-            self._end(turn, Outcome(turn.start.job))
+        permit, session.keys = session.keys, None
+        if permit is not None and permit.start is not None:
+            self._end(permit, Outcome(permit.start.job))
 
     # For the driver -----------------------------------------------------------------------------
 
     async def run(self, start: Start, cores: tuple[int, ...]) -> Outcome:
         """Lets a session's process work, and waits until it has."""
-        found = self._turns.get(start.request)
+        found = self._permits.get(start.request)
         if found is None or found[0].over:
             return Outcome(start.job, "absent", "the client has left")
-        session, turn = found
-        turn.start, turn.began = start, self._driver.clock()
-        turn.end = asyncio.get_running_loop().create_future()
-        turn.job.state = "preparing" if turn.work == "keys" else "inferring"
-        self._jobs.changed(turn.job)
+        session, permit = found
+        permit.start, permit.began = start, self._driver.clock()
+        permit.end = asyncio.get_running_loop().create_future()
+        permit.job.state = "preparing" if permit.work == "keys" else "inferring"
+        self._jobs.changed(permit.job)
         session.model_server.order(session=session.number, cores=len(cores))
-        return await turn.end
+        return await permit.end
 
     async def stop(self, job: str) -> None:
         """Ends a job: an inference at its next layer; with keys their session, once the client has
         the answer that it waits for."""
-        for session, turn in list(self._turns.values()):
-            if turn.start is None or turn.start.job != job:
+        for session, permit in list(self._permits.values()):
+            if permit.start is None or permit.start.job != job:
                 continue
             session.ending = True
-            if turn.work != "keys":
+            if permit.work != "keys":
                 session.model_server.order(session=session.number, gone=True)
-            elif not session.busy or session.asked is turn:
+            elif not session.busy or session.asked is permit:
                 session.closing.set()
 
     def ended(self, ended: Ended) -> None:
         """A submission ended; one that had not begun will not."""
-        found = self._turns.get(ended.id)
+        found = self._permits.get(ended.id)
         if found is None or found[1].start is not None:
             return
-        session, turn = found
-        del self._turns[ended.id]
-        if session.asked is turn:
+        session, permit = found
+        del self._permits[ended.id]
+        if session.asked is permit:
             session.asked = None
             self._refuse(session, f"{ended.outcome}: {ended.reason}", busy=True)
 
-    def _end(self, turn: Turn, outcome: Outcome) -> None:
-        self._turns.pop(turn.job.id, None)
-        if turn.end is not None and not turn.end.done():
-            turn.end.set_result(outcome)
+    def _end(self, permit: Permit, outcome: Outcome) -> None:
+        self._permits.pop(permit.job.id, None)
+        if permit.end is not None and not permit.end.done():
+            permit.end.set_result(outcome)
 
-    def _done(self, session: Session, turn: Turn, seconds: float) -> Outcome:
+    def _done(self, session: Session, permit: Permit, seconds: float) -> Outcome:
         """Bytes by the plan, which is what passes."""
-        assert turn.start is not None
+        assert permit.start is not None
         plan, groups = session.version.plan or {}, int((session.version.plan or {})["groups"])
-        if turn.work == "keys":
+        if permit.work == "keys":
             sent, answered = plan["offline_bytes_client"], plan["offline_bytes_server"]
             cost = PhaseCost(seconds, int(sent), int(answered), 1, 0.0)
         else:
             sent, answered = plan["online_bytes_client"], plan["online_bytes_server"]
             cost = PhaseCost(seconds, sent // groups, answered // groups, 1, 0.0)
-        return Outcome(turn.start.job, cost=cost, seconds=seconds)
+        return Outcome(permit.start.job, cost=cost, seconds=seconds)
 
     def _refuse(self, session: Session, text: str, *, busy: bool) -> None:
         session.model_server.order(session=session.number, refused=text, busy=busy)

@@ -81,24 +81,26 @@ class DataPort(Server):
         self._hosts = {key: host for key, host in self._hosts.items() if key[0] != program}
 
     def _session(self, connection: _native.Connection, client: str) -> None:
-        visit = self._admission.visit(client, connection.stopper())
-        host = self._hosts.get((visit.program, visit.suite))
+        session = self._admission.session(client, connection.stopper())
+        host = self._hosts.get((session.program, session.suite))
 
         def admit(kind: str, *request: str | None) -> str | None:
-            return self._revoked.refuses(client) or visit.admit(kind, *request)
+            return self._revoked.refuses(client) or session.admit(kind, *request)
 
-        if not visit.is_expected:
+        if not session.is_expected:
             connection.set_timeout(STRANGER_SECONDS)
         try:
             if host is None:
-                self._native.serve(connection, visit.hear, admit, visit.threads)
+                self._native.serve(connection, session.hear, admit, session.threads)
             else:
-                host.serve(connection, visit.served, single(admit, visit.suite), visit.threads)
+                host.serve(
+                    connection, session.served, single(admit, session.suite), session.threads
+                )
         except PrivetError as error:
-            if not visit.failed(error):
+            if not session.failed(error):
                 self._failed(client, error)
         finally:
-            visit.over()
+            session.over()
 
     def _failed(self, client: str, error: PrivetError) -> None:
         _log.info("a session with %s without a job failed: %s", client[:16], error)

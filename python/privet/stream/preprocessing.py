@@ -169,7 +169,7 @@ class PreparingData:
         `PeerError` if the other side cannot be reached, or fails; the next call connects anew.
         """
         client, self._client = self._client or self._connect(where), None
-        made, report = client.piece(self._plan, name)
+        made, report = client.entry(self._plan, name)
         self._client = client
         return made, read_report(report)[0]
 

@@ -258,7 +258,7 @@ class Suite(ABC):
         nothing to say."""
         return ""
 
-    def told(self, plan: Mapping[str, Any], program_hash: str) -> tuple[str, ...]:
+    def summary(self, plan: Mapping[str, Any], program_hash: str) -> tuple[str, ...]:
         """What the figures of its plan say to people."""
         return ()
 

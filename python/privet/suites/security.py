@@ -70,19 +70,19 @@ def security(planned: Plan | StreamPlan) -> Security:
 
 def ckks_security(plan: Mapping[str, Any]) -> Security:
     """The budget of a plan of suite `ckks`, as `plan_ckks` gives it."""
-    told = plan["security"]
+    claims = plan["security"]
     # Keys, shares and ciphertexts under one secret are samples of one instance: the one that the
     # largest share of its limit is used of counts.
-    worst = max(told["keys"], key=lambda key: (key["log_q"] + key["log_p"]) / key["limit_log_qp"])
+    worst = max(claims["keys"], key=lambda key: (key["log_q"] + key["log_p"]) / key["limit_log_qp"])
     problem = (
         f"ring-LWE, dimension 2^{worst['log_n']}, "
         f"log QP = {worst['log_q'] + worst['log_p']:.1f} of "
         f"{worst['limit_log_qp']:.0f} that the table allows, {worst['secret']} secret"
     )
-    secrets = len({(key["log_n"], key["secret"]) for key in told["keys"]})
+    secrets = len({(key["log_n"], key["secret"]) for key in claims["keys"]})
     assumption = Assumption("keys and ciphertexts", problem, 128.0, secrets, 128 - log2(secrets))
     notes = ["decrypted results are for the owner of the key alone"]
-    flooding = told["flooding"]
+    flooding = claims["flooding"]
     losses: tuple[Loss, ...] = ()
     if flooding is None:
         notes.append("flooding is light or none: it hides no weights statistically")

@@ -95,7 +95,7 @@ def attempt(
     return make
 
 
-def test_a_piece_is_made_and_spent_once(
+def test_an_entry_is_made_and_spent_once(
     attempt: Callable[..., Attempt], compiled: Compiled
 ) -> None:
     material, report = attempt().prepare()

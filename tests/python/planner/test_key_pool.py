@@ -22,7 +22,7 @@ def test_a_pool_runs_dry_by_hand() -> None:
     assert found.dry == 1
 
 
-def test_without_a_pool_every_job_waits_for_its_piece() -> None:
+def test_without_a_pool_every_job_waits_for_its_entry() -> None:
     found = simulate([0.0, 100.0], Load(online=1.0, offline=10.0), 0)
     assert found.latencies == (11.0, 11.0)
     assert found.dry == 2

@@ -1,7 +1,7 @@
 """A client that shares a state directory with others: `python sharing_client.py JOB.json`.
 
 Says that it is connected, waits for a line, then infers as often as the job says on what is ready,
-and prints the pieces that it used.
+and prints the entries that it used.
 """
 
 from __future__ import annotations

@@ -141,7 +141,7 @@ def test_models_share_a_disk_that_is_too_small(
 ) -> None:
     server = serve()
     with client(server) as session:
-        most = 3 * session.piece_bytes
+        most = 3 * session.entry_bytes
     levels = pool(server, {"first": 100, "second": 100}, max_disk=most).fill()
     assert all(level.ready for level in levels)
     assert sum(level.bytes for level in levels) <= most
@@ -149,7 +149,7 @@ def test_models_share_a_disk_that_is_too_small(
     assert sorted(full) == ["first", "second"]
 
 
-def test_a_pool_of_threads_and_clients_uses_every_piece_once(
+def test_a_pool_of_threads_and_clients_uses_every_entry_once(
     serve: Serve, pool: Callable[..., MaterialPool], client: Callable[..., Client]
 ) -> None:
     server, lock = serve(), threading.Lock()
@@ -231,8 +231,8 @@ def test_what_the_policy_does_not_accept_ends_a_pool_at_once(
 def test_both_sides_limit_their_disk(serve: Serve, client: Callable[..., Client]) -> None:
     server = serve()
     with client(server) as session:
-        # A server's pieces are a few bytes larger.
-        most = session.piece_bytes + 100
+        # A server's entries are a few bytes larger.
+        most = session.entry_bytes + 100
     with client(server, max_disk=most) as session:
         session.prepare()
         with pytest.raises(StoreFull, match="raise the limit"):
@@ -240,7 +240,7 @@ def test_both_sides_limit_their_disk(serve: Serve, client: Callable[..., Client]
         session.infer([INPUT])
         session.prepare()
     server.close()
-    # The piece above is still there.
+    # The entry above is still there.
     server = serve(max_material=most)
     with pytest.raises(PeerBusy, match="store is full"), client(server) as session:
         session.prepare()
@@ -264,7 +264,7 @@ def test_a_client_that_waits_outlasts_the_servers_patience(
     assert results == [material]
 
 
-def test_a_piece_by_name_is_not_replaced(serve: Serve, client: Callable[..., Client]) -> None:
+def test_an_entry_by_name_is_not_replaced(serve: Serve, client: Callable[..., Client]) -> None:
     server = serve()
     with client(server) as session:
         spent, _ = session.prepare(2)

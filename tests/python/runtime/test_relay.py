@@ -15,11 +15,11 @@ from privet.suites.relay import HOST, relayed
 
 
 def echo(listener: socket.socket) -> None:
-    """Sends back what one visitor sends, until it ends."""
-    visitor, _ = listener.accept()
-    with visitor:
-        while data := visitor.recv(1 << 16):
-            visitor.sendall(data)
+    """Sends back what one peer sends, until it ends."""
+    peer, _ = listener.accept()
+    with peer:
+        while data := peer.recv(1 << 16):
+            peer.sendall(data)
 
 
 def receive(link: socket.socket, count: int) -> bytes:
@@ -37,30 +37,30 @@ def listener() -> socket.socket:
 
 
 @contextmanager
-def visiting(listener: socket.socket, link: str) -> Iterator[socket.socket]:
+def linked(listener: socket.socket, link: str) -> Iterator[socket.socket]:
     """A connection to the listener over a link."""
     with (
         closing(listener),
         relayed(listener.getsockname()[1], Link(link)) as port,
-        socket.create_connection((HOST, port)) as visitor,
+        socket.create_connection((HOST, port)) as peer,
     ):
-        yield visitor
+        yield peer
 
 
 def test_a_round_trip_takes_its_time(listener: socket.socket) -> None:
-    with visiting(listener, "60ms,1Gbit") as visitor:
+    with linked(listener, "60ms,1Gbit") as peer:
         begun = time.monotonic()
-        visitor.sendall(b"ping")
-        assert receive(visitor, 4) == b"ping"
+        peer.sendall(b"ping")
+        assert receive(peer, 4) == b"ping"
         assert 0.06 <= time.monotonic() - begun < 0.5
-        visitor.shutdown(socket.SHUT_WR)
-        assert visitor.recv(1) == b""  # the end goes round, too
+        peer.shutdown(socket.SHUT_WR)
+        assert peer.recv(1) == b""  # the end goes round, too
 
 
 def test_bytes_come_whole_and_no_faster_than_the_link(listener: socket.socket) -> None:
     sent = bytes(range(256)) * 2000  # 4 Mbit
-    with visiting(listener, "10ms,20Mbit") as visitor:
+    with linked(listener, "10ms,20Mbit") as peer:
         begun = time.monotonic()
-        threading.Thread(target=visitor.sendall, args=(sent,)).start()
-        assert receive(visitor, len(sent)) == sent
+        threading.Thread(target=peer.sendall, args=(sent,)).start()
+        assert receive(peer, len(sent)) == sent
         assert 0.2 <= time.monotonic() - begun < 2.0

@@ -14,7 +14,7 @@ import aiohttp
 import numpy as np
 import pytest
 from tests.attacks.scene import INPUT, small_model
-from tests.e2e.visitor import Visitor
+from tests.e2e.caller import ServiceCaller
 from tests.python.service_control.actors import Pretender, eventually, scene
 from tests.python.service_control.conftest import folder, program
 
@@ -175,8 +175,8 @@ def test_the_control_plane_refuses_and_ends_what_runs(
         executor = Pretender()
         async with (
             scene(folder, pair, program, executor, gate, revoked=revoked) as it,
-            Visitor(it.address, pair, folder / "c") as client,
-            Visitor(it.address, pair, folder / "o", "other") as other,
+            ServiceCaller(it.address, pair, folder / "c") as client,
+            ServiceCaller(it.address, pair, folder / "o", "other") as other,
         ):
             client.headers = other.headers = {"Authorization": "Bearer test"}
             id = await client.request("digits")
@@ -223,8 +223,8 @@ def test_a_clients_expired_certificate_is_refused(
     async def main() -> None:
         async with (
             scene(folder, pair, program) as it,
-            Visitor(it.address, pair, folder / "c", "late") as late,
-            Visitor(it.address, pair, folder / "o", "other") as other,
+            ServiceCaller(it.address, pair, folder / "c", "late") as late,
+            ServiceCaller(it.address, pair, folder / "o", "other") as other,
         ):
             with pytest.raises(aiohttp.ClientError):
                 await late.call("GET", "/v2/health/live")

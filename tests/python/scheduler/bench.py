@@ -29,7 +29,7 @@ FOUR_CORES = (Machine("here", 4, 8 * GIB),)
 
 def table() -> Profiles:
     """Models of suite `fss`: `small` (1 core, 1 GiB), `wide` (4 cores), `heavy` (1 core, 6 GiB);
-    T_pre takes 10 s, T_on 4 s, pieces 100 bytes."""
+    T_pre takes 10 s, T_on 4 s, entries 100 bytes."""
     profiles = Profiles()
     for model, cores, memory in (("small", 1, GIB), ("wide", 4, GIB), ("heavy", 1, 6 * GIB)):
         profiles.set(Key(model, "fss", 1, Phase.PRE), Demand(cores, memory, 10.0, 100))
@@ -111,7 +111,7 @@ class Bench:
         return [it.job for it in self.actions if isinstance(it, Stop)]
 
     def gone(self) -> list[tuple[str, str]]:
-        """Pieces that are gone, and why."""
+        """Material entries that are gone, and why."""
         return [(it.material, it.reason) for it in self.actions if isinstance(it, MaterialGone)]
 
     def queues(self) -> dict[str, list[str]]:

@@ -48,8 +48,8 @@ def cores_are_free_at_the_stop(change: Change) -> None:
     change(state.State, "stop", freed)
 
 
-def a_piece_stays_in_stock(change: Change) -> None:
-    """Takes a piece and leaves it there."""
+def a_entry_stays_in_stock(change: Change) -> None:
+    """Takes an entry and leaves it there."""
 
     def take(self: Material, stream: Stream) -> MaterialEntry | None:
         return next((it for it in self.unused() if it.stream == stream), None)
@@ -58,7 +58,7 @@ def a_piece_stays_in_stock(change: Change) -> None:
 
 
 def stock_is_everybodys(change: Change) -> None:
-    """Gives a client the piece of another."""
+    """Gives a client the entry of another."""
 
     taken = Material.take
 
@@ -70,12 +70,12 @@ def stock_is_everybodys(change: Change) -> None:
 
 
 def stock_survives_its_machine(change: Change) -> None:
-    """Keeps the pieces of a lost machine."""
+    """Keeps the entries of a lost machine."""
     change(Material, "unclaimed", lambda self, machine: [])
 
 
 def a_failed_t_on_starts_again(change: Change) -> None:
-    """Runs a T_on again with the same piece."""
+    """Runs a T_on again with the same entry."""
     again = progress._again
 
     def resumed(at: state.State, now: float, pair: Pair, reason: str, rerun: bool) -> None:
@@ -176,7 +176,7 @@ MUTANTS = (
     memory_is_not_counted,
     a_core_is_lent_twice,
     cores_are_free_at_the_stop,
-    a_piece_stays_in_stock,
+    a_entry_stays_in_stock,
     stock_is_everybodys,
     stock_survives_its_machine,
     a_failed_t_on_starts_again,

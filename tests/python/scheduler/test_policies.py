@@ -158,14 +158,14 @@ def steady(bench: Bench, requests: int, gap: float = 5.0) -> None:
 
 
 def test_ahead_makes_material_for_a_steady_stream_within_its_budget() -> None:
-    policy = Ahead(Fcfs(), Budget(pieces=2, cores=0.5), horizon=20.0)
+    policy = Ahead(Fcfs(), Budget(entries=2, cores=0.5), horizon=20.0)
     bench = Bench(policy)
     bench.scheduler.client_present(0.0, "alice", True)
     steady(bench, 2)
     ahead = [job for job in bench.running if job.startswith("ahead")]
     assert len(ahead) == 2, "half of four cores"
     bench.finish(*ahead)
-    assert len(bench.running) == 0, "two pieces are enough"
+    assert len(bench.running) == 0, "two entries are enough"
     assert sum(bench.scheduler.snapshot(bench.now).stock.values()) == 2
     on = bench.submit("r9")[0]
     assert isinstance(on, Start)
@@ -199,7 +199,7 @@ def test_ahead_leaves_absent_and_quiet_clients_alone() -> None:
     bench.decide()
     (job,) = bench.running
     bench.finish(job)
-    assert bench.running == [], "a stream gone quiet gets one piece at most"
+    assert bench.running == [], "a stream gone quiet gets one entry at most"
 
 
 def test_ahead_stops_for_a_drain() -> None:

@@ -38,11 +38,11 @@ def test_a_request_is_prepared_and_then_inferred(bench: Bench) -> None:
 
 def test_the_material_is_called_as_the_executor_calls_it(bench: Bench) -> None:
     bench.submit("r")
-    bench.scheduler.finished(1.0, "r/pre#1", material="piece 7")
+    bench.scheduler.finished(1.0, "r/pre#1", material="entry 7")
     bench.now = 1.0
     on = bench.decide()[-1]
     assert isinstance(on, Start)
-    assert on.material == "piece 7"
+    assert on.material == "entry 7"
 
 
 def test_a_large_batch_is_split_and_ends_when_all_have() -> None:
@@ -92,7 +92,7 @@ def test_a_cancelled_requests_material_serves_the_next(bench: Bench) -> None:
     bench.decide()
     assert bench.running == ["w/pre#1"]
     bench.submit("d")
-    assert bench.starts(bench.fail("w/pre#1")) == ["d/on#1"], "no T_pre: a piece is in stock"
+    assert bench.starts(bench.fail("w/pre#1")) == ["d/on#1"], "no T_pre: an entry is in stock"
 
 
 def test_material_of_an_earlier_run_is_used_once(bench: Bench) -> None:
@@ -191,9 +191,9 @@ def test_what_cannot_be_is_told_and_changes_nothing(bench: Bench) -> None:
         bench.submit("a/b")
     bench.submit("a")
     bench.submit("n")
-    bench.scheduler.finished(0.0, "n/pre#1", material="piece")
+    bench.scheduler.finished(0.0, "n/pre#1", material="entry")
     with pytest.raises(Misuse, match="known"):
-        bench.scheduler.finished(0.0, "a/pre#1", material="piece")
+        bench.scheduler.finished(0.0, "a/pre#1", material="entry")
     assert bench.running == ["a/pre#1"]
     with pytest.raises(Misuse, match="already"):
         bench.scheduler.machine_joined(0.0, Machine("here", 1, 1))

@@ -171,7 +171,7 @@ class World:
                 self.scheduler.client_lapsed(self.now, start.client)
             self.scheduler.failed(self.now, job, "it broke", rerun)
         else:
-            material = f"piece of {job}"
+            material = f"entry of {job}"
             self.audit.over(job, material)
             memory = int(start.memory * self.random.uniform(0.5, 1.0))
             usage = Usage(self.random.uniform(0.1, 20.0), memory, 100, len(start.cores))
@@ -213,8 +213,8 @@ class World:
             self.audit.joined(machine)
             self.decide()
 
-    def find_piece(self) -> None:
-        """A piece from an earlier run of the service."""
+    def find_entry(self) -> None:
+        """An entry from an earlier run of the service."""
         if self.audit.hosts:
             self._count += 1
             host = self.random.choice(list(self.audit.hosts))
@@ -223,8 +223,8 @@ class World:
             self.audit.found(f"found{self._count}", stream, host)
             self.decide()
 
-    def lose_piece(self) -> None:
-        """A piece is deleted outside, if nobody has claimed it."""
+    def lose_entry(self) -> None:
+        """An entry is deleted outside, if nobody has claimed it."""
         if self.audit.entries:
             self.scheduler.stock_gone(self.now, self.random.choice(list(self.audit.entries)))
             self.decide()
@@ -279,8 +279,8 @@ class World:
         cancel,
         lose_machine,
         join_machine,
-        find_piece,
-        lose_piece,
+        find_entry,
+        lose_entry,
         change_presence,
         submit_alone,
         set_aside,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from tests.e2e.visitor import Visitor
+from tests.e2e.caller import ServiceCaller
 from tests.python.service_control.actors import Pretender, eventually, scene
 
 from privet.scheduler import Fcfs
@@ -19,26 +19,26 @@ def test_a_client_that_waits_gets_material_before_it_asks(
         policy = Ahead(Fcfs(), horizon=60.0)
         async with (
             scene(folder, key_folder, program, Pretender(0.01), policy=policy) as it,
-            Visitor(it.address, key_folder, folder / "c") as visitor,
+            ServiceCaller(it.address, key_folder, folder / "c") as caller,
         ):
             for _ in range(3):
-                await visitor.request("digits")
+                await caller.request("digits")
                 await eventually(lambda: not it.service.jobs.open())
-            model = await visitor.good("GET", "/v2/models/digits")
+            model = await caller.good("GET", "/v2/models/digits")
             assert model["privet"]["stock"] == {}
             seen, kinds = 0, set()
             async with asyncio.timeout(10):
                 while "ahead" not in kinds:
-                    news = await visitor.good("GET", f"/v2/jobs?wait=5&ahead=1&seen={seen}")
+                    news = await caller.good("GET", f"/v2/jobs?wait=5&ahead=1&seen={seen}")
                     seen = news["sequence"]
                     kinds = {job["kind"] for job in news["jobs"]}
             await eventually(lambda: len(it.service.driver.scheduler.material.unused()) >= 1)
-            model = await visitor.good("GET", "/v2/models/digits")
+            model = await caller.good("GET", "/v2/models/digits")
             assert sum(model["privet"]["stock"].values()) >= 1
             used = len(it.executor.jobs)
-            id = await visitor.request("digits")
+            id = await caller.request("digits")
             await eventually(lambda: not it.service.jobs.open())
-            assert (await visitor.good("GET", f"/v2/jobs/{id}"))["outcome"] == "done"
+            assert (await caller.good("GET", f"/v2/jobs/{id}"))["outcome"] == "done"
             later = list(it.executor.jobs.values())[used:]
             assert [it.grant.phase for it in later if it.grant.job.startswith(id)] == ["infer"]
 
@@ -55,18 +55,18 @@ def test_what_is_made_ahead_is_not_counted_against_its_client(
         executor = Pretender(0.01)
         async with (
             scene(folder, key_folder, program, executor, policy=Ahead(Fcfs(), horizon=60.0)) as it,
-            Visitor(it.address, key_folder, folder / "c") as visitor,
+            ServiceCaller(it.address, key_folder, folder / "c") as caller,
         ):
             for _ in range(3):
-                await visitor.request("digits")
+                await caller.request("digits")
                 await eventually(lambda: not it.service.jobs.open())
-            there = asyncio.create_task(visitor.call("GET", "/v2/jobs?wait=20&ahead=1&seen=99"))
+            there = asyncio.create_task(caller.call("GET", "/v2/jobs?wait=20&ahead=1&seen=99"))
             await eventually(lambda: len(it.service.driver.scheduler.material.unused()) >= 2)
-            told = [await visitor.ask("POST", "/v2/models/digits/notices", {})]
+            told = [await caller.ask("POST", "/v2/models/digits/notices", {})]
             await eventually(lambda: not it.service.jobs.open())
-            told.append(await visitor.ask("POST", "/v2/models/digits/notices", {}))
+            told.append(await caller.ask("POST", "/v2/models/digits/notices", {}))
             assert [status for status, *_ in told] == [202, 429]
-            assert "1 pieces that you asked for" in told[1][1]["error"]
+            assert "1 entries that you asked for" in told[1][1]["error"]
             there.cancel()
 
     asyncio.run(main())

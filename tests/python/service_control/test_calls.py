@@ -15,7 +15,7 @@ from typing import Any
 import aiohttp
 import jsonschema
 import pytest
-from tests.e2e.visitor import Visitor, tls
+from tests.e2e.caller import ServiceCaller, tls
 from tests.python.service_control.actors import Scene, eventually, scene
 
 from privet.errors import Misuse
@@ -25,7 +25,7 @@ from privet.service.control.identity import Gate, read_tokens
 from privet.service.control.routes import ROUTES
 from privet.service.limits import ServiceLimits
 
-Play = Callable[[Scene, Visitor], Awaitable[None]]
+Play = Callable[[Scene, ServiceCaller], Awaitable[None]]
 
 
 @pytest.fixture
@@ -36,9 +36,9 @@ def play(folder: Path, key_folder: Path, program: Path) -> Callable[..., None]:
         async def main() -> None:
             async with (
                 scene(folder, key_folder, program, **options) as it,
-                Visitor(it.address, key_folder, folder / role, role) as visitor,
+                ServiceCaller(it.address, key_folder, folder / role, role) as caller,
             ):
-                await act(it, visitor)
+                await act(it, caller)
 
         asyncio.run(main())
 
@@ -48,22 +48,22 @@ def play(folder: Path, key_folder: Path, program: Path) -> Callable[..., None]:
 def test_health_and_metadata_are_those_of_the_open_inference_protocol(
     play: Callable[..., None],
 ) -> None:
-    async def act(it: Scene, visitor: Visitor) -> None:
-        assert await visitor.good("GET", "/v2") == {
+    async def act(it: Scene, caller: ServiceCaller) -> None:
+        assert await caller.good("GET", "/v2") == {
             "name": "privet",
             "version": "0.0",
             "extensions": ["privet"],
         }
-        assert await visitor.good("GET", "/v2/health/live") == {"live": True}
-        assert await visitor.good("GET", "/v2/health/ready") == {"ready": True}
+        assert await caller.good("GET", "/v2/health/live") == {"live": True}
+        assert await caller.good("GET", "/v2/health/ready") == {"ready": True}
         ready = {"name": "digits", "version": "1", "ready": True}
-        assert await visitor.good("GET", "/v2/models/digits/ready") == ready
-        assert await visitor.good("GET", "/v2/models/digits/versions/1/ready") == ready
-        model = await visitor.good("GET", "/v2/models/digits/versions/1")
+        assert await caller.good("GET", "/v2/models/digits/ready") == ready
+        assert await caller.good("GET", "/v2/models/digits/versions/1/ready") == ready
+        model = await caller.good("GET", "/v2/models/digits/versions/1")
         assert model["inputs"] == [{"name": "input", "datatype": "FP64", "shape": [1, 1, 8, 8]}]
         assert model["outputs"] == [{"name": "logits", "datatype": "FP64", "shape": [1, 10]}]
-        assert await visitor.good("GET", "/v2/models/digits") == model
-        status, raw = await visitor.call("GET", "/v2/models/digits/versions/1/program")
+        assert await caller.good("GET", "/v2/models/digits") == model
+        status, raw = await caller.call("GET", "/v2/models/digits/versions/1/program")
         version = it.service.repository.version("digits")
         assert version is not None
         assert (status, raw) == (200, json.loads(version.program.to_public_bytes()))
@@ -74,22 +74,22 @@ def test_health_and_metadata_are_those_of_the_open_inference_protocol(
 def test_clients_learn_no_weight_no_profile_and_nothing_of_other_clients(
     play: Callable[..., None], key_folder: Path, folder: Path
 ) -> None:
-    async def act(it: Scene, visitor: Visitor) -> None:
+    async def act(it: Scene, caller: ServiceCaller) -> None:
         it.executor.seconds = 0.0
-        await visitor.notify("digits")
+        await caller.notify("digits")
         await eventually(lambda: len(it.service.driver.scheduler.material.unused()) == 1)
-        async with Visitor(it.address, key_folder, folder / "o", "operator") as other:
+        async with ServiceCaller(it.address, key_folder, folder / "o", "operator") as other:
             told = await other.good("GET", "/v2/models/digits")
             assert told["privet"]["stock"] == {}
             assert (await other.good("GET", "/v2/state"))["stock"] != []
-        told = await visitor.good("GET", "/v2/models/digits")
+        told = await caller.good("GET", "/v2/models/digits")
         assert sum(told["privet"]["stock"].values()) == 1
         assert set(told["privet"]) == {
             "version", "description", "program", "batch", "ring_bits", "scale_bits",
             "calibration", "magnitudes", "input_range", "suites", "operations", "stock",
         }  # fmt: skip
         assert all(set(step) == {"op", "name", "shape"} for step in told["privet"]["operations"])
-        (row,) = (await visitor.good("GET", "/v2/models"))["models"]
+        (row,) = (await caller.good("GET", "/v2/models"))["models"]
         assert "error" not in row
 
     play(act)
@@ -122,8 +122,8 @@ def test_clients_learn_no_weight_no_profile_and_nothing_of_other_clients(
 def test_a_refusal_says_what_is_wrong(
     play: Callable[..., None], method: str, path: str, body: Any, status: int, part: str
 ) -> None:
-    async def act(it: Scene, visitor: Visitor) -> None:
-        found, answer = await visitor.call(method, path, body)
+    async def act(it: Scene, caller: ServiceCaller) -> None:
+        found, answer = await caller.call(method, path, body)
         assert (found, part in answer["error"]) == (status, True), answer
         assert set(answer) == {"error", "reason"}
 
@@ -131,9 +131,9 @@ def test_a_refusal_says_what_is_wrong(
 
 
 def test_bodies_are_bounded(play: Callable[..., None]) -> None:
-    async def act(it: Scene, visitor: Visitor) -> None:
+    async def act(it: Scene, caller: ServiceCaller) -> None:
         large = {"suite": "x" * 20_000}
-        status, answer = await visitor.call("POST", "/v2/models/digits/requests", large)
+        status, answer = await caller.call("POST", "/v2/models/digits/requests", large)
         assert (status, answer["reason"]) == (413, "too large")
 
     play(act)
@@ -142,11 +142,11 @@ def test_bodies_are_bounded(play: Callable[..., None]) -> None:
 def test_only_operators_see_what_is_theirs(
     play: Callable[..., None], key_folder: Path, folder: Path
 ) -> None:
-    async def act(it: Scene, visitor: Visitor) -> None:
-        async with Visitor(it.address, key_folder, folder / "o", "operator") as operator:
+    async def act(it: Scene, caller: ServiceCaller) -> None:
+        async with ServiceCaller(it.address, key_folder, folder / "o", "operator") as operator:
             for route in ROUTES:
                 if route.role == "operator":
-                    assert (await visitor.call("GET", route.path))[0] == 403
+                    assert (await caller.call("GET", route.path))[0] == 403
                     if route.name != "events":
                         assert (await operator.call("GET", route.path))[0] == 200
 
@@ -156,7 +156,7 @@ def test_only_operators_see_what_is_theirs(
 def test_nobody_comes_in_without_a_certificate_of_the_authority(
     play: Callable[..., None], key_folder: Path
 ) -> None:
-    async def act(it: Scene, visitor: Visitor) -> None:
+    async def act(it: Scene, caller: ServiceCaller) -> None:
         bare = ssl.create_default_context(cafile=str(key_folder / "ca.pem"))
         old = tls(key_folder, "client")
         old.maximum_version = ssl.TLSVersion.TLSv1_2
@@ -174,23 +174,23 @@ def test_tokens_come_on_top_of_certificates(play: Callable[..., None], tmp_path:
     path.write_text(f"# ours\n{digest['apple']} alice\n\n{digest['pear']} olga operator # boss\n")
     tokens = read_tokens(path)
 
-    async def act(it: Scene, visitor: Visitor) -> None:
+    async def act(it: Scene, caller: ServiceCaller) -> None:
         for shown in ("", "Bearer plum", "Basic apple", "Bearer \u00e9\u20ac"):
             header = {"Authorization": shown} if shown else {}
-            visitor.headers = header
-            status, answer = await visitor.call("GET", "/v2/health/live")
+            caller.headers = header
+            status, answer = await caller.call("GET", "/v2/health/live")
             assert (status, answer["reason"]) == (401, "no token")
             # A line for each scheme: browsers read no more than one in a line.
-            shown = (await visitor.ask("GET", "/v2"))[2].getall("WWW-Authenticate")
+            shown = (await caller.ask("GET", "/v2"))[2].getall("WWW-Authenticate")
             assert [line.split(" ")[0] for line in shown] == ["Basic", "Bearer"]
         for shown in ("Bearer apple", "Basic " + base64.b64encode(b"me:apple").decode()):
-            visitor.headers = {"Authorization": shown}
-            await visitor.good("GET", "/v2/models")
-        visitor.headers = {"Authorization": "Bearer apple"}
-        await visitor.good("GET", "/v2/models")
-        assert (await visitor.call("GET", "/metrics"))[0] == 403
-        visitor.headers = {"Authorization": "bearer pear"}
-        assert (await visitor.call("GET", "/metrics"))[0] == 200
+            caller.headers = {"Authorization": shown}
+            await caller.good("GET", "/v2/models")
+        caller.headers = {"Authorization": "Bearer apple"}
+        await caller.good("GET", "/v2/models")
+        assert (await caller.call("GET", "/metrics"))[0] == 403
+        caller.headers = {"Authorization": "bearer pear"}
+        assert (await caller.call("GET", "/metrics"))[0] == 200
 
     play(act, gate=Gate(tokens=tokens))
     path.write_text(f"{digest['apple'][:60]} alice\n")
@@ -204,9 +204,9 @@ def test_tokens_come_on_top_of_certificates(play: Callable[..., None], tmp_path:
 def test_calls_in_a_second_are_bounded_per_client(
     play: Callable[..., None], key_folder: Path, folder: Path
 ) -> None:
-    async def act(it: Scene, visitor: Visitor) -> None:
-        async with Visitor(it.address, key_folder, folder / "o", "operator") as other:
-            calls = [visitor.ask("GET", "/v2") for _ in range(30)]
+    async def act(it: Scene, caller: ServiceCaller) -> None:
+        async with ServiceCaller(it.address, key_folder, folder / "o", "operator") as other:
+            calls = [caller.ask("GET", "/v2") for _ in range(30)]
             answers = await asyncio.gather(*calls)
             refused = [answer for answer in answers if answer[0] == 429]
             assert 15 <= len(refused) <= 25
@@ -221,12 +221,12 @@ def test_requests_in_a_minute_are_bounded_per_client_and_model(
 ) -> None:
     path = "/v2/models/digits/requests"
 
-    async def act(it: Scene, visitor: Visitor) -> None:
-        found = [(await visitor.call("POST", path, {}))[0] for _ in range(4)]
+    async def act(it: Scene, caller: ServiceCaller) -> None:
+        found = [(await caller.call("POST", path, {}))[0] for _ in range(4)]
         assert found == [202, 202, 202, 429]
 
-    async def model(it: Scene, visitor: Visitor) -> None:
-        found = [await visitor.ask("POST", path, {}) for _ in range(3)]
+    async def model(it: Scene, caller: ServiceCaller) -> None:
+        found = [await caller.ask("POST", path, {}) for _ in range(3)]
         assert [it[0] for it in found] == [202, 202, 429]
         assert "of model digits/1" in found[-1][1]["error"]
         assert 1 <= int(found[-1][2]["Retry-After"]) <= 6
@@ -238,16 +238,16 @@ def test_requests_in_a_minute_are_bounded_per_client_and_model(
 
 
 def test_queues_are_bounded(play: Callable[..., None], folder: Path) -> None:
-    async def act(it: Scene, visitor: Visitor) -> None:
+    async def act(it: Scene, caller: ServiceCaller) -> None:
         path = "/v2/models/digits/requests"
-        found = [await visitor.ask("POST", path, {}) for _ in range(4)]
+        found = [await caller.ask("POST", path, {}) for _ in range(4)]
         assert [it[0] for it in found] == [202, 202, 202, 429]
         assert "Retry-After" in found[-1][2]
-        notices = [await visitor.ask("POST", "/v2/models/digits/notices", {}) for _ in range(1)]
+        notices = [await caller.ask("POST", "/v2/models/digits/notices", {}) for _ in range(1)]
         assert (notices[0][0], notices[0][1]["reason"]) == (429, "notices")
 
-    async def full(it: Scene, visitor: Visitor) -> None:
-        found = [await visitor.ask("POST", "/v2/models/digits/requests", {}) for _ in range(3)]
+    async def full(it: Scene, caller: ServiceCaller) -> None:
+        found = [await caller.ask("POST", "/v2/models/digits/requests", {}) for _ in range(3)]
         assert [(it[0], it[1].get("reason")) for it in found][1:] == [(202, None), (503, "full")]
 
     config = "input_range = [0, 1]\n[limits]\nqueued_per_client = 3\nnotices_per_client = 0\n"
@@ -259,12 +259,12 @@ def test_queues_are_bounded(play: Callable[..., None], folder: Path) -> None:
 def test_long_polls_are_bounded(play: Callable[..., None], key_folder: Path) -> None:
     client = fingerprint(key_folder / "client.pem")
 
-    async def act(it: Scene, visitor: Visitor) -> None:
-        polls = [asyncio.create_task(visitor.call("GET", "/v2/jobs?wait=30")) for _ in range(3)]
+    async def act(it: Scene, caller: ServiceCaller) -> None:
+        polls = [asyncio.create_task(caller.call("GET", "/v2/jobs?wait=30")) for _ in range(3)]
         async with asyncio.timeout(20):
             while it.service.jobs.waiting(client) < 3:
                 await asyncio.sleep(0.01)
-        status, answer = await visitor.call("GET", "/v2/jobs?wait=30")
+        status, answer = await caller.call("GET", "/v2/jobs?wait=30")
         assert (status, answer["reason"]) == (429, "long polls")
         for poll in polls:
             poll.cancel()
@@ -275,28 +275,28 @@ def test_long_polls_are_bounded(play: Callable[..., None], key_folder: Path) -> 
 def test_a_drain_refuses_what_is_new_and_ends_what_was_admitted(
     play: Callable[..., None],
 ) -> None:
-    async def act(it: Scene, visitor: Visitor) -> None:
-        id = await visitor.request("digits")
+    async def act(it: Scene, caller: ServiceCaller) -> None:
+        id = await caller.request("digits")
         draining = asyncio.create_task(it.service.drain())
         await eventually(lambda: it.service.draining)
-        status, answer, headers = await visitor.ask("GET", "/v2/health/ready")
+        status, answer, headers = await caller.ask("GET", "/v2/health/ready")
         assert (status, "shutting down" in answer["error"]) == (503, True)
         assert "Retry-After" in headers
-        status, answer = await visitor.call("POST", "/v2/models/digits/requests", {})
+        status, answer = await caller.call("POST", "/v2/models/digits/requests", {})
         assert (status, answer["reason"]) == (503, "draining")
         assert not draining.done()
         it.executor.finish((await it.executor.granted("prepare")).job)
         it.executor.finish((await it.executor.granted("infer")).job)
         await asyncio.wait_for(draining, 5)
-        job = await visitor.good("GET", f"/v2/jobs/{id}")
+        job = await caller.good("GET", f"/v2/jobs/{id}")
         assert job["outcome"] == "done"
 
     play(act)
 
 
 def test_the_document_is_the_router(play: Callable[..., None]) -> None:
-    async def act(it: Scene, visitor: Visitor) -> None:
-        told = await visitor.good("GET", "/openapi.json")
+    async def act(it: Scene, caller: ServiceCaller) -> None:
+        told = await caller.good("GET", "/openapi.json")
         documented = {(method.upper(), path) for path, of in told["paths"].items() for method in of}
         app = make_app(it.service, Gate())
         routed = {
@@ -307,7 +307,7 @@ def test_the_document_is_the_router(play: Callable[..., None]) -> None:
         assert documented == routed
         names = [of["operationId"] for path in told["paths"].values() for of in path.values()]
         assert len(set(names)) == len(names)
-        status, page = await visitor.call("GET", "/docs")
+        status, page = await caller.call("GET", "/docs")
         assert status == 200
         for path, of in told["paths"].items():
             for method in of:
@@ -318,15 +318,15 @@ def test_the_document_is_the_router(play: Callable[..., None]) -> None:
 
 
 def test_answers_fit_their_schemas(play: Callable[..., None]) -> None:
-    async def act(it: Scene, visitor: Visitor) -> None:
-        id = await visitor.request("digits")
+    async def act(it: Scene, caller: ServiceCaller) -> None:
+        id = await caller.request("digits")
         await it.executor.granted("prepare")
         values = {"model": "digits", "version": "1", "id": id, "file": "page.css"}
         for route in ROUTES:
             if route.name in ("events", "session"):  # a stream and a WebSocket
                 continue
             path = re.sub(r"\{(\w+)\}", lambda found: values[found[1]], route.path)
-            status, answer = await visitor.call(route.method, path, {} if route.body else None)
+            status, answer = await caller.call(route.method, path, {} if route.body else None)
             assert status == route.status, (route.name, answer)
             if isinstance(route.answer, str):
                 assert isinstance(answer, str)
@@ -337,9 +337,9 @@ def test_answers_fit_their_schemas(play: Callable[..., None]) -> None:
 
 
 def test_answers_carry_careful_headers(play: Callable[..., None]) -> None:
-    async def act(it: Scene, visitor: Visitor) -> None:
+    async def act(it: Scene, caller: ServiceCaller) -> None:
         for path in ("/v2", "/nowhere", "/", "/docs", "/assets/page.js"):
-            _, _, headers = await visitor.ask("GET", path)
+            _, _, headers = await caller.ask("GET", path)
             assert headers["X-Content-Type-Options"] == "nosniff"
             assert headers["Cache-Control"] == "no-store"
             policy = headers["Content-Security-Policy"]
@@ -352,10 +352,10 @@ def test_answers_carry_careful_headers(play: Callable[..., None]) -> None:
 def test_no_job_shows_another_clients_sequence(
     play: Callable[..., None], key_folder: Path, folder: Path
 ) -> None:
-    async def act(it: Scene, visitor: Visitor) -> None:
+    async def act(it: Scene, caller: ServiceCaller) -> None:
         for _ in range(3):
-            await visitor.request("digits")
-        async with Visitor(it.address, key_folder, folder / "o", "operator") as other:
+            await caller.request("digits")
+        async with ServiceCaller(it.address, key_folder, folder / "o", "operator") as other:
             assert (await other.good("GET", "/v2/jobs"))["sequence"] == 0
 
     play(act)

@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 from tests.attacks.scene import INPUT, small_model
-from tests.e2e.visitor import Visitor
-from tests.e2e.visitor import tls as client_tls
+from tests.e2e.caller import ServiceCaller
+from tests.e2e.caller import tls as client_tls
 from tests.python.service_control import quiet_server
 from tests.python.service_control.actors import Scene, scene
 
@@ -105,12 +105,12 @@ def test_places_are_shared_between_clients(folder: Path, program: Path, tmp_path
                 "127.0.0.1", port, ssl=mine, server_hostname="localhost"
             )
             writers.append(writer)
-        async with Visitor(it.address, made, folder / "c") as client:
+        async with ServiceCaller(it.address, made, folder / "c") as client:
             assert (await client.call("GET", "/v2/health/live"))[0] == 200
         for writer in writers:
             writer.transport.abort()
         await asyncio.sleep(0.2)
-        async with Visitor(it.address, made, folder / "g", "greedy") as greedy:
+        async with ServiceCaller(it.address, made, folder / "g", "greedy") as greedy:
             assert (await greedy.call("GET", "/v2/health/live"))[0] == 200
 
     async def main() -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.e2e.visitor import Visitor
+from tests.e2e.caller import ServiceCaller
 from tests.python.service_control.actors import Pretender, Scene, eventually, scene
 
 from privet.service import service as module
@@ -58,7 +58,7 @@ def test_a_full_disk_ends_nothing(
         executor = Pretender()
         async with (
             scene(folder, key_folder, program, executor) as it,
-            Visitor(it.address, key_folder, folder / "c") as client,
+            ServiceCaller(it.address, key_folder, folder / "c") as client,
         ):
             first = await client.request("digits")
             job = await executor.granted("prepare")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.e2e.visitor import Visitor
+from tests.e2e.caller import ServiceCaller
 from tests.python.service_control.actors import Pretender, Scene, entry, eventually, scene
 
 from privet.errors import Misuse
@@ -17,7 +17,7 @@ from privet.service import service as module
 from privet.service.driver import LEAST_GRACE
 from privet.service.executor import MachineEvent, Node
 
-Play = Callable[[Scene, Visitor], Awaitable[None]]
+Play = Callable[[Scene, ServiceCaller], Awaitable[None]]
 
 
 @pytest.fixture
@@ -28,30 +28,30 @@ def play(folder: Path, key_folder: Path, program: Path) -> Callable[..., None]:
         async def main() -> None:
             async with (
                 scene(folder, key_folder, program, **options) as it,
-                Visitor(it.address, key_folder, folder / "client") as visitor,
+                ServiceCaller(it.address, key_folder, folder / "client") as caller,
             ):
-                await act(it, visitor)
+                await act(it, caller)
 
         asyncio.run(main())
 
     return run
 
 
-async def until(visitor: Visitor, id: str, state: str) -> dict[str, Any]:
+async def until(caller: ServiceCaller, id: str, state: str) -> dict[str, Any]:
     """Polls a job until it is in a state."""
     seen = 0
     async with asyncio.timeout(10):
         while True:
-            job: dict[str, Any] = await visitor.good("GET", f"/v2/jobs/{id}?wait=5&seen={seen}")
+            job: dict[str, Any] = await caller.good("GET", f"/v2/jobs/{id}?wait=5&seen={seen}")
             if job["state"] == state:
                 return job
             seen = job["sequence"]
 
 
 def test_a_request_is_told_to_prepare_and_then_to_infer(play: Callable[..., None]) -> None:
-    async def act(it: Scene, visitor: Visitor) -> None:
-        id = await visitor.request("digits")
-        job = await until(visitor, id, "preparing")
+    async def act(it: Scene, caller: ServiceCaller) -> None:
+        id = await caller.request("digits")
+        job = await until(caller, id, "preparing")
         (go,) = job["go"]
         # What ranges rest on is written down with the job.
         assert job["calibration"] == "random"
@@ -61,32 +61,30 @@ def test_a_request_is_told_to_prepare_and_then_to_infer(play: Callable[..., None
         assert (grant.suite, grant.program) == (go["suite"], job["program"])
         assert set(grant.cores) <= {0, 1}
         it.executor.finish(grant.job, material="a" * 32)
-        job = await until(visitor, id, "inferring")
+        job = await until(caller, id, "inferring")
         assert [(go["phase"], go["material"]) for go in job["go"]] == [("infer", "a" * 32)]
         it.executor.finish(job["go"][0]["job"])
-        job = await until(visitor, id, "ended")
+        job = await until(caller, id, "ended")
         assert (job["outcome"], job["done"], job["go"]) == ("done", 1, [])
 
     play(act)
 
 
 def test_a_notice_makes_stock_that_its_request_uses(play: Callable[..., None]) -> None:
-    async def act(it: Scene, visitor: Visitor) -> None:
-        notice = await visitor.notify("digits", rounds="log")
+    async def act(it: Scene, caller: ServiceCaller) -> None:
+        notice = await caller.notify("digits", rounds="log")
         it.executor.finish((await it.executor.granted("prepare")).job, material="b" * 32)
-        told = await until(visitor, notice, "prepared")
+        told = await until(caller, notice, "prepared")
         assert (told["outcome"], told["done"]) == ("done", 1)
-        model = await visitor.good("GET", "/v2/models/digits")
+        model = await caller.good("GET", "/v2/models/digits")
         assert model["privet"]["stock"] == {told_label(it): 1}
-        id = await visitor.request("digits", notice=notice)
-        job = await until(visitor, id, "inferring")
+        id = await caller.request("digits", notice=notice)
+        job = await until(caller, id, "inferring")
         assert job["rounds"] == "log"
         assert job["go"][0]["material"] == "b" * 32
-        assert (await visitor.good("GET", f"/v2/jobs/{notice}"))["state"] == "ended"
-        assert (await visitor.good("GET", "/v2/models/digits"))["privet"]["stock"] == {}
-        status, answer = await visitor.call(
-            "POST", "/v2/models/digits/requests", {"notice": notice}
-        )
+        assert (await caller.good("GET", f"/v2/jobs/{notice}"))["state"] == "ended"
+        assert (await caller.good("GET", "/v2/models/digits"))["privet"]["stock"] == {}
+        status, answer = await caller.call("POST", "/v2/models/digits/requests", {"notice": notice})
         assert (status, answer["reason"]) == (409, "used notice")
 
     play(act)
@@ -98,25 +96,25 @@ def told_label(it: Scene) -> str:
 
 
 def test_a_call_that_is_sent_again_finds_its_job(play: Callable[..., None]) -> None:
-    async def act(it: Scene, visitor: Visitor) -> None:
+    async def act(it: Scene, caller: ServiceCaller) -> None:
         path = "/v2/models/digits/requests"
         said = {"key": "call-1", "timeout": 60.0}
-        first = await visitor.call("POST", path, said)
-        again = await visitor.call("POST", path, said)
+        first = await caller.call("POST", path, said)
+        again = await caller.call("POST", path, said)
         assert first[0] == again[0] == 202
         assert first[1]["id"] == again[1]["id"]
         assert len(it.service.jobs.live()) == 1
-        other = await visitor.call("POST", path, {"key": "call-2"})
+        other = await caller.call("POST", path, {"key": "call-2"})
         assert other[1]["id"] != first[1]["id"]
-        status, answer = await visitor.call("POST", "/v2/models/digits/notices", {"key": "call-1"})
+        status, answer = await caller.call("POST", "/v2/models/digits/notices", {"key": "call-1"})
         assert (status, answer["reason"]) == (409, "key")
 
     play(act)
 
 
 def test_a_key_is_its_clients_own(play: Callable[..., None]) -> None:
-    async def act(it: Scene, visitor: Visitor) -> None:
-        id = await visitor.request("digits", key="call-1")
+    async def act(it: Scene, caller: ServiceCaller) -> None:
+        id = await caller.request("digits", key="call-1")
         assert it.service.jobs.keyed("ab" * 32, "call-1") is None
         mine = it.service.jobs.find(id)
         assert mine is not None
@@ -126,10 +124,10 @@ def test_a_key_is_its_clients_own(play: Callable[..., None]) -> None:
 
 
 def test_a_batch_runs_as_several_jobs(play: Callable[..., None]) -> None:
-    async def act(it: Scene, visitor: Visitor) -> None:
+    async def act(it: Scene, caller: ServiceCaller) -> None:
         it.executor.seconds = 0.01
-        id = await visitor.request("digits", samples=3)
-        job = await until(visitor, id, "ended")
+        id = await caller.request("digits", samples=3)
+        job = await until(caller, id, "ended")
         assert (job["outcome"], job["done"]) == ("done", 3)
         assert len(it.executor.jobs) == 6
 
@@ -139,9 +137,9 @@ def test_a_batch_runs_as_several_jobs(play: Callable[..., None]) -> None:
 def test_a_client_sees_and_cancels_its_own_jobs_only(
     play: Callable[..., None], key_folder: Path, folder: Path
 ) -> None:
-    async def act(it: Scene, visitor: Visitor) -> None:
-        id = await visitor.request("digits")
-        async with Visitor(it.address, key_folder, folder / "other", "operator") as other:
+    async def act(it: Scene, caller: ServiceCaller) -> None:
+        id = await caller.request("digits")
+        async with ServiceCaller(it.address, key_folder, folder / "other", "operator") as other:
             for method in ("GET", "DELETE"):
                 status, answer = await other.call(method, f"/v2/jobs/{id}")
                 unknown = await other.call(method, "/v2/jobs/0000")
@@ -151,8 +149,8 @@ def test_a_client_sees_and_cancels_its_own_jobs_only(
             status, answer = await other.call("POST", "/v2/models/digits/requests", {"notice": id})
             assert status == 404
         await it.executor.granted("prepare")
-        await visitor.good("DELETE", f"/v2/jobs/{id}")
-        job = await until(visitor, id, "ended")
+        await caller.good("DELETE", f"/v2/jobs/{id}")
+        job = await until(caller, id, "ended")
         assert job["outcome"] == "cancelled"
 
     play(act)
@@ -165,10 +163,10 @@ def test_a_client_sees_and_cancels_its_own_jobs_only(
 def test_a_job_that_fails_for_its_client_fails_its_request(
     play: Callable[..., None], failure: str, words: str
 ) -> None:
-    async def act(it: Scene, visitor: Visitor) -> None:
-        id = await visitor.request("digits")
+    async def act(it: Scene, caller: ServiceCaller) -> None:
+        id = await caller.request("digits")
         it.executor.fail((await it.executor.granted("prepare")).job, failure)
-        job = await until(visitor, id, "ended")
+        job = await until(caller, id, "ended")
         assert job["outcome"] == "failed"
         assert words in job["reason"]
 
@@ -179,36 +177,36 @@ def test_a_job_that_fails_for_its_client_fails_its_request(
 def test_a_client_that_does_not_come_has_less_time_the_next_time(
     play: Callable[..., None], failure: str
 ) -> None:
-    async def act(it: Scene, visitor: Visitor) -> None:
+    async def act(it: Scene, caller: ServiceCaller) -> None:
         graces = []
         for _ in range(3):
-            id = await visitor.request("digits")
-            job = await until(visitor, id, "preparing")
+            id = await caller.request("digits")
+            job = await until(caller, id, "preparing")
             granted = await it.executor.granted("prepare")
             assert job["go"][0]["grace"] == granted.grant.grace
             graces.append(granted.grant.grace)
             it.executor.fail(granted.job, failure)
-            await until(visitor, id, "ended")
+            await until(caller, id, "ended")
         assert graces == [5.0, 2.5, LEAST_GRACE]
         # Whoever comes has all the time again; also who came and failed loses none.
-        id = await visitor.request("digits")
-        await until(visitor, id, "preparing")
+        id = await caller.request("digits")
+        await until(caller, id, "preparing")
         it.executor.finish((await it.executor.granted("prepare")).job)
-        await until(visitor, id, "inferring")
+        await until(caller, id, "inferring")
         infer = await it.executor.granted("infer")
         assert infer.grant.grace == 5.0
         it.executor.fail(infer.job, failure, seconds=0.1)
-        await until(visitor, id, "ended")
-        id = await visitor.request("digits")
-        await until(visitor, id, "preparing")
+        await until(caller, id, "ended")
+        id = await caller.request("digits")
+        await until(caller, id, "preparing")
         assert (await it.executor.granted("prepare")).grant.grace == 5.0
 
     play(act, bounds=Limits(absent_seconds=30.0))
 
 
 def test_a_crash_runs_the_job_again_on_fresh_material(play: Callable[..., None]) -> None:
-    async def act(it: Scene, visitor: Visitor) -> None:
-        id = await visitor.request("digits")
+    async def act(it: Scene, caller: ServiceCaller) -> None:
+        id = await caller.request("digits")
         it.executor.finish((await it.executor.granted("prepare")).job, material="c" * 32)
         first = await it.executor.granted("infer")
         it.executor.fail(first.job, "crashed")
@@ -217,14 +215,14 @@ def test_a_crash_runs_the_job_again_on_fresh_material(play: Callable[..., None])
         second = await it.executor.granted("infer")
         assert second.grant.material == "d" * 32
         it.executor.finish(second.job)
-        assert (await until(visitor, id, "ended"))["outcome"] == "done"
+        assert (await until(caller, id, "ended"))["outcome"] == "done"
 
     play(act)
 
 
 def test_too_little_memory_is_learned_from(play: Callable[..., None]) -> None:
-    async def act(it: Scene, visitor: Visitor) -> None:
-        await visitor.request("digits")
+    async def act(it: Scene, caller: ServiceCaller) -> None:
+        await caller.request("digits")
         first = await it.executor.granted("prepare")
         it.executor.fail(first.job, "over memory")
         second = await it.executor.granted("prepare")
@@ -234,41 +232,41 @@ def test_too_little_memory_is_learned_from(play: Callable[..., None]) -> None:
 
 
 def test_material_that_its_client_did_not_come_for_is_given_up(play: Callable[..., None]) -> None:
-    async def act(it: Scene, visitor: Visitor) -> None:
-        await visitor.request("digits")
+    async def act(it: Scene, caller: ServiceCaller) -> None:
+        await caller.request("digits")
         it.executor.finish((await it.executor.granted("prepare")).job, material="e" * 32)
         it.executor.fail((await it.executor.granted("infer")).job, "absent", kept=True)
-        id = await visitor.request("digits")
-        job = await until(visitor, id, "preparing")
+        id = await caller.request("digits")
+        job = await until(caller, id, "preparing")
         assert job["go"][0]["material"] is None
 
     play(act)
 
 
 def test_a_lost_machine_takes_its_material_along(play: Callable[..., None]) -> None:
-    async def act(it: Scene, visitor: Visitor) -> None:
-        notice = await visitor.notify("digits")
+    async def act(it: Scene, caller: ServiceCaller) -> None:
+        notice = await caller.notify("digits")
         it.executor.finish((await it.executor.granted("prepare")).job)
-        await until(visitor, notice, "prepared")
+        await until(caller, notice, "prepared")
         await it.executor.news.put(MachineEvent("lost", it.executor.nodes[0]))
-        job = await until(visitor, notice, "ended")
+        job = await until(caller, notice, "ended")
         assert "machine lost" in job["reason"]
-        status, answer = await visitor.call("GET", "/v2/health/ready")
+        status, answer = await caller.call("GET", "/v2/health/ready")
         assert (status, "machine" in answer["error"]) == (503, True)
         it.executor.store.clear()
         await it.executor.news.put(MachineEvent("joined", Node("b", (7,), 2**32, "127.0.0.2")))
-        await visitor.request("digits")
+        await caller.request("digits")
         assert (await it.executor.granted("prepare")).grant.cores == (7,)
 
     play(act)
 
 
 def test_material_expires_and_is_deleted(play: Callable[..., None]) -> None:
-    async def act(it: Scene, visitor: Visitor) -> None:
-        notice = await visitor.notify("digits")
+    async def act(it: Scene, caller: ServiceCaller) -> None:
+        notice = await caller.notify("digits")
         it.executor.finish((await it.executor.granted("prepare")).job, material="f" * 32)
-        await until(visitor, notice, "prepared")
-        assert "expired" in (await until(visitor, notice, "ended"))["reason"]
+        await until(caller, notice, "prepared")
+        assert "expired" in (await until(caller, notice, "ended"))["reason"]
         await eventually(lambda: it.executor.discarded == ["f" * 32])
 
     play(act, bounds=Limits(material_seconds=0.3))
@@ -279,24 +277,24 @@ def test_material_that_went_meanwhile_is_made_anew(
 ) -> None:
     monkeypatch.setattr(module, "SWEEP_SECONDS", 0.1)
 
-    async def act(it: Scene, visitor: Visitor) -> None:
-        notice = await visitor.notify("digits")
+    async def act(it: Scene, caller: ServiceCaller) -> None:
+        notice = await caller.notify("digits")
         it.executor.finish((await it.executor.granted("prepare")).job, material="3" * 32)
-        await until(visitor, notice, "prepared")
+        await until(caller, notice, "prepared")
         it.executor.store.clear()
-        assert "deleted" in (await until(visitor, notice, "ended"))["reason"]
-        id = await visitor.request("digits", notice=notice)
+        assert "deleted" in (await until(caller, notice, "ended"))["reason"]
+        id = await caller.request("digits", notice=notice)
         it.executor.finish((await it.executor.granted("prepare")).job, material="4" * 32)
-        job = await until(visitor, id, "inferring")
+        job = await until(caller, id, "inferring")
         assert job["go"][0]["material"] == "4" * 32
 
     play(act)
 
 
 def test_a_timeout_ends_a_request(play: Callable[..., None]) -> None:
-    async def act(it: Scene, visitor: Visitor) -> None:
-        id = await visitor.request("digits", timeout=0.2)
-        job = await until(visitor, id, "ended")
+    async def act(it: Scene, caller: ServiceCaller) -> None:
+        id = await caller.request("digits", timeout=0.2)
+        job = await until(caller, id, "ended")
         assert job["outcome"] == "timed out"
 
     play(act)
@@ -307,13 +305,13 @@ def test_jobs_of_an_earlier_process_failed_and_profiles_are_kept(
 ) -> None:
     ids = []
 
-    async def first(it: Scene, visitor: Visitor) -> None:
-        ids.append(await visitor.request("digits"))
+    async def first(it: Scene, caller: ServiceCaller) -> None:
+        ids.append(await caller.request("digits"))
         it.executor.finish((await it.executor.granted("prepare")).job, seconds=77.0)
         await it.executor.granted("infer")
 
-    async def second(it: Scene, visitor: Visitor) -> None:
-        job = await visitor.good("GET", f"/v2/jobs/{ids[0]}")
+    async def second(it: Scene, caller: ServiceCaller) -> None:
+        job = await caller.good("GET", f"/v2/jobs/{ids[0]}")
         assert (job["state"], job["outcome"]) == ("ended", "failed")
         assert "restarted" in job["reason"]
         rows = it.service.profiles.rows()
@@ -323,21 +321,21 @@ def test_jobs_of_an_earlier_process_failed_and_profiles_are_kept(
     play(second)
 
 
-def test_stock_of_an_earlier_process_is_used_and_strange_pieces_are_deleted(
+def test_stock_of_an_earlier_process_is_used_and_strange_entries_are_deleted(
     play: Callable[..., None],
 ) -> None:
     found: dict[str, Any] = {}
 
-    async def first(it: Scene, visitor: Visitor) -> None:
-        found["notice"] = await visitor.notify("digits")
+    async def first(it: Scene, caller: ServiceCaller) -> None:
+        found["notice"] = await caller.notify("digits")
         found["grant"] = (await it.executor.granted("prepare")).grant
         it.executor.finish(found["grant"].job, material="1" * 32)
-        await until(visitor, found["notice"], "prepared")
+        await until(caller, found["notice"], "prepared")
 
-    async def second(it: Scene, visitor: Visitor) -> None:
+    async def second(it: Scene, caller: ServiceCaller) -> None:
         assert it.executor.discarded == ["2" * 32]
-        id = await visitor.request("digits", notice=found["notice"])
-        job = await until(visitor, id, "inferring")
+        id = await caller.request("digits", notice=found["notice"])
+        job = await until(caller, id, "inferring")
         assert job["go"][0]["material"] == "1" * 32
 
     play(first)
@@ -349,10 +347,10 @@ def test_stock_of_an_earlier_process_is_used_and_strange_pieces_are_deleted(
 def test_a_copied_store_serves_once(play: Callable[..., None]) -> None:
     """The pretender tells of the same store on both machines."""
 
-    async def act(it: Scene, visitor: Visitor) -> None:
-        notice = await visitor.notify("digits")
+    async def act(it: Scene, caller: ServiceCaller) -> None:
+        notice = await caller.notify("digits")
         it.executor.finish((await it.executor.granted("prepare")).job, material="1" * 32)
-        await until(visitor, notice, "prepared")
+        await until(caller, notice, "prepared")
         await it.executor.news.put(MachineEvent("joined", Node("b", (7,), 2**32, "127.0.0.2")))
         await eventually(lambda: it.executor.discarded == ["1" * 32])
         assert len(it.service.driver.scheduler.material.unused()) == 1
@@ -363,7 +361,7 @@ def test_a_copied_store_serves_once(play: Callable[..., None]) -> None:
 def test_two_services_do_not_share_a_state_directory(
     folder: Path, key_folder: Path, program: Path, play: Callable[..., None]
 ) -> None:
-    async def act(it: Scene, visitor: Visitor) -> None:
+    async def act(it: Scene, caller: ServiceCaller) -> None:
         with pytest.raises(Misuse, match="another service"):
             async with scene(folder, key_folder, program):
                 pass
@@ -374,7 +372,7 @@ def test_two_services_do_not_share_a_state_directory(
 def test_the_list_that_an_older_version_kept_beside_the_stores_goes(
     folder: Path, play: Callable[..., None]
 ) -> None:
-    async def act(it: Scene, visitor: Visitor) -> None:
+    async def act(it: Scene, caller: ServiceCaller) -> None:
         assert not list((folder / "state").glob("ledger*"))
 
     (folder / "state").mkdir()
@@ -384,19 +382,19 @@ def test_the_list_that_an_older_version_kept_beside_the_stores_goes(
 
 
 def test_news_wait_and_tell_each_change_once(play: Callable[..., None]) -> None:
-    async def act(it: Scene, visitor: Visitor) -> None:
-        quiet = await visitor.good("GET", "/v2/jobs?wait=0.1")
+    async def act(it: Scene, caller: ServiceCaller) -> None:
+        quiet = await caller.good("GET", "/v2/jobs?wait=0.1")
         assert quiet == {"sequence": 0, "jobs": []}
-        waiting = asyncio.create_task(visitor.good("GET", "/v2/jobs?wait=10"))
+        waiting = asyncio.create_task(caller.good("GET", "/v2/jobs?wait=10"))
         await asyncio.sleep(0.1)
         assert not waiting.done()
-        id = await visitor.request("digits")
+        id = await caller.request("digits")
         news = await waiting
         assert [job["id"] for job in news["jobs"]] == [id]
-        await until(visitor, id, "preparing")
-        seen = (await visitor.good("GET", "/v2/jobs"))["sequence"]
-        assert (await visitor.good("GET", f"/v2/jobs?seen={seen}"))["jobs"] == []
+        await until(caller, id, "preparing")
+        seen = (await caller.good("GET", "/v2/jobs"))["sequence"]
+        assert (await caller.good("GET", f"/v2/jobs?seen={seen}"))["jobs"] == []
         # A count of another life of the service: all is told again.
-        assert len((await visitor.good("GET", "/v2/jobs?seen=999"))["jobs"]) == 1
+        assert len((await caller.good("GET", "/v2/jobs?seen=999"))["jobs"]) == 1
 
     play(act)

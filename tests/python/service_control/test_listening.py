@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from tests.e2e.visitor import Visitor
+from tests.e2e.caller import ServiceCaller
 from tests.python.service_control.actors import Pretender, eventually, scene
 
 from privet import keys
@@ -26,8 +26,8 @@ def test_only_clients_that_wait_for_news_are_granted_jobs(
     async def main() -> None:
         async with (
             scene(folder, made, program, executor, bounds=Limits(absent_seconds=1.5)) as it,
-            Visitor(it.address, made, folder / "c") as client,
-            Visitor(it.address, made, folder / "a", "absent") as absent,
+            ServiceCaller(it.address, made, folder / "c") as client,
+            ServiceCaller(it.address, made, folder / "a", "absent") as absent,
         ):
             left = [await absent.request("digits", key=f"k{n}") for n in range(5)]
             id = await client.request("digits")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from tests.e2e.visitor import Visitor
+from tests.e2e.caller import ServiceCaller
 from tests.python.service_control.actors import Scene, eventually, scene
 
 from privet.logs import JsonLines
@@ -28,24 +28,24 @@ def values(text: str) -> dict[str, float]:
     }
 
 
-async def work(it: Scene, visitor: Visitor) -> str:
+async def work(it: Scene, caller: ServiceCaller) -> str:
     """A notice, its request, one that fails, one that is refused; the metrics afterwards."""
-    notice = await visitor.notify("digits")
+    notice = await caller.notify("digits")
     it.executor.finish((await it.executor.granted("prepare")).job)
     await eventually(lambda: len(it.service.driver.scheduler.material.unused()) == 1)
-    between = values((await visitor.call("GET", "/metrics"))[1])
+    between = values((await caller.call("GET", "/metrics"))[1])
     assert between["privet_stock model=digits/1 suite=gmw linear exact"] == 1
     assert between["privet_queue_length queue=transit"] == 1
     assert between["privet_queue_oldest_seconds queue=transit"] > 0
     assert between["privet_queue_oldest_seconds queue=pre"] == 0
-    await visitor.request("digits", notice=notice)
+    await caller.request("digits", notice=notice)
     it.executor.finish((await it.executor.granted("infer")).job)
-    await visitor.request("digits")
+    await caller.request("digits")
     it.executor.fail((await it.executor.granted("prepare")).job, "absent")
-    await visitor.call("POST", "/v2/models/digits/requests", {"suite": "fss"})
-    await visitor.request("digits")
+    await caller.call("POST", "/v2/models/digits/requests", {"suite": "fss"})
+    await caller.request("digits")
     await it.executor.granted("prepare")
-    _, text = await visitor.call("GET", "/metrics")
+    _, text = await caller.call("GET", "/metrics")
     return str(text)
 
 
@@ -53,9 +53,9 @@ def test_metrics_count_what_happened(folder: Path, key_folder: Path, program: Pa
     async def main() -> None:
         async with (
             scene(folder, key_folder, program) as it,
-            Visitor(it.address, key_folder, folder / "o", "operator") as visitor,
+            ServiceCaller(it.address, key_folder, folder / "o", "operator") as caller,
         ):
-            text = await work(it, visitor)
+            text = await work(it, caller)
             found = values(text)
             expected = {
                 "privet_submissions_total kind=request model=digits/1 suite=gmw linear exact": 3,
@@ -92,10 +92,10 @@ def test_logs_are_json_and_keep_secrets(
     async def main() -> None:
         async with (
             scene(folder, key_folder, program, gate=Gate(tokens=(token,))) as it,
-            Visitor(it.address, key_folder, folder / "o", "operator") as visitor,
+            ServiceCaller(it.address, key_folder, folder / "o", "operator") as caller,
         ):
-            visitor.headers = {"Authorization": f"Bearer {TOKEN}"}
-            await work(it, visitor)
+            caller.headers = {"Authorization": f"Bearer {TOKEN}"}
+            await work(it, caller)
 
     with caplog.at_level(logging.DEBUG, "privet"):
         asyncio.run(main())

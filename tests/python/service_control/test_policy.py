@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.e2e.visitor import Visitor
+from tests.e2e.caller import ServiceCaller
 from tests.python.service_control.actors import Scene, scene
 
 from privet.errors import NotAccepted
@@ -26,9 +26,9 @@ def play(folder: Path, key_folder: Path, program: Path) -> Play:
         async def main() -> None:
             async with (
                 scene(folder, key_folder, program, **options) as it,
-                Visitor(it.address, key_folder, folder / "client", "client") as visitor,
+                ServiceCaller(it.address, key_folder, folder / "client", "client") as caller,
             ):
-                await act(it, visitor)
+                await act(it, caller)
 
         asyncio.run(main())
 
@@ -39,17 +39,17 @@ ONE_BIT = {"truncation": "one-bit"}
 
 
 def test_a_weaker_mode_is_refused_before_it_is_a_job(play: Play) -> None:
-    async def refused(it: Scene, visitor: Visitor) -> None:
+    async def refused(it: Scene, caller: ServiceCaller) -> None:
         for kind in ("requests", "notices"):
-            status, told, _ = await visitor.ask("POST", f"/v2/models/digits/{kind}", ONE_BIT)
+            status, told, _ = await caller.ask("POST", f"/v2/models/digits/{kind}", ONE_BIT)
             assert (status, told["reason"]) == (403, "policy")
             assert told["error"].endswith("accepted for you: exact")
         assert it.service.jobs.open() == []
         assert it.executor.jobs == {}
-        await visitor.good("POST", "/v2/models/digits/requests", {})
+        await caller.good("POST", "/v2/models/digits/requests", {})
 
-    async def served(it: Scene, visitor: Visitor) -> None:
-        await visitor.good("POST", "/v2/models/digits/requests", ONE_BIT)
+    async def served(it: Scene, caller: ServiceCaller) -> None:
+        await caller.good("POST", "/v2/models/digits/requests", ONE_BIT)
         assert it.service.jobs.open()
 
     play(refused)
@@ -59,21 +59,21 @@ def test_a_weaker_mode_is_refused_before_it_is_a_job(play: Play) -> None:
 def test_requests_are_counted_over_modes_and_restarts_and_notices_are_not(play: Play) -> None:
     accepts = make_policy(truncation="one-bit", answers_per_hour=2)
 
-    async def one(_it: Scene, visitor: Visitor) -> None:
-        await visitor.good("POST", "/v2/models/digits/notices", {})
-        await visitor.good("POST", "/v2/models/digits/requests", {})
+    async def one(_it: Scene, caller: ServiceCaller) -> None:
+        await caller.good("POST", "/v2/models/digits/notices", {})
+        await caller.good("POST", "/v2/models/digits/requests", {})
 
-    async def last(it: Scene, visitor: Visitor) -> None:
-        await visitor.good("POST", "/v2/models/digits/requests", {**ONE_BIT, "key": "once"})
+    async def last(it: Scene, caller: ServiceCaller) -> None:
+        await caller.good("POST", "/v2/models/digits/requests", {**ONE_BIT, "key": "once"})
         # The same call again is no other answer.
-        await visitor.good("POST", "/v2/models/digits/requests", {**ONE_BIT, "key": "once"})
+        await caller.good("POST", "/v2/models/digits/requests", {**ONE_BIT, "key": "once"})
         admitted = len(it.service.jobs.open())
         for body in ({}, ONE_BIT):
-            status, told, headers = await visitor.ask("POST", "/v2/models/digits/requests", body)
+            status, told, headers = await caller.ask("POST", "/v2/models/digits/requests", body)
             assert (status, told["reason"]) == (429, "answers")
             assert 3000 < int(headers["Retry-After"]) <= 3600
         assert len(it.service.jobs.open()) == admitted
-        await visitor.good("POST", "/v2/models/digits/notices", {})
+        await caller.good("POST", "/v2/models/digits/notices", {})
 
     play(one, accepts=accepts)
     play(last, accepts=accepts)
@@ -85,7 +85,7 @@ def test_sessions_of_suite_ckks_are_held_to_the_same_policy(play: Play) -> None:
     light = Mode("ckks", scenario="encrypted-data", flooding="light")
     noisy = Mode("ckks", scenario="encrypted-data", flooding="statistical")
 
-    async def act(it: Scene, _visitor: Visitor) -> None:
+    async def act(it: Scene, _visitor: ServiceCaller) -> None:
         with pytest.raises(NotAccepted, match="flooding light: accepted for you: statistical"):
             it.service.admit("client", None, light, 0)
         it.service.admit("client", None, noisy, 2)

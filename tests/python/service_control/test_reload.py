@@ -6,9 +6,9 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from tests.e2e.caller import ServiceCaller
 from tests.e2e.services import put_digits
 from tests.e2e.test_commands import DIGITS
-from tests.e2e.visitor import Visitor
 from tests.python.service_control.actors import Scene, eventually, scene
 
 from privet.compiler.compile import compile
@@ -39,16 +39,16 @@ def test_a_change_gives_up_what_was_prepared_and_ends_what_was_asked(
     async def main() -> None:
         async with (
             scene(folder, key_folder, program) as it,
-            Visitor(it.address, key_folder, folder / "c") as visitor,
+            ServiceCaller(it.address, key_folder, folder / "c") as caller,
         ):
 
             async def build(source: Source, config: ModelConfig) -> Path:
                 return second if config.bits == 41 else program
 
             it.service.repository._build = build
-            notice = await visitor.notify("digits")
+            notice = await caller.notify("digits")
             it.executor.finish((await it.executor.granted("prepare")).job, material="a" * 32)
-            unwanted = await visitor.request("digits")
+            unwanted = await caller.request("digits")
             job = await it.executor.granted("prepare")
             it.executor.finish(job.job, material="b" * 32)
             infer = await it.executor.granted("infer")
@@ -56,7 +56,7 @@ def test_a_change_gives_up_what_was_prepared_and_ends_what_was_asked(
 
             put_digits(folder / "repository", config="input_range = [0, 1]\nbits = 41\n")
             await until_program(it, first)
-            told = await visitor.good("GET", f"/v2/jobs/{notice}")
+            told = await caller.good("GET", f"/v2/jobs/{notice}")
             assert (told["state"], told["outcome"]) == ("ended", "cancelled")
             assert "changed" in told["reason"]
             await eventually(lambda: it.executor.discarded == ["a" * 32])
@@ -65,12 +65,12 @@ def test_a_change_gives_up_what_was_prepared_and_ends_what_was_asked(
             async with asyncio.timeout(10):
                 while it.executor.withdrawn != [first]:
                     await asyncio.sleep(0.02)
-            told = await visitor.good("GET", f"/v2/jobs/{unwanted}")
+            told = await caller.good("GET", f"/v2/jobs/{unwanted}")
             assert told["outcome"] == "done"
 
-            await visitor.request("digits")
+            await caller.request("digits")
             assert (await it.executor.granted("prepare")).grant.program != first
-            status, answer = await visitor.call(
+            status, answer = await caller.call(
                 "POST", "/v2/models/digits/requests", {"notice": notice}
             )
             assert (status, answer["reason"]) == (409, "cancelled notice")
@@ -84,20 +84,20 @@ def test_measurements_of_a_version_serve_its_next_program(
     async def main() -> None:
         async with (
             scene(folder, key_folder, program) as it,
-            Visitor(it.address, key_folder, folder / "c") as visitor,
+            ServiceCaller(it.address, key_folder, folder / "c") as caller,
         ):
 
             async def build(source: Source, config: ModelConfig) -> Path:
                 return second if config.bits == 41 else program
 
             it.service.repository._build = build
-            await visitor.request("digits")
+            await caller.request("digits")
             job = await it.executor.granted("prepare")
             it.executor.finish(job.job, seconds=123.0)
             await it.executor.granted("infer")
             put_digits(folder / "repository", config="input_range = [0, 1]\nbits = 41\n")
             await until_program(it, job.grant.program)
-            await visitor.request("digits")
+            await caller.request("digits")
             rows = [row for row in it.service.profiles.rows() if row["phase"] == "pre"]
             assert [row["seconds"] for row in rows] == [123.0, 123.0]
 

@@ -21,8 +21,8 @@ from typing import Any, cast
 import grpc.aio
 import pytest
 from aiohttp import web
-from tests.e2e.visitor import Visitor
-from tests.e2e.visitor import tls as client_tls
+from tests.e2e.caller import ServiceCaller
+from tests.e2e.caller import tls as client_tls
 from tests.python.gateway.test_rest import MOST_BYTES, Echo
 from tests.python.service_control.actors import Pretender, scene
 
@@ -122,8 +122,8 @@ def test_the_service_repeats_no_secret(folder: Path, key_folder: Path, program: 
     async def main() -> None:
         async with (
             scene(folder, key_folder, program, Pretender(0.01), gate) as it,
-            Visitor(it.address, key_folder, folder / "c") as client,
-            Visitor(it.address, key_folder, folder / "o", "operator") as operator,
+            ServiceCaller(it.address, key_folder, folder / "c") as client,
+            ServiceCaller(it.address, key_folder, folder / "o", "operator") as operator,
         ):
             tls = client_tls(key_folder, "client")
             for text in framings("/v2/models/digits/requests"):

@@ -13,8 +13,8 @@ import aiohttp
 import numpy as np
 import onnxruntime
 import pytest
+from tests.e2e.caller import ServiceCaller, tls
 from tests.e2e.services import put_digits
-from tests.e2e.visitor import Visitor, tls
 from tests.python.service_control.actors import (
     GIB,
     PretendedJob,
@@ -67,9 +67,9 @@ class Stage:
         credentials = Credentials.from_directory(self._keys, "client")
         return ServiceClient(f"https://{self.address}", credentials, state=self._folder / "state")
 
-    def visitor(self, role: str = "client") -> Visitor:
+    def caller(self, role: str = "client") -> ServiceCaller:
         """A caller of the control plane."""
-        return Visitor(self.address, self._keys, self._folder / "v", role)
+        return ServiceCaller(self.address, self._keys, self._folder / "v", role)
 
     async def socket(self) -> aiohttp.ClientWebSocketResponse:
         """A session in which nothing was said yet."""
@@ -82,11 +82,11 @@ class Stage:
         await self._web.close()
 
     async def waiting(
-        self, client: ServiceClient, visitor: Visitor
+        self, client: ServiceClient, caller: ServiceCaller
     ) -> tuple[str, PretendedJob, asyncio.Task[Result]]:
         """A notice of `digits`, the job that holds a core for it, and a prediction that waits for
         both cores."""
-        notice = await visitor.notify("digits")
+        notice = await caller.notify("digits")
         held = await self.executor.granted("prepare")
         asked = asyncio.create_task(client.infer("smooth", [X], terms=TERMS))
         await eventually(lambda: self.lengths() == (0, 1))
@@ -160,8 +160,8 @@ def test_an_inference_waits_for_cores_and_then_runs(play: Play) -> None:
     async def act(it: Stage) -> None:
         alone = it.taken()
         assert alone == (0, it.plan()["memory_bytes_model"])
-        async with it.client() as client, it.visitor() as visitor, it.visitor("operator") as boss:
-            _, held, asked = await it.waiting(client, visitor)
+        async with it.client() as client, it.caller() as caller, it.caller("operator") as boss:
+            _, held, asked = await it.waiting(client, caller)
             state = await boss.good("GET", "/v2/state")
             resting = [run for run in state["running"] if run["suite"] == "ckks"]
             keys = int(HEADROOM * it.plan()["memory_bytes_keys"])
@@ -175,7 +175,7 @@ def test_an_inference_waits_for_cores_and_then_runs(play: Play) -> None:
             it.executor.finish(held.job)
             assert_right(await asked)
             await eventually(lambda: it.taken()[1] == alone[1])
-            news = await visitor.good("GET", "/v2/jobs")
+            news = await caller.good("GET", "/v2/jobs")
             jobs = [job for job in news["jobs"] if job["suite"] == "ckks"]
             jobs.sort(key=lambda job: job["kind"], reverse=True)
             assert [(job["kind"], job["state"], job["outcome"]) for job in jobs] == [
@@ -199,8 +199,8 @@ def test_an_inference_waits_for_cores_and_then_runs(play: Play) -> None:
 
 def test_keys_wait_for_the_memory_of_another_session(play: Play, smooth: Path) -> None:
     async def act(it: Stage) -> None:
-        async with it.client() as first, it.client() as second, it.visitor() as visitor:
-            _, held, asked = await it.waiting(first, visitor)
+        async with it.client() as first, it.client() as second, it.caller() as caller:
+            _, held, asked = await it.waiting(first, caller)
             later = asyncio.create_task(second.infer("smooth", [X], terms=TERMS))
             await eventually(lambda: it.lengths() == (1, 1))
             it.executor.finish(held.job)
@@ -230,8 +230,8 @@ def test_a_model_that_does_not_fit_is_refused_with_the_figure(play: Play, smooth
         rows = {row.model: row for row in it.service.repository.rows()}
         assert not rows["smooth"].ready
         assert f"more than the {(most - 10**6) / 1e6:.0f} MB" in str(rows["smooth"].error)
-        async with it.visitor() as visitor:
-            status, _ = await visitor.call("GET", "/v2/models/smooth")
+        async with it.caller() as caller:
+            status, _ = await caller.call("GET", "/v2/models/smooth")
             assert status == 404
 
     play(act, memory=most - 10**6)
@@ -240,11 +240,11 @@ def test_a_model_that_does_not_fit_is_refused_with_the_figure(play: Play, smooth
 def test_a_client_that_leaves_the_queue_gives_its_memory_back(play: Play) -> None:
     async def act(it: Stage) -> None:
         alone = it.taken()[1]
-        async with it.client() as client, it.visitor() as visitor:
-            notice, _, asked = await it.waiting(client, visitor)
+        async with it.client() as client, it.caller() as caller:
+            notice, _, asked = await it.waiting(client, caller)
             asked.cancel()
             await eventually(lambda: it.lengths() == (0, 0))
-            await visitor.good("DELETE", f"/v2/jobs/{notice}")
+            await caller.good("DELETE", f"/v2/jobs/{notice}")
             await eventually(lambda: it.taken() == (0, alone))
             await asyncio.gather(asked, return_exceptions=True)
 
@@ -254,8 +254,8 @@ def test_a_client_that_leaves_the_queue_gives_its_memory_back(play: Play) -> Non
 def test_a_process_that_dies_gives_all_back(play: Play) -> None:
     async def act(it: Stage) -> None:
         alone = it.taken()[1]
-        async with it.client() as client, it.visitor() as visitor:
-            notice, held, asked = await it.waiting(client, visitor)
+        async with it.client() as client, it.caller() as caller:
+            notice, held, asked = await it.waiting(client, caller)
             version = it.service.repository.version("smooth")
             assert version is not None
             model_server = it.service.model_servers.find(version)
@@ -267,7 +267,7 @@ def test_a_process_that_dies_gives_all_back(play: Play) -> None:
             it.executor.finish(held.job)
             await eventually(lambda: it.taken() == (0, alone))
             assert_right(await client.infer("smooth", [X], terms=TERMS))
-            await visitor.good("DELETE", f"/v2/jobs/{notice}")
+            await caller.good("DELETE", f"/v2/jobs/{notice}")
 
     play(act)
 
@@ -282,9 +282,9 @@ class Elsewhere(Pretender):
 
 def test_where_the_executor_lends_others_this_machine_is_for_sessions(play: Play) -> None:
     async def act(it: Stage) -> None:
-        async with it.client() as client, it.visitor() as visitor, it.visitor("operator") as boss:
+        async with it.client() as client, it.caller() as caller, it.caller("operator") as boss:
             for _ in range(3):
-                await visitor.notify("digits")
+                await caller.notify("digits")
             assert_right(await client.infer("smooth", [X], terms=TERMS))
             state = await boss.good("GET", "/v2/state")
             assert {run["machine"] for run in state["running"] if run["suite"] != "ckks"} == {
@@ -300,8 +300,8 @@ def test_where_the_executor_lends_others_this_machine_is_for_sessions(play: Play
 
 def test_a_queue_that_is_full_refuses_and_tells(play: Play) -> None:
     async def act(it: Stage) -> None:
-        async with it.client() as client, it.visitor() as visitor:
-            await visitor.notify("digits")
+        async with it.client() as client, it.caller() as caller:
+            await caller.notify("digits")
             await it.executor.granted("prepare")
             with pytest.raises(PeerBusy, match="the queue is full"):
                 await client.infer("smooth", [X], terms=TERMS)
@@ -336,8 +336,8 @@ def test_nobody_waits_until_the_link_seems_dead(
     monkeypatch.setattr(sessions, "QUEUE_SECONDS", 0.5)
 
     async def act(it: Stage) -> None:
-        async with it.client() as client, it.visitor() as visitor:
-            await visitor.notify("digits")
+        async with it.client() as client, it.caller() as caller:
+            await caller.notify("digits")
             await it.executor.granted("prepare")
             with pytest.raises(PeerBusy, match="the service is full"):
                 await client.infer("smooth", [X], terms=TERMS)
@@ -348,17 +348,17 @@ def test_nobody_waits_until_the_link_seems_dead(
 
 def test_a_client_may_cancel_its_inference_and_nobody_elses(play: Play) -> None:
     async def act(it: Stage) -> None:
-        async with it.client() as client, it.visitor() as visitor, it.visitor("operator") as other:
-            _, _, asked = await it.waiting(client, visitor)
-            news = await visitor.good("GET", "/v2/jobs")
+        async with it.client() as client, it.caller() as caller, it.caller("operator") as other:
+            _, _, asked = await it.waiting(client, caller)
+            news = await caller.good("GET", "/v2/jobs")
             (request,) = [it["id"] for it in news["jobs"] if it["kind"] == "request"]
             (keys,) = [it["id"] for it in news["jobs"] if it["kind"] == "session"]
             assert (await other.call("DELETE", f"/v2/jobs/{request}"))[0] == 404
             # A session is nothing that a request could refer to.
-            assert (await visitor.call("POST", "/v2/models/smooth/requests", {"notice": keys}))[
+            assert (await caller.call("POST", "/v2/models/smooth/requests", {"notice": keys}))[
                 0
             ] in (400, 404)
-            await visitor.good("DELETE", f"/v2/jobs/{request}")
+            await caller.good("DELETE", f"/v2/jobs/{request}")
             assert "cancelled" in str(await failing(asked))
             assert it.lengths() == (0, 0)
 
@@ -371,8 +371,8 @@ def test_a_lease_that_is_over_ends_a_session_after_its_answer(
     monkeypatch.setattr(sessions, "LEASE_SECONDS", 0.5)
 
     async def act(it: Stage) -> None:
-        async with it.client() as client, it.visitor() as visitor:
-            _, held, asked = await it.waiting(client, visitor)
+        async with it.client() as client, it.caller() as caller:
+            _, held, asked = await it.waiting(client, caller)
             await asyncio.sleep(1.0)
             it.executor.finish(held.job)
             assert_right(await asked)
@@ -383,8 +383,8 @@ def test_a_lease_that_is_over_ends_a_session_after_its_answer(
 
 def test_a_drain_lets_an_inference_end_and_takes_no_other(play: Play) -> None:
     async def act(it: Stage) -> None:
-        async with it.client() as client, it.visitor() as visitor:
-            _, held, asked = await it.waiting(client, visitor)
+        async with it.client() as client, it.caller() as caller:
+            _, held, asked = await it.waiting(client, caller)
             idle = await it.socket()
             drained = asyncio.create_task(it.service.drain())
             await asyncio.sleep(0.2)

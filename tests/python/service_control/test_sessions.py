@@ -11,7 +11,7 @@ import aiohttp
 import numpy as np
 import onnxruntime
 import pytest
-from tests.e2e.visitor import Visitor, tls
+from tests.e2e.caller import ServiceCaller, tls
 from tests.python.service_control.actors import Scene, eventually, scene
 
 from privet.compiler.compile import compile
@@ -208,11 +208,11 @@ def test_jobs_of_other_suites_are_refused_by_name(
     tmp_path: Path, key_folder: Path, play: Callable[..., None]
 ) -> None:
     async def act(it: Scene, dial: Dial) -> None:
-        async with Visitor(it.address, key_folder, tmp_path / "v", "client") as visitor:
-            status, told = await visitor.call("POST", "/v2/models/smooth/requests", {})
+        async with ServiceCaller(it.address, key_folder, tmp_path / "v", "client") as caller:
+            status, told = await caller.call("POST", "/v2/models/smooth/requests", {})
             assert status == 400
             assert "in sessions" in told["error"]
-            told = await visitor.good("GET", "/v2/models/smooth")
+            told = await caller.good("GET", "/v2/models/smooth")
             assert [it["suite"] for it in told["privet"]["suites"]] == ["ckks"]
             assert told["privet"]["input_range"] == [0, 1]
 

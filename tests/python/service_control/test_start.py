@@ -11,7 +11,7 @@ from pathlib import Path
 
 import aiohttp
 import pytest
-from tests.e2e.visitor import Visitor
+from tests.e2e.caller import ServiceCaller
 from tests.python.service_control.actors import Pretender
 
 from privet.service.control.identity import Gate, tls
@@ -21,7 +21,7 @@ from privet.service.repository import ModelConfig, ModelFolders
 from privet.service.repository.files import Source
 from privet.service.service import Service, Settings
 
-Act = Callable[[Visitor, asyncio.Event, asyncio.Event], Awaitable[None]]
+Act = Callable[[ServiceCaller, asyncio.Event, asyncio.Event], Awaitable[None]]
 
 
 @pytest.fixture
@@ -54,9 +54,9 @@ def start(folder: Path, key_folder: Path, program: Path) -> Callable[[Act], int]
                 )
             )
             address = f"127.0.0.1:{port}"
-            async with Visitor(address, key_folder, folder / "client") as visitor:
-                await answering(visitor)
-                await act(visitor, compile_now, loaded)
+            async with ServiceCaller(address, key_folder, folder / "client") as caller:
+                await answering(caller)
+                await act(caller, compile_now, loaded)
                 os.kill(os.getpid(), signal.SIGTERM)
                 async with asyncio.timeout(20):
                     return await serving
@@ -66,34 +66,34 @@ def start(folder: Path, key_folder: Path, program: Path) -> Callable[[Act], int]
     return run
 
 
-async def answering(visitor: Visitor) -> None:
+async def answering(caller: ServiceCaller) -> None:
     """Waits until calls are answered."""
     async with asyncio.timeout(20):
         while True:
             try:
-                assert await visitor.call("GET", "/v2/health/live") == (200, {"live": True})
+                assert await caller.call("GET", "/v2/health/live") == (200, {"live": True})
                 return
             except aiohttp.ClientConnectionError:
                 await asyncio.sleep(0.01)
 
 
 def test_it_lives_before_it_is_ready(start: Callable[[Act], int]) -> None:
-    async def act(visitor: Visitor, compile_now: asyncio.Event, loaded: asyncio.Event) -> None:
-        assert (await visitor.call("GET", "/v2/health/ready"))[0] == 503
-        status, answer, headers = await visitor.ask("POST", "/v2/models/digits/requests", {})
+    async def act(caller: ServiceCaller, compile_now: asyncio.Event, loaded: asyncio.Event) -> None:
+        assert (await caller.call("GET", "/v2/health/ready"))[0] == 503
+        status, answer, headers = await caller.ask("POST", "/v2/models/digits/requests", {})
         assert (status, answer["reason"]) == (503, "starting")
         assert int(headers["Retry-After"]) > 0
         assert not loaded.is_set()
         compile_now.set()
         await asyncio.wait_for(loaded.wait(), 20)
-        assert (await visitor.call("GET", "/v2/health/ready"))[0] == 200
-        assert (await visitor.call("GET", "/v2/models/nowhere"))[0] == 404
+        assert (await caller.call("GET", "/v2/health/ready"))[0] == 200
+        assert (await caller.call("GET", "/v2/models/nowhere"))[0] == 404
 
     assert start(act) == 0
 
 
 def test_a_signal_ends_it_while_it_starts(start: Callable[[Act], int]) -> None:
-    async def act(visitor: Visitor, compile_now: asyncio.Event, loaded: asyncio.Event) -> None:
-        assert (await visitor.call("GET", "/v2/health/ready"))[0] == 503
+    async def act(caller: ServiceCaller, compile_now: asyncio.Event, loaded: asyncio.Event) -> None:
+        assert (await caller.call("GET", "/v2/health/ready"))[0] == 503
 
     assert start(act) == 0

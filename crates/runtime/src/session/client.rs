@@ -53,7 +53,7 @@ impl Client {
         })
     }
 
-    /// Makes one piece of material for `plan` and stores it durably; both sides hold their half when this returns.
+    /// Makes one material entry for `plan` and stores it durably; both sides hold their half when this returns.
     ///
     /// # Errors
     /// [`Error::Misuse`] if the plan wants a dealer and the session has none; if the server or the dealer refuses, a link
@@ -71,7 +71,7 @@ impl Client {
             }
         };
         // Room for it before anybody works, and no second first setup.
-        let mut draft = self.store.draft(plan.piece_bytes().0)?;
+        let mut draft = self.store.draft(plan.entry_bytes().0)?;
         let first_setup = if plan.needs_setup() { self.setups(plan).first()? } else { None };
         self.guarded(|client| {
             let hidden = client.hidden_weights(plan)?;
@@ -95,7 +95,7 @@ impl Client {
             let prepared = plan.prepare_client(job, hidden)?;
             let (model, setup) = (plan.program().model().to_owned(), prepared.setup);
             let metadata = Metadata { id: id.clone(), program, suite, role: "client".into(), peer, model, setup };
-            // The server stores first: a piece that only it holds is lost; one that only the client holds would fail later.
+            // The server stores first: an entry that only it holds is lost; one that only the client holds would fail later.
             client.channel.recv(1)?;
             draft.finish(&metadata, &prepared.head)?;
             Ok((id, prepared.report))
@@ -111,15 +111,15 @@ impl Client {
     /// # Errors
     /// [`Error::Store`].
     pub fn ready(&self, plan: &dyn SuitePlan) -> Result<Vec<MaterialId>, Error> {
-        let is_ready = |piece: &Metadata| self.fits(piece, plan) && self.store.has_setup(piece);
-        Ok(self.store.list()?.into_iter().filter(is_ready).map(|piece| piece.id).collect())
+        let is_ready = |entry: &Metadata| self.fits(entry, plan) && self.store.has_setup(entry);
+        Ok(self.store.list()?.into_iter().filter(is_ready).map(|entry| entry.id).collect())
     }
 
-    fn fits(&self, piece: &Metadata, plan: &dyn SuitePlan) -> bool {
-        piece.role == "client"
-            && piece.program == plan.program().hash().to_string()
-            && piece.suite == plan.label()
-            && piece.peer == self.server()
+    fn fits(&self, entry: &Metadata, plan: &dyn SuitePlan) -> bool {
+        entry.role == "client"
+            && entry.program == plan.program().hash().to_string()
+            && entry.suite == plan.label()
+            && entry.peer == self.server()
     }
 
     /// Fingerprint of the server's certificate; empty over a link without certificates.
@@ -141,12 +141,12 @@ impl Client {
         HiddenWeights::open(&path, ring, layers).map(Some)
     }
 
-    /// Runs one inference on the piece `id`, which is spent once the server was asked, whatever happens after, unless it
+    /// Runs one inference on the entry `id`, which is spent once the server was asked, whatever happens after, unless it
     /// refuses; returns the program's outputs as signed fixed-point integers.
     ///
     /// # Errors
-    /// [`Error::Misuse`] if the inputs do not fit and [`Error::Store`] if the piece does not fit, is spent or missing
-    /// here: the session goes on then. [`Error::Channel`] with the server's reason if the piece is spent or missing
+    /// [`Error::Misuse`] if the inputs do not fit and [`Error::Store`] if the entry does not fit, is spent or missing
+    /// here: the session goes on then. [`Error::Channel`] with the server's reason if the entry is spent or missing
     /// there; otherwise if the link fails.
     pub fn infer(
         &mut self,
@@ -160,8 +160,8 @@ impl Client {
         self.spend(plan, id, held, inputs, observer)
     }
 
-    /// As [`Client::infer`] on the first piece that is ready and that nobody else claims first, so that any number of
-    /// processes can share a store; also tells which piece it was. `None`, and nothing was said, if no piece is left.
+    /// As [`Client::infer`] on the first entry that is ready and that nobody else claims first, so that any number of
+    /// processes can share a store; also tells which entry it was. `None`, and nothing was said, if no entry is left.
     ///
     /// # Errors
     /// As [`Client::infer`].
@@ -211,7 +211,7 @@ impl Client {
         Ok(HeldEntry { held: self.store.hold(id)?, setup: metadata.setup })
     }
 
-    /// Holds the first piece that is still there; pieces that were made meanwhile get their turn, too.
+    /// Holds the first entry that is still there; entries that were made meanwhile get their turn, too.
     fn hold_next(&self, plan: &dyn SuitePlan) -> Result<Option<(MaterialId, HeldEntry)>, Error> {
         let mut lost = BTreeSet::new();
         loop {
@@ -230,7 +230,7 @@ impl Client {
     }
 
     /// Asks for one inference on material that is held here, claims it once the server grants that, and runs it. A refusal
-    /// leaves the piece as it was; whatever else the server says, the piece is spent.
+    /// leaves the entry as it was; whatever else the server says, the entry is spent.
     fn spend(
         &mut self,
         plan: &dyn SuitePlan,

@@ -30,7 +30,7 @@ enum Half {
 #[serde(deny_unknown_fields)]
 struct Ask {
     half: Half,
-    /// The piece to be made, as both parties name it.
+    /// The entry to be made, as both parties name it.
     material: MaterialId,
     /// Fingerprint of the other party's certificate; empty over links without certificates.
     other: String,
@@ -115,7 +115,7 @@ impl Party {
 pub struct Dealt {
     /// The model's name.
     pub model: String,
-    /// The piece, as both parties name it.
+    /// The entry, as both parties name it.
     pub material: MaterialId,
     /// Bytes sent to the client and to the server.
     pub bytes: [u64; 2],
@@ -144,7 +144,7 @@ pub struct Dealer {
 }
 
 impl Dealer {
-    /// A dealer for these suites that refuses to make pieces of more than `most_bytes` on the wire, and lets a party wait as long as
+    /// A dealer for these suites that refuses to make entries of more than `most_bytes` on the wire, and lets a party wait as long as
     /// `patience` for the other.
     ///
     /// # Errors
@@ -179,7 +179,7 @@ impl Dealer {
                 let result = self.deal(&mut first, &mut second);
                 if let Err(error) = &result {
                     for party in [&mut first, &mut second] {
-                        party.channel.abort_with(error.abort_reason(), &told(error));
+                        party.channel.abort_with(error.abort_reason(), &message_to_parties(error));
                     }
                 }
                 result.map(Some)
@@ -244,7 +244,7 @@ impl Dealer {
         let plan = config.plan(program, Link::LAN)?;
         let bytes: u64 = plan.dealt_bytes().iter().sum();
         if bytes > self.most_bytes {
-            return Err(request(format!("a piece takes {bytes} bytes, this dealer's limit is {}", self.most_bytes)));
+            return Err(request(format!("an entry takes {bytes} bytes, this dealer's limit is {}", self.most_bytes)));
         }
         let setup = if plan.needs_setup() { Some(self.setup([client, server])?) } else { None };
         plan.deal([&mut client.channel, &mut server.channel], setup)?;
@@ -290,7 +290,7 @@ fn refuse(mut party: Party, text: &str) -> Error {
 }
 
 /// What parties are told of an error: their own faults, nothing of the dealer.
-fn told(error: &Error) -> String {
+fn message_to_parties(error: &Error) -> String {
     match error {
         Error::PeerMisbehaved(error) => error.to_string(),
         _ => String::new(),

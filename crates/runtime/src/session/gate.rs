@@ -17,20 +17,20 @@ pub enum Intent<'a> {
         /// The program's hash, in hexadecimal.
         program: &'a str,
     },
-    /// To make a piece of material.
+    /// To make a material entry.
     Prepare {
         /// The program's hash, in hexadecimal.
         program: &'a str,
         /// The suite with its options.
         suite: &'a str,
     },
-    /// To use up a piece of material.
+    /// To use up a material entry.
     Infer {
         /// The program's hash, in hexadecimal.
         program: &'a str,
-        /// The suite that made the piece; `None` if there is no such piece here, which is then found out after the gate.
+        /// The suite that made the entry; `None` if there is no such entry here, which is then found out after the gate.
         suite: Option<&'a str>,
-        /// The piece; `None` for an inference without material.
+        /// The entry; `None` for an inference without material.
         material: Option<&'a MaterialId>,
     },
 }

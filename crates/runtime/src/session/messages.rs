@@ -62,7 +62,7 @@ pub(super) struct Hidden {
 /// The server's yes to a preparation.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Accepted {
-    /// The server's part of a new piece's name.
+    /// The server's part of a new entry's name.
     pub nonce: [u8; 16],
 }
 
@@ -122,7 +122,7 @@ pub fn check_program(public: &[u8], expected: Option<&str>) -> Result<(), Error>
     }
 }
 
-/// The name of the piece that these nonces make, the same on both sides.
+/// The name of the entry that these nonces make, the same on both sides.
 pub(super) fn material_id(client: &[u8; 16], server: &[u8; 16]) -> MaterialId {
     let digest = Sha256::new_with_prefix(b"privet material").chain_update(client).chain_update(server).finalize();
     let mut id = [0; 16];

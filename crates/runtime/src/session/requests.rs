@@ -145,17 +145,17 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Room in the store for a piece of `plan`.
+    /// Room in the store for an entry of `plan`.
     fn draft(&self, plan: &dyn SuitePlan) -> Result<Draft, Refusal> {
-        self.server.store.draft(plan.piece_bytes().1).map_err(|error| match error {
+        self.server.store.draft(plan.entry_bytes().1).map_err(|error| match error {
             StoreError::Full { needed, limit, .. } if needed > limit => {
                 let text =
-                    format!("a piece takes {needed} bytes, and this server's material store holds {limit} at most");
+                    format!("an entry takes {needed} bytes, and this server's material store holds {limit} at most");
                 Refusal::new(AbortReason::BadRequest, text)
             }
             StoreError::Full { needed, .. } => {
                 let text =
-                    format!("this server's material store is full: a piece takes {needed} bytes; try again later");
+                    format!("this server's material store is full: an entry takes {needed} bytes; try again later");
                 Refusal::new(AbortReason::Busy, text)
             }
             other => Error::from(other).into(),

@@ -20,11 +20,11 @@ pub enum Event {
         /// The model's name.
         model: String,
     },
-    /// It made a piece of material.
+    /// It made a material entry.
     Prepared {
         /// The model's name.
         model: String,
-        /// The piece.
+        /// The entry.
         material: MaterialId,
         /// What it cost.
         report: Report,
@@ -33,7 +33,7 @@ pub enum Event {
     Inferred {
         /// The model's name.
         model: String,
-        /// The piece that is spent; `None` if nothing was prepared.
+        /// The entry that is spent; `None` if nothing was prepared.
         material: Option<MaterialId>,
         /// What it cost.
         report: Report,

@@ -1,4 +1,4 @@
-//! Pieces in the making.
+//! Entries in the making.
 
 use std::fs::File;
 use std::io::{BufWriter, Seek, Write};
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use super::{Metadata, Store, StoreError, io};
 
-/// A piece that is being written; dropped unpublished, it leaves nothing.
+/// An entry that is being written; dropped unpublished, it leaves nothing.
 pub struct Draft {
     store: Store,
     path: PathBuf,
@@ -20,7 +20,7 @@ impl Draft {
         Self { store, path, file: BufWriter::with_capacity(1 << 20, file), published: false }
     }
 
-    /// Writes the last bytes and publishes the piece.
+    /// Writes the last bytes and publishes the entry.
     ///
     /// # Errors
     /// As [`Draft::publish`].
@@ -29,10 +29,10 @@ impl Draft {
         self.publish(metadata)
     }
 
-    /// Makes the piece ready, durably: when this returns, it survives a crash.
+    /// Makes the entry ready, durably: when this returns, it survives a crash.
     ///
     /// # Errors
-    /// [`StoreError::Spent`] if a piece of this name was ever claimed; [`StoreError::Io`]. The piece is then lost.
+    /// [`StoreError::Spent`] if an entry of this name was ever claimed; [`StoreError::Io`]. The entry is then lost.
     pub fn publish(mut self, metadata: &Metadata) -> Result<(), StoreError> {
         if self.store.spent().join(metadata.id.as_str()).exists() {
             return Err(StoreError::Spent { id: metadata.id.clone() });

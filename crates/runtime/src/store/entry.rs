@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
-/// Name of one piece of material, the same at both parties: made from a nonce of each.
+/// Name of one material entry, the same at both parties: made from a nonce of each.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct MaterialId(String);
@@ -50,10 +50,10 @@ impl std::fmt::Display for MaterialId {
     }
 }
 
-/// What a piece of material is for; reading it does not spend the piece.
+/// What a material entry is for; reading it does not spend the entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Metadata {
-    /// The piece's name.
+    /// The entry's name.
     pub id: MaterialId,
     /// Hash of the program it serves, in hexadecimal.
     pub program: String,
@@ -71,9 +71,9 @@ pub struct Metadata {
     pub setup: Option<MaterialId>,
 }
 
-/// A piece that is ready, and what it takes.
+/// An entry that is ready, and what it takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Piece {
+pub struct StoreEntry {
     /// What it is for.
     pub metadata: Metadata,
     /// Bytes on disk, metadata included.

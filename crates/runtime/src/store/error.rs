@@ -5,13 +5,13 @@ use super::MaterialId;
 /// A store operation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The piece was claimed before.
-    #[error("material {id} has been used: each piece serves one inference, prepare another")]
+    /// The entry was claimed before.
+    #[error("material {id} has been used: each entry serves one inference, prepare another")]
     Spent {
         /// Its name.
         id: MaterialId,
     },
-    /// There is no such piece.
+    /// There is no such entry.
     #[error("there is no material {id} in {store}: prepare first")]
     Missing {
         /// Its name.
@@ -19,30 +19,30 @@ pub enum StoreError {
         /// The directory looked in.
         store: String,
     },
-    /// The piece is for other work.
+    /// The entry is for other work.
     #[error("material {id} was made for another program, suite or peer: prepare for this one")]
     Unfit {
         /// Its name.
         id: MaterialId,
     },
-    /// The setup that a piece was made with is not here any more.
+    /// The setup that an entry was made with is not here any more.
     #[error("setup {name} is gone or was given up: prepare again, what was made with it is useless")]
     GivenUp {
         /// Its name.
         name: MaterialId,
     },
-    /// The server's weights are not those that a piece was made with.
+    /// The server's weights are not those that an entry was made with.
     #[error(
         "material {id} was made with other weights of the server than its setup holds, so the server gave two sets of weights \
          for one or a file was changed: prepare again"
     )]
     OtherWeights {
-        /// The piece.
+        /// The entry.
         id: MaterialId,
     },
-    /// A piece would take the store beyond its limit.
+    /// An entry would take the store beyond its limit.
     #[error(
-        "the material store {store} is full: a piece takes {needed} bytes, and {limit} is the limit for all: use or delete \
+        "the material store {store} is full: an entry takes {needed} bytes, and {limit} is the limit for all: use or delete \
          some, or raise the limit"
     )]
     Full {

@@ -19,7 +19,7 @@ use privet_shark::{Error as CheckError, PeerMisbehaved, Turns};
 use tempfile::TempDir;
 
 use super::files::{Disk, Files};
-use super::tests::piece;
+use super::tests::metadata_of;
 use super::{MaterialId, Metadata, Store};
 use crate::Error;
 
@@ -382,7 +382,7 @@ impl Life<'_> {
     fn put(&mut self, prg: &mut Prg) {
         let number = self.made;
         let setup = (self.setups > 0 && prg.bit()).then(|| below(self.setups.into(), prg) as u8);
-        let metadata = Metadata { setup: setup.map(name), program: PROGRAM.into(), ..piece(number) };
+        let metadata = Metadata { setup: setup.map(name), program: PROGRAM.into(), ..metadata_of(number) };
         self.made += 1;
         self.store.put(&metadata, &material(number)).unwrap();
         self.recorder.fact(Fact::Ready(number, setup));
@@ -487,7 +487,7 @@ fn broken(base: &Path, before: &[Event]) -> Option<String> {
         Err(error) => return Some(error.to_string()),
     };
     for number in 0..STEPS as u8 {
-        let (listed, claimed) = (listed.iter().any(|piece| piece.id == name(number)), store.claim(&name(number)));
+        let (listed, claimed) = (listed.iter().any(|entry| entry.id == name(number)), store.claim(&name(number)));
         // A setup that a run had its turn with may be given up, and its material with it.
         let must_be_here = facts.iter().any(|fact| match fact {
             Fact::Ready(ready, setup) => *ready == number && setup.is_none_or(|setup| !is(Fact::Turn(setup))),

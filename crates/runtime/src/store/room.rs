@@ -1,6 +1,6 @@
 //! Room on disk: a limit on what a store holds, which all processes that share the store keep together.
 //!
-//! A draft's file has the piece's whole length from its first moment, so whoever adds up the store's files counts also
+//! A draft's file has the entry's whole length from its first moment, so whoever adds up the store's files counts also
 //! what is still to be written. Under a limit, adding up and creating the file happen under one lock. Nothing else is
 //! booked anywhere: a process that dies takes its booking with it as soon as its draft is swept away.
 
@@ -36,15 +36,15 @@ impl Store {
         Ok(bytes)
     }
 
-    /// Bytes on disk of the piece `id`, metadata included; 0 if it is not here.
+    /// Bytes on disk of the entry `id`, metadata included; 0 if it is not here.
     ///
     /// # Errors
     /// [`StoreError::Io`].
-    pub fn piece_bytes(&self, id: &MaterialId) -> Result<u64, StoreError> {
+    pub fn entry_bytes(&self, id: &MaterialId) -> Result<u64, StoreError> {
         Ok(length(&self.path(id, "json"))? + length(&self.path(id, "material"))?)
     }
 
-    /// A new file of `bytes` bytes among the ready pieces, if there is room.
+    /// A new file of `bytes` bytes among the ready entries, if there is room.
     pub(super) fn reserve(&self, bytes: u64) -> Result<(PathBuf, File), StoreError> {
         let Some(limit) = self.limit else { return self.partial(bytes) };
         let path = self.root.join("lock");
@@ -99,7 +99,7 @@ pub(super) fn length(path: &Path) -> Result<u64, StoreError> {
 mod tests {
     use std::thread;
 
-    use super::super::tests::piece;
+    use super::super::tests::metadata_of;
     use super::*;
 
     #[test]
@@ -110,14 +110,14 @@ mod tests {
         assert_eq!(store.bytes().unwrap(), 700);
         assert!(matches!(store.draft(301), Err(StoreError::Full { needed: 301, limit: 1000, .. })));
         drop(store.draft(300).unwrap());
-        draft.finish(&piece(1), b"secret").unwrap();
+        draft.finish(&metadata_of(1), b"secret").unwrap();
         let used = store.bytes().unwrap();
         assert!(used > 6 && used < 300, "{used}");
-        assert_eq!(store.pieces().unwrap()[0].bytes, used);
-        assert_eq!(store.piece_bytes(&piece(1).id).unwrap(), used);
-        assert_eq!(store.piece_bytes(&piece(2).id).unwrap(), 0);
+        assert_eq!(store.entries().unwrap()[0].bytes, used);
+        assert_eq!(store.entry_bytes(&metadata_of(1).id).unwrap(), used);
+        assert_eq!(store.entry_bytes(&metadata_of(2).id).unwrap(), 0);
         store.draft(1000 - used).unwrap();
-        store.claim(&piece(1).id).unwrap();
+        store.claim(&metadata_of(1).id).unwrap();
         assert_eq!(store.bytes().unwrap(), 0);
     }
 

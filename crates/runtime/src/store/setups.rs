@@ -53,10 +53,10 @@ impl Store {
         Setups { store: self.clone(), folder: self.root.join("setups").join(format!("{program}-{peer}")) }
     }
 
-    /// Whether the setup that a piece was made with is here, if it needs any.
-    pub fn has_setup(&self, piece: &Metadata) -> bool {
-        let path = |name| self.setups(&piece.program, &piece.peer).entry(name).path;
-        piece.setup.as_ref().is_none_or(|name| path(name).exists())
+    /// Whether the setup that an entry was made with is here, if it needs any.
+    pub fn has_setup(&self, entry: &Metadata) -> bool {
+        let path = |name| self.setups(&entry.program, &entry.peer).entry(name).path;
+        entry.setup.as_ref().is_none_or(|name| path(name).exists())
     }
 
     /// Gives up the setups that somebody was checking or giving up who is not there any more.
@@ -196,8 +196,8 @@ impl SetupEntry {
     fn give_up(&self) -> Result<(), Error> {
         self.store.remove(&self.path)?;
         self.store.sync(folder_of(&self.path))?;
-        for piece in self.store.list()?.into_iter().filter(|piece| piece.setup.as_ref() == Some(&self.name)) {
-            match self.store.claim(&piece.id) {
+        for entry in self.store.list()?.into_iter().filter(|entry| entry.setup.as_ref() == Some(&self.name)) {
+            match self.store.claim(&entry.id) {
                 // Somebody else has it, and will find the setup given up.
                 Ok(_) | Err(StoreError::Spent { .. } | StoreError::Missing { .. }) => {}
                 Err(error) => return Err(error.into()),
@@ -244,7 +244,7 @@ mod tests {
 
     use privet_shark::PeerMisbehaved;
 
-    use super::super::tests::piece;
+    use super::super::tests::metadata_of;
     use super::*;
 
     const NAMES: [u8; 2] = [1, 2];
@@ -273,7 +273,7 @@ mod tests {
         let store = Store::open(directory.path()).unwrap();
         let [entry, other] = made(&store);
         for (byte, setup) in [(3, Some(&entry.name)), (4, Some(&other.name)), (5, None)] {
-            let metadata = Metadata { setup: setup.cloned(), ..piece(byte) };
+            let metadata = Metadata { setup: setup.cloned(), ..metadata_of(byte) };
             store.put(&metadata, b"secret").unwrap();
         }
         entry.take(&mut || Ok(())).unwrap();
@@ -283,8 +283,8 @@ mod tests {
         entry.spoil().unwrap();
         assert!(is_refused(&entry) && matches!(entry.open(), Err(StoreError::GivenUp { .. })));
         assert_eq!(kept(&store), std::slice::from_ref(&other.name));
-        let left: Vec<_> = store.list().unwrap().into_iter().map(|piece| piece.id).collect();
-        assert_eq!(left, [4, 5].map(|byte| piece(byte).id));
+        let left: Vec<_> = store.list().unwrap().into_iter().map(|entry| entry.id).collect();
+        assert_eq!(left, [4, 5].map(|byte| metadata_of(byte).id));
         other.take(&mut || Ok(())).unwrap();
         other.spoil().unwrap();
         assert_eq!((kept(&store).len(), store.list().unwrap().len()), (0, 1));

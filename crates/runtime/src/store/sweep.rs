@@ -1,5 +1,5 @@
 //! What a crash leaves in a store: drafts that nobody writes, material without its metadata or the other way round, files of
-//! spent pieces.
+//! spent entries.
 //!
 //! All of it is secret, takes room and serves nobody, so it goes when a store is opened. Whoever still works on such a
 //! file holds a lock on it, so processes that share a store do not sweep away each other's work.
@@ -15,7 +15,7 @@ impl Store {
     pub(super) fn sweep(&self) {
         let Ok(entries) = fs::read_dir(self.ready()) else { return };
         let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
-        // Of one piece, material before metadata.
+        // Of one entry, material before metadata.
         paths.sort_unstable_by(|one, other| other.cmp(one));
         for path in paths {
             match path.extension().and_then(|extension| extension.to_str()) {
@@ -35,7 +35,7 @@ impl Store {
         }
     }
 
-    /// Whether there is a marker of the piece that the file at `path` belongs to.
+    /// Whether there is a marker of the entry that the file at `path` belongs to.
     fn is_claimed(&self, path: &Path) -> bool {
         path.file_stem().is_some_and(|id| self.spent().join(id).exists())
     }
@@ -54,7 +54,7 @@ impl Store {
 mod tests {
     use std::path::PathBuf;
 
-    use super::super::tests::piece;
+    use super::super::tests::metadata_of;
     use super::*;
 
     fn names(store: &Store) -> Vec<PathBuf> {
@@ -65,17 +65,17 @@ mod tests {
     fn what_a_crash_left_goes_at_the_next_opening_and_live_drafts_stay() {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::open(directory.path()).unwrap();
-        store.put(&piece(1), b"secret").unwrap();
+        store.put(&metadata_of(1), b"secret").unwrap();
         let draft = store.draft(10).unwrap();
         let kept = names(&store);
         fs::write(store.ready().join("1-0.partial"), b"half a pie").unwrap();
-        fs::write(store.path(&piece(2).id, "material"), b"no metadata").unwrap();
+        fs::write(store.path(&metadata_of(2).id, "material"), b"no metadata").unwrap();
 
         let store = Store::open(directory.path()).unwrap();
         assert_eq!(names(&store).len(), 3);
         assert!(kept.iter().all(|path| path.exists()));
-        draft.finish(&piece(3), b"secret").unwrap();
-        assert_eq!(store.list().unwrap(), [piece(1), piece(3)]);
+        draft.finish(&metadata_of(3), b"secret").unwrap();
+        assert_eq!(store.list().unwrap(), [metadata_of(1), metadata_of(3)]);
     }
 
     #[test]
@@ -83,12 +83,12 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::open(directory.path()).unwrap();
         for number in [1, 2] {
-            store.put(&piece(number), b"secret").unwrap();
-            File::create(store.spent().join(piece(number).id.as_str())).unwrap();
+            store.put(&metadata_of(number), b"secret").unwrap();
+            File::create(store.spent().join(metadata_of(number).id.as_str())).unwrap();
         }
-        let live = File::open(store.path(&piece(1).id, "material")).unwrap();
+        let live = File::open(store.path(&metadata_of(1).id, "material")).unwrap();
         live.lock_shared().unwrap();
-        fs::remove_file(store.path(&piece(2).id, "material")).unwrap();
+        fs::remove_file(store.path(&metadata_of(2).id, "material")).unwrap();
         store.sweep();
         assert_eq!(names(&store).len(), 2, "both files of the live claim");
         drop(live);

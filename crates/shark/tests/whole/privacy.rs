@@ -112,7 +112,7 @@ fn what_the_dealer_sends_is_uniform() {
         dealer.input_masks(COUNT).expect("a vector takes everything");
     });
     for body in &material.bodies {
-        // Pieces of one kind are longer than this, so one that is constant shows.
+        // Entries of one kind are longer than this, so one that is constant shows.
         assert!(body.chunks(8 * COUNT).filter(|part| part.len() % 16 == 0).all(|part| is_balanced(128, numbers(part))));
         assert!(is_balanced(128, numbers(&body[body.len() % 16..])));
     }

@@ -111,7 +111,7 @@ impl Scene {
         folder.path().join("setups").join(format!("{program}-")).join(setup.as_str())
     }
 
-    /// The other weights under the setup of this piece: their digest, and what the client would have received of them.
+    /// The other weights under the setup of this entry: their digest, and what the client would have received of them.
     fn other_weights(&self, id: &MaterialId) -> ([u8; 32], Vec<u8>) {
         let setup = std::fs::File::open(self.setup(&self.theirs, id)).unwrap();
         let (mut near, mut far) = pair();
@@ -122,7 +122,7 @@ impl Scene {
     }
 }
 
-/// Writes another digest into a piece that is ready.
+/// Writes another digest into an entry that is ready.
 fn redate(folder: &TempDir, id: &MaterialId, digest: &[u8; 32]) {
     let path = folder.path().join("ready").join(format!("{id}.material"));
     let mut bytes = std::fs::read(&path).unwrap();
@@ -162,7 +162,7 @@ fn two_preparations_at_once_with_two_sets_of_weights_give_no_output_of_neither()
     }
 }
 
-/// What is on the client's disk if the last to write a setup wins: a piece made with one set, a setup with the other. `digest`: also
+/// What is on the client's disk if the last to write a setup wins: an entry made with one set, a setup with the other. `digest`: also
 /// what tells them apart is that of the other set.
 fn overwritten(digest_too: bool) -> Result<Vec<Vec<i64>>, Error> {
     let scene = Scene::new();

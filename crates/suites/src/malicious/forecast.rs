@@ -57,12 +57,12 @@ impl Plan {
         }
     }
 
-    /// Bytes of what is made offline, in a stored piece.
+    /// Bytes of what is made offline, in a stored entry.
     pub(super) fn prepared_bytes(&self) -> u64 {
         (super::prepare::VALUE_BYTES * self.prepared_len()) as u64
     }
 
-    /// Bytes of a piece in the stores of client and server.
+    /// Bytes of an entry in the stores of client and server.
     pub(crate) fn stored_bytes(&self) -> [u64; 2] {
         [Role::Client, Role::Server].map(|role| self.prepared_bytes() + self.body_bytes(role) + super::HEAD as u64)
     }

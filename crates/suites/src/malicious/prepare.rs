@@ -6,7 +6,7 @@
 //! client over their own link. Then come the keys that are used up at once, for masks and for the products of linear layers
 //! with masks, and the keys that are kept for the run.
 //!
-//! A stored piece: for each step that has a mask or is linear its values, then the keys, then the setup's name, a seed and a
+//! A stored entry: for each step that has a mask or is linear its values, then the keys, then the setup's name, a seed and a
 //! digest of the weights behind their masks.
 
 use std::collections::HashMap;
@@ -60,7 +60,7 @@ impl DealtHalf {
         self.setup_seed.as_bytes()
     }
 
-    /// What stands behind the keys in the stored piece.
+    /// What stands behind the keys in the stored entry.
     pub(crate) fn head(&self, opened: &Opened) -> Vec<u8> {
         [&self.setup.bytes()[..], self.seeds[1].as_bytes(), &opened.digest].concat()
     }

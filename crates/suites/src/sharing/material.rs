@@ -1,6 +1,6 @@
 //! What `prepare` makes and `infer` uses up, and its form in the store.
 //!
-//! A stored piece begins with the bodies of its keys, which are written as the dealer sends them and read as gates need
+//! A stored entry begins with the bodies of its keys, which are written as the dealer sends them and read as gates need
 //! them, so that no party ever holds them all. The head follows: masks and shares packed to the ring's width, then the
 //! stock of correlations or the seed of the keys.
 
@@ -85,7 +85,7 @@ impl ServerMaterial {
 }
 
 impl Correlated {
-    /// Writes the end of a piece's head.
+    /// Writes the end of an entry's head.
     fn write(&self, bytes: &mut Vec<u8>) {
         match self {
             Self::Stock(stock) => bytes.extend(stock.to_bytes()),
@@ -98,7 +98,7 @@ fn packed(vectors: &[Vec<u64>], ring: Modulus) -> Vec<u8> {
     vectors.iter().flat_map(|vector| ring.pack(vector)).collect()
 }
 
-/// The head of a stored piece.
+/// The head of a stored entry.
 fn read_head(stored: &mut File, plan: &Plan, role: Role) -> Result<Vec<u8>, Error> {
     let bodies: u64 = plan.keys().iter().map(|batches| keys::body_bytes(batches, fss_role(role))).sum();
     let mut head = Vec::new();

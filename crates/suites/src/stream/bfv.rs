@@ -11,11 +11,11 @@
 
 mod client;
 mod layout;
-mod piece;
+mod material;
 mod server;
 
 pub use client::DataProvider;
 pub(super) use layout::Layout;
-pub use piece::{DataPiece, ModelPiece, Ordered};
+pub use material::{DataMaterial, ModelMaterial, Ordered};
 pub use server::ModelProvider;
 pub(super) use server::Transformed;

@@ -74,8 +74,8 @@ impl TryFrom<Fields> for Config {
             (Some("paillier"), bits) => Cipher::paillier(bits.unwrap_or(default)),
             _ => None,
         };
-        let told = "the cipher is bfv, or paillier with keys of 2048 or 3072 bits";
-        let config = Self { cipher: cipher.ok_or_else(|| Error::Misuse(told.into()))?, packed };
+        let expected = "the cipher is bfv, or paillier with keys of 2048 or 3072 bits";
+        let config = Self { cipher: cipher.ok_or_else(|| Error::Misuse(expected.into()))?, packed };
         config::Config::check(&config).map(|()| config)
     }
 }

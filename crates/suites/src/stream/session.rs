@@ -5,7 +5,7 @@ use privet_paillier::PublicKey;
 use privet_program::{Program, Weights};
 use serde::{Deserialize, Serialize};
 
-use super::bfv::{self, DataPiece, ModelPiece, Transformed};
+use super::bfv::{self, DataMaterial, ModelMaterial, Transformed};
 use super::infer::check_inputs;
 use super::{Cipher, Config, DataProvider, ModelProvider, Plan, transport};
 use crate::config::Config as _;
@@ -22,13 +22,13 @@ enum Request {
     Stream,
     /// Noise for an inference under a key, which follows.
     Encrypt { program: String, key_bits: usize, samples: usize },
-    /// Masks for an inference over BFV, to be taken away as a piece if it has a name; with the first of a session the key
+    /// Masks for an inference over BFV, to be taken away as an entry if it has a name; with the first of a session the key
     /// and transfers.
     Mask {
         program: String,
         first: bool,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        piece: Option<String>,
+        #[serde(rename = "piece", default, skip_serializing_if = "Option::is_none")]
+        entry: Option<String>,
     },
     /// An inference after the last preparation.
     Infer { program: String },
@@ -37,12 +37,12 @@ enum Request {
 }
 
 impl Request {
-    /// To prepare an inference; over BFV with keys if it is a session's `first`, and as a piece if it has a name.
-    fn preparation(plan: &Plan, first: bool, piece: Option<String>) -> Self {
+    /// To prepare an inference; over BFV with keys if it is a session's `first`, and as an entry if it has a name.
+    fn preparation(plan: &Plan, first: bool, entry: Option<String>) -> Self {
         let program = plan.program().hash().to_string();
         match plan.cipher() {
             Cipher::Paillier(size) => Self::Encrypt { program, key_bits: size.bits(), samples: plan.samples().count() },
-            Cipher::Bfv => Self::Mask { program, first, piece },
+            Cipher::Bfv => Self::Mask { program, first, entry },
         }
     }
 }
@@ -60,7 +60,7 @@ pub enum Event {
     /// Noise for an inference is ready.
     Prepared(Report),
     /// Masks for an inference that comes by another way: the client's name for them, and the server's part.
-    Stocked(String, Box<ModelPiece>, Report),
+    Stocked(String, Box<ModelMaterial>, Report),
     /// The client has its outputs.
     Inferred(Report),
 }
@@ -139,17 +139,17 @@ impl Client {
     ///
     /// # Errors
     /// As [`Client::prepare`]; [`Error::Misuse`] for a plan with Paillier.
-    pub fn piece(&mut self, plan: &Plan, name: &str) -> Result<(DataPiece, Report), Error> {
+    pub fn entry(&mut self, plan: &Plan, name: &str) -> Result<(DataMaterial, Report), Error> {
         self.guarded(|client| {
             let report = client.mask(plan, Some(name.into()))?;
             match &mut client.provider {
-                Some(DataSide::Bfv(provider, _)) => Ok((provider.piece(plan)?, report)),
-                _ => Err(Error::Misuse("pieces are prepared over BFV".into())),
+                Some(DataSide::Bfv(provider, _)) => Ok((provider.entry(plan)?, report)),
+                _ => Err(Error::Misuse("material is prepared over BFV".into())),
             }
         })
     }
 
-    fn mask(&mut self, plan: &Plan, piece: Option<String>) -> Result<Report, Error> {
+    fn mask(&mut self, plan: &Plan, entry: Option<String>) -> Result<Report, Error> {
         let (layout, program) = (plan.layout()?, plan.program().hash().to_string());
         let mut recorder = Recorder::start(Phase::Offline, &self.channel);
         let known = match self.provider.take() {
@@ -157,7 +157,7 @@ impl Client {
             _ => None,
         };
         let first = known.is_none();
-        messages::send(&mut self.channel, &Request::preparation(plan, first, piece))?;
+        messages::send(&mut self.channel, &Request::preparation(plan, first, entry))?;
         let mut provider = match known {
             Some(provider) => provider,
             None => recorder.layer("keys", "bfv", &mut self.channel, |channel| {
@@ -311,12 +311,12 @@ impl Server {
                     prepared = Some((plan, ModelSide::Paillier(Box::new(provider))));
                     on_event(Event::Prepared(report));
                 }
-                Request::Mask { program, first, piece } => {
+                Request::Mask { program, first, entry } => {
                     admit(Intent::Prepare { program: &program, suite: Config::SUITE })?;
                     let known = if first { None } else { prepared.take() };
                     let (plan, mut provider, report) = self.mask(channel, &program, known, first)?;
-                    on_event(match piece {
-                        Some(name) => Event::Stocked(name, Box::new(provider.piece(&plan)?), report),
+                    on_event(match entry {
+                        Some(name) => Event::Stocked(name, Box::new(provider.entry(&plan)?), report),
                         None => Event::Prepared(report),
                     });
                     prepared = Some((plan, ModelSide::Bfv(provider)));

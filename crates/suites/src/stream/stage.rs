@@ -208,7 +208,7 @@ impl Stages {
     /// element of the answer. An output is in its own order.
     ///
     /// # Errors
-    /// [`Error::Randomness`]; [`Error::Misuse`] if there is no such round, or over BFV, where orders are a piece's.
+    /// [`Error::Randomness`]; [`Error::Misuse`] if there is no such round, or over BFV, where orders are an entry's.
     pub fn arrange(&self, round: usize) -> Result<(Vec<usize>, Vec<usize>), Error> {
         self.plan.key_size()?;
         let exchange = self.exchange(round)?;

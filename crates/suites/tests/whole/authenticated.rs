@@ -7,14 +7,17 @@ use privet_suites::session::{Catalog, Client, Event};
 use privet_suites::sharing::{Truncation, load};
 use privet_suites::{Error, Silent, registry};
 
-use crate::parties::{CHOICE, Fixture, PATIENCE, RESIDUAL, Shelf, dealer, over, server};
+use crate::parties::{CHOICE, Fixture, PATIENCE, RESIDUAL, StoreFolder, dealer, over, server};
 
 fn plan(fixture: &Fixture, truncation: Truncation) -> Plan {
     Plan::new(fixture.program().clone(), Config { truncation }).expect("a plan")
 }
 
 /// A session with a dealer of its own; both sides must end well.
-fn session<T>([ours, theirs]: [&Shelf; 2], work: impl FnOnce(&mut Client) -> Result<T, Error>) -> (T, Vec<Event>) {
+fn session<T>(
+    [ours, theirs]: [&StoreFolder; 2],
+    work: impl FnOnce(&mut Client) -> Result<T, Error>,
+) -> (T, Vec<Event>) {
     let (connect, _dealt) = dealer();
     let (mut near, far) = pair();
     near.set_timeout(PATIENCE);
@@ -34,7 +37,7 @@ fn session<T>([ours, theirs]: [&Shelf; 2], work: impl FnOnce(&mut Client) -> Res
 fn results_are_the_executors_for_the_forecast_bytes() {
     for fixture in [&*RESIDUAL, &*CHOICE] {
         for truncation in [Truncation::OneBit, Truncation::Exact] {
-            let (ours, theirs) = (Shelf::new(), Shelf::new());
+            let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
             let plan = plan(fixture, truncation);
             let ((outputs, offline, online), events) = session([&ours, &theirs], |client| {
                 // The second run finds the setup of the first.
@@ -75,7 +78,7 @@ fn overflowing(truncation: Truncation) -> Vec<Vec<i64>> {
     let plan = plan(&fixture, truncation);
     let mut catalog = Catalog::default();
     catalog.add(load(fixture.public.clone(), &fixture.weights).expect("a served program"));
-    let (ours, theirs, (connect, _dealt)) = (Shelf::new(), Shelf::new(), dealer());
+    let (ours, theirs, (connect, _dealt)) = (StoreFolder::new(), StoreFolder::new(), dealer());
     let serving = registry::server(catalog, theirs.store(), Policy::unrestricted()).expect("a folder");
     let serving = serving.with_dealer(connect.clone());
     let (outputs, side) = over(pair(), &serving, |channel| {

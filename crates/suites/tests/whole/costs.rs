@@ -9,7 +9,7 @@ use privet_suites::session::Event;
 use privet_suites::sharing::{self, Correlated, Options, Plan, Rounds};
 use privet_suites::{Report, Silent};
 
-use crate::parties::{CHOICE, Fixture, PATIENCE, RESIDUAL, SMOOTH, Shelf, both, server, session_over};
+use crate::parties::{CHOICE, Fixture, PATIENCE, RESIDUAL, SMOOTH, StoreFolder, both, server, session_over};
 
 fn plans() -> impl Iterator<Item = (&'static Fixture, Plan)> {
     let all = |fixture: &'static Fixture| Options::made().map(move |options| (fixture, fixture.plan(options)));
@@ -18,7 +18,7 @@ fn plans() -> impl Iterator<Item = (&'static Fixture, Plan)> {
 
 /// Client's and server's reports of a preparation and an inference.
 fn reports(fixture: &Fixture, plan: &Plan) -> [[Report; 2]; 2] {
-    let (ours, theirs) = (Shelf::new(), Shelf::new());
+    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
     let ((offline, online), events) = session_over(pair(), &server(&theirs), &ours, |client| {
         let (id, offline) = client.prepare(plan, &mut Silent).expect("material");
         let (_, online) = client.infer(plan, &id, &fixture.case.inputs, &mut Silent).expect("an inference");

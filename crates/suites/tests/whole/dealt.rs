@@ -8,7 +8,9 @@ use privet_suites::session::{Client, Connect, Dealt, Event};
 use privet_suites::sharing::{Maker, Options, Plan, Rounds, Suite, Truncation};
 use privet_suites::{Error, PeerMisbehaved, Silent};
 
-use crate::parties::{CHOICE, Fixture, MOST, PATIENCE, RESIDUAL, SMOOTH, Shelf, dealer, dealer_with, over, server};
+use crate::parties::{
+    CHOICE, Fixture, MOST, PATIENCE, RESIDUAL, SMOOTH, StoreFolder, dealer, dealer_with, over, server,
+};
 
 fn dealt(fixture: &Fixture, rounds: Rounds) -> Plan {
     fixture.plan(Options { maker: Maker::Dealer, ..Options::gmw(rounds, Truncation::OneBit) })
@@ -16,7 +18,7 @@ fn dealt(fixture: &Fixture, rounds: Rounds) -> Plan {
 
 /// A session in which both parties know ways to a dealer; both results.
 fn session<T>(
-    [ours, theirs]: [&Shelf; 2],
+    [ours, theirs]: [&StoreFolder; 2],
     [to_ours, to_theirs]: [Connect; 2],
     work: impl FnOnce(&mut Client) -> Result<T, Error>,
 ) -> (Result<T, Error>, Result<(), Error>, Vec<Event>) {
@@ -33,7 +35,7 @@ fn session<T>(
 
 #[test]
 fn dealt_material_gives_the_executors_results_for_the_forecast_bytes() {
-    let (ours, theirs) = (Shelf::new(), Shelf::new());
+    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
     let (connect, dealt) = dealer();
     for fixture in [&*RESIDUAL, &*CHOICE, &*SMOOTH] {
         let exact = |options: &Options| options.truncation == Truncation::Exact;
@@ -80,7 +82,7 @@ fn dealt_material_gives_the_executors_results_for_the_forecast_bytes() {
 
 #[test]
 fn hidden_weights_travel_once() {
-    let (ours, theirs) = (Shelf::new(), Shelf::new());
+    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
     let (connect, _dealt) = dealer();
     let plan = dealt(&RESIDUAL, Rounds::Log);
     let ring = Modulus::new(plan.program().ring_bits());
@@ -104,7 +106,7 @@ fn hidden_weights_travel_once() {
 
 #[test]
 fn another_weight_mask_brings_the_weights_again() {
-    let (ours, theirs, moved) = (Shelf::new(), Shelf::new(), Shelf::new());
+    let (ours, theirs, moved) = (StoreFolder::new(), StoreFolder::new(), StoreFolder::new());
     let (connect, _dealt) = dealer();
     let plan = dealt(&RESIDUAL, Rounds::Log);
     for theirs in [&theirs, &moved] {
@@ -129,7 +131,7 @@ fn told<T: std::fmt::Debug>(result: Result<T, Error>) -> (AbortReason, String) {
 
 #[test]
 fn a_party_whose_partner_does_not_come_is_told() {
-    let (ours, theirs) = (Shelf::new(), Shelf::new());
+    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
     let patience = Duration::from_millis(200);
     let (to_one, first) = dealer_with(MOST, patience);
     let (to_other, second) = dealer_with(MOST, patience);
@@ -149,7 +151,7 @@ fn a_party_whose_partner_does_not_come_is_told() {
 
 #[test]
 fn without_a_dealer_dealt_material_is_refused_on_either_side() {
-    let (ours, theirs) = (Shelf::new(), Shelf::new());
+    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
     let (connect, _dealt) = dealer();
     let plan = dealt(&CHOICE, Rounds::Log);
     let (refused, served) = over(pair(), &server(&theirs).with_dealer(connect.clone()), |channel| {
@@ -170,8 +172,8 @@ fn without_a_dealer_dealt_material_is_refused_on_either_side() {
 }
 
 #[test]
-fn a_dealer_refuses_pieces_beyond_its_limit() {
-    let (ours, theirs) = (Shelf::new(), Shelf::new());
+fn a_dealer_refuses_entries_beyond_its_limit() {
+    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
     let (connect, dealt_now) = dealer_with(1000, PATIENCE);
     let plan = dealt(&RESIDUAL, Rounds::Log);
     let (result, ..) =

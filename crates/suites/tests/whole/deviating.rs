@@ -15,7 +15,7 @@ use privet_suites::sharing::Truncation;
 use privet_suites::suite::{SuiteConfig, SuitePlan};
 use privet_suites::{Error, MaterialId, Silent, fss, malicious};
 
-use crate::parties::{CHOICE, Fixture, PATIENCE, RESIDUAL, Shelf, dealer, over, server};
+use crate::parties::{CHOICE, Fixture, PATIENCE, RESIDUAL, StoreFolder, dealer, over, server};
 
 /// How long the parties wait for a message that may never come.
 const WAIT: Duration = Duration::from_millis(500);
@@ -69,7 +69,7 @@ impl Scene {
     pub fn session<T>(
         &self,
         channels: (Channel, Channel),
-        [ours, theirs]: &[Shelf; 2],
+        [ours, theirs]: &[StoreFolder; 2],
         work: impl FnOnce(&mut Client) -> Result<T, Error>,
     ) -> (Result<T, Error>, Result<(), Error>) {
         let (result, side) = over(channels, &server(theirs).with_dealer(self.to_dealer.clone()), |channel| {
@@ -83,13 +83,17 @@ impl Scene {
     }
 
     /// Fresh material.
-    pub fn prepare(&self, shelves: &[Shelf; 2]) -> MaterialId {
-        let (id, served) = self.session(pair(), shelves, |client| Ok(client.prepare(&*self.plan, &mut Silent)?.0));
+    pub fn prepare(&self, folders: &[StoreFolder; 2]) -> MaterialId {
+        let (id, served) = self.session(pair(), folders, |client| Ok(client.prepare(&*self.plan, &mut Silent)?.0));
         id.map_err(|error| (error, served)).expect("an honest deal")
     }
 
-    fn infer(&self, channels: (Channel, Channel), shelves: &[Shelf; 2]) -> (Result<Outputs, Error>, Result<(), Error>) {
-        self.infer_on(&self.prepare(shelves), channels, shelves)
+    fn infer(
+        &self,
+        channels: (Channel, Channel),
+        folders: &[StoreFolder; 2],
+    ) -> (Result<Outputs, Error>, Result<(), Error>) {
+        self.infer_on(&self.prepare(folders), channels, folders)
     }
 
     /// Infers on material that is there.
@@ -97,10 +101,10 @@ impl Scene {
         &self,
         id: &MaterialId,
         channels: (Channel, Channel),
-        shelves: &[Shelf; 2],
+        folders: &[StoreFolder; 2],
     ) -> (Result<Outputs, Error>, Result<(), Error>) {
         let inputs = &self.fixture.case.inputs;
-        self.session(channels, shelves, |client| Ok(client.infer(&*self.plan, id, inputs, &mut Silent)?.0))
+        self.session(channels, folders, |client| Ok(client.infer(&*self.plan, id, inputs, &mut Silent)?.0))
     }
 
     /// Whether these are the outputs of an honest run, up to what its truncations may do.
@@ -109,8 +113,8 @@ impl Scene {
     }
 
     /// Whether an honest run gives the right output, after whatever happened before.
-    pub fn serves(&self, shelves: &[Shelf; 2]) {
-        let (outputs, served) = self.infer(pair(), shelves);
+    pub fn serves(&self, folders: &[StoreFolder; 2]) {
+        let (outputs, served) = self.infer(pair(), folders);
         served.expect("an honest run");
         self.fixture.case.check_with(&outputs.expect("an honest run"), self.truncation);
     }
@@ -118,7 +122,7 @@ impl Scene {
     /// Bytes of each message of an inference, by the client and by the server.
     fn messages(&self) -> [Vec<usize>; 2] {
         let (near, far, transcript) = record::pair();
-        let (outputs, served) = self.infer((near, far), &[Shelf::new(), Shelf::new()]);
+        let (outputs, served) = self.infer((near, far), &[StoreFolder::new(), StoreFolder::new()]);
         outputs.map(drop).and(served).expect("an honest run");
         let transcript = transcript.lock().expect("no thread panicked");
         let [mut client, server] = [Direction::FirstToSecond, Direction::SecondToFirst]
@@ -135,24 +139,24 @@ impl Scene {
         thread::scope(|scope| {
             for _ in 0..WORKERS {
                 scope.spawn(|| {
-                    let shelves = [Shelf::new(), Shelf::new()];
+                    let folders = [StoreFolder::new(), StoreFolder::new()];
                     while let Some(alteration) = take() {
-                        let end = self.run(&shelves, alteration);
+                        let end = self.run(&folders, alteration);
                         ends.lock().expect("no thread panicked").extend(end);
                     }
-                    self.serves(&shelves);
+                    self.serves(&folders);
                 });
             }
         });
         ends.into_inner().expect("no thread panicked")
     }
 
-    fn run(&self, shelves: &[Shelf; 2], alteration: Alteration) -> Option<End> {
+    fn run(&self, folders: &[StoreFolder; 2], alteration: Alteration) -> Option<End> {
         let (mut first, mut second, witness) = tamper::pair(BEFORE + alteration.message, alteration.action.clone());
         let wait = if alteration.is_of_bytes() { PATIENCE } else { WAIT };
         [&mut first, &mut second].into_iter().for_each(|channel| channel.set_timeout(wait));
         let channels = if alteration.by_client { (first, second) } else { (second, first) };
-        let (client, server) = self.infer(channels, shelves);
+        let (client, server) = self.infer(channels, folders);
         witness.happened().then_some(End { alteration, client, server })
     }
 }

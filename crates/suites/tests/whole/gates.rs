@@ -8,10 +8,10 @@ use privet_suites::session::{Client, Intent, Server};
 use privet_suites::sharing::Rounds;
 use privet_suites::{Error, Silent, registry};
 
-use crate::parties::{CHOICE, PATIENCE, Shelf, infer, over, prepare, server, session};
+use crate::parties::{CHOICE, PATIENCE, StoreFolder, infer, over, prepare, server, session};
 
 /// A server that admits what `admit` says, and the list of what it was asked.
-fn behind(shelf: &Shelf, admit: fn(Intent<'_>) -> bool) -> (Server, Arc<Mutex<Vec<String>>>) {
+fn behind(folder: &StoreFolder, admit: fn(Intent<'_>) -> bool) -> (Server, Arc<Mutex<Vec<String>>>) {
     let asked = Arc::new(Mutex::new(Vec::new()));
     let list = Arc::clone(&asked);
     let gate = move |peer: &str, intent: Intent<'_>| {
@@ -19,13 +19,13 @@ fn behind(shelf: &Shelf, admit: fn(Intent<'_>) -> bool) -> (Server, Arc<Mutex<Ve
         list.lock().unwrap().push(format!("{intent:?}"));
         if admit(intent) { Ok(()) } else { Err("not you".to_owned()) }
     };
-    (server(shelf).behind(Arc::new(gate)), asked)
+    (server(folder).behind(Arc::new(gate)), asked)
 }
 
 #[test]
 fn a_gate_hears_of_every_request() {
-    let (shelf, ours) = (Shelf::new(), Shelf::new());
-    let (server, asked) = behind(&shelf, |_| true);
+    let (folder, ours) = (StoreFolder::new(), StoreFolder::new());
+    let (server, asked) = behind(&folder, |_| true);
     let (plan, program) = (CHOICE.plan(Rounds::Log), CHOICE.program());
     let id = session(&server, &ours, |client| {
         client.describe(Some(program.model()), None).unwrap();
@@ -44,11 +44,11 @@ fn a_gate_hears_of_every_request() {
 
 #[test]
 fn what_a_gate_refuses_is_not_begun() {
-    let (shelf, ours) = (Shelf::new(), Shelf::new());
+    let (folder, ours) = (StoreFolder::new(), StoreFolder::new());
     let plan = CHOICE.plan(Rounds::Log);
-    let id = session(&server(&shelf), &ours, |client| prepare(client, &plan));
+    let id = session(&server(&folder), &ours, |client| prepare(client, &plan));
     let copy = ours.copy();
-    let (closed, _) = behind(&shelf, |_| false);
+    let (closed, _) = behind(&folder, |_| false);
     let refused = |work: &dyn Fn(&mut Client) -> Result<(), Error>| {
         let (error, side) = over(pair(), &closed, |mut channel| {
             channel.set_timeout(PATIENCE);
@@ -59,25 +59,25 @@ fn what_a_gate_refuses_is_not_begun() {
         };
         assert_eq!((reason, text.as_str()), (AbortReason::NotAllowed, "not you"));
         assert!(side.events.is_empty() && side.result.is_err());
-        assert_eq!(shelf.ready(), std::slice::from_ref(&id));
+        assert_eq!(folder.ready(), std::slice::from_ref(&id));
     };
     refused(&|client| client.describe(None, None).map(drop));
     refused(&|client| client.prepare(&plan, &mut Silent).map(drop));
     refused(&|client| client.infer(&plan, &id, &CHOICE.case.inputs, &mut Silent).map(drop));
-    // The server had not touched the piece, so a client that does not know it as spent is served.
-    session(&server(&shelf), &copy, |client| infer(client, &CHOICE, &plan, &id));
+    // The server had not touched the entry, so a client that does not know it as spent is served.
+    session(&server(&folder), &copy, |client| infer(client, &CHOICE, &plan, &id));
 }
 
 #[test]
 fn a_model_is_described_by_its_hash_too_until_it_is_withdrawn() {
-    let (shelf, ours) = (Shelf::new(), Shelf::new());
+    let (folder, ours) = (StoreFolder::new(), StoreFolder::new());
     let hash = CHOICE.program().hash().to_string();
-    session(&server(&shelf), &ours, |client| {
+    session(&server(&folder), &ours, |client| {
         assert_eq!(client.describe(Some(&hash), Some(&hash)).unwrap(), CHOICE.public);
     });
     let mut catalog = crate::parties::catalog();
     assert!(catalog.remove(&hash) && !catalog.remove(&hash));
-    let without = registry::server(catalog, shelf.store(), Policy::default()).expect("a folder");
+    let without = registry::server(catalog, folder.store(), Policy::default()).expect("a folder");
     let (described, _) = over(pair(), &without, |mut channel| {
         channel.set_timeout(PATIENCE);
         Client::new(channel, ours.store()).unwrap().describe(Some(&hash), None).map(drop)

@@ -9,7 +9,7 @@ use privet_suites::MaterialId;
 use privet_suites::sharing::Truncation;
 
 use crate::deviating::Scene;
-use crate::parties::{RESIDUAL, Shelf};
+use crate::parties::{RESIDUAL, StoreFolder};
 
 /// Places in a file at which a bit is flipped, spread evenly.
 const PLACES: u64 = 24;
@@ -17,15 +17,15 @@ const PLACES: u64 = 24;
 /// What a party has on disk and could lie about.
 #[derive(Clone, Copy, Debug)]
 enum Kept {
-    Piece,
+    Entry,
     Setup,
 }
 
 impl Kept {
-    fn path(self, shelf: &Shelf, id: &MaterialId) -> PathBuf {
+    fn path(self, folder: &StoreFolder, id: &MaterialId) -> PathBuf {
         match self {
-            Self::Piece => shelf.path().join("ready").join(format!("{id}.material")),
-            Self::Setup => shelf.setups().remove(0),
+            Self::Entry => folder.path().join("ready").join(format!("{id}.material")),
+            Self::Setup => folder.setups().remove(0),
         }
     }
 }
@@ -41,10 +41,10 @@ struct Ends {
 fn lie(scene: &Scene, kept: Kept, liar: usize) -> Ends {
     let mut ends = Ends::default();
     for place in 0..PLACES {
-        let shelves = [Shelf::new(), Shelf::new()];
-        let id = scene.prepare(&shelves);
-        flip(&kept.path(&shelves[liar], &id), place);
-        match scene.infer_on(&id, pair(), &shelves).0 {
+        let folders = [StoreFolder::new(), StoreFolder::new()];
+        let id = scene.prepare(&folders);
+        flip(&kept.path(&folders[liar], &id), place);
+        match scene.infer_on(&id, pair(), &folders).0 {
             Err(_) => ends.failed += 1,
             Ok(outputs) if scene.is_right(&outputs) => ends.right += 1,
             Ok(_) => ends.wrong += 1,
@@ -66,11 +66,11 @@ fn flip(path: &PathBuf, place: u64) {
 fn no_lie_about_what_was_dealt_goes_through() {
     let scene = Scene::malicious(&RESIDUAL, Truncation::OneBit);
     for liar in [0, 1] {
-        for kept in [Kept::Piece, Kept::Setup] {
+        for kept in [Kept::Entry, Kept::Setup] {
             let ends = lie(&scene, kept, liar);
             // What a comparison's key says of a level is read by one of the two parties alone, so some lies are none.
             let caught = match kept {
-                Kept::Piece => ends.failed >= 4,
+                Kept::Entry => ends.failed >= 4,
                 Kept::Setup => ends.right == 0,
             };
             assert!(ends.wrong == 0 && caught, "{kept:?} of {liar}: {ends:?}");
@@ -82,7 +82,7 @@ fn no_lie_about_what_was_dealt_goes_through() {
 fn in_the_semi_honest_mode_lies_choose_the_output() {
     let scene = Scene::semi_honest(&RESIDUAL, Truncation::OneBit);
     for liar in [0, 1] {
-        let ends = lie(&scene, Kept::Piece, liar);
+        let ends = lie(&scene, Kept::Entry, liar);
         assert!(ends.wrong > 0, "{liar}: {ends:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! A piece of material serves one inference, ever: whoever rolls a store back, whatever fails, whoever asks for it.
+//! A material entry serves one inference, ever: whoever rolls a store back, whatever fails, whoever asks for it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
@@ -10,10 +10,10 @@ use privet_suites::sharing::{Plan, Rounds};
 use privet_suites::{Error, MaterialId, Observer, Phase, Silent, StoreError};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair};
 
-use crate::parties::{CHOICE, PATIENCE, RESIDUAL, Shelf, Side, infer, over, prepare, server, session};
+use crate::parties::{CHOICE, PATIENCE, RESIDUAL, Side, StoreFolder, infer, over, prepare, server, session};
 
 /// Asks for an inference on `id` with the store in `ours` and returns how that fails on both sides.
-fn refused(server: &Server, ours: &Shelf, plan: &Plan, id: &MaterialId) -> (Error, Side) {
+fn refused(server: &Server, ours: &StoreFolder, plan: &Plan, id: &MaterialId) -> (Error, Side) {
     over(pair(), server, |channel| {
         let mut client = Client::new(channel, ours.store()).expect("a greeting");
         client.infer(plan, id, &CHOICE.case.inputs, &mut Silent).map(drop).expect_err("no second inference")
@@ -31,8 +31,8 @@ pub fn aborted(error: &Error) -> (AbortReason, &str) {
 }
 
 #[test]
-fn a_spent_piece_is_refused_before_the_server_hears_of_it() {
-    let (ours, theirs) = (Shelf::new(), Shelf::new());
+fn a_spent_entry_is_refused_before_the_server_hears_of_it() {
+    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
     let (server, plan) = (server(&theirs), CHOICE.plan(Rounds::Log));
     session(&server, &ours, |client| {
         let id = prepare(client, &plan);
@@ -49,7 +49,7 @@ fn a_spent_piece_is_refused_before_the_server_hears_of_it() {
 
 #[test]
 fn a_client_that_rolls_its_store_back_is_refused_by_the_server() {
-    let (ours, theirs) = (Shelf::new(), Shelf::new());
+    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
     let (server, plan) = (server(&theirs), CHOICE.plan(Rounds::Log));
     let id = session(&server, &ours, |client| prepare(client, &plan));
     let before = ours.copy();
@@ -65,7 +65,7 @@ fn a_client_that_rolls_its_store_back_is_refused_by_the_server() {
 
 #[test]
 fn a_server_that_rolls_its_store_back_is_not_asked_by_the_client() {
-    let (ours, theirs) = (Shelf::new(), Shelf::new());
+    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
     let plan = CHOICE.plan(Rounds::Log);
     let id = session(&server(&theirs), &ours, |client| prepare(client, &plan));
     let before = theirs.copy();
@@ -78,18 +78,18 @@ fn a_server_that_rolls_its_store_back_is_not_asked_by_the_client() {
 }
 
 #[test]
-fn a_piece_that_only_the_client_holds_is_refused() {
-    let (ours, theirs) = (Shelf::new(), Shelf::new());
+fn a_entry_that_only_the_client_holds_is_refused() {
+    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
     let plan = CHOICE.plan(Rounds::Log);
     let id = session(&server(&theirs), &ours, |client| prepare(client, &plan));
-    let (error, side) = refused(&server(&Shelf::new()), &ours, &plan, &id);
+    let (error, side) = refused(&server(&StoreFolder::new()), &ours, &plan, &id);
     assert_eq!(aborted(&error), (AbortReason::MaterialUnavailable, ""));
     assert!(matches!(side.result, Err(Error::Store(StoreError::Missing { .. }))));
 }
 
 #[test]
-fn a_piece_serves_only_the_program_and_depth_that_it_was_made_for() {
-    let (ours, theirs) = (Shelf::new(), Shelf::new());
+fn a_entry_serves_only_the_program_and_depth_that_it_was_made_for() {
+    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
     let plan = CHOICE.plan(Rounds::Log);
     session(&server(&theirs), &ours, |client| {
         let id = prepare(client, &plan);
@@ -106,11 +106,11 @@ fn a_piece_serves_only_the_program_and_depth_that_it_was_made_for() {
 #[test]
 fn damaged_material_is_spent_and_told_apart_from_a_bad_peer() {
     let plan = CHOICE.plan(Rounds::Log);
-    let damage = |shelf: &Shelf, id: &MaterialId| {
-        let path = shelf.path().join("ready").join(format!("{id}.material"));
+    let damage = |folder: &StoreFolder, id: &MaterialId| {
+        let path = folder.path().join("ready").join(format!("{id}.material"));
         std::fs::write(path, b"not what was written").expect("a file");
     };
-    let (ours, theirs) = (Shelf::new(), Shelf::new());
+    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
     let server = server(&theirs);
     let [first, second] = session(&server, &ours, |client| [(); 2].map(|()| prepare(client, &plan)));
 
@@ -136,8 +136,8 @@ impl Observer for Failing {
 }
 
 #[test]
-fn a_failing_observer_leaves_the_piece_spent_and_the_server_ready() {
-    let (ours, theirs) = (Shelf::new(), Shelf::new());
+fn a_failing_observer_leaves_the_entry_spent_and_the_server_ready() {
+    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
     let (server, plan) = (server(&theirs), CHOICE.plan(Rounds::Log));
     let [first, second] = session(&server, &ours, |client| [(); 2].map(|()| prepare(client, &plan)));
     let (near, far) = pair();
@@ -156,7 +156,7 @@ fn a_failing_observer_leaves_the_piece_spent_and_the_server_ready() {
 
 #[test]
 fn a_failing_listener_to_events_loses_no_material() {
-    let (ours, theirs) = (Shelf::new(), Shelf::new());
+    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
     let (server, plan) = (server(&theirs), CHOICE.plan(Rounds::Log));
     let (near, far) = pair();
     let id = thread::scope(|scope| {
@@ -208,9 +208,9 @@ impl Certificates {
 }
 
 #[test]
-fn a_piece_serves_only_the_certificate_that_it_was_made_with() {
+fn a_entry_serves_only_the_certificate_that_it_was_made_with() {
     let certificates = Certificates::new();
-    let (ours, theirs) = (Shelf::new(), Shelf::new());
+    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
     let (server, plan) = (server(&theirs), CHOICE.plan(Rounds::Log));
     let make = |client| {
         over(certificates.link(client), &server, |channel| {
@@ -220,7 +220,7 @@ fn a_piece_serves_only_the_certificate_that_it_was_made_with() {
         .0
     };
     let id = make(0);
-    // A thief of the client's store: the piece is bound to the server's certificate there, to the client's here.
+    // A thief of the client's store: the entry is bound to the server's certificate there, to the client's here.
     let stolen = ours.copy();
     let ((error, ready), side) = over(certificates.link(1), &server, |channel| {
         let mut thief = Client::new(channel, stolen.store()).expect("a greeting");
@@ -232,7 +232,7 @@ fn a_piece_serves_only_the_certificate_that_it_was_made_with() {
     assert_eq!(reason, AbortReason::StaleSession);
     assert_eq!(text, format!("material {id} was made for another program or client"));
     assert!(side.result.expect_err("refused").is_the_peers_fault());
-    // The refusal did not cost its owner the piece.
+    // The refusal did not cost its owner the entry.
     let ((), side) = over(certificates.link(0), &server, |channel| {
         let mut client = Client::new(channel, ours.store()).expect("a greeting");
         infer(&mut client, &CHOICE, &plan, &id);

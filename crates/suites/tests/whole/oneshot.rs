@@ -7,7 +7,9 @@ use privet_suites::sharing::{Encrypted, Keep, Options, Plan, Rounds, Truncation,
 use privet_suites::{Error, Report, Silent, StoreError, registry};
 
 use crate::material::aborted;
-use crate::parties::{CHOICE, Fixture, PATIENCE, RESIDUAL, Shelf, infer, over, prepare, server, session, session_over};
+use crate::parties::{
+    CHOICE, Fixture, PATIENCE, RESIDUAL, StoreFolder, infer, over, prepare, server, session, session_over,
+};
 
 /// One-shot with logarithmic rounds.
 fn one_shot(truncation: Truncation) -> Options {
@@ -24,7 +26,7 @@ fn unprepared(client: &mut privet_suites::session::Client, fixture: &Fixture, pl
 
 #[test]
 fn results_are_those_of_the_executor_with_and_without_material() {
-    let (ours, theirs) = (Shelf::new(), Shelf::new());
+    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
     let server = server(&theirs);
     for fixture in [&*RESIDUAL, &*CHOICE] {
         for plan in Options::one_shot().map(|options| fixture.plan(options)) {
@@ -39,7 +41,7 @@ fn results_are_those_of_the_executor_with_and_without_material() {
 
 #[test]
 fn exact_truncation_makes_results_exact() {
-    let (ours, theirs) = (Shelf::new(), Shelf::new());
+    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
     let plan = RESIDUAL.plan(one_shot(Truncation::Exact));
     assert_eq!(plan.product_ring().bits(), plan.program().ring_bits() + 2);
     session(&server(&theirs), &ours, |client| {
@@ -55,7 +57,7 @@ fn exact_truncation_makes_results_exact() {
 fn bytes_and_rounds_are_those_of_the_forecast_and_the_key_goes_once_per_session() {
     for fixture in [&*RESIDUAL, &*CHOICE] {
         for plan in Options::one_shot().map(|options| fixture.plan(options)) {
-            let (ours, theirs) = (Shelf::new(), Shelf::new());
+            let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
             let ((offline, reports), events) = session_over(pair(), &server(&theirs), &ours, |client| {
                 let (id, offline) = client.prepare(&plan, &mut Silent).expect("material");
                 let (_, online) = client.infer(&plan, &id, &fixture.case.inputs, &mut Silent).expect("an inference");
@@ -91,7 +93,7 @@ fn bytes_and_rounds_are_those_of_the_forecast_and_the_key_goes_once_per_session(
 
 #[test]
 fn a_small_buffer_is_filled_again_and_again_at_the_forecast_cost() {
-    let (ours, theirs) = (Shelf::new(), Shelf::new());
+    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
     let server = server(&theirs);
     for (buffer, some) in [(1, true), (4_000, true), (1 << 22, false)] {
         let plan = RESIDUAL.plan(one_shot(Truncation::OneBit)).buffering(buffer);
@@ -111,7 +113,7 @@ fn a_small_buffer_is_filled_again_and_again_at_the_forecast_cost() {
 fn every_form_of_the_weights_gives_the_result_in_the_same_bytes() {
     let plan = RESIDUAL.plan(one_shot(Truncation::OneBit));
     for keep in [Keep::Transformed, Keep::OnTheFly, Keep::Plain] {
-        let (ours, theirs) = (Shelf::new(), Shelf::new());
+        let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
         let mut catalog = privet_suites::session::Catalog::default();
         catalog.add(load_keeping(RESIDUAL.public.clone(), &RESIDUAL.weights, keep).expect("a served program"));
         let server = registry::server(catalog, theirs.store(), Policy::unrestricted()).expect("a folder");
@@ -125,7 +127,7 @@ fn every_form_of_the_weights_gives_the_result_in_the_same_bytes() {
 
 #[test]
 fn material_of_other_modes_is_neither_taken_nor_given() {
-    let (ours, theirs) = (Shelf::new(), Shelf::new());
+    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
     let (plan, default) = (CHOICE.plan(one_shot(Truncation::OneBit)), CHOICE.plan(Rounds::Log));
     session(&server(&theirs), &ours, |client| {
         let (mine, other) = (prepare(client, &plan), prepare(client, &default));
@@ -148,7 +150,7 @@ fn a_server_refuses_other_modes_and_large_buffers_without_material() {
         (one_shot, "silent", 1, "no OT extension"),
         (one_shot, "silent-small", (1 << 22) + 1, "4194304 OTs at most"),
     ] {
-        let theirs = Shelf::new();
+        let theirs = StoreFolder::new();
         let (mut near, far) = pair();
         near.set_timeout(PATIENCE);
         let (error, side) = over((near, far), &server(&theirs), |mut channel| {

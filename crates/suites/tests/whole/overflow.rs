@@ -10,7 +10,7 @@ use privet_suites::sharing::{Options, Rounds, Truncation};
 use privet_suites::{Silent, malicious};
 
 use crate::ideal::{Rules, evaluate};
-use crate::parties::{OVERFLOW, Shelf, dealer, prepare, server, session, session_with_dealer};
+use crate::parties::{OVERFLOW, StoreFolder, dealer, prepare, server, session, session_with_dealer};
 
 /// How often each input is repeated.
 const REPEATS: usize = 2;
@@ -71,7 +71,7 @@ fn inputs_within_the_bound_overflow() {
 
 #[test]
 fn outputs_made_without_a_dealer_depend_on_the_input_alone() {
-    let (ours, theirs) = (Shelf::new(), Shelf::new());
+    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
     let server = server(&theirs);
     for plan in exact(Options::made()).map(|options| OVERFLOW.plan(options)) {
         session(&server, &ours, |client| {
@@ -85,7 +85,7 @@ fn outputs_made_without_a_dealer_depend_on_the_input_alone() {
 
 #[test]
 fn outputs_of_one_shot_inferences_depend_on_the_input_alone() {
-    let (ours, theirs) = (Shelf::new(), Shelf::new());
+    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
     let server = server(&theirs);
     for plan in exact(Options::one_shot()).map(|options| OVERFLOW.plan(options)) {
         session(&server, &ours, |client| {
@@ -99,7 +99,7 @@ fn outputs_of_one_shot_inferences_depend_on_the_input_alone() {
 #[test]
 fn outputs_of_dealt_material_depend_on_the_input_alone() {
     for plan in exact(Options::dealt()).map(|options| OVERFLOW.plan(options)) {
-        let (ours, theirs) = (Shelf::new(), Shelf::new());
+        let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
         session_with_dealer([&ours, &theirs], &dealer().0, |client| {
             check(Rules::of(plan.options(), plan.program()), &plan.options().name(), |inputs| {
                 let id = prepare(client, &plan);
@@ -113,7 +113,7 @@ fn outputs_of_dealt_material_depend_on_the_input_alone() {
 fn outputs_against_malicious_parties_depend_on_the_input_alone() {
     let config = malicious::Config { truncation: Truncation::Exact };
     let plan = malicious::Plan::new(OVERFLOW.program(), config).expect("a plan");
-    let (ours, theirs) = (Shelf::new(), Shelf::new());
+    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
     session_with_dealer([&ours, &theirs], &dealer().0, |client: &mut Client| {
         check(Rules::of_malicious(), "fss malicious", |inputs| {
             let (id, _) = client.prepare(&plan, &mut Silent).expect("material");

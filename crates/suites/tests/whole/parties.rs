@@ -137,14 +137,14 @@ pub fn catalog() -> Catalog {
 }
 
 /// A directory for a store, removed at the end.
-pub struct Shelf(TempDir);
+pub struct StoreFolder(TempDir);
 
-impl Shelf {
+impl StoreFolder {
     pub fn new() -> Self {
         Self(tempfile::tempdir().expect("a directory"))
     }
 
-    /// A shelf with a copy of what lies in this one now: a backup, or the state to which an attacker rolls back.
+    /// A folder with a copy of what lies in this one now: a backup, or the state to which an attacker rolls back.
     pub fn copy(&self) -> Self {
         let copy = Self::new();
         for folder in ["ready", "spent"] {
@@ -174,25 +174,25 @@ impl Shelf {
         paths.filter(|path| path.file_name().is_some_and(|name| name.len() == 32)).collect()
     }
 
-    /// The pieces that are ready.
+    /// The entries that are ready.
     pub fn ready(&self) -> Vec<MaterialId> {
-        self.store().list().expect("a list").into_iter().map(|piece| piece.id).collect()
+        self.store().list().expect("a list").into_iter().map(|entry| entry.id).collect()
     }
 }
 
-/// A server of all programs whose material lies in `shelf`, for any mode.
-pub fn server(shelf: &Shelf) -> Server {
-    server_under(shelf, Policy::unrestricted())
+/// A server of all programs whose material lies in `folder`, for any mode.
+pub fn server(folder: &StoreFolder) -> Server {
+    server_under(folder, Policy::unrestricted())
 }
 
 /// [`server`] with a policy.
-pub fn server_under(shelf: &Shelf, policy: Policy) -> Server {
-    registry::server(catalog(), shelf.store(), policy).expect("a folder for counts")
+pub fn server_under(folder: &StoreFolder, policy: Policy) -> Server {
+    registry::server(catalog(), folder.store(), policy).expect("a folder for counts")
 }
 
 /// [`server`] whose store holds `bytes` at most.
-pub fn server_within(shelf: &Shelf, bytes: u64) -> Server {
-    registry::server(CATALOG.clone(), shelf.store().within(bytes), Policy::default()).expect("a folder for counts")
+pub fn server_within(folder: &StoreFolder, bytes: u64) -> Server {
+    registry::server(CATALOG.clone(), folder.store().within(bytes), Policy::default()).expect("a folder for counts")
 }
 
 /// A way to `dealer`, who serves each link on a thread of its own and tells `results` what came of it.
@@ -208,7 +208,7 @@ pub fn to_dealer(dealer: &Arc<Dealer>, results: &Sender<Result<Option<Dealt>, Er
     })
 }
 
-/// The largest piece that dealers make.
+/// The largest entry that dealers make.
 pub const MOST: u64 = 1 << 30;
 
 /// What came of a party's deal.
@@ -245,12 +245,16 @@ pub fn over<T>((near, far): (Channel, Channel), server: &Server, client: impl Fn
 }
 
 /// An undisturbed session: `work` gets the client, which says goodbye after; both sides must end well.
-pub fn session<T>(server: &Server, shelf: &Shelf, work: impl FnOnce(&mut Client) -> T) -> T {
-    session_over(pair(), server, shelf, work).0
+pub fn session<T>(server: &Server, folder: &StoreFolder, work: impl FnOnce(&mut Client) -> T) -> T {
+    session_over(pair(), server, folder, work).0
 }
 
 /// [`session`] in which both parties know a way to a dealer.
-pub fn session_with_dealer<T>([ours, theirs]: [&Shelf; 2], dealer: &Connect, work: impl FnOnce(&mut Client) -> T) -> T {
+pub fn session_with_dealer<T>(
+    [ours, theirs]: [&StoreFolder; 2],
+    dealer: &Connect,
+    work: impl FnOnce(&mut Client) -> T,
+) -> T {
     let (mut near, far) = pair();
     near.set_timeout(PATIENCE);
     let (out, side) = over((near, far), &server(theirs).with_dealer(dealer.clone()), |channel| {
@@ -267,12 +271,12 @@ pub fn session_with_dealer<T>([ours, theirs]: [&Shelf; 2], dealer: &Connect, wor
 pub fn session_over<T>(
     (mut near, far): (Channel, Channel),
     server: &Server,
-    shelf: &Shelf,
+    folder: &StoreFolder,
     work: impl FnOnce(&mut Client) -> T,
 ) -> (T, Vec<Event>) {
     near.set_timeout(PATIENCE);
     let (out, side) = over((near, far), server, |channel| {
-        let mut client = Client::new(channel, shelf.store()).expect("a greeting");
+        let mut client = Client::new(channel, folder.store()).expect("a greeting");
         let out = work(&mut client);
         client.close().expect("a goodbye");
         out
@@ -281,7 +285,7 @@ pub fn session_over<T>(
     (out, side.events)
 }
 
-/// Makes a piece of material.
+/// Makes a material entry.
 pub fn prepare(client: &mut Client, plan: &Plan) -> MaterialId {
     client.prepare(plan, &mut Silent).expect("material").0
 }

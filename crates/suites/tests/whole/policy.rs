@@ -11,7 +11,9 @@ use privet_suites::session::{Client, Server};
 use privet_suites::sharing::{Linear, Maker, Options, Plan, Rounds, Truncation};
 use privet_suites::{Error, Silent, registry, stream};
 
-use crate::parties::{CHOICE, PATIENCE, RESIDUAL, Shelf, dealer, infer, over, prepare, server, server_under, session};
+use crate::parties::{
+    CHOICE, PATIENCE, RESIDUAL, StoreFolder, dealer, infer, over, prepare, server, server_under, session,
+};
 
 fn gmw(truncation: Truncation) -> Options {
     Options::gmw(Rounds::Log, truncation)
@@ -28,7 +30,7 @@ fn dealt(truncation: Truncation) -> Options {
 /// How a session ended at the client that was refused; nothing may have happened at the server.
 fn refused(
     server: &Server,
-    ours: &Shelf,
+    ours: &StoreFolder,
     work: impl FnOnce(&mut Client) -> Result<(), Error>,
 ) -> (AbortReason, String) {
     let (error, side) = over(pair(), server, |mut channel| {
@@ -49,7 +51,7 @@ fn refused(
 
 #[test]
 fn by_default_every_weaker_mode_is_refused_before_anything_is_made() {
-    let (ours, theirs) = (Shelf::new(), Shelf::new());
+    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
     let (connect, dealt) = dealer();
     let server = server_under(&theirs, Policy::default()).with_dealer(connect);
     let mut seen = BTreeSet::new();
@@ -74,7 +76,7 @@ fn by_default_every_weaker_mode_is_refused_before_anything_is_made() {
 
 #[test]
 fn what_a_policy_allows_is_served_and_nothing_beyond_it() {
-    let (ours, theirs) = (Shelf::new(), Shelf::new());
+    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
     let mut policy = Policy::default();
     policy.accepts.allow("one-bit").expect("a weakness");
     let server = server_under(&theirs, policy);
@@ -93,7 +95,7 @@ fn what_a_policy_allows_is_served_and_nothing_beyond_it() {
 /// Material may be older than the policy. Neither side loses what was refused.
 #[test]
 fn material_of_a_mode_that_is_accepted_no_more_is_refused_and_kept() {
-    let (ours, theirs) = (Shelf::new(), Shelf::new());
+    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
     let plan = CHOICE.plan(gmw(Truncation::OneBit));
     let id = session(&server(&theirs), &ours, |client| prepare(client, &plan));
     let strict = server_under(&theirs, Policy::default());
@@ -106,7 +108,7 @@ fn material_of_a_mode_that_is_accepted_no_more_is_refused_and_kept() {
 #[test]
 fn a_client_has_its_answers_in_an_hour_over_modes_sessions_and_restarts() {
     const ANSWERS: u32 = 3;
-    let (ours, theirs) = (Shelf::new(), Shelf::new());
+    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
     let limited = || {
         let policy = Policy { answers_per_hour: Some(ANSWERS), ..Policy::unrestricted() };
         server_under(&theirs, policy)
@@ -148,7 +150,7 @@ fn a_client_has_its_answers_in_an_hour_over_modes_sessions_and_restarts() {
 #[test]
 fn sessions_at_once_share_a_clients_answers() {
     const SESSIONS: usize = 4;
-    let (ours, theirs) = (Shelf::new(), Shelf::new());
+    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
     let plan = CHOICE.plan(gmw(Truncation::Exact));
     let policy = Policy { answers_per_hour: Some(2), ..Policy::default() };
     session(&server(&theirs), &ours, |client| (0..SESSIONS).for_each(|_| drop(prepare(client, &plan))));
@@ -204,7 +206,7 @@ fn suite_stream_is_refused_unless_the_policy_accepts_it() {
 #[test]
 fn answers_to_one_input_are_the_same_by_default_and_differ_where_one_bit_is_allowed() {
     const TIMES: usize = 6;
-    let (ours, theirs) = (Shelf::new(), Shelf::new());
+    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
     let answers = |server: &Server, truncation| {
         let plan = RESIDUAL.plan(gmw(truncation));
         session(server, &ours, |client| {

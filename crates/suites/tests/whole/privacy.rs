@@ -19,7 +19,7 @@ use privet_suites::sharing::{
 };
 use privet_suites::{Error, Silent};
 
-use crate::parties::{CHOICE, Fixture, RESIDUAL, Shelf, both, dealer, over, server};
+use crate::parties::{CHOICE, Fixture, RESIDUAL, StoreFolder, both, dealer, over, server};
 
 const DIRECTIONS: [Direction; 2] = [Direction::FirstToSecond, Direction::SecondToFirst];
 
@@ -62,7 +62,7 @@ struct Run {
 }
 
 fn run(plan: &Plan, inputs: &[Vec<i64>]) -> Run {
-    let (ours, theirs) = (Shelf::new(), Shelf::new());
+    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
     let (near, far, transcript) = record::pair();
     let now = || Phase::of(&transcript.lock().expect("no thread panicked"));
     let (connect, _dealt) = dealer();
@@ -90,7 +90,7 @@ fn run(plan: &Plan, inputs: &[Vec<i64>]) -> Run {
 
 /// What an inference without material put on the wire, requests aside.
 fn unprepared(plan: &Plan, inputs: &[Vec<i64>]) -> Phase {
-    let (ours, theirs) = (Shelf::new(), Shelf::new());
+    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
     let (near, far, transcript) = record::pair();
     let now = || Phase::of(&transcript.lock().expect("no thread panicked"));
     let (greeted, side) = over((near, far), &server(&theirs), |channel| {
@@ -124,7 +124,7 @@ fn two_unprepared_runs_on_the_same_input_share_no_message_but_the_request() {
 #[test]
 fn ciphertexts_of_one_session_are_fresh_in_every_inference() {
     let plan = CHOICE.plan(one_shot());
-    let (ours, theirs) = (Shelf::new(), Shelf::new());
+    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
     let (near, far, transcript) = record::pair();
     let now = || Phase::of(&transcript.lock().expect("no thread panicked"));
     let (phases, _) = over((near, far), &server(&theirs), |channel| {
@@ -277,7 +277,7 @@ fn one_bit() -> Options {
     Options { truncation: Truncation::OneBit, ..Options::from(Rounds::Log) }
 }
 
-/// The client's and the server's half of one piece.
+/// The client's and the server's half of one entry.
 type Halves = (ClientMaterial, ServerMaterial);
 
 fn prepared(plan: &Plan, model: &Model) -> Halves {

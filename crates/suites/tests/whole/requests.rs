@@ -12,7 +12,7 @@ use privet_suites::sharing::Rounds;
 use privet_suites::{Error, PeerMisbehaved, Silent, registry};
 use serde_json::json;
 
-use crate::parties::{CHOICE, PATIENCE, RESIDUAL, Shelf, infer, over, prepare, server, session};
+use crate::parties::{CHOICE, PATIENCE, RESIDUAL, StoreFolder, infer, over, prepare, server, session};
 
 fn greeting(version: u16) -> Vec<u8> {
     [b"PRIVET".as_slice(), &version.to_le_bytes()].concat()
@@ -52,14 +52,14 @@ fn ask(server: &Server, message: impl Into<Vec<u8>>) -> (Abort, Error) {
 }
 
 /// Checks a text from the server for what must not be in it.
-fn assert_discreet(text: &str, shelf: &Shelf) {
-    let path = shelf.path().display().to_string();
+fn assert_discreet(text: &str, folder: &StoreFolder) {
+    let path = folder.path().display().to_string();
     assert!(!text.contains(&path) && !text.contains("ready/") && !text.contains(".material"), "{text}");
 }
 
 /// An honest session on the server, to show that it still serves.
 fn serves(server: &Server) {
-    let (ours, plan) = (Shelf::new(), CHOICE.plan(Rounds::Log));
+    let (ours, plan) = (StoreFolder::new(), CHOICE.plan(Rounds::Log));
     session(server, &ours, |client| {
         let id = prepare(client, &plan);
         infer(client, &CHOICE, &plan, &id);
@@ -68,8 +68,8 @@ fn serves(server: &Server) {
 
 #[test]
 fn greetings_of_strangers_and_other_versions_are_refused() {
-    let shelf = Shelf::new();
-    let server = server(&shelf);
+    let folder = StoreFolder::new();
+    let server = server(&folder);
     for hello in [b"GET / HT".to_vec(), b"SSH-2.0-".to_vec(), vec![0; 8], b"privet\x01\0".to_vec()] {
         let (abort, error) = say(&server, &[hello]);
         assert_eq!(abort, (AbortReason::Misbehaved, String::new()));
@@ -91,8 +91,8 @@ fn greetings_of_strangers_and_other_versions_are_refused() {
 
 #[test]
 fn control_messages_that_are_no_requests_are_refused() {
-    let shelf = Shelf::new();
-    let server = server(&shelf);
+    let folder = StoreFolder::new();
+    let server = server(&folder);
     let hash = CHOICE.program().hash().to_string();
     let mut prg = Prg::from_seed(&Seed::from_bytes([3; 16]));
     let mut garbage: Vec<Vec<u8>> = [1, 2, 16, 100, 4096].map(|length| vec![0; length]).to_vec();
@@ -139,8 +139,8 @@ fn control_messages_that_are_no_requests_are_refused() {
 
 #[test]
 fn requests_that_cannot_be_granted_are_refused_with_a_reason() {
-    let shelf = Shelf::new();
-    let server = server(&shelf);
+    let folder = StoreFolder::new();
+    let server = server(&folder);
     let hash = CHOICE.program().hash().to_string();
     let with = |program: &str, suite: &str, extension: &str| {
         json!({
@@ -168,7 +168,7 @@ fn requests_that_cannot_be_granted_are_refused_with_a_reason() {
         let ((found, told), error) = ask(&server, request.to_string());
         assert_eq!(found, reason);
         assert!(told.starts_with(text), "{told:?}");
-        assert_discreet(&told, &shelf);
+        assert_discreet(&told, &folder);
         assert!(matches!(error, Error::PeerMisbehaved(PeerMisbehaved::Request(_))), "{error:?}");
     }
     // An inference that was never prepared. The server's own log names the store, the client hears the reason only.
@@ -181,7 +181,7 @@ fn requests_that_cannot_be_granted_are_refused_with_a_reason() {
 /// What a client makes of a server that sends `answers` one after the other, and what it tells that server.
 fn client_of<T>(answers: &[Vec<u8>], work: impl FnOnce(&mut Client) -> Result<T, Error>) -> (Result<T, Error>, Abort) {
     let (near, mut far) = pair();
-    let shelf = Shelf::new();
+    let folder = StoreFolder::new();
     thread::scope(|scope| {
         let serving = scope.spawn(move || {
             far.set_timeout(PATIENCE);
@@ -191,8 +191,8 @@ fn client_of<T>(answers: &[Vec<u8>], work: impl FnOnce(&mut Client) -> Result<T,
             }
             abort_of(&mut far)
         });
-        let result = Client::new(near, shelf.store()).and_then(|mut client| work(&mut client));
-        assert!(shelf.ready().is_empty());
+        let result = Client::new(near, folder.store()).and_then(|mut client| work(&mut client));
+        assert!(folder.ready().is_empty());
         (result, serving.join().expect("no panic"))
     })
 }

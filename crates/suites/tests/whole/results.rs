@@ -4,11 +4,11 @@ use privet_suites::session::Event;
 use privet_suites::sharing::{Options, Rounds, Truncation};
 use privet_suites::{Error, Silent};
 
-use crate::parties::{CHOICE, RESIDUAL, Shelf, infer, prepare, server, session, session_over};
+use crate::parties::{CHOICE, RESIDUAL, StoreFolder, infer, prepare, server, session, session_over};
 
 #[test]
 fn private_results_are_those_of_the_executor() {
-    let (ours, theirs) = (Shelf::new(), Shelf::new());
+    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
     let server = server(&theirs);
     for fixture in [&*RESIDUAL, &*CHOICE] {
         for plan in Options::made().map(|options| fixture.plan(options)) {
@@ -22,7 +22,7 @@ fn private_results_are_those_of_the_executor() {
 
 #[test]
 fn exact_results_are_those_of_the_executor_to_the_last_bit() {
-    let (ours, theirs) = (Shelf::new(), Shelf::new());
+    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
     let server = server(&theirs);
     let exact = || Options::made().filter(|options| options.truncation == Truncation::Exact);
     for fixture in [&*RESIDUAL, &*CHOICE] {
@@ -59,7 +59,7 @@ fn material_of_one_mode_serves_no_other() {
 
 #[test]
 fn one_session_carries_many_requests_in_any_order() {
-    let (ours, theirs) = (Shelf::new(), Shelf::new());
+    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
     let server = server(&theirs);
     let (plan, other) = (RESIDUAL.plan(Rounds::Log), CHOICE.plan(Rounds::Linear));
     let ((), events) = session_over(privet_channel::pair(), &server, &ours, |client| {
@@ -83,7 +83,7 @@ fn one_session_carries_many_requests_in_any_order() {
 
 #[test]
 fn material_of_one_session_serves_in_a_later_one() {
-    let (ours, theirs) = (Shelf::new(), Shelf::new());
+    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
     let plan = RESIDUAL.plan(Rounds::Log);
     let made = session(&server(&theirs), &ours, |client| [(); 2].map(|()| prepare(client, &plan)));
     // Another server object, as after a restart.
@@ -100,7 +100,7 @@ fn material_of_one_session_serves_in_a_later_one() {
 
 #[test]
 fn inputs_that_do_not_fit_spend_nothing_and_do_not_end_the_session() {
-    let (ours, theirs) = (Shelf::new(), Shelf::new());
+    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
     let plan = CHOICE.plan(Rounds::Log);
     session(&server(&theirs), &ours, |client| {
         let id = prepare(client, &plan);

@@ -9,10 +9,12 @@ use privet_suites::sharing::{Options, Plan, Rounds};
 use privet_suites::suite::SuitePlan;
 use privet_suites::{Error, Silent, StoreError};
 
-use crate::parties::{CHOICE, PATIENCE, RESIDUAL, Shelf, dealer, infer, over, prepare, server, server_within, session};
+use crate::parties::{
+    CHOICE, PATIENCE, RESIDUAL, StoreFolder, dealer, infer, over, prepare, server, server_within, session,
+};
 
 /// The reason and the text with which the server refuses to prepare.
-fn refused(server: &Server, ours: &Shelf, plan: &Plan) -> (AbortReason, String) {
+fn refused(server: &Server, ours: &StoreFolder, plan: &Plan) -> (AbortReason, String) {
     let (error, side) = over(pair(), server, |channel| {
         let mut client = Client::new(channel, ours.store()).expect("a greeting");
         client.prepare(plan, &mut Silent).map(drop).expect_err("a refusal")
@@ -25,32 +27,32 @@ fn refused(server: &Server, ours: &Shelf, plan: &Plan) -> (AbortReason, String) 
 }
 
 #[test]
-fn a_piece_of_any_suite_takes_no_more_than_its_forecast_says() {
+fn a_entry_of_any_suite_takes_no_more_than_its_forecast_says() {
     let (connect, _dealt) = dealer();
     for fixture in [&*RESIDUAL, &*CHOICE] {
         for plan in Options::made().chain(Options::dealt()).map(|options| fixture.plan(options)) {
-            let (ours, theirs) = (Shelf::new(), Shelf::new());
+            let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
             let (mut near, far) = pair();
             near.set_timeout(PATIENCE);
             over((near, far), &server(&theirs).with_dealer(connect.clone()), |channel| {
                 let mut client = Client::new(channel, ours.store()).expect("a greeting").with_dealer(connect.clone());
                 prepare(&mut client, &plan);
             });
-            let (client, server) = (&plan as &dyn SuitePlan).piece_bytes();
-            for (shelf, most) in [(&ours, client), (&theirs, server)] {
-                let [piece] = shelf.store().pieces().expect("a list").try_into().expect("one piece");
-                assert_eq!(piece.metadata.model, plan.program().model());
-                assert_eq!(piece.bytes, shelf.store().bytes().expect("a size"));
-                assert!(piece.bytes <= most && most < piece.bytes + 2048, "{} of {most}", piece.bytes);
+            let (client, server) = (&plan as &dyn SuitePlan).entry_bytes();
+            for (folder, most) in [(&ours, client), (&theirs, server)] {
+                let [entry] = folder.store().entries().expect("a list").try_into().expect("one entry");
+                assert_eq!(entry.metadata.model, plan.program().model());
+                assert_eq!(entry.bytes, folder.store().bytes().expect("a size"));
+                assert!(entry.bytes <= most && most < entry.bytes + 2048, "{} of {most}", entry.bytes);
             }
         }
     }
 }
 
 #[test]
-fn a_full_server_refuses_until_a_piece_is_used() {
-    let (ours, theirs, plan) = (Shelf::new(), Shelf::new(), CHOICE.plan(Rounds::Log));
-    let bytes = (&plan as &dyn SuitePlan).piece_bytes().1;
+fn a_full_server_refuses_until_an_entry_is_used() {
+    let (ours, theirs, plan) = (StoreFolder::new(), StoreFolder::new(), CHOICE.plan(Rounds::Log));
+    let bytes = (&plan as &dyn SuitePlan).entry_bytes().1;
     let server = server_within(&theirs, 2 * bytes);
     let [first, _second] = session(&server, &ours, |client| [(); 2].map(|()| prepare(client, &plan)));
     let (reason, text) = refused(&server, &ours, &plan);
@@ -60,19 +62,19 @@ fn a_full_server_refuses_until_a_piece_is_used() {
         infer(client, &CHOICE, &plan, &first);
         prepare(client, &plan);
     });
-    assert_eq!(refused(&server_within(&Shelf::new(), bytes - 1), &ours, &plan).0, AbortReason::BadRequest);
+    assert_eq!(refused(&server_within(&StoreFolder::new(), bytes - 1), &ours, &plan).0, AbortReason::BadRequest);
 }
 
 #[test]
 fn sessions_at_the_same_time_do_not_overshoot_together() {
-    let (theirs, plan) = (Shelf::new(), CHOICE.plan(Rounds::Log));
-    let limit = 3 * (&plan as &dyn SuitePlan).piece_bytes().1;
+    let (theirs, plan) = (StoreFolder::new(), CHOICE.plan(Rounds::Log));
+    let limit = 3 * (&plan as &dyn SuitePlan).entry_bytes().1;
     let (server, start) = (server_within(&theirs, limit), Barrier::new(8));
     let made: usize = thread::scope(|scope| {
         let sessions: Vec<_> = (0..8)
             .map(|_| {
                 scope.spawn(|| {
-                    let ours = Shelf::new();
+                    let ours = StoreFolder::new();
                     let (made, _) = over(pair(), &server, |channel| {
                         let mut client = Client::new(channel, ours.store()).expect("a greeting");
                         start.wait();
@@ -91,8 +93,8 @@ fn sessions_at_the_same_time_do_not_overshoot_together() {
 
 #[test]
 fn a_preparation_that_fails_gives_its_room_back() {
-    let (ours, theirs, plan) = (Shelf::new(), Shelf::new(), CHOICE.plan(Rounds::Log));
-    let server = server_within(&theirs, (&plan as &dyn SuitePlan).piece_bytes().1);
+    let (ours, theirs, plan) = (StoreFolder::new(), StoreFolder::new(), CHOICE.plan(Rounds::Log));
+    let server = server_within(&theirs, (&plan as &dyn SuitePlan).entry_bytes().1);
     let nowhere: privet_suites::session::Connect = std::sync::Arc::new(|| Err(Error::Misuse("no dealer".into())));
     let dealt = CHOICE.plan(Options::dealt().next().expect("an option"));
     let (failed, _) = over(pair(), &server.clone().with_dealer(nowhere.clone()), |channel| {
@@ -100,15 +102,15 @@ fn a_preparation_that_fails_gives_its_room_back() {
         client.prepare(&dealt, &mut Silent).is_err()
     });
     assert!(failed);
-    assert_eq!([&ours, &theirs].map(|shelf| shelf.store().bytes().expect("a size")), [0, 0]);
+    assert_eq!([&ours, &theirs].map(|folder| folder.store().bytes().expect("a size")), [0, 0]);
     session(&server, &ours, |client| prepare(client, &plan));
 }
 
 #[test]
 fn a_full_client_does_not_ask() {
-    let (ours, theirs, plan) = (Shelf::new(), Shelf::new(), CHOICE.plan(Rounds::Log));
+    let (ours, theirs, plan) = (StoreFolder::new(), StoreFolder::new(), CHOICE.plan(Rounds::Log));
     let (result, side) = over(pair(), &server(&theirs), |channel| {
-        let store = ours.store().within((&plan as &dyn SuitePlan).piece_bytes().0);
+        let store = ours.store().within((&plan as &dyn SuitePlan).entry_bytes().0);
         let mut client = Client::new(channel, store).expect("a greeting");
         let id = prepare(&mut client, &plan);
         let full = client.prepare(&plan, &mut Silent).map(drop);

@@ -9,7 +9,7 @@ use privet_suites::sharing::{Encrypted, Options, Plan, Truncation};
 use privet_suites::suite::SuiteConfig;
 use privet_suites::{Silent, malicious, stream};
 
-use crate::parties::{CHOICE, Fixture, RESIDUAL, Shelf, server, session_over};
+use crate::parties::{CHOICE, Fixture, RESIDUAL, StoreFolder, server, session_over};
 
 /// Elements that leave operations with weights, by the program alone.
 fn results(fixture: &Fixture) -> u64 {
@@ -46,7 +46,7 @@ fn results_that_are_counted_are_those_on_the_wire() {
     let options = Options::made().filter(|options| !options.is_prime());
     for (fixture, options) in [&*RESIDUAL, &*CHOICE].into_iter().zip(options) {
         let plan = fixture.plan(options);
-        let (ours, theirs) = (Shelf::new(), Shelf::new());
+        let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
         let (report, _) = session_over(pair(), &server(&theirs), &ours, |client| {
             client.prepare(&plan, &mut Silent).expect("material").1
         });

@@ -1,4 +1,4 @@
-//! Many sessions on one client's store: every piece serves one of them, and nobody fails while pieces are left.
+//! Many sessions on one client's store: every entry serves one of them, and nobody fails while entries are left.
 
 use std::collections::BTreeSet;
 use std::sync::Barrier;
@@ -9,13 +9,13 @@ use privet_suites::Silent;
 use privet_suites::session::Client;
 use privet_suites::sharing::Rounds;
 
-use crate::parties::{CHOICE, PATIENCE, Shelf, over, prepare, server, session};
+use crate::parties::{CHOICE, PATIENCE, StoreFolder, over, prepare, server, session};
 
 #[test]
-fn sessions_that_pick_the_same_piece_go_on_to_the_next() {
+fn sessions_that_pick_the_same_entry_go_on_to_the_next() {
     const SESSIONS: usize = 6;
     const EACH: usize = 3;
-    let (ours, theirs, plan) = (Shelf::new(), Shelf::new(), CHOICE.plan(Rounds::Log));
+    let (ours, theirs, plan) = (StoreFolder::new(), StoreFolder::new(), CHOICE.plan(Rounds::Log));
     let server = server(&theirs);
     let made: BTreeSet<_> =
         session(&server, &ours, |client| (0..SESSIONS * EACH).map(|_| prepare(client, &plan)).collect());
@@ -26,7 +26,7 @@ fn sessions_that_pick_the_same_piece_go_on_to_the_next() {
             .map(|_| {
                 start.wait();
                 let found = client.infer_next(&plan, &CHOICE.case.inputs, &mut Silent).expect("an inference");
-                let (id, (outputs, _)) = found.expect("pieces are left");
+                let (id, (outputs, _)) = found.expect("entries are left");
                 CHOICE.case.check(&outputs, plan.options());
                 id
             })
@@ -41,8 +41,8 @@ fn sessions_that_pick_the_same_piece_go_on_to_the_next() {
 }
 
 #[test]
-fn without_a_piece_nothing_is_said() {
-    let (ours, theirs, plan) = (Shelf::new(), Shelf::new(), CHOICE.plan(Rounds::Log));
+fn without_an_entry_nothing_is_said() {
+    let (ours, theirs, plan) = (StoreFolder::new(), StoreFolder::new(), CHOICE.plan(Rounds::Log));
     let (mut near, far) = pair();
     near.set_timeout(PATIENCE);
     let (found, side) = over((near, far), &server(&theirs), |channel| {
@@ -58,7 +58,7 @@ fn without_a_piece_nothing_is_said() {
 
 #[test]
 fn metadata_without_its_material_is_passed_over() {
-    let (ours, theirs, plan) = (Shelf::new(), Shelf::new(), CHOICE.plan(Rounds::Log));
+    let (ours, theirs, plan) = (StoreFolder::new(), StoreFolder::new(), CHOICE.plan(Rounds::Log));
     let server = server(&theirs);
     session(&server, &ours, |client| {
         let mut ids = [(); 2].map(|()| prepare(client, &plan));

@@ -13,7 +13,7 @@ use privet_suites::session::{Client, Connect};
 use privet_suites::sharing::Truncation;
 use privet_suites::{Error, MaterialId, Silent, StoreError};
 
-use crate::parties::{CHOICE, PATIENCE, Shelf, dealer, over, server};
+use crate::parties::{CHOICE, PATIENCE, StoreFolder, dealer, over, server};
 
 /// Messages of the client before its input: the greeting and the request.
 const BEFORE: usize = 2;
@@ -21,15 +21,15 @@ const BEFORE: usize = 2;
 /// Two parties with their stores, and a dealer.
 struct Pair {
     plan: Plan,
-    ours: Shelf,
-    theirs: Shelf,
+    ours: StoreFolder,
+    theirs: StoreFolder,
     to_dealer: Connect,
 }
 
 impl Pair {
     fn new() -> Self {
         let plan = Plan::new(CHOICE.program(), Config { truncation: Truncation::OneBit }).expect("a plan");
-        Self { plan, ours: Shelf::new(), theirs: Shelf::new(), to_dealer: dealer().0 }
+        Self { plan, ours: StoreFolder::new(), theirs: StoreFolder::new(), to_dealer: dealer().0 }
     }
 
     fn session<T>(
@@ -77,8 +77,8 @@ impl Pair {
     }
 
     /// Names of the setups that a party keeps.
-    fn setups(shelf: &Shelf) -> BTreeSet<PathBuf> {
-        shelf.setups().iter().map(|path| PathBuf::from(path.file_name().expect("a name"))).collect()
+    fn setups(folder: &StoreFolder) -> BTreeSet<PathBuf> {
+        folder.setups().iter().map(|path| PathBuf::from(path.file_name().expect("a name"))).collect()
     }
 
     /// The one setup that both keep.
@@ -97,8 +97,8 @@ fn another_setup_takes_the_place_of_one_that_failed() {
     assert!(parties.infer(&first).iter().all(Option::is_none));
     assert_eq!(parties.setup(), setup, "an honest run leaves the setup alone");
     parties.fail();
-    for shelf in [&parties.ours, &parties.theirs] {
-        assert_eq!((Pair::setups(shelf).len(), shelf.ready()), (0, Vec::new()));
+    for folder in [&parties.ours, &parties.theirs] {
+        assert_eq!((Pair::setups(folder).len(), folder.ready()), (0, Vec::new()));
     }
     assert!(matches!(parties.infer(&second), [Some(Error::Store(StoreError::Spent { .. })), _]));
     let third = parties.prepare();
@@ -136,13 +136,13 @@ fn comes_back(client: Has, server: Has) -> bool {
     let mut parties = Pair::new();
     parties.prepare();
     let setup = parties.setup();
-    let files = [&parties.ours, &parties.theirs].map(|shelf| shelf.setups().remove(0));
+    let files = [&parties.ours, &parties.theirs].map(|folder| folder.setups().remove(0));
     let contents = files.each_ref().map(|file| fs::read(file).expect("a setup"));
     parties.fail();
     for (place, has) in [client, server].into_iter().enumerate() {
         match has {
             Has::GivenUp => {}
-            Has::Lost => *[&mut parties.ours, &mut parties.theirs][place] = Shelf::new(),
+            Has::Lost => *[&mut parties.ours, &mut parties.theirs][place] = StoreFolder::new(),
             Has::Whole => fs::write(&files[place], &contents[place]).expect("a setup"),
         }
     }
@@ -184,19 +184,19 @@ fn a_dealer_that_starts_anew_knows_no_old_setup() {
 #[test]
 fn of_runs_at_the_same_time_none_gets_an_output_after_a_failure() {
     let parties = Pair::new();
-    let pieces = [(); 8].map(|()| parties.prepare());
+    let entries = [(); 8].map(|()| parties.prepare());
     // The first run is cut off when the client has opened its digest: what a cheater sees before it has to answer.
     let honest = thread::scope(|scope| {
         let (mut far, mut near, witness) = tamper::pair(parties.last_message(), Action::Drop);
         [&mut near, &mut far].into_iter().for_each(|channel| channel.set_timeout(PATIENCE / 10));
-        let cheated = scope.spawn(|| parties.infer_over((near, far), &pieces[0]));
+        let cheated = scope.spawn(|| parties.infer_over((near, far), &entries[0]));
         let started = Instant::now();
         while !witness.happened() {
             assert!(started.elapsed() < PATIENCE, "the server does not answer");
             thread::yield_now();
         }
         assert!(parties.mark().exists(), "the client opened its digest without a turn");
-        let honest: Vec<_> = pieces[1..].iter().map(|id| scope.spawn(|| parties.infer(id))).collect();
+        let honest: Vec<_> = entries[1..].iter().map(|id| scope.spawn(|| parties.infer(id))).collect();
         let honest: Vec<_> = honest.into_iter().map(|run| run.join().expect("no panic")).collect();
         assert!(cheated.join().expect("no panic")[0].is_some());
         honest

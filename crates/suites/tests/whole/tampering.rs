@@ -16,7 +16,7 @@ use privet_suites::session::{Client, Server};
 use privet_suites::sharing::{Options, Plan, Rounds, Truncation};
 use privet_suites::{Error, MaterialId, Silent, StoreError};
 
-use crate::parties::{RESIDUAL, Shelf, infer, over, prepare, server, session};
+use crate::parties::{RESIDUAL, StoreFolder, infer, over, prepare, server, session};
 
 /// The fewest rounds with every kind of message.
 const OPTIONS: Options = Options::gmw(Rounds::Log, Truncation::Exact);
@@ -68,15 +68,15 @@ fn is_malformed(action: &Action) -> bool {
 /// What the client does in a conversation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Talk {
-    /// Asks for the program, prepares a piece and infers on it.
+    /// Asks for the program, prepares an entry and infers on it.
     Prepare,
-    /// Infers on a piece that was prepared before.
+    /// Infers on an entry that was prepared before.
     Infer,
 }
 
 /// The client's side from greeting to goodbye.
-fn talk(channel: Channel, talk: Talk, shelf: &Shelf, plan: &Plan, id: &MaterialId) -> Result<(), Error> {
-    let mut client = Client::new(channel, shelf.store())?;
+fn talk(channel: Channel, talk: Talk, folder: &StoreFolder, plan: &Plan, id: &MaterialId) -> Result<(), Error> {
+    let mut client = Client::new(channel, folder.store())?;
     if talk == Talk::Infer {
         client.infer(plan, id, &RESIDUAL.case.inputs, &mut Silent)?;
         return client.close();
@@ -88,20 +88,20 @@ fn talk(channel: Channel, talk: Talk, shelf: &Shelf, plan: &Plan, id: &MaterialI
     client.close()
 }
 
-/// Pieces prepared for all runs of a message: one for each action, one for the honest client at the end.
+/// Entries prepared for all runs of a message: one for each action, one for the honest client at the end.
 struct Stock {
     plan: Plan,
-    ours: Shelf,
-    theirs: Shelf,
-    pieces: Vec<MaterialId>,
+    ours: StoreFolder,
+    theirs: StoreFolder,
+    entries: Vec<MaterialId>,
 }
 
 impl Stock {
     fn new() -> Self {
-        let (ours, theirs, plan) = (Shelf::new(), Shelf::new(), RESIDUAL.plan(OPTIONS));
+        let (ours, theirs, plan) = (StoreFolder::new(), StoreFolder::new(), RESIDUAL.plan(OPTIONS));
         let server = server(&theirs);
-        let pieces = session(&server, &ours, |client| (0..=actions().len()).map(|_| prepare(client, &plan)).collect());
-        Self { plan, ours, theirs, pieces }
+        let entries = session(&server, &ours, |client| (0..=actions().len()).map(|_| prepare(client, &plan)).collect());
+        Self { plan, ours, theirs, entries }
     }
 
     /// How many messages of an undisturbed conversation the client and the server send.
@@ -109,7 +109,7 @@ impl Stock {
         let (ours, theirs) = (self.ours.copy(), self.theirs.copy());
         let (near, far, transcript) = record::pair();
         let (result, side) =
-            over((near, far), &server(&theirs), |channel| talk(channel, kind, &ours, &self.plan, &self.pieces[0]));
+            over((near, far), &server(&theirs), |channel| talk(channel, kind, &ours, &self.plan, &self.entries[0]));
         result.and(side.result).expect("nothing disturbs them");
         let transcript = transcript.lock().expect("no thread panicked");
         [Direction::FirstToSecond, Direction::SecondToFirst].map(|sender| transcript.payloads(sender).count())
@@ -137,7 +137,7 @@ impl Target {
         side(0).chain(side(1)).collect()
     }
 
-    /// Whether the server has claimed the piece before an inference can fail by this message.
+    /// Whether the server has claimed the entry before an inference can fail by this message.
     fn comes_after_the_claim(&self) -> bool {
         // The client's message 1 asks, the server's message 1 grants.
         self.talk == Talk::Infer && self.index > usize::from(self.by_client)
@@ -165,8 +165,8 @@ fn aborted(result: &Result<(), Error>) -> Option<(AbortReason, &str)> {
 /// One server under attack, and the stores of both sides.
 struct Scene<'a> {
     stock: &'a Stock,
-    ours: Shelf,
-    theirs: Shelf,
+    ours: StoreFolder,
+    theirs: StoreFolder,
     server: Server,
 }
 
@@ -192,8 +192,8 @@ impl<'a> Scene<'a> {
             return false;
         }
         if target.comes_after_the_claim() {
-            for shelf in [&self.ours, &self.theirs] {
-                assert!(matches!(shelf.store().metadata(id), Err(StoreError::Spent { .. })), "{place}");
+            for folder in [&self.ours, &self.theirs] {
+                assert!(matches!(folder.store().metadata(id), Err(StoreError::Spent { .. })), "{place}");
             }
         }
         if fails {
@@ -208,10 +208,10 @@ impl<'a> Scene<'a> {
         true
     }
 
-    /// Checks that no piece is left that one side only may still hand out and that an honest client is served.
+    /// Checks that no entry is left that one side only may still hand out and that an honest client is served.
     fn serves(&self, honest: &MaterialId) {
         let (left, theirs) = (self.ours.ready(), self.theirs.ready());
-        assert!(left.iter().all(|id| self.stock.pieces.contains(id) && theirs.contains(id)));
+        assert!(left.iter().all(|id| self.stock.entries.contains(id) && theirs.contains(id)));
         session(&self.server, &self.ours, |client| infer(client, &RESIDUAL, &self.stock.plan, honest));
     }
 }
@@ -219,9 +219,9 @@ impl<'a> Scene<'a> {
 /// All actions on one message of conversations with one server; how many of them changed something.
 fn attack(target: Target, stock: &Stock) -> usize {
     let scene = Scene::new(stock);
-    let (honest, pieces) = stock.pieces.split_last().expect("pieces");
+    let (honest, entries) = stock.entries.split_last().expect("entries");
     let actions = actions();
-    let runs = actions.iter().zip(pieces).map(|((action, fails), id)| scene.run(target, action, *fails, id));
+    let runs = actions.iter().zip(entries).map(|((action, fails), id)| scene.run(target, action, *fails, id));
     let changed = runs.filter(|changed| *changed).count();
     scene.serves(honest);
     changed

@@ -53,11 +53,11 @@ def _frozen(value: Any) -> Any:
 
 
 def _read() -> Study:
-    told = _frozen(tomllib.loads(files(__package__).joinpath("data/study.toml").read_text()))
+    document = _frozen(tomllib.loads(files(__package__).joinpath("data/study.toml").read_text()))
     parts: dict[str, Any] = {
-        name: tuple(Part(**it) for it in told.pop(name)) for name in ("standard", "further")
+        name: tuple(Part(**it) for it in document.pop(name)) for name in ("standard", "further")
     }
-    return Study(**told, **parts)
+    return Study(**document, **parts)
 
 
 STUDY = _read()

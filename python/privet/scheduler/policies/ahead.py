@@ -2,7 +2,7 @@
 
 For each stream (client, model, suite, batch) the time between requests is forecast by an
 exponential average; a stream gone quiet fades by itself. The stock aimed at is what the stream uses
-up while a new piece is made, and for a horizon beyond. Pieces are made on cores that no job wants,
+up while a new entry is made, and for a horizon beyond. Entries are made on cores that no job wants,
 within budgets, and only for clients that said that they are present: material takes both parties.
 """
 
@@ -24,31 +24,31 @@ STREAMS = 2000
 
 @dataclass(slots=True)
 class Arrivals:
-    """When a stream last had a request, and the average seconds between pieces that it needs."""
+    """When a stream last had a request, and the average seconds between entries that it needs."""
 
     last: float
     gap: float = math.inf
 
-    def add(self, now: float, pieces: int, weight: float) -> None:
-        """A request for that many pieces arrived."""
-        gap = (now - self.last) / pieces
+    def add(self, now: float, entries: int, weight: float) -> None:
+        """A request for that many entries arrived."""
+        gap = (now - self.last) / entries
         self.gap = gap if math.isinf(self.gap) else self.gap + weight * (gap - self.gap)
         self.last = now
 
     def rate(self, now: float) -> float:
-        """Pieces a second to expect; fades when the stream is quiet for longer than it used to."""
+        """Entries a second to expect; fades when the stream is quiet for longer than it used to."""
         gap = max(self.gap, now - self.last)
         return 1 / gap if 0 < gap < math.inf else 0.0
 
 
 @dataclass(frozen=True)
 class Budget:
-    """Bounds of what is made ahead: `bytes` and `pieces` of unclaimed stock in all, and the share
+    """Bounds of what is made ahead: `bytes` and `entries` of unclaimed stock in all, and the share
     of all `cores` (from 0 to 1) that may make it at a time. `spare` cores of each machine are left
     for requests that come meanwhile."""
 
     bytes: int = 2**34
-    pieces: int = 1000
+    entries: int = 1000
     cores: float = 0.5
     spare: int = 0
 
@@ -122,17 +122,17 @@ class Ahead(Policy):
         self._streams = dict(recent[: len(recent) // 2])
 
     def wishes(self, now: float, view: View) -> list[Stream]:
-        """Pieces to make now, those first that will be used soonest."""
+        """Material entries to make now, those first that will be used soonest."""
         total = sum(room.machine.cores for room in view.rooms.values())
         idle = sum(max(0, room.cores - self.budget.spare) for room in view.rooms.values())
         cores = min(idle, int(self.budget.cores * total) - view.cores)
         size = self.budget.bytes - view.bytes
-        pieces = self.budget.pieces - sum(view.free.values())
-        if cores < 1 or size < 0 or pieces < 1:
+        entries = self.budget.entries - sum(view.free.values())
+        if cores < 1 or size < 0 or entries < 1:
             return []
-        return self._soonest(now, view, cores, size, pieces)
+        return self._soonest(now, view, cores, size, entries)
 
-    def _soonest(self, now: float, view: View, cores: int, size: int, pieces: int) -> list[Stream]:
+    def _soonest(self, now: float, view: View, cores: int, size: int, entries: int) -> list[Stream]:
         wanted: list[tuple[float, int, Stream, int, float]] = []
         for order, (stream, arrivals) in enumerate(self._streams.items()):
             rate = arrivals.rate(now)
@@ -143,13 +143,13 @@ class Ahead(Policy):
                     wanted.append(((have + 1) / rate, order, stream, have, rate))
         heapq.heapify(wanted)
         chosen: list[Stream] = []
-        while wanted and pieces:
+        while wanted and entries:
             _, order, stream, have, rate = heapq.heappop(wanted)
             demand = view.profiles.expected(stream.job(Phase.PRE))
             if demand.cores > cores or demand.material > size:
                 continue
             chosen.append(stream)
-            cores, size, pieces = cores - demand.cores, size - demand.material, pieces - 1
+            cores, size, entries = cores - demand.cores, size - demand.material, entries - 1
             if have + 1 < math.ceil(rate * (demand.seconds + self.horizon)):
                 heapq.heappush(wanted, ((have + 2) / rate, order, stream, have + 1, rate))
         return chosen

@@ -56,8 +56,8 @@ class Stream:
 
 @dataclass(frozen=True)
 class View:
-    """What a policy sees when it may wish: `free` pieces (made or being made) that nobody claimed,
-    by stream; `bytes` and `cores` that pieces made ahead take now; and the machines' rooms."""
+    """What a policy sees when it may wish: `free` entries (made or being made) that nobody claimed,
+    by stream; `bytes` and `cores` that entries made ahead take now; and the machines' rooms."""
 
     free: Mapping[Stream, int]
     bytes: int
@@ -114,7 +114,7 @@ class Policy:
         return demand.cores
 
     def wishes(self, now: float, view: View) -> list[Stream]:
-        """Pieces to make ahead now, most wanted first. The scheduler starts those that fit, and
+        """Entries to make ahead now, most wanted first. The scheduler starts those that fit, and
         asks again until it starts none."""
         return []
 

@@ -29,7 +29,7 @@ class Grant:
 
     `job` is a name that no other job ever has. `client` is the SHA-256 fingerprint of the client's
     certificate, `program` the program's hash, both in hexadecimal; `suite` the suite with its
-    options, as plans and stores label it. `material` is the piece that an inference uses up, None
+    options, as plans and stores label it. `material` is the entry that an inference uses up, None
     for a preparation and for an inference that needs none.
 
     `cores` are those of the node `machine`, `memory` the bytes that the job may take beyond what
@@ -61,8 +61,8 @@ class Outcome:
     """How a job ended.
 
     `failure` is None if it was done; `message` then is empty, else it says more, for the log.
-    `material` is the piece that was made or that the grant named. Of a failed inference it is gone
-    for good, unless it is `kept`: the job ended before anybody touched it. `bytes` is what a piece
+    `material` is the entry that was made or that the grant named. Of a failed inference it is gone
+    for good, unless it is `kept`: the job ended before anybody touched it. `bytes` is what an entry
     that was made takes on the server's disk. `cost` is what the job took as the server saw it, None
     if it failed.
 

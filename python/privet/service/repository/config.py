@@ -112,7 +112,7 @@ class Limits:
         Integer(1, 10**6), "jobs of one client that may wait or run at once", 50
     )
     notices_per_client: int = option(
-        Integer(0, 10**6), "notices of one client, and pieces made for them, at once", 20
+        Integer(0, 10**6), "notices of one client, and entries made for them, at once", 20
     )
     timeout: float = option(
         Number(0.1, 86400), "seconds that any request for this model may take, queues included", 600

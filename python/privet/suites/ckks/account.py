@@ -36,13 +36,13 @@ def packing(plan: Mapping[str, Any]) -> tuple[Grid | str, ...]:
         for layer in plan["layers"]
     )
     last = ("refreshed",) if refreshed else ()
-    told: list[Grid | str] = [Grid(("layer", "computes", "packing"), counts, rows, last)]
+    facts: list[Grid | str] = [Grid(("layer", "computes", "packing"), counts, rows, last)]
     if refreshed:
-        told.append(
+        facts.append(
             f"{plan['refreshes']} ciphertexts are refreshed, each from level {plan['floor']}: "
             "arguments after their linear layer, values after all of their layer."
         )
-    return (*told, _cohort(plan) if "members" in plan else _between_two(plan))
+    return (*facts, _cohort(plan) if "members" in plan else _between_two(plan))
 
 
 def _between_two(plan: Mapping[str, Any]) -> str:

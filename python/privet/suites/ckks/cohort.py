@@ -79,7 +79,7 @@ def _result(
 ) -> LocalResult:
     """Members make keys offline; online they refresh and hand out results."""
     online, evaluation = result["online"], evaluated["cost"]
-    whole, early = ([told[key] for told in ended] for key in ("cost", "offline"))
+    whole, early = ([document[key] for document in ended] for key in ("cost", "offline"))
     late = [_since(before, cost) for before, cost in zip(early, whole, strict=True)]
     peak = round(max(it["peak_rss_mb"] for it in (offline, evaluation, online, *whole)), 1)
     offline_phase = _phase(early, offline["seconds"], [offline], peak)
@@ -97,7 +97,7 @@ def _result(
         for step in evaluated["layers"]
     )
     program = job.compiled.program
-    told = parameters(result["plan"], program.program_hash)
+    summary = parameters(result["plan"], program.program_hash)
     return LocalResult(
         suite,
         read_integers(program, job.folder / "result.f64"),
@@ -106,7 +106,7 @@ def _result(
         memory,
         PhaseCost(**offline_phase),
         plan=result["plan"],
-        account=(*told, f"Model and data under the key of {suite.parties} members."),
+        account=(*summary, f"Model and data under the key of {suite.parties} members."),
     )
 
 

@@ -177,7 +177,7 @@ class Ckks(Costed):
         parties = self.parties if self.collective else 2
         return super().facts() | {"scenario": self.scenario, "parties": parties}
 
-    def told(self, plan: Mapping[str, Any], program_hash: str) -> tuple[str, ...]:
+    def summary(self, plan: Mapping[str, Any], program_hash: str) -> tuple[str, ...]:
         """As `Suite`."""
         return parameters(plan, program_hash)
 

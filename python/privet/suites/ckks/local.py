@@ -113,9 +113,9 @@ def _result(
         "loading_cpu_seconds": listening["cpu_seconds"],
         "statistical_bits": listening["statistical_bits"],
     }
-    told: tuple[str, ...] = parameters(plan, program.program_hash)
+    summary: tuple[str, ...] = parameters(plan, program.program_hash)
     if suite.scenario == ENCRYPTED_MODEL:
-        told = (*told, "The model under its owner's key; the client evaluated it.")
+        summary = (*summary, "The model under its owner's key; the client evaluated it.")
     return LocalResult(
         suite,
         read_integers(program, job.folder / "result.f64"),
@@ -124,7 +124,7 @@ def _result(
         memory,
         offline,
         plan=plan,
-        account=told,
+        account=summary,
     )
 
 

@@ -20,23 +20,23 @@ def account(
     program: Program, found: Forecast, comparisons: str, link: Link | None, delay: float | None
 ) -> tuple[str | Grid, ...]:
     """What an inference takes: correlations, traffic of each party, rounds, and how it compares."""
-    told: list[str | Grid] = [
+    facts: list[str | Grid] = [
         "One inference takes:" if program.batch == 1 else f"A batch of {program.batch} takes:",
         *(f"  {count:,} {kind.replace('_', ' ')}" for kind, count in found.correlations.items()),
         _traffic(found, program.batch),
     ]
     if found.refill is not None:
         more = found.refill
-        told.append(
+        facts.append(
             f"Unprepared, it takes {size(more.bytes_client)} and {size(more.bytes_server)} more "
             f"online, in {more.rounds} rounds, for correlations in {more.chunks} chunks."
         )
     made = f"by OT ({found.extension})" if found.extension else "by a dealer"
-    told.append(f"{found.online_rounds} online rounds; correlations are made {made}.")
-    told.append(f"Comparisons: {comparisons}{over(link)}.")
+    facts.append(f"{found.online_rounds} online rounds; correlations are made {made}.")
+    facts.append(f"Comparisons: {comparisons}{over(link)}.")
     if delay is not None:
-        told.append(f"The link adds {delay:.3f} s online.")
-    return tuple(told)
+        facts.append(f"The link adds {delay:.3f} s online.")
+    return tuple(facts)
 
 
 def _traffic(found: Forecast, samples: int) -> Grid:

@@ -1,4 +1,4 @@
-"""Suites that make material ahead of time, each piece good for one inference."""
+"""Suites that make material ahead of time, each entry good for one inference."""
 
 from __future__ import annotations
 

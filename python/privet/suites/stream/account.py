@@ -14,13 +14,13 @@ def exchanges(plan: Mapping[str, Any], program_hash: str) -> tuple[str, ...]:
     cipher = "BFV" if bits is None else f"Paillier with keys of {bits} bits"
     sent = size(plan["online_bytes_client"]), size(plan["online_bytes_server"])
     hides, opens = ("masks", "opens") if bits is None else ("encrypts", "decrypts")
-    told = (
+    facts = (
         f"Suite stream, {cipher}, {plan['exchanges']} exchanges of permuted values; "
         f"program {program_hash[:16]}.",
         f"The client {hides} {plan['encryptions']:,} values ({sent[0]}) and {opens} "
         f"{plan['decryptions']:,} ({sent[1]}).",
     )
     if bits is not None:
-        return told
+        return facts
     ahead = size(plan["offline_bytes_client"]), size(plan["offline_bytes_server"])
-    return (*told, f"Ahead of time the client sends {ahead[0]} and the server {ahead[1]}.")
+    return (*facts, f"Ahead of time the client sends {ahead[0]} and the server {ahead[1]}.")

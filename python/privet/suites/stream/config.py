@@ -198,8 +198,8 @@ class Stream(Costed, SingleJobSuite):
         figures = self.figures(program)
         budget = partial(security, self._planned(program))
         account = tuple(exchanges(figures, program.program_hash))
-        told = {"trust": self.trust.caution, "plan": figures}
-        return Planned(self, told, budget, account)
+        document = {"trust": self.trust.caution, "plan": figures}
+        return Planned(self, document, budget, account)
 
     def load(self, public: bytes) -> Load:
         """As `SingleJobSuite`."""

@@ -70,12 +70,12 @@ def test_of_large_models_slices_are_measured_alone() -> None:
         assert it.seconds[1] == 2 * it.seconds[2] == 3 * it.seconds[3]
 
 
-def test_what_a_piece_costs_is_measured_apart() -> None:
+def test_what_an_entry_costs_is_measured_apart() -> None:
     compiled = models.perceptron()
     public, private = compiled.program.to_public_bytes(), compiled.weights.to_private_bytes()
     cost = measure_material(public, private, 2)
     plan = Stream().figures(compiled.program)
-    # The first piece of a session also has keys; a later one sends less.
+    # The first entry of a session also has keys; a later one sends less.
     assert 0 < cost.bytes_data < plan["offline_bytes_client"]
     assert 0 < cost.bytes_model < plan["offline_bytes_server"]
     assert cost.cpu_seconds > 0

@@ -12,7 +12,7 @@ use super::super::plan::{Plan, Step};
 use super::super::shuffle::{self, Shape};
 use super::super::transport;
 use super::layout::{Layout, elements};
-use super::piece::DataPiece;
+use super::material::DataMaterial;
 use crate::ops::{InRing, Node};
 use crate::report::Recorder;
 use crate::sharing::uniform;
@@ -160,8 +160,8 @@ impl DataProvider {
     ///
     /// # Errors
     /// [`Error::Misuse`] if nothing was.
-    pub(crate) fn piece(&mut self, plan: &Plan) -> Result<DataPiece, Error> {
-        DataPiece::new(plan, self.material.take().ok_or_else(|| Error::Misuse("prepare before each piece".into()))?)
+    pub(crate) fn entry(&mut self, plan: &Plan) -> Result<DataMaterial, Error> {
+        DataMaterial::new(plan, self.material.take().ok_or_else(|| Error::Misuse("prepare before each entry".into()))?)
     }
 
     /// Gives `inputs` and learns the outputs; uses up what was prepared.

@@ -15,7 +15,7 @@ use super::super::plan::{Plan, Step};
 use super::super::shuffle::{Receiver, Secret, Shape};
 use super::super::transport;
 use super::layout::{Layout, elements};
-use super::piece::ModelPiece;
+use super::material::ModelMaterial;
 use crate::ops::{InRing, Node};
 use crate::report::Recorder;
 use crate::{Error, Observer, Phase, Report};
@@ -185,8 +185,8 @@ impl ModelProvider {
     ///
     /// # Errors
     /// [`Error::Misuse`] if nothing was.
-    pub(crate) fn piece(&mut self, plan: &Plan) -> Result<ModelPiece, Error> {
-        ModelPiece::new(plan, self.material.take().ok_or_else(|| Error::Misuse("prepare before each piece".into()))?)
+    pub(crate) fn entry(&mut self, plan: &Plan) -> Result<ModelMaterial, Error> {
+        ModelMaterial::new(plan, self.material.take().ok_or_else(|| Error::Misuse("prepare before each entry".into()))?)
     }
 
     /// Computes on what the client sends; learns nothing, and uses up what was prepared.

@@ -22,7 +22,7 @@ use crate::ops::Node;
 pub enum Hiding<'a> {
     /// Its Paillier key.
     Key(&'a PrivateKey),
-    /// Masks of a piece over BFV, a row for each value; used once.
+    /// Masks of an entry over BFV, a row for each value; used once.
     Masks(&'a [u8]),
 }
 

@@ -29,7 +29,7 @@ async def notice(call: Call[NoticeBody]) -> Answer:
     stock = call.service.asked(call.caller.client, version)
     if len(waiting) + stock + 1 > most:
         raise too_many(
-            f"you have {len(waiting)} notices that wait and {stock} pieces that you asked for, of "
+            f"you have {len(waiting)} notices that wait and {stock} entries that you asked for, of "
             f"{version.name}, and {most} is the most: use them first",
             call.service.retry_seconds(),
             "notices",

@@ -26,7 +26,7 @@ def tls(keys: Path, role: str) -> ssl.SSLContext:
     return context
 
 
-class Visitor:
+class ServiceCaller:
     """Asks a service at `address`, under the certificate of `role`; an async context manager."""
 
     def __init__(self, address: str, keys: Path, state: Path, role: str = "client") -> None:
@@ -37,7 +37,7 @@ class Visitor:
         self.headers: dict[str, str] = {}
         self.failures: list[PeerError] = []
 
-    async def __aenter__(self) -> Visitor:
+    async def __aenter__(self) -> ServiceCaller:
         connector = aiohttp.TCPConnector(ssl=tls(self._keys, self._role), limit=0)
         self._session = aiohttp.ClientSession(connector=connector)
         return self

@@ -9,7 +9,7 @@ use super::{client, server};
 use crate::Error;
 
 /// The client's masks of one request, as [rows](super::super::rows).
-pub struct DataPiece {
+pub struct DataMaterial {
     /// Of each input, in the program's order.
     pub inputs: Vec<Vec<u8>>,
     /// For each round of what comes, in the order in which it comes, and of what goes back.
@@ -17,7 +17,7 @@ pub struct DataPiece {
 }
 
 /// The server's part of one request.
-pub struct ModelPiece {
+pub struct ModelMaterial {
     /// For each layer with weights the value that it gives, and the server's share of the product with the mask.
     pub shares: Vec<(usize, Vec<u8>)>,
     /// For each round its order.
@@ -37,21 +37,21 @@ pub struct Ordered {
     pub backward: Vec<u8>,
 }
 
-// Nothing of a piece may end up in a log.
-impl fmt::Debug for DataPiece {
+// Nothing of an entry may end up in a log.
+impl fmt::Debug for DataMaterial {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DataPiece").finish_non_exhaustive()
+        f.debug_struct("DataMaterial").finish_non_exhaustive()
     }
 }
 
-impl fmt::Debug for ModelPiece {
+impl fmt::Debug for ModelMaterial {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ModelPiece").finish_non_exhaustive()
+        f.debug_struct("ModelMaterial").finish_non_exhaustive()
     }
 }
 
-impl DataPiece {
-    /// The piece that a client's material is.
+impl DataMaterial {
+    /// The entry that a client's material is.
     pub(super) fn new(plan: &Plan, material: client::Material) -> Result<Self, Error> {
         let ring = plan.layout()?.ring();
         let rows = |mask: &Vec<u64>| rows::from_ring(ring, mask);
@@ -64,8 +64,8 @@ impl DataPiece {
     }
 }
 
-impl ModelPiece {
-    /// The piece that a server's material is.
+impl ModelMaterial {
+    /// The entry that a server's material is.
     pub(super) fn new(plan: &Plan, material: server::Material) -> Result<Self, Error> {
         let (layout, program) = (plan.layout()?, plan.program());
         let rows = |values: &[u64]| rows::from_ring(layout.ring(), values);
