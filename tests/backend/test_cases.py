@@ -19,9 +19,9 @@ from tests.backend.cases import (
 from privet.compiler.compile import Compiled
 
 EXPECTED = {
-    "simple": {"passed": 1, "failed": 0, "unsupported": 22},
-    "pytorch-operator": {"passed": 21, "failed": 0, "unsupported": 14},
-    "pytorch-converted": {"passed": 60, "failed": 0, "unsupported": 22},
+    "simple": {"passed": 3, "failed": 0, "unsupported": 20},
+    "pytorch-operator": {"passed": 25, "failed": 0, "unsupported": 10},
+    "pytorch-converted": {"passed": 66, "failed": 0, "unsupported": 16},
 }
 
 

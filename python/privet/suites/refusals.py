@@ -9,7 +9,7 @@ PRODUCTS: dict[str, tuple[str, ...]] = {"mul": ("ckks",), "matmul": ()}
 """Products of two private tensors, and the suites that compute each."""
 
 DECIDING = {"step", "leaves"}
-"""Decisions of trees."""
+"""Comparisons whose result is a number: decisions of trees, and operators such as `Greater`."""
 
 COMPARING = {"relu", "max_pool2d", "argmax", *DECIDING}
 """Operations that suite `ckks` does not compute."""
@@ -18,7 +18,7 @@ COMPARING = {"relu", "max_pool2d", "argmax", *DECIDING}
 def refusal(kind: str, suite: str) -> tuple[str, str] | None:
     """Why a suite does not compute an operation, and what to do; None if it does."""
     if suite == "stream" and kind in DECIDING:
-        why = "among permuted nodes the client would learn which decisions of a tree were taken"
+        why = "among permuted elements the client would learn how many comparisons hold"
         return why, "Choose suite gmw or fss"
     if suite == "ckks" and kind in COMPARING:
         why = "it compares values, which suite ckks does not do"

@@ -171,7 +171,10 @@ class Relu:
 
 @dataclass(frozen=True)
 class Step:
-    """1 where `x >= 0`, else 0; on integers `x` is a signed number of `bits` bits."""
+    """1 where `x >= 0`, else 0; on integers `x` is a signed number of `bits` bits.
+
+    The pass `move_truncation` sets `bits`.
+    """
 
     bits: int
 

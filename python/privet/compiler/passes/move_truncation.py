@@ -85,6 +85,9 @@ class _Placement:
             case op.Relu() | op.MaxPool2d():
                 x = self.lowered(node, x)
                 return self.add(node, self.scale(x), x)
+            case op.Step():
+                x = self.lowered(node, x)
+                return self.add(node, 0, x, operation=op.Step(self.ring_bits))
             case op.Trees():
                 return self.trees(node, x)
             case op.ArgMax():
@@ -127,8 +130,10 @@ class _Placement:
             rise = max(min(rise, self.ceiling - self.scale(x)), lowest)
         return self.add(node, self.scale(x) + rise, x)
 
-    def add(self, node: Node, scale: int, *inputs: int) -> int:
-        made = self.rewriter.add(node, node.operation, *inputs)
+    def add(
+        self, node: Node, scale: int, *inputs: int, operation: op.Operation | None = None
+    ) -> int:
+        made = self.rewriter.add(node, operation or node.operation, *inputs)
         self.rewriter.builder.rescale(made, scale)
         return made
 

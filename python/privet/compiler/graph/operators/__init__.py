@@ -3,6 +3,7 @@
 from privet.compiler.graph.operators import (
     activation,
     arithmetic,
+    comparison,
     convolution,
     dense,
     layout,
@@ -19,6 +20,7 @@ from privet.compiler.graph.operators import (
 __all__ = [
     "activation",
     "arithmetic",
+    "comparison",
     "convolution",
     "dense",
     "layout",

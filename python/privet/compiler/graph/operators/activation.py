@@ -1,12 +1,13 @@
-"""Relu, LeakyRelu and Clip, and Softmax and LogSoftmax, which are left to the client."""
+"""Relu and other functions of few pieces, and Softmax and LogSoftmax, left to the client."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from privet.compiler.graph.graph import ClientStep
-from privet.compiler.graph.operations import Add, AddConstant, Array, Negate, Relu, Sub
-from privet.compiler.graph.operators.arithmetic import times_constant
+from privet.compiler.graph.operations import Add, AddConstant, Array, Negate, Relu, Sub, real
+from privet.compiler.graph.operators.arithmetic import plus_constant, times_constant
+from privet.compiler.graph.operators.comparison import above
 from privet.compiler.graph.registry import operator
 from privet.compiler.graph.site import Operand, Private, Site
 
@@ -26,6 +27,93 @@ def leaky_relu(site: Site) -> Operand:
         return x
     below = site.emit(Relu(), site.emit(Negate(), x))
     return site.emit(Add(), x, times_constant(site, below, np.asarray(rest, dtype=np.float64)))
+
+
+@operator("PRelu", restrictions="slope constant")
+def prelu(site: Site) -> Operand:
+    """`x + (1 - slope) max(-x, 0)`: one comparison, and a slope for each element or channel."""
+    x = site.private(0)
+    rest = 1.0 - real(site.constant(1, "slope"))
+    if site.opset < 7 and rest.ndim == 1 and len(x.shape) > 1:
+        rest = rest.reshape(-1, *([1] * (len(x.shape) - 2)))
+    below = site.emit(Relu(), site.emit(Negate(), x))
+    return site.emit(Add(), x, times_constant(site, below, rest))
+
+
+@operator(
+    "ThresholdedRelu", restrictions="`alpha` 0 in suite `stream` and with `--security malicious`"
+)
+def thresholded_relu(site: Site) -> Operand:
+    """`x` above `alpha`, else 0: `max(x - alpha, 0)` and `alpha` where `x` is above it."""
+    x, alpha = site.private(0), float(site.attribute("alpha", 1.0))
+    over = site.emit(Relu(), _shift(site, x, -alpha))
+    if alpha == 0:
+        return over
+    return site.emit(Add(), over, times_constant(site, above(site, x, alpha), np.asarray(alpha)))
+
+
+@operator(
+    "Shrink",
+    since=9,
+    restrictions="`bias` is `lambd` in suite `stream` and with `--security malicious`",
+)
+def shrink(site: Site) -> Operand:
+    """`x + bias` below `-lambd`, `x - bias` above `lambd`, and 0 between."""
+    x, lambd = site.private(0), float(site.attribute("lambd", 0.5))
+    rest = np.asarray(lambd - float(site.attribute("bias", 0.0)))
+    parts = []
+    for side in (x, site.emit(Negate(), x)):
+        over = site.emit(Relu(), _shift(site, side, -lambd))
+        if rest != 0:
+            step = times_constant(site, above(site, side, lambd), rest)
+            over = site.emit(Add(), over, step)
+        parts.append(over)
+    return site.emit(Sub(), *parts)
+
+
+@operator("Abs")
+def absolute(site: Site) -> Operand:
+    """`x + 2 max(-x, 0)`."""
+    return magnitude(site, site.private(0))
+
+
+def magnitude(site: Site, x: Private) -> Private:
+    """`|x|`: one comparison."""
+    below = site.emit(Relu(), site.emit(Negate(), x))
+    return site.emit(Add(), x, times_constant(site, below, np.asarray(2.0)))
+
+
+@operator("Max")
+def largest(site: Site) -> Operand:
+    """Of any number of tensors, private or constant: one comparison for each but one."""
+    return _extreme(site, sign=1.0)
+
+
+@operator("Min")
+def smallest(site: Site) -> Operand:
+    """Of any number of tensors, private or constant: one comparison for each but one."""
+    return _extreme(site, sign=-1.0)
+
+
+def _extreme(site: Site, *, sign: float) -> Private:
+    """`max(a, b) = b + max(a - b, 0)`, `min(a, b) = b - max(b - a, 0)`, pair by pair."""
+    operands = [site.operand(index) for index in range(len(site.inputs))]
+    constants = [real(x) for x in operands if not isinstance(x, Private)]
+    private = [x for x in operands if isinstance(x, Private)]
+    while len(private) > 1:
+        a, b = private.pop(0), private.pop(0)
+        shape = np.broadcast_shapes(a.shape, b.shape)
+        a, b = site.lift(a, shape), site.lift(b, shape)
+        over = site.emit(Relu(), site.emit(Sub(), *((a, b) if sign > 0 else (b, a))))
+        private.append(site.emit(Add() if sign > 0 else Sub(), b, over))
+    if not constants:
+        return private[0]
+    bound = constants[0]
+    for other in constants[1:]:
+        bound = np.maximum(bound, other) if sign > 0 else np.minimum(bound, other)
+    apart = plus_constant(site, private[0], -bound)
+    over = site.emit(Relu(), apart if sign > 0 else site.emit(Negate(), apart))
+    return plus_constant(site, over if sign > 0 else site.emit(Negate(), over), bound)
 
 
 @operator("Clip", restrictions="bounds constant")

@@ -1,0 +1,158 @@
+"""Sign, comparisons, and what works on their results: Where, And, Or, Xor and Not.
+
+A truth value is 1 or 0. Numbers are compared in fixed point: two that are closer than a unit of the
+scale count as equal, or as either way round in suites whose linear layers are a unit off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from privet.compiler.graph.operations import Add, AddConstant, Mul, Negate, Step, Sub, real
+from privet.compiler.graph.operators.arithmetic import plus_constant, times_constant
+from privet.compiler.graph.registry import operator
+from privet.compiler.graph.site import Operand, Private, Site
+
+_SUITES = "neither in suite `stream` nor with `--security malicious`"
+_PRODUCT = "of private truth values and private tensors only where a suite has their `Mul`"
+
+ONE = np.asarray(1.0)
+
+
+def not_below(site: Site, x: Private) -> Private:
+    """1 where `x >= 0`, else 0."""
+    return site.emit(Step(0), x)
+
+
+def above(site: Site, x: Private, bound: float) -> Private:
+    """1 where `x > bound`, else 0."""
+    return negated(site, not_below(site, _minus(site, np.asarray(bound), x)))
+
+
+def negated(site: Site, truth: Private) -> Private:
+    """1 for 0 and 0 for 1."""
+    return site.emit(AddConstant(ONE), site.emit(Negate(), truth))
+
+
+def product(site: Site, a: Operand, b: Operand) -> Operand:
+    """`a * b`, broadcasting, of which one at least is private."""
+    if isinstance(a, Private) and isinstance(b, Private):
+        shape = np.broadcast_shapes(a.shape, b.shape)
+        return site.emit(Mul(), site.lift(a, shape), site.lift(b, shape))
+    private, constant = (a, b) if isinstance(a, Private) else (b, a)
+    assert isinstance(private, Private)
+    assert isinstance(constant, np.ndarray | np.generic)
+    return times_constant(site, private, real(constant))
+
+
+def _minus(site: Site, a: Operand, b: Operand) -> Private:
+    """`a - b`, broadcasting, of which one at least is private."""
+    if not isinstance(b, Private):
+        assert isinstance(a, Private)
+        return plus_constant(site, a, -real(b))
+    if not isinstance(a, Private):
+        return plus_constant(site, site.emit(Negate(), b), real(a))
+    shape = np.broadcast_shapes(a.shape, b.shape)
+    return site.emit(Sub(), site.lift(a, shape), site.lift(b, shape))
+
+
+def _plus(site: Site, a: Operand, b: Operand) -> Private:
+    """`a + b`, broadcasting, of which one at least is private."""
+    if isinstance(a, Private) and isinstance(b, Private):
+        shape = np.broadcast_shapes(a.shape, b.shape)
+        return site.emit(Add(), site.lift(a, shape), site.lift(b, shape))
+    private, constant = (a, b) if isinstance(a, Private) else (b, a)
+    assert isinstance(private, Private)
+    assert not isinstance(constant, Private)
+    return plus_constant(site, private, real(constant))
+
+
+@operator("Sign", since=9, restrictions=_SUITES)
+def sign(site: Site) -> Operand:
+    """1, 0 or -1: two comparisons."""
+    x = site.private(0)
+    both = not_below(site, x), not_below(site, site.emit(Negate(), x))
+    return site.emit(Sub(), *both)
+
+
+@operator("GreaterOrEqual", since=12, restrictions=_SUITES)
+def greater_or_equal(site: Site) -> Operand:
+    """1 where `a >= b`."""
+    return not_below(site, _minus(site, site.operand(0), site.operand(1)))
+
+
+@operator("LessOrEqual", since=12, restrictions=_SUITES)
+def less_or_equal(site: Site) -> Operand:
+    """1 where `a <= b`."""
+    return not_below(site, _minus(site, site.operand(1), site.operand(0)))
+
+
+@operator("Greater", since=7, restrictions=_SUITES)
+def greater(site: Site) -> Operand:
+    """1 where `a > b`."""
+    return negated(site, not_below(site, _minus(site, site.operand(1), site.operand(0))))
+
+
+@operator("Less", since=7, restrictions=_SUITES)
+def less(site: Site) -> Operand:
+    """1 where `a < b`."""
+    return negated(site, not_below(site, _minus(site, site.operand(0), site.operand(1))))
+
+
+@operator("Equal", since=7, restrictions=_SUITES)
+def equal(site: Site) -> Operand:
+    """1 where `a >= b` and `b >= a`, of which one always holds: their sum less 1."""
+    a, b = site.operand(0), site.operand(1)
+    both = not_below(site, _minus(site, a, b)), not_below(site, _minus(site, b, a))
+    return plus_constant(site, site.emit(Add(), *both), -ONE)
+
+
+@operator("Where", since=9, restrictions=_PRODUCT)
+def where(site: Site) -> Operand:
+    """`b + condition * (a - b)`."""
+    condition, a, b = (site.operand(index) for index in range(3))
+    if not isinstance(condition, Private):
+        chosen, rest = real(condition), 1.0 - real(condition)
+        kept = [
+            product(site, x, mask) for x, mask in ((a, chosen), (b, rest)) if isinstance(x, Private)
+        ]
+        constants = [
+            real(x) * mask for x, mask in ((a, chosen), (b, rest)) if not isinstance(x, Private)
+        ]
+        return _plus(site, kept[0], (kept[1:] + constants)[0])
+    if isinstance(a, Private) or isinstance(b, Private):
+        return _plus(site, b, product(site, condition, _minus(site, a, b)))
+    return _plus(site, b, product(site, condition, real(a) - real(b)))
+
+
+@operator("Not")
+def negation(site: Site) -> Operand:
+    """`1 - x`."""
+    return negated(site, site.private(0))
+
+
+@operator("And", since=7, restrictions=_PRODUCT)
+def conjunction(site: Site) -> Operand:
+    """`a * b`."""
+    return product(site, site.operand(0), site.operand(1))
+
+
+@operator("Or", since=7, restrictions=_PRODUCT)
+def disjunction(site: Site) -> Operand:
+    """`a + b - a * b`."""
+    return _joined(site, lambda both: both)
+
+
+@operator("Xor", since=7, restrictions=_PRODUCT)
+def exclusive(site: Site) -> Operand:
+    """`a + b - 2 a * b`."""
+    return _joined(site, lambda both: times_constant(site, both, np.asarray(2.0)))
+
+
+def _joined(site: Site, less: Callable[[Private], Private]) -> Private:
+    a, b = site.operand(0), site.operand(1)
+    both = product(site, a, b)
+    assert isinstance(both, Private)
+    return _minus(site, _plus(site, a, b), less(both))

@@ -1,0 +1,81 @@
+"""Functions of few pieces, comparisons, and what works on their results, against ONNX Runtime."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.python.compiler.graph.single import Array, check, constant, expected, model, node, single
+
+POINTS = np.array([[-2.0, -1.0, -0.5, 0.0], [0.25, 0.5, 1.0, 3.0]], np.float32)
+OTHER = np.array([[-2.0, 1.0, -0.75, 0.0], [0.5, 0.25, 1.0, -3.0]], np.float32)
+COMPARISONS = ["Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Equal"]
+
+
+def checked(made: Any, **inputs: Array) -> None:
+    """Agreement on numbers that fixed point has exactly, so that equal ones are equal."""
+    wanted = [array.astype(np.float64) for array in expected(made, inputs)]
+    check(made, inputs, units=2, wanted=wanted)
+
+
+@pytest.mark.parametrize("operator", ["Abs", "Sign", "ThresholdedRelu", "Shrink"])
+def test_of_one_tensor(operator: str) -> None:
+    checked(single(operator, [(2, 4)]), x0=POINTS)
+
+
+@pytest.mark.parametrize("given", [{"alpha": 0.5}, {"alpha": 0.0}, {"alpha": -0.5}])
+def test_thresholded_relu(given: dict[str, Any]) -> None:
+    checked(single("ThresholdedRelu", [(2, 4)], **given), x0=POINTS)
+
+
+@pytest.mark.parametrize("given", [{"lambd": 1.0}, {"lambd": 0.5, "bias": 0.5}, {"bias": 1.5}])
+def test_shrink(given: dict[str, Any]) -> None:
+    checked(single("Shrink", [(2, 4)], **given), x0=POINTS)
+
+
+@pytest.mark.parametrize("shape", [(1,), (4, 1, 1), (4, 3, 2)])
+def test_prelu(shape: tuple[int, ...]) -> None:
+    check(single("PRelu", [(1, 4, 3, 2), constant(*shape)]))
+
+
+@pytest.mark.parametrize("operator", ["Max", "Min"])
+def test_extremes_of_private_and_constant_tensors(operator: str) -> None:
+    checked(single(operator, [(2, 4)]), x0=POINTS)
+    checked(single(operator, [(2, 4), (2, 4)]), x0=POINTS, x1=OTHER)
+    half = np.float32(0.5)
+    checked(single(operator, [(2, 4), half, (1, 4), OTHER]), x0=POINTS, x2=OTHER[:1])
+
+
+@pytest.mark.parametrize("operator", COMPARISONS)
+def test_comparisons(operator: str) -> None:
+    checked(single(operator, [(2, 4), (2, 4)]), x0=POINTS, x1=OTHER)
+    checked(single(operator, [(2, 4), (1, 4)]), x0=POINTS, x1=OTHER[1:])
+    checked(single(operator, [(2, 4), OTHER]), x0=POINTS)
+    checked(single(operator, [OTHER, (2, 4)]), x1=POINTS)
+
+
+@pytest.mark.parametrize("operator", ["And", "Or", "Xor"])
+def test_logic(operator: str) -> None:
+    nodes = [
+        node("Greater", ["x", "y"], ["a"]),
+        node("Less", ["x", "half"], ["b"]),
+        node("Not", ["b"], ["c"]),
+        node(operator, ["a", "c"], ["d"]),
+        node("Cast", ["d"], ["z"], to=1),
+    ]
+    made = model(nodes, {"x": (2, 4), "y": (2, 4)}, ["z"], {"half": np.float32(0.5)})
+    checked(made, x=POINTS, y=OTHER)
+
+
+@pytest.mark.parametrize("constants", [(), ("a",), ("b",), ("a", "b"), ("c",), ("a", "c")])
+def test_where(constants: tuple[str, ...]) -> None:
+    values = {"a": 2 * OTHER, "b": POINTS - 1, "c": POINTS > OTHER}
+    nodes = [node("Where", ["c", "a", "b"], ["y"])]
+    if "c" not in constants:
+        nodes.insert(0, node("Greater", ["x", "x2"], ["c"]))
+    held = {name: values[name] for name in constants}
+    free = {name: values[name] for name in ("a", "b") if name not in constants}
+    if "c" not in constants:
+        free |= {"x": POINTS, "x2": OTHER}
+    checked(model(nodes, dict.fromkeys(free, (2, 4)), ["y"], held), **free)
