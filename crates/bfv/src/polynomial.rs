@@ -18,7 +18,7 @@ impl<const L: usize> Polynomial<L> {
     }
 
     /// The coefficients of a signed polynomial of at most `degree` terms.
-    pub(crate) fn from_signed(ntts: &[Ntt; L], degree: usize, coefficients: &[i32]) -> Self {
+    pub(crate) fn from_signed<T: Copy + Into<i64>>(ntts: &[Ntt; L], degree: usize, coefficients: &[T]) -> Self {
         Self(ntts.each_ref().map(|ntt| {
             let mut residues: Vec<u64> = ntt.prime().reduce_signed(coefficients).collect();
             residues.resize(degree, 0);

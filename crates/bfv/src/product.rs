@@ -40,11 +40,11 @@ pub struct Weights {
 }
 
 impl Weights {
-    /// Transforms the polynomial with these (at most `N`) signed coefficients.
+    /// Transforms the polynomial with these (at most `N`) signed coefficients of 32 or 64 bits.
     ///
     /// # Errors
     /// [`Misuse::WrongLength`] if there are more than `N`.
-    pub fn new(parameters: &Parameters, coefficients: &[i32]) -> Result<Self, Error> {
+    pub fn new<T: Copy + Into<i64>>(parameters: &Parameters, coefficients: &[T]) -> Result<Self, Error> {
         let (expected, actual) = (parameters.degree(), coefficients.len());
         if actual > expected {
             return Err(Misuse::WrongLength { what: "weights", expected, actual }.into());

@@ -47,11 +47,12 @@ impl Prime {
     }
 
     /// `x mod p` for each of some signed integers.
-    pub(crate) fn reduce_signed(&self, numbers: &[i32]) -> impl Iterator<Item = u64> {
-        // Wide primes are above all of them. The test is outside the loop, which then takes a few instructions.
-        let wide = self.bits > 32;
+    pub(crate) fn reduce_signed<T: Copy + Into<i64>>(&self, numbers: &[T]) -> impl Iterator<Item = u64> {
+        // Wide primes are above all integers of 32 bits. The test is outside the loop, which then takes a few instructions.
+        let wide = self.bits > 32 && size_of::<T>() <= 4;
         numbers.iter().map(move |&x| {
-            let (x, sign) = (i64::from(x), i64::from(x >> 31) as u64);
+            let x: i64 = x.into();
+            let sign = (x >> 63) as u64;
             if wide {
                 (x as u64).wrapping_add(self.value & sign)
             } else {
@@ -136,19 +137,20 @@ mod tests {
 
     const PRIMES: [u64; 4] = [1_032_193, 536_813_569, 1_125_899_906_826_241, 1_152_921_504_606_830_593];
 
-    fn signed_residue(prime: &Prime, x: i32) -> u64 {
+    fn signed_residue<T: Copy + Into<i64>>(prime: &Prime, x: T) -> u64 {
         prime.reduce_signed(&[x]).next().unwrap()
     }
 
     proptest! {
         #[test]
-        fn agrees_with_wide_division(which in 0_usize..4, a: u64, b: u64, signed: i32) {
+        fn agrees_with_wide_division(which in 0_usize..4, a: u64, b: u64, signed: i32, long: i64) {
             let p = PRIMES[which];
             let prime = Prime::new(p);
             let wide = |x: u128| (x % u128::from(p)) as u64;
             prop_assert_eq!(prime.reduce(a), a % p);
             prop_assert_eq!(prime.scale(a, prime.factor(b)), wide(u128::from(a) * u128::from(b % p)));
             prop_assert_eq!(signed_residue(&prime, signed), i64::from(signed).rem_euclid(p as i64) as u64);
+            prop_assert_eq!(signed_residue(&prime, long), long.rem_euclid(p as i64) as u64);
             let (a, b) = (a % p, b % p);
             prop_assert_eq!(prime.add(a, b), wide(u128::from(a) + u128::from(b)));
             prop_assert_eq!(prime.add(prime.sub(a, b), b), a);

@@ -93,6 +93,14 @@ pub fn carry(n: usize, bits: u32, rounds: Rounds) -> Cost {
     }
 }
 
+/// [`crate::multiply`] of `n` pairs of values of `bits` bits.
+pub fn multiply(n: usize, bits: u32) -> Cost {
+    let products = n * bits as usize;
+    let demand = Demand { products_sent_by_server: products, products_sent_by_client: products, ..Demand::default() };
+    let elements: usize = (1..=bits).map(|bits| Modulus::new(bits).packed_bytes(n)).sum();
+    Cost::exchange(demand, products.div_ceil(8) + elements)
+}
+
 /// [`crate::mux`] of `n` values of `bits` bits.
 pub fn mux(n: usize, bits: u32) -> Cost {
     mux_all(n, &[bits])

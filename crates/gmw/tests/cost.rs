@@ -111,3 +111,14 @@ fn a_relu_of_25_bits_costs_what_the_page_says() {
     // docs/reference/protocols/relu.md
     assert_eq!((linear.client_bytes, log.client_bytes, blocks.client_bytes), (598_141, 933_923, 1_163_289));
 }
+
+#[test]
+fn products_of_shared_values_cost_what_the_formula_says() {
+    for (n, width) in [(1, 1), (7, 25), (100, 37), (1, 64)] {
+        let ring = Modulus::new(width);
+        let x = share(&vec![-3; n], ring, &mut prg(5));
+        check(cost::multiply(n, width), Rounds::Linear, |party| {
+            privet_gmw::multiply(party, own(&x, party), own(&x, party), ring).map(drop)
+        });
+    }
+}

@@ -197,3 +197,11 @@ fn a_missing_mask_is_caught() {
     };
     assert!(!balanced(&open()));
 }
+
+#[test]
+fn products_of_shared_values_are_masked() {
+    check(cost::multiply(N, RING.bits()), Rounds::Linear, |party, secret| {
+        let x = values(secret, RING);
+        privet_gmw::multiply(party, &x, &x, RING).map(drop)
+    });
+}

@@ -393,3 +393,21 @@ fn a_value_beyond_a_quarter_gives_no_weight_away() {
     assert_eq!(leaky.len(), 2, "the control leaks");
     assert!([[0, 1], [1, 0]].map(|[a, b]| recovered([&leaky[a], &leaky[b]])).contains(&weights.to_vec()));
 }
+
+#[test]
+fn products_of_shared_values_are_exact() {
+    for width in [1, 8, 25, 37, 50, 64] {
+        let ring = Modulus::new(width);
+        let prg = &mut prg(u64::from(width));
+        for n in [0, 1, 65, 1000] {
+            let numbers = |prg: &mut privet_prg::Prg| (0..n).map(|_| prg.word() as i64).collect::<Vec<i64>>();
+            let (x, y) = (numbers(prg), numbers(prg));
+            let (shares_x, shares_y) = (share(&x, ring, prg), share(&y, ring, prg));
+            let products = run(&privet_gmw::cost::multiply(n, width).demand, Rounds::Linear, prg, |party| {
+                privet_gmw::multiply(party, own(&shares_x, party), own(&shares_y, party), ring)
+            });
+            let expected = x.iter().zip(&y).map(|(x, y)| ring.signed(ring.reduce(x.wrapping_mul(*y) as u64)));
+            assert_eq!(join(&products, ring), expected.collect::<Vec<_>>(), "{n} of {width} bits");
+        }
+    }
+}

@@ -71,7 +71,7 @@ pub enum Misuse {
         degree: usize,
     },
     /// Weights of more bits than this crate stores.
-    #[error("weights of {weight_bits} bits are not supported: 1 to 31 bits")]
+    #[error("weights of {weight_bits} bits are not supported: 1 to 50 bits")]
     WeightWidth {
         /// The width that was asked for.
         weight_bits: u32,

@@ -31,6 +31,7 @@ mod plan;
 mod server;
 pub mod slots;
 mod tiling;
+mod triples;
 mod weights;
 
 pub use client::{ClientKeys, decrypt, encrypt, receive_public_key};
@@ -40,4 +41,5 @@ pub use memory::{ClientMemory, Keep, ServerMemory, Workspace};
 pub use plan::Plan;
 pub use privet_bfv::{INFERENCES_PER_KEY, Parameters, PublicKey, Resharing};
 pub use server::evaluate;
+pub use triples::{Product, Triples};
 pub use weights::TransformedWeights;

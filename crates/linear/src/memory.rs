@@ -19,9 +19,9 @@ const STANDARD_INPUTS: u64 = 32 << 20;
 pub enum Keep {
     /// As transformed polynomials: fastest.
     Transformed,
-    /// As 32-bit integers, transformed all at once at each evaluation and dropped after it.
+    /// As integers of 32 bits (64 for weights of more than 31), transformed all at once at each evaluation and dropped after it.
     OnTheFly,
-    /// As 32-bit integers, transformed again for every 8 sections at each evaluation.
+    /// As such integers, transformed again for every 8 sections at each evaluation.
     Plain,
 }
 
@@ -89,8 +89,13 @@ impl Plan {
     pub fn kept_bytes(&self, keep: Keep) -> u64 {
         match keep {
             Keep::Transformed => self.weight_polynomials() as u64 * self.parameters().weights_memory(),
-            Keep::OnTheFly | Keep::Plain => 4 * self.weights_len() as u64,
+            Keep::OnTheFly | Keep::Plain => self.integer_bytes() * self.weights_len() as u64,
         }
+    }
+
+    /// Bytes of a weight as an integer.
+    pub(crate) fn integer_bytes(&self) -> u64 {
+        if self.weight_bits() <= 31 { 4 } else { 8 }
     }
 
     /// What the layer takes on the server, with this many threads of rayon.
@@ -98,8 +103,8 @@ impl Plan {
         let (parameters, packing) = (self.parameters(), self.packing());
         let (threads, degree) = (threads as u64, parameters.degree() as u64);
         let weights = self.kept_bytes(workspace.keep);
-        // The polynomial that is transformed, 32 bits each.
-        let spread = 4 * degree;
+        // The polynomial that is transformed.
+        let spread = self.integer_bytes() * degree;
         let making = match workspace.keep {
             Keep::Transformed => weights + self.kept_bytes(Keep::Plain) + threads * spread,
             Keep::OnTheFly | Keep::Plain => weights,

@@ -121,7 +121,7 @@ impl Packing {
     }
 
     /// Writes weight polynomial `index` into `polynomial`, which holds zeros.
-    pub(crate) fn fill_weights(&self, index: usize, weights: &[i32], polynomial: &mut [i32]) {
+    pub(crate) fn fill_weights<T: Copy>(&self, index: usize, weights: &[T], polynomial: &mut [T]) {
         let Counts { outputs, channels, .. } = self.counts;
         for (group, start) in self.groups(index / (outputs * channels)) {
             for (m, output) in self.channels_out(index / channels % outputs) {

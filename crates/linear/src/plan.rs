@@ -15,6 +15,9 @@ use crate::packing::Packing;
 /// Bytes that a channel adds to every message.
 const HEADER_BYTES: usize = 5;
 
+/// Most bits of a weight: those of the widest ring, whose elements may be weights.
+const WIDEST_WEIGHTS: u32 = 50;
+
 /// Most results of a layer.
 pub(crate) const MOST_RESULTS: usize = 1 << 24;
 
@@ -52,7 +55,7 @@ impl Plan {
         weight_bits: u32,
         resharing: Resharing,
     ) -> Result<Vec<Self>, Error> {
-        if !(1..=31).contains(&weight_bits) {
+        if !(1..=WIDEST_WEIGHTS).contains(&weight_bits) {
             return Err(Misuse::WeightWidth { weight_bits }.into());
         }
         let correlations = layers.iter().map(Correlation::new).collect::<Result<Vec<_>, _>>()?;

@@ -18,8 +18,14 @@ pub struct TransformedWeights {
 
 enum Form {
     Transformed(Vec<Weights>),
-    OnTheFly(Vec<i32>),
-    Plain(Vec<i32>),
+    OnTheFly(Integers),
+    Plain(Integers),
+}
+
+/// Weights as they are, in [`Plan::integer_bytes`] each.
+enum Integers {
+    Narrow(Vec<i32>),
+    Wide(Vec<i64>),
 }
 
 impl TransformedWeights {
@@ -37,8 +43,11 @@ impl TransformedWeights {
         if let Some(index) = weights.iter().position(|w| w.unsigned_abs() >> weight_bits != 0) {
             return Err(Misuse::WeightTooLarge { index, weight_bits }.into());
         }
-        // At most 31 bits and a sign, as just checked.
-        let weights: Vec<i32> = weights.iter().map(|&w| w as i32).collect();
+        let weights = match plan.integer_bytes() {
+            // At most 31 bits and a sign, as just checked.
+            4 => Integers::Narrow(weights.iter().map(|&w| w as i32).collect()),
+            _ => Integers::Wide(weights.to_vec()),
+        };
         let form = match workspace.keep {
             Keep::Transformed => Form::Transformed(transform_all(plan, &weights)?),
             Keep::OnTheFly => Form::OnTheFly(weights),
@@ -73,12 +82,19 @@ impl TransformedWeights {
     }
 }
 
-fn transform_all(plan: &Plan, weights: &[i32]) -> Result<Vec<Weights>, Error> {
+fn transform_all(plan: &Plan, weights: &Integers) -> Result<Vec<Weights>, Error> {
     (0..plan.weight_polynomials()).into_par_iter().map(|index| transform(plan, index, weights)).collect()
 }
 
-fn transform(plan: &Plan, index: usize, weights: &[i32]) -> Result<Weights, Error> {
-    let mut polynomial = vec![0; plan.parameters().degree()];
+fn transform(plan: &Plan, index: usize, weights: &Integers) -> Result<Weights, Error> {
+    match weights {
+        Integers::Narrow(weights) => spread(plan, index, weights),
+        Integers::Wide(weights) => spread(plan, index, weights),
+    }
+}
+
+fn spread<T: Copy + Default + Into<i64>>(plan: &Plan, index: usize, weights: &[T]) -> Result<Weights, Error> {
+    let mut polynomial = vec![T::default(); plan.parameters().degree()];
     plan.packing().fill_weights(index, weights, &mut polynomial);
     Ok(Weights::new(plan.parameters(), &polynomial)?)
 }

@@ -189,7 +189,7 @@ fn impossible_layers_are_refused() {
 #[test]
 fn impossible_widths_are_refused() {
     let layer = Layer::MatMul(MatMul { rows: 1, inner: 1 << 20, columns: 1 });
-    for weight_bits in [0, 32, u32::MAX] {
+    for weight_bits in [0, 51, u32::MAX] {
         assert_eq!(
             refused(Plan::new(&layer, 37, weight_bits, Resharing::Approximate)),
             Misuse::WeightWidth { weight_bits }
