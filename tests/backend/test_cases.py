@@ -20,8 +20,8 @@ from privet.compiler.compile import Compiled
 
 EXPECTED = {
     "simple": {"passed": 3, "failed": 0, "unsupported": 20},
-    "pytorch-operator": {"passed": 25, "failed": 0, "unsupported": 10},
-    "pytorch-converted": {"passed": 66, "failed": 0, "unsupported": 16},
+    "pytorch-operator": {"passed": 26, "failed": 0, "unsupported": 9},
+    "pytorch-converted": {"passed": 81, "failed": 0, "unsupported": 1},
 }
 
 

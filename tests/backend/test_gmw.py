@@ -20,13 +20,13 @@ QUICK_ELEMENTS = 100_000
 
 QUICK = {
     "simple": {"passed": 3, "failed": 0, "unsupported": 20},
-    "pytorch-operator": {"passed": 20, "failed": 0, "unsupported": 15},
-    "pytorch-converted": {"passed": 62, "failed": 0, "unsupported": 20},
+    "pytorch-operator": {"passed": 21, "failed": 0, "unsupported": 14},
+    "pytorch-converted": {"passed": 77, "failed": 0, "unsupported": 5},
 }
 ALL = {
     "simple": {"passed": 3, "failed": 0, "unsupported": 20},
-    "pytorch-operator": {"passed": 21, "failed": 0, "unsupported": 14},
-    "pytorch-converted": {"passed": 64, "failed": 0, "unsupported": 18},
+    "pytorch-operator": {"passed": 22, "failed": 0, "unsupported": 13},
+    "pytorch-converted": {"passed": 79, "failed": 0, "unsupported": 3},
 }
 
 

@@ -25,9 +25,39 @@ class Windows:
 
 def windows(site: Site, spatial: Sequence[int], kernel: Sequence[int]) -> Windows:
     """The windows that a Conv or pooling node slides over an image of size `spatial`."""
+    if len(spatial) not in (1, 2):
+        why = f"it works on {len(spatial)} spatial axes"
+        site.refuse(why, "Use layers over one or two spatial axes")
+    return image_windows(spans(site, spatial, kernel))
+
+
+@dataclass(frozen=True)
+class Span:
+    """Windows along one axis: `before` and `after` are padding, `count` is how many there are."""
+
+    kernel: int
+    stride: int
+    dilation: int
+    before: int
+    after: int
+    count: int
+
+
+def image_windows(axes: Sequence[Span]) -> Windows:
+    """Windows over an image, from those along its one or two axes."""
+    top, left = axes if len(axes) == 2 else (Span(1, 1, 1, 0, 0, 1), axes[0])
+    return Windows(
+        kernel=(top.kernel, left.kernel),
+        stride=(top.stride, left.stride),
+        padding=(top.before, left.before, top.after, left.after),
+        dilation=(top.dilation, left.dilation),
+        size=(top.count, left.count),
+    )
+
+
+def spans(site: Site, spatial: Sequence[int], kernel: Sequence[int]) -> list[Span]:
+    """The windows of a Conv or pooling node along each of any number of axes."""
     rank = len(spatial)
-    if rank not in (1, 2):
-        site.refuse(f"it works on {rank} spatial axes", "Use layers over one or two spatial axes")
     strides = site.ints("strides") or [1] * rank
     dilations = site.ints("dilations") or [1] * rank
     for what, sizes in (("kernel", kernel), ("strides", strides), ("dilations", dilations)):
@@ -50,14 +80,9 @@ def windows(site: Site, spatial: Sequence[int], kernel: Sequence[int]) -> Window
         if ceil and (count - 1) * strides[axis] >= spatial[axis] + begin[axis]:
             count -= 1
         size.append(count)
-    lift = 2 - rank
-    return Windows(
-        kernel=_pair(kernel),
-        stride=_pair(strides),
-        padding=(*([0] * lift), *begin, *([0] * lift), *end),  # type: ignore[arg-type]
-        dilation=_pair(dilations),
-        size=_pair(size),
-    )
+    return [
+        Span(*entries) for entries in zip(kernel, strides, dilations, begin, end, size, strict=True)
+    ]
 
 
 def _pads(
@@ -80,11 +105,6 @@ def _pads(
     ]
     small, large = [t // 2 for t in totals], [t - t // 2 for t in totals]
     return (small, large) if mode == "SAME_UPPER" else (large, small)
-
-
-def _pair(entries: Sequence[int]) -> Pair:
-    one = entries[0] if len(entries) == 2 else 1
-    return (one, entries[-1])
 
 
 def as_image(site: Site, x: Private) -> Private:

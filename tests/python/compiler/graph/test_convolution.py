@@ -62,9 +62,9 @@ def test_bias_that_is_left_out_by_an_empty_name() -> None:
     check(single("Conv", [(1, 2, 5, 5), constant(3, 2, 3, 3), ""]))
 
 
-def test_three_dimensional_conv_is_refused() -> None:
-    made = single("Conv", [(1, 2, 4, 4, 4), constant(3, 2, 3, 3, 3)])
-    with pytest.raises(UnsupportedModel, match="3 spatial axes"):
+def test_four_dimensional_conv_is_refused() -> None:
+    made = single("Conv", [(1, 2, 4, 4, 4, 4), constant(3, 2, 3, 3, 3, 3)])
+    with pytest.raises(UnsupportedModel, match="4 spatial axes"):
         import_model(made, name="m")
 
 
@@ -72,3 +72,30 @@ def test_private_weights_are_refused() -> None:
     made = model([node("Conv", ["x", "w"], ["y"])], {"x": (1, 2, 4, 4), "w": (3, 2, 3, 3)}, ["y"])
     with pytest.raises(UnsupportedModel, match="weights depend on the private input"):
         import_model(made, name="m")
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {},
+        {"strides": [2, 3]},
+        {"strides": [2, 2], "pads": [1, 0, 2, 1], "output_padding": [1, 0]},
+        {"dilations": [2, 1], "pads": [1, 1, 1, 1]},
+        {"strides": [3, 2], "pads": [3, 3, 3, 3]},
+    ],
+)
+@pytest.mark.parametrize("groups", [1, 2])
+def test_conv_transpose(attributes: dict[str, Any], groups: int) -> None:
+    operands = [(1, 4, 5, 4), constant(4, 3, 3, 2), constant(3 * groups)]
+    check(single("ConvTranspose", operands, group=groups, **attributes))
+
+
+def test_conv_transpose_of_a_row() -> None:
+    check(single("ConvTranspose", [(2, 3, 5), constant(3, 2, 4)], strides=[2], pads=[1, 1]))
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("attributes", [{}, {"strides": [2, 1, 2], "pads": [1, 0, 1, 0, 2, 1]}])
+def test_conv_of_a_volume(attributes: dict[str, Any], groups: int) -> None:
+    operands = [(2, 4, 5, 4, 6), constant(6, 4 // groups, 3, 2, 3), constant(6)]
+    check(single("Conv", operands, group=groups, dilations=[1, 2, 1], **attributes))

@@ -76,3 +76,11 @@ def test_indices_of_max_pool_are_refused() -> None:
     made = single("MaxPool", [(1, 1, 4, 4)], outputs=2, kernel_shape=[2, 2])
     with pytest.raises(UnsupportedModel, match="Indices"):
         import_model(made, name="m")
+
+
+@pytest.mark.parametrize("operator", ["MaxPool", "AveragePool"])
+@pytest.mark.parametrize("ceil_mode", [0, 1])
+@pytest.mark.parametrize("pads", [[0] * 6, [1, 0, 1, 0, 1, 1]])
+def test_pools_of_a_volume(operator: str, ceil_mode: int, pads: list[int]) -> None:
+    shape: dict[str, Any] = {"kernel_shape": [3, 2, 3], "strides": [2, 1, 2], "pads": pads}
+    check(single(operator, [(1, 2, 6, 4, 5)], ceil_mode=ceil_mode, **shape))

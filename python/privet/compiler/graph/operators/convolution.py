@@ -1,14 +1,24 @@
-"""Conv."""
+"""Conv and ConvTranspose."""
 
 from __future__ import annotations
 
-from privet.compiler.graph.operations import Conv2d, real
+import numpy as np
+
+from privet.compiler.graph.operations import (
+    Array,
+    Concat,
+    Conv2d,
+    Pad,
+    Slice,
+    Transpose,
+    real,
+)
 from privet.compiler.graph.registry import operator
-from privet.compiler.graph.site import Operand, Site
-from privet.compiler.graph.windows import as_image, from_image, spatial_of, windows
+from privet.compiler.graph.site import Operand, Private, Site
+from privet.compiler.graph.windows import Span, as_image, from_image, spans, spatial_of, windows
 
 
-@operator("Conv", restrictions="1-D and 2-D; weights and bias constant")
+@operator("Conv", restrictions="1-D to 3-D; weights and bias constant")
 def conv(site: Site) -> Operand:
     """Groups, dilation, explicit pads and every auto_pad."""
     x = site.private(0)
@@ -17,6 +27,8 @@ def conv(site: Site) -> Operand:
     spatial = spatial_of(site, x)
     if weight.ndim != len(x.shape):
         site.refuse(f"weights {list(weight.shape)} on input {list(x.shape)}", "Check the model")
+    if len(spatial) == 3:
+        return _volume(site, x, weight, bias, spans(site, spatial, weight.shape[2:]))
     geometry = windows(site, spatial, weight.shape[2:])
     kernel = Conv2d(
         weight=weight.reshape(*weight.shape[:2], *geometry.kernel),
@@ -27,3 +39,82 @@ def conv(site: Site) -> Operand:
         groups=site.attribute("group", 1),
     )
     return from_image(site, site.emit(kernel, as_image(site, x)), len(spatial))
+
+
+def _volume(site: Site, x: Private, weight: Array, bias: Array | None, axes: list[Span]) -> Private:
+    """A 3-D convolution: the slices under a window are channels of one image for each depth."""
+    depth, rows, columns = axes
+    n, c = x.shape[:2]
+    if depth.before or depth.after:
+        around = [(0, 0, side, 0, 0) for side in (depth.before, depth.after)]
+        x = site.emit(Pad(around[0], around[1], 0.0), x)
+    taps = []
+    for tap in range(depth.kernel):
+        first = tap * depth.dilation
+        end = first + (depth.count - 1) * depth.stride + 1
+        ends = (n, c, end, *x.shape[3:])
+        part = site.emit(Slice((0, 0, first, 0, 0), ends, (1, 1, depth.stride, 1, 1)), x)
+        taps.append(site.reshape(part, (n, c, 1, depth.count, *x.shape[3:])))
+    joined = taps[0] if len(taps) == 1 else site.emit(Concat(2), *taps)
+    turned = site.emit(Transpose((0, 3, 1, 2, 4, 5)), joined)
+    images = site.reshape(turned, (n * depth.count, c * depth.kernel, *x.shape[3:]))
+    kernel = Conv2d(
+        weight=weight.reshape(weight.shape[0], -1, *weight.shape[3:]),
+        bias=bias,
+        stride=(rows.stride, columns.stride),
+        padding=(rows.before, columns.before, rows.after, columns.after),
+        dilation=(rows.dilation, columns.dilation),
+        groups=site.attribute("group", 1),
+    )
+    made = site.emit(kernel, images)
+    split = site.reshape(made, (n, depth.count, *made.shape[1:]))
+    return site.emit(Transpose((0, 2, 1, 3, 4)), split)
+
+
+@operator("ConvTranspose", restrictions="1-D and 2-D; weights and bias constant")
+def conv_transpose(site: Site) -> Operand:
+    """A convolution with the kernel turned round, over the image with zeros put in between."""
+    x = site.private(0)
+    spatial = spatial_of(site, x)
+    weight = real(site.constant(1, "weights"))
+    if len(spatial) > 2 or weight.ndim != len(x.shape) or weight.shape[0] != x.shape[1]:
+        site.refuse(f"weights {list(weight.shape)} on input {list(x.shape)}", "Use 1-D or 2-D ones")
+    if site.attribute("auto_pad", "NOTSET") not in ("NOTSET", "VALID") or site.ints("output_shape"):
+        site.refuse("it has auto_pad or output_shape", "Export explicit pads and output_padding")
+    rank, lift = len(spatial), [1] * (2 - len(spatial))
+    none = [0] * len(lift)
+    strides = lift + (site.ints("strides") or [1] * rank)
+    dilations = lift + (site.ints("dilations") or [1] * rank)
+    pads = site.ints("pads") or [0] * (2 * rank)
+    before, after = none + pads[:rank], none + pads[rank:]
+    extra = none + (site.ints("output_padding") or [0] * rank)
+    groups, c = site.attribute("group", 1), x.shape[1]
+    kernel = weight.reshape(groups, c // groups, weight.shape[1], *lift, *weight.shape[2:])
+    kernel = np.flip(np.swapaxes(kernel, 1, 2), (3, 4)).reshape(-1, c // groups, *kernel.shape[3:])
+    image = _spread(site, as_image(site, x), strides)
+    low = [(k - 1) * d - b for k, d, b in zip(kernel.shape[2:], dilations, before, strict=True)]
+    high = [
+        (k - 1) * d - a + e
+        for k, d, a, e in zip(kernel.shape[2:], dilations, after, extra, strict=True)
+    ]
+    padding = tuple(max(side, 0) for side in (*low, *high))
+    bias = real(site.constant(2, "bias")) if site.has(2) else None
+    turned = Conv2d(kernel, bias, (1, 1), padding, (dilations[0], dilations[1]), groups)
+    made = site.emit(turned, image)
+    starts = (0, 0, *(max(-side, 0) for side in low))
+    ends = [size - max(-side, 0) for size, side in zip(made.shape[2:], high, strict=True)]
+    if any(starts) or tuple(ends) != made.shape[2:]:
+        made = site.emit(Slice(starts, (*made.shape[:2], *ends), (1, 1, 1, 1)), made)
+    return from_image(site, made, rank)
+
+
+def _spread(site: Site, x: Private, strides: list[int]) -> Private:
+    """The image with `stride - 1` zeros between neighbours along each axis."""
+    if strides == [1, 1]:
+        return x
+    n, c, h, w = x.shape
+    after = (0, 0, 0, strides[0] - 1, 0, strides[1] - 1)
+    wide = site.emit(Pad((0,) * 6, after, 0.0), site.reshape(x, (n, c, h, 1, w, 1)))
+    image = site.reshape(wide, (n, c, h * strides[0], w * strides[1]))
+    ends = (n, c, (h - 1) * strides[0] + 1, (w - 1) * strides[1] + 1)
+    return site.emit(Slice((0,) * 4, ends, (1,) * 4), image)

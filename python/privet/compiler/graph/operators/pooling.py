@@ -3,43 +3,79 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
-from privet.compiler.graph.operations import NO_PADDING, AvgPool2d, MaxPool2d
+from privet.compiler.graph.operations import NO_PADDING, AvgPool2d, MaxPool2d, Pair, Shape
 from privet.compiler.graph.registry import operator
 from privet.compiler.graph.site import Operand, Private, Site
-from privet.compiler.graph.windows import Windows, as_image, from_image, spatial_of, windows
+from privet.compiler.graph.windows import (
+    Span,
+    Windows,
+    as_image,
+    from_image,
+    image_windows,
+    spans,
+    spatial_of,
+    windows,
+)
 
 
-@operator("MaxPool", restrictions="1-D and 2-D; without the output Indices")
+@operator("MaxPool", restrictions="1-D to 3-D; without the output Indices")
 def max_pool(site: Site) -> Operand:
     """Dilation, ceil_mode, explicit pads and every auto_pad."""
     x = site.private(0)
     if site.uses(1):
         site.refuse("its output Indices is used", "Use only its first output")
     spatial = spatial_of(site, x)
-    geometry = windows(site, spatial, site.ints("kernel_shape") or [])
-    _covered(site, geometry, as_size(spatial))
-    pooled = site.emit(MaxPool2d(**vars(geometry)), as_image(site, x))
-    return from_image(site, pooled, len(spatial))
+    return _pooled(site, x, spatial, _largest)
 
 
-@operator("AveragePool", restrictions="1-D and 2-D")
+@operator("AveragePool", restrictions="1-D to 3-D")
 def average_pool(site: Site) -> Operand:
     """count_include_pad, ceil_mode, dilation, explicit pads and every auto_pad."""
     x = site.private(0)
     spatial = spatial_of(site, x)
-    geometry = windows(site, spatial, site.ints("kernel_shape") or [])
-    size = as_size(spatial)
+    return _pooled(site, x, spatial, _average)
+
+
+Pool = Callable[[Site, Windows, Pair], MaxPool2d | AvgPool2d]
+
+
+def _pooled(site: Site, x: Private, spatial: Shape, pool: Pool) -> Private:
+    """Over an image at once; over a volume first within its slices, then across them."""
+    kernel = site.ints("kernel_shape") or []
+    if len(spatial) < 3:
+        geometry = windows(site, spatial, kernel)
+        made = site.emit(pool(site, geometry, as_size(spatial)), as_image(site, x))
+        return from_image(site, made, len(spatial))
+    if len(spatial) > 3:
+        site.refuse(f"it works on {len(spatial)} spatial axes", "Use one to three spatial axes")
+    depth, *image = spans(site, spatial, kernel)
+    within = image_windows(image)
+    n, c, slices, height, width = x.shape
+    flat = site.reshape(x, (n, c * slices, height, width))
+    made = site.emit(pool(site, within, (height, width)), flat)
+    places = within.size[0] * within.size[1]
+    across = image_windows((depth, Span(1, 1, 1, 0, 0, places)))
+    stacked = site.reshape(made, (n, c, slices, places))
+    made = site.emit(pool(site, across, (slices, places)), stacked)
+    return site.reshape(made, (n, c, depth.count, *within.size))
+
+
+def _largest(site: Site, geometry: Windows, size: Pair) -> MaxPool2d:
+    _covered(site, geometry, size)
+    return MaxPool2d(**vars(geometry))
+
+
+def _average(site: Site, geometry: Windows, size: Pair) -> AvgPool2d:
     _covered(site, geometry, size)
     down, across = (_counts(site, geometry, size, axis) for axis in range(2))
-    counts = np.outer(down, across).reshape(-1)
-    factors = (1.0 / counts).tolist()
+    factors = (1.0 / np.outer(down, across).reshape(-1)).tolist()
     if len(set(factors)) == 1:
         factors = factors[:1]
-    pooled = site.emit(AvgPool2d(**vars(geometry), factors=tuple(factors)), as_image(site, x))
-    return from_image(site, pooled, len(spatial))
+    return AvgPool2d(**vars(geometry), factors=tuple(factors))
 
 
 @operator("GlobalAveragePool")
