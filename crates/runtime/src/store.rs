@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn a_entry_is_handed_out_once() {
+    fn an_entry_is_handed_out_once() {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::open(directory.path()).unwrap();
         let first = metadata_of(1);
