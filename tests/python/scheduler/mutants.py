@@ -48,7 +48,7 @@ def cores_are_free_at_the_stop(change: Change) -> None:
     change(state.State, "stop", freed)
 
 
-def a_entry_stays_in_stock(change: Change) -> None:
+def an_entry_stays_in_stock(change: Change) -> None:
     """Takes an entry and leaves it there."""
 
     def take(self: Material, stream: Stream) -> MaterialEntry | None:
@@ -176,7 +176,7 @@ MUTANTS = (
     memory_is_not_counted,
     a_core_is_lent_twice,
     cores_are_free_at_the_stop,
-    a_entry_stays_in_stock,
+    an_entry_stays_in_stock,
     stock_is_everybodys,
     stock_survives_its_machine,
     a_failed_t_on_starts_again,

@@ -78,7 +78,7 @@ fn a_server_that_rolls_its_store_back_is_not_asked_by_the_client() {
 }
 
 #[test]
-fn a_entry_that_only_the_client_holds_is_refused() {
+fn an_entry_that_only_the_client_holds_is_refused() {
     let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
     let plan = CHOICE.plan(Rounds::Log);
     let id = session(&server(&theirs), &ours, |client| prepare(client, &plan));
@@ -88,7 +88,7 @@ fn a_entry_that_only_the_client_holds_is_refused() {
 }
 
 #[test]
-fn a_entry_serves_only_the_program_and_depth_that_it_was_made_for() {
+fn an_entry_serves_only_the_program_and_depth_that_it_was_made_for() {
     let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
     let plan = CHOICE.plan(Rounds::Log);
     session(&server(&theirs), &ours, |client| {
@@ -208,7 +208,7 @@ impl Certificates {
 }
 
 #[test]
-fn a_entry_serves_only_the_certificate_that_it_was_made_with() {
+fn an_entry_serves_only_the_certificate_that_it_was_made_with() {
     let certificates = Certificates::new();
     let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
     let (server, plan) = (server(&theirs), CHOICE.plan(Rounds::Log));

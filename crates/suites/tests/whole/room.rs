@@ -27,7 +27,7 @@ fn refused(server: &Server, ours: &StoreFolder, plan: &Plan) -> (AbortReason, St
 }
 
 #[test]
-fn a_entry_of_any_suite_takes_no_more_than_its_forecast_says() {
+fn an_entry_of_any_suite_takes_no_more_than_its_forecast_says() {
     let (connect, _dealt) = dealer();
     for fixture in [&*RESIDUAL, &*CHOICE] {
         for plan in Options::made().chain(Options::dealt()).map(|options| fixture.plan(options)) {
