@@ -134,6 +134,7 @@ def compile(
     from privet.compiler.graph.order import only_compares
     from privet.compiler.passes import (
         approximate_relus,
+        check_masks,
         fit_polynomials,
         lower,
         simplify,
@@ -163,10 +164,12 @@ def compile(
         scores=reveal == "scores",
         functions=smooth == "function",
     )
-    graph = simplify(imported, public_functions=smooth != "polynomial")
+    graph = simplify(
+        imported, public_functions=smooth != "polynomial", products=smooth == "piecewise"
+    )
     ends = measure(graph, calibration_batches(graph, calibration, input_range))
     measured = {id: max(-low, high, 0.0) for id, (low, high) in ends.items()}
-    graph = _with_magnitudes(graph, measured, ranges or {}, margin)
+    graph = check_masks(_with_magnitudes(graph, measured, ranges or {}, margin))
     if smooth == "polynomial":
         graph = fit_polynomials(graph, margin=margin, error=activation_error)
     if smooth == "piecewise":

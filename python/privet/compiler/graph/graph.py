@@ -21,13 +21,15 @@ class Value:
     """A tensor: its static shape, its ONNX name, and what the passes learn about it.
 
     `magnitude` bounds the real values (measured range times margin); `scale` is the power of two
-    that the integers are scaled by. Both are None until the pass that sets them has run.
+    that the integers are scaled by. Both are None until the pass that sets them has run. `fine` is
+    how many more fractional bits than others it keeps when it is truncated.
     """
 
     shape: Shape
     name: str
     magnitude: float | None = None
     scale: int | None = None
+    fine: int = 0
 
 
 @dataclass(frozen=True)
@@ -154,6 +156,10 @@ class GraphBuilder:
     def rescale(self, id: int, scale: int) -> None:
         """Sets a value's scale."""
         self._values[id] = replace(self._values[id], scale=scale)
+
+    def refine(self, id: int, fine: int) -> None:
+        """Sets how many more fractional bits a value keeps."""
+        self._values[id] = replace(self._values[id], fine=fine)
 
     def value(self, id: int) -> Value:
         """A value made so far."""

@@ -32,6 +32,14 @@ THROUGH_CLIENT_STEPS = ("Identity", "Dropout", "Cast", "ArgMax")
 """Operators that may read a result on which the client still has a step to do."""
 
 
+THROUGH_DEAD = ("Add", "Where", "Softmax", "Identity", "Cast", "Dropout")
+"""Operators that may read elements that stand for minus infinity."""
+FUSED = (
+    "it is a fused operator of ONNX Runtime",
+    "Give the model as it was exported, before ONNX Runtime or optimum optimised it",
+)
+
+
 ALL_CONSTANT = (
     "the model",
     "graph",
@@ -95,6 +103,7 @@ class _Walk:
         self.cut = cut(nodes, private, outputs, scores=scores, functions=functions)
         self.nodes, self.used = _needed(compare_scores(nodes, self.cut), outputs)
         self.head = HeadBuilder(self.opset)
+        self.inner = _read_privately(self.nodes)
 
     def graph(self) -> Graph:
         for entry in self.model.graph.input:
@@ -161,6 +170,8 @@ class _Walk:
                 self._fold(node, constants)
                 return
         run = registry.importer(node.op_type) if known else None
+        if run is None and node.domain.startswith("com.microsoft"):
+            raise Unsupported(*FUSED)
         if run is None:
             title = node.op_type if known else "a custom operator"
             raise Unsupported(
@@ -173,6 +184,8 @@ class _Walk:
             return
         if node.op_type not in THROUGH_CLIENT_STEPS:
             _refuse_client_steps(given)
+        if node.op_type not in THROUGH_DEAD:
+            _refuse_dead(given)
         site = Site(
             node,
             name=name,
@@ -180,6 +193,7 @@ class _Walk:
             inputs=operands,
             used=self.used,
             builder=self.builder,
+            inner=id(node) in self.inner,
         )
         before = self.builder.made()
         try:
@@ -263,6 +277,27 @@ def _refuse_client_steps(operands: Sequence[Operand | AtClient | None]) -> None:
                 "clear after the private part",
                 "End the model at that result, or do this step on the client",
             )
+
+
+def _refuse_dead(operands: Sequence[Operand | AtClient | None]) -> None:
+    if any(isinstance(x, Private) and x.dead is not None for x in operands):
+        raise Unsupported(
+            "it reads a masked tensor, whose elements stand for minus infinity",
+            "Let a Softmax read it, and put what is between them before the mask",
+        )
+
+
+def _read_privately(nodes: Sequence[onnx.NodeProto]) -> set[int]:
+    """Nodes whose results something reads that a client's step on them does not serve."""
+    private: set[str] = set()
+    found = set()
+    for node in reversed(nodes):
+        if private.intersection(node.output):
+            found.add(id(node))
+        passes = node.op_type in THROUGH_CLIENT_STEPS and id(node) not in found
+        if not passes:
+            private.update(node.input)
+    return found
 
 
 def _needed(

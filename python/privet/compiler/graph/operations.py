@@ -103,9 +103,12 @@ class Elementwise:
 
     The passes `fit_polynomials` and `tabulate_functions` replace it, but for suite `stream`, where
     a party computes it in the clear (`privet.compiler.executor.function`).
+
+    `nonnegative` says that no argument is negative, by how it is made.
     """
 
     function: Function
+    nonnegative: bool = False
 
 
 @dataclass(frozen=True)

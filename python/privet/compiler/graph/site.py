@@ -34,13 +34,15 @@ Default = TypeVar("Default")
 class Private:
     """A private tensor; `client` is set if the client still has a step to do on it.
 
-    `integer` marks a tensor of an ONNX integer type (an index from ArgMax).
+    `integer` marks a tensor of an ONNX integer type (an index from ArgMax), and `dead` the elements
+    that stand for minus infinity, which a Softmax alone may read.
     """
 
     id: int
     shape: Shape
     client: ClientStep | None = None
     integer: bool = False
+    dead: Array | None = None
 
 
 Operand = Private | Array
@@ -67,6 +69,7 @@ class Site:
         inputs: Sequence[Operand | None],
         used: Collection[str],
         builder: GraphBuilder,
+        inner: bool = False,
     ) -> None:
         self.name = name
         self.node = node
@@ -74,6 +77,7 @@ class Site:
         self.opset = opset
         self.inputs = list(inputs)
         self.outputs = len(node.output)
+        self.inner = inner
         self._used = [name in used for name in node.output]
         self._builder = builder
         self._attributes: dict[str, Any] = {

@@ -8,9 +8,13 @@ to several samples; `lower` turns the real graph into an integer one.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from privet.compiler.graph import Graph
 from privet.compiler.passes.approximate_relus import approximate_relus
 from privet.compiler.passes.batch import batch
+from privet.compiler.passes.check_masks import check_masks
 from privet.compiler.passes.check_ranges import check_ranges
 from privet.compiler.passes.fit_polynomials import fit_polynomials
 from privet.compiler.passes.fold_affine import fold_affine
@@ -20,6 +24,7 @@ from privet.compiler.passes.join_relus import join_relus
 from privet.compiler.passes.keep_constants import keep_constants
 from privet.compiler.passes.merge_reshapes import merge_reshapes
 from privet.compiler.passes.move_truncation import headroom_of, move_truncation
+from privet.compiler.passes.normalize_after import normalize_after
 from privet.compiler.passes.pool_before_relu import pool_before_relu
 from privet.compiler.passes.quantize import quantize
 from privet.compiler.passes.tabulate_functions import tabulate_functions
@@ -27,6 +32,7 @@ from privet.compiler.passes.tabulate_functions import tabulate_functions
 __all__ = [
     "approximate_relus",
     "batch",
+    "check_masks",
     "check_ranges",
     "fit_polynomials",
     "fold_affine",
@@ -38,6 +44,7 @@ __all__ = [
     "lower",
     "merge_reshapes",
     "move_truncation",
+    "normalize_after",
     "pool_before_relu",
     "quantize",
     "simplify",
@@ -45,22 +52,25 @@ __all__ = [
 ]
 
 
-def simplify(graph: Graph, *, public_functions: bool = False) -> Graph:
+def simplify(graph: Graph, *, public_functions: bool = False, products: bool = False) -> Graph:
     """The same real function in fewer and cheaper operations.
 
-    With `public_functions` constants in front of smooth functions stay with linear operations.
+    With `public_functions` constants in front of smooth functions stay with linear operations, and
+    with `products` polynomials are products of values.
     """
-    for rewrite in (
+    rewrites: list[Callable[[Graph], Graph]] = [
         merge_reshapes,
-        join_elementwise,
+        partial(join_elementwise, products=products),
         *([keep_constants] if public_functions else []),
         fold_affine,
         fold_batchnorm,
         fold_affine,
         join_relus,
         pool_before_relu,
+        normalize_after,
         merge_reshapes,
-    ):
+    ]
+    for rewrite in rewrites:
         graph = rewrite(graph)
     return graph
 

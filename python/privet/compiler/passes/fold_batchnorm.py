@@ -13,14 +13,19 @@ import numpy as np
 
 from privet.compiler.graph import Graph, Node
 from privet.compiler.graph.operations import (
+    NO_PADDING,
     AddConstant,
     Array,
+    AvgPool2d,
     ChannelAffine,
     Conv2d,
     Dense,
+    MatMul,
+    Operation,
     Reshape,
     Scale,
     Shape,
+    Transpose,
 )
 from privet.compiler.passes.channels import affine, plus
 from privet.compiler.passes.rewriter import Rewriter
@@ -41,6 +46,10 @@ def _fold_backward(graph: Graph) -> Graph:
         source = rewriter.source(rewriter.new[node.inputs[0]])
         if source is None:
             return rewriter.copy(node)
+        if node.operation.uniform and offset is None:
+            scaled = _scaled(rewriter, source, float(factor[0]), node)
+            if scaled is not None:
+                return scaled
         match source.operation:
             case Conv2d() | Dense() as layer:
                 return rewriter.add(node, affine(layer, factor, offset), *source.inputs)
@@ -56,6 +65,50 @@ def _fold_backward(graph: Graph) -> Graph:
         return rewriter.copy(node)
 
     return rewriter.walk(rewrite)
+
+
+def _scaled(rewriter: Rewriter, source: Node, factor: float, node: Node | None) -> int | None:
+    """What a node made, times one number: by the layer that a product or a rearrangement reads.
+
+    A power of two is left to the product of two values itself, whose scale it changes: that is
+    exact and costs nothing, and is public as shapes are.
+    """
+    made: Operation
+    match source.operation:
+        case Conv2d() | Dense() as layer:
+            count = layer.weight.shape[0 if isinstance(layer, Conv2d) else 1]
+            made, inputs = affine(layer, np.full(count, factor), None), source.inputs
+        case Reshape() | Transpose() | MatMul():
+            made, exponent = source.operation, 0
+            if isinstance(made, MatMul):
+                factor, exponent = math.frexp(factor)
+            before = rewriter.source(source.inputs[0])
+            first = None if before is None else _scaled(rewriter, before, factor, None)
+            if first is None:
+                return None
+            inputs = (first, *source.inputs[1:])
+            if exponent < 0:
+                return _shifted(rewriter, source, node, inputs, exponent)
+        case _:
+            return None
+    if node is not None:
+        return rewriter.add(node, made, *inputs)
+    return rewriter.add_new(source.name, made, *inputs, like=rewriter.builder.value(source.output))
+
+
+def _shifted(
+    rewriter: Rewriter, source: Node, node: Node | None, inputs: tuple[int, ...], exponent: int
+) -> int:
+    """A product of two values, times a power of two."""
+    product = rewriter.add_new(source.name, source.operation, *inputs)
+    shape = _, rows, columns = rewriter.builder.shape(product)
+    image = rewriter.add_new(source.name, Reshape((1, *shape)), product)
+    factors = (math.ldexp(1.0, exponent),)
+    pool = AvgPool2d((1, 1), (1, 1), NO_PADDING, (1, 1), (rows, columns), factors)
+    halved = rewriter.add_new(source.name, pool, image)
+    if node is not None:
+        return rewriter.add(node, Reshape(shape), halved)
+    return rewriter.add_new(source.name, Reshape(shape), halved)
 
 
 def _through(rewriter: Rewriter, reshape: Node, change: ChannelAffine) -> int | None:

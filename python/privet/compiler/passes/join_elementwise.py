@@ -13,8 +13,11 @@ from privet.compiler.graph.function import Function, combine
 from privet.compiler.passes.rewriter import Rewriter
 
 
-def join_elementwise(graph: Graph) -> Graph:
-    """The same function with every smooth activation in one node."""
+def join_elementwise(graph: Graph, *, products: bool = False) -> Graph:
+    """The same function with every smooth activation in one node.
+
+    With `products` a polynomial of the model stays the products that it is made of.
+    """
     rewriter = Rewriter(graph)
     # Values that are a function of one other value, their root.
     terms: dict[int, tuple[int, Function]] = {}
@@ -27,7 +30,9 @@ def join_elementwise(graph: Graph) -> Graph:
             return rewriter.copy(node)
         (root,) = roots
         terms[node.output] = root, made
-        if made.degree == 1:
+        if made.degree == 1 or (products and made.degree is not None):
+            return rewriter.copy(node)
+        if isinstance(node.operation, op.Elementwise) and root == node.inputs[0]:
             return rewriter.copy(node)
         return rewriter.add(node, op.Elementwise(made), rewriter.new[root])
 

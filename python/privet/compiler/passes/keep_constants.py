@@ -36,6 +36,8 @@ def keep_constants(graph: Graph) -> Graph:
         leading, rest = parted(node.operation.function)
         for step in leading:
             x = rewriter.add_new(node.name, _linear(step, shape), x)
+        if not leading:
+            return rewriter.copy(node)
         return rewriter.add(node, Elementwise(rest), x)
 
     return rewriter.walk(rewrite)

@@ -54,6 +54,21 @@ def move_truncation(
     return placement.rewriter.walk(placement.place)
 
 
+def truncated_early(graph: Graph) -> set[int]:
+    """Values with several readers of which one, perhaps behind a rearrangement, is a maximum or a
+    product of two values, which read them truncated anyway. So all readers see the same numbers.
+    """
+    found: set[int] = set()
+    for node in reversed(graph.nodes):
+        match node.operation:
+            case op.Mul() | op.MatMul() | op.MaxPool2d():
+                found.update(node.inputs)
+            case op.Reshape() | op.Transpose() | op.Broadcast() if node.output in found:
+                found.update(node.inputs)
+    uses = graph.uses()
+    return {id for id in found if uses[id] > 1}
+
+
 class _Placement:
     def __init__(
         self, graph: Graph, ring_bits: int, ceiling: int, scale_bits: int, weight_scale: int
@@ -64,9 +79,13 @@ class _Placement:
         self.base = scale_bits
         self.rise = weight_scale
         self.rescaled: dict[tuple[int, int], int] = {}
+        self.early = truncated_early(graph)
 
     def place(self, node: Node) -> int:
         inputs = [self.rewriter.new[id] for id in node.inputs]
+        for index, id in enumerate(node.inputs):
+            if id in self.early:
+                inputs[index] = self.lowered(node, inputs[index])
         x = inputs[0]
         match node.operation:
             case op.Conv2d() | op.Dense() | op.Scale():
@@ -81,7 +100,16 @@ class _Placement:
             case op.Elementwise():
                 return self.add(node, self.base, x)
             case op.Piecewise(step_bits=fraction):
-                return self.add(node, self.base + fraction, self.at(node, x, self.base))
+                x = self.at(node, x, self.base + self.rewriter.builder.value(x).fine)
+                fine = self.rewriter.old.values[node.output].fine
+                return self.add(node, self.base + fine + fraction, x)
+            case op.Broadcast() | op.Reshape() | op.Transpose() | op.Slice():
+                if fine := self.rewriter.old.values[node.output].fine:
+                    x = self.at(node, x, self.base + fine)
+                made = self.add(node, self.scale(x), x)
+                kept = (self.rewriter.builder.value(id).fine for id in (made, x))
+                self.rewriter.builder.refine(made, max(kept))
+                return made
             case op.Relu() | op.MaxPool2d():
                 x = self.lowered(node, x)
                 return self.add(node, self.scale(x), x)
@@ -117,14 +145,16 @@ class _Placement:
 
     def average(self, node: Node, pool: op.AvgPool2d, x: int) -> int:
         """Picks by how much the scale rises, so that the factors become integers."""
-        mantissas = {math.frexp(factor)[0] for factor in pool.factors}
-        exponents = [1 - math.frexp(factor)[1] for factor in pool.factors]
+        factors = [factor for factor in pool.factors if factor] or [1.0]
+        mantissas = {math.frexp(abs(factor))[0] for factor in factors}
+        exponents = [1 - math.frexp(factor)[1] for factor in factors]
         if mantissas == {0.5}:
             rise = max(*exponents, 0)
             if self.scale(x) + rise > self.ceiling:
                 x = self.lowered(node, x)
         else:
-            x = self.lowered(node, x)
+            if self.scale(x) + max(exponents) + self.base > self.ceiling:
+                x = self.lowered(node, x)
             rise = max(exponents) + self.base
             lowest = max(exponents) + FACTOR_BITS_AT_LEAST
             rise = max(min(rise, self.ceiling - self.scale(x)), lowest)
@@ -138,8 +168,9 @@ class _Placement:
         return made
 
     def lowered(self, node: Node, x: int) -> int:
-        """`x` truncated to `scale_bits`, if its scale is above that."""
-        return self.at(node, x, min(self.scale(x), self.base))
+        """`x` truncated to `scale_bits` and what it keeps beyond, if its scale is above that."""
+        kept = self.base + self.rewriter.builder.value(x).fine
+        return self.at(node, x, min(self.scale(x), kept))
 
     def at(self, node: Node, x: int, scale: int) -> int:
         """`x` at another scale; made once, however many nodes ask for it."""

@@ -4,6 +4,10 @@ A function that is constant or rises like its argument beyond some point gets a 
 and goes on exactly. Of any other the table covers the range that was measured, to a power of two,
 and arguments outside count as its ends. Both take two comparisons: with `P = max(x - low, 0)` and
 `Q = max(P - top, 0)`, `P - Q` is the argument in the table and `Q` is what lies above it.
+
+Of a reciprocal of positive arguments the relative error counts, and arguments and values keep as
+many bits as that takes. Its range may be wide: it is cut into tables of which each adds what the
+function changes by from its own beginning on, up to its end.
 """
 
 from __future__ import annotations
@@ -15,8 +19,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from privet.compiler.graph import Graph, Node, Value
-from privet.compiler.graph.function import Function
-from privet.compiler.graph.operations import Add, AddConstant, Elementwise, Piecewise, Relu, Sub
+from privet.compiler.graph.function import Function, Step
+from privet.compiler.graph.operations import (
+    Add,
+    AddConstant,
+    Elementwise,
+    Piecewise,
+    Relu,
+    Reshape,
+    Sub,
+)
 from privet.compiler.passes.rewriter import Rewriter
 from privet.errors import Problem, UnsupportedModel
 
@@ -28,6 +40,15 @@ REACH = 1e4
 """How far a tail is looked at."""
 RELATIVE_ERROR = 2.0**-16
 """Of the function's largest magnitude: what lines aim at if it is more than a unit."""
+RELATIVE = 2.0**-12
+"""Of a reciprocal's value itself: what lines aim at."""
+PIECE_BITS = 9
+"""Binary logarithm of the number of lines of each of a reciprocal's tables."""
+MOST_PIECES = 6
+MOST_FINE = 10
+"""Most bits that a reciprocal's arguments and values keep beyond others'."""
+MOST_BITS = 30
+"""Bits that a reciprocal's largest value may have."""
 POINTS = 8
 """Points in each line where its error is looked at."""
 
@@ -63,6 +84,10 @@ def tabulate_functions(
         (x,), function = node.inputs, node.operation.function
         magnitude = graph.values[x].magnitude
         assert magnitude is not None, "ranges are measured before this pass"
+        if is_reciprocal(function) and lows[x] > 0.0:
+            reciprocal = reciprocals(function, lows[x], magnitude, scale_bits)
+            if reciprocal is not None:
+                return _joined(rewriter, node, reciprocal, scale_bits)
         domain = domain_of(function, lows[x], magnitude or 1.0, scale_bits)
         made = fit(function, domain, scale_bits, error)
         if made is None:
@@ -71,7 +96,9 @@ def tabulate_functions(
             instead = "Give calibration inputs, or a larger error for activations"
             problems.append(Problem(node.name, "activation", why, instead))
             return rewriter.copy(node)
-        return _looked_up(rewriter, node, made, domain, scale_bits)
+        return _looked_up(
+            rewriter, node, made, domain, scale_bits, nonnegative=node.operation.nonnegative
+        )
 
     tabulated = rewriter.walk(rewrite)
     if problems:
@@ -85,10 +112,18 @@ def domain_of(function: Function, low: float, magnitude: float, scale: int) -> D
     for power in range(-1, LARGEST_TAIL + 1):
         end = 2.0**power
         far = end * np.geomspace(1.0, REACH / end, 200)
-        left = np.abs(function(-far) - function(np.array([-end])))
+        near = np.concatenate([np.linspace(0.0, end, 200), far])
+        below = [
+            float(np.abs(function(-reach) - function(np.array([at]))).max())
+            for reach, at in ((near, 0.0), (far, -end))
+        ]
         right = function(far) - function(np.array([end]))
         rises = [float(np.abs(right - slope * (far - end)).max()) for slope in (0.0, 1.0)]
-        if float(left.max()) <= unit / 4.0 and min(rises) <= unit / 4.0:
+        if min(rises) > unit / 4.0:
+            continue
+        if below[0] == 0.0:
+            return Domain(0, power + scale, rises[1] <= unit / 4.0)
+        if below[1] <= unit / 4.0:
             return Domain(-(1 << (power + scale)), power + 1 + scale, rises[1] <= unit / 4.0)
     if low > 0.0:
         start = math.floor(math.ldexp(2.0 ** math.floor(math.log2(low)), scale))
@@ -98,6 +133,82 @@ def domain_of(function: Function, low: float, magnitude: float, scale: int) -> D
     if _is_of_positives(function):
         return Domain(0, bits + 1)
     return Domain(-(1 << bits), bits + 1)
+
+
+def is_reciprocal(function: Function) -> bool:
+    """Whether a reciprocal is taken last."""
+    return bool(function.steps) and function.steps[-1].name == "reciprocal"
+
+
+@dataclass(frozen=True)
+class Reciprocal:
+    """Tables that follow one another, and the bits that arguments and values keep beyond others."""
+
+    tables: tuple[Piecewise, ...]
+    argument: int
+    value: int
+
+
+def reciprocals(function: Function, low: float, high: float, scale: int) -> Reciprocal | None:
+    """Tables from `low` to `high`, to powers of two; None if that takes too many."""
+    start, end = (
+        2.0 ** round_(math.log2(at)) for at, round_ in ((low, math.floor), (high, math.ceil))
+    )
+    precision = -round(math.log2(RELATIVE))
+    argument = min(max(precision - scale - round(math.log2(start)), 0), MOST_FINE)
+    least = float(np.abs(function(np.array([start, end]))).min())
+    value = min(max(precision - 1 - scale - math.floor(math.log2(least)), 0), MOST_FINE)
+    most = float(np.abs(function(np.array([start, end]))).max())
+    if scale + value + math.ceil(math.log2(most)) > MOST_BITS:
+        return None
+    tables: list[Piecewise] = []
+    at, unit = start, 2.0 ** -(scale + argument)
+    while at < end and len(tables) < MOST_PIECES:
+        first, bits = round(at / unit), PIECE_BITS + 1
+        base = float(function(np.array([at]))[0])
+        while (
+            at + (unit * 2**bits) < end
+            and _relative_error(function, at, unit * 2 ** (bits + 1)) <= RELATIVE
+        ):
+            bits += 1
+        steps = (
+            (*function.steps, Step("shift", (len(function.steps),), -base))
+            if tables
+            else function.steps
+        )
+        tables.append(Piecewise(Function(steps), first, bits, PIECE_BITS))
+        at += unit * 2**bits
+    return Reciprocal(tuple(tables), argument, value) if at >= end else None
+
+
+def _relative_error(function: Function, low: float, span: float) -> float:
+    """The largest relative error of lines from `low` on; lines are worst at the first one."""
+    step = span / (1 << PIECE_BITS)
+    shares = np.linspace(0.0, 1.0, POINTS + 1)
+    values = function(low + shares * step)
+    chord = values[0] + shares * (values[-1] - values[0])
+    middle = POINTS // 2
+    return float(np.abs((values - chord - (values - chord)[middle] / 2.0) / values).max())
+
+
+def _joined(rewriter: Rewriter, node: Node, found: Reciprocal, scale: int) -> int:
+    """The sum of a reciprocal's tables, each of the argument kept within its part."""
+    x = node.inputs[0]
+    old, made = rewriter.old.values[x], rewriter.old.values[node.output]
+    entry = rewriter.add_new(
+        node.name, Reshape(old.shape), rewriter.new[x], like=replace(old, fine=found.argument)
+    )
+    total = None
+    for table in found.tables:
+        domain = Domain(table.low, table.bits)
+        part = _looked_up(rewriter, node, table, domain, scale, x=entry, fine=found.value)
+        if total is not None:
+            part = rewriter.add_new(
+                node.name, Add(), total, part, like=replace(made, fine=found.value)
+            )
+        total = part
+    assert total is not None
+    return total
 
 
 def _is_of_positives(function: Function) -> bool:
@@ -134,29 +245,47 @@ def _error(operation: Piecewise, scale: int) -> tuple[float, float]:
     return float(np.abs(values - chords).max()), float(np.abs(values).max())
 
 
-def _looked_up(rewriter: Rewriter, node: Node, table: Piecewise, domain: Domain, scale: int) -> int:
+def _looked_up(
+    rewriter: Rewriter,
+    node: Node,
+    table: Piecewise,
+    domain: Domain,
+    scale: int,
+    *,
+    x: int | None = None,
+    fine: int = 0,
+    nonnegative: bool = False,
+) -> int:
+    """The table's value at `x`, or at the node's argument, kept within the table's range.
+
+    Arguments keep as many bits as `x` does, and values `fine` more than others.
+    """
     old = rewriter.old.values[node.inputs[0]]
-    low = math.ldexp(domain.low, -scale)
-    top = math.ldexp((1 << domain.bits) - 1, -scale)
+    x = rewriter.new[node.inputs[0]] if x is None else x
+    extra = rewriter.builder.value(x).fine
+    low = math.ldexp(domain.low, -scale - extra)
+    top = math.ldexp((1 << domain.bits) - 1, -scale - extra)
     reach = (old.magnitude or 0.0) + abs(low)
 
     def like(name: str, magnitude: float) -> Value:
-        return Value(old.shape, f"{node.name}.{name}", magnitude)
+        return Value(old.shape, f"{node.name}.{name}", magnitude, fine=extra)
 
     def shifted(x: int, by: float, name: str) -> int:
         shift = AddConstant(np.asarray(by, dtype=np.float64))
         return rewriter.add_new(node.name, shift, x, like=like(name, max(reach, top)))
 
-    x = rewriter.new[node.inputs[0]]
-    raised = shifted(x, -low, "raised") if low else x
-    above = rewriter.add_new(node.name, Relu(), raised, like=like("above", reach))
+    above = shifted(x, -low, "raised") if low else x
+    if low or not nonnegative:
+        above = rewriter.add_new(node.name, Relu(), above, like=like("above", reach))
     over = shifted(above, -top, "over")
     excess = rewriter.add_new(node.name, Relu(), over, like=like("excess", reach))
     within = rewriter.add_new(node.name, Sub(), above, excess, like=like("within", top))
     largest = float(np.abs(table.function(np.linspace(low, low + top, 257))).max())
     made = rewriter.old.values[node.output]
-    result = replace(made, magnitude=max(made.magnitude or 0.0, largest))
+    reached = largest if fine else max(made.magnitude or 0.0, largest)
+    result = replace(made, magnitude=reached, fine=fine)
     if not domain.rises:
         return rewriter.add_new(node.name, table, within, like=result)
-    looked_up = rewriter.add_new(node.name, table, within, like=like("value", largest))
+    value = replace(like("value", largest), fine=fine)
+    looked_up = rewriter.add_new(node.name, table, within, like=value)
     return rewriter.add_new(node.name, Add(), looked_up, excess, like=result)

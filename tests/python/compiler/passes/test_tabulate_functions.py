@@ -81,13 +81,17 @@ def table(program: Program) -> Piecewise:
 
 def row(operator: str) -> str:
     """The function's row on the page: its table, and its largest error over all arguments."""
-    lines = table(compiled(operator)[0].program)
+    program = compiled(operator)[0].program
+    lines = table(program)
+    (made,) = (it for it in program.operations if it.op == "piecewise")
+    before, after = (program.values[id].scale for id in (made.inputs[0], made.output))
+    kept = after - lines.step_bits
     x = np.arange(1 << lines.bits, dtype=np.int64)
-    after = SCALE + lines.step_bits
-    found = piecewise_values(x, lines, SCALE, after, RING) >> lines.step_bits
-    exact = np.ldexp(real_values(x + lines.low, lines.function, SCALE), SCALE)
-    first, last = lines.low * UNIT, (lines.low + (1 << lines.bits)) * UNIT
-    largest = float(np.abs(found - exact).max())
+    found = piecewise_values(x, lines, before, after, RING) >> lines.step_bits
+    exact = real_values(x + lines.low, lines.function, before)
+    unit = 2.0**-before
+    first, last = lines.low * unit, (lines.low + (1 << lines.bits)) * unit
+    largest = float(np.abs(np.ldexp(found.astype(np.float64), -kept) - exact).max()) / UNIT
     title = f"`{operator}` 1.5" if operator == "Pow" else f"`{operator}`"
     return f"| {title} | {first:g} to {last:g} | {1 << lines.index_bits} | {largest:.2f} |"
 

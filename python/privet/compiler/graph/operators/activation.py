@@ -7,6 +7,7 @@ import numpy as np
 from privet.compiler.graph.graph import ClientStep
 from privet.compiler.graph.operations import Add, AddConstant, Array, Negate, Relu, Sub, real
 from privet.compiler.graph.operators.arithmetic import plus_constant, times_constant
+from privet.compiler.graph.operators.attention import private_softmax
 from privet.compiler.graph.operators.comparison import above
 from privet.compiler.graph.registry import operator
 from privet.compiler.graph.site import Operand, Private, Site
@@ -152,9 +153,11 @@ def _shift(site: Site, x: Private, by: float) -> Private:
     return x if by == 0 else site.emit(AddConstant(np.asarray(by, dtype=np.float64)), x)
 
 
-@operator("Softmax", restrictions="only as an output: the client computes it")
+@operator("Softmax", restrictions="inside the network not with `--security malicious`")
 def softmax(site: Site) -> Operand:
-    """Over one axis, or flattened before opset 13."""
+    """Over one axis, or flattened before opset 13; at the client where it is the last step."""
+    if site.inner or site.private(0).dead is not None:
+        return private_softmax(site)
     return _client(site, "softmax")
 
 

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from privet.compiler.graph.function import Function, Step
 from privet.compiler.graph.operations import (
     Add,
     AddConstant,
     Array,
     ChannelAffine,
+    Elementwise,
     Mul,
     Negate,
     Scale,
@@ -24,8 +26,19 @@ from privet.compiler.graph.site import Operand, Private, Site
 
 @operator("Add")
 def add(site: Site) -> Operand:
-    """Of two private tensors, or of a private and a constant one."""
-    return _sum(site, _operands(site))
+    """Of two private tensors, or of a private and a constant one; of masks and scores."""
+    a, b = _operands(site)
+    if not isinstance(a, Private):
+        a, b = b, a
+    assert isinstance(a, Private)
+    if isinstance(b, Private):
+        return _sum(site, [a, b])
+    from privet.compiler.graph.operators.attention import BLOCKING, plus_mask
+
+    blocks = b.dtype.kind == "f" and bool((b <= BLOCKING * 10.0).any())
+    if a.dead is not None or (blocks and np.broadcast_shapes(a.shape, b.shape) == a.shape):
+        return plus_mask(site, a, b)
+    return _sum(site, [a, b])
 
 
 @operator("Sum")
@@ -69,12 +82,19 @@ def mul(site: Site) -> Operand:
     return times_constant(site, b, real(a))
 
 
-@operator("Div", restrictions="by a constant, on floating-point tensors")
+@operator("Div", restrictions="on floating-point tensors; by a private one that keeps its sign")
 def div(site: Site) -> Operand:
-    """Of a private tensor by a constant one."""
+    """By a constant, or by a private tensor: a product with its reciprocal."""
     a, b = _operands(site)
-    if isinstance(b, Private) or not isinstance(a, Private):
-        site.refuse("it divides by a private tensor", "Only division by a constant is supported")
+    if isinstance(b, Private):
+        if b.integer or (isinstance(a, Private) and a.integer):
+            site.refuse("it divides integers", "Cast to float first")
+        inverse = site.emit(Elementwise(Function((Step("reciprocal", (0,)),))), b)
+        if not isinstance(a, Private):
+            return times_constant(site, inverse, real(a))
+        shape = _broadcast(site, [a, b])
+        return site.emit(Mul(), site.lift(a, shape), site.lift(inverse, shape))
+    assert isinstance(a, Private)
     if a.integer:
         site.refuse("it divides integers", "Cast to float first")
     if not np.all(real(b)):

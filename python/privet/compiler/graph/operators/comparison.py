@@ -12,6 +12,7 @@ import numpy as np
 
 from privet.compiler.graph.operations import Add, AddConstant, Mul, Negate, Step, Sub, real
 from privet.compiler.graph.operators.arithmetic import plus_constant, times_constant
+from privet.compiler.graph.operators.selection import where_constant
 from privet.compiler.graph.registry import operator
 from privet.compiler.graph.site import Operand, Private, Site
 
@@ -112,16 +113,12 @@ def equal(site: Site) -> Operand:
 @operator("Where", since=9, restrictions=_PRODUCT)
 def where(site: Site) -> Operand:
     """`b + condition * (a - b)`."""
+    if not isinstance(site.operand(0), Private):
+        return where_constant(site)
     condition, a, b = (site.operand(index) for index in range(3))
-    if not isinstance(condition, Private):
-        chosen, rest = real(condition), 1.0 - real(condition)
-        kept = [
-            product(site, x, mask) for x, mask in ((a, chosen), (b, rest)) if isinstance(x, Private)
-        ]
-        constants = [
-            real(x) * mask for x, mask in ((a, chosen), (b, rest)) if not isinstance(x, Private)
-        ]
-        return _plus(site, kept[0], (kept[1:] + constants)[0])
+    assert isinstance(condition, Private)
+    if any(isinstance(x, Private) and x.dead is not None for x in (a, b)):
+        site.refuse("it chooses among masked elements", "Mask after it")
     if isinstance(a, Private) or isinstance(b, Private):
         return _plus(site, b, product(site, condition, _minus(site, a, b)))
     return _plus(site, b, product(site, condition, real(a) - real(b)))

@@ -193,3 +193,48 @@ def _batched(site: Site, x: Private, weight: Array, batch: Shape) -> Private:
     image = site.emit(Conv2d(kernel, None, groups=groups), image)
     product = site.emit(Transpose((0, 2, 1)), site.reshape(image, (groups, columns, rows)))
     return site.reshape(product, (*batch, rows, columns))
+
+
+@operator("Einsum", since=12, restrictions="of two tensors, each index at most once in each")
+def einsum(site: Site) -> Operand:
+    """A product of matrices over the indices that both have and the result has not."""
+    a, b = site.operand(0), site.operand(1) if site.has(1) else None
+    equation = str(site.attribute("equation", "")).replace(" ", "")
+    terms, _, made = equation.partition("->")
+    labels = terms.split(",")
+    if b is None or len(labels) != 2 or "." in equation or "->" not in equation:
+        site.refuse(f"its equation is {equation!r}", "Write it as MatMul and Transpose")
+    left, right = labels
+    sets = [set(left), set(right), set(made)]
+    lone = (sets[0] ^ sets[1]) - sets[2] or sets[2] - (sets[0] | sets[1])
+    if lone or any(len(set(t)) < len(t) for t in (left, right, made)):
+        site.refuse(f"its equation is {equation!r}", "Write it as MatMul and Transpose")
+    size = dict(zip(left + right, (*a.shape, *b.shape), strict=True))
+    batch = [i for i in made if i in sets[0] and i in sets[1]]
+    inner = [i for i in left if i in sets[1] and i not in sets[2]]
+    rows, columns = ([i for i in t if i in sets[2] and i not in batch] for t in (left, right))
+    counts = [math.prod(size[i] for i in group) for group in (batch, rows, inner, columns)]
+    a = _ordered(site, a, left, [*batch, *rows, *inner], (counts[0], counts[1], counts[2]))
+    b = _ordered(site, b, right, [*batch, *inner, *columns], (counts[0], counts[2], counts[3]))
+    if isinstance(a, Private) and isinstance(b, Private):
+        product = private_product(site, a, b)
+    elif isinstance(a, Private):
+        product = _times_constant(site, a, real(np.asarray(b)))
+    else:
+        assert isinstance(b, Private)
+        product = _constant_times(site, real(a), b)
+    order = [*batch, *rows, *columns]
+    found = site.reshape(product, [size[i] for i in order])
+    perm = tuple(order.index(i) for i in made)
+    return found if perm == tuple(range(len(perm))) else site.emit(Transpose(perm), found)
+
+
+def _ordered(
+    site: Site, x: Operand, labels: str, order: list[str], shape: tuple[int, ...]
+) -> Operand:
+    """A tensor with its axes in another order, as three axes."""
+    perm = tuple(labels.index(i) for i in order)
+    if not isinstance(x, Private):
+        return x.transpose(perm).reshape(shape)
+    turned = x if perm == tuple(range(len(perm))) else site.emit(Transpose(perm), x)
+    return site.reshape(turned, shape)

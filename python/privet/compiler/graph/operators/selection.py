@@ -1,12 +1,25 @@
-"""Slice, Split and Gather: parts of a tensor at public places."""
+"""Slice, Split, Gather and Where: parts of a tensor at public places."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from privet.compiler.graph.operations import Concat, Slice
+from privet.compiler.graph.operations import (
+    NO_PADDING,
+    Add,
+    AddConstant,
+    Array,
+    AvgPool2d,
+    Concat,
+    Slice,
+    Sub,
+    real,
+)
+from privet.compiler.graph.operators.attention import BLOCKING, masked
 from privet.compiler.graph.registry import operator
 from privet.compiler.graph.site import Operand, Private, Site
 
@@ -83,6 +96,49 @@ def pick(site: Site, x: Private, axis: int, indices: Sequence[int]) -> Private:
         parts.append(_slice(site, x, whole))
         first = last
     return parts[0] if len(parts) == 1 else site.emit(Concat(axis), *parts)
+
+
+def where_constant(site: Site) -> Operand:
+    """Elements of one tensor or another; minus infinity, or what stands for it, is a mask."""
+    keeps = site.constant(0, "condition").astype(bool)
+    a, b = site.operand(1), site.operand(2)
+    if not isinstance(a, Private):
+        a, b, keeps = b, a, ~keeps
+    assert isinstance(a, Private)
+    shape = tuple(map(int, np.broadcast_shapes(keeps.shape, a.shape, b.shape)))
+    a = replace(site.lift(replace(a, dead=None), shape), dead=a.dead)
+    if keeps.all():
+        return a
+    if isinstance(b, Private):
+        if a.dead is not None or b.dead is not None:
+            site.refuse("it chooses among masked elements", "Mask after it")
+        return site.emit(Add(), _kept(site, a, keeps), _kept(site, site.lift(b, shape), ~keeps))
+    dropped = np.broadcast_to(real(b), shape)[~np.broadcast_to(keeps, shape)]
+    if (dropped <= BLOCKING).all():
+        return masked(site, a, np.broadcast_to(~keeps, shape))
+    if a.dead is not None:
+        site.refuse("it chooses among masked elements", "Mask after it")
+    return site.emit(AddConstant(np.where(keeps, 0.0, real(b))), _kept(site, a, keeps))
+
+
+def _kept(site: Site, x: Private, keeps: Array) -> Private:
+    """0 where an element is not kept; which ones are is public."""
+    if not keeps.any():
+        return site.emit(Sub(), x, x)
+    while keeps.ndim > 1 and keeps.shape[0] == 1:
+        keeps = keeps[0]
+    count = math.prod(x.shape[len(x.shape) - keeps.ndim :])
+    full = np.broadcast_to(keeps, x.shape[len(x.shape) - keeps.ndim :]).ravel()
+    factors = tuple(float(keep) for keep in full)
+    pool = AvgPool2d((1, 1), (1, 1), NO_PADDING, (1, 1), (1, count), factors)
+    image = site.reshape(x, (1, math.prod(x.shape) // count, 1, count))
+    return site.reshape(site.emit(pool, image), x.shape)
+
+
+@operator("IsNaN", since=9)
+def is_nan(site: Site) -> Operand:
+    """Never: no private value is."""
+    return np.zeros(site.private(0).shape, dtype=bool)
 
 
 def _slice(site: Site, x: Private, bounds: list[tuple[int, int, int]]) -> Private:

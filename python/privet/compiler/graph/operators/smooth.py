@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from privet.compiler.graph.function import Function, Step
-from privet.compiler.graph.operations import Elementwise
+from privet.compiler.graph.operations import Elementwise, Mul
 from privet.compiler.graph.registry import operator
 from privet.compiler.graph.site import Operand, Site
 
@@ -153,10 +153,13 @@ def power(site: Site) -> Operand:
         return site.private(0)
     whole = int(abs(exponent))
     if whole == abs(exponent):
-        # Step k multiplies the result before it by x once more.
-        steps = [Step("mul", (k, 0)) for k in range(whole - 1)]
-        inverse = [Step("reciprocal", (len(steps),))] if exponent < 0.0 else []
-        return _emit(site, *steps, *inverse)
+        x = result = site.private(0)
+        if x.integer:
+            site.refuse("it is applied to integers", "Cast to float first")
+        for _ in range(whole - 1):
+            result = site.emit(Mul(), result, x)
+        inverse = Elementwise(Function((Step("reciprocal", (0,)),)))
+        return site.emit(inverse, result) if exponent < 0.0 else result
     if exponent == 0.5:
         return _emit(site, Step("sqrt", (0,)))
     return _emit(site, Step("log", (0,)), Step("scale", (1,), exponent), Step("exp", (2,)))

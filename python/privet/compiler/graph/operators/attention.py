@@ -1,0 +1,200 @@
+"""Softmax inside the network, Attention and RotaryEmbedding (opset 23).
+
+A softmax is `exp(x - max)` over its sum. The maximum is that of the row; the exponential function
+is looked up, as is the reciprocal of the sum, and their product comes last, so that the pass
+`normalize_after` can move it behind a product with the values. Masked elements are set `MASKED`
+below what they were, where the exponential function is 0.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from privet.compiler.graph.function import Function, Step
+from privet.compiler.graph.operations import (
+    NO_PADDING,
+    Add,
+    AddConstant,
+    Array,
+    AvgPool2d,
+    Concat,
+    Elementwise,
+    MaxPool2d,
+    Mul,
+    Negate,
+    Slice,
+    Sub,
+    Transpose,
+)
+from privet.compiler.graph.operators.arithmetic import times_constant
+from privet.compiler.graph.operators.dense import private_product
+from privet.compiler.graph.registry import operator
+from privet.compiler.graph.site import Operand, Private, Site
+
+MASKED = 512.0
+"""By how much masked elements are lowered; `check_masks` sees to it that this is enough."""
+BLOCKING = -100.0
+"""Constants up to this one, added to what a softmax reads, mask an element."""
+DECAY = Function((Step("relu", (0,)), Step("scale", (1,), -1.0), Step("exp", (2,))))
+"""`exp(-x)` of `x >= 0`."""
+RECIPROCAL = Function((Step("reciprocal", (0,)),))
+
+
+def private_softmax(site: Site) -> Private:
+    """Over one axis, or all from one on before opset 13."""
+    x = site.private(0)
+    flatten = site.opset < 13
+    axis = site.axis(site.attribute("axis", 1 if flatten else -1), len(x.shape))
+    if not flatten:
+        perm = (*(i for i in range(len(x.shape)) if i != axis), axis)
+        turned = x if axis == len(x.shape) - 1 else _turned(site, x, perm)
+        return _turned_back(site, softmax_rows(site, turned), perm)
+    rows = (math.prod(x.shape[:axis]), math.prod(x.shape[axis:]))
+    dead = None if x.dead is None else np.broadcast_to(x.dead, x.shape).reshape(rows)
+    flat = replace(site.reshape(replace(x, dead=None), rows), dead=dead)
+    return site.reshape(softmax_rows(site, flat), x.shape)
+
+
+def softmax_rows(site: Site, x: Private) -> Private:
+    """The softmax over the last axis."""
+    columns = x.shape[-1]
+    rows = math.prod(x.shape[:-1])
+    if x.dead is not None:
+        dead = np.broadcast_to(x.dead, x.shape)
+        if dead.all(axis=-1).any():
+            site.refuse("a row of it is masked whole", "Leave an element in each row")
+        x = site.emit(AddConstant(np.where(x.dead, -MASKED, 0.0)), replace(x, dead=None))
+    row = site.reshape(x, (1, rows, 1, columns))
+    window = ((1, columns), (1, 1), NO_PADDING, (1, 1), (1, 1))
+    largest = site.lift(site.emit(MaxPool2d(*window), row), row.shape)
+    e = site.emit(Elementwise(DECAY, nonnegative=True), site.emit(Sub(), largest, row))
+    total = site.emit(AvgPool2d(*window, factors=(1.0,)), e)
+    inverse = site.emit(Elementwise(RECIPROCAL), total)
+    return site.reshape(site.emit(Mul(), e, site.lift(inverse, e.shape)), x.shape)
+
+
+def masked(site: Site, x: Private, dead: Array) -> Private:
+    """The tensor with elements that stand for minus infinity."""
+    found = dead if x.dead is None else x.dead | dead
+    return replace(x, dead=found if found.any() else None)
+
+
+def _turned(site: Site, x: Private, perm: tuple[int, ...]) -> Private:
+    dead = None if x.dead is None else np.broadcast_to(x.dead, x.shape).transpose(perm)
+    return replace(site.emit(Transpose(perm), replace(x, dead=None)), dead=dead)
+
+
+def _turned_back(site: Site, x: Private, perm: tuple[int, ...]) -> Private:
+    if perm == tuple(range(len(perm))):
+        return x
+    return site.emit(Transpose(tuple(int(i) for i in np.argsort(perm))), x)
+
+
+@operator(
+    "Attention",
+    since=23,
+    restrictions="mask constant; without past, softcap and its second and later outputs",
+)
+def attention(site: Site) -> Operand:
+    """Scaled dot products, softmax and the product with V; causal, and with grouped queries."""
+    if any(site.has(index) for index in (4, 5, 6)) or any(map(site.uses, range(1, site.outputs))):
+        site.refuse("it keeps past keys and values", "Export it for whole sequences")
+    if site.attribute("softcap", 0.0):
+        site.refuse("it caps its scores softly", "Export it without softcap")
+    flat = len(site.private(0).shape) == 3
+    heads = [site.attribute(f"{kind}_num_heads", 0) for kind in ("q", "kv", "kv")]
+    q, k, v = (_heads(site, site.private(i), heads[i]) for i in range(3))
+    batch, count, rows, size = q.shape
+    groups, keys = k.shape[1], k.shape[2]
+    if count % groups:
+        site.refuse(f"{count} heads of queries share {groups} of keys", "Check the model")
+    q = times_constant(site, q, np.asarray(site.attribute("scale", 1.0 / math.sqrt(size))))
+    q = site.reshape(q, (batch, groups, count // groups, rows, size))
+    k = site.reshape(site.emit(Transpose((0, 1, 3, 2)), k), (batch, groups, 1, size, keys))
+    scores = site.reshape(private_product(site, q, k), (batch, count, rows, keys))
+    if site.attribute("is_causal", 0):
+        scores = masked(site, scores, ~np.tri(rows, keys, dtype=bool))
+    if site.has(3):
+        mask = site.constant(3, "mask")
+        if mask.dtype == np.bool_:
+            scores = masked(site, scores, ~mask)
+        else:
+            scores = plus_mask(site, scores, mask)
+    weights = site.reshape(softmax_rows(site, scores), (batch, groups, count // groups, rows, keys))
+    v = site.reshape(v, (batch, groups, 1, keys, v.shape[-1]))
+    found = site.reshape(private_product(site, weights, v), (batch, count, rows, v.shape[-1]))
+    if not flat:
+        return found
+    found = site.emit(Transpose((0, 2, 1, 3)), found)
+    return site.reshape(found, (batch, rows, count * v.shape[-1]))
+
+
+def _heads(site: Site, x: Private, count: int) -> Private:
+    """`[B, heads, T, d]`, from that or from `[B, T, heads d]`."""
+    if len(x.shape) == 4:
+        return x
+    batch, rows, width = x.shape
+    if not count or width % count:
+        site.refuse(f"{width} numbers for {count} heads", "Check the model")
+    split = site.reshape(x, (batch, rows, count, width // count))
+    return site.emit(Transpose((0, 2, 1, 3)), split)
+
+
+def plus_mask(site: Site, x: Private, mask: Array) -> Private:
+    """A tensor plus constants of which the lowest stand for minus infinity."""
+    dead = mask <= BLOCKING
+    rest = np.where(dead, 0.0, mask)
+    summed = x
+    if rest.any():
+        summed = site.emit(AddConstant(rest), replace(x, dead=None))
+        summed = replace(summed, dead=x.dead)
+    return masked(site, summed, np.broadcast_to(dead, np.broadcast_shapes(dead.shape, x.shape)))
+
+
+@operator("RotaryEmbedding", since=23, restrictions="caches and positions constant")
+def rotary_embedding(site: Site) -> Operand:
+    """`x cos + rotated(x) sin` on the first numbers of each head."""
+    x = site.private(0)
+    cos, sin = (site.constant(i, "caches").astype(np.float64) for i in (1, 2))
+    if site.has(3):
+        positions = site.constant(3, "positions").astype(np.int64)
+        cos, sin = cos[positions], sin[positions]
+    flat = len(x.shape) == 3
+    x = _heads(site, x, site.attribute("num_heads", 0))
+    width = site.attribute("rotary_embedding_dim", 0) or x.shape[-1]
+    halves = [np.asarray(each)[:, None, : x.shape[2], : width // 2] for each in (cos, sin)]
+    first, rest = _part(site, x, 0, width), None
+    if width < x.shape[-1]:
+        rest = _part(site, x, width, x.shape[-1])
+    turned = _rotated(site, first, halves[0], halves[1], bool(site.attribute("interleaved", 0)))
+    made = turned if rest is None else site.emit(Concat(3), turned, rest)
+    if not flat:
+        return made
+    made = site.emit(Transpose((0, 2, 1, 3)), made)
+    return site.reshape(made, site.private(0).shape)
+
+
+def _rotated(site: Site, x: Private, cos: Array, sin: Array, interleaved: bool) -> Private:
+    width = x.shape[-1]
+    if interleaved:
+        even, odd = _part(site, x, 0, width, 2), _part(site, x, 1, width, 2)
+        pairs = [site.reshape(each, (*each.shape, 1)) for each in (site.emit(Negate(), odd), even)]
+        turned = site.reshape(site.emit(Concat(4), *pairs), x.shape)
+        cos, sin = np.repeat(cos, 2, axis=-1), np.repeat(sin, 2, axis=-1)
+    else:
+        low, high = _part(site, x, 0, width // 2), _part(site, x, width // 2, width)
+        turned = site.emit(Concat(3), site.emit(Negate(), high), low)
+        cos, sin = np.concatenate([cos, cos], axis=-1), np.concatenate([sin, sin], axis=-1)
+    return site.emit(Add(), times_constant(site, x, cos), times_constant(site, turned, sin))
+
+
+def _part(site: Site, x: Private, start: int, end: int, step: int = 1) -> Private:
+    """Some of the last axis."""
+    if (start, end, step) == (0, x.shape[-1], 1):
+        return x
+    ahead = len(x.shape) - 1
+    bounds = ((*(0,) * ahead, start), (*x.shape[:-1], end), (*(1,) * ahead, step))
+    return site.emit(Slice(*bounds), x)
