@@ -294,7 +294,9 @@ def _read_privately(nodes: Sequence[onnx.NodeProto]) -> set[int]:
     for node in reversed(nodes):
         if private.intersection(node.output):
             found.add(id(node))
-        passes = node.op_type in THROUGH_CLIENT_STEPS and id(node) not in found
+        # The place of the largest element is the same before the step, whoever reads it.
+        is_through = node.op_type in THROUGH_CLIENT_STEPS and id(node) not in found
+        passes = node.op_type == "ArgMax" or is_through
         if not passes:
             private.update(node.input)
     return found
