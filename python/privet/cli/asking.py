@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from privet.errors import Misuse
+from privet.errors import Misuse, PrivetError
 from privet.runtime import Credentials
 from privet.suites import PAIR, Progress, Suite
 
@@ -32,6 +34,15 @@ ProgramHash = Annotated[
 Patience = Annotated[
     float, typer.Option(min=0.1, help="Seconds after which to give up, queues included.")
 ]
+READY_SECONDS = 0.5
+"""Between questions whether a service that is starting is ready."""
+
+Wait = Annotated[
+    float,
+    typer.Option(
+        min=0, metavar="SECONDS", help="How long to wait for a service that is away; else an error."
+    ),
+]
 MaxDisk = Annotated[
     str | None,
     typer.Option(metavar="SIZE", help="Most material on disk in --state, such as 10GB."),
@@ -43,6 +54,23 @@ def check_asked(suite: Suite) -> None:
     parties = suite.jobs[-1].parties
     if others := [it for it in parties if it not in PAIR]:
         raise Misuse(f"this takes {', '.join(others)} besides: ask by `privet cohort infer`")
+
+
+async def reach(client: ServiceClient, wait: float) -> None:
+    """Waits until the service answers, and says so on standard error if it takes waiting. For what
+    is left of `wait`, one that is starting may load its models.
+
+    # Errors
+    As `ServiceClient.reach`.
+    """
+
+    def waiting(error: PrivetError) -> None:
+        typer.echo(f"{error}. Waiting for {wait:g} s.", err=True)
+
+    limit = time.monotonic() + wait
+    await client.reach(wait, waiting)
+    while time.monotonic() < limit and not await client.ready():
+        await asyncio.sleep(READY_SECONDS)
 
 
 def connect(

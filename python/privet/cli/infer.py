@@ -66,6 +66,7 @@ def infer(
         float | None, typer.Option(min=0, help="Seconds within which an answer is welcome.")
     ] = None,
     timeout: asking.Patience = 300.0,
+    wait: asking.Wait = 0.0,
     layers: Annotated[bool, typer.Option("--layers", help="Also print every step's cost.")] = False,
     as_json: options.AsJson = False,
 ) -> None:
@@ -98,6 +99,7 @@ def infer(
             patience=timeout,
             progress=progress,
         ) as client:
+            await asking.reach(client, wait)
             name = model or await client.only_model()
             program = (await client.offer(name, version)).program
             shapes = [program.values[entry.value].shape for entry in program.inputs]

@@ -66,6 +66,7 @@ def prepare(
     server_name: options.ServerName = None,
     memory: options.Memory = None,
     timeout: asking.Patience = 300.0,
+    wait: asking.Wait = 0.0,
     as_json: options.AsJson = False,
 ) -> None:
     """Make material ahead, for inferences that then take milliseconds.
@@ -96,9 +97,9 @@ def prepare(
     )
     wanted = _amounts(models or [], keep or count or 1)
     if keep is not None:
-        asyncio.run(_keep(console, client, wanted, terms, keep, as_json))
+        asyncio.run(_keep(console, client, wanted, terms, keep, wait, as_json))
     else:
-        asyncio.run(_make(console, client, wanted, terms, count or 1, timeout, as_json))
+        asyncio.run(_make(console, client, wanted, terms, count or 1, timeout, wait, as_json))
 
 
 def _amounts(words: list[str], usual: int) -> dict[str, int]:
@@ -119,9 +120,11 @@ async def _make(
     terms: Terms,
     usual: int,
     timeout: float,
+    wait: float,
     as_json: bool,
 ) -> None:
     async with client:
+        await asking.reach(client, wait)
         wanted = wanted or {await client.only_model(): usual}
         notices = {
             name: [await client.notify(name, terms=terms, timeout=timeout) for _ in range(count)]
@@ -161,6 +164,7 @@ async def _keep(
     wanted: dict[str, int],
     terms: Terms,
     usual: int,
+    wait: float,
     as_json: bool,
 ) -> None:
     from privet.gateway.ahead import Ahead
@@ -179,6 +183,9 @@ async def _keep(
                 _tell(console, event, level, client.max_disk, as_json)
 
     async with client:
+        # Of models that were named, `Ahead` tries for as long as it runs.
+        if wait or not wanted:
+            await asking.reach(client, wait)
         wanted = wanted or {await client.only_model(): usual}
         async with Ahead(client, terms, wanted, tell):
             await stopped.wait()

@@ -9,7 +9,7 @@ import asyncio
 import json
 import random
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, NoReturn
 from urllib.parse import urlsplit
@@ -17,7 +17,6 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from privet.errors import (
-    LinkError,
     MaterialError,
     Misuse,
     NotAccepted,
@@ -26,6 +25,7 @@ from privet.errors import (
     PeerMisbehaved,
     PrivetError,
 )
+from privet.gateway.reach import NotReached, not_reached, refusal
 from privet.runtime import Credentials
 
 HTTPS_PORT = 443
@@ -35,6 +35,11 @@ MOST_BYTES = 64 << 20
 
 ANSWER_SECONDS = 30.0
 """How long an answer may take beyond the time that the call asks the service to wait."""
+
+CONNECT_SECONDS = 4.0
+"""How long a connection may take to be made, and a service to show that it is there."""
+
+LIVE = "/v2/health/live"
 
 PAUSE_SECONDS = 0.2
 LONGEST_PAUSE_SECONDS = 10.0
@@ -97,7 +102,7 @@ class Calls:
         """A WebSocket; it is asked for once.
 
         # Errors
-        `PeerBusy` and what else the service refuses with; `LinkError` if it is not reached.
+        `PeerBusy` and what else the service refuses with; `NotReached` if it is not reached.
         """
         try:
             async with self._open().ws_connect(
@@ -109,7 +114,34 @@ class Calls:
                 raise PeerBusy(f"the service has no place for a session ({error.status})") from None
             raise PeerError(f"the service refused a session ({error.status})") from None
         except (aiohttp.ClientError, TimeoutError, OSError) as cause:
-            raise LinkError(f"{self._base} cannot be reached: {_why(cause)}") from cause
+            raise await self._not_reached(cause) from cause
+
+    async def reach(
+        self, wait: float = 0.0, waiting: Callable[[PrivetError], None] | None = None
+    ) -> None:
+        """Returns once the service answers. One that is away is tried for `wait` seconds, and
+        `waiting` hears of it once.
+
+        # Errors
+        `NotReached` with its cause, within five seconds of the last try; `NotAccepted` if this
+        client's certificate was revoked.
+        """
+        limit = time.monotonic() + wait
+        while True:
+            try:
+                async with asyncio.timeout(CONNECT_SECONDS):
+                    await self.get(LIVE, patience=0.0)
+                return
+            except TimeoutError as cause:
+                error = not_reached(self._base, self.server_name, cause)
+            except NotReached as cause:
+                error = cause
+            if not error.is_away or time.monotonic() + PAUSE_SECONDS > limit:
+                raise error
+            if waiting is not None:
+                waiting(error)
+                waiting = None
+            await asyncio.sleep(PAUSE_SECONDS)
 
     async def close(self) -> None:
         """Closes the connections."""
@@ -135,15 +167,24 @@ class Calls:
             except _Busy as busy:
                 hint, error = busy.retry_after, busy.error
             except (aiohttp.ClientError, TimeoutError, OSError) as cause:
-                hint, error = 0.0, LinkError(f"{self._base} cannot be reached: {_why(cause)}")
-                if isinstance(cause, aiohttp.ClientSSLError):
-                    raise error from cause
+                found = await self._not_reached(cause)
+                hint, error = 0.0, found
+                if not found.is_away:
+                    raise found from cause
             # Clients that were turned away together should not come back together.
             rest = max(hint, pause) * random.uniform(1.0, 1.25)
             if time.monotonic() + rest > limit:
                 raise error
             await asyncio.sleep(rest)
             pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+
+    async def _not_reached(self, cause: BaseException) -> NotReached:
+        """What broke a connection; a connection that ended without a word is looked at again."""
+        found = not_reached(self._base, self.server_name, cause)
+        if found.is_away and not isinstance(cause, aiohttp.ClientConnectorError | TimeoutError):
+            where = (self._base, self.host, self.port, self.server_name, self._tls)
+            return await refusal(*where) or found
+        return found
 
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:
@@ -167,7 +208,9 @@ class Calls:
             json=body,
             server_hostname=self.server_name,
             allow_redirects=False,
-            timeout=aiohttp.ClientTimeout(total=hold + ANSWER_SECONDS),
+            timeout=aiohttp.ClientTimeout(
+                total=hold + ANSWER_SECONDS, sock_connect=CONNECT_SECONDS
+            ),
         ) as answer:
             raw = await _read(answer)
             if answer.status >= 300:
@@ -235,7 +278,3 @@ def _refused(answer: aiohttp.ClientResponse, raw: bytes) -> NoReturn:
     if answer.status in (401, 403):
         raise PeerError(message)
     raise PeerMisbehaved(message)
-
-
-def _why(error: BaseException) -> str:
-    return str(error) or type(error).__name__

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import os
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -120,6 +121,19 @@ class ServiceClient:
         As `model`; `PeerMisbehaved` or `InvalidProgram` if the program is none.
         """
         return await self._catalog.offer(name, version)
+
+    async def reach(
+        self, wait: float = 0.0, waiting: Callable[[PrivetError], None] | None = None
+    ) -> None:
+        """Returns once the service answers. One that is away is tried for `wait` seconds;
+        `waiting` hears of it once.
+
+        # Errors
+        `LinkError` within five seconds of the last try, with what to do: the service is away, its
+        certificate has expired, is of another authority or for another name, or it refuses this
+        client's. `NotAccepted` if this client's was revoked.
+        """
+        await self._calls.reach(wait, waiting)
 
     async def ready(self) -> bool:
         """Whether the service answers, and takes new jobs."""

@@ -17,10 +17,11 @@ import os
 import resource
 import socket
 import ssl
+import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 from privet.logs import Seldom
 
@@ -38,6 +39,13 @@ KEPT_PLACES = 4
 """Connections that are left to clients that have none."""
 
 BACKLOG = 128
+
+MOST_ADDRESSES = 1024
+"""Addresses of which is remembered when a failed handshake was logged."""
+
+LINES_AT_ONCE = 20
+LINE_SECONDS = 10.0
+"""Bounds on lines of failed handshakes, whatever number of addresses they come from."""
 
 _log = logging.getLogger(__name__)
 
@@ -94,6 +102,8 @@ class Listening:
         self._handshakes: dict[asyncio.Task[None], str] = {}
         self._clients: Counter[str] = Counter()
         self._seldom = Seldom()
+        self._failed: dict[str, Seldom] = {}
+        self._lines = _Lines()
 
     @property
     def connections(self) -> int:
@@ -137,7 +147,7 @@ class Listening:
                 await asyncio.sleep(PAUSE_SECONDS)
                 continue
             self._make_room(str(address[0]))
-            task = asyncio.create_task(self._greet(connection))
+            task = asyncio.create_task(self._greet(connection, str(address[0])))
             self._handshakes[task] = str(address[0])
             task.add_done_callback(lambda done: self._handshakes.pop(done, None))
 
@@ -155,22 +165,25 @@ class Listening:
             oldest.cancel()
             self._tell("too many connections have not said who they are: the oldest are closed")
 
-    async def _greet(self, connection: socket.socket) -> None:
+    async def _greet(self, connection: socket.socket, address: str) -> None:
         loop = asyncio.get_running_loop()
         protocol = _Counted(self, self._factory)
+        handshake = _Handshake(self._tls, connection) if self._tls is not None else None
         try:
-            if self._tls is None:
+            if handshake is None:
                 await loop.connect_accepted_socket(lambda: protocol, connection)
             else:
                 await loop.connect_accepted_socket(
                     lambda: protocol,
                     connection,
-                    ssl=self._tls,
+                    ssl=cast(ssl.SSLContext, handshake),
                     ssl_handshake_timeout=HANDSHAKE_SECONDS,
                 )
-        except (OSError, TimeoutError, asyncio.CancelledError):
-            # A stranger, or one that was too slow: nothing to tell, and nobody to tell it to.
+        except asyncio.CancelledError:
             connection.close()
+        except OSError as error:
+            connection.close()
+            self._tell_failed(address, _reason(error))
 
     def admit(self, client: str) -> bool:
         """Whether a client whose handshake is done has a place; it is taken then. Without TLS all
@@ -190,10 +203,82 @@ class Listening:
         if self._clients[client] <= 0:
             del self._clients[client]
 
+    def _tell_failed(self, address: str, reason: str) -> None:
+        """Logs a handshake that failed: of an address once a minute, of all a few at once."""
+        known = self._failed.pop(address, None) or Seldom()
+        self._failed[address] = known
+        while len(self._failed) > MOST_ADDRESSES:
+            del self._failed[next(iter(self._failed))]
+        count = known.due()
+        if count is not None and self._lines.due():
+            fields = {"address": address, "reason": reason, "times": count}
+            _log.warning("a handshake failed", extra=fields)
+
     def _tell(self, text: str) -> None:
         count = self._seldom.due()
         if count is not None:
             _log.warning(text, extra={"times": count, "connections": self.connections})
+
+
+class _Lines:
+    """Lets `LINES_AT_ONCE` lines of a log through at once, and one more each ten seconds."""
+
+    def __init__(self) -> None:
+        self._left = float(LINES_AT_ONCE)
+        self._at = time.monotonic()
+
+    def due(self) -> bool:
+        """Whether there may be another line now."""
+        now = time.monotonic()
+        self._left = min(LINES_AT_ONCE, self._left + (now - self._at) / LINE_SECONDS)
+        self._at = now
+        if self._left < 1.0:
+            return False
+        self._left -= 1.0
+        return True
+
+
+class _Handshake:
+    """What makes the TLS object of one connection, in place of the context.
+
+    asyncio drops the alert of a handshake that fails, so that a client whose certificate is refused
+    sees a connection that ends, and no reason. This one sends the alert before the failure.
+    """
+
+    def __init__(self, tls: ssl.SSLContext, connection: socket.socket) -> None:
+        self._tls = tls
+        self._connection = connection
+
+    def wrap_bio(
+        self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, **options: Any
+    ) -> ssl.SSLObject:
+        """As `ssl.SSLContext.wrap_bio`."""
+        link = self._tls.wrap_bio(incoming, outgoing, **options)
+        handshake = link.do_handshake
+
+        def do_handshake() -> None:
+            try:
+                handshake()
+            except ssl.SSLError as error:
+                if not isinstance(error, ssl.SSLWantReadError | ssl.SSLWantWriteError):
+                    with contextlib.suppress(OSError):
+                        self._connection.send(outgoing.read())
+                raise
+
+        link.do_handshake = do_handshake  # type: ignore[method-assign]
+        return link
+
+
+def _reason(error: OSError) -> str:
+    """Why a handshake failed, in words that quote nothing of the peer's."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"the client's certificate is refused: {error.verify_message}"
+    if isinstance(error, ssl.SSLError):
+        return str(error.reason or "no TLS").lower().replace("_", " ")
+    if isinstance(error, ConnectionAbortedError):
+        # So asyncio calls a handshake that reached its limit of time.
+        return "it took too long"
+    return "the connection broke off"
 
 
 class _Counted(asyncio.Protocol):

@@ -1,0 +1,137 @@
+"""Why a service is not reached, in words for whoever asked, and what to do about it.
+
+A server's certificate is judged here, during the handshake. In TLS 1.3 a server judges the client's
+certificate after the client's own part of the handshake, so a refusal comes as an alert on a
+connection that seemed to be open; `refusal` waits for that alert alone, without a call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ssl
+from collections.abc import Iterator
+
+import aiohttp
+
+from privet.errors import LinkError
+
+ALERT_SECONDS = 2.0
+"""How long `refusal` may take, connection included."""
+
+AWAY = "away"
+
+NO_CERTIFICATE_VALID = 9
+EXPIRED = 10
+OTHER_NAMES = (62, 64)
+"""OpenSSL's codes (`X509_V_ERR_...`); what is none of these has another authority."""
+
+ALERTS = {
+    "CERTIFICATE_EXPIRED": "its clock says that this client's certificate is not valid now: look "
+    "at both clocks, or get a new certificate from the authority",
+    "UNKNOWN_CA": "it does not know the authority of this client's certificate: use the --keys "
+    "that its operator gave you",
+    "CERTIFICATE_REVOKED": "this client's certificate was revoked: ask its operator",
+    "CERTIFICATE_REQUIRED": "it wants a certificate, and none was shown",
+    "CERTIFICATE_UNKNOWN": "it does not accept this client's certificate: ask its operator",
+    "BAD_CERTIFICATE": "it does not accept this client's certificate: ask its operator",
+    "DECRYPT_ERROR": "it knows another authority of the same name as that of this client's "
+    "certificate: use the --keys that its operator gave you",
+}
+"""What a server's alerts mean, by their names in OpenSSL."""
+
+
+class NotReached(LinkError):
+    """No service answered. `cause` is `away`, `expired`, `not yet valid`, `other authority`,
+    `other name`, `no TLS` or `refused`; waiting helps against `away` alone."""
+
+    def __init__(self, message: str, cause: str) -> None:
+        super().__init__(message)
+        self.cause = cause
+
+    @property
+    def is_away(self) -> bool:
+        """Whether the service may come back."""
+        return self.cause == AWAY
+
+
+def not_reached(base: str, name: str, error: BaseException) -> NotReached:
+    """What an error of a connection to `base` means, whose certificate must carry `name`."""
+    for each in _causes(error):
+        if isinstance(each, ssl.SSLCertVerificationError):
+            return NotReached(*_judged(base, name, each))
+    for each in _causes(error):
+        if isinstance(each, ssl.SSLError) or "[SSL" in str(each):
+            return _alerted(base, str(each))
+    return NotReached(f"{base} cannot be reached: {_away(error)}", AWAY)
+
+
+async def refusal(
+    base: str, host: str, port: int, name: str, context: ssl.SSLContext
+) -> NotReached | None:
+    """Why the service ends connections of this client; None if it does not, or is not there."""
+    try:
+        async with asyncio.timeout(ALERT_SECONDS):
+            reader, writer = await asyncio.open_connection(
+                host, port, ssl=context, server_hostname=name
+            )
+            try:
+                await reader.read(1)
+            finally:
+                writer.transport.abort()
+    except ssl.SSLError as error:
+        return not_reached(base, name, error)
+    except (OSError, TimeoutError):
+        pass
+    return None
+
+
+def _judged(base: str, name: str, error: ssl.SSLCertVerificationError) -> tuple[str, str]:
+    code = error.verify_code
+    if code == EXPIRED:
+        return f"the certificate of {base} has expired: ask its operator to renew it", "expired"
+    if code == NO_CERTIFICATE_VALID:
+        text = "is not valid yet: look at this machine's clock"
+        return f"the certificate of {base} {text}", "not yet valid"
+    if code in OTHER_NAMES:
+        return (
+            f"the certificate of {base} is for another name than {name}: ask by a name that is in "
+            "it, or say which by --server-name",
+            "other name",
+        )
+    return (
+        f"the certificate of {base} is of another authority than this client trusts "
+        f"({error.verify_message}): use the --keys that its operator gave you",
+        "other authority",
+    )
+
+
+def _alerted(base: str, text: str) -> NotReached:
+    for alert, meaning in ALERTS.items():
+        if f"ALERT_{alert}" in text:
+            return NotReached(f"{base} refuses this client: {meaning}", "refused")
+    return NotReached(
+        f"{base} does not speak TLS 1.3 as a service does ({text}): look at the port", "no TLS"
+    )
+
+
+def _away(error: BaseException) -> str:
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        why = "there is no host of that name"
+    elif isinstance(error, TimeoutError):
+        why = "nothing answers there"
+    else:
+        why = "nobody listens there"
+        if not any(isinstance(each, ConnectionRefusedError) for each in _causes(error)):
+            why = str(error) or type(error).__name__
+    return f"{why}. Look at the address, and whether `privet serve` runs there"
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Those within an error, and it; aiohttp's own carry no codes of OpenSSL."""
+    for name in ("certificate_error", "os_error"):
+        with contextlib.suppress(AttributeError):
+            inner = getattr(error, name)
+            if isinstance(inner, BaseException):
+                yield inner
+    yield error

@@ -1,0 +1,222 @@
+"""A service that is not reached: which it is, within seconds, and what both sides say of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import socket
+import ssl
+import subprocess
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+from aiohttp import web
+from cryptography.x509.oid import ExtendedKeyUsageOID
+from tests.e2e.test_commands import PRIVET
+
+from privet import keys
+from privet.errors import NotAccepted, PrivetError
+from privet.gateway.calls import Calls
+from privet.gateway.reach import NotReached
+from privet.keys import KeyPaths, fingerprint
+from privet.runtime import Credentials, listening
+from privet.runtime.revocation import Revoked
+from privet.service.control.identity import Gate
+from privet.service.control.refusal import Refusal
+from privet.service.http import serving
+
+MOST_SECONDS = 5.0
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Certificates of an authority whose key was kept."""
+    folder = tmp_path_factory.mktemp("made")
+    keys.make(folder, keep_ca_key=True)
+    return folder
+
+
+def trusting(folder: Path, pair: tuple[Path, Path] | None = None) -> ssl.SSLContext:
+    """A server's TLS, which also shows certificates that no service would start with."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.load_cert_chain(*(pair or (folder / "server.pem", folder / "server.key")))
+    context.load_verify_locations(folder / "ca.pem")
+    return context
+
+
+def expired(folder: Path, where: Path, purpose: object) -> tuple[Path, Path]:
+    """A certificate of the kept authority that ended a minute ago."""
+    authority = keys._kept(KeyPaths.below(folder, ca_key=True))
+    ends = datetime.now(UTC) - timedelta(minutes=1)
+    one = keys._issue(authority, "late", [purpose], keys._subjects(["localhost"]), ends)  # type: ignore[list-item]
+    paths = where / "late.pem", where / "late.key"
+    paths[0].write_bytes(keys._certificate_pem(one))
+    paths[1].write_bytes(keys._key_pem(one))
+    return paths
+
+
+@asynccontextmanager
+async def service(tls: ssl.SSLContext, gate: Gate | None = None) -> AsyncIterator[int]:
+    """What answers `live` to whom it lets in; the port."""
+
+    async def live(request: web.Request) -> web.Response:
+        try:
+            (gate or Gate()).identify(request)
+        except Refusal as refusal:
+            return refusal.response()
+        return web.json_response({"live": True})
+
+    app = web.Application()
+    app.router.add_get("/v2/health/live", live)
+    async with serving(app, "127.0.0.1", 0, tls, shutdown=0.1) as (_, port):
+        yield port
+
+
+def reach(
+    tls: ssl.SSLContext,
+    mine: Credentials,
+    gate: Gate | None = None,
+    server_name: str | None = None,
+    context: ssl.SSLContext | None = None,
+) -> None:
+    """Reaches for a service with this TLS; what it raises comes within five seconds."""
+
+    async def main() -> None:
+        async with service(tls, gate) as port:
+            calls = Calls(f"https://localhost:{port}", mine, server_name=server_name)
+            if context is not None:
+                calls._tls = context
+            try:
+                await calls.reach()
+            finally:
+                await calls.close()
+
+    start = time.monotonic()
+    try:
+        asyncio.run(main())
+    finally:
+        assert time.monotonic() - start < MOST_SECONDS
+
+
+def cause(error: pytest.ExceptionInfo[NotReached]) -> str:
+    """Which it was."""
+    return error.value.cause
+
+
+def test_the_certificate_of_the_service(made: Path, tmp_path: Path) -> None:
+    mine = Credentials.from_directory(made, "client")
+    reach(trusting(made), mine)
+    with pytest.raises(NotReached, match="ask its operator to renew it") as error:
+        reach(trusting(made, expired(made, tmp_path, ExtendedKeyUsageOID.SERVER_AUTH)), mine)
+    assert cause(error) == "expired"
+    with pytest.raises(NotReached, match="--server-name") as error:
+        reach(trusting(made), mine, server_name="other.example.org")
+    assert cause(error) == "other name"
+    keys.make(tmp_path / "other")
+    with pytest.raises(NotReached, match="another authority") as error:
+        reach(trusting(tmp_path / "other"), mine)
+    assert cause(error) == "other authority"
+
+
+def test_the_certificate_of_the_client(
+    made: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    keys.make(tmp_path / "other")
+    foreign = (tmp_path / "other" / "client.pem", tmp_path / "other" / "client.key")
+    late = expired(made, tmp_path, ExtendedKeyUsageOID.CLIENT_AUTH)
+    for pair, words, logged in (
+        (foreign, "use the --keys|does not know the authority", "certificate"),
+        (late, "certificate is not valid now", "expired"),
+    ):
+        shown = Credentials(made / "client.pem", made / "client.key", made / "ca.pem").tls()
+        shown.load_cert_chain(*pair)
+        caplog.clear()
+        with (
+            caplog.at_level(logging.WARNING, "privet"),
+            pytest.raises(NotReached, match=words) as error,
+        ):
+            reach(trusting(made), Credentials.from_directory(made, "client"), context=shown)
+        assert cause(error) == "refused"
+        lines = [it for it in caplog.records if "handshake failed" in it.message]
+        assert len(lines) == 1, "one line, however often it is tried"
+        assert vars(lines[0])["address"] == "127.0.0.1"
+        assert logged in vars(lines[0])["reason"]
+
+
+def test_a_revoked_certificate(made: Path, tmp_path: Path) -> None:
+    listed = tmp_path / "revoked"
+    listed.write_text(fingerprint(made / "client.pem") + "\n")
+    with pytest.raises(NotAccepted, match="revoked"):
+        reach(
+            trusting(made),
+            Credentials.from_directory(made, "client"),
+            Gate(revoked=Revoked(listed)),
+        )
+
+
+def test_waiting_for_a_service_that_is_away(made: Path) -> None:
+    mine = Credentials.from_directory(made, "client")
+
+    async def main() -> list[PrivetError]:
+        told: list[PrivetError] = []
+        with socket.create_server(("127.0.0.1", 0)) as place:
+            port = place.getsockname()[1]
+        calls = Calls(f"https://localhost:{port}", mine)
+        try:
+            with pytest.raises(NotReached, match="nobody listens there") as error:
+                await calls.reach()
+            assert error.value.is_away
+            waiting = asyncio.create_task(calls.reach(30.0, told.append))
+            while not told:
+                await asyncio.sleep(0.01)
+            app = web.Application()
+            app.router.add_get("/v2/health/live", _live)
+            async with serving(app, "127.0.0.1", port, trusting(made), shutdown=0.1):
+                await waiting
+        finally:
+            await calls.close()
+        return told
+
+    assert len(asyncio.run(main())) == 1
+
+
+async def _live(_request: web.Request) -> web.Response:
+    return web.json_response({"live": True})
+
+
+def test_the_command_says_so_within_five_seconds(made: Path, tmp_path: Path) -> None:
+    """One place where nobody listens, and one where a connection is made and nothing answers."""
+    np.save(tmp_path / "x.npy", np.zeros(1))
+    with socket.create_server(("127.0.0.1", 0)) as silent, socket.socket() as unheard:
+        unheard.bind(("127.0.0.1", 0))
+        for place, asked, words in (
+            (unheard, ["infer", "--input", tmp_path / "x.npy"], "nobody listens"),
+            (silent, ["infer", "--input", tmp_path / "x.npy"], "nothing answers"),
+            (unheard, ["prepare", "digits", "--keep", 1, "--wait", 0.5], "nobody listens"),
+        ):
+            name, *options = asked
+            command = [*PRIVET, name, f"localhost:{place.getsockname()[1]}", *options, "--json"]
+            command += ["--keys", made, "--state", tmp_path / "state"]
+            done = subprocess.run(
+                list(map(str, command)), capture_output=True, text=True, timeout=60, check=False
+            )
+            assert done.returncode == 4, done.stderr
+            error = json.loads(done.stdout)["error"]
+            assert error["cause"] == "away"
+            assert words in error["message"]
+
+
+def test_failed_handshakes_of_many_addresses_fill_no_log(caplog: pytest.LogCaptureFixture) -> None:
+    ear = listening.Listening(asyncio.Protocol, None, listening.Bounds(8, 8, 8, 8))
+    with caplog.at_level(logging.WARNING, "privet"):
+        for number in range(5000):
+            ear._tell_failed(f"10.0.{number // 256}.{number % 256}", "no TLS")
+    assert listening.LINES_AT_ONCE <= len(caplog.records) <= listening.LINES_AT_ONCE + 1
