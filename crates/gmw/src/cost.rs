@@ -218,3 +218,8 @@ pub fn open_to_server(n: usize, bits: u32) -> Cost {
 pub fn open_to_client(n: usize, bits: u32) -> Cost {
     Cost { server_bytes: message(Modulus::new(bits).packed_bytes(n)), rounds: 1, ..Cost::default() }
 }
+
+/// [`crate::open`] of `n` values of `bits` bits.
+pub fn open(n: usize, bits: u32) -> Cost {
+    Cost::exchange(Demand::NONE, Modulus::new(bits).packed_bytes(n))
+}

@@ -36,7 +36,7 @@ pub use compare::{Rounds, carry};
 pub use error::Error;
 pub use extend::{Sign, extend};
 pub use field::{from_field, open_to_server_in_field, to_field};
-pub use linear::{open_to_client, open_to_server};
+pub use linear::{open, open_to_client, open_to_server};
 pub use maxpool::max_pool;
 pub use multiply::multiply;
 pub use mux::{mux, mux_all};

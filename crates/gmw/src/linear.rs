@@ -1,4 +1,4 @@
-//! Opening a shared vector to one party.
+//! Opening a shared vector to one party or to both.
 //!
 //! The online part of a linear layer is one opening to the server of the input behind the client's random mask
 //! (the split of Delphi): offline the parties got shares of `W r`; the server then adds `W (x - r)` in the clear.
@@ -52,4 +52,15 @@ pub fn open_to_client(
     }
     let theirs = channel.recv(ring.packed_bytes(share.len()))?;
     Ok(Some(ring.add(share, &ring.unpack(&theirs, share.len())?)))
+}
+
+/// Both learn `x`; `share`: this party's share, `[n]`.
+///
+/// One exchange of `n k` bits each way ([`crate::cost::open`]).
+///
+/// # Errors
+/// If the link fails.
+pub fn open(channel: &mut Channel, share: &[u64], ring: Modulus) -> Result<Vec<u64>, Error> {
+    let theirs = channel.exchange(&ring.pack(share))?;
+    Ok(ring.add(share, &ring.unpack(&theirs, share.len())?))
 }

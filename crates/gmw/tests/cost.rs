@@ -87,6 +87,9 @@ fn formulas_hold_on_the_wire() {
                 privet_gmw::extend(party, own(&x, party), Modulus::new(25), Modulus::new(37), sign).map(drop)
             });
         }
+        check(cost::open(n, 25), Rounds::Linear, |party| {
+            privet_gmw::open(party.channel, own(&x, party), Modulus::new(25)).map(drop)
+        });
         check(cost::open_to_client(n, 25), Rounds::Linear, |party| {
             privet_gmw::open_to_client(party.channel, party.role, own(&x, party), Modulus::new(25)).map(drop)
         });

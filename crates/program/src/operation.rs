@@ -66,6 +66,8 @@ pub enum Operator {
     Sub,
     /// Product of two values of one shape, element by element.
     Mul,
+    /// `[B, M, K] x [B, K, N] -> [B, M, N]`: a matrix product of two values for each of `B`.
+    Matmul,
     /// `sum_k coefficients[k] T_k(x / bound)` of each element, with Chebyshev's T_k; bound and coefficients are private
     /// tensors of 1 and `degree + 1` elements.
     Polynomial { coefficients: String, bound: String, degree: usize },
@@ -132,6 +134,7 @@ impl Operator {
             Self::Add => "add",
             Self::Sub => "sub",
             Self::Mul => "mul",
+            Self::Matmul => "matmul",
             Self::Polynomial { .. } => "polynomial",
             Self::Function { .. } => "function",
             Self::Piecewise { .. } => "piecewise",

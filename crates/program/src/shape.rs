@@ -25,11 +25,15 @@ const MAX_DEPTH: u32 = 16;
 /// busy for long; ImageNet models read some millions.
 const MAX_READS: usize = 1 << 28;
 
+/// Most multiplications of one product of two values, which both parties compute; attention over 2048 tokens with 32 heads
+/// takes a fourth.
+const MAX_TERMS: usize = 1 << 36;
+
 /// The shape that `operator` gives on inputs of these shapes; `declared` is the output's shape in the file, which
 /// reshape and broadcast take as their target.
 pub(crate) fn infer(operator: &Operator, inputs: &[&[usize]], declared: &[usize]) -> Result<Shape, String> {
     let arity = match operator {
-        Operator::Add | Operator::Sub | Operator::Mul => Some(2),
+        Operator::Add | Operator::Sub | Operator::Mul | Operator::Matmul => Some(2),
         Operator::Concat { .. } => None,
         _ => Some(1),
     };
@@ -56,6 +60,7 @@ pub(crate) fn infer(operator: &Operator, inputs: &[&[usize]], declared: &[usize]
         Operator::Scale { weight_shape, .. } => same(x, weight_shape),
         Operator::AddConstant { bias_shape, .. } => broadcasts(bias_shape, x).map(|()| x.to_vec()),
         Operator::Add | Operator::Sub | Operator::Mul => same(x, inputs[1]),
+        Operator::Matmul => matmul(x, inputs[1]),
         Operator::Polynomial { degree, .. } => match degree {
             1..=MAX_DEGREE => Ok(x.to_vec()),
             _ => Err(format!("a polynomial of degree {degree}")),
@@ -132,6 +137,18 @@ pub(crate) fn infer(operator: &Operator, inputs: &[&[usize]], declared: &[usize]
             }
             Ok(shape)
         }
+    }
+}
+
+/// The shape of products of matrices, a pair for each index of the first axis.
+fn matmul(x: &[usize], y: &[usize]) -> Result<Shape, String> {
+    let misfit = || format!("{x:?} and {y:?} are no pairs of matrices that multiply");
+    let (&[batch, rows, inner], &[others, depth, columns]) = (x, y) else { return Err(misfit()) };
+    let terms = [batch, rows, inner, columns].iter().try_fold(1usize, |product, &size| product.checked_mul(size));
+    match terms {
+        _ if batch != others || inner != depth => Err(misfit()),
+        Some(..=MAX_TERMS) => Ok(vec![batch, rows, columns]),
+        _ => Err(format!("the products of {x:?} with {y:?} take more than {MAX_TERMS} multiplications")),
     }
 }
 

@@ -141,6 +141,47 @@ pub fn matmul(x: &[u64], weights: &[i64], rows: usize, inner: usize, columns: us
     out
 }
 
+/// Products of matrices `x` of shape `[batch, rows, inner]` with `y` of shape `[batch, inner, columns]`, modulo `ring`.
+///
+/// A task takes [`LANES`] neighbouring columns of some rows of one pair.
+pub fn products(x: &[u64], y: &[u64], [batch, rows, inner, columns]: [usize; 4], ring: Modulus) -> Vec<u64> {
+    /// Rows that one task takes, so that its sums stay in the first cache.
+    const HEIGHT: usize = 64;
+    assert_eq!((x.len(), y.len()), (batch * rows * inner, batch * inner * columns), "operands of products");
+    let multiply = if ring.bits() <= 52 { kernels().multiply_52 } else { kernels().multiply };
+    let (bands, tiles) = (rows.div_ceil(HEIGHT), columns.div_ceil(LANES));
+    let compute = |index: usize| {
+        let (member, top, left) = (index / tiles / bands, index / tiles % bands * HEIGHT, index % tiles * LANES);
+        let width = LANES.min(columns - left);
+        let factors: Vec<i64> = x[(member * rows + top) * inner..][..HEIGHT.min(rows - top) * inner]
+            .iter()
+            .map(|&x| ring.reduce(x).cast_signed())
+            .collect();
+        let mut sums = vec![Row([0; LANES]); HEIGHT.min(rows - top)];
+        let mut panel = Vec::with_capacity(DEPTH.min(inner));
+        for first in (0..inner).step_by(DEPTH) {
+            panel.clear();
+            panel.extend((first..inner.min(first + DEPTH)).map(|k| {
+                let mut row = Row([0; LANES]);
+                row.0[..width].copy_from_slice(&y[(member * inner + k) * columns + left..][..width]);
+                row
+            }));
+            multiply(&mut sums, &factors[first..], inner, &panel);
+        }
+        sums
+    };
+    let sums: Vec<Vec<Row>> = (0..batch * bands * tiles).into_par_iter().map(compute).collect();
+    let mut out = vec![0; batch * rows * columns];
+    out.par_chunks_mut(columns.max(1)).enumerate().for_each(|(index, out)| {
+        let (member, row) = (index / rows, index % rows);
+        for (tile, out) in out.chunks_mut(LANES).enumerate() {
+            let sums = &sums[(member * bands + row / HEIGHT) * tiles + tile][row % HEIGHT];
+            out.iter_mut().zip(&sums.0).for_each(|(out, &sum)| *out = ring.reduce(sum));
+        }
+    });
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -212,6 +253,24 @@ mod tests {
             let mut expected = slow(&shape, &x, &weights, 1);
             ring.reduce_all(&mut expected);
             prop_assert_eq!(shape.apply(&x, &weights, 1, ring), expected);
+        }
+
+        #[test]
+        fn products_of_matrices_are_their_definition(
+            batch in 1usize..4, rows in 1usize..70, inner in 1usize..140, columns in 1usize..70, bits in 1u32..=64, seed: u64,
+        ) {
+            let ring = Modulus::new(bits);
+            let x: Vec<u64> = (0..(batch * rows * inner) as u64).map(|i| ring.reduce(seed.wrapping_mul(2 * i + 1))).collect();
+            let y: Vec<u64> = (0..(batch * inner * columns) as u64).map(|i| ring.reduce(seed.rotate_left(7).wrapping_mul(2 * i + 3))).collect();
+            let product = products(&x, &y, [batch, rows, inner, columns], ring);
+            for (at, &value) in product.iter().enumerate() {
+                let (member, row, column) = (at / columns / rows, at / columns % rows, at % columns);
+                let sum = (0..inner).fold(0u64, |sum, k| {
+                    let (x, y) = (x[(member * rows + row) * inner + k], y[(member * inner + k) * columns + column]);
+                    sum.wrapping_add(x.wrapping_mul(y))
+                });
+                prop_assert_eq!(value, ring.reduce(sum));
+            }
         }
 
         #[test]

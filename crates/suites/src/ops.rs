@@ -14,6 +14,7 @@ mod max_pool2d;
 mod movement;
 mod piecewise;
 mod pooling;
+mod product;
 mod products;
 mod relu;
 mod scale;
@@ -32,6 +33,7 @@ pub(crate) use max_pool2d::MaxPool2d;
 pub(crate) use movement::{Movement, sources};
 pub(crate) use piecewise::Piecewise;
 pub(crate) use pooling::Pooling;
+pub(crate) use product::{Origin, Product};
 pub(crate) use products::{Block, Products};
 pub(crate) use relu::Relu;
 pub(crate) use step::{Leaves, Step};
@@ -91,6 +93,11 @@ impl<'a> Node<'a> {
             Operator::Argmax { axis, select_last, .. } => Some(Argmax { node: self, axis, select_last }),
             _ => None,
         }
+    }
+
+    /// The product of two values that it is, if it is one.
+    pub fn product(self) -> Option<Product<'a>> {
+        matches!(self.operation.operator, Operator::Mul | Operator::Matmul).then_some(Product(self))
     }
 
     /// The function of lines that it is, if it is one.
@@ -164,6 +171,7 @@ impl<'a> Node<'a> {
             Operator::Step { .. } | Operator::Leaves { .. } => {
                 ("gmw or fss", "choose one of them, against a party that keeps to the protocol")
             }
+            Operator::Mul | Operator::Matmul => ("fss, or gmw with a dealer", "choose one of them"),
             _ => ("ckks", "choose that suite, or put a ReLU in its place"),
         };
         Error::Misuse(format!("layer {name} ({operator}) runs only in suite {suite}: {instead}"))

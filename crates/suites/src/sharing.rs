@@ -28,6 +28,7 @@ mod refill;
 mod security;
 mod state;
 mod suite;
+mod triples;
 pub(crate) mod weights;
 
 pub use dealt::{MaskedWeights, WeightMask, deal, dealt_bytes};
@@ -43,6 +44,7 @@ pub(crate) use prepare::uniform;
 pub use prepare::{prepare_client, prepare_server};
 pub use privet_gmw::{Rounds, Truncation};
 pub use privet_linear::Keep;
+pub use triples::Triples;
 pub use weights::{load, load_keeping, load_within, warm};
 
 use std::sync::{Arc, Mutex, PoisonError};

@@ -12,11 +12,16 @@ from privet._native import Link, Plan
 from privet.suites.costing import Trial
 from privet.suites.material.suite import TRUNCATIONS, MaterialSuite
 from privet.suites.options import choice
-from privet.suites.refusals import SMOOTH
+from privet.suites.refusals import PRODUCTS, SMOOTH
 
 UNAUTHENTICATED = (
     "a smooth function is looked up in a table, which --security malicious does not authenticate",
     "Choose --security semi-honest or suite gmw, or put a ReLU in its place",
+)
+
+UNCHECKED = (
+    "it multiplies two private tensors, which --security malicious does not authenticate",
+    "Choose --security semi-honest",
 )
 
 LEVELS = ("semi-honest", "malicious")
@@ -84,6 +89,8 @@ class Fss(MaterialSuite):
         """As `Suite`."""
         if operation in SMOOTH and self.security == "malicious":
             return UNAUTHENTICATED
+        if operation in PRODUCTS and self.security == "malicious":
+            return UNCHECKED
         return super().refusal(operation)
 
     def native(self, public: bytes, link: Link | None = None) -> Plan:

@@ -14,9 +14,15 @@ from privet.suites.base import Job, LocalJob, LocalResult, Suite
 from privet.suites.costing import Trial
 from privet.suites.material.suite import TRUNCATIONS, MaterialSuite
 from privet.suites.options import choice, switch
+from privet.suites.refusals import PRODUCTS
 
 AUTO = "auto"
 """In place of a depth: the one that a link makes quickest."""
+
+NO_TRIPLES = (
+    "it multiplies two private tensors, for which only a dealer makes triples",
+    "Choose suite fss, or gmw with --correlations dealer",
+)
 
 DEPTHS = ("linear", "log", "blocks")
 
@@ -104,6 +110,12 @@ class Gmw(MaterialSuite):
     def dealt(self) -> bool:
         """As `MaterialSuite`."""
         return self.correlations == "dealer"
+
+    def refusal(self, operation: str) -> tuple[str, str] | None:
+        """As `Suite`."""
+        if operation in PRODUCTS and not self.dealt:
+            return NO_TRIPLES
+        return super().refusal(operation)
 
     @property
     def refills(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 SMOOTH = {"polynomial": ("ckks",), "function": ("stream",), "piecewise": ("gmw", "fss")}
 """Forms of smooth activations, and the suites that compute each."""
 
-PRODUCTS: dict[str, tuple[str, ...]] = {"mul": ("ckks",), "matmul": ()}
+PRODUCTS: dict[str, tuple[str, ...]] = {"mul": ("gmw", "fss", "ckks"), "matmul": ("gmw", "fss")}
 """Products of two private tensors, and the suites that compute each."""
 
 DECIDING = {"step", "leaves"}
@@ -24,9 +24,9 @@ def refusal(kind: str, suite: str) -> tuple[str, str] | None:
         why = "it compares values, which suite ckks does not do"
         return why, "Put a smooth activation or an average in its place, or choose another suite"
     if suite not in PRODUCTS.get(kind, (suite,)):
-        where = " and ".join(PRODUCTS[kind])
+        where = " or ".join(PRODUCTS[kind])
         why = f"it multiplies two private tensors, which suite {suite} does not do"
-        return why, f"Choose suite {where}" if where else "Store one side as an initialiser"
+        return why, f"Choose suite {where}"
     if kind not in SMOOTH or suite in SMOOTH[kind]:
         return None
     form = next(name for name, suites in SMOOTH.items() if suite in suites)

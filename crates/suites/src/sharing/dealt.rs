@@ -6,6 +6,8 @@
 //! at each deal, so that the dealer keeps nothing. The dealer sends the server `A r - s`, the client computes
 //! `V r + s`, and both together are `W r`, exactly.
 //!
+//! For a product of two values it sends the server `A B` less the client's part of it ([`super::triples`]).
+//!
 //! In suite `fss` keys take the place of correlations ([`super::keys`]); they follow, and go to the store as they come.
 
 use std::io::Write;
@@ -21,7 +23,8 @@ use super::keys::{self, Keys};
 use super::party::fss_role;
 use super::plan::LinearLayer;
 use super::prepare::uniform;
-use super::{ClientMaterial, Correlated, Plan, ServerMaterial, Suite};
+use super::triples;
+use super::{ClientMaterial, Correlated, Plan, ServerMaterial, Suite, Triples};
 use crate::bodies;
 use crate::report::{Counterpart, Recorder};
 use crate::{Error, MaterialId, Observer, Phase, Report};
@@ -87,8 +90,16 @@ struct ClientHalf {
     masks: Vec<Vec<u64>>,
     /// `s` of each linear layer.
     shares: Vec<Vec<u64>>,
+    /// Its parts of the triples.
+    triples: Triples,
     /// What correlations or keys grow from.
     correlations: Seed,
+}
+
+/// What the server's seed decides: the seed of its masks in triples, and what correlations or keys grow from.
+fn server_half(seed: &Seed) -> [Seed; 2] {
+    let mut prg = Prg::from_seed(seed);
+    [prg.seed(), prg.seed()]
 }
 
 impl ClientHalf {
@@ -97,7 +108,10 @@ impl ClientHalf {
         let (mut masks, mut shares, correlations) =
             (Prg::from_seed(&prg.seed()), Prg::from_seed(&prg.seed()), prg.seed());
         let ring = ring(plan);
+        let (triples, mut products) = (prg.seed(), Prg::from_seed(&prg.seed()));
+        let product = |triple| uniform(&mut products, triples::output_len(plan, triple), ring);
         Self {
+            triples: Triples::new(plan, triples, plan.triples().iter().map(product).collect()),
             masks: plan.masks().iter().map(|&len| uniform(&mut masks, len, ring)).collect(),
             shares: plan.linear().iter().map(|layer| uniform(&mut shares, layer.plan.output_len(), ring)).collect(),
             correlations,
@@ -120,7 +134,7 @@ pub fn prepare_client(
     let total = plan.linear().len() + plan.keys().len() + 1;
     observer.progress(Phase::Offline, 0, total, "correlations");
     let seed = recorder.layer("correlations", "deal", dealer, receive_seed)?;
-    let ClientHalf { masks, mut shares, correlations } = ClientHalf::expand(&seed, plan);
+    let ClientHalf { masks, mut shares, triples, correlations } = ClientHalf::expand(&seed, plan);
     for (index, layer) in plan.linear().iter().enumerate() {
         let operation = plan.operation(layer.operation);
         observer.progress(Phase::Offline, index + 1, total, &operation.name);
@@ -135,7 +149,7 @@ pub fn prepare_client(
         Suite::Fss => Correlated::Keys(Keys::put_aside(correlations)),
     };
     receive_keys(dealer, plan, Role::Client, keys, &mut recorder, observer)?;
-    Ok((ClientMaterial { masks, shares, correlated }, recorder.finish(dealer)))
+    Ok((ClientMaterial { masks, shares, triples, correlated }, recorder.finish(dealer)))
 }
 
 /// The keys of every step, to be written to `keys`; the last part of a deal.
@@ -177,28 +191,35 @@ pub fn prepare_server(
     let total = plan.linear().len() + plan.keys().len() + 1;
     let (demand, ring) = (plan.online_cost().demand, ring(plan));
     observer.progress(Phase::Offline, 0, total, "correlations");
-    let correlated = recorder.layer("correlations", "deal", dealer, |dealer| {
+    let (triples, correlated) = recorder.layer("correlations", "deal", dealer, |dealer| {
         dealer.send(mask.0.as_bytes())?;
-        let seed = receive_seed(dealer)?;
+        let [triples, seed] = server_half(&receive_seed(dealer)?);
         if plan.options().suite == Suite::Fss {
-            return Ok::<_, Error>(Correlated::Keys(Keys::put_aside(seed)));
+            return Ok::<_, Error>((triples, Correlated::Keys(Keys::put_aside(seed))));
         }
         let corrections = dealer.recv(dealer::corrections_bytes(&demand, ring))?;
-        Ok(Correlated::Stock(Box::new(Stock::of_server(&demand, &seed, &corrections, ring)?)))
+        Ok((triples, Correlated::Stock(Box::new(Stock::of_server(&demand, &seed, &corrections, ring)?))))
     })?;
     let mut shares = Vec::with_capacity(plan.linear().len());
     for (done, layer) in plan.linear().iter().enumerate() {
         let operation = plan.operation(layer.operation);
         observer.progress(Phase::Offline, done + 1, total, &operation.name);
-        shares.push(recorder.layer(&operation.name, "deal", dealer, |dealer| {
-            let len = layer.plan.output_len();
-            Ok::<_, Error>(
-                ring.unpack(&dealer.recv(ring.packed_bytes(len))?, len).map_err(crate::PeerMisbehaved::from)?,
-            )
-        })?);
+        let receive = |dealer: &mut Channel| receive_values(dealer, layer.plan.output_len(), ring);
+        shares.push(recorder.layer(&operation.name, "deal", dealer, receive)?);
     }
+    let mut products = Vec::with_capacity(plan.triples().len());
+    for triple in plan.triples() {
+        let receive = |dealer: &mut Channel| receive_values(dealer, triples::output_len(plan, triple), ring);
+        products.push(recorder.layer(&plan.operation(triple.operation).name, "deal", dealer, receive)?);
+    }
+    let triples = Triples::new(plan, triples, products);
     receive_keys(dealer, plan, Role::Server, keys, &mut recorder, observer)?;
-    Ok((ServerMaterial { shares, correlated }, recorder.finish(dealer)))
+    Ok((ServerMaterial { shares, triples, correlated }, recorder.finish(dealer)))
+}
+
+/// A vector of the ring from the dealer.
+fn receive_values(dealer: &mut Channel, len: usize, ring: Modulus) -> Result<Vec<u64>, Error> {
+    Ok(ring.unpack(&dealer.recv(ring.packed_bytes(len))?, len).map_err(crate::PeerMisbehaved::from)?)
 }
 
 /// The dealer's side: material for one inference of `plan`. Nothing of it is kept.
@@ -213,14 +234,19 @@ pub fn deal(client: &mut Channel, server: &mut Channel, plan: &Plan) -> Result<(
     client.flush()?;
 
     let mask = WeightMask(receive_seed(server)?);
-    let ClientHalf { masks, shares, correlations } = ClientHalf::expand(&client_seed, plan);
+    let ClientHalf { masks, shares, triples, correlations } = ClientHalf::expand(&client_seed, plan);
     server.send(server_seed.as_bytes())?;
+    let [server_masks, server_seed] = server_half(&server_seed);
     if plan.options().suite != Suite::Fss {
         server.send(&dealer::corrections(&demand, &correlations, &server_seed, ring))?;
     }
     for ((layer, weights), share) in plan.linear().iter().zip(mask.layers(plan)).zip(&shares) {
         let product = multiply(plan, layer, layer.mask_in(&masks), weights);
         server.send(&ring.pack(&ring.sub(&product, share)))?;
+    }
+    let other = Triples::new(plan, server_masks, Vec::new());
+    for (triple, share) in plan.triples().iter().zip(&triples.shares) {
+        server.send(&ring.pack(&triples::correction(plan, triple, [&triples, &other], share)))?;
     }
     let mut generators = [correlations, server_seed].each_ref().map(Prg::from_seed);
     bodies::send([&mut *client, &mut *server], |bodies| {
@@ -233,7 +259,9 @@ pub fn deal(client: &mut Channel, server: &mut Channel, plan: &Plan) -> Result<(
 /// Bytes that a dealer sends to the client and to the server for one inference, frames included.
 pub fn dealt_bytes(plan: &Plan) -> [u64; 2] {
     let ring = ring(plan);
-    let shares = plan.linear().iter().map(|layer| ring.packed_bytes(layer.plan.output_len()) + FRAME_BYTES);
+    let products = plan.triples().iter().map(|triple| triples::output_len(plan, triple));
+    let shares = plan.linear().iter().map(|layer| layer.plan.output_len()).chain(products);
+    let shares = shares.map(|len| ring.packed_bytes(len) + FRAME_BYTES);
     let corrections = match plan.options().suite {
         Suite::Gmw { .. } => dealer::corrections_bytes(&plan.online_cost().demand, ring) + FRAME_BYTES,
         Suite::Fss => 0,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use privet_ot::{Demand, Extension, Role, cost as ot_cost};
 
 use super::party::fss_role;
-use super::{Encrypted, Plan, Suite, dealt, keys};
+use super::{Encrypted, Plan, Suite, Triples, dealt, keys};
 use crate::forecast::{ExtensionForecast, Forecast, LinearForecast};
 
 impl Plan {
@@ -60,7 +60,8 @@ impl Plan {
         };
         let masks = packed(&mut self.masks().iter().copied());
         let outputs = self.prepared_linear().iter().map(|layer| layer.plan.output_len());
-        let shares: u64 = outputs.map(|len| self.product_ring().packed_bytes(len) as u64).sum();
+        let shares: u64 =
+            outputs.map(|len| self.product_ring().packed_bytes(len) as u64).sum::<u64>() + Triples::stored_bytes(self);
         Forecast {
             memory_bytes_client: self.client_memory(threads).peak(),
             memory_bytes_server: self.server_memory(&self.standard_workspaces(), threads).peak(),

@@ -8,7 +8,7 @@ use super::oneshot::{ClientSide, ServerSide};
 use super::party::{Party, Supply, fss_role};
 use super::refill::Refills;
 use super::state::{Side, State};
-use super::{ClientMaterial, Correlated, Model, Plan, ServerMaterial, SessionKeys, SessionPublicKey, keys};
+use super::{ClientMaterial, Correlated, Model, Plan, ServerMaterial, SessionKeys, SessionPublicKey, Triples, keys};
 use crate::report::Recorder;
 use crate::suite::Filling;
 use crate::{Error, Observer, Phase, Report, check_inputs};
@@ -17,6 +17,7 @@ use crate::{Error, Observer, Phase, Report, check_inputs};
 struct Half<'a> {
     role: Role,
     side: Side<'a>,
+    triples: Triples,
     supply: Supply,
     /// Fills the supply while the network runs, if nothing was prepared.
     refills: Option<Refills>,
@@ -35,9 +36,10 @@ pub fn infer_client(
     observer: &mut dyn Observer,
 ) -> Result<(Vec<Vec<i64>>, Report), Error> {
     check_inputs(plan.program(), inputs)?;
-    let ClientMaterial { masks, shares, correlated } = material;
+    let ClientMaterial { masks, shares, triples, correlated } = material;
     let side = Side::Client { masks, shares };
-    let half = Half { role: Role::Client, side, supply: Supply::new(correlated, plan.options())?, refills: None };
+    let half =
+        Half { role: Role::Client, side, triples, supply: Supply::new(correlated, plan.options())?, refills: None };
     let recorder = Recorder::start(Phase::Online, channel);
     let (outputs, report) = half.run(channel, plan, recorder, as_shares(plan, inputs), observer)?;
     Ok((signed(outputs), report))
@@ -54,9 +56,10 @@ pub fn infer_server(
     material: ServerMaterial,
     observer: &mut dyn Observer,
 ) -> Result<Report, Error> {
-    let ServerMaterial { shares, correlated } = material;
+    let ServerMaterial { shares, triples, correlated } = material;
     let side = Side::Server { shares, model };
-    let half = Half { role: Role::Server, side, supply: Supply::new(correlated, plan.options())?, refills: None };
+    let half =
+        Half { role: Role::Server, side, triples, supply: Supply::new(correlated, plan.options())?, refills: None };
     let recorder = Recorder::start(Phase::Online, channel);
     Ok(half.run(channel, plan, recorder, zeros(plan), observer)?.1)
 }
@@ -87,7 +90,8 @@ pub fn infer_client_online(
         recorder.layer("keys", "bfv", channel, |channel| keys.send(channel, plan))?;
     }
     let (supply, refills) = stock_up(channel, plan, Role::Client, stocked, &mut recorder)?;
-    let half = Half { role: Role::Client, side: Side::ClientOnline(ClientSide::new(keys)?), supply, refills };
+    let side = Side::ClientOnline(ClientSide::new(keys)?);
+    let half = Half { role: Role::Client, side, triples: Triples::none(), supply, refills };
     let (outputs, report) = half.run(channel, plan, recorder, as_shares(plan, inputs), observer)?;
     Ok((signed(outputs), report))
 }
@@ -111,7 +115,8 @@ pub fn infer_server_online(
     }
     let (supply, refills) = stock_up(channel, plan, Role::Server, stocked, &mut recorder)?;
     let side = ServerSide::new(key, model, transformed)?;
-    let half = Half { role: Role::Server, side: Side::ServerOnline(side), supply, refills };
+    let side = Side::ServerOnline(side);
+    let half = Half { role: Role::Server, side, triples: Triples::none(), supply, refills };
     Ok(half.run(channel, plan, recorder, zeros(plan), observer)?.1)
 }
 
@@ -161,7 +166,7 @@ impl Half<'_> {
         observer: &mut dyn Observer,
     ) -> Result<(Outputs, Report), Error> {
         let (program, role) = (plan.program(), self.role);
-        let mut state = State::new(plan, self.side, inputs);
+        let mut state = State::new(plan, self.side, self.triples, inputs);
         let total = plan.steps().len() + 1;
         let last_uses = plan.last_uses();
         for (done, step) in plan.steps().iter().enumerate() {

@@ -13,6 +13,7 @@ use privet_ring::Modulus;
 
 use super::keys::{self, Keys};
 use super::party::fss_role;
+use super::triples::{self, Triples};
 use super::{Plan, Suite};
 use crate::Error;
 
@@ -30,6 +31,8 @@ pub struct ClientMaterial {
     pub masks: Vec<Vec<u64>>,
     /// Share of `W r` for each linear layer.
     pub shares: Vec<Vec<u64>>,
+    /// For products of two values.
+    pub triples: Triples,
     /// For the non-linear steps.
     pub correlated: Correlated,
 }
@@ -38,6 +41,8 @@ pub struct ClientMaterial {
 pub struct ServerMaterial {
     /// Share of `W r` for each linear layer.
     pub shares: Vec<Vec<u64>>,
+    /// For products of two values.
+    pub triples: Triples,
     /// For the non-linear steps.
     pub correlated: Correlated,
 }
@@ -47,6 +52,7 @@ impl ClientMaterial {
     pub fn head(&self, plan: &Plan) -> Vec<u8> {
         let mut bytes = packed(&self.masks, plan.mask_ring());
         bytes.extend(packed(&self.shares, plan.product_ring()));
+        self.triples.write(plan, &mut bytes);
         self.correlated.write(&mut bytes);
         bytes
     }
@@ -60,7 +66,8 @@ impl ClientMaterial {
         let mut rest = head.as_slice();
         let masks = unpack(plan.mask_ring(), &mut rest, plan.masks().iter().copied())?;
         let shares = unpack(plan.product_ring(), &mut rest, outputs(plan))?;
-        Ok(Self { masks, shares, correlated: correlated(plan, rest, stored)? })
+        let triples = triples(plan, &mut rest)?;
+        Ok(Self { masks, shares, triples, correlated: correlated(plan, rest, stored)? })
     }
 }
 
@@ -68,6 +75,7 @@ impl ServerMaterial {
     /// The head of the stored form.
     pub fn head(&self, plan: &Plan) -> Vec<u8> {
         let mut bytes = packed(&self.shares, plan.product_ring());
+        self.triples.write(plan, &mut bytes);
         self.correlated.write(&mut bytes);
         bytes
     }
@@ -80,8 +88,29 @@ impl ServerMaterial {
         let head = read_head(&mut stored, plan, Role::Server)?;
         let mut rest = head.as_slice();
         let shares = unpack(plan.product_ring(), &mut rest, outputs(plan))?;
-        Ok(Self { shares, correlated: correlated(plan, rest, stored)? })
+        let triples = triples(plan, &mut rest)?;
+        Ok(Self { shares, triples, correlated: correlated(plan, rest, stored)? })
     }
+}
+
+impl Triples {
+    /// Writes their part of an entry's head: nothing in a plan without products.
+    fn write(&self, plan: &Plan, bytes: &mut Vec<u8>) {
+        if !plan.triples().is_empty() {
+            bytes.extend(self.seed.as_bytes());
+            bytes.extend(packed(&self.shares, triples::ring(plan)));
+        }
+    }
+}
+
+fn triples(plan: &Plan, bytes: &mut &[u8]) -> Result<Triples, Error> {
+    if plan.triples().is_empty() {
+        return Ok(Triples::none());
+    }
+    let (seed, rest) = bytes.split_first_chunk().ok_or_else(damaged)?;
+    *bytes = rest;
+    let lengths = plan.triples().iter().map(|triple| triples::output_len(plan, triple));
+    Ok(Triples::new(plan, Seed::from_bytes(*seed), unpack(triples::ring(plan), bytes, lengths)?))
 }
 
 impl Correlated {

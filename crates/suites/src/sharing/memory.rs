@@ -7,7 +7,7 @@
 use std::collections::HashSet;
 
 use super::forecast::stored_bytes;
-use super::{Encrypted, Plan, Step, ops};
+use super::{Encrypted, Plan, Step, ops, triples};
 use crate::forecast::{Memory, too_little};
 use crate::ops::{Node, last_uses};
 use crate::{Error, bodies};
@@ -115,7 +115,9 @@ impl Plan {
     fn jobs(&self, role: Role, extension: Extension, masks: u64, most: u64) -> (u64, u64) {
         let demand = self.online_cost().demand;
         let stock = stored_bytes(&demand, role);
-        let shares: u64 = self.prepared_linear().iter().map(|layer| 8 * layer.plan.output_len() as u64).sum();
+        let products = self.triples().iter().map(|triple| 8 * triples::output_len(self, triple) as u64).sum::<u64>();
+        let layers = self.prepared_linear().iter().map(|layer| 8 * layer.plan.output_len() as u64);
+        let shares = products + layers.sum::<u64>();
         let packed = stock + (masks + shares) * u64::from(self.product_ring().bits()) / 64;
         let material = stock + masks + shares;
         // Correlations are gathered and then assembled; the material is written from one piece of memory.
@@ -146,6 +148,7 @@ impl Plan {
         let size = |value: usize| 8 * program.value(value).len() as u64;
         let last_use = self.last_uses();
         let opened: HashSet<usize> = self.steps().iter().filter_map(opens).collect();
+        let masked: HashSet<usize> = self.masked().iter().map(|masked| masked.value).collect();
         let mut live: u64 = program.inputs().iter().map(|input| size(input.value)).sum();
         let mut most = live;
         for (index, step) in self.steps().iter().enumerate() {
@@ -158,12 +161,16 @@ impl Plan {
                 Step::Operation(operation) => {
                     let node = Node::at(program, operation);
                     let protocol = ops::of(node).expect("a plan has operations with protocols alone");
-                    (size(node.operation.output), protocol.working_memory(self.field()))
+                    let opens = self.triple_of(operation).map_or(&[][..], |triple| &triple.opens);
+                    let opened: u64 = opens.iter().map(|&mask| 8 * self.masked()[mask].len as u64).sum();
+                    (size(node.operation.output) + opened, protocol.working_memory(self.field()))
                 }
             };
             most = most.max(live + made + working);
             live += made;
-            let freed = |&value: &usize| size(value) * (1 + u64::from(opened.contains(&value)));
+            let openings =
+                |value: &usize| [&opened, &masked].into_iter().filter(|open| open.contains(value)).count() as u64;
+            let freed = |value: &usize| size(*value) * (1 + openings(value));
             live -= last_use[index].iter().map(freed).sum::<u64>();
         }
         most
@@ -182,8 +189,10 @@ impl Plan {
         let touched = |step: &Step| match *step {
             Step::Extend { value, .. } | Step::Settle { value } | Step::Open { value, .. } => vec![value],
             Step::Operation(operation) => {
-                let operation = self.operation(operation);
-                operation.inputs.iter().copied().chain([operation.output]).collect()
+                let (triple, operation) = (self.triple_of(operation), self.operation(operation));
+                let origins =
+                    triple.into_iter().flat_map(|triple| &triple.operands).map(|operand| operand.origin.value);
+                operation.inputs.iter().copied().chain(origins).chain([operation.output]).collect()
             }
         };
         last_uses(self.program(), &self.steps().iter().map(touched).collect::<Vec<_>>())

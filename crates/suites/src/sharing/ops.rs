@@ -5,6 +5,7 @@ mod linear;
 mod local;
 mod max_pool2d;
 mod piecewise;
+mod product;
 mod relu;
 mod step;
 mod truncate;
@@ -18,7 +19,7 @@ use super::keys::Batch;
 use super::party::Party;
 use super::state::State;
 use crate::Error;
-use crate::ops::{At, InRing, Leaves, LinearMap, Node, Relu, Rules, Step, Truncate};
+use crate::ops::{At, InRing, Leaves, LinearMap, Node, Product, Relu, Rules, Step, Truncate};
 
 pub(super) use truncate::settle;
 
@@ -56,6 +57,11 @@ pub(super) trait Protocol: Rules {
         None
     }
 
+    /// The product of two values that it is, if it is one.
+    fn product(&self) -> Option<&Product<'_>> {
+        None
+    }
+
     /// A party's shares of its result.
     ///
     /// # Errors
@@ -73,6 +79,7 @@ pub(super) fn of(node: Node<'_>) -> Option<Box<dyn Protocol + '_>> {
         Operator::MaxPool2d { .. } => Box::new(node.max_pool2d()?),
         Operator::Argmax { .. } => Box::new(node.argmax()?),
         Operator::Piecewise { .. } => Box::new(node.piecewise()?),
+        Operator::Mul | Operator::Matmul => Box::new(node.product()?),
         _ => match node.linear() {
             Some(operation) => Box::new(At { node, operation }),
             None => Box::new(At { node, operation: node.local::<InRing>()? }),

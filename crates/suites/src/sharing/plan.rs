@@ -12,10 +12,11 @@ use super::encrypted::field_of;
 use super::keys::Batch;
 use super::planner::Planner;
 use super::refill::BUFFER;
+use super::triples::{self, Masked, Triple};
 use super::{Encrypted, Options, oneshot, ops};
 use crate::Error;
 use crate::limits;
-use crate::ops::{LinearMap, Node};
+use crate::ops::{LinearMap, Node, Product};
 
 /// One step of the online phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,6 +89,10 @@ pub struct Plan {
     /// Number of elements that each of the client's masks hides.
     masks: Vec<usize>,
     linear: Vec<LinearLayer>,
+    /// Products of two values.
+    triples: Vec<Triple>,
+    /// What they read, behind masks of both parties.
+    masked: Vec<Masked>,
     cost: cost::Cost,
     /// The OT extensions that may make correlations.
     extensions: Vec<Extension>,
@@ -107,8 +112,10 @@ impl Plan {
         check_ring(&program, options)?;
         let field = field_of(&program, options)?;
         let planner = Planner::plan(&program, &operations, options, field);
-        let Planner { steps, keys, demands, written, signs, masks, linear, layers, mut cost, turns, .. } = planner;
+        let Planner { steps, keys, demands, written, signs, masks, linear, layers, triples, masked, .. } = planner;
+        let (mut cost, turns) = (planner.cost, planner.turns);
         drop(operations);
+        check_products(&program, &triples, options)?;
         let plans = Encrypted::plan(&layers, &program, options, field)?;
         let place = |((operation, mask, weight), plan)| LinearLayer { operation, mask, weight, plan };
         let linear: Vec<LinearLayer> = linear.into_iter().zip(plans).map(place).collect();
@@ -130,6 +137,8 @@ impl Plan {
             signs,
             masks,
             linear,
+            triples,
+            masked,
             cost,
             extensions: Extension::ALL.to_vec(),
             extension: OnceLock::new(),
@@ -145,8 +154,9 @@ impl Plan {
         let (demand, dealt) = (self.cost.demand, self.is_dealt());
         let transfers = [Role::Client, Role::Server].map(|sender| demand.ots(sender)).into_iter().max().unwrap_or(0);
         let ciphertexts = self.linear.iter().flat_map(|layer| layer.plan.ciphertexts()).sum();
-        let values: usize =
-            self.masks.iter().chain(&self.linear.iter().map(|layer| layer.plan.output_len()).collect::<Vec<_>>()).sum();
+        let layers = self.linear.iter().map(|layer| layer.plan.output_len());
+        let products = self.triples.iter().map(|triple| triples::output_len(self, triple));
+        let values: usize = self.masks.iter().copied().chain(layers).chain(products).sum();
         let material = 8 * values as u64 + self.correlated_bytes(Role::Client).max(self.correlated_bytes(Role::Server));
         limits::check(if dealt { 0 } else { transfers }, if dealt { 0 } else { ciphertexts }, material)
     }
@@ -230,6 +240,27 @@ impl Plan {
         if self.options.is_one_shot() { &[] } else { &self.linear }
     }
 
+    /// Products of two values, in order.
+    pub(super) fn triples(&self) -> &[Triple] {
+        &self.triples
+    }
+
+    /// The values that they read, by their masks.
+    pub(super) fn masked(&self) -> &[Masked] {
+        &self.masked
+    }
+
+    /// The product of the operation with this index, if it is one.
+    pub(super) fn triple_of(&self, operation: usize) -> Option<&Triple> {
+        let found = self.triples.binary_search_by_key(&operation, |triple| triple.operation);
+        found.ok().map(|at| &self.triples[at])
+    }
+
+    /// A product in the clear.
+    pub(super) fn product(&self, triple: &Triple) -> Product<'_> {
+        Node::at(&self.program, triple.operation).product().expect("a product")
+    }
+
     /// Width of the ring in which value `id` is when its operation has run, in bits.
     pub fn width(&self, id: usize) -> u32 {
         self.written[id]
@@ -285,6 +316,17 @@ impl Plan {
     /// The operation with index `index`.
     pub fn operation(&self, index: usize) -> &Operation {
         &self.program.operations()[index]
+    }
+}
+
+/// Refuses products of two values without a dealer.
+///
+/// # Errors
+/// [`Error::Misuse`], which names the first of them.
+fn check_products(program: &Program, triples: &[Triple], options: Options) -> Result<(), Error> {
+    match triples.first().filter(|_| !options.is_dealt()) {
+        None => Ok(()),
+        Some(triple) => Err(Node::at(program, triple.operation).unsupported()),
     }
 }
 

@@ -16,8 +16,9 @@ use privet_ring::Field;
 use super::conversion::{EnterField, Extend, LeaveField, Settle};
 use super::keys::{self, Batch};
 use super::ops::{Context, Protocol};
+use super::triples::{Masked, Operand, Triple};
 use super::{Options, Step, Suite};
-use crate::ops::{needs_ring, signs};
+use crate::ops::{Origin, needs_ring, signs};
 use crate::turns::Turns;
 
 /// A plan while it is made.
@@ -38,6 +39,12 @@ pub(super) struct Planner<'a> {
     /// Operation, mask and weights of each linear layer.
     pub linear: Vec<(usize, Option<usize>, String)>,
     pub layers: Vec<Layer>,
+    /// The operation that writes each value.
+    writers: Vec<Option<usize>>,
+    pub triples: Vec<Triple>,
+    /// Values that products read behind masks of both parties.
+    pub masked: Vec<Masked>,
+    mask_of: HashMap<usize, usize>,
     pub cost: cost::Cost,
     pub turns: Turns,
 }
@@ -66,6 +73,10 @@ impl<'a> Planner<'a> {
             opened: HashMap::new(),
             linear: Vec::new(),
             layers: Vec::new(),
+            writers: writers(program),
+            triples: Vec::new(),
+            masked: Vec::new(),
+            mask_of: HashMap::new(),
             cost: cost::Cost::default(),
             turns: Turns::new(),
         };
@@ -86,7 +97,10 @@ impl<'a> Planner<'a> {
     fn operation(&mut self, index: usize, protocol: &dyn Protocol) {
         let operation = &self.program.operations()[index];
         let (inputs, output) = (&operation.inputs, operation.output);
-        self.align(inputs, protocol);
+        match protocol.product() {
+            Some(_) => self.multiply(index),
+            None => self.align(inputs, protocol),
+        }
         let context = Context {
             ring_bits: self.program.ring_bits(),
             options: self.options,
@@ -178,6 +192,29 @@ impl<'a> Planner<'a> {
         None
     }
 
+    /// Brings the values that a product is made of to the program's ring, and books the opening of those that are not open yet.
+    fn multiply(&mut self, index: usize) {
+        let (program, known) = (self.program, self.masked.len());
+        let inputs = &program.operations()[index].inputs;
+        let operands = [0, 1].map(|side| {
+            let origin = Origin::of(program, &self.writers, inputs[side]);
+            self.settle(origin.value);
+            self.extend(origin.value);
+            let masked = Masked { value: origin.value, len: self.len(origin.value) };
+            let mask = *self.mask_of.entry(origin.value).or_insert(self.masked.len());
+            if mask == self.masked.len() {
+                self.masked.push(masked);
+            }
+            Operand { origin, mask }
+        });
+        let opens: Vec<usize> = (known..self.masked.len()).collect();
+        if !opens.is_empty() {
+            let len = self.masked[known..].iter().map(|masked| masked.len).sum();
+            self.exchange(cost::open(len, program.ring_bits()));
+        }
+        self.triples.push(Triple { operation: index, operands, opens });
+    }
+
     /// The mask behind which the server learns `value`.
     fn open(&mut self, value: usize) -> usize {
         if let Some(&mask) = self.opened.get(&value) {
@@ -199,6 +236,13 @@ impl<'a> Planner<'a> {
         self.turns.client_sends();
         mask
     }
+}
+
+/// The operation that writes each value.
+fn writers(program: &Program) -> Vec<Option<usize>> {
+    let mut writers = vec![None; program.values().len()];
+    program.operations().iter().enumerate().for_each(|(index, operation)| writers[operation.output] = Some(index));
+    writers
 }
 
 /// Keys and what their evaluation takes online.

@@ -12,7 +12,7 @@ use privet_prg::Prg;
 use privet_ring::Modulus;
 
 use super::encrypted::{ClientKeys, ServerKeys};
-use super::{ClientMaterial, Correlated, Model, Plan, ServerMaterial};
+use super::{ClientMaterial, Correlated, Model, Plan, ServerMaterial, Triples};
 use crate::report::Recorder;
 use crate::{Error, Observer, Phase, Report};
 
@@ -61,7 +61,8 @@ pub fn prepare_client(
         })?);
     }
     observer.progress(Phase::Offline, total, total, "");
-    Ok((ClientMaterial { masks, shares, correlated: Correlated::Stock(Box::new(stock)) }, recorder.finish(channel)))
+    let (triples, correlated) = (Triples::none(), Correlated::Stock(Box::new(stock)));
+    Ok((ClientMaterial { masks, shares, triples, correlated }, recorder.finish(channel)))
 }
 
 /// The server's side, with the OT extension that the client chose.
@@ -103,7 +104,8 @@ pub fn prepare_server(
     }
     channel.flush()?;
     observer.progress(Phase::Offline, total, total, "");
-    Ok((ServerMaterial { shares, correlated: Correlated::Stock(Box::new(stock)) }, recorder.finish(channel)))
+    let (triples, correlated) = (Triples::none(), Correlated::Stock(Box::new(stock)));
+    Ok((ServerMaterial { shares, triples, correlated }, recorder.finish(channel)))
 }
 
 fn correlations(channel: &mut Channel, role: Role, plan: &Plan, extension: Extension) -> Result<Stock, Error> {

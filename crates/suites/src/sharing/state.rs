@@ -8,7 +8,8 @@ use privet_ring::Modulus;
 use super::conversion::{EnterField, Extend, Settle};
 use super::oneshot::{ClientSide, ServerSide};
 use super::party::Party;
-use super::{Model, Plan, Step, ops};
+use super::triples::{self, Triple};
+use super::{Model, Plan, Step, Triples, ops};
 use crate::Error;
 use crate::ops::Node;
 
@@ -41,18 +42,23 @@ pub(super) struct State<'a> {
     /// At the server: inputs of linear layers behind the client's masks.
     pub opened: Vec<Option<Vec<u64>>>,
     next_linear: usize,
+    pub triples: Triples,
+    /// Values that products read, less their masks.
+    pub revealed: Vec<Option<Vec<u64>>>,
+    next_triple: usize,
 }
 
 impl<'a> State<'a> {
     /// With a party's shares of the program's inputs.
-    pub(super) fn new(plan: &'a Plan, side: Side<'a>, inputs: Vec<Vec<u64>>) -> Self {
+    pub(super) fn new(plan: &'a Plan, side: Side<'a>, triples: Triples, inputs: Vec<Vec<u64>>) -> Self {
         let program = plan.program();
         let mut shares = vec![Vec::new(); program.values().len()];
         for (input, share) in program.inputs().iter().zip(inputs) {
             shares[input.value] = share;
         }
         let widths = (0..shares.len()).map(|id| plan.width(id)).collect();
-        Self { plan, side, shares, widths, opened: vec![None; plan.masks().len()], next_linear: 0 }
+        let (opened, revealed) = (vec![None; plan.masks().len()], vec![None; plan.masked().len()]);
+        Self { plan, side, shares, widths, opened, next_linear: 0, triples, revealed, next_triple: 0 }
     }
 
     /// Frees a value that nothing reads any more.
@@ -60,6 +66,9 @@ impl<'a> State<'a> {
         self.shares[value] = Vec::new();
         if let Some(mask) = self.plan.mask_of(value) {
             self.opened[mask] = None;
+        }
+        if let Some(mask) = self.plan.masked().iter().position(|masked| masked.value == value) {
+            self.revealed[mask] = None;
         }
     }
 
@@ -101,6 +110,36 @@ impl<'a> State<'a> {
                 privet_gmw::open_to_server_in_field(party.channel, &share, masks, field)?
             }
         })
+    }
+
+    /// Opens the values that a product reads first, all at once, each behind its mask.
+    pub(super) fn reveal(&mut self, triple: &Triple, party: &mut Party<'_>) -> Result<(), Error> {
+        if triple.opens.is_empty() {
+            return Ok(());
+        }
+        let ring = triples::ring(self.plan);
+        let hidden = |&mask: &usize| {
+            let (share, at) = self.share(self.plan.masked()[mask].value);
+            assert_eq!(at, ring, "the planner extends what products read");
+            ring.sub(share, &self.triples.mask(self.plan, mask))
+        };
+        let hidden: Vec<u64> = triple.opens.iter().flat_map(hidden).collect();
+        let opened = privet_gmw::open(party.channel, &hidden, ring)?;
+        let mut rest = opened.as_slice();
+        for &mask in &triple.opens {
+            let (opened, others) = rest.split_at(self.plan.masked()[mask].len);
+            self.revealed[mask] = Some(opened.to_vec());
+            rest = others;
+        }
+        Ok(())
+    }
+
+    /// The next product, which is `node`, and this party's part of its `C`: nobody gets it again.
+    pub(super) fn next_triple(&mut self, node: Node<'_>) -> (&'a Triple, Vec<u64>) {
+        let (position, triple) = (self.next_triple, &self.plan.triples()[self.next_triple]);
+        assert_eq!(self.plan.operation(triple.operation).output, node.operation.output, "products come in order");
+        self.next_triple += 1;
+        (triple, std::mem::take(&mut self.triples.shares[position]))
     }
 
     /// This party's share of a value, and its ring.

@@ -9,7 +9,7 @@ use privet_prg::Seed;
 use privet_program::Program;
 use privet_ring::Modulus;
 
-use super::{Model, Options, Plan, Rounds, Truncation, WeightMask};
+use super::{Maker, Model, Options, Plan, Rounds, Truncation, WeightMask};
 use crate::forecast::Memory;
 use crate::session::{Budget, HiddenWeights, Served};
 use crate::{Error, MaterialId};
@@ -112,10 +112,11 @@ pub(super) fn mask(secret: &Seed) -> WeightMask {
     WeightMask::from_seed(Seed::from_bytes(*secret.as_bytes()))
 }
 
-/// The plan by which weights are laid out before anybody asks: the default's or, for a ring too wide for its guard bits, that of
-/// one-bit truncation.
+/// The plan by which weights are laid out before anybody asks: the default's; for a ring too wide for its guard bits, that of
+/// one-bit truncation; for products of two private tensors, that with a dealer.
 fn usual(program: &Program) -> Result<Plan, Error> {
     let one_bit = Options { truncation: Truncation::OneBit, ..Rounds::Linear.into() };
     let exact = Plan::new(program.clone(), Rounds::Linear);
-    exact.or_else(|_| Plan::new(program.clone(), one_bit))
+    let dealt = Options { maker: Maker::Dealer, ..Rounds::Linear.into() };
+    exact.or_else(|_| Plan::new(program.clone(), one_bit)).or_else(|_| Plan::new(program.clone(), dealt))
 }

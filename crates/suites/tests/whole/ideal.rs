@@ -54,7 +54,7 @@ pub fn evaluate(program: &Program, weights: &Weights, inputs: &[Vec<i64>], rules
             Operator::Truncate { bits } => wide - bits,
             Operator::Relu if rules.relus_widen && is_read_wide(program, operation.output) => wide,
             Operator::Conv2d { .. } | Operator::Dense { .. } | Operator::Scale { .. } | Operator::Argmax { .. } => wide,
-            Operator::Step { .. } | Operator::Leaves { .. } => wide,
+            Operator::Step { .. } | Operator::Leaves { .. } | Operator::Mul | Operator::Matmul => wide,
             _ => held[operation.inputs[0]].1,
         };
         let operands: Vec<&[i64]> = operation.inputs.iter().map(|&id| held[id].0.as_slice()).collect();
@@ -75,6 +75,7 @@ fn in_wide_ring(operation: &Operation, rules: Rules) -> bool {
     match operation.operator {
         Operator::Conv2d { .. } | Operator::Dense { .. } | Operator::Scale { .. } => rules.field.is_none(),
         Operator::ShiftLeft { .. } | Operator::AvgPool2d { .. } | Operator::Truncate { .. } => true,
+        Operator::Mul | Operator::Matmul => true,
         Operator::Argmax { .. } => rules.argmax_is_wide,
         _ => false,
     }
@@ -91,6 +92,8 @@ fn is_read_wide(program: &Program, value: usize) -> bool {
         | Operator::Scale { .. }
         | Operator::ShiftLeft { .. }
         | Operator::AvgPool2d { .. }
+        | Operator::Mul
+        | Operator::Matmul
         | Operator::Truncate { .. } => true,
         _ => is_read_wide(program, reader.output),
     })
@@ -160,6 +163,17 @@ fn compute(
         }
         Operator::Add => x.iter().zip(inputs[1]).map(|(&a, &b)| i128::from(a) + i128::from(b)).collect(),
         Operator::Sub => x.iter().zip(inputs[1]).map(|(&a, &b)| i128::from(a) - i128::from(b)).collect(),
+        Operator::Mul => x.iter().zip(inputs[1]).map(|(&a, &b)| i128::from(a) * i128::from(b)).collect(),
+        Operator::Matmul => {
+            let ([rows, inner], columns) = ([shape[1], shape[2]], output[2]);
+            let entry = |at: usize| -> i128 {
+                let (batch, row, column) = (at / (rows * columns), at / columns, at % columns);
+                let term =
+                    |i| i128::from(x[row * inner + i]) * i128::from(inputs[1][(batch * inner + i) * columns + column]);
+                (0..inner).map(term).sum()
+            };
+            (0..output.iter().product()).map(entry).collect()
+        }
         Operator::Negate => each(&|x| -x),
         Operator::ShiftLeft { bits } => each(&|x| x << bits),
         Operator::Truncate { bits } => each(&|x| x >> bits),

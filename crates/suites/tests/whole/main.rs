@@ -14,6 +14,7 @@ mod overflow;
 mod parties;
 mod policy;
 mod privacy;
+mod products;
 mod requests;
 mod results;
 mod room;

@@ -119,13 +119,19 @@ pub static CHOICE: LazyLock<Fixture> = LazyLock::new(|| Fixture::read("choice"))
 /// Dense layers around a GELU, and a sigmoid; for exact truncations.
 pub static SMOOTH: LazyLock<Fixture> = LazyLock::new(|| Fixture::read("smooth"));
 
+/// Products of two private tensors: attention without a softmax, and a norm without a root; for exact truncations.
+pub static PRODUCTS: LazyLock<Fixture> = LazyLock::new(|| Fixture::read("products"));
+
+/// An input times itself, turned: one product and nothing else.
+pub static GRAM: LazyLock<Fixture> = LazyLock::new(|| Fixture::read("gram"));
+
 /// As `RESIDUAL`, in a ring that constant inputs within the bound overflow.
 pub static OVERFLOW: LazyLock<Fixture> = LazyLock::new(|| Fixture::read("overflow"));
 
 /// All programs, transformed once for all tests.
 static CATALOG: LazyLock<Catalog> = LazyLock::new(|| {
     let mut catalog = Catalog::default();
-    for fixture in [&*RESIDUAL, &*CHOICE, &*SMOOTH, &*OVERFLOW] {
+    for fixture in [&*RESIDUAL, &*CHOICE, &*SMOOTH, &*OVERFLOW, &*PRODUCTS, &*GRAM] {
         catalog.add(sharing::load(fixture.public.clone(), &fixture.weights).expect("a served program"));
     }
     catalog

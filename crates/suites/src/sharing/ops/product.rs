@@ -1,0 +1,50 @@
+//! Products of two shared values by Beaver triples (docs/reference/protocols/products.md).
+
+use std::borrow::Cow;
+
+use privet_ot::Role;
+use privet_ring::{Field, Modulus};
+
+use super::super::party::Party;
+use super::super::state::State;
+use super::{Context, Protocol};
+use crate::Error;
+use crate::ops::Product;
+
+impl Protocol for Product<'_> {
+    fn width(&self, _inputs: &[u32], context: &Context) -> u32 {
+        context.ring_bits
+    }
+
+    fn working_memory(&self, _field: Option<Field>) -> u64 {
+        // Masks and openings, each as it is read and before it is arranged, and what is sent; two products and their sums.
+        let operands: usize = self.0.input_shapes().map(|shape| shape.iter().product::<usize>()).sum();
+        8 * (6 * operands + 4 * self.0.output().len()) as u64
+    }
+
+    fn product(&self) -> Option<&Product<'_>> {
+        Some(self)
+    }
+
+    /// Of `x = E + A` and `y = F + B` with shared `A`, `B` and `C = A B`: a share of `x y = E F + E B + A F + C`.
+    fn run(&self, state: &mut State<'_>, party: &mut Party<'_>) -> Result<Vec<u64>, Error> {
+        let (plan, program, ring) = (state.plan, self.0.program, Modulus::new(self.0.program.ring_bits()));
+        let (triple, mut result) = state.next_triple(self.0);
+        state.reveal(triple, party)?;
+        let [e, f] = triple.operands.each_ref().map(|operand| {
+            let opened = state.revealed[operand.mask].as_deref().expect("opened before it is read");
+            operand.origin.arrange(program, Cow::Borrowed(opened), ring)
+        });
+        let [a, mut b] = triple
+            .operands
+            .each_ref()
+            .map(|operand| operand.origin.arrange(program, Cow::Owned(state.triples.mask(plan, operand.mask)), ring));
+        if party.role == Role::Server {
+            b = Cow::Owned(ring.add(&b, &f));
+        }
+        for product in [self.apply(&e, &b, ring), self.apply(&a, &f, ring)] {
+            result.iter_mut().zip(product).for_each(|(sum, product)| *sum = ring.reduce(sum.wrapping_add(product)));
+        }
+        Ok(result)
+    }
+}

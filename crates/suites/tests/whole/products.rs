@@ -1,0 +1,173 @@
+//! Products of two private tensors: what is opened, by whom they are refused, and what an adversary sees of their operands.
+
+use std::fs::File;
+use std::io::{Write, sink};
+
+use privet_channel::record::{self, Direction};
+use privet_channel::tamper::{self, Action};
+use privet_channel::{Channel, pair};
+use privet_prg::Prg;
+use privet_ring::Modulus;
+use privet_suites::sharing::{
+    self, ClientMaterial, Maker, MaskedWeights, Options, Plan, Rounds, ServerMaterial, Truncation, WeightMask,
+};
+use privet_suites::{Error, Report, Silent};
+
+use crate::parties::{GRAM, PATIENCE, PRODUCTS, both};
+
+const FSS: Options = Options::fss(Truncation::Exact);
+
+fn gmw() -> Options {
+    Options { maker: Maker::Dealer, ..Options::gmw(Rounds::Log, Truncation::Exact) }
+}
+
+/// No layer has weights.
+struct NoWeights;
+
+impl MaskedWeights for NoWeights {
+    fn layer(&mut self, index: usize) -> Result<Vec<u64>, Error> {
+        Err(Error::Misuse(format!("there is no layer {index}")))
+    }
+}
+
+/// Material of a plan without linear layers and without keys, from a dealer.
+fn dealt(plan: &Plan) -> Stored {
+    let ((mut near, mut dealer_near), (mut far, mut dealer_far)) = (pair(), pair());
+    let mask = WeightMask::from_seed(Prg::from_os().expect("entropy").seed());
+    let (halves, dealt) = both(
+        || {
+            both(
+                || {
+                    sharing::prepare_client_dealt(&mut near, plan, &mut NoWeights, &mut sink(), &mut Silent)
+                        .map(|it| it.0)
+                },
+                || sharing::prepare_server_dealt(&mut far, plan, &mask, &mut sink(), &mut Silent).map(|it| it.0),
+            )
+        },
+        || sharing::deal(&mut dealer_near, &mut dealer_far, plan),
+    );
+    dealt.expect("a deal");
+    (halves.0.expect("material").head(plan), halves.1.expect("material").head(plan))
+}
+
+/// Both halves as they lie in the store.
+type Stored = (Vec<u8>, Vec<u8>);
+
+/// What a client gets.
+type Predicted = (Vec<Vec<i64>>, Report);
+
+/// The client's half, of its stored form.
+fn clients(plan: &Plan, bytes: &[u8]) -> Result<ClientMaterial, Error> {
+    ClientMaterial::read(file(bytes), plan)
+}
+
+fn file(bytes: &[u8]) -> File {
+    let mut file = tempfile::tempfile().expect("a file");
+    file.write_all(bytes).expect("room on the disk");
+    file
+}
+
+fn infer(
+    [mut near, mut far]: [Channel; 2],
+    plan: &Plan,
+    (ours, theirs): &Stored,
+    inputs: &[Vec<i64>],
+) -> (Result<Predicted, Error>, Result<Report, Error>) {
+    let model = GRAM.model(plan);
+    let ours = clients(plan, ours).expect("the client's half");
+    let theirs = ServerMaterial::read(file(theirs), plan).expect("the server's half");
+    both(
+        move || sharing::infer_client(&mut near, plan, ours, inputs, &mut Silent),
+        move || sharing::infer_server(&mut far, plan, &model, theirs, &mut Silent),
+    )
+}
+
+/// The opening of the one product, as either party learns it: the sum of both messages.
+fn opening(plan: &Plan, material: &Stored, inputs: &[Vec<i64>]) -> Vec<u64> {
+    let (near, far, transcript) = record::pair();
+    let (ours, theirs) = infer([near, far], plan, material, inputs);
+    GRAM.case.check(&ours.expect("an inference").0, plan.options());
+    theirs.expect("an inference");
+    let (ring, len) = (Modulus::new(plan.program().ring_bits()), inputs[0].len());
+    let transcript = transcript.lock().expect("no thread panicked");
+    let parts = [Direction::FirstToSecond, Direction::SecondToFirst].map(|direction| {
+        let first = transcript.payloads(direction).next().expect("a message");
+        ring.unpack(first, len).expect("a masked operand")
+    });
+    ring.add(&parts[0], &parts[1])
+}
+
+/// What an adversary who sees openings of two runs makes of them: the difference of the operands, if the masks are the same.
+fn difference(plan: &Plan, openings: [Vec<u64>; 2]) -> Vec<u64> {
+    Modulus::new(plan.program().ring_bits()).sub(&openings[0], &openings[1])
+}
+
+#[test]
+fn openings_of_two_runs_tell_nothing_and_of_one_material_used_twice_they_tell_that_inputs_agree() {
+    for options in [gmw(), FSS] {
+        let (plan, inputs) = (GRAM.plan(options), &GRAM.case.inputs);
+        let fresh = [(); 2].map(|()| opening(&plan, &dealt(&plan), inputs));
+        let apart = difference(&plan, fresh);
+        assert!(apart.iter().filter(|&&difference| difference == 0).count() < 2);
+        let bits = apart.len() as f64 * f64::from(plan.program().ring_bits());
+        let ones = apart.iter().map(|difference| f64::from(difference.count_ones())).sum::<f64>();
+        assert!((ones - bits / 2.0).abs() < 3.0 * bits.sqrt(), "{ones} of {bits} bits");
+    }
+    // The control: halves that are kept and used again.
+    for options in [gmw(), FSS] {
+        let (plan, inputs) = (GRAM.plan(options), &GRAM.case.inputs);
+        let kept = dealt(&plan);
+        let reused = [(); 2].map(|()| opening(&plan, &kept, inputs));
+        assert!(difference(&plan, reused).iter().all(|&difference| difference == 0));
+    }
+}
+
+#[test]
+fn a_value_is_opened_once_whatever_products_read_it() {
+    for options in [gmw(), FSS] {
+        let plan = GRAM.plan(options);
+        let (near, far) = pair();
+        let (ours, _) = infer([near, far], &plan, &dealt(&plan), &GRAM.case.inputs);
+        let report = ours.expect("an inference").1;
+        let sent = report.layers.iter().filter(|layer| layer.operator == "matmul").map(|layer| layer.bytes_sent);
+        // The input and its transpose are one value.
+        let opened = Modulus::new(plan.program().ring_bits()).packed_bytes(GRAM.case.inputs[0].len());
+        assert_eq!(sent.sum::<u64>(), opened as u64 + 5);
+    }
+}
+
+#[test]
+fn products_are_refused_by_name_where_no_dealer_makes_triples() {
+    for options in Options::made().chain(Options::one_shot()) {
+        match Plan::new(PRODUCTS.program(), options) {
+            Err(Error::Misuse(text)) => assert!(text.contains("scores (matmul)") && text.contains("dealer"), "{text}"),
+            _ => panic!("{options:?} plans a product"),
+        }
+    }
+}
+
+/// An inference on `fixture` of which one message is altered.
+fn altered(plan: &Plan, message: usize, action: Action) -> Vec<Error> {
+    let (mut near, far, _) = tamper::pair(message, action);
+    near.set_timeout(PATIENCE);
+    let (ours, theirs) = infer([near, far], plan, &dealt(plan), &GRAM.case.inputs);
+    [ours.err(), theirs.err()].into_iter().flatten().collect()
+}
+
+#[test]
+fn openings_of_another_length_are_the_peers_fault() {
+    let plan = GRAM.plan(gmw());
+    for action in [Action::Shorten { by: 1 }, Action::Shorten { by: usize::MAX }, Action::Lengthen { by: 1 }] {
+        let errors = altered(&plan, 0, action.clone());
+        assert!(errors.iter().any(Error::is_the_peers_fault), "{action:?}: {errors:?}");
+    }
+}
+
+#[test]
+fn material_of_another_length_is_refused() {
+    let plan = GRAM.plan(gmw());
+    let (head, _) = dealt(&plan);
+    for len in [0, 10, 16, 40] {
+        assert!(matches!(clients(&plan, &head[..len]), Err(Error::Misuse(_))), "{len} bytes");
+    }
+}

@@ -1,0 +1,70 @@
+"""Products of two private tensors in suites `gmw` and `fss`: the executor's integers."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from tests.python.compiler.graph.single import expected, model, node, samples
+
+import privet
+from privet.errors import UnsupportedModel
+
+SUITES = [
+    privet.Fss(),
+    privet.Gmw(correlations="dealer", rounds="log"),
+    privet.Gmw(correlations="dealer", rounds="linear"),
+]
+
+
+def network() -> onnx.ModelProto:
+    """Two heads of attention without a softmax, a gate, and products that share operands."""
+    rng = np.random.default_rng(7)
+    weights = {
+        name: rng.uniform(-0.4, 0.4, (8, 8)).astype(np.float32) for name in ("wq", "wk", "wv")
+    } | {"heads": np.array([5, 2, 4]), "flat": np.array([5, 8]), "rows": np.array([1])}
+    nodes = []
+    for name in "qkv":
+        nodes += [
+            node("MatMul", ["x", f"w{name}"], [f"{name}0"]),
+            node("Reshape", [f"{name}0", "heads"], [f"{name}1"]),
+            node("Transpose", [f"{name}1"], [name], perm=[1, 2, 0] if name == "k" else [1, 0, 2]),
+        ]
+    nodes += [
+        node("MatMul", ["q", "k"], ["scores"]),
+        node("Relu", ["scores"], ["r"]),
+        node("MatMul", ["r", "v"], ["mixed"]),
+        node("Transpose", ["mixed"], ["turned"], perm=[1, 0, 2]),
+        node("Reshape", ["turned", "flat"], ["joined"]),
+        node("Mul", ["joined", "x"], ["gated"]),
+        node("ReduceMean", ["gated", "rows"], ["mean"]),
+        node("Mul", ["gated", "mean"], ["y"]),
+    ]
+    for index, it in enumerate(nodes):
+        it.name = f"{it.op_type}{index}"
+    return model(nodes, {"x": (5, 8)}, ["y"], weights)
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_a_network_with_products_of_two_tensors_is_the_executors(suite: privet.Suite) -> None:
+    made = network()
+    inputs = samples(made)
+    found = privet.run(made, inputs, suite=suite)
+    assert found.max_fixed_point_error == 0
+    (outputs,) = found.outputs.values()
+    reals = np.asarray(outputs, dtype=np.float64)
+    np.testing.assert_allclose(reals, expected(made, inputs)[0], rtol=0, atol=16 * 2.0**-12)
+
+
+@pytest.mark.parametrize(
+    ("suite", "words"),
+    [
+        (privet.Gmw(), "--correlations dealer"),
+        (privet.Fss(security="malicious"), "authenticate"),
+        (privet.Stream(), "Choose suite gmw or fss"),
+    ],
+)
+def test_other_suites_refuse_the_layer_by_name(suite: privet.Suite, words: str) -> None:
+    with pytest.raises(UnsupportedModel, match="MatMul9") as told:
+        privet.run(network(), suite=suite)
+    assert words in str(told.value)
