@@ -122,6 +122,28 @@ fn openings_of_two_runs_tell_nothing_and_of_one_material_used_twice_they_tell_th
     }
 }
 
+/// Whether ones and zeros are about as many.
+fn balanced(bytes: &[u8]) -> bool {
+    let (bits, ones) = (8.0 * bytes.len() as f64, bytes.iter().map(|byte| f64::from(byte.count_ones())).sum::<f64>());
+    (ones - bits / 2.0).abs() < 3.0 * bits.sqrt()
+}
+
+#[test]
+fn each_partys_part_of_a_product_of_masks_is_fresh_and_balanced() {
+    for options in [gmw(), FSS] {
+        let plan = GRAM.plan(options);
+        let product = plan.program().value(plan.program().outputs()[0].value).len();
+        // A head begins with the seed of the masks, as no layer is linear.
+        let part = 16..16 + Modulus::new(plan.program().ring_bits()).packed_bytes(product);
+        let (first, second) = (dealt(&plan), dealt(&plan));
+        for [one, other] in [[&first.0, &second.0], [&first.1, &second.1], [&first.0, &first.1]] {
+            let (one, other) = (&one[part.clone()], &other[part.clone()]);
+            let apart: Vec<u8> = one.iter().zip(other).map(|(one, other)| one ^ other).collect();
+            assert!([one, other, apart.as_slice()].into_iter().all(balanced));
+        }
+    }
+}
+
 #[test]
 fn a_value_is_opened_once_whatever_products_read_it() {
     for options in [gmw(), FSS] {
