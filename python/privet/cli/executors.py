@@ -60,7 +60,9 @@ def make_executor(
     mine = sorted(os.sched_getaffinity(0))
     if cores is not None and cores > len(mine):
         raise Misuse(f"this process may use {len(mine)} cores, not {cores}")
-    return LocalExecutor(cores=mine[:cores], host=host, advertise=advertise, **each)
+    return LocalExecutor(
+        cores=mine[:cores] if cores else None, host=host, advertise=advertise, **each
+    )
 
 
 def _ray(

@@ -31,7 +31,8 @@ from privet.gateway.jobs import AttemptExecutor, ClientJob, Notice, Portion, Req
 from privet.gateway.model import Model, Offer, Terms, same_terms
 from privet.gateway.updates import JobUpdates
 from privet.runtime import Credentials, MaterialStore, Result
-from privet.runtime.memory import machine_memory, parse_size
+from privet.runtime.machine import machine_memory
+from privet.runtime.memory import parse_size
 from privet.runtime.result import join_results
 from privet.suites import Progress, forecast
 

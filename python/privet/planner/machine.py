@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import shutil
 import subprocess
@@ -11,14 +10,16 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from privet.errors import Misuse
+from privet.runtime.machine import available_memory, machine_memory, usable_cores
+
 
 def describe() -> dict[str, Any]:
     """CPU, cores that this process may use, memory and versions."""
-    pages = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {
         "cpu": cpu_model(),
-        "cores": len(os.sched_getaffinity(0)),
-        "memory_gib": round(pages / 2**30, 1),
+        "cores": len(usable_cores()),
+        "memory_gib": round(machine_memory() / 2**30, 1),
         "python": platform.python_version(),
         "privet": version("privet"),
     }
@@ -27,12 +28,9 @@ def describe() -> dict[str, Any]:
 def available_mb() -> float | None:
     """Memory in MB that programs can still have; None where the system does not tell."""
     try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-    except OSError:
+        return available_memory() / 1e6
+    except Misuse:
         return None
-    fields = dict(line.split(":", 1) for line in lines)
-    found = fields.get("MemAvailable")
-    return None if found is None else float(found.split()[0]) * 1024 / 1e6
 
 
 def free_disk_mb() -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 
 from privet.errors import Misuse
@@ -10,11 +9,6 @@ from privet.errors import Misuse
 _UNITS = {"": 1, "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _UNITS |= {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([A-Za-z]*)")
-
-
-def machine_memory() -> int:
-    """Bytes of memory that this machine has."""
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def parse_size(size: int | str | None, what: str = "memory") -> int | None:

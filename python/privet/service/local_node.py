@@ -7,13 +7,12 @@ runs. Its clients' keys and inferences are jobs.
 from __future__ import annotations
 
 import asyncio
-import os
 
 from privet.errors import Misuse
+from privet.runtime.machine import available_memory, usable_cores
 from privet.service.driver import Driver
 from privet.service.estimates import HEADROOM
 from privet.service.executor import Executor, Node
-from privet.service.executor.local import available_memory
 from privet.service.repository import Version
 
 APART = "control plane"
@@ -81,7 +80,7 @@ class LocalNode:
             if node.name == self._executor.here():
                 return node
         if self._apart is None:
-            cores = tuple(sorted(os.sched_getaffinity(0)))
+            cores = tuple(usable_cores())
             self._apart = Node(APART, cores, available_memory() // 2, "")
             await self._driver.join(self._apart, reserved=True)
         return self._apart

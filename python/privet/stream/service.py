@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from dataclasses import dataclass
 from privet.compiler.compile import Compiled
 from privet.errors import Misuse
 from privet.runtime.credentials import Credentials
+from privet.runtime.machine import usable_cores
 from privet.stream.allocation import (
     OBJECTIVES,
     Objective,
@@ -48,7 +48,7 @@ class Plan:
         if self.words and self.cluster is None:
             raise Misuse("servers by name are nodes of a cluster: say which by --cluster")
         if not self.words:
-            return [Server("", len(os.sched_getaffinity(0)), side)]
+            return [Server("", len(usable_cores()), side)]
         return [Server(*server_of(word), side) for word in self.words]
 
     def allocate(self, stages: Sequence[Stage], side: Side) -> tuple[list[Part], tuple[int, ...]]:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from privet.errors import Misuse, PrivetError
 from privet.runtime import MaterialStore, StoreEntry
+from privet.runtime.machine import available_memory, usable_cores
 from privet.service.executor.grant import Grant, Outcome
 from privet.service.executor.job import LocalJob
 from privet.service.executor.protocol import MachineEvent, Node
@@ -61,7 +62,7 @@ class LocalExecutor:
         revoked: str | os.PathLike[str] | None = None,
     ) -> None:
         mine = sorted(os.sched_getaffinity(0))
-        cores = tuple(mine if cores is None else cores)
+        cores = tuple(usable_cores() if cores is None else cores)
         if not cores or not set(cores) <= set(mine):
             raise Misuse(f"this process may use the cores {mine}, not {list(cores)}")
         memory = available_memory() if memory is None else memory
@@ -259,11 +260,3 @@ class LocalExecutor:
     def _check_machine(self, machine: str) -> None:
         if machine != self.node.name:
             raise Misuse(f"there is no machine {machine!r} here, only {self.node.name!r}")
-
-
-def available_memory() -> int:
-    """Bytes that processes could still take on this machine, as Linux estimates it."""
-    for line in Path("/proc/meminfo").read_text().splitlines():
-        if line.startswith("MemAvailable:"):
-            return int(line.split()[1]) << 10
-    raise Misuse("this system does not tell its memory: say how much jobs may have")
