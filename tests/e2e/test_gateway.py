@@ -173,6 +173,9 @@ def test_a_timeout_that_is_too_short(front: Gateway, library: ModuleType) -> Non
     with pytest.raises(InferenceServerException, match=r"timed out|no result within") as caught:
         front.infer(library, "pairs", IMAGES[:40], timeout=100_000)
     assert caught.value.status() in ("504", "StatusCode.DEADLINE_EXCEEDED")
+    with pytest.raises(InferenceServerException, match=r"timed out|no result within") as caught:
+        front.infer(library, "pairs", SEVEN, timeout=1000)
+    assert caught.value.status() in ("504", "StatusCode.DEADLINE_EXCEEDED")
 
 
 def test_notices_are_kept_ahead_and_used(key_folder: Path, tmp_path: Path) -> None:

@@ -185,7 +185,7 @@ def _timeout(parameters: Mapping[str, Any]) -> float | None:
         return None
     if isinstance(given, bool) or not isinstance(given, int) or given < 0:
         raise InputError(f"parameter {TIMEOUT} is {given!r}: a number of microseconds is needed")
-    return max(0.1, given / 1e6)
+    return given / 1e6
 
 
 def _number(version: str) -> int | None:

@@ -1,0 +1,17 @@
+"""What parameters of a request to the gateway mean."""
+
+from __future__ import annotations
+
+import pytest
+
+from privet.errors import InputError
+from privet.gateway.oip.exchange import _timeout
+
+
+def test_a_timeout_is_kept_to_the_microsecond() -> None:
+    assert _timeout({"timeout": 1000}) == 1e-3
+    assert _timeout({"timeout": 1}) == 1e-6
+    assert _timeout({"timeout": 0}) is _timeout({}) is None
+    for given in (-1, 0.5, True, "1000"):
+        with pytest.raises(InputError, match="microseconds"):
+            _timeout({"timeout": given})
