@@ -42,6 +42,9 @@ THREADS = 64
 SLACK_SECONDS = 5.0
 """How much longer than its timeout a request may take, so that the service can say what it was."""
 
+SHORTEST_SECONDS = 0.1
+"""The shortest timeout that a service takes: it is told this of a shorter one, which ends here."""
+
 MOST_ASKED = 1000
 
 MOST_LOST = 100
@@ -214,7 +217,7 @@ class ServiceClient:
                 settled,
                 samples=sum(portion.samples for portion in cut),
                 notice=id,
-                timeout=timeout,
+                timeout=None if timeout is None else max(SHORTEST_SECONDS, timeout),
                 deadline=deadline,
                 unprepared=None if settled.suite.prepares_ahead else True,
             )
@@ -344,7 +347,9 @@ class ServiceClient:
         return job
 
     async def _result(self, request: Request, timeout: float | None) -> Result:
-        limit = None if timeout is None else timeout + SLACK_SECONDS
+        limit = timeout
+        if timeout is not None and timeout >= SHORTEST_SECONDS:
+            limit = timeout + SLACK_SECONDS
         try:
             async with asyncio.timeout(limit):
                 return join_results(await request.results())

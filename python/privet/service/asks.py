@@ -31,7 +31,7 @@ class Ask:
         Integer(1, MOST_SAMPLES), "samples; more than the program's batch make several jobs", 1
     )
     timeout: float | None = option(
-        Number(1e-6, 86400), "seconds after which the job is to end, whatever became of it"
+        Number(0.1, 86400), "seconds after which the job is to end, whatever became of it"
     )
     key: str | None = option(
         Text(pattern=r"[0-9a-zA-Z-]+", longest=64),
