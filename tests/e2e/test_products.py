@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 import numpy as np
 import onnx
 import pytest
 from tests.python.compiler.graph.single import expected, model, node, samples
 
 import privet
+from privet import zoo
 from privet.errors import UnsupportedModel
 
 SUITES = [
@@ -15,6 +19,15 @@ SUITES = [
     privet.Gmw(correlations="dealer", rounds="log"),
     privet.Gmw(correlations="dealer", rounds="linear"),
 ]
+
+
+def named(
+    nodes: list[onnx.NodeProto], inputs: dict[str, tuple[int, ...]], weights: dict[str, np.ndarray]
+) -> onnx.ModelProto:
+    """The model of these nodes, whose names ONNX Runtime needs to tell them apart."""
+    for index, it in enumerate(nodes):
+        it.name = f"{it.op_type}{index}"
+    return model(nodes, inputs, ["y"], weights)
 
 
 def network() -> onnx.ModelProto:
@@ -40,14 +53,34 @@ def network() -> onnx.ModelProto:
         node("ReduceMean", ["gated", "rows"], ["mean"]),
         node("Mul", ["gated", "mean"], ["y"]),
     ]
-    for index, it in enumerate(nodes):
-        it.name = f"{it.op_type}{index}"
-    return model(nodes, {"x": (5, 8)}, ["y"], weights)
+    return named(nodes, {"x": (5, 8)}, weights)
 
 
+def block() -> onnx.ModelProto:
+    """Normalisation, and attention of each token to itself and those before it."""
+    rng = np.random.default_rng(7)
+    weights = {
+        "gamma": rng.uniform(0.5, 1.5, 8).astype(np.float32),
+        "beta": rng.uniform(-0.5, 0.5, 8).astype(np.float32),
+        "mask": np.where(np.tri(5, dtype=bool), np.float32(0), np.float32(-1e4)),
+    }
+    nodes = [
+        node("LayerNormalization", ["x", "gamma", "beta"], ["n"], axis=-1),
+        node("Transpose", ["n"], ["t"], perm=[0, 2, 1]),
+        node("MatMul", ["n", "t"], ["scores"]),
+        node("Add", ["scores", "mask"], ["masked"]),
+        node("Softmax", ["masked"], ["p"], axis=-1),
+        node("MatMul", ["p", "n"], ["y"]),
+    ]
+    return named(nodes, {"x": (1, 5, 8)}, weights)
+
+
+@pytest.mark.parametrize("make", [network, block])
 @pytest.mark.parametrize("suite", SUITES)
-def test_a_network_with_products_of_two_tensors_is_the_executors(suite: privet.Suite) -> None:
-    made = network()
+def test_a_network_with_products_of_two_tensors_is_the_executors(
+    suite: privet.Suite, make: Callable[[], onnx.ModelProto]
+) -> None:
+    made = make()
     inputs = samples(made)
     found = privet.run(made, inputs, suite=suite)
     assert found.max_fixed_point_error == 0
@@ -68,3 +101,15 @@ def test_other_suites_refuse_the_layer_by_name(suite: privet.Suite, words: str) 
     with pytest.raises(UnsupportedModel, match="MatMul9") as told:
         privet.run(network(), suite=suite)
     assert words in str(told.value)
+
+
+@pytest.mark.slow
+def test_bert_tiny_is_the_executors(
+    tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    made = onnx.load(zoo.build("bert-tiny", tmp_path))
+    found = privet.run(made, samples(made), suite=privet.Fss(), bits=40)
+    record_property("offline", found.offline)
+    record_property("online", found.online)
+    record_property("dealer", found.dealer)
+    assert found.max_fixed_point_error == 0
