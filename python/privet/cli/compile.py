@@ -67,6 +67,7 @@ def compile(
         return
     console = show.make_console()
     ranges.show(console, suite, compiled)
+    show.warn_inaccurate(compiled.accuracy())
     show.warn_uncalibrated(compiled.program.calibration)
     console.print(
         f"Program {compiled.program.program_hash}: {public} is for all parties; the rest of "

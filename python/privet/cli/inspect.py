@@ -45,6 +45,14 @@ def inspect(
             help="Show instead what security rests on, and what is lost statistically, added up.",
         ),
     ] = False,
+    accuracy: Annotated[
+        bool,
+        typer.Option(
+            "--accuracy",
+            help="Show instead each layer's error on calibration inputs, in units of the last "
+            "place and as a part of its values' spread.",
+        ),
+    ] = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Show operators, shapes and widths, what is supported, and the material that it will take."""
@@ -69,6 +77,9 @@ def inspect(
     except ModelError as error:
         _refused(nodes, error, compiled, as_json)
         raise typer.Exit(exit_code(error)) from error
+    if accuracy:
+        _accuracy(compiled, as_json)
+        return
     if security_budget:
         _budgeted(compiled, plan, nodes, as_json)
         return
@@ -99,6 +110,27 @@ def _budgeted(
     console = show.make_console()
     console.print(f"[bold]{compiled.program.model}[/], suite {plan.suite.name}")
     print_budget(console, budget)
+
+
+def _accuracy(compiled: Compiled, as_json: bool) -> None:
+    """Shows how far fixed point is from reals, layer by layer."""
+    found = compiled.accuracy()
+    if as_json:
+        parts = {"layers": found.layers, "outputs": found.outputs}
+        fields = {
+            name: [{**asdict(it), "units": it.units, "relative": it.relative} for it in layers]
+            for name, layers in parts.items()
+        }
+        typer.echo(json.dumps({"model": compiled.program.model, **fields}))
+        return
+    console = show.make_console()
+    table = show.table(("layer", "operator"), ("scale", "error", "units", "of its spread"))
+    for it in found.layers:
+        error = f"{it.error:.3g}", f"{it.units:.3g}", f"{it.relative:.2g}"
+        table.add_row(it.name, it.operator, str(it.scale), *error)
+    console.print(table)
+    console.print(f"Outputs are off by at most {found.relative:.2g} of their spread.")
+    show.warn_inaccurate(found)
 
 
 def _runners(compiled: Compiled) -> dict[str, bool]:

@@ -118,8 +118,8 @@ def provider_command(
     rules = Rules(policy.text(), str(state / "server" / "answers"), revocations)
     compiled = compile(
         model,
-        bits=bits or 37,
-        scale=scale or 12,
+        bits=bits,
+        scale=scale,
         calibration=read_samples(calibration) if calibration else None,
         input_range=input_range,
         smooth="function",

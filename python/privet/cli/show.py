@@ -16,6 +16,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 from rich.table import Table
 
+from privet.compiler.executor.widths import Accuracy
 from privet.compiler.program import caveat
 from privet.runtime import (
     DealerCost,
@@ -273,6 +274,14 @@ def warn_uncalibrated(basis: str) -> None:
             "[bold yellow]No calibration samples:[/] ranges were measured on random inputs, and "
             "every result will say so. Give --calibration samples.npz with some real inputs.",
             soft_wrap=True,
+        )
+
+
+def warn_inaccurate(accuracy: Accuracy) -> None:
+    """Tells the owner of a program, on standard error, which layer loses accuracy, if one does."""
+    if accuracy.warning is not None:
+        Console(stderr=True).print(
+            f"[bold yellow]Not accurate:[/] {accuracy.warning}.", soft_wrap=True
         )
 
 

@@ -7,8 +7,9 @@ stays light.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from privet.compiler.executor.layer_ranges import Ranges
     from privet.compiler.executor.ranges import Calibration
+    from privet.compiler.executor.widths import Accuracy, Widths
     from privet.compiler.graph import Graph, ModelSource
     from privet.compiler.graph.input_shapes import InputShapes
     from privet.compiler.program import Program, Weights
@@ -35,13 +37,21 @@ SMOOTH = ("polynomial", "function", "piecewise")
 that both compute privately by lines."""
 
 
+def unknown_accuracy() -> Accuracy:
+    """Of a program that was not compiled here."""
+    from privet.compiler.executor.widths import Accuracy
+
+    return Accuracy((), ())
+
+
 @dataclass(frozen=True)
 class Compiled:
     """A model ready to run privately.
 
     `program` may be shown to anyone who uses the service; `weights`, `magnitudes` (the bound on
     each value of the model, by name) and `measured` (what calibration reached in each value of the
-    program) stay with the server. `source` is the ONNX model.
+    program) stay with the server; so does `accuracy()`, how far each layer is off on calibration
+    inputs. `source` is the ONNX model.
     """
 
     program: Program
@@ -49,6 +59,7 @@ class Compiled:
     magnitudes: Mapping[str, float]
     source: onnx.ModelProto
     measured: tuple[float, ...] = ()
+    accuracy: Callable[[], Accuracy] = field(default=unknown_accuracy, compare=False)
 
     def ranges(self, *, narrow: bool = True) -> Ranges:
         """What each layer's values can reach, were measured to reach, and fit in; for the owner.
@@ -67,8 +78,8 @@ class Compiled:
 def compile(
     model: ModelSource,
     *,
-    bits: int = 37,
-    scale: int = 12,
+    bits: int | None = None,
+    scale: int | None = None,
     weight_scale: int | None = None,
     calibration: Calibration | None = None,
     input_shapes: InputShapes | None = None,
@@ -87,7 +98,10 @@ def compile(
     """Compiles an ONNX model, given by path, bytes or `ModelProto`.
 
     `bits` is the width of the ring, `scale` the fractional bits of inputs and activations, and
-    `weight_scale` those of weights (by default the same).
+    `weight_scale` those of weights (by default the same). What is left out is chosen: a ring of 37
+    bits and scales of 12 where values have room and, on calibration inputs, outputs lie within
+    4 thousandths of their spread; else the first of some wider and finer ones that is accurate,
+    and at last a scale for each value. With `headroom` nothing is chosen but 37 and 12.
 
     How large values become is measured on `calibration`, a list of samples (each an array, or a
     mapping from input names to arrays). Without it, a few random inputs serve: uniform within
@@ -128,6 +142,12 @@ def compile(
     `Misuse` on options out of range.
     """
     from privet.compiler.executor.ranges import calibration_batches, measure
+    from privet.compiler.executor.widths import (
+        Choice,
+        candidates,
+        choose,
+        measure_accuracy,
+    )
     from privet.compiler.graph import import_model, load_model
     from privet.compiler.graph.heads import labels_alone
     from privet.compiler.graph.onnx_model import model_name
@@ -136,6 +156,7 @@ def compile(
         approximate_relus,
         check_masks,
         fit_polynomials,
+        function_scale,
         lower,
         simplify,
         tabulate_functions,
@@ -143,10 +164,10 @@ def compile(
     from privet.compiler.passes import batch as widen
     from privet.compiler.program import build_program
 
-    weight_scale = scale if weight_scale is None else weight_scale
     _check_options(bits, scale, weight_scale, margin, activation_error, input_range, batch)
-    if headroom is not None and not 0 <= headroom <= bits:
-        raise Misuse(f"headroom is {headroom}; 0 to the ring's {bits} bits are possible")
+    tried = candidates(bits, scale, weight_scale, headroom)
+    if headroom is not None and not 0 <= headroom <= tried[0].bits:
+        raise Misuse(f"headroom is {headroom}; 0 to {tried[0].bits} bits are possible")
     if relu not in RELUS:
         raise Misuse(f"relu is {relu!r}; possible are {', '.join(RELUS)}")
     if smooth not in SMOOTH:
@@ -167,36 +188,58 @@ def compile(
     graph = simplify(
         imported, public_functions=smooth != "polynomial", products=smooth == "piecewise"
     )
-    ends = measure(graph, calibration_batches(graph, calibration, input_range))
+    batches = list(calibration_batches(graph, calibration, input_range))
+    ends = measure(graph, iter(batches))
     measured = {id: max(-low, high, 0.0) for id, (low, high) in ends.items()}
     graph = check_masks(_with_magnitudes(graph, measured, ranges or {}, margin))
     if smooth == "polynomial":
         graph = fit_polynomials(graph, margin=margin, error=activation_error)
-    if smooth == "piecewise":
-        lows = {id: low / margin for id, (low, _) in ends.items()}
-        graph = tabulate_functions(graph, lows, scale_bits=scale, error=activation_error)
     if relu == "sign":
         graph = approximate_relus(graph, error=activation_error)
-    lowered = lower(
-        widen(graph, batch),
-        ring_bits=bits,
-        scale_bits=scale,
-        weight_scale=weight_scale,
-        margin=margin,
-        headroom=headroom,
-    )
+    lows = {id: low / margin for id, (low, _) in ends.items()}
+
+    def lowered(widths: Widths, samples: int) -> tuple[Graph, Graph]:
+        made = graph
+        if smooth == "piecewise":
+            precision = function_scale(widths.scale, widths.weight_scale, each=widths.each)
+            made = tabulate_functions(graph, lows, scale_bits=precision, error=activation_error)
+        return lower(
+            widen(made, samples),
+            ring_bits=widths.bits,
+            scale_bits=widths.scale,
+            weight_scale=widths.weight_scale,
+            margin=margin,
+            headroom=headroom,
+            each=widths.each,
+        )
+
     proved = only_compares(graph)
     sound_basis = sound or (proved and calibration is None)
     basis = "sound" if sound_basis else "random" if calibration is None else "samples"
-    program, weights = build_program(
-        lowered, ring_bits=bits, scale_bits=scale, batch=batch, calibration=basis
-    )
+
+    def attempt(widths: Widths) -> Choice[Compiled]:
+        _, integers = whole = lowered(widths, batch)
+        program, weights = build_program(
+            integers,
+            ring_bits=widths.bits,
+            scale_bits=widths.scale,
+            batch=batch,
+            calibration=basis,
+        )
+        reached = tuple((value.magnitude or 0.0) / margin for value in integers.values.values())
+
+        @cache
+        def accuracy() -> Accuracy:
+            pair = whole if batch == 1 else lowered(widths, 1)
+            return measure_accuracy(*pair, batches, widths.bits)
+
+        made = Compiled(program, weights, magnitudes, source, reached, accuracy)
+        if sound and not proved:
+            made.ranges().check()
+        return Choice(made, accuracy)
+
     magnitudes = {value.name: value.magnitude or 0.0 for value in graph.values.values()}
-    reached = tuple((value.magnitude or 0.0) / margin for value in lowered.values.values())
-    compiled = Compiled(program, weights, magnitudes, source, reached)
-    if sound and not proved:
-        compiled.ranges().check()
-    return compiled
+    return choose(tried, attempt, trust_first=calibration is None)
 
 
 def save(folder: str | os.PathLike[str], program: Program, weights: Weights) -> None:
@@ -227,9 +270,9 @@ def load(folder: str | os.PathLike[str]) -> tuple[Program, Weights]:
 
 
 def _check_options(
-    bits: int,
-    scale: int,
-    weight_scale: int,
+    bits: int | None,
+    scale: int | None,
+    weight_scale: int | None,
     margin: float,
     activation_error: float,
     input_range: tuple[float, float] | None,
@@ -237,10 +280,10 @@ def _check_options(
 ) -> None:
     from privet.compiler.passes.check_ranges import RING_BITS, SCALE_BITS
 
-    if bits not in RING_BITS:
+    if bits is not None and bits not in RING_BITS:
         raise Misuse(f"bits is {bits}; {RING_BITS[0]} to {RING_BITS[-1]} are possible")
     for option, given in (("scale", scale), ("weight_scale", weight_scale)):
-        if given not in SCALE_BITS:
+        if given is not None and given not in SCALE_BITS:
             raise Misuse(f"{option} is {given}; {SCALE_BITS[0]} to {SCALE_BITS[-1]} are possible")
     if not 1.0 <= margin < float("inf"):
         raise Misuse(f"margin is {margin}; at least 1 is possible")

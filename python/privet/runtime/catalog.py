@@ -11,7 +11,6 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +21,7 @@ from privet.compiler.graph.input_shapes import InputShapes
 Array = npt.NDArray[np.generic]
 
 
-RULES = 2
+RULES = 3
 """Which rules of the compiler a folder was made by; one that others made is not used."""
 
 
@@ -30,8 +29,8 @@ def compile_once(
     model: Path,
     folder: Path,
     *,
-    bits: int,
-    scale: int,
+    bits: int | None,
+    scale: int | None,
     calibration: Sequence[Array | Mapping[str, Array]] | None,
     input_range: tuple[float, float] | None,
     name: str | None,
@@ -51,16 +50,20 @@ def compile_once(
     Those of `privet.compile`.
     """
     digest = hashlib.sha256(model.read_bytes())
-    options: list[Any] = [RULES, bits, scale, input_range, name, batch]
-    if weight_scale not in (None, scale) or relu != "exact":
-        options += [weight_scale, relu]
-    if smooth != "polynomial":
-        options.append(smooth)
-    if sound:
-        options.append("sound")
-    if reveal != "outputs" or input_shapes:
-        options += [reveal, input_shapes]
-    # Suites with another form of smooth functions differ in their ReLUs, too.
+    options = {
+        "rules": RULES,
+        "bits": bits,
+        "scale": scale,
+        "weight_scale": weight_scale,
+        "input_range": input_range,
+        "name": name,
+        "batch": batch,
+        "relu": relu,
+        "smooth": smooth,
+        "sound": sound,
+        "reveal": reveal,
+        "input_shapes": {name: list(shape) for name, shape in (input_shapes or {}).items()},
+    }
     digest.update(json.dumps(options).encode())
     for sample in calibration or []:
         for array in sample.values() if isinstance(sample, Mapping) else [sample]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,6 +19,7 @@ from privet.compiler.executor.codec import Inputs, as_tensor, encode_input
 from privet.compiler.executor.ranges import Calibration
 from privet.compiler.executor.reference import as_declared, random_inputs, run_plaintext
 from privet.compiler.executor.samples import fill, split, trim
+from privet.compiler.executor.widths import Accuracy
 from privet.compiler.graph import ModelSource
 from privet.compiler.graph.input_shapes import InputShapes
 from privet.errors import Misuse
@@ -47,7 +48,7 @@ class Run:
     Runtime's, for each sample, or the labels that it is. `probabilities` says that the client
     computes a softmax or the like of it. `calibration` is what the program's ranges rest on
     (`Result`). `plan` has the figures of the suite's plan, if it has one, and `account` is what
-    there is to say of how it ran.
+    there is to say of how it ran. `accuracy()` has the errors of layers on calibration inputs.
     """
 
     model: str
@@ -71,6 +72,7 @@ class Run:
     extension: str | None
     plan: Mapping[str, Any] | None
     account: tuple[str, ...]
+    accuracy: Callable[[], Accuracy]
 
     @property
     def trust(self) -> str | None:
@@ -238,6 +240,7 @@ def _compare(
         extension=result.extension,
         plan=result.plan,
         account=result.account,
+        accuracy=compiled.accuracy,
     )
 
 

@@ -10,12 +10,12 @@ class Precision:
     """Bits of the ring, fractional bits of activations and of weights, and what becomes of ReLU
     and of smooth activations.
 
-    Its fields are options of `privet.compile`.
+    Its fields are options of `privet.compile`, which chooses the widths that are None.
     """
 
-    bits: int
-    scale: int
-    weight_scale: int
+    bits: int | None = None
+    scale: int | None = None
+    weight_scale: int | None = None
     relu: str = "exact"
     smooth: str = "polynomial"
 

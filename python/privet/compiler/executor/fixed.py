@@ -87,6 +87,18 @@ def execute(
     )
 
 
+def run_integers(
+    graph: Graph, inputs: Sequence[Array], ring_bits: int, observe: Observe
+) -> list[Array]:
+    """The outputs of an integer graph; `observe` sees every value that an operation makes.
+
+    # Errors
+    `OverflowRisk` if a value leaves the range that the ring guarantees.
+    """
+    magnitudes = [0] * (max(graph.values) + 1)
+    return _run(graph, inputs, ring_bits, magnitudes, Arithmetic(), observe)
+
+
 def _run(
     graph: Graph,
     inputs: Sequence[Array],

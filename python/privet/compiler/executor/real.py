@@ -67,7 +67,7 @@ def compute(operation: Operation, operands: Sequence[Array], shape: Shape) -> Ar
         case op.Elementwise(function=function):
             return function(x)
         case op.Piecewise():
-            raise AssertionError("ranges are measured before functions become lines")
+            raise AssertionError("lines are integers: reals have the function")
         case op.Polynomial(coefficients=coefficients, bound=bound):
             return np.asarray(chebval(x / bound, coefficients)).astype(x.dtype)
         case op.Negate():

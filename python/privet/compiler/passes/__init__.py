@@ -23,7 +23,7 @@ from privet.compiler.passes.join_elementwise import join_elementwise
 from privet.compiler.passes.join_relus import join_relus
 from privet.compiler.passes.keep_constants import keep_constants
 from privet.compiler.passes.merge_reshapes import merge_reshapes
-from privet.compiler.passes.move_truncation import headroom_of, move_truncation
+from privet.compiler.passes.move_truncation import function_scale, headroom_of, move_truncation
 from privet.compiler.passes.normalize_after import normalize_after
 from privet.compiler.passes.pool_before_relu import pool_before_relu
 from privet.compiler.passes.quantize import quantize
@@ -37,6 +37,7 @@ __all__ = [
     "fit_polynomials",
     "fold_affine",
     "fold_batchnorm",
+    "function_scale",
     "headroom_of",
     "join_elementwise",
     "join_relus",
@@ -83,11 +84,13 @@ def lower(
     weight_scale: int,
     margin: float,
     headroom: int | None = None,
-) -> Graph:
-    """The integer graph of a real one whose values all have a magnitude.
+    each: bool = False,
+) -> tuple[Graph, Graph]:
+    """The integer graph of a real one whose values all have a magnitude, and before it the real one
+    with the same nodes.
 
-    `headroom` is what `move_truncation` leaves above the point; by default, what was
-    measured takes.
+    With `each` every value has a scale of its own. `headroom` is what `move_truncation` leaves
+    above the point; by default, what was measured takes.
     Raises `OverflowRisk` if some value could leave the ring.
     """
     placed = move_truncation(
@@ -96,6 +99,7 @@ def lower(
         scale_bits=scale_bits,
         weight_scale=weight_scale,
         headroom=headroom_of(graph) if headroom is None else headroom,
+        each=each,
     )
     check_ranges(placed, ring_bits=ring_bits, scale_bits=scale_bits, margin=margin)
-    return quantize(placed)
+    return placed, quantize(placed)

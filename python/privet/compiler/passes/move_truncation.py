@@ -11,22 +11,29 @@ order of float32.
 
 Where truncations are is public. So the ceiling is one scale for the whole graph: it leaves
 `headroom` bits above the point, or what one product with weights needs. No value's own range has a
-say.
+say, unless every value is to have a scale of its own (`each`): then `scale_bits` bits are for the
+largest magnitude of a value, and a product with weights rises as far as keeps `weight_scale` bits
+of its result. The arguments of functions by lines keep the scale of their table.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from privet.compiler.graph import Graph, Node
+import numpy as np
+
+from privet.compiler.graph import Graph, Node, Value
 from privet.compiler.graph import operations as op
+from privet.compiler.graph.operations import Array
 from privet.compiler.graph.order import PLACE_BITS, compared_values
-from privet.compiler.passes.check_ranges import GUARD_BITS
+from privet.compiler.passes.check_ranges import GUARD_BITS, WEIGHT_BITS_AT_MOST
 from privet.compiler.passes.place_trees import place_trees
 from privet.compiler.passes.rewriter import Rewriter
 
+FUNCTION_SCALE = 14
+"""Scale of functions by lines where every value has a scale of its own."""
 FACTOR_BITS_AT_LEAST = 6
 """Precision that the factor of an average keeps, however tight the ring is."""
 
@@ -37,7 +44,13 @@ def headroom_of(graph: Graph) -> int:
 
 
 def move_truncation(
-    graph: Graph, *, ring_bits: int, scale_bits: int, weight_scale: int, headroom: int
+    graph: Graph,
+    *,
+    ring_bits: int,
+    scale_bits: int,
+    weight_scale: int,
+    headroom: int,
+    each: bool = False,
 ) -> Graph:
     """The graph with `ShiftLeft` and `Truncate` placed and every value's scale set.
 
@@ -45,12 +58,20 @@ def move_truncation(
     """
     compared = compared_values(graph)
     inputs = tuple(replace(entry, order=entry.value in compared) for entry in graph.inputs)
+    pins = {id: it.scale for id, it in graph.values.items() if it.scale is not None and each}
     place = {"scale": 0, "magnitude": math.ldexp(1.0, PLACE_BITS)}
+
+    def scale_of(value: Value) -> int:
+        return own_scale(value, scale_bits, ring_bits) if each else scale_bits
+
     graph = replace(graph, inputs=inputs).with_values(
-        lambda id, value: replace(value, **(place if id in compared else {"scale": scale_bits}))
+        lambda id, value: replace(
+            value, **(place if id in compared else {"scale": scale_of(value)})
+        )
     )
+    kind = _OwnScales if each else _Placement
     ceiling = max(scale_bits + weight_scale, ring_bits - GUARD_BITS - headroom)
-    placement = _Placement(graph, ring_bits, ceiling, scale_bits, weight_scale)
+    placement = kind(graph, ring_bits, ceiling, scale_bits, weight_scale, pins)
     return placement.rewriter.walk(placement.place)
 
 
@@ -69,10 +90,35 @@ def truncated_early(graph: Graph) -> set[int]:
     return {id for id in found if uses[id] > 1}
 
 
+def own_scale(value: Value, precision: int, ring_bits: int) -> int:
+    """The scale that leaves so many bits for the largest magnitude of a value."""
+    return min(max(precision - exponent(value), 0), ring_bits - GUARD_BITS)
+
+
+def exponent(value: Value) -> int:
+    """The binary logarithm of a value's largest magnitude, rounded up; 0 of a value that is 0."""
+    return math.frexp(value.magnitude)[1] if value.magnitude else 0
+
+
+def function_scale(scale_bits: int, weight_scale: int, *, each: bool) -> int:
+    """The scale of arguments and results of functions by lines."""
+    return min(scale_bits, weight_scale, FUNCTION_SCALE) if each else scale_bits
+
+
 class _Placement:
+    each = False
+
     def __init__(
-        self, graph: Graph, ring_bits: int, ceiling: int, scale_bits: int, weight_scale: int
+        self,
+        graph: Graph,
+        ring_bits: int,
+        ceiling: int,
+        scale_bits: int,
+        weight_scale: int,
+        pins: Mapping[int, int],
     ) -> None:
+        self.pins = pins
+        self.pinned: dict[int, int] = {}
         self.rewriter = Rewriter(graph)
         self.ring_bits = ring_bits
         self.ceiling = ceiling
@@ -89,14 +135,12 @@ class _Placement:
         x = inputs[0]
         match node.operation:
             case op.Conv2d() | op.Dense() | op.Scale():
-                if self.scale(x) + self.rise > self.ceiling:
-                    x = self.lowered(node, x)
-                return self.add(node, self.scale(x) + self.rise, x)
+                return self.linear(node, node.operation.weight, x)
             case op.Mul() | op.MatMul():
                 x, y = (self.lowered(node, id) for id in inputs)
                 return self.add(node, self.scale(x) + self.scale(y), x, y)
             case op.Polynomial():
-                return self.add(node, self.base, self.lowered(node, x))
+                return self.add(node, self.base_of_output(node), self.lowered(node, x))
             case op.Elementwise():
                 return self.add(node, self.base, x)
             case op.Piecewise(step_bits=fraction):
@@ -123,7 +167,7 @@ class _Placement:
             case op.AvgPool2d():
                 return self.average(node, node.operation, x)
             case op.AddConstant() | op.Pad():
-                return self.sum(node, [x], at_least=self.base)
+                return self.sum(node, [x], at_least=self.base_of_output(node))
             case op.ShiftLeft() | op.Truncate() | op.ChannelAffine():
                 raise AssertionError("this pass runs once, after fold_batchnorm")
             case _:
@@ -132,9 +176,13 @@ class _Placement:
     def sum(self, node: Node, inputs: Sequence[int], *, at_least: int) -> int:
         """Brings the inputs to one scale: the highest below the ceiling, rather than truncating."""
         scales = [self.scale(id) for id in inputs]
-        high, low = max(*scales, at_least), max(min(scales), self.base)
-        choices = [s for s in (high, low, self.base) if s <= high]
-        target = next((s for s in choices if s <= self.ceiling), choices[-1])
+        base, ceiling = self.base_of_output(node), self.ceiling_of(node, inputs)
+        high, low = max(*scales, at_least), max(min(scales), base)
+        choices = [s for s in (high, low, base) if s <= high]
+        target = next(
+            (s for s in choices if s <= ceiling),
+            min(choices[-1], max(ceiling, 0)) if self.each else choices[-1],
+        )
         return self.add(node, target, *(self.at(node, id, target) for id in inputs))
 
     def trees(self, node: Node, x: int) -> int:
@@ -150,14 +198,14 @@ class _Placement:
         exponents = [1 - math.frexp(factor)[1] for factor in factors]
         if mantissas == {0.5}:
             rise = max(*exponents, 0)
-            if self.scale(x) + rise > self.ceiling:
+            if self.scale(x) + rise > self.ceiling_of(node, [x]):
                 x = self.lowered(node, x)
         else:
-            if self.scale(x) + max(exponents) + self.base > self.ceiling:
+            if self.scale(x) + max(exponents) + self.base > self.ceiling_of(node, [x]):
                 x = self.lowered(node, x)
             rise = max(exponents) + self.base
             lowest = max(exponents) + FACTOR_BITS_AT_LEAST
-            rise = max(min(rise, self.ceiling - self.scale(x)), lowest)
+            rise = max(min(rise, self.ceiling_of(node, [x]) - self.scale(x)), lowest)
         return self.add(node, self.scale(x) + rise, x)
 
     def add(
@@ -165,12 +213,31 @@ class _Placement:
     ) -> int:
         made = self.rewriter.add(node, operation or node.operation, *inputs)
         self.rewriter.builder.rescale(made, scale)
+        if node.output in self.pins:
+            self.pinned[made] = self.pins[node.output]
         return made
 
+    def linear(self, node: Node, weight: Array, x: int) -> int:
+        """A product with weights."""
+        if self.scale(x) + self.rise > self.ceiling:
+            x = self.lowered(node, x)
+        return self.add(node, self.scale(x) + self.rise, x)
+
     def lowered(self, node: Node, x: int) -> int:
-        """`x` truncated to `scale_bits` and what it keeps beyond, if its scale is above that."""
-        kept = self.base + self.rewriter.builder.value(x).fine
-        return self.at(node, x, min(self.scale(x), kept))
+        """`x` truncated to the scale that it has for itself, if it is above that."""
+        return self.at(node, x, min(self.scale(x), self.base_of(x)))
+
+    def base_of(self, x: int) -> int:
+        """The scale of a value for itself, with what it keeps beyond others."""
+        return self.base + self.rewriter.builder.value(x).fine
+
+    def base_of_output(self, node: Node) -> int:
+        """The same of what a node makes."""
+        return self.base
+
+    def ceiling_of(self, node: Node, inputs: Sequence[int]) -> int:
+        """The highest scale that the result of a node may have."""
+        return self.ceiling
 
     def at(self, node: Node, x: int, scale: int) -> int:
         """`x` at another scale; made once, however many nodes ask for it."""
@@ -188,3 +255,59 @@ class _Placement:
         scale = self.rewriter.builder.value(new).scale
         assert scale is not None
         return scale
+
+
+class _OwnScales(_Placement):
+    """A scale for each value, by its own magnitude."""
+
+    each = True
+
+    def __init__(
+        self,
+        graph: Graph,
+        ring_bits: int,
+        ceiling: int,
+        scale_bits: int,
+        weight_scale: int,
+        pins: Mapping[int, int],
+    ) -> None:
+        super().__init__(graph, ring_bits, ceiling, scale_bits, weight_scale, pins)
+        self.precision = scale_bits
+        self.base = function_scale(scale_bits, weight_scale, each=True)
+
+    def linear(self, node: Node, weight: Array, x: int) -> int:
+        """Keeps `weight_scale` bits of the result, in so far as weights and ring have room."""
+        made, given = self.rewriter.old.values[node.output], self.rewriter.builder.value(x)
+        largest = float(np.abs(weight).max(initial=0.0))
+        room = WEIGHT_BITS_AT_MOST - math.frexp(largest)[1]
+        ceiling = min(self.ceiling_of(node, []), self.ring_bits - 1)
+        rise = max(min(self.rise + exponent(given) - exponent(made), room, ceiling), 0)
+        if self.scale(x) + rise > ceiling:
+            x = self.lowered(node, x)
+        if self.scale(x) + rise > ceiling:
+            x = self.at(node, x, max(ceiling - rise, 0))
+        return self.add(node, self.scale(x) + rise, x)
+
+    def at(self, node: Node, x: int, scale: int) -> int:
+        """As `_Placement`. Shifts left by a bit what a truncation leaves in too narrow a ring."""
+        left = self.ring_bits - (self.scale(x) - scale)
+        needed = exponent(self.rewriter.old.values[node.output]) + scale + GUARD_BITS
+        if 0 < scale < self.scale(x) and needed > left:
+            x = super().at(node, x, scale - 1)
+        return super().at(node, x, scale)
+
+    def base_of(self, x: int) -> int:
+        """As `_Placement`."""
+        pinned = self.pinned.get(x)
+        own = own_scale(self.rewriter.builder.value(x), self.precision, self.ring_bits)
+        return own if pinned is None else pinned
+
+    def base_of_output(self, node: Node) -> int:
+        """As `_Placement`."""
+        made = self.rewriter.old.values[node.output]
+        return self.pins.get(node.output, own_scale(made, self.precision, self.ring_bits))
+
+    def ceiling_of(self, node: Node, inputs: Sequence[int]) -> int:
+        """As `_Placement`: neither the inputs at that scale nor the result leave the ring."""
+        values = [self.rewriter.old.values[node.output], *map(self.rewriter.builder.value, inputs)]
+        return self.ring_bits - GUARD_BITS - max(map(exponent, values))

@@ -268,7 +268,7 @@ def _looked_up(
     reach = (old.magnitude or 0.0) + abs(low)
 
     def like(name: str, magnitude: float) -> Value:
-        return Value(old.shape, f"{node.name}.{name}", magnitude, fine=extra)
+        return Value(old.shape, f"{node.name}.{name}", magnitude, scale + extra, fine=extra)
 
     def shifted(x: int, by: float, name: str) -> int:
         shift = AddConstant(np.asarray(by, dtype=np.float64))

@@ -134,12 +134,16 @@ class ModelConfig:
     )
     bits: int | None = option(
         Integer(16, 50),
-        f"width of the ring in bits; if left out {_widths(lambda it: str(it.bits))}",
+        f"width of the ring in bits; if left out {_widths(lambda it: str(it.bits or 'chosen'))}",
     )
     scale: int | None = option(
         Integer(4, 20),
         "fractional bits of inputs and weights; if left out "
-        + _widths(lambda it: " and ".join(map(str, dict.fromkeys((it.scale, it.weight_scale))))),
+        + _widths(
+            lambda it: " and ".join(
+                str(bits or "chosen") for bits in dict.fromkeys((it.scale, it.weight_scale))
+            )
+        ),
     )
     batch: int = option(Integer(1, 4096), "samples that one inference computes at once", 1)
     cores: int = option(Integer(1, 4096), "cores that each job of this model gets", 1)

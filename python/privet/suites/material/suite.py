@@ -46,7 +46,7 @@ class MaterialSuite(Costed):
         "truncation",
     )
 
-    precision: ClassVar[Precision] = Precision(37, 12, 12, smooth="piecewise")
+    precision: ClassVar[Precision] = Precision(smooth="piecewise")
 
     making: ClassVar[str] = "material"
     """What people call what is made ahead."""

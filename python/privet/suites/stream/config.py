@@ -61,7 +61,7 @@ class Stream(Costed, SingleJobSuite):
     about: ClassVar[str] = (
         "by encryption for linear layers alone: weaker, since values are revealed up to order"
     )
-    precision: ClassVar[Precision] = Precision(37, 12, 12, smooth="function")
+    precision: ClassVar[Precision] = Precision(smooth="function")
     reach: ClassVar[str] = "whole"
     trials: ClassVar[tuple[Trial, ...]] = (
         Trial(("breast", "mnist-1"), ("stream", "stream-3072")),

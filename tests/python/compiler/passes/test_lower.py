@@ -12,6 +12,8 @@ from tests.python.compiler.graph.single import constant, model, node
 from privet.compiler.compile import Compiled, compile
 from privet.errors import OverflowRisk
 
+USUAL: dict[str, Any] = {"bits": 37, "scale": 12}
+
 
 def compiled(nodes: list[onnx.NodeProto], shape: tuple[int, ...], **options: Any) -> Compiled:
     constants: dict[str, Any] = {
@@ -114,7 +116,7 @@ def test_overflow_names_the_layer_the_range_and_a_way_out() -> None:
     ]
     sample = np.ones((1, 8), np.float32)
     with pytest.raises(OverflowRisk) as caught:
-        compiled(nodes, (1, 8), calibration=[sample], bits=37)
+        compiled(nodes, (1, 8), calibration=[sample], **USUAL)
     error = caught.value
     assert error.layer == "second"
     assert error.magnitude == pytest.approx(2 * 240 * 240)
@@ -122,12 +124,12 @@ def test_overflow_names_the_layer_the_range_and_a_way_out() -> None:
     assert "measured 5.76e+04, margin 2" in str(error)
     assert "--bits 43 or more, with --scale 9 or less" in str(error)
     # What the message says to do is enough, and no less is.
-    assert compiled(nodes, (1, 8), calibration=[sample], bits=43)
-    assert compiled(nodes, (1, 8), calibration=[sample], scale=9)
+    assert compiled(nodes, (1, 8), calibration=[sample], bits=43, scale=12)
+    assert compiled(nodes, (1, 8), calibration=[sample], bits=37, scale=9)
     with pytest.raises(OverflowRisk):
-        compiled(nodes, (1, 8), calibration=[sample], bits=42)
+        compiled(nodes, (1, 8), calibration=[sample], bits=42, scale=12)
     with pytest.raises(OverflowRisk):
-        compiled(nodes, (1, 8), calibration=[sample], scale=10)
+        compiled(nodes, (1, 8), calibration=[sample], bits=37, scale=10)
 
 
 def test_a_sum_in_a_narrow_ring_is_refused() -> None:
@@ -140,14 +142,14 @@ def test_a_sum_in_a_narrow_ring_is_refused() -> None:
     sample = np.ones((1, 8), np.float32)
     made = model(nodes, {"x": (1, 8)}, ["y"], {"fc": np.eye(8, dtype=np.float32) * 700})
     with pytest.raises(OverflowRisk, match="--bits 38 or more"):
-        compile(made, calibration=[sample])
-    assert compile(made, calibration=[sample], bits=38)
+        compile(made, calibration=[sample], **USUAL)
+    assert compile(made, calibration=[sample], bits=38, scale=12)
 
 
 def test_the_margin_counts() -> None:
     nodes = [node("Gemm", ["x", "big"], ["y"])]
     sample = np.ones((1, 8), np.float32)
-    options: dict[str, Any] = {"calibration": [sample], "bits": 35}
+    options: dict[str, Any] = {"calibration": [sample], "bits": 35, "scale": 12}
     assert compiled(nodes, (1, 8), margin=2.0, **options)
     with pytest.raises(OverflowRisk, match="the_gemm"):
         compiled(nodes, (1, 8), margin=3.0, **options)
@@ -156,11 +158,11 @@ def test_the_margin_counts() -> None:
 def test_an_input_that_is_too_large_is_named() -> None:
     nodes = [node("Relu", ["x"], ["y"])]
     with pytest.raises(OverflowRisk, match="layer x \\(input\\)"):
-        compiled(nodes, (1, 8), input_range=(0, 1e9))
+        compiled(nodes, (1, 8), input_range=(0, 1e9), **USUAL)
 
 
 def test_weights_that_are_too_large_are_named() -> None:
     factors = {"c": np.asarray([1, 7e4], np.float32)}
     made = model([node("Mul", ["x", "c"], ["y"])], {"x": (1, 2)}, ["y"], factors)
     with pytest.raises(OverflowRisk, match="the_mul: weights up to 7e\\+04 need 29 bits"):
-        compile(made, bits=50, calibration=[np.full((1, 2), 1e-3, np.float32)])
+        compile(made, bits=50, scale=12, calibration=[np.full((1, 2), 1e-3, np.float32)])

@@ -182,3 +182,28 @@ def test_the_check_catches_a_rule_on_ranges() -> None:
 
     assert chain(0.1) != chain(40.0)
     assert chain(0.1, headroom=20) == chain(40.0, headroom=20)
+
+
+def sizes(spread: float, **options: Any) -> dict[str, Any]:
+    """A product whose weights are of that size, and a comparison."""
+    weights = {"fc": np.full((5, 5), spread, np.float32)}
+    nodes = [node("Gemm", ["x", "fc"], ["a"]), node("Relu", ["a"], ["y"])]
+    rng = np.random.default_rng(3)
+    sample = [rng.uniform(0.5, 1.0, (1, 5)).astype(np.float32) for _ in range(4)]
+    made = model(nodes, {"x": (1, 5)}, ["y"], weights)
+    return outline(compile(made, calibration=sample, **options))
+
+
+def test_widths_tell_nothing_of_models_that_the_usual_ones_fit() -> None:
+    """Others are the exception that SECURITY.md states: the control tells sizes of weights."""
+    assert sizes(0.3) == sizes(0.5)
+    assert sizes(0.3)["ring_bits"] == 37
+    assert sizes(1e-3) != sizes(0.5)
+
+
+def test_with_headroom_no_widths_are_chosen() -> None:
+    assert sizes(0.3, headroom=12) == sizes(1e-2, headroom=12) == sizes(40.0, headroom=12)
+    with pytest.raises(OverflowRisk):
+        sizes(1e-6, headroom=12)
+    with pytest.raises(OverflowRisk):
+        sizes(1e5, headroom=12)

@@ -1,0 +1,138 @@
+"""Rings and scales that the compiler chooses: every size of values comes out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import helper, numpy_helper
+
+import privet
+from privet.compiler.compile import Compiled, compile
+from privet.compiler.executor import execute
+from privet.compiler.executor.widths import WIDEST
+from privet.errors import Misuse, OverflowRisk
+
+Arrays = list[np.ndarray[tuple[int, ...], np.dtype[np.float32]]]
+RNG = np.random.default_rng(5)
+
+
+def network(inputs: float, weights: float, activation: str = "Relu") -> onnx.ModelProto:
+    """Two dense layers: inputs of that size, and weights before the activation."""
+    tensors = {
+        "w": RNG.normal(size=(8, 8)) * weights / inputs,
+        "v": RNG.normal(size=(8, 2)),
+    }
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["a"], "first"),
+        helper.make_node(activation, ["a"], ["b"], "middle"),
+        helper.make_node("MatMul", ["b", "v"], ["y"], "last"),
+    ]
+    x, y = (
+        [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1, size])]
+        for name, size in (("x", 8), ("y", 2))
+    )
+    constants = [numpy_helper.from_array(a.astype(np.float32), name) for name, a in tensors.items()]
+    graph = helper.make_graph(nodes, "sizes", x, y, constants)
+    opset = [helper.make_opsetid("", 17)]
+    return helper.make_model(graph, opset_imports=opset, ir_version=9)
+
+
+def samples(size: float, count: int) -> Arrays:
+    return [(size * RNG.uniform(0, 1, (1, 8))).astype(np.float32) for _ in range(count)]
+
+
+def relative_error(model: onnx.ModelProto, compiled: Compiled, inputs: Arrays) -> float:
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    wanted = np.array([session.run(None, {"x": x})[0] for x in inputs])
+    made = [execute(compiled.program, compiled.weights, [x]).outputs["y"] for x in inputs]
+    return float(np.abs(np.array(made) - wanted).max() / np.ptp(wanted))
+
+
+@pytest.mark.parametrize("activation", ["Relu", "Sigmoid"])
+@pytest.mark.parametrize("inputs", [1e5, 255.0, 1e-4])
+def test_values_of_every_size_are_right(inputs: float, activation: str) -> None:
+    model = network(inputs, 1.0, activation)
+    compiled = compile(model, calibration=samples(inputs, 16), smooth="piecewise")
+    assert relative_error(model, compiled, samples(inputs, 16)) < 2e-3
+
+
+@pytest.mark.parametrize(
+    ("inputs", "weights", "bits"), [(1.0, 1e-6, 48), (1e-4, 1e-4, None), (1.0, 1e4, None)]
+)
+def test_weights_of_every_size_are_right(inputs: float, weights: float, bits: int | None) -> None:
+    """The smallest ones in a ring that a user has to ask for: not every suite carries it."""
+    model = network(inputs, weights)
+    compiled = compile(model, calibration=samples(inputs, 16), bits=bits)
+    assert relative_error(model, compiled, samples(inputs, 16)) < 2e-3
+
+
+def test_a_model_of_usual_sizes_keeps_the_usual_widths() -> None:
+    program = compile(network(1.0, 1.0), calibration=samples(1.0, 16)).program
+    assert (program.ring_bits, program.scale_bits) == (37, 12)
+    assert program.values[program.inputs[0].value].scale == 12
+
+
+def test_what_the_user_gives_is_kept_and_said_where_it_is_not_accurate() -> None:
+    given: dict[str, Any] = {"bits": 37, "scale": 12, "calibration": samples(1e3, 16)}
+    compiled = compile(network(1e3, 1.0), **given)
+    program = compiled.program
+    assert (program.ring_bits, program.values[0].scale) == (37, 12)
+    warning = compiled.accuracy().warning
+    assert warning is not None
+    assert "layer first (Dense)" in warning
+
+
+def test_a_scale_that_needs_a_wider_ring_gets_one() -> None:
+    model, known = network(1.0, 3e3), samples(1.0, 16)
+    program = compile(model, calibration=known, scale=12).program
+    assert program.ring_bits > 37
+    assert {value.scale for value in program.values} == {12, 24}
+
+
+def test_no_ring_is_chosen_that_some_choice_in_a_suite_does_not_carry() -> None:
+    program = compile(network(1e-4, 1e-4), calibration=samples(1e-4, 16)).program
+    assert program.ring_bits == WIDEST
+    for prime in (it for it in privet.Gmw.labelled() if it.field == "prime"):
+        prime.plan(program)
+    privet.Stream().plan(program)
+
+
+def test_what_no_choice_computes_accurately_stays_refused() -> None:
+    with pytest.raises(OverflowRisk, match="all zero at scale 12"):
+        compile(network(1.0, 1e-6), calibration=samples(1.0, 16))
+
+
+def test_without_calibration_the_usual_widths_are_kept_where_they_have_room() -> None:
+    made, known = network(255.0, 1.0), samples(255.0, 4)
+    assert compile(made, input_range=(0, 255)).program.values[0].scale == 12
+    assert compile(made, calibration=known).program.values[0].scale != 12
+    assert compile(network(1e5, 1.0), input_range=(0, 1e5)).accuracy().relative < 1e-3
+
+
+def test_a_ring_that_is_given_and_too_wide_is_refused_by_a_prime_field() -> None:
+    program = compile(network(1.0, 1.0), bits=48, scale=16).program
+    with pytest.raises(Misuse, match="24 to 42 bits, not 48"):
+        privet.Gmw(rounds="log", field="prime").plan(program)
+
+
+@pytest.mark.parametrize("suite", [privet.Gmw(rounds="log"), privet.Fss()])
+@pytest.mark.parametrize(
+    ("size", "given"),
+    [
+        (1.0, {"bits": 42, "scale": 14}),
+        (1.0, {"bits": 48, "scale": 16}),
+        (1e5, {}),
+        (1e-4, {"bits": 42}),
+    ],
+)
+def test_chosen_widths_compute_the_executors_integers(
+    size: float, given: dict[str, Any], suite: privet.Suite
+) -> None:
+    known = samples(size, 8)
+    model = network(size, 1.0, "Relu" if size == 1.0 else "Sigmoid")
+    compiled = compile(model, calibration=known, smooth="piecewise", **given)
+    assert privet.run(compiled, known[:1], suite=suite).max_fixed_point_error == 0
