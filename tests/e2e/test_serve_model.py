@@ -216,7 +216,7 @@ def test_a_client_of_several_models_says_which(key_folder: Path, tmp_path: Path)
 def test_nobody_listens(key_folder: Path, tmp_path: Path) -> None:
     words = ["prepare", "127.0.0.1:1", "--keys", key_folder, "--state", tmp_path, "--count", "1"]
     failed = privet(*words, "--timeout", 1, code=4)["error"]
-    assert failed["type"] == "LinkError"
+    assert (failed["type"], failed["cause"]) == ("NotReached", "away")
     assert "127.0.0.1:1" in failed["message"]
 
 
@@ -292,7 +292,7 @@ def test_a_level_waits_for_a_service_that_is_away(key_folder: Path, tmp_path: Pa
     keep = scene.words("prepare", MODEL, "--keep", 1, "--timeout", 1)
     with running(*keep) as keeping:
         waiting = keeping.until(lambda event: event["event"] == "waiting")
-        assert waiting["error"]["type"] == "LinkError"
+        assert waiting["error"]["type"] == "NotReached"
         with serving(key_folder, tmp_path, listen=scene.address):
             keeping.until(ready(1))
             assert keeping.end(signal.SIGTERM) == 0
