@@ -58,7 +58,7 @@ def test_a_private_run_is_as_near_as_its_errors_allow(
     assert _as_forecast(result), result.memory
 
 
-def _as_forecast(result: privet.Result) -> bool:
+def _as_forecast(result: privet.Run) -> bool:
     forecast = [(use.peak_mb, use.forecast_mb) for use in result.memory.values()]
     return all(most is not None and peak <= most for peak, most in forecast)
 
