@@ -39,14 +39,12 @@ def test_a_private_run_is_as_near_as_its_errors_allow(
     compiled = compile(zoo.build(name, tmp_path), bits=37, scale=12)
     inputs = random_inputs(compiled.program)
     bound = simulated_bound(compiled.program, compiled.weights, inputs, runs=runs)
-    config = suites.from_options(suite, {"truncation": "one-bit"})
-    result = privet.run(compiled, inputs, suite=config, timeout=1200.0)
-    # On a busy machine the allocator may keep what one thread freed while another asks for as much:
-    # in one to three of ten runs a server took 40 MB more. A forecast too low fails every run.
-    for _ in range(2):
-        if _as_forecast(result):
-            break
-        result = privet.run(compiled, inputs, suite=config, timeout=1200.0)
+    result = privet.run(
+        compiled,
+        inputs,
+        suite=suites.from_options(suite, {"truncation": "one-bit"}),
+        timeout=1200.0,
+    )
     peaks = {party: use.peak_mb for party, use in result.memory.items()}
     figures.append(
         f"{name}, {suite}: {result.max_fixed_point_error} units from the reference, bound {bound}; "
@@ -55,12 +53,9 @@ def test_a_private_run_is_as_near_as_its_errors_allow(
     )
     assert 0 < result.max_fixed_point_error <= bound
     assert all(peak < most_mb for peak in peaks.values())
-    assert _as_forecast(result), result.memory
-
-
-def _as_forecast(result: privet.Run) -> bool:
-    forecast = [(use.peak_mb, use.forecast_mb) for use in result.memory.values()]
-    return all(most is not None and peak <= most for peak, most in forecast)
+    for use in result.memory.values():
+        assert use.forecast_mb is not None
+        assert use.peak_mb <= use.forecast_mb
 
 
 @pytest.mark.timeout(1800)

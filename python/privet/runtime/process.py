@@ -20,6 +20,7 @@ from privet.errors import PrivetError
 from privet.runtime.client import Client
 from privet.runtime.credentials import Credentials
 from privet.runtime.dealer import Dealer, Dealt
+from privet.runtime.machine import share_one_heap
 from privet.runtime.server import Finished, Server
 from privet.suites import Policy, from_json
 
@@ -130,6 +131,7 @@ def deal(job: dict[str, Any]) -> None:
 
 def main() -> int:
     """Runs the job named on the command line."""
+    share_one_heap()
     job = json.loads(Path(sys.argv[1]).read_text())
     try:
         {"server": serve, "client": query, "dealer": deal}[job["role"]](job)

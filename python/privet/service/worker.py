@@ -32,6 +32,7 @@ from privet.compiler.program import Program
 from privet.errors import Misuse, PrivetError
 from privet.logs import log_to_stderr
 from privet.runtime import Credentials, Server
+from privet.runtime.machine import share_one_heap
 from privet.service import confinement
 from privet.service.admission import Admission, single
 from privet.service.executor.grant import Grant
@@ -180,6 +181,7 @@ class Worker:
 def main() -> None:
     """Works for the process that started this one."""
     confinement.die_with_parent()
+    share_one_heap()
     confinement.keep_no_core()
     # Who stops the service, in a terminal or by its control group, stops its workers through it,
     # after their jobs.
