@@ -122,7 +122,8 @@ class _Placement:
         self.rewriter = Rewriter(graph)
         self.ring_bits = ring_bits
         self.ceiling = ceiling
-        self.base = scale_bits
+        self.precision = scale_bits
+        self.base = function_scale(scale_bits, weight_scale, each=self.each)
         self.rise = weight_scale
         self.rescaled: dict[tuple[int, int], int] = {}
         self.early = truncated_early(graph)
@@ -261,19 +262,6 @@ class _OwnScales(_Placement):
     """A scale for each value, by its own magnitude."""
 
     each = True
-
-    def __init__(
-        self,
-        graph: Graph,
-        ring_bits: int,
-        ceiling: int,
-        scale_bits: int,
-        weight_scale: int,
-        pins: Mapping[int, int],
-    ) -> None:
-        super().__init__(graph, ring_bits, ceiling, scale_bits, weight_scale, pins)
-        self.precision = scale_bits
-        self.base = function_scale(scale_bits, weight_scale, each=True)
 
     def linear(self, node: Node, weight: Array, x: int) -> int:
         """Keeps `weight_scale` bits of the result, in so far as weights and ring have room."""
