@@ -11,6 +11,7 @@ import hashlib
 import io
 import json
 import logging
+import queue
 import socket
 import ssl
 from collections.abc import Iterator
@@ -228,11 +229,11 @@ def test_the_search_finds_what_aiohttp_itself_repeats(folder: Path) -> None:
 
 @pytest.mark.parametrize("text", [f"POST / HTTP/1.1\r\nAuthorization: Bearer {TOKEN}\r\n\r\n"])
 def test_a_data_port_repeats_nothing(key_folder: Path, tmp_path: Path, text: str) -> None:
-    finished: list[Finished] = []
+    finished: queue.Queue[Finished] = queue.Queue()
     credentials = Credentials.from_directory(key_folder, "server")
     with (
         logged() as (ours, plain),
-        Server(credentials, state=tmp_path, on_finished=finished.append) as server,
+        Server(credentials, state=tmp_path, on_finished=finished.put) as server,
     ):
         server.start()
         with socket.create_connection(server.address) as connection:
@@ -240,6 +241,9 @@ def test_a_data_port_repeats_nothing(key_folder: Path, tmp_path: Path, text: str
             connection.recv(100)
             while connection.recv(100):
                 pass
-    assert [it.error is not None for it in finished] == [True]
-    for told in (ours.getvalue(), plain.getvalue(), *map(repr, finished)):
+        # The connection is closed before its session is reported.
+        session = finished.get(timeout=10)
+    assert session.error is not None
+    assert finished.empty()
+    for told in (ours.getvalue(), plain.getvalue(), repr(session)):
         assert found(told) == [], told
