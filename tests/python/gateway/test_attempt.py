@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import queue
 import socket
 import threading
 import time
@@ -46,17 +47,17 @@ def compiled() -> Compiled:
 
 
 @pytest.fixture
-def heard() -> list[Finished]:
-    return []
+def heard() -> queue.Queue[Finished]:
+    return queue.Queue()
 
 
 @pytest.fixture
 def port(
-    key_folder: Path, tmp_path: Path, compiled: Compiled, heard: list[Finished]
+    key_folder: Path, tmp_path: Path, compiled: Compiled, heard: queue.Queue[Finished]
 ) -> Iterator[int]:
     """A server in the place of a worker."""
     credentials = Credentials.from_directory(key_folder, "server")
-    with Server(credentials, state=tmp_path / "server", on_finished=heard.append) as server:
+    with Server(credentials, state=tmp_path / "server", on_finished=heard.put) as server:
         server.add(compiled.program, compiled.weights)
         yield server.start().address[1]
 
@@ -111,23 +112,24 @@ def test_an_entry_is_made_and_spent_once(
 
 
 def test_only_what_was_asked_for_is_run(
-    attempt: Callable[..., Attempt], heard: list[Finished]
+    attempt: Callable[..., Attempt], heard: queue.Queue[Finished]
 ) -> None:
     with pytest.raises(PeerMisbehaved, match="another program"):
         attempt(program="0" * 64).prepare()
     for suite in ("gmw blocks exact", "gmw linear one-bit", "fss"):
         with pytest.raises(PeerMisbehaved, match="was asked for"):
             attempt(suite=suite).prepare()
-    assert heard == []
+    assert heard.empty()
 
 
 def test_the_name_of_a_worker_is_the_services(
-    attempt: Callable[..., Attempt], heard: list[Finished]
+    attempt: Callable[..., Attempt], heard: queue.Queue[Finished]
 ) -> None:
     with pytest.raises(PeerMisbehaved, match="it is for another name"):
         attempt("model.example.org", server_name="localhost").prepare()
     assert attempt("localhost", server_name="elsewhere.example").prepare()
-    assert [finished.kind for finished in heard if finished.error is None] == ["prepared"]
+    told = (heard.get(timeout=10) for _ in range(2))
+    assert [it.kind for it in told if it.error is None] == ["prepared"]
 
 
 def test_a_worker_of_another_authority_is_refused(
