@@ -24,6 +24,8 @@ LEFT_OUT := $(if $(shell command -v npm),, and not browser)$(if $(shell command 
 # either.
 RUST_TESTS := --workspace --exclude privet-py --exclude privet-kernels --profile $(CARGO_PROFILE) $(CARGO_FLAGS)
 AUDIT ?=
+DIST ?= dist
+WHEEL_DATA := privet._native.data
 # Four processes: tests of parties and services wait more than they compute. A file's tests stay together, and files begin in
 # order: those of tests/e2e, which take longest, well before those of tests/python.
 PYTEST ?= -n 4 --dist loadfile --no-loadscope-reorder
@@ -32,7 +34,7 @@ export PYO3_PYTHON := $(ROOT)/$(BIN)/python
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-rust test-go compile test-python test-all browser mutation audit check check-rust check-go check-python docs fmt lock clean
+.PHONY: help setup demo test test-rust test-go compile test-python test-all browser mutation audit check check-rust check-go check-python docs fmt lock wheel clean
 
 help: ## List these targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  \033[1m%-14s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -106,8 +108,15 @@ fmt: $(VENV)/.requirements ## Format all code and mend what the linter can
 lock: $(VENV)/.requirements ## Resolve requirements.in again into requirements.txt
 	BIN=$(BIN) sh scripts/lock.sh
 
+# Maturin puts what lies in privet._native.data/scripts beside the interpreter of whoever installs the wheel.
+wheel: setup ## One wheel in dist: the extension and the programs of suite ckks, stripped; its platform tag is checked
+	@$(NEEDS_GO); rm -rf $(WHEEL_DATA); mkdir -p $(WHEEL_DATA)/scripts && trap 'rm -rf $(WHEEL_DATA)' EXIT && \
+	    cp $(addprefix $(BIN)/privet-ckks,'' .wasm .js) $(WHEEL_DATA)/scripts && \
+	    $(BIN)/maturin build --profile $(CARGO_PROFILE) $(CARGO_FLAGS) --strip --interpreter $(BIN)/python --quiet --out $(DIST)
+	$(BIN)/python -m scripts.wheel $(DIST)
+
 clean: ## Remove .venv, build outputs and caches
-	rm -rf $(VENV) .browser target .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(DIST) .browser target .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	rm -f python/privet/_native*.so
 	find python tests scripts $(wildcard zoo) -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -152,7 +161,7 @@ $(PEERS)/.requirements: benches/peers/spu-requirements.txt
 # The program of suite ckks, its client for browsers, and Go's script that runs that one, beside the interpreter of .venv.
 # Nothing of the machine gets into the module, so that whoever builds it with the same Go gets the same bytes.
 $(VENV)/.ckks: $(GO_SOURCES) | $(VENV)/.created
-	@$(NEEDS_GO); $(GO_RUN) build -trimpath -o ../$(BIN)/privet-ckks ./cmd/privet-ckks
+	@$(NEEDS_GO); $(GO_RUN) build -trimpath -buildvcs=false -ldflags '-s -w -buildid=' -o ../$(BIN)/privet-ckks ./cmd/privet-ckks
 	@$(NEEDS_GO); cd ckks && GOOS=js GOARCH=wasm CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false \
 	    -ldflags '-s -w -buildid=' -o ../$(BIN)/privet-ckks.wasm ./cmd/privet-ckks-web
 	@$(NEEDS_GO); cp "$$($(GO) env GOROOT)/lib/wasm/wasm_exec.js" $(BIN)/privet-ckks.js && touch $@

@@ -54,9 +54,9 @@ class Running:
 
 
 @contextmanager
-def running(*words: object) -> Iterator[Running]:
+def running(*words: object, program: Sequence[str] = PRIVET) -> Iterator[Running]:
     """Runs a command, which is killed at the end if it still runs."""
-    command = [*PRIVET, *map(str, words), "--json"]
+    command = [*program, *map(str, words), "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         it = Running(process)
         try:
@@ -66,9 +66,9 @@ def running(*words: object) -> Iterator[Running]:
 
 
 @contextmanager
-def listening(*words: object) -> Iterator[tuple[Running, str]]:
+def listening(*words: object, program: Sequence[str] = PRIVET) -> Iterator[tuple[Running, str]]:
     """Runs a server or a dealer on a free port; also tells its address."""
-    with running(*words, "--listen", "127.0.0.1:0") as process:
+    with running(*words, "--listen", "127.0.0.1:0", program=program) as process:
         yield process, process.next()["address"]
 
 

@@ -46,6 +46,7 @@ def cpu_seconds(*arguments: str) -> float:
         (HELP, MODELS | SERVICE | NUMERICAL),
         ("import privet.runtime.process", MODELS | SERVICE | TERMINAL),
         ("import privet.service.executor.process", MODELS | SERVICE | TERMINAL),
+        ("import privet.cli.infer, privet.cli.prepare, privet.cli.dealer", MODELS | SERVICE),
         ("import privet.stream.workers", MODELS | SERVICE | TERMINAL),
     ],
 )

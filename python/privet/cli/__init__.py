@@ -49,7 +49,11 @@ def main() -> None:
     """Entry point of the command `privet`."""
     try:
         app()
-    except (PrivetError, OSError) as error:
+    except (PrivetError, OSError, ModuleNotFoundError) as error:
+        from privet.cli.commands import not_installed
         from privet.cli.failures import report
 
-        sys.exit(report(error, as_json="--json" in sys.argv[1:]))
+        shown = not_installed(error) if isinstance(error, ModuleNotFoundError) else error
+        if shown is None:
+            raise
+        sys.exit(report(shown, as_json="--json" in sys.argv[1:]))

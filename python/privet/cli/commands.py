@@ -20,32 +20,46 @@ from privet.errors import Misuse
 FURTHER = "For special cases"
 
 
+EXTRAS = {
+    "altair": "research",
+    "google": "gateway",
+    "grpc": "gateway",
+    "highspy": "research",
+    "onnx": "serve",
+    "onnxruntime": "serve",
+    "prometheus_client": "serve",
+    "vl_convert": "research",
+}
+"""Modules that only some commands import, and the extra, as in `privet[serve]`, with each."""
+
+
+def not_installed(error: ModuleNotFoundError) -> Misuse | None:
+    """What to say of a module that is not there; None if it belongs to no extra."""
+    module = (error.name or "").partition(".")[0]
+    if module not in EXTRAS:
+        return None
+    return Misuse(
+        f"this needs the package {module}, which is not installed: "
+        f"pip install 'privet[{EXTRAS[module]}]'"
+    )
+
+
 @dataclass(frozen=True)
 class Entry:
     """A command, or a group of commands: the function or the `Typer` of `place`, `module.name`.
 
-    `summary` is the first sentence of its help; a test compares the two. `extra` names the optional
-    dependencies, as in `privet[extra]`, that its module imports. `first` are the options that most
-    people need: if there are any, help shows the others apart.
+    `summary` is the first sentence of its help; a test compares the two. `first` are the options
+    that most people need: if there are any, help shows the others apart.
     """
 
     place: str
     summary: str
-    extra: str | None = None
     first: tuple[str, ...] = ()
 
     def load(self, name: str) -> Any:
         """The command itself, from its module."""
         module, item_name = self.place.split(".")
-        try:
-            item = getattr(import_module(f"privet.cli.{module}"), item_name)
-        except ModuleNotFoundError as error:
-            if self.extra is None or (error.name or "").startswith("privet"):
-                raise
-            raise Misuse(
-                f"`privet {name}` needs the package {error.name}, which is not installed: "
-                f"pip install 'privet[{self.extra}]'"
-            ) from error
+        item = getattr(import_module(f"privet.cli.{module}"), item_name)
         table = typer.Typer()
         if isinstance(item, typer.Typer):
             table.add_typer(item, name=name)
@@ -137,6 +151,10 @@ COMMANDS = {
         "plan.plan",
         "Tell which suite and settings suit a model, what rules the others out, and what it costs.",
     ),
+    "doctor": Entry(
+        "doctor.doctor",
+        "Tell what this machine has for private inference, and what to do about what it lacks.",
+    ),
     "keys": Entry(
         "keys.keys",
         "Make a private certificate authority and a certificate for each party; or one for another "
@@ -150,13 +168,12 @@ COMMANDS = {
     "simulate": Entry(
         "simulate.simulate",
         "Simulate the service on a machine that you need not have, and compare policies.",
-        extra="research",
     ),
     "pipeline": Entry(
         "pipeline.app",
         "Run a model as a pipeline over the servers of two organisations.",
     ),
-    "study": Entry("study.app", "What suites cost: measure, predict, report.", extra="research"),
+    "study": Entry("study.app", "What suites cost: measure, predict, report."),
     "zoo": Entry("zoo.app", "The benchmark models, built as ONNX files."),
 }
 

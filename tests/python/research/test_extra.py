@@ -1,4 +1,4 @@
-"""Without the extra `privet[research]` the core works, and research says what to install."""
+"""Without extras a client works, and commands that need one say what to install."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ import sys
 
 import pytest
 
-from privet.cli.commands import COMMANDS
+from privet.cli.commands import COMMANDS, EXTRAS
 
-HIDE = "import sys; sys.modules.update(dict.fromkeys(['altair', 'highspy', 'vl_convert']))\n"
+HIDE = f"import sys; sys.modules.update(dict.fromkeys({[*EXTRAS, 'google.protobuf']}))\n"
 CALL = "from privet.cli import main; sys.argv[0] = 'privet'; main()"
-RESEARCH = [name for name, entry in COMMANDS.items() if entry.extra == "research"]
-CORE = [name for name, entry in COMMANDS.items() if entry.extra is None]
+NEEDS = dict.fromkeys(("inspect", "plan", "run", "study", "zoo"), "onnx") | {"simulate": "altair"}
+"""Commands whose modules need a package, and the first that they miss."""
+CORE = [name for name in COMMANDS if name not in NEEDS]
 
 
 def call(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -26,12 +27,19 @@ def test_commands_of_the_core_work(name: str) -> None:
     assert call(CALL, name, "--help").returncode == 0
 
 
-@pytest.mark.parametrize("name", RESEARCH)
-def test_commands_of_research_say_what_to_install(name: str) -> None:
+@pytest.mark.parametrize("name", NEEDS)
+def test_others_say_what_to_install(name: str) -> None:
     told = call(CALL, name, "--help")
     assert told.returncode == 2
-    assert f"`privet {name}` needs the package altair" in " ".join(told.stderr.split())
-    assert "pip install 'privet[research]'" in " ".join(told.stderr.split())
+    package = NEEDS[name]
+    assert f"this needs the package {package}" in " ".join(told.stderr.split())
+    assert f"pip install 'privet[{EXTRAS[package]}]'" in " ".join(told.stderr.split())
+
+
+def test_a_command_that_reads_a_model_says_what_to_install() -> None:
+    told = call(CALL, "run", "zoo/models/digits-cnn.onnx")
+    assert told.returncode == 2
+    assert "pip install 'privet[serve]'" in " ".join(told.stderr.split())
 
 
 def test_one_server_is_allocated_without_a_solver() -> None:

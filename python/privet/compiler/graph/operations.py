@@ -21,6 +21,9 @@ Padding = tuple[int, int, int, int]
 Shape = tuple[int, ...]
 
 NO_PADDING: Padding = (0, 0, 0, 0)
+MASKED = 512.0
+"""By how much elements that a softmax leaves out are lowered; `check_masks` sees to it that this is
+enough."""
 COEFFICIENT_BITS = 24
 """Fractional bits of a polynomial's coefficients and of its argument, on integers."""
 

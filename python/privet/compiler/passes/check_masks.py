@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from privet.compiler.graph import Graph
-from privet.compiler.graph.operations import AddConstant, MaxPool2d, Reshape
-from privet.compiler.graph.operators.attention import MASKED
+from privet.compiler.graph.operations import MASKED, AddConstant, MaxPool2d, Reshape
 from privet.errors import Problem, UnsupportedModel
 
 NOTHING = 16.0

@@ -39,8 +39,9 @@ def program_path() -> str:
         if found is not None:
             return found
     raise Misuse(
-        f"suite ckks needs the program {PROGRAM}: `make setup` builds it where Go 1.26 or newer is "
-        f"installed, or name it in the environment variable {VARIABLE}"
+        f"suite ckks needs the program {PROGRAM}: the wheel of `make wheel` holds it, `make setup` "
+        "builds it where Go 1.26 or newer is installed, or name it in the environment variable "
+        f"{VARIABLE}"
     )
 
 

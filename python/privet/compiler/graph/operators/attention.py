@@ -15,6 +15,7 @@ import numpy as np
 
 from privet.compiler.graph.function import Function, Step
 from privet.compiler.graph.operations import (
+    MASKED,
     NO_PADDING,
     Add,
     AddConstant,
@@ -34,8 +35,6 @@ from privet.compiler.graph.operators.dense import private_product
 from privet.compiler.graph.registry import operator
 from privet.compiler.graph.site import Operand, Private, Site
 
-MASKED = 512.0
-"""By how much masked elements are lowered; `check_masks` sees to it that this is enough."""
 BLOCKING = -100.0
 """Constants up to this one, added to what a softmax reads, mask an element."""
 DECAY = Function((Step("relu", (0,)), Step("scale", (1,), -1.0), Step("exp", (2,))))

@@ -1,0 +1,185 @@
+"""What a machine has for private inference: instructions, cores, memory, clock, ports, files.
+
+Each finding is ok, a note (it works, but slower or in part) or wrong (something will be refused),
+and says what to do unless it is ok.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import resource
+import shutil
+import socket
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from privet.errors import Misuse
+from privet.runtime.credentials import check_dates
+from privet.runtime.machine import Groups, available_memory, machine_memory, usable_cores
+from privet.suites.ckks.program import MODULE, PROGRAM, module_paths, program_path
+from privet.suites.text import size
+
+NEEDED = {"aes", "avx2", "pclmulqdq"}
+"""Instructions without which each kernel has a portable, much slower twin."""
+FASTER = {"avx512f", "avx512bw", "avx512ifma", "vaes", "gfni"}
+"""Instructions for which kernels of their own exist."""
+LITTLE_MEMORY = 1 << 30
+LITTLE_DISK = 5 << 30
+FEW_DESCRIPTORS = 4096
+UNSYNCHRONISED = 5
+"""What `adjtimex` of Linux returns while nothing keeps the clock right."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing about this machine: `state` is `ok`, `note` or `wrong`."""
+
+    about: str
+    state: str
+    found: str
+    advice: str = ""
+
+
+def examine(
+    keys: Path | None, state: Path | None, listen: Sequence[tuple[str, int]]
+) -> Iterator[Finding]:
+    """All findings; folders and addresses are looked at if they are given."""
+    yield instructions(Path("/proc/cpuinfo"))
+    yield from resources()
+    yield clock()
+    yield descriptors()
+    yield from programs()
+    for host, port in listen:
+        yield can_listen(host, port)
+    if keys is not None:
+        yield from key_folder(keys)
+    if state is not None:
+        yield state_folder(state)
+
+
+def instructions(cpuinfo: Path) -> Finding:
+    """Which vector instructions the processor has."""
+    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
+    flags = next((set(line.split()) for line in lines if line.startswith("flags")), set())
+    have = ", ".join(sorted(flags & (NEEDED | FASTER))) or f"{platform.machine()}, unknown"
+    missing = ", ".join(sorted(NEEDED - flags)), ", ".join(sorted(FASTER - flags))
+    if missing[0]:
+        advice = f"without {missing[0]} portable code runs, several times slower: use another host"
+        return Finding("instructions", "note", have, advice)
+    if missing[1]:
+        return Finding("instructions", "ok", f"{have} (newer processors also {missing[1]})")
+    return Finding("instructions", "ok", have)
+
+
+def resources() -> Iterator[Finding]:
+    """Cores and memory, within the limits of control groups."""
+    groups = Groups()
+    machine = os.cpu_count() or 1
+    limited = " by its control group or affinity" if len(usable_cores(groups)) < machine else ""
+    yield Finding("cores", "ok", f"{len(usable_cores(groups))} of {machine}{limited}")
+    there = machine_memory(groups)
+    try:
+        free = available_memory(groups)
+    except Misuse as error:
+        yield Finding("memory", "note", size(there), str(error))
+        return
+    found = f"{size(free)} free of {size(there)}"
+    if groups.memory() is not None:
+        found += " by its control group"
+    little = "most models will be refused: raise the limit, or free some"
+    yield Finding("memory", *(("wrong", found, little) if free < LITTLE_MEMORY else ("ok", found)))
+
+
+def clock() -> Finding:
+    """Whether something keeps the clock right: certificates depend on it."""
+    try:
+        kept = ctypes.CDLL(None).adjtimex(ctypes.create_string_buffer(512))
+    except (AttributeError, OSError):
+        kept = -1
+    if kept == UNSYNCHRONISED or kept < 0:
+        advice = "certificates need the right time: run an NTP service on the host"
+        return Finding("clock", "note", "this system does not say that it is synchronised", advice)
+    return Finding("clock", "ok", "synchronised")
+
+
+def descriptors() -> Finding:
+    """How many files and connections a process may have."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft >= FEW_DESCRIPTORS:
+        return Finding("descriptors", "ok", f"{soft}")
+    advice = f"a service admits about {soft // 2} connections: `ulimit -n {min(hard, 65536)}`"
+    return Finding("descriptors", "note", f"{soft}, at most {hard}", advice)
+
+
+def programs() -> Iterator[Finding]:
+    """The program of suite ckks, its client for browsers, and optional packages."""
+    for about, path in ((PROGRAM, program_path), (MODULE, module_paths)):
+        try:
+            path()
+        except Misuse as error:
+            yield Finding(about, "note", "not there", str(error))
+        else:
+            yield Finding(about, "ok", "there")
+    for extra, module, use in (
+        ("serve", "onnxruntime", "to run, compile and serve models"),
+        ("gateway", "grpc", "for `privet gateway`"),
+    ):
+        there = find_spec(module) is not None
+        advice = "" if there else f"{use}: pip install 'privet[{extra}]'"
+        found = "installed" if there else "not installed"
+        yield Finding(f"privet[{extra}]", "ok" if there else "note", found, advice)
+
+
+def can_listen(host: str, port: int) -> Finding:
+    """Whether a service can take an address."""
+    about = f"address {host}:{port}"
+    try:
+        kind = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(kind[0], kind[1]) as tried:
+            tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            tried.bind(kind[4])
+    except OSError as error:
+        advice = "another program has it, or it needs more rights: take another port"
+        return Finding(about, "wrong", error.strerror or str(error), advice)
+    return Finding(about, "ok", "free")
+
+
+def key_folder(folder: Path) -> Iterator[Finding]:
+    """Keys that others can read, authorities' keys left behind, and dates of certificates."""
+    if not folder.is_dir():
+        yield Finding("keys", "wrong", f"{folder} is no folder", f"`privet keys {folder}` makes it")
+        return
+    for key in sorted(folder.glob("*.key")):
+        if key.stat().st_mode & 0o077:
+            advice = f"others of this machine can read a private key: chmod 600 {key}"
+            yield Finding("keys", "wrong", f"{key} {key.stat().st_mode & 0o777:o}", advice)
+    if (folder / "ca.key").exists():
+        advice = "it can issue certificates that all parties trust: move it off this machine"
+        yield Finding("keys", "note", f"{folder / 'ca.key'} is here", advice)
+    for certificate in sorted(folder.glob("*.pem")):
+        try:
+            check_dates(certificate)
+        except Misuse as error:
+            yield Finding("certificate", "wrong", certificate.name, str(error))
+        else:
+            yield Finding("certificate", "ok", f"{certificate.name} is valid now")
+
+
+def state_folder(folder: Path) -> Finding:
+    """Whether state can be written where nobody else reads it, and has room."""
+    there = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+    if not os.access(there, os.W_OK):
+        return Finding(
+            "state", "wrong", f"{there} cannot be written", f"chown it, or chmod u+w {there}"
+        )
+    if there == folder.absolute() and folder.stat().st_mode & 0o077:
+        found = f"{folder} {folder.stat().st_mode & 0o777:o}"
+        return Finding("state", "wrong", found, f"others can read material: chmod 700 {folder}")
+    room = shutil.disk_usage(there).free
+    if room < LITTLE_DISK:
+        return Finding("state", "note", f"{size(room)} free at {there}", "material may need more")
+    return Finding("state", "ok", f"{size(room)} free at {there}")

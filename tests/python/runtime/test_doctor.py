@@ -1,0 +1,86 @@
+"""What `privet doctor` finds: nothing on a good machine, and each thing that is wrong by name."""
+
+from __future__ import annotations
+
+import json
+import socket
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from privet import keys as certificates
+from privet.cli import app
+from privet.cli.commands import EXTRAS, not_installed
+from privet.runtime import doctor
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("keys") / "made"
+    certificates.make(folder)
+    return folder
+
+
+def test_fresh_keys_and_state_are_well(keys: Path, tmp_path: Path) -> None:
+    assert {finding.state for finding in doctor.key_folder(keys)} == {"ok"}
+    assert doctor.state_folder(tmp_path / "new" / "state").state in ("ok", "note")
+
+
+def test_keys_that_others_read_are_wrong(tmp_path: Path) -> None:
+    certificates.make(tmp_path / "keys", keep_ca_key=True)
+    key = tmp_path / "keys" / "server.key"
+    key.chmod(0o644)
+    found = [finding for finding in doctor.key_folder(tmp_path / "keys") if finding.state != "ok"]
+    assert [(finding.state, finding.about) for finding in found] == [
+        ("wrong", "keys"),
+        ("note", "keys"),
+    ]
+    assert found[0].advice.endswith(f"chmod 600 {key}")
+    assert "ca.key" in found[1].found
+
+
+def test_certificates_that_are_none_and_folders_that_are_not_there_are_wrong(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "server.pem").write_text("none")
+    for folder in (tmp_path, tmp_path / "absent"):
+        assert [finding.state for finding in doctor.key_folder(folder)] == ["wrong"]
+
+
+def test_state_that_others_read_is_wrong(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    assert "chmod 700" in doctor.state_folder(tmp_path).advice
+
+
+def test_a_taken_address_is_wrong_and_a_free_one_ok() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert doctor.can_listen("127.0.0.1", port).state == "wrong"
+    assert doctor.can_listen("127.0.0.1", 0).state == "ok"
+
+
+def test_processors_without_instructions_are_a_note(tmp_path: Path) -> None:
+    cpuinfo = tmp_path / "cpuinfo"
+    cpuinfo.write_text("flags\t\t: fpu aes avx2 pclmulqdq\n")
+    assert doctor.instructions(cpuinfo).state == "ok"
+    cpuinfo.write_text("flags\t\t: fpu avx2 pclmulqdq\n")
+    found = doctor.instructions(cpuinfo)
+    assert (found.state, "aes" in found.advice) == ("note", True)
+
+
+def test_the_command_ends_with_1_if_something_is_wrong(keys: Path, tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["doctor", "--keys", str(tmp_path / "absent"), "--json"])
+    assert done.exit_code == 1
+    states = {found["about"]: found["state"] for found in json.loads(done.output)["findings"]}
+    assert states["keys"] == "wrong"
+    assert "instructions" in states
+    shown = CliRunner().invoke(app, ["doctor", "--keys", str(keys)]).output
+    assert "privet[serve]" in shown
+
+
+def test_a_missing_package_is_named_with_its_extra() -> None:
+    for module, extra in EXTRAS.items():
+        found = not_installed(ModuleNotFoundError("no", name=f"{module}.part"))
+        assert f"pip install 'privet[{extra}]'" in str(found)
+    assert not_installed(ModuleNotFoundError("no", name="privet.nothing")) is None
