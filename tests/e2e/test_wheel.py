@@ -94,10 +94,10 @@ def test_runs_and_infers_without_tools(install: Callable[..., Path]) -> None:
         Path(privet(server, "zoo", "build", "nn5", "-o", server)["path"]).read_bytes()
     )
     privet(client, "keys", client / "keys")
-    service = [model, "--keys", client / "keys", "--input-range", 0, 1]
-    service += ["--suite", "ckks", "--suite", "gmw", "--state", server / "state"]
-    with listening("serve", *service, program=[str(server / "bin" / "privet")]) as (_, address):
-        for suite in ("gmw", "ckks"):
+    for suite, served in (("gmw", DIGITS), ("ckks", model)):
+        service = ["serve", served, "--keys", client / "keys", "--input-range", 0, 1]
+        service += ["--suite", suite, "--state", server / suite]
+        with listening(*service, program=[str(server / "bin" / "privet")]) as (_, address):
             asked = ["infer", address, "--suite", suite, "--keys", client / "keys"]
             answer = privet(client, *asked, "--input", SEVEN)
             assert len(answer["output"][0]) == 10
