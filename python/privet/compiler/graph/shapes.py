@@ -15,6 +15,8 @@ MAX_ELEMENTS = 1 << 28
 MAX_SAMPLE = 1 << 25
 """Most elements of a tensor of one sample: far above any layer, and soon computed."""
 MAX_DEPTH = 16
+MAX_KERNEL = 1 << 10
+"""Longest side of a window, as `crates/program/src/shape.rs` has it."""
 
 
 def infer_shape(operation: Operation, inputs: Sequence[Shape]) -> Shape:
@@ -63,6 +65,7 @@ def _infer(operation: Operation, inputs: Sequence[Shape]) -> Shape:
             return (x[0], values.shape[2])
         case op.MaxPool2d(size=size) | op.AvgPool2d(size=size):
             n, c, _, _ = _image(x)
+            _bounded(operation.kernel)
             return (n, c, *size)
         case op.Reshape(shape=shape):
             if math.prod(shape) != math.prod(x):
@@ -98,6 +101,11 @@ def _image(shape: Shape) -> tuple[int, int, int, int]:
     return n, c, h, w
 
 
+def _bounded(kernel: Sequence[int]) -> None:
+    if max(kernel) > MAX_KERNEL:
+        raise ValueError(f"a window of {list(kernel)}, longer than {MAX_KERNEL}")
+
+
 def _same(a: Shape, b: Shape) -> Shape:
     if a != b:
         raise ValueError(f"shapes {list(a)} and {list(b)} differ")
@@ -128,6 +136,7 @@ def _conv2d(conv: op.Conv2d, image: tuple[int, int, int, int]) -> Shape:
             f"weights {list(conv.weight.shape)} in {conv.groups} groups do not fit {c} channels"
         )
     positions = []
+    _bounded(kernel)
     for axis in range(2):
         reach = (kernel[axis] - 1) * conv.dilation[axis] + 1
         free = size[axis] + conv.padding[axis] + conv.padding[axis + 2] - reach

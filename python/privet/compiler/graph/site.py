@@ -98,6 +98,10 @@ class Site:
             self.refuse(f"input {index} is missing", "Export the model again")
         return operand
 
+    def operands(self) -> list[Operand]:
+        """All inputs, none of which may be left out."""
+        return [self.operand(index) for index in range(len(self.inputs))]
+
     def private(self, index: int) -> Private:
         """An input that must be private."""
         operand = self.operand(index)

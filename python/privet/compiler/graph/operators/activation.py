@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from privet.compiler.graph.graph import ClientStep
@@ -87,18 +89,17 @@ def magnitude(site: Site, x: Private) -> Private:
 @operator("Max")
 def largest(site: Site) -> Operand:
     """Of any number of tensors, private or constant: one comparison for each but one."""
-    return _extreme(site, sign=1.0)
+    return extreme(site, site.operands(), sign=1.0)
 
 
 @operator("Min")
 def smallest(site: Site) -> Operand:
     """Of any number of tensors, private or constant: one comparison for each but one."""
-    return _extreme(site, sign=-1.0)
+    return extreme(site, site.operands(), sign=-1.0)
 
 
-def _extreme(site: Site, *, sign: float) -> Private:
+def extreme(site: Site, operands: Sequence[Operand], *, sign: float) -> Private:
     """`max(a, b) = b + max(a - b, 0)`, `min(a, b) = b - max(b - a, 0)`, pair by pair."""
-    operands = [site.operand(index) for index in range(len(site.inputs))]
     constants = [real(x) for x in operands if not isinstance(x, Private)]
     private = [x for x in operands if isinstance(x, Private)]
     while len(private) > 1:

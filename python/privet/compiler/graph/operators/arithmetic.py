@@ -1,4 +1,4 @@
-"""Add, Sub, Mul, Div, Neg and Sum, with numpy's broadcasting."""
+"""Add, Sub, Mul, Div, Neg, Sum and Mean, with numpy's broadcasting."""
 
 from __future__ import annotations
 
@@ -32,32 +32,31 @@ def add(site: Site) -> Operand:
         a, b = b, a
     assert isinstance(a, Private)
     if isinstance(b, Private):
-        return _sum(site, [a, b])
+        return plus(site, a, b)
     from privet.compiler.graph.operators.attention import BLOCKING, plus_mask
 
     blocks = b.dtype.kind == "f" and bool((b <= BLOCKING * 10.0).any())
     if a.dead is not None or (blocks and np.broadcast_shapes(a.shape, b.shape) == a.shape):
         return plus_mask(site, a, b)
-    return _sum(site, [a, b])
+    return plus(site, a, b)
 
 
 @operator("Sum")
-def sum_of(site: Site) -> Operand:
+def sum_of(site: Site) -> Private:
     """Of any number of tensors."""
-    return _sum(site, [site.operand(index) for index in range(len(site.inputs))])
+    return plus(site, *site.operands())
 
 
 @operator("Sub")
 def sub(site: Site) -> Operand:
     """Of two private tensors, or of a private and a constant one."""
-    a, b = _operands(site)
-    if not isinstance(b, Private):
-        assert isinstance(a, Private)
-        return plus_constant(site, a, -real(b))
-    if not isinstance(a, Private):
-        return plus_constant(site, site.emit(Negate(), b), real(a))
-    shape = _broadcast(site, [a, b])
-    return site.emit(Sub(), site.lift(a, shape), site.lift(b, shape))
+    return minus(site, *_operands(site))
+
+
+@operator("Mean")
+def mean_of(site: Site) -> Operand:
+    """Of any number of tensors."""
+    return times_constant(site, plus(site, *site.operands()), np.asarray(1.0 / len(site.inputs)))
 
 
 @operator("Neg")
@@ -70,16 +69,9 @@ def neg(site: Site) -> Operand:
 def mul(site: Site) -> Operand:
     """Of a private and a constant tensor, or of two private ones."""
     a, b = _operands(site)
-    if isinstance(a, Private) and isinstance(b, Private):
-        if a.integer or b.integer:
-            site.refuse("it multiplies integers", "Cast to float first")
-        shape = _broadcast(site, [a, b])
-        return site.emit(Mul(), site.lift(a, shape), site.lift(b, shape))
-    if not isinstance(b, Private):
-        assert isinstance(a, Private)
-        return times_constant(site, a, real(b))
-    assert not isinstance(a, Private)
-    return times_constant(site, b, real(a))
+    if isinstance(a, Private) and isinstance(b, Private) and (a.integer or b.integer):
+        site.refuse("it multiplies integers", "Cast to float first")
+    return product(site, a, b)
 
 
 @operator("Div", restrictions="on floating-point tensors; by a private one that keeps its sign")
@@ -121,7 +113,30 @@ def plus_constant(site: Site, x: Private, constant: Array) -> Private:
     return site.emit(AddConstant(constant), x)
 
 
-def _sum(site: Site, operands: Sequence[Operand]) -> Private:
+def minus(site: Site, a: Operand, b: Operand) -> Private:
+    """`a - b`, broadcasting, of which one at least is private."""
+    if not isinstance(b, Private):
+        assert isinstance(a, Private)
+        return plus_constant(site, a, -real(b))
+    if not isinstance(a, Private):
+        return plus_constant(site, site.emit(Negate(), b), real(a))
+    shape = _broadcast(site, [a, b])
+    return site.emit(Sub(), site.lift(a, shape), site.lift(b, shape))
+
+
+def product(site: Site, a: Operand, b: Operand) -> Private:
+    """`a * b`, broadcasting, of which one at least is private."""
+    if isinstance(a, Private) and isinstance(b, Private):
+        shape = _broadcast(site, [a, b])
+        return site.emit(Mul(), site.lift(a, shape), site.lift(b, shape))
+    private, constant = (a, b) if isinstance(a, Private) else (b, a)
+    assert isinstance(private, Private)
+    assert not isinstance(constant, Private)
+    return times_constant(site, private, real(constant))
+
+
+def plus(site: Site, *operands: Operand) -> Private:
+    """The sum, broadcasting, of operands of which one at least is private."""
     shape = _broadcast(site, operands)
     private = [operand for operand in operands if isinstance(operand, Private)]
     total = site.lift(private[0], shape)

@@ -10,13 +10,19 @@ from collections.abc import Callable
 
 import numpy as np
 
-from privet.compiler.graph.operations import Add, AddConstant, Mul, Negate, Step, Sub, real
-from privet.compiler.graph.operators.arithmetic import plus_constant, times_constant
+from privet.compiler.graph.operations import Add, AddConstant, Negate, Step, Sub, real
+from privet.compiler.graph.operators.arithmetic import (
+    minus,
+    plus,
+    plus_constant,
+    product,
+    times_constant,
+)
 from privet.compiler.graph.operators.selection import where_constant
 from privet.compiler.graph.registry import operator
 from privet.compiler.graph.site import Operand, Private, Site
 
-_SUITES = "neither in suite `stream` nor with `--security malicious`"
+SUITES = "neither in suite `stream` nor with `--security malicious`"
 _PRODUCT = "of private truth values and private tensors only where a suite has their `Mul`"
 
 ONE = np.asarray(1.0)
@@ -29,7 +35,7 @@ def not_below(site: Site, x: Private) -> Private:
 
 def above(site: Site, x: Private, bound: float) -> Private:
     """1 where `x > bound`, else 0."""
-    return negated(site, not_below(site, _minus(site, np.asarray(bound), x)))
+    return negated(site, not_below(site, minus(site, np.asarray(bound), x)))
 
 
 def negated(site: Site, truth: Private) -> Private:
@@ -37,40 +43,7 @@ def negated(site: Site, truth: Private) -> Private:
     return site.emit(AddConstant(ONE), site.emit(Negate(), truth))
 
 
-def product(site: Site, a: Operand, b: Operand) -> Operand:
-    """`a * b`, broadcasting, of which one at least is private."""
-    if isinstance(a, Private) and isinstance(b, Private):
-        shape = np.broadcast_shapes(a.shape, b.shape)
-        return site.emit(Mul(), site.lift(a, shape), site.lift(b, shape))
-    private, constant = (a, b) if isinstance(a, Private) else (b, a)
-    assert isinstance(private, Private)
-    assert isinstance(constant, np.ndarray | np.generic)
-    return times_constant(site, private, real(constant))
-
-
-def _minus(site: Site, a: Operand, b: Operand) -> Private:
-    """`a - b`, broadcasting, of which one at least is private."""
-    if not isinstance(b, Private):
-        assert isinstance(a, Private)
-        return plus_constant(site, a, -real(b))
-    if not isinstance(a, Private):
-        return plus_constant(site, site.emit(Negate(), b), real(a))
-    shape = np.broadcast_shapes(a.shape, b.shape)
-    return site.emit(Sub(), site.lift(a, shape), site.lift(b, shape))
-
-
-def _plus(site: Site, a: Operand, b: Operand) -> Private:
-    """`a + b`, broadcasting, of which one at least is private."""
-    if isinstance(a, Private) and isinstance(b, Private):
-        shape = np.broadcast_shapes(a.shape, b.shape)
-        return site.emit(Add(), site.lift(a, shape), site.lift(b, shape))
-    private, constant = (a, b) if isinstance(a, Private) else (b, a)
-    assert isinstance(private, Private)
-    assert not isinstance(constant, Private)
-    return plus_constant(site, private, real(constant))
-
-
-@operator("Sign", since=9, restrictions=_SUITES)
+@operator("Sign", since=9, restrictions=SUITES)
 def sign(site: Site) -> Operand:
     """1, 0 or -1: two comparisons."""
     x = site.private(0)
@@ -78,35 +51,35 @@ def sign(site: Site) -> Operand:
     return site.emit(Sub(), *both)
 
 
-@operator("GreaterOrEqual", since=12, restrictions=_SUITES)
+@operator("GreaterOrEqual", since=12, restrictions=SUITES)
 def greater_or_equal(site: Site) -> Operand:
     """1 where `a >= b`."""
-    return not_below(site, _minus(site, site.operand(0), site.operand(1)))
+    return not_below(site, minus(site, site.operand(0), site.operand(1)))
 
 
-@operator("LessOrEqual", since=12, restrictions=_SUITES)
+@operator("LessOrEqual", since=12, restrictions=SUITES)
 def less_or_equal(site: Site) -> Operand:
     """1 where `a <= b`."""
-    return not_below(site, _minus(site, site.operand(1), site.operand(0)))
+    return not_below(site, minus(site, site.operand(1), site.operand(0)))
 
 
-@operator("Greater", since=7, restrictions=_SUITES)
+@operator("Greater", since=7, restrictions=SUITES)
 def greater(site: Site) -> Operand:
     """1 where `a > b`."""
-    return negated(site, not_below(site, _minus(site, site.operand(1), site.operand(0))))
+    return negated(site, not_below(site, minus(site, site.operand(1), site.operand(0))))
 
 
-@operator("Less", since=7, restrictions=_SUITES)
+@operator("Less", since=7, restrictions=SUITES)
 def less(site: Site) -> Operand:
     """1 where `a < b`."""
-    return negated(site, not_below(site, _minus(site, site.operand(0), site.operand(1))))
+    return negated(site, not_below(site, minus(site, site.operand(0), site.operand(1))))
 
 
-@operator("Equal", since=7, restrictions=_SUITES)
+@operator("Equal", since=7, restrictions=SUITES)
 def equal(site: Site) -> Operand:
     """1 where `a >= b` and `b >= a`, of which one always holds: their sum less 1."""
     a, b = site.operand(0), site.operand(1)
-    both = not_below(site, _minus(site, a, b)), not_below(site, _minus(site, b, a))
+    both = not_below(site, minus(site, a, b)), not_below(site, minus(site, b, a))
     return plus_constant(site, site.emit(Add(), *both), -ONE)
 
 
@@ -120,8 +93,8 @@ def where(site: Site) -> Operand:
     if any(isinstance(x, Private) and x.dead is not None for x in (a, b)):
         site.refuse("it chooses among masked elements", "Mask after it")
     if isinstance(a, Private) or isinstance(b, Private):
-        return _plus(site, b, product(site, condition, _minus(site, a, b)))
-    return _plus(site, b, product(site, condition, real(a) - real(b)))
+        return plus(site, b, product(site, condition, minus(site, a, b)))
+    return plus(site, b, product(site, condition, real(a) - real(b)))
 
 
 @operator("Not")
@@ -152,4 +125,4 @@ def _joined(site: Site, less: Callable[[Private], Private]) -> Private:
     a, b = site.operand(0), site.operand(1)
     both = product(site, a, b)
     assert isinstance(both, Private)
-    return _minus(site, _plus(site, a, b), less(both))
+    return minus(site, plus(site, a, b), less(both))

@@ -11,7 +11,7 @@ import onnx
 from privet.compiler.graph.input_shapes import FLOATS
 from privet.compiler.graph.onnx_model import type_title
 from privet.compiler.graph.registry import operator
-from privet.compiler.graph.site import Operand, Site
+from privet.compiler.graph.site import Operand, Private, Site
 
 
 @operator("Identity")
@@ -54,6 +54,26 @@ def shape(site: Site) -> Operand:
 def size(site: Site) -> Operand:
     """A constant, as every shape is known."""
     return np.asarray(math.prod(site.private(0).shape), dtype=np.int64)
+
+
+@operator("EyeLike", since=9)
+def eye_like(site: Site) -> Operand:
+    """A constant, as every shape is known."""
+    rows, columns = site.private(0).shape
+    return np.eye(rows, columns, site.attribute("k", 0), dtype=np.float32)
+
+
+@operator("CastLike", since=15, restrictions="to floating-point types, or from whole numbers")
+def cast_like(site: Site) -> Operand:
+    """Nothing, if it need not round."""
+    x, like = site.operand(0), site.operand(1)
+    if not isinstance(x, Private):
+        return x
+    if not (like.integer if isinstance(like, Private) else like.dtype.kind != "f"):
+        return replace(x, integer=False)
+    if x.integer:
+        return x
+    site.refuse("it rounds a private tensor", "Remove the cast, or do it on the client")
 
 
 @operator("Reshape", restrictions="shape constant")

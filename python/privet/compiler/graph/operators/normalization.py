@@ -1,4 +1,4 @@
-"""BatchNormalization, LayerNormalization and RMSNormalization."""
+"""Normalisations: by constants, as BatchNormalization, or by what is in the tensor."""
 
 from __future__ import annotations
 
@@ -8,15 +8,20 @@ import numpy as np
 
 from privet.compiler.graph.function import Function, Step
 from privet.compiler.graph.operations import (
-    NO_PADDING,
     AddConstant,
     AvgPool2d,
     ChannelAffine,
     Elementwise,
     Mul,
+    Shape,
     Sub,
+    Transpose,
 )
+from privet.compiler.graph.operators.activation import magnitude
 from privet.compiler.graph.operators.arithmetic import plus_constant, times_constant
+from privet.compiler.graph.operators.attention import RECIPROCAL
+from privet.compiler.graph.operators.reduction import squares_of_rows, sum_of_rows
+from privet.compiler.graph.public_maps import as_rows, from_rows
 from privet.compiler.graph.registry import operator
 from privet.compiler.graph.site import Operand, Private, Site
 
@@ -65,12 +70,97 @@ def _weight(site: Site, index: int) -> np.ndarray:
 def _normalized(site: Site, *, centred: bool) -> Private:
     x = site.private(0)
     axis = site.axis(site.attribute("axis", -1), len(x.shape))
-    width, count = math.prod(x.shape[axis:]), math.prod(x.shape[:axis])
-    mean = AvgPool2d((1, width), (1, 1), NO_PADDING, (1, 1), (1, 1), factors=(1.0 / width,))
-    rows = site.reshape(x, (1, count, 1, width))
+    rows = site.reshape(x, (math.prod(x.shape[:axis]), math.prod(x.shape[axis:])))
+    epsilon = float(site.attribute("epsilon", 1e-5))
+    return site.reshape(standardised(site, rows, epsilon, centred=centred), x.shape)
+
+
+def standardised(site: Site, rows: Private, epsilon: float, *, centred: bool = True) -> Private:
+    """`[rows, n]`: each row less its mean, over the root of its variance plus `epsilon`."""
     if centred:
-        rows = site.emit(Sub(), rows, site.lift(site.emit(mean, rows), rows.shape))
-    variance = site.emit(mean, site.emit(Mul(), rows, rows))
-    epsilon = np.asarray(float(site.attribute("epsilon", 1e-5)))
-    inverse = site.emit(Elementwise(INVERSE_ROOT), site.emit(AddConstant(epsilon), variance))
-    return site.reshape(site.emit(Mul(), rows, site.lift(inverse, rows.shape)), x.shape)
+        mean = sum_of_rows(site, rows, mean=True)
+        rows = site.emit(Sub(), rows, site.lift(mean, rows.shape))
+    variance = sum_of_rows(site, site.emit(Mul(), rows, rows), mean=True)
+    shifted = site.emit(AddConstant(np.asarray(epsilon)), variance)
+    inverse = site.emit(Elementwise(INVERSE_ROOT), shifted)
+    return site.emit(Mul(), rows, site.lift(inverse, rows.shape))
+
+
+def _per_channel(site: Site, x: Private, index: int) -> np.ndarray:
+    """A weight for each channel, or for each group of neighbouring ones."""
+    given = _weight(site, index)
+    if given.ndim != 1 or x.shape[1] % len(given):
+        site.refuse(f"{given.size} weights for {x.shape[1]} channels", "Check the model")
+    each = np.repeat(given, x.shape[1] // len(given))
+    return each.reshape(-1, *[1] * (len(x.shape) - 2))
+
+
+def _of_groups(site: Site, groups: int) -> Private:
+    x = site.private(0)
+    if len(x.shape) < 3 or groups < 1 or x.shape[1] % groups:
+        site.refuse(f"{groups} groups of {list(x.shape)}", "Check the model's shapes")
+    count = x.shape[0] * groups
+    rows = site.reshape(x, (count, math.prod(x.shape) // count))
+    made = standardised(site, rows, float(site.attribute("epsilon", 1e-5)))
+    made = times_constant(site, site.reshape(made, x.shape), _per_channel(site, x, 1))
+    return plus_constant(site, made, _per_channel(site, x, 2))
+
+
+@operator("InstanceNormalization", restrictions=_INSIDE)
+def instance_normalization(site: Site) -> Operand:
+    """Each channel of each image by its own mean and variance."""
+    return _of_groups(site, site.private(0).shape[1])
+
+
+@operator("GroupNormalization", since=18, restrictions=_INSIDE)
+def group_normalization(site: Site) -> Operand:
+    """Groups of channels by their means and variances."""
+    return _of_groups(site, site.attribute("num_groups", 0))
+
+
+@operator("MeanVarianceNormalization", since=9, restrictions=_INSIDE)
+def mean_variance_normalization(site: Site) -> Operand:
+    """Over any axes, by default batch and space."""
+    x = site.private(0)
+    rank = len(x.shape)
+    axes = sorted({site.axis(axis, rank) for axis in site.ints("axes") or (0, 2, 3)})
+    rows, _ = as_rows(site, x, axes)
+    made = site.reshape(standardised(site, rows, 0.0), _moved(x.shape, axes))
+    back = np.argsort([*(axis for axis in range(rank) if axis not in axes), *axes])
+    return site.emit(Transpose(tuple(map(int, back))), made)
+
+
+def _moved(shape: Shape, axes: list[int]) -> Shape:
+    return (*(n for axis, n in enumerate(shape) if axis not in axes), *(shape[i] for i in axes))
+
+
+@operator("LpNormalization", restrictions="not with `--security malicious`")
+def lp_normalization(site: Site) -> Operand:
+    """Over one axis, by the sum of magnitudes or the root of the sum of squares."""
+    x = site.private(0)
+    axis = site.axis(site.attribute("axis", -1), len(x.shape))
+    rows, ahead = as_rows(site, x, [axis])
+    if site.attribute("p", 2) == 1:
+        size, function = sum_of_rows(site, magnitude(site, rows)), RECIPROCAL
+    else:
+        size, function = squares_of_rows(site, rows), INVERSE_ROOT
+    inverse = site.lift(site.emit(Elementwise(function), size), rows.shape)
+    return from_rows(site, site.emit(Mul(), rows, inverse), ahead, axis, x.shape[axis])
+
+
+@operator("LRN", restrictions="not with `--security malicious`")
+def local_response_normalization(site: Site) -> Operand:
+    """`x (bias + alpha / size * s)^-beta`, with s the sum of squares over `size` channels."""
+    x, size = site.private(0), site.attribute("size", 1)
+    if len(x.shape) < 3:
+        site.refuse(f"its input {list(x.shape)} has no spatial axes", "Reshape to [N, C, H, W]")
+    n, c, places = x.shape[0], x.shape[1], math.prod(x.shape[2:])
+    image = site.reshape(x, (n, 1, c, places))
+    around = ((size - 1) // 2, 0, size // 2, 0)
+    factors = (site.attribute("alpha", 1e-4) / size,)
+    pool = AvgPool2d((size, 1), (1, 1), around, (1, 1), (c, places), factors)
+    energy = site.emit(pool, site.emit(Mul(), image, image))
+    base = site.emit(AddConstant(np.asarray(site.attribute("bias", 1.0))), energy)
+    power = (Step("log", (0,)), Step("scale", (1,), -site.attribute("beta", 0.75)))
+    inverse = site.emit(Elementwise(Function((*power, Step("exp", (2,))))), base)
+    return site.reshape(site.emit(Mul(), image, inverse), x.shape)

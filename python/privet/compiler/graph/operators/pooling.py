@@ -1,4 +1,4 @@
-"""MaxPool, AveragePool, GlobalMaxPool and GlobalAveragePool."""
+"""Pools over windows and over whole images: largest elements, averages and norms."""
 
 from __future__ import annotations
 
@@ -7,7 +7,18 @@ from collections.abc import Callable
 
 import numpy as np
 
-from privet.compiler.graph.operations import NO_PADDING, AvgPool2d, MaxPool2d, Pair, Shape
+from privet.compiler.graph.function import Function, Step
+from privet.compiler.graph.operations import (
+    NO_PADDING,
+    AvgPool2d,
+    Elementwise,
+    MaxPool2d,
+    Mul,
+    Pair,
+    Shape,
+)
+from privet.compiler.graph.operators.activation import magnitude
+from privet.compiler.graph.operators.reduction import sum_of_rows
 from privet.compiler.graph.registry import operator
 from privet.compiler.graph.site import Operand, Private, Site
 from privet.compiler.graph.windows import (
@@ -76,6 +87,38 @@ def _average(site: Site, geometry: Windows, size: Pair) -> AvgPool2d:
     if len(set(factors)) == 1:
         factors = factors[:1]
     return AvgPool2d(**vars(geometry), factors=tuple(factors))
+
+
+@operator("LpPool", restrictions="1-D to 3-D; p 1 or 2; not with `--security malicious`")
+def lp_pool(site: Site) -> Operand:
+    """The sum of magnitudes, or the root of the sum of squares."""
+    x = site.private(0)
+    spatial = spatial_of(site, x)
+    return _norm(site, x, lambda y: _pooled(site, y, spatial, _total))
+
+
+@operator("GlobalLpPool", restrictions="p 1 or 2; not with `--security malicious`")
+def global_lp_pool(site: Site) -> Operand:
+    """The same over all spatial axes."""
+    x = site.private(0)
+    rows = (math.prod(x.shape[:2]), math.prod(spatial_of(site, x)))
+    ends = (*x.shape[:2], *[1] * (len(x.shape) - 2))
+    return _norm(site, x, lambda y: site.reshape(sum_of_rows(site, site.reshape(y, rows)), ends))
+
+
+def _norm(site: Site, x: Private, total: Callable[[Private], Private]) -> Private:
+    p = site.attribute("p", 2)
+    if p == 1:
+        return total(magnitude(site, x))
+    if p != 2:
+        site.refuse(f"p is {p}", "Use p 1 or 2")
+    root = Elementwise(Function((Step("sqrt", (0,)),)))
+    return site.emit(root, total(site.emit(Mul(), x, x)))
+
+
+def _total(site: Site, geometry: Windows, size: Pair) -> AvgPool2d:
+    _covered(site, geometry, size)
+    return AvgPool2d(**vars(geometry), factors=(1.0,))
 
 
 @operator("GlobalAveragePool")

@@ -8,7 +8,7 @@ import numpy as np
 
 from privet.compiler.graph.operations import (
     AddConstant,
-    Broadcast,
+    Array,
     Concat,
     Pad,
     Slice,
@@ -16,6 +16,7 @@ from privet.compiler.graph.operations import (
     Transpose,
     real,
 )
+from privet.compiler.graph.public_maps import pick
 from privet.compiler.graph.registry import operator
 from privet.compiler.graph.site import Operand, Private, Site
 
@@ -31,13 +32,13 @@ def transpose(site: Site) -> Operand:
 @operator("Concat")
 def concat(site: Site) -> Operand:
     """Of private tensors and constants."""
-    operands = [site.operand(index) for index in range(len(site.inputs))]
+    operands = site.operands()
     axis = site.axis(site.attribute("axis", 1), len(operands[0].shape))
-    private = [_as_private(site, operand) for operand in operands]
+    private = [as_private(site, operand) for operand in operands]
     return private[0] if len(private) == 1 else site.emit(Concat(axis), *private)
 
 
-def _as_private(site: Site, operand: Operand) -> Private:
+def as_private(site: Site, operand: Operand) -> Private:
     """A constant becomes private as zero times some private tensor, plus itself."""
     if isinstance(operand, Private):
         return operand
@@ -72,7 +73,7 @@ def tile(site: Site) -> Operand:
     return x
 
 
-@operator("Pad", restrictions="mode constant, edge or reflect; pads and value constant")
+@operator("Pad", restrictions="pads and value constant")
 def pad(site: Site) -> Operand:
     """Pads as an attribute or an input, with optional axes; negative pads crop."""
     x = site.private(0)
@@ -93,13 +94,24 @@ def pad(site: Site) -> Operand:
     before, after = [max(b, 0) for b in before], [max(a, 0) for a in after]
     if not any(before) and not any(after):
         return x
-    match site.attribute("mode", "constant"):
-        case "constant":
-            return site.emit(Pad(tuple(before), tuple(after), value), x)
-        case "edge" | "reflect" as mode:
-            return _mirror(site, x, before, after, 0 if mode == "edge" else 1)
-        case other:
-            site.refuse(f"its mode is {other}", "Use mode constant, edge or reflect")
+    mode = site.attribute("mode", "constant")
+    if mode == "constant":
+        return site.emit(Pad(tuple(before), tuple(after), value), x)
+    for axis, sides in enumerate(zip(before, after, strict=True)):
+        size = x.shape[axis]
+        if mode == "reflect" and max(sides) >= max(size, 2):
+            site.refuse(f"it reflects {max(sides)} of {size} elements", "Use less padding")
+        x = pick(site, x, axis, _padded(site, size, sides, mode).tolist())
+    return x
+
+
+def _padded(site: Site, size: int, sides: tuple[int, int], mode: str) -> Array:
+    """Which elements of an axis stand where, padded by its own."""
+    match mode:
+        case "edge" | "reflect" | "wrap":
+            return np.pad(np.arange(size), sides, mode=mode)
+        case _:
+            site.refuse(f"its mode is {mode}", "Use mode constant, edge, reflect or wrap")
 
 
 def _crop(site: Site, x: Private, before: list[int], after: list[int]) -> Private:
@@ -108,38 +120,6 @@ def _crop(site: Site, x: Private, before: list[int], after: list[int]) -> Privat
     if tuple(ends) == x.shape and not any(starts):
         return x
     return site.emit(Slice(tuple(starts), tuple(ends), (1,) * len(starts)), x)
-
-
-def _mirror(site: Site, x: Private, before: list[int], after: list[int], offset: int) -> Private:
-    """Padding by the tensor's own elements: the edge's (offset 0) or those behind it (1)."""
-    for axis in range(len(x.shape)):
-        size, b, a = x.shape[axis], before[axis], after[axis]
-        if offset and max(b, a) >= size:
-            site.refuse(f"it reflects {max(b, a)} of {size} elements", "Use less padding")
-        left = [k * offset for k in range(b, 0, -1)]
-        right = [size - 1 - k * offset for k in range(1, a + 1)]
-        parts = _picked(site, x, axis, left), x, _picked(site, x, axis, right)
-        present = [part for part in parts if part is not None]
-        if len(present) > 1:
-            x = site.emit(Concat(axis), *present)
-    return x
-
-
-def _picked(site: Site, x: Private, axis: int, indices: list[int]) -> Private | None:
-    """The elements of `x` at `indices`, which are equally spaced or all the same."""
-    if not indices:
-        return None
-    step = indices[1] - indices[0] if len(indices) > 1 else 1
-    count = len(indices)
-    starts, ends, steps = [0] * len(x.shape), list(x.shape), [1] * len(x.shape)
-    starts[axis], steps[axis] = indices[0], step or 1
-    ends[axis] = indices[-1] + (1 if step >= 0 else -1)
-    part = site.emit(Slice(tuple(starts), tuple(ends), tuple(steps)), x)
-    if step == 0 and count > 1:
-        shape = list(x.shape)
-        shape[axis] = count
-        part = site.emit(Broadcast(tuple(shape)), part)
-    return part
 
 
 @operator("DepthToSpace", restrictions="on images")

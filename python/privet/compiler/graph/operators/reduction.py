@@ -1,24 +1,139 @@
-"""ReduceMean, ReduceSum and ArgMax."""
+"""The reductions, CumSum and ArgMax."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
-from privet.compiler.graph.operations import NO_PADDING, ArgMax, AvgPool2d, Transpose
+import numpy as np
+
+from privet.compiler.graph.function import Function, Step
+from privet.compiler.graph.operations import (
+    NO_PADDING,
+    ArgMax,
+    AvgPool2d,
+    Concat,
+    Elementwise,
+    MaxPool2d,
+    Mul,
+    Negate,
+    Pad,
+    Sub,
+)
+from privet.compiler.graph.operators.activation import magnitude
+from privet.compiler.graph.operators.arithmetic import plus
+from privet.compiler.graph.operators.attention import DECAY
+from privet.compiler.graph.public_maps import as_rows, from_rows, pick
 from privet.compiler.graph.registry import operator
+from privet.compiler.graph.shapes import MAX_KERNEL
 from privet.compiler.graph.site import Operand, Private, Site
 
+_AXES = "axes constant"
+_INSIDE = "axes constant; not with `--security malicious`"
+MOST_FACTORS = 64
+"""Most elements that a ReduceProd multiplies: each product rounds."""
 
-@operator("ReduceMean", restrictions="axes constant")
+
+@operator("ReduceMean", restrictions=_AXES)
 def reduce_mean(site: Site) -> Operand:
     """Over any axes, given as an attribute or an input."""
-    return _reduce(site, mean=True)
+    return reduced(site, lambda x: sum_of_rows(site, x, mean=True))
 
 
-@operator("ReduceSum", restrictions="axes constant")
+@operator("ReduceSum", restrictions=_AXES)
 def reduce_sum(site: Site) -> Operand:
     """Over any axes, given as an attribute or an input."""
-    return _reduce(site, mean=False)
+    return reduced(site, lambda x: sum_of_rows(site, x))
+
+
+@operator("ReduceMax", restrictions=_AXES)
+def reduce_max(site: Site) -> Operand:
+    """The largest element over any axes."""
+    return reduced(site, lambda x: largest_of_rows(site, x))
+
+
+@operator("ReduceMin", restrictions=_AXES)
+def reduce_min(site: Site) -> Operand:
+    """The smallest element: less the largest of the negated ones."""
+    return reduced(site, lambda x: _negated(site, largest_of_rows(site, _negated(site, x))))
+
+
+@operator("ReduceL1", restrictions=_AXES)
+def reduce_l1(site: Site) -> Operand:
+    """The sum of magnitudes."""
+    return reduced(site, lambda x: sum_of_rows(site, magnitude(site, x)))
+
+
+@operator("ReduceSumSquare", restrictions=_INSIDE)
+def reduce_sum_square(site: Site) -> Operand:
+    """The sum of squares."""
+    return reduced(site, lambda x: squares_of_rows(site, x))
+
+
+@operator("ReduceL2", restrictions=_INSIDE)
+def reduce_l2(site: Site) -> Operand:
+    """The square root of the sum of squares."""
+    return reduced(site, lambda x: _smooth(site, "sqrt", squares_of_rows(site, x)))
+
+
+@operator("ReduceLogSum", restrictions=_INSIDE)
+def reduce_log_sum(site: Site) -> Operand:
+    """The logarithm of the sum."""
+    return reduced(site, lambda x: _smooth(site, "log", sum_of_rows(site, x)))
+
+
+@operator("ReduceLogSumExp", restrictions=_INSIDE)
+def reduce_log_sum_exp(site: Site) -> Operand:
+    """`m + log(sum(exp(x - m)))` with the largest element m."""
+
+    def of_rows(x: Private) -> Private:
+        largest = largest_of_rows(site, x)
+        below = site.emit(Sub(), site.lift(largest, x.shape), x)
+        total = sum_of_rows(site, site.emit(Elementwise(DECAY, nonnegative=True), below))
+        return plus(site, largest, _smooth(site, "log", total))
+
+    return reduced(site, of_rows)
+
+
+@operator("ReduceProd", restrictions=f"of up to {MOST_FACTORS} elements; {_INSIDE}")
+def reduce_prod(site: Site) -> Operand:
+    """The product of all, two by two."""
+
+    def of_rows(x: Private) -> Private:
+        if x.shape[1] > MOST_FACTORS:
+            site.refuse(f"it multiplies {x.shape[1]} elements", "Take the logarithm before, or sum")
+        while (count := x.shape[1]) > 1:
+            half = count // 2
+            pair = [pick(site, x, 1, range(k * half, (k + 1) * half)) for k in range(2)]
+            product = site.emit(Mul(), *pair)
+            rest = [pick(site, x, 1, [count - 1])] if count % 2 else []
+            x = site.emit(Concat(1), product, *rest) if rest else product
+        return x
+
+    return reduced(site, of_rows)
+
+
+@operator("CumSum", since=11, restrictions="axis constant")
+def cum_sum(site: Site) -> Operand:
+    """Sums of all elements up to each, or from each on; the element itself may be left out."""
+    x = site.private(0)
+    axis = site.axis(int(np.ravel(site.constant(1, "axis"))[0]), len(x.shape))
+    rows, ahead = as_rows(site, x, [axis])
+    sums = running_sum(site, rows, reverse=bool(site.attribute("reverse", 0)))
+    if site.attribute("exclusive", 0):
+        sums = site.emit(Sub(), sums, rows)
+    return from_rows(site, sums, ahead, axis, x.shape[axis])
+
+
+def running_sum(site: Site, x: Private, *, reverse: bool = False) -> Private:
+    """`[rows, n]`: sums of all elements of a row up to each; with `reverse`, from each on."""
+    rows, width = x.shape
+    if width > MAX_KERNEL:
+        site.refuse(f"it sums {width} elements, more than {MAX_KERNEL}", "Split the axis")
+    padding = (0, 0, 0, width - 1) if reverse else (0, width - 1, 0, 0)
+    windows = AvgPool2d((1, width), (1, 1), padding, (1, 1), (1, width), factors=(1.0,))
+    image = site.reshape(x, (1, rows, 1, width))
+    return site.reshape(site.emit(windows, image), x.shape)
 
 
 @operator("ArgMax")
@@ -37,7 +152,8 @@ def arg_max(site: Site) -> Operand:
     return site.emit(ArgMax(axis, keepdims, select_last), x)
 
 
-def _reduce(site: Site, *, mean: bool) -> Private:
+def reduced(site: Site, of_rows: Callable[[Private], Private]) -> Private:
+    """The axes that a node names, reduced by what makes `[rows, n]` to `[rows, 1]`."""
     x = site.private(0)
     rank = len(x.shape)
     axes = sorted({site.axis(axis, rank) for axis in site.ints_of("axes", 1) or []})
@@ -45,21 +161,47 @@ def _reduce(site: Site, *, mean: bool) -> Private:
         if site.attribute("noop_with_empty_axes", 0):
             return x
         axes = list(range(rank))
-    kept = [axis for axis in range(rank) if axis not in axes]
-    count = math.prod(x.shape[axis] for axis in axes)
-    turned = x
-    if kept + axes != list(range(rank)):
-        turned = site.emit(Transpose((*kept, *axes)), x)
-    rows = math.prod(x.shape) // count
-    pool = AvgPool2d(
-        kernel=(1, count),
-        stride=(1, 1),
-        padding=NO_PADDING,
-        dilation=(1, 1),
-        size=(1, 1),
-        factors=(1.0 / count if mean else 1.0,),
-    )
-    reduced = site.emit(pool, site.reshape(turned, (1, rows, 1, count)))
+    rows, ahead = as_rows(site, x, axes)
+    made = of_rows(rows)
     if site.attribute("keepdims", 1):
-        return site.reshape(reduced, [1 if i in axes else x.shape[i] for i in range(rank)])
-    return site.reshape(reduced, [x.shape[axis] for axis in kept])
+        return site.reshape(made, [1 if i in axes else x.shape[i] for i in range(rank)])
+    return site.reshape(made, ahead)
+
+
+def sum_of_rows(site: Site, x: Private, *, mean: bool = False) -> Private:
+    """`[rows, n]` to sums or means `[rows, 1]`."""
+    rows, count = x.shape
+    size = _folded(count)
+    if missing := math.prod(size) - count:
+        x = site.emit(Pad((0, 0), (0, missing), 0.0), x)
+    factors = (1.0 / count if mean else 1.0,)
+    pool = AvgPool2d(size, (1, 1), NO_PADDING, (1, 1), (1, 1), factors)
+    return site.reshape(site.emit(pool, site.reshape(x, (1, rows, *size))), (rows, 1))
+
+
+def largest_of_rows(site: Site, x: Private) -> Private:
+    """`[rows, n]` to maxima `[rows, 1]`."""
+    rows, count = x.shape
+    size = _folded(count)
+    x = pick(site, x, 1, np.minimum(np.arange(math.prod(size)), count - 1).tolist())
+    pool = MaxPool2d(size, (1, 1), NO_PADDING, (1, 1), (1, 1))
+    return site.reshape(site.emit(pool, site.reshape(x, (1, rows, *size))), (rows, 1))
+
+
+def _folded(count: int) -> tuple[int, int]:
+    """The sides of a window over at least so many elements."""
+    height = -(-count // MAX_KERNEL)
+    return height, -(-count // height)
+
+
+def _smooth(site: Site, name: str, x: Private) -> Private:
+    return site.emit(Elementwise(Function((Step(name, (0,)),))), x)
+
+
+def _negated(site: Site, x: Private) -> Private:
+    return site.emit(Negate(), x)
+
+
+def squares_of_rows(site: Site, x: Private) -> Private:
+    """`[rows, n]` to sums of squares `[rows, 1]`."""
+    return sum_of_rows(site, site.emit(Mul(), x, x))

@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from privet.compiler.graph.operations import (
-    NO_PADDING,
-    Add,
-    AddConstant,
-    Array,
-    AvgPool2d,
-    Concat,
-    Slice,
-    Sub,
-    real,
-)
+from privet.compiler.graph.operations import Add, AddConstant, Array, Slice, Sub, real
 from privet.compiler.graph.operators.attention import BLOCKING, masked
+from privet.compiler.graph.public_maps import pick, times_public
 from privet.compiler.graph.registry import operator
 from privet.compiler.graph.site import Operand, Private, Site
 
@@ -79,25 +68,6 @@ def gather(site: Site) -> Operand:
     return site.reshape(picked, (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]))
 
 
-def pick(site: Site, x: Private, axis: int, indices: Sequence[int]) -> Private:
-    """The elements at `indices` of an axis: a slice for each run of equal steps."""
-    parts: list[Private] = []
-    first = 0
-    while first < len(indices):
-        last = first + 1
-        step = indices[last] - indices[first] if last < len(indices) else 1
-        while step and last < len(indices) and indices[last] - indices[last - 1] == step:
-            last += 1
-        if not 0 <= indices[first] < x.shape[axis]:
-            site.refuse(f"index {indices[first]} of {x.shape[axis]}", "Check the model")
-        whole = [(0, size, 1) for size in x.shape]
-        end = indices[last - 1] + (1 if step >= 0 else -1)
-        whole[axis] = (indices[first], end, step or 1)
-        parts.append(_slice(site, x, whole))
-        first = last
-    return parts[0] if len(parts) == 1 else site.emit(Concat(axis), *parts)
-
-
 def where_constant(site: Site) -> Operand:
     """Elements of one tensor or another; minus infinity, or what stands for it, is a mask."""
     keeps = site.constant(0, "condition").astype(bool)
@@ -112,27 +82,18 @@ def where_constant(site: Site) -> Operand:
     if isinstance(b, Private):
         if a.dead is not None or b.dead is not None:
             site.refuse("it chooses among masked elements", "Mask after it")
-        return site.emit(Add(), _kept(site, a, keeps), _kept(site, site.lift(b, shape), ~keeps))
+        return site.emit(Add(), kept(site, a, keeps), kept(site, site.lift(b, shape), ~keeps))
     dropped = np.broadcast_to(real(b), shape)[~np.broadcast_to(keeps, shape)]
     if (dropped <= BLOCKING).all():
         return masked(site, a, np.broadcast_to(~keeps, shape))
     if a.dead is not None:
         site.refuse("it chooses among masked elements", "Mask after it")
-    return site.emit(AddConstant(np.where(keeps, 0.0, real(b))), _kept(site, a, keeps))
+    return site.emit(AddConstant(np.where(keeps, 0.0, real(b))), kept(site, a, keeps))
 
 
-def _kept(site: Site, x: Private, keeps: Array) -> Private:
+def kept(site: Site, x: Private, keeps: Array) -> Private:
     """0 where an element is not kept; which ones are is public."""
-    if not keeps.any():
-        return site.emit(Sub(), x, x)
-    while keeps.ndim > 1 and keeps.shape[0] == 1:
-        keeps = keeps[0]
-    count = math.prod(x.shape[len(x.shape) - keeps.ndim :])
-    full = np.broadcast_to(keeps, x.shape[len(x.shape) - keeps.ndim :]).ravel()
-    factors = tuple(float(keep) for keep in full)
-    pool = AvgPool2d((1, 1), (1, 1), NO_PADDING, (1, 1), (1, count), factors)
-    image = site.reshape(x, (1, math.prod(x.shape) // count, 1, count))
-    return site.reshape(site.emit(pool, image), x.shape)
+    return times_public(site, x, keeps) if keeps.any() else site.emit(Sub(), x, x)
 
 
 @operator("IsNaN", since=9)

@@ -13,7 +13,7 @@ import numpy as np
 from privet.compiler.graph.onnx_model import ML
 from privet.compiler.graph.operations import ArgMax, Array, Concat, Dense, Sub
 from privet.compiler.graph.operators.arithmetic import plus_constant, times_constant
-from privet.compiler.graph.operators.selection import pick
+from privet.compiler.graph.public_maps import pick
 from privet.compiler.graph.registry import operator
 from privet.compiler.graph.site import Operand, Private, Site
 

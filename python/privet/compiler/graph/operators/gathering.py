@@ -1,0 +1,163 @@
+"""GatherElements, GatherND, ScatterElements, ScatterND, Compress, ReverseSequence and Trilu.
+
+Places are constants, so that each is a map of elements along one flat axis.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from privet.compiler.graph.operations import Add, Array, Concat, Mul
+from privet.compiler.graph.operators.activation import extreme
+from privet.compiler.graph.operators.rearrangement import as_private
+from privet.compiler.graph.operators.selection import kept
+from privet.compiler.graph.public_maps import pick
+from privet.compiler.graph.registry import operator
+from privet.compiler.graph.site import Operand, Private, Site
+
+_CONSTANT = "indices constant"
+
+
+@operator("GatherElements", since=11, restrictions=_CONSTANT)
+def gather_elements(site: Site) -> Operand:
+    """An element for each index."""
+    x = site.private(0)
+    places = _along_axis(site, x.shape, site.constant(1, "indices"))
+    return _taken(site, x, places)
+
+
+@operator("GatherND", since=11, restrictions=_CONSTANT)
+def gather_nd(site: Site) -> Operand:
+    """Elements or slices at tuples of indices, with batch_dims."""
+    x = site.private(0)
+    indices = site.constant(1, "indices").astype(np.int64)
+    batch = site.attribute("batch_dims", 0)
+    if batch:
+        grid = np.indices(indices.shape[:batch]).reshape(batch, -1)
+        grid = grid.reshape(batch, *indices.shape[:batch], *[1] * (indices.ndim - batch))
+        grid = np.moveaxis(np.broadcast_to(grid, (batch, *indices.shape[:-1], 1))[..., 0], 0, -1)
+        indices = np.concatenate([grid, indices], axis=-1)
+    return _taken(site, x, _at_tuples(site, x.shape, indices))
+
+
+@operator("ScatterElements", since=11, restrictions=_CONSTANT)
+def scatter_elements(site: Site) -> Operand:
+    """Replaces elements, or adds to them, multiplies them or takes the larger or smaller."""
+    return _scattered_along_axis(site)
+
+
+@operator("Scatter", since=9, restrictions=_CONSTANT)
+def scatter(site: Site) -> Operand:
+    """The older name of ScatterElements."""
+    return _scattered_along_axis(site)
+
+
+@operator("ScatterND", since=11, restrictions=_CONSTANT)
+def scatter_nd(site: Site) -> Operand:
+    """The same at tuples of indices."""
+    data = as_private(site, site.operand(0))
+    indices = site.constant(1, "indices").astype(np.int64)
+    return _scattered(site, data, _at_tuples(site, data.shape, indices))
+
+
+@operator("Compress", since=9, restrictions="condition constant")
+def compress(site: Site) -> Operand:
+    """The slices of an axis, or elements of all, whose condition is true."""
+    x = site.private(0)
+    places = np.flatnonzero(site.constant(1, "condition")).tolist()
+    if "axis" in {attribute.name for attribute in site.node.attribute}:
+        return pick(site, x, site.axis(site.attribute("axis", 0), len(x.shape)), places)
+    return pick(site, site.reshape(x, (math.prod(x.shape),)), 0, places)
+
+
+@operator("ReverseSequence", since=10, restrictions="lengths constant")
+def reverse_sequence(site: Site) -> Operand:
+    """Reverses the beginning of each sequence of a batch."""
+    x = site.private(0)
+    time, batch = site.attribute("time_axis", 0), site.attribute("batch_axis", 1)
+    lengths = site.constant(1, "lengths").astype(np.int64).ravel()
+    grid = np.indices(x.shape[:2])
+    ends = lengths[grid[batch]]
+    grid[time] = np.where(grid[time] < ends, ends - 1 - grid[time], grid[time])
+    return _taken(site, x, _at_tuples(site, x.shape, np.moveaxis(grid, 0, -1)))
+
+
+@operator("Trilu", since=14, restrictions="k constant")
+def trilu(site: Site) -> Operand:
+    """The upper or lower triangle of matrices, zero elsewhere."""
+    x = site.private(0)
+    k = int(np.ravel(site.constant(1, "diagonal"))[0]) if site.has(1) else 0
+    whole = np.ones(x.shape[-2:])
+    return kept(site, x, np.triu(whole, k) if site.attribute("upper", 1) else np.tril(whole, k))
+
+
+def _along_axis(site: Site, shape: tuple[int, ...], indices: Array) -> Array:
+    """Flat places of indices that count along one axis."""
+    axis = site.axis(site.attribute("axis", 0), len(shape))
+    grid = np.indices(indices.shape)
+    grid[axis] = np.where(indices < 0, indices + shape[axis], indices)
+    return _flat(site, shape, grid)
+
+
+def _at_tuples(site: Site, shape: tuple[int, ...], indices: Array) -> Array:
+    """Flat places of the elements or slices that tuples of indices name."""
+    depth = indices.shape[-1]
+    sizes = np.asarray(shape[:depth])
+    starts = _flat(
+        site, shape[:depth], np.moveaxis(np.where(indices < 0, indices + sizes, indices), -1, 0)
+    )
+    rest = math.prod(shape[depth:])
+    inner = np.arange(rest).reshape(shape[depth:])
+    return np.asarray(np.multiply.outer(starts, np.full(inner.shape, rest)) + inner)
+
+
+def _flat(site: Site, shape: tuple[int, ...], grid: Array) -> Array:
+    try:
+        return np.asarray(np.ravel_multi_index(tuple(grid), shape))
+    except ValueError:
+        site.refuse("its indices lie outside the tensor", "Check the model")
+
+
+def _taken(site: Site, x: Private, places: Array) -> Private:
+    flat = site.reshape(x, (math.prod(x.shape),))
+    return site.reshape(pick(site, flat, 0, places.ravel().tolist()), places.shape)
+
+
+def _scattered_along_axis(site: Site) -> Private:
+    data = as_private(site, site.operand(0))
+    return _scattered(site, data, _along_axis(site, data.shape, site.constant(1, "indices")))
+
+
+def _scattered(site: Site, data: Private, places: Array) -> Private:
+    updates, reduction = as_private(site, site.operand(2)), site.attribute("reduction", "none")
+    if updates.shape != places.shape:
+        site.refuse(f"updates {list(updates.shape)} at {list(places.shape)}", "Check the model")
+    flat = site.reshape(data, (math.prod(data.shape),))
+    given = site.reshape(updates, (math.prod(updates.shape),))
+    left = np.arange(places.size)
+    while left.size:
+        # What hits one place several times comes one after the other.
+        at, first = np.unique(places.ravel()[left], return_index=True)
+        chosen = left[first]
+        fresh = pick(site, given, 0, chosen.tolist())
+        if reduction != "none":
+            fresh = _reduced(site, reduction, pick(site, flat, 0, at.tolist()), fresh)
+        sources = np.arange(flat.shape[0])
+        sources[at] = flat.shape[0] + np.arange(len(at))
+        flat = pick(site, site.emit(Concat(0), flat, fresh), 0, sources.tolist())
+        left = np.setdiff1d(left, chosen)
+    return site.reshape(flat, data.shape)
+
+
+def _reduced(site: Site, reduction: str, old: Private, new: Private) -> Private:
+    match reduction:
+        case "add":
+            return site.emit(Add(), old, new)
+        case "mul":
+            return site.emit(Mul(), old, new)
+        case "max" | "min":
+            return extreme(site, [old, new], sign=1.0 if reduction == "max" else -1.0)
+        case other:
+            site.refuse(f"its reduction is {other}", "Use none, add, mul, max or min")

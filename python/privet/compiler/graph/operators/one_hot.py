@@ -1,0 +1,49 @@
+"""OneHot and Hardmax: 1 at one place, 0 at the others."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from privet.compiler.graph.operations import Sub
+from privet.compiler.graph.operators.arithmetic import (
+    minus,
+    plus_constant,
+    product,
+    times_constant,
+)
+from privet.compiler.graph.operators.comparison import SUITES, not_below
+from privet.compiler.graph.operators.reduction import largest_of_rows, running_sum
+from privet.compiler.graph.public_maps import as_rows, from_rows
+from privet.compiler.graph.registry import operator
+from privet.compiler.graph.site import Operand, Site
+
+
+@operator("Hardmax", restrictions=SUITES)
+def hardmax(site: Site) -> Operand:
+    """1 at the first of the largest elements, 0 elsewhere."""
+    x = site.private(0)
+    axis = site.axis(site.attribute("axis", 1 if site.opset < 13 else -1), len(x.shape))
+    axes = list(range(axis, len(x.shape))) if site.opset < 13 else [axis]
+    rows, ahead = as_rows(site, x, axes)
+    largest = site.lift(largest_of_rows(site, rows), rows.shape)
+    is_largest = not_below(site, site.emit(Sub(), rows, largest))
+    ahead_of_it = running_sum(site, is_largest)
+    none = not_below(site, site.emit(Sub(), is_largest, ahead_of_it))
+    made = product(site, is_largest, none)
+    if len(axes) > 1 or site.opset < 13:
+        return site.reshape(made, x.shape)
+    return from_rows(site, made, ahead, axis, x.shape[axis])
+
+
+@operator("OneHot", since=9, restrictions=f"depth and values constant; {SUITES}")
+def one_hot(site: Site) -> Operand:
+    """An axis of its own that has 1 where its place is the index, which may count from behind."""
+    x, depth = site.private(0), int(np.ravel(site.constant(1, "depth"))[0])
+    off, on = (float(value) for value in np.ravel(site.constant(2, "values")))
+    axis = site.axis(site.attribute("axis", -1), len(x.shape) + 1)
+    wide = site.reshape(x, (*x.shape[:axis], 1, *x.shape[axis:]))
+    places = np.arange(depth, dtype=np.float64).reshape(-1, *[1] * (len(x.shape) - axis))
+    # Half a unit either way: indices are whole, and linear layers before may be a unit off.
+    least, most = (minus(site, wide, places + end) for end in (-0.5, 0.5))
+    hit = site.emit(Sub(), not_below(site, least), not_below(site, most))
+    return plus_constant(site, times_constant(site, hit, np.asarray(on - off)), np.asarray(off))

@@ -1,0 +1,171 @@
+"""Resize and Upsample: one public linear map along each axis."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from privet.compiler.graph.operations import AddConstant, Array
+from privet.compiler.graph.public_maps import blend, pick, times_public
+from privet.compiler.graph.registry import operator
+from privet.compiler.graph.site import Operand, Private, Site
+
+FAR_OUT = "tf_crop_and_resize"
+ROUNDINGS: dict[str, Callable[[Array], Array]] = {
+    "round_prefer_floor": lambda at: np.ceil(at - np.float32(0.5)),
+    "round_prefer_ceil": lambda at: np.floor(at + np.float32(0.5)),
+    "floor": np.floor,
+    "ceil": np.ceil,
+}
+
+
+@operator("Resize", since=10, restrictions="without antialias; scales, sizes and roi constant")
+def resize(site: Site) -> Operand:
+    """Modes nearest, linear and cubic, with every coordinate mode."""
+    if site.opset < 11:
+        return _upsampled(site)
+    x = site.private(0)
+    rank = len(x.shape)
+    if site.attribute("antialias", 0):
+        site.refuse("it has antialias", "Export it without")
+    axes = [site.axis(axis, rank) for axis in site.ints("axes") or range(rank)]
+    scales, sizes = _targets(site, x, axes)
+    window = np.ravel(site.constant(1, "roi")) if site.has(1) else np.zeros(0)
+    if site.attribute("coordinate_transformation_mode", "") == FAR_OUT:
+        if window.size != 2 * len(axes):
+            site.refuse(f"{window.size} numbers of roi for {len(axes)} axes", "Check the model")
+    else:
+        window = np.tile([0.0, 1.0], (len(axes), 1)).T.ravel()
+    for index, axis in enumerate(axes):
+        ends = float(window[index]), float(window[index + len(axes)])
+        x = _along(site, x, axis, scales[index], sizes[index], ends)
+    return x
+
+
+@operator("Upsample", since=7, restrictions="scales constant")
+def upsample(site: Site) -> Operand:
+    """Modes nearest and linear, as opsets up to 10 have them."""
+    return _upsampled(site)
+
+
+def _upsampled(site: Site) -> Private:
+    x = site.private(0)
+    given = site.floats("scales") if not site.has(1) else np.ravel(site.constant(1, "scales"))
+    if len(given) != len(x.shape) or not np.all(given > 0):
+        site.refuse(f"scales {given.tolist()} on {list(x.shape)}", "Check the model")
+    for axis, scale in enumerate(map(float, given)):
+        count = math.floor(x.shape[axis] * scale)
+        at = np.arange(count, dtype=np.float32) / np.float32(scale)
+        if site.attribute("mode", "nearest") == "nearest":
+            x = pick(site, x, axis, _kept_inside(np.floor(at), x.shape[axis]).tolist())
+        else:
+            x = _linear(site, x, axis, at)
+    return x
+
+
+def _targets(site: Site, x: Private, axes: list[int]) -> tuple[list[float], list[int]]:
+    """By how much each axis is scaled, and how long it becomes."""
+    lengths = [x.shape[axis] for axis in axes]
+    if site.has(3):
+        sizes = [int(size) for size in np.ravel(site.constant(3, "sizes"))]
+        if len(sizes) != len(axes) or min(sizes) < 1:
+            site.refuse(f"sizes {sizes} for axes {lengths}", "Check the model")
+        scales = [size / length for size, length in zip(sizes, lengths, strict=True)]
+        policy = site.attribute("keep_aspect_ratio_policy", "stretch")
+        if policy != "stretch":
+            one = min(scales) if policy == "not_larger" else max(scales)
+            scales = [one] * len(axes)
+            sizes = [math.floor(one * length + 0.5) for length in lengths]
+        return scales, sizes
+    scales = [float(scale) for scale in np.ravel(site.constant(2, "scales"))]
+    if len(scales) != len(axes) or min(scales) <= 0:
+        site.refuse(f"scales {scales} for axes {lengths}", "Check the model")
+    sizes = [
+        math.floor(np.float32(scale) * np.float32(length))
+        for scale, length in zip(scales, lengths, strict=True)
+    ]
+    return scales, sizes
+
+
+def _along(
+    site: Site, x: Private, axis: int, scale: float, count: int, ends: tuple[float, float]
+) -> Private:
+    """One axis, made `count` long."""
+    size = x.shape[axis]
+    mode = site.attribute("coordinate_transformation_mode", "half_pixel")
+    if scale == 1.0 and count == size and mode != FAR_OUT:
+        return x
+    at = _coordinates(site, mode, size, scale, count, ends)
+    match site.attribute("mode", "nearest"):
+        case "nearest":
+            rounding = site.attribute("nearest_mode", "round_prefer_floor")
+            places = _kept_inside(ROUNDINGS[rounding](at), size)
+            made = pick(site, x, axis, places.tolist())
+        case "linear":
+            made = _linear(site, x, axis, at)
+        case "cubic":
+            made = _cubic(site, x, axis, at)
+        case other:
+            site.refuse(f"its mode is {other}", "Use mode nearest, linear or cubic")
+    outside = (at < 0) | (at > size - 1)
+    if mode != FAR_OUT or not outside.any():
+        return made
+    column = outside.reshape(-1, *[1] * (len(x.shape) - axis - 1))
+    value = float(site.attribute("extrapolation_value", 0.0))
+    filled = np.broadcast_to(column, made.shape[axis:])
+    return site.emit(AddConstant(np.where(filled, value, 0.0)), times_public(site, made, ~filled))
+
+
+def _coordinates(
+    site: Site, mode: str, size: int, scale: float, count: int, ends: tuple[float, float]
+) -> Array:
+    """Where each element of the result lies among the old ones, in single precision."""
+    i, by = np.arange(count, dtype=np.float32), np.float32(scale)
+    half = np.float32(0.5)
+    match mode:
+        case "half_pixel" | "tf_half_pixel_for_nn" | "pytorch_half_pixel":
+            alone = mode == "pytorch_half_pixel" and count == 1
+            shift = np.float32(0.0) if mode == "tf_half_pixel_for_nn" else half
+            return np.zeros(1, np.float32) if alone else (i + half) / by - shift
+        case "half_pixel_symmetric":
+            centre = np.float32(size / 2.0)
+            drift = centre * (1 - np.float32(count) / (by * np.float32(size)))
+            return np.asarray(drift + (i + half) / by - half)
+        case "asymmetric":
+            return i / by
+        case "align_corners":
+            return i * np.float32((size - 1) / max(count - 1, 1))
+        case "tf_crop_and_resize":
+            start, end = (np.float32(end * (size - 1)) for end in ends)
+            return start + i * (end - start) / (count - 1) if count > 1 else (i + start + end) / 2
+        case _:
+            site.refuse(f"its coordinates are {mode}", "Export it with half_pixel")
+
+
+def _kept_inside(places: Array, size: int) -> Array:
+    return np.clip(places, 0, size - 1).astype(np.int64)
+
+
+def _linear(site: Site, x: Private, axis: int, at: Array) -> Private:
+    at = np.clip(at, 0, x.shape[axis] - 1)
+    low = np.floor(at)
+    share = (at - low).astype(np.float64)
+    places = np.stack([low, np.minimum(low + 1, x.shape[axis] - 1)]).astype(np.int64)
+    return blend(site, x, axis, places, np.stack([1.0 - share, share]))
+
+
+def _cubic(site: Site, x: Private, axis: int, at: Array) -> Private:
+    """Keys' kernel over four neighbours; those outside count as the edge, or not at all."""
+    a, size = float(site.attribute("cubic_coeff_a", -0.75)), x.shape[axis]
+    low = np.floor(at)
+    places = np.stack([low + k for k in (-1, 0, 1, 2)])
+    apart = np.abs(at - places).astype(np.float64)
+    near = ((a + 2) * apart - (a + 3)) * apart**2 + 1
+    far = ((a * apart - 5 * a) * apart + 8 * a) * apart - 4 * a
+    weights = np.where(apart <= 1, near, far)
+    if site.attribute("exclude_outside", 0):
+        weights = np.where((places < 0) | (places >= size), 0.0, weights)
+        weights = weights / weights.sum(axis=0)
+    return blend(site, x, axis, _kept_inside(places, size), weights)
