@@ -23,12 +23,21 @@ RANDOM = frozenset(
         "RandomUniformLike",
     }
 )
+SEQUENCES = frozenset(
+    {
+        *("ConcatFromSequence", "SequenceAt", "SequenceConstruct", "SequenceEmpty"),
+        *("SequenceErase", "SequenceInsert", "SequenceLength", "SplitToSequence"),
+    }
+)
+"""Operators that make or read sequences, which are no tensors."""
 
 
 def foldable(node: onnx.NodeProto) -> bool:
     """Whether the node gives the same result every time and holds no graph of its own."""
     graphs = (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
-    return node.op_type not in RANDOM and all(a.type not in graphs for a in node.attribute)
+    return node.op_type not in RANDOM | SEQUENCES and all(
+        a.type not in graphs for a in node.attribute
+    )
 
 
 def array_of(tensor: onnx.TensorProto) -> Array:

@@ -9,13 +9,14 @@ nodes behind it are still looked at.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import onnx
 
 from privet.compiler.graph import registry
 from privet.compiler.graph.constants import array_of, dense, fold, foldable
+from privet.compiler.graph.control_flow import CONTROL, names_read, unroll
 from privet.compiler.graph.graph import ClientStep, Graph, GraphBuilder, Value
 from privet.compiler.graph.heads import AtClient, HeadBuilder, compare_scores, cut
 from privet.compiler.graph.input_shapes import FLOATS, WHOLE, InputShapes, resolve
@@ -25,7 +26,7 @@ from privet.compiler.graph.onnx_trees import expand_trees
 from privet.compiler.graph.operations import Array, Shape
 from privet.compiler.graph.registry import OLDEST_OPSET
 from privet.compiler.graph.shapes import MAX_SAMPLE
-from privet.compiler.graph.site import Operand, Private, Site, Unsupported
+from privet.compiler.graph.site import Operand, Private, Site, TensorList, Unsupported
 from privet.errors import InvalidModel, Problem, UnsupportedModel
 
 THROUGH_CLIENT_STEPS = ("Identity", "Dropout", "Cast", "ArgMax")
@@ -72,7 +73,13 @@ def import_model(
             f"supported: convert it with onnx.version_converter"
         )
     made = expand_trees(expand(model))
-    return _Walk(made, name, input_shapes, scores, functions).graph()
+    while True:
+        walk = _Walk(made, name, input_shapes, scores, functions)
+        walk.run()
+        if not walk.unrolled:
+            return walk.graph()
+        # What follows a body, and where the head begins, is seen once its nodes are the model's.
+        made = walk.plain()
 
 
 class _Walk:
@@ -91,7 +98,7 @@ class _Walk:
         self.scores = scores
         self.builder = GraphBuilder(name)
         self.problems: list[Problem] = []
-        self.tensors: dict[str, Operand | AtClient | None] = {
+        self.tensors: dict[str, Operand | TensorList | AtClient | None] = {
             tensor.name: array_of(tensor) for tensor in model.graph.initializer
         }
         for sparse in model.graph.sparse_initializer:
@@ -103,13 +110,18 @@ class _Walk:
         self.cut = cut(nodes, private, outputs, scores=scores, functions=functions)
         self.nodes, self.used = _needed(compare_scores(nodes, self.cut), outputs)
         self.head = HeadBuilder(self.opset)
+        self.unrolled: dict[int, list[onnx.NodeProto]] = {}
         self.inner = _read_privately(self.nodes)
 
-    def graph(self) -> Graph:
+    def run(self) -> None:
+        """Looks at each input and node."""
         for entry in self.model.graph.input:
             if entry.name not in self.tensors:
                 self._input(entry)
-        for index, node in enumerate(self.nodes):
+        self._nodes(self.nodes)
+
+    def _nodes(self, nodes: Iterable[onnx.NodeProto]) -> None:
+        for index, node in enumerate(nodes):
             name = node.name or next((out for out in node.output if out), f"node {index}")
             try:
                 self._node(node, name)
@@ -121,6 +133,39 @@ class _Walk:
                     )
                 self._problem(name, node.op_type, refusal.why, instead)
                 self._unknown(node)
+
+    def plain(self) -> onnx.ModelProto:
+        """The model with the nodes of bodies in place of what was unrolled."""
+        made = onnx.ModelProto()
+        made.CopyFrom(self.model)
+        del made.graph.node[:]
+        made.graph.node.extend(self._plain(self.nodes))
+        return made
+
+    def _plain(self, nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
+        for node in nodes:
+            if id(node) in self.unrolled:
+                yield from self._plain(self.unrolled[id(node)])
+            else:
+                yield node
+
+    def _unroll(self, node: onnx.NodeProto) -> None:
+        made: list[onnx.NodeProto] = []
+
+        def walk_over(nodes: Iterable[onnx.NodeProto]) -> None:
+            fresh = list(nodes)
+            made.extend(fresh)
+            self._nodes(fresh)
+
+        def known(name: str) -> Array | None:
+            found = self.tensors.get(name)
+            return found if isinstance(found, np.ndarray) else None
+
+        unroll(node, known, walk_over)
+        self.unrolled[id(node)] = made
+
+    def graph(self) -> Graph:
+        """What `run` found."""
         for output in self.model.graph.output:
             self._output(output.name)
         if self.problems:
@@ -158,6 +203,9 @@ class _Walk:
             raise InvalidModel(f"{name} reads {missing[0]}, which nothing makes")
         given = [self.tensors[tensor] if tensor else None for tensor in node.input]
         unknown = any(x is None and t for x, t in zip(given, node.input, strict=True))
+        if node.domain in DEFAULT_DOMAINS and node.op_type in CONTROL:
+            self._unroll(node)
+            return
         if id(node) in self.cut.head and not unknown:
             self.head.add(node, given)
             self.tensors.update((tensor, AtClient(node.op_type)) for tensor in node.output)
@@ -165,7 +213,7 @@ class _Walk:
         operands = [x for x in given if not isinstance(x, AtClient)]
         known = node.domain in (*DEFAULT_DOMAINS, ML)
         if known and foldable(node) and not unknown:
-            constants = [x for x in operands if not isinstance(x, Private)]
+            constants = [x for x in operands if not isinstance(x, Private | TensorList)]
             if len(constants) == len(given):
                 self._fold(node, constants)
                 return
@@ -258,7 +306,10 @@ class _Walk:
 
     def _output(self, name: str) -> None:
         result = self.tensors.get(name)
-        if result is not None:
+        if isinstance(result, TensorList):
+            why = "it is a sequence of tensors"
+            self._problem(name, "graph output", why, "Join them, or make each an output")
+        elif result is not None:
             self.head.output(name, result)
         elif not self.problems:
             why = "it is an output of its operator that is not computed"
@@ -268,7 +319,7 @@ class _Walk:
         self.problems.append(Problem(node, operator, why, instead))
 
 
-def _refuse_client_steps(operands: Sequence[Operand | AtClient | None]) -> None:
+def _refuse_client_steps(operands: Sequence[Operand | TensorList | AtClient | None]) -> None:
     for operand in operands:
         client = operand.client if isinstance(operand, Private) else operand
         if isinstance(client, AtClient | ClientStep):
@@ -279,7 +330,7 @@ def _refuse_client_steps(operands: Sequence[Operand | AtClient | None]) -> None:
             )
 
 
-def _refuse_dead(operands: Sequence[Operand | AtClient | None]) -> None:
+def _refuse_dead(operands: Sequence[Operand | TensorList | AtClient | None]) -> None:
     if any(isinstance(x, Private) and x.dead is not None for x in operands):
         raise Unsupported(
             "it reads a masked tensor, whose elements stand for minus infinity",
@@ -311,8 +362,5 @@ def _needed(
     for node in reversed(nodes):
         if needed.intersection(node.output):
             kept.append(node)
-            needed.update(node.input)
-            for attribute in node.attribute:
-                for inner in (attribute.g, *attribute.graphs):
-                    needed.update(name for n in inner.node for name in n.input)
+            needed.update(names_read(node))
     return kept[::-1], needed

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from privet.compiler.graph.site import Operand, Site
+    from privet.compiler.graph.site import Operand, Site, TensorList
 
-    Importer = Callable[[Site], Operand | tuple[Operand, ...]]
+    Importer = Callable[[Site], Operand | TensorList | tuple[Operand, ...]]
 
 OLDEST_OPSET = 6
 """The oldest opset of the default domain that the importers know."""

@@ -48,6 +48,13 @@ class Private:
 Operand = Private | Array
 
 
+@dataclass(frozen=True)
+class TensorList:
+    """An ONNX sequence; its length is known while the model is read."""
+
+    items: tuple[Operand, ...]
+
+
 class Unsupported(Exception):
     """An importer's refusal; the walk over the model turns it into a `Problem`."""
 
@@ -66,7 +73,7 @@ class Site:
         *,
         name: str,
         opset: int,
-        inputs: Sequence[Operand | None],
+        inputs: Sequence[Operand | TensorList | None],
         used: Collection[str],
         builder: GraphBuilder,
         inner: bool = False,
@@ -96,7 +103,16 @@ class Site:
         operand = self.inputs[index] if index < len(self.inputs) else None
         if operand is None:
             self.refuse(f"input {index} is missing", "Export the model again")
+        if isinstance(operand, TensorList):
+            self.refuse(f"input {index} is a sequence", "Let a tensor come in at this input")
         return operand
+
+    def sequence(self, index: int) -> tuple[Operand, ...]:
+        """The tensors of an input that must be a sequence."""
+        operand = self.inputs[index]
+        if not isinstance(operand, TensorList):
+            self.refuse(f"input {index} is no sequence", "Check the model")
+        return operand.items
 
     def operands(self) -> list[Operand]:
         """All inputs, none of which may be left out."""

@@ -11,12 +11,14 @@ import onnx
 from privet.compiler.graph.input_shapes import FLOATS
 from privet.compiler.graph.onnx_model import type_title
 from privet.compiler.graph.registry import operator
-from privet.compiler.graph.site import Operand, Private, Site
+from privet.compiler.graph.site import Operand, Private, Site, TensorList
 
 
 @operator("Identity")
-def identity(site: Site) -> Operand:
-    return site.private(0)
+def identity(site: Site) -> Operand | TensorList:
+    """Also of a sequence."""
+    sequence = site.inputs[0]
+    return sequence if isinstance(sequence, TensorList) else site.private(0)
 
 
 @operator("Dropout", restrictions="inference form; without the output mask")

@@ -38,11 +38,11 @@ def concat(site: Site) -> Operand:
     return private[0] if len(private) == 1 else site.emit(Concat(axis), *private)
 
 
-def as_private(site: Site, operand: Operand) -> Private:
+def as_private(site: Site, operand: Operand, source: Private | None = None) -> Private:
     """A constant becomes private as zero times some private tensor, plus itself."""
     if isinstance(operand, Private):
         return operand
-    source = next(x for x in site.inputs if isinstance(x, Private))
+    source = source or next(x for x in site.inputs if isinstance(x, Private))
     one = site.emit(Slice((0,), (1,), (1,)), site.reshape(source, (math.prod(source.shape),)))
     zero = site.emit(Sub(), one, one)
     return site.emit(AddConstant(real(operand)), site.lift(zero, operand.shape))
@@ -145,9 +145,10 @@ def _image(site: Site) -> tuple[Private, tuple[int, int, int, int]]:
 
 @operator("SpaceToDepth", restrictions="on images")
 def space_to_depth(site: Site) -> Operand:
-    """Blocks of space become channels."""
+    """Blocks of space become channels; modes DCR and CRD."""
     x, (n, c, h, w) = _image(site)
     b = site.attribute("blocksize", 1)
     split = site.reshape(x, (n, c, h // b, b, w // b, b))
-    moved = site.emit(Transpose((0, 3, 5, 1, 2, 4)), split)
+    first = site.attribute("mode", "DCR") == "DCR"
+    moved = site.emit(Transpose((0, 3, 5, 1, 2, 4) if first else (0, 1, 3, 5, 2, 4)), split)
     return site.reshape(moved, (n, c * b * b, h // b, w // b))

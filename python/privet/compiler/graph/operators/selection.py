@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -43,15 +44,21 @@ def split(site: Site) -> tuple[Operand, ...]:
     if sizes is None:
         part = -(-size // count)
         sizes = [part] * (count - 1) + [size - part * (count - 1)]
-    if len(sizes) != count or sum(sizes) != size or min(sizes) < 1:
+    if len(sizes) != count:
         site.refuse(f"it splits {size} elements into {sizes}", "Check the model's shapes")
-    ends = np.cumsum(sizes)
-    parts = []
-    for end, part in zip(ends, sizes, strict=True):
+    return parts(site, x, axis, sizes)
+
+
+def parts(site: Site, x: Private, axis: int, sizes: Sequence[int]) -> tuple[Private, ...]:
+    """An axis cut into parts of these sizes."""
+    if sum(sizes) != x.shape[axis] or min(sizes) < 1:
+        site.refuse(f"it splits {x.shape[axis]} elements into {sizes}", "Check the model's shapes")
+    made = []
+    for end, part in zip(np.cumsum(sizes), sizes, strict=True):
         whole = [(0, size, 1) for size in x.shape]
         whole[axis] = (int(end) - part, int(end), 1)
-        parts.append(_slice(site, x, whole))
-    return tuple(parts)
+        made.append(_slice(site, x, whole))
+    return tuple(made)
 
 
 @operator("Gather", restrictions="indices constant")

@@ -1,0 +1,147 @@
+"""If and Loop whose conditions are known while the model is read: their bodies as plain nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+import numpy as np
+import onnx
+
+from privet.compiler.graph.operations import Array
+from privet.compiler.graph.site import Unsupported
+
+CONTROL = ("If", "Loop")
+MOST_NODES = 1 << 14
+"""Most nodes that a loop is unrolled to."""
+
+Run = Callable[[Iterable[onnx.NodeProto]], None]
+"""Walks over nodes in place of the one that holds them."""
+Known = Callable[[str], Array | None]
+"""The value of a tensor that was met, if it is a constant."""
+
+
+def names_read(node: onnx.NodeProto) -> Iterator[str]:
+    """What a node reads, also within its bodies."""
+    yield from node.input
+    for body in _bodies(node):
+        yield from (output.name for output in body.output)
+        for inner in body.node:
+            yield from names_read(inner)
+
+
+def unroll(node: onnx.NodeProto, known: Known, run: Run) -> None:
+    """Walks over the nodes that stand for an If or a Loop.
+
+    # Errors
+    `Unsupported` if a condition, or how often a loop runs, is no constant.
+    """
+    if node.op_type == "If":
+        run(_branch(node, _truth(known(node.input[0]))))
+        return
+    (body,) = _bodies(node)
+    carried = list(node.input[2:])
+    stacked: list[list[str]] = [[] for _ in body.output[1 + len(carried) :]]
+    times = known(node.input[0]) if node.input[0] else None
+    if node.input[0] and times is None:
+        raise _depends("how often it runs")
+    limit = None if times is None else int(times.ravel()[0])
+    condition = node.input[1]
+    goes_on = _truth(known(condition)) if condition else True
+    made, step = 0, 0
+    while goes_on and (limit is None or step < limit):
+        ahead = f"{node.output[0]}/{step}/"
+        counter = _constant(f"{ahead}step", np.asarray(step, np.int64))
+        going = _constant(f"{ahead}condition", np.asarray(True))
+        given = [counter.output[0], going.output[0], *carried]
+        names = dict(zip((entry.name for entry in body.input), given, strict=True))
+        nodes = [counter, going, *_inlined(body, names, ahead)]
+        made += len(nodes)
+        if made > MOST_NODES:
+            raise Unsupported(f"it runs to more than {MOST_NODES} nodes", "Export it unrolled")
+        run(nodes)
+        results = [names.get(output.name, output.name) for output in body.output]
+        goes_on = _truth(known(results[0]))
+        carried = results[1 : 1 + len(carried)]
+        for parts, result in zip(stacked, results[1 + len(carried) :], strict=True):
+            parts.append(result)
+        step += 1
+    run(_results(node, carried, stacked))
+
+
+def _results(
+    node: onnx.NodeProto, carried: list[str], stacked: list[list[str]]
+) -> Iterator[onnx.NodeProto]:
+    outputs = list(node.output)
+    for source, output in zip(carried, outputs, strict=False):
+        if output:
+            yield onnx.helper.make_node("Identity", [source], [output])
+    for parts, output in zip(stacked, outputs[len(carried) :], strict=False):
+        if not parts and output:
+            raise Unsupported("it stacks what no step makes", "Export it unrolled")
+        if output:
+            sequence = f"{output}/steps"
+            yield onnx.helper.make_node("SequenceConstruct", parts, [sequence])
+            stack = {"axis": 0, "new_axis": 1}
+            yield onnx.helper.make_node("ConcatFromSequence", [sequence], [output], **stack)
+
+
+def _branch(node: onnx.NodeProto, condition: bool) -> Iterator[onnx.NodeProto]:
+    wanted = "then_branch" if condition else "else_branch"
+    body = next(a.g for a in node.attribute if a.name == wanted)
+    names: dict[str, str] = {}
+    yield from _inlined(body, names, f"{node.output[0]}/")
+    for made, output in zip(body.output, node.output, strict=False):
+        if output:
+            source = names.get(made.name, made.name)
+            yield onnx.helper.make_node("Identity", [source], [output])
+
+
+def _inlined(body: onnx.GraphProto, names: dict[str, str], ahead: str) -> Iterator[onnx.NodeProto]:
+    """The nodes of a body, whose own tensors get names that begin with `ahead`.
+
+    `names` has those that its inputs stand for, and gets its own.
+    """
+    for tensor in body.initializer:
+        names[tensor.name] = ahead + tensor.name
+        yield onnx.helper.make_node("Constant", [], [names[tensor.name]], value=tensor)
+    for inner in body.node:
+        names.update((output, ahead + output) for output in inner.output if output)
+        yield _renamed(inner, names, ahead)
+
+
+def _renamed(node: onnx.NodeProto, names: Mapping[str, str], ahead: str = "") -> onnx.NodeProto:
+    copy = onnx.NodeProto()
+    copy.CopyFrom(node)
+    copy.name = ahead + node.name if node.name else ""
+    copy.input[:] = [names.get(name, name) for name in node.input]
+    copy.output[:] = [names.get(name, name) for name in node.output]
+    for body in _bodies(copy):
+        inner = [_renamed(each, names) for each in body.node]
+        del body.node[:]
+        body.node.extend(inner)
+        for output in body.output:
+            output.name = names.get(output.name, output.name)
+    return copy
+
+
+def _bodies(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
+    for attribute in node.attribute:
+        if attribute.type == onnx.AttributeProto.GRAPH:
+            yield attribute.g
+
+
+def _constant(name: str, value: Array) -> onnx.NodeProto:
+    return onnx.helper.make_node("Constant", [], [name], value=onnx.numpy_helper.from_array(value))
+
+
+def _truth(condition: Array | None) -> bool:
+    if condition is None:
+        raise _depends("its condition")
+    return bool(condition.ravel()[0])
+
+
+def _depends(what: str) -> Unsupported:
+    return Unsupported(
+        f"{what} depends on the private input",
+        "Export the model with torch.jit.trace or torch.export, for one course of the computation",
+    )
