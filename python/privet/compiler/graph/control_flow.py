@@ -81,8 +81,9 @@ def _results(
         if output:
             sequence = f"{output}/steps"
             yield onnx.helper.make_node("SequenceConstruct", parts, [sequence])
-            stack = {"axis": 0, "new_axis": 1}
-            yield onnx.helper.make_node("ConcatFromSequence", [sequence], [output], **stack)
+            yield onnx.helper.make_node(
+                "ConcatFromSequence", [sequence], [output], axis=0, new_axis=1
+            )
 
 
 def _branch(node: onnx.NodeProto, condition: bool) -> Iterator[onnx.NodeProto]:

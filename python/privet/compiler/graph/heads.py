@@ -20,7 +20,7 @@ from privet.compiler.graph.graph import ClientStep
 from privet.compiler.graph.head import ARITHMETIC, OPERATORS, Head, HeadNode, plain
 from privet.compiler.graph.input_shapes import FLOATS
 from privet.compiler.graph.operations import Array
-from privet.compiler.graph.site import Private, Unsupported
+from privet.compiler.graph.site import Private, TensorList, Unsupported
 from privet.errors import Misuse
 
 INVERTIBLE = frozenset(
@@ -258,7 +258,9 @@ class HeadBuilder:
     _outputs: list[str] = field(default_factory=list)
 
     def add(
-        self, node: onnx.NodeProto, operands: Sequence[Private | Array | AtClient | None]
+        self,
+        node: onnx.NodeProto,
+        operands: Sequence[Private | Array | TensorList | AtClient | None],
     ) -> None:
         """Gives a node to the client.
 

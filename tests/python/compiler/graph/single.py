@@ -63,6 +63,9 @@ def model(
     for output in inferred.graph.output:
         if output.type.tensor_type.elem_type == undefined:
             output.type.tensor_type.elem_type = kind
+        if not output.type.tensor_type.HasField("shape") and output.type.HasField("tensor_type"):
+            # What ONNX does not infer has the shape of what it reads.
+            output.type.tensor_type.shape.CopyFrom(inferred.graph.input[0].type.tensor_type.shape)
     return inferred
 
 
@@ -123,11 +126,19 @@ def check(
     *,
     units: float = 16,
     wanted: Sequence[Array] | None = None,
+    smooth: str = "polynomial",
 ) -> None:
     """Asserts that the compiled model agrees with another runtime to `units` of `2^-SCALE`."""
     given = samples(made) if inputs is None else inputs
     shapes = {name: array.shape for name, array in given.items()}
-    compiled = compile(made, bits=BITS, scale=SCALE, calibration=[given], input_shapes=shapes)
+    compiled = compile(
+        made,
+        bits=BITS,
+        scale=SCALE,
+        calibration=[given],
+        input_shapes=shapes,
+        smooth=smooth,
+    )
     found = execute(compiled.program, compiled.weights, given).outputs
     wanted = expected(made, given) if wanted is None else wanted
     for output, array in zip(made.graph.output, wanted, strict=True):

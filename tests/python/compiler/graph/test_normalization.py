@@ -1,4 +1,4 @@
-"""BatchNormalization, alone and beside other layers."""
+"""BatchNormalization, alone and beside other layers, and normalisations by the tensor itself."""
 
 from __future__ import annotations
 
@@ -59,3 +59,47 @@ def test_training_mode_is_refused() -> None:
     made = single("BatchNormalization", [(1, 3, 4, 4), *statistics(3)], training_mode=1, outputs=3)
     with pytest.raises(UnsupportedModel, match="training mode"):
         import_model(made, name="m")
+
+
+SPREAD = 48
+"""Units: the root's table and two products round."""
+
+
+@pytest.mark.parametrize("shape", [(2, 4, 9), (1, 4, 3, 3)])
+def test_instance_normalization(shape: tuple[int, ...]) -> None:
+    weights = [constant(4, seed=seed) for seed in (1, 2)]
+    check(
+        single("InstanceNormalization", [shape, *weights], epsilon=1e-2),
+        units=SPREAD,
+        smooth="piecewise",
+    )
+
+
+def test_group_normalization() -> None:
+    weights = [constant(4, seed=seed) for seed in (1, 2)]
+    how: dict[str, Any] = {"num_groups": 2}
+    check(
+        single("GroupNormalization", [(2, 4, 3, 3), *weights], **how),
+        units=SPREAD,
+        smooth="piecewise",
+    )
+
+
+@pytest.mark.parametrize("axes", [None, [1], [0, 3]])
+def test_mean_variance_normalization(axes: list[int] | None) -> None:
+    how: dict[str, Any] = {} if axes is None else {"axes": axes}
+    check(
+        single("MeanVarianceNormalization", [(2, 8, 4, 3)], **how), units=SPREAD, smooth="piecewise"
+    )
+
+
+@pytest.mark.parametrize("p", [1, 2])
+@pytest.mark.parametrize("axis", [0, -1])
+def test_lp_normalization(p: int, axis: int) -> None:
+    check(single("LpNormalization", [(5, 6)], p=p, axis=axis), units=SPREAD, smooth="piecewise")
+
+
+@pytest.mark.parametrize("size", [1, 3, 5])
+def test_local_response_normalization(size: int) -> None:
+    how: dict[str, Any] = {"alpha": 0.1, "beta": 0.75, "bias": 2.0, "size": size}
+    check(single("LRN", [(1, 6, 3, 3)], **how), units=SPREAD, smooth="piecewise")

@@ -84,3 +84,10 @@ def test_indices_of_max_pool_are_refused() -> None:
 def test_pools_of_a_volume(operator: str, ceil_mode: int, pads: list[int]) -> None:
     shape: dict[str, Any] = {"kernel_shape": [3, 2, 3], "strides": [2, 1, 2], "pads": pads}
     check(single(operator, [(1, 2, 6, 4, 5)], ceil_mode=ceil_mode, **shape))
+
+
+@pytest.mark.parametrize("p", [1, 2])
+def test_pools_of_norms(p: int) -> None:
+    pool = single("LpPool", [(1, 2, 5, 5)], kernel_shape=[2, 2], strides=[2, 2], p=p)
+    for made in (pool, single("GlobalLpPool", [(1, 2, 3, 4)], p=p)):
+        check(made, units=64, smooth="piecewise")

@@ -45,7 +45,7 @@ def test_tile(repeats: list[int]) -> None:
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.integers(-1, 2), min_size=6, max_size=6),
-    st.sampled_from(["constant", "edge", "reflect"]),
+    st.sampled_from(["constant", "edge", "reflect", "wrap"]),
 )
 def test_pad(pads: list[int], mode: str) -> None:
     if mode != "constant":
@@ -63,9 +63,9 @@ def test_pad_of_some_axes() -> None:
     check(single("Pad", [(2, 3, 4), np.array([1, 2]), np.float32(1), np.array([-1])]))
 
 
-def test_pad_that_wraps_is_refused() -> None:
-    with pytest.raises(UnsupportedModel, match="mode is wrap"):
-        import_model(single("Pad", [(4,), np.array([1, 1])], mode="wrap"), name="m")
+def test_pad_that_reflects_too_much_is_refused() -> None:
+    with pytest.raises(UnsupportedModel, match="reflects 4 of 4"):
+        import_model(single("Pad", [(4,), np.array([4, 1])], mode="reflect"), name="m")
 
 
 @pytest.mark.parametrize("mode", ["DCR", "CRD"])

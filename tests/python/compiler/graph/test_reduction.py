@@ -1,6 +1,8 @@
-"""ReduceMean, ReduceSum and ArgMax against ONNX Runtime."""
+"""Reductions, CumSum and ArgMax against ONNX Runtime."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,6 +22,36 @@ def test_reduce(operator: str, axes: list[int] | None, keepdims: int, opset: int
         check(single(operator, [shape, np.array(axes)], opset=opset, keepdims=keepdims))
     else:
         check(single(operator, [shape], opset=opset, keepdims=keepdims, axes=axes))
+
+
+@pytest.mark.parametrize(
+    "operator", ["ReduceMax", "ReduceMin", "ReduceL1", "ReduceL2", "ReduceSumSquare"]
+)
+@pytest.mark.parametrize("axes", [None, [-1], [0, 2]])
+def test_other_reductions(operator: str, axes: list[int] | None) -> None:
+    operands = [(2, 3, 4), *([] if axes is None else [np.array(axes)])]
+    check(single(operator, operands, opset=18, keepdims=0), units=64, smooth="piecewise")
+
+
+@pytest.mark.parametrize("operator", ["ReduceLogSum", "ReduceLogSumExp", "ReduceProd"])
+def test_reductions_of_few_numbers(operator: str) -> None:
+    x = np.random.default_rng(4).uniform(0.5, 1.5, (2, 5)).astype(np.float32)
+    check(
+        single(operator, [(2, 5), np.array([1])], opset=18), {"x0": x}, units=64, smooth="piecewise"
+    )
+
+
+@pytest.mark.parametrize("operator", ["ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin"])
+@pytest.mark.parametrize("count", [1025, 3001])
+def test_more_elements_than_a_window_has(operator: str, count: int) -> None:
+    check(single(operator, [(2, count), np.array([1])], opset=18), units=64)
+
+
+@pytest.mark.parametrize("how", [{}, {"exclusive": 1}, {"reverse": 1}])
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_cum_sum(how: dict[str, Any], axis: int) -> None:
+    check(single("CumSum", [(2, 4, 3), np.array(axis)], **how))
+    check(single("CumSum", [(2, 4, 3), np.array(axis)], exclusive=1, reverse=1))
 
 
 def test_reduce_over_nothing() -> None:

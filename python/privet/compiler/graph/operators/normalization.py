@@ -87,12 +87,8 @@ def standardised(site: Site, rows: Private, epsilon: float, *, centred: bool = T
 
 
 def _per_channel(site: Site, x: Private, index: int) -> np.ndarray:
-    """A weight for each channel, or for each group of neighbouring ones."""
-    given = _weight(site, index)
-    if given.ndim != 1 or x.shape[1] % len(given):
-        site.refuse(f"{given.size} weights for {x.shape[1]} channels", "Check the model")
-    each = np.repeat(given, x.shape[1] // len(given))
-    return each.reshape(-1, *[1] * (len(x.shape) - 2))
+    """A weight for each channel."""
+    return _weight(site, index).reshape(-1, *[1] * (len(x.shape) - 2))
 
 
 def _of_groups(site: Site, groups: int) -> Private:
@@ -112,7 +108,7 @@ def instance_normalization(site: Site) -> Operand:
     return _of_groups(site, site.private(0).shape[1])
 
 
-@operator("GroupNormalization", since=18, restrictions=_INSIDE)
+@operator("GroupNormalization", since=21, restrictions=_INSIDE)
 def group_normalization(site: Site) -> Operand:
     """Groups of channels by their means and variances."""
     return _of_groups(site, site.attribute("num_groups", 0))

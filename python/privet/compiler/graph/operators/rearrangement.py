@@ -45,7 +45,8 @@ def as_private(site: Site, operand: Operand, source: Private | None = None) -> P
     source = source or next(x for x in site.inputs if isinstance(x, Private))
     one = site.emit(Slice((0,), (1,), (1,)), site.reshape(source, (math.prod(source.shape),)))
     zero = site.emit(Sub(), one, one)
-    return site.emit(AddConstant(real(operand)), site.lift(zero, operand.shape))
+    corner = site.reshape(zero, (1,) * operand.ndim)
+    return site.emit(AddConstant(real(operand)), site.lift(corner, operand.shape))
 
 
 @operator("Expand", since=8, restrictions="shape constant")

@@ -13,8 +13,9 @@ import numpy as np
 
 from privet.compiler.graph.function import Function, Step
 from privet.compiler.graph.operations import Elementwise, Mul
+from privet.compiler.graph.operators.arithmetic import product
 from privet.compiler.graph.registry import operator
-from privet.compiler.graph.site import Operand, Site
+from privet.compiler.graph.site import Operand, Private, Site
 
 _SUITES = "not with `--security malicious`"
 
@@ -142,9 +143,12 @@ def reciprocal(site: Site) -> Operand:
     return _emit(site, Step("reciprocal", (0,)))
 
 
-@operator("Pow", since=7, restrictions=f"one constant exponent, not 0, up to 16; {_SUITES}")
+@operator("Pow", since=7, restrictions=f"one constant exponent, up to 16, or base > 0; {_SUITES}")
 def power(site: Site) -> Operand:
-    """A tensor raised to one constant exponent; to a fraction, if no element is negative."""
+    """A tensor raised to one constant exponent; to a fraction or a tensor, if no element is
+    negative."""
+    if isinstance(site.operand(1), Private):
+        return _power_of_positives(site, site.operand(0), site.private(1))
     exponents = np.unique(site.constant(1, "exponent"))
     exponent = float(exponents[0]) if len(exponents) == 1 else 0.0
     if not (0.0 < abs(exponent) <= 16.0):
@@ -163,6 +167,19 @@ def power(site: Site) -> Operand:
     if exponent == 0.5:
         return _emit(site, Step("sqrt", (0,)))
     return _emit(site, Step("log", (0,)), Step("scale", (1,), exponent), Step("exp", (2,)))
+
+
+def _power_of_positives(site: Site, base: Operand, exponent: Private) -> Operand:
+    """`exp(exponent log(base))`."""
+    if isinstance(base, Private):
+        logarithm: Operand = site.emit(Elementwise(Function((Step("log", (0,)),))), base)
+    elif (base > 0).all():
+        logarithm = np.log(base)
+    else:
+        site.refuse("its base is not positive", "Write it as products")
+    return site.emit(
+        Elementwise(Function((Step("exp", (0,)),))), product(site, exponent, logarithm)
+    )
 
 
 def _hard_sigmoid(alpha: float, beta: float) -> list[Step]:

@@ -1,0 +1,71 @@
+"""Resize and Upsample against ONNX Runtime."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.python.compiler.graph.single import check, single
+
+from privet.compiler.graph import import_model
+from privet.errors import UnsupportedModel
+
+SHAPE = (1, 2, 5, 4)
+COORDINATES = ["half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric"]
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+@pytest.mark.parametrize("coordinates", COORDINATES)
+def test_resize(mode: str, coordinates: str) -> None:
+    how: dict[str, Any] = {"mode": mode, "coordinate_transformation_mode": coordinates}
+    check(single("Resize", [SHAPE, "", np.array([1, 1, 1.6, 2], np.float32)], **how))
+    check(single("Resize", [SHAPE, "", "", np.array([1, 2, 3, 9])], **how))
+
+
+@pytest.mark.parametrize("rounding", ["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"])
+def test_nearest_by_each_rounding(rounding: str) -> None:
+    for sizes in ([1, 2, 10, 8], [1, 2, 7, 3]):
+        check(single("Resize", [SHAPE, "", "", np.array(sizes)], nearest_mode=rounding))
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"coordinate_transformation_mode": "half_pixel_symmetric", "mode": "linear"},
+        {"mode": "cubic", "cubic_coeff_a": -0.5, "exclude_outside": 1},
+        {"axes": [2, 3], "mode": "linear"},
+        {"axes": [3, 2], "keep_aspect_ratio_policy": "not_larger"},
+        {"axes": [2, 3], "keep_aspect_ratio_policy": "not_smaller", "mode": "linear"},
+    ],
+)
+def test_other_forms(how: dict[str, Any]) -> None:
+    sizes = [7, 9] if "axes" in how else [1, 2, 7, 9]
+    check(single("Resize", [SHAPE, "", "", np.array(sizes)], opset=19, **how))
+
+
+def test_a_crop_that_reaches_outside() -> None:
+    window = np.array([0, 0, 0.4, 0.6, 1, 1, 1.2, 1.7], np.float32)
+    how: dict[str, Any] = {
+        "coordinate_transformation_mode": "tf_crop_and_resize",
+        "mode": "linear",
+        "extrapolation_value": 10.0,
+    }
+    check(single("Resize", [SHAPE, window, "", np.array([1, 2, 3, 3])], **how))
+
+
+def test_antialias_is_refused() -> None:
+    made = single("Resize", [SHAPE, "", "", np.array([1, 2, 3, 2])], mode="linear", antialias=1)
+    with pytest.raises(UnsupportedModel, match="antialias"):
+        import_model(made, name="m")
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear"])
+@pytest.mark.parametrize("opset", [7, 9, 10])
+def test_upsample(mode: str, opset: int) -> None:
+    scales = np.array([1, 1, 2, 3], np.float32)
+    if opset == 7:
+        check(single("Upsample", [SHAPE], opset=opset, mode=mode, scales=scales.tolist()))
+    else:
+        name = "Upsample" if opset == 9 else "Resize"
+        check(single(name, [SHAPE, scales], opset=opset, mode=mode))
