@@ -145,7 +145,7 @@ bench-kernels: setup ## Measure every kernel beside what this machine allows (tw
 bench-ckks: setup ## Measure suite ckks in its three scenarios beside slytHErin and Orion (minutes; CKKS=--help)
 	$(BIN)/python -m benches.ckks $(CKKS)
 
-bench-stream: setup ## Suite stream: both ciphers beside PP-Stream and EzPC, and its experiments (minutes; STREAM=--help)
+bench-stream: setup ## Suite stream: requests side by side and packed samples, in both ciphers (minutes; STREAM=--help)
 	$(BIN)/python -m benches.stream $(STREAM)
 
 bench-peers: $(PEERS)/.requirements ## Create .venv-spu with the peer SPU 0.9.5 (Python 3.11)

@@ -1,15 +1,11 @@
-"""PP-Stream's experiments as Markdown tables.
+"""What suite stream does beyond PP-Stream's experiments, as Markdown tables.
 
-    .venv/bin/python -m benches.stream                       all of them (minutes)
-    .venv/bin/python -m benches.stream pipeline latency      some
+    .venv/bin/python -m benches.stream                       all of it (minutes)
     .venv/bin/python -m benches.stream --models mnist-1      on these models of the zoo
-    .venv/bin/python -m benches.stream allocation --models vgg13-cifar     the VGGs: simulated alone
     .venv/bin/python -m benches.stream pipeline --cipher bfv pipelines over BFV
-    .venv/bin/privet study leakage MODEL.onnx                experiment 5: leakage of permutations
+    .venv/bin/privet papers run ppstream                     the paper's own experiments
 
-What says "measured" ran on this machine, both organisations on its cores. What says "simulated" is
-the pipeline under a simulated clock (`privet.research.stream.simulate`), with stages measured here
-one slice after the other: this machine's core stands for each core of a larger cluster.
+Both organisations run on this machine's cores.
 """
 
 from __future__ import annotations
@@ -21,20 +17,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from benches.machine import describe
-from benches.stream import allocation, latency, packing, partition, pipeline, scaling
-from benches.stream.models import MODELS, Prepared, prepare
+from benches.stream import packing, pipeline
+from privet.research.papers.ppstream.models import MODELS, Prepared, prepare
 from privet.stream.cipher import Cipher
 from privet.suites import CIPHERS
 
 EXPERIMENTS: dict[str, Callable[[Sequence[Prepared]], str]] = {
-    "scaling": scaling.report,
     "pipeline": pipeline.report,
-    "allocation": allocation.report,
-    "partition": partition.report,
-    "latency": latency.report,
     "packing": packing.report,
 }
-"""Experiments by name, in the paper's order."""
+"""Experiments by name."""
 
 
 def main() -> None:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import privet
-from benches.stream.models import Prepared, table
+from privet.research.papers.ppstream.models import Prepared
+from privet.research.report.digest import markdown
 
 HEAD = ["samples", "packed", "offline", "online", "both, a sample", "samples in 8 s", "sent"]
 BATCHES = ((1, False), (10, False), (10, True), (53, True))
@@ -18,7 +19,7 @@ def report(models: Sequence[Prepared]) -> str:
     if not paths:
         return ""
     rows = [_row(paths[0], samples, packed) for samples, packed in BATCHES]
-    return f"## Samples in one plaintext (measured, MNIST-1)\n\n{table(HEAD, rows)}"
+    return f"## Samples in one plaintext (measured, MNIST-1)\n\n{markdown(HEAD, rows)}"
 
 
 def _row(path: Path, samples: int, packed: bool) -> list[str]:

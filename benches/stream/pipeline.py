@@ -1,4 +1,4 @@
-"""Experiment 2: one server for everything, against a pipeline of stages."""
+"""Requests one by one and side by side, in a pipeline of both organisations on this machine."""
 
 from __future__ import annotations
 
@@ -9,56 +9,44 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from benches.stream.models import Prepared, table
 from privet import keys
-from privet.compiler.executor import execute
 from privet.compiler.executor.reference import random_inputs
 from privet.compiler.graph.operations import Array
-from privet.research.stream.simulate import simulate
-from privet.stream.allocation import Server, even
+from privet.research.papers.ppstream.models import Prepared
+from privet.research.report.digest import markdown
 from privet.stream.pair import Pair, pair
 
 REQUESTS = 32
-CORES = (25, 50)
-"""The paper's clusters."""
 
 
 def report(models: Sequence[Prepared]) -> str:
     """Latency and throughput."""
     rows, prepared = [], []
     for model in models:
-        plain = _plain(model)
         one_by_one, together = asyncio.run(_measure(model))
         if model.cipher.masked:
             prepared.append([model.name, *asyncio.run(_prepared(model)), *_entries(model)])
         central = sum(it.seconds[1] for it in model.stages)
-        simulated = [_simulated(model, cores) for cores in CORES]
         rows.append(
             [
                 model.name,
-                f"{1000 * plain:.1f} ms",
                 f"{1000 * central:.2f} ms",
                 f"{1000 * one_by_one / REQUESTS:.2f} ms",
                 f"{1000 * together / REQUESTS:.2f} ms",
                 f"{one_by_one / together:.2f}",
-                *(f"{1000 * it:.2f} ms" for it in simulated),
             ]
         )
     head = [
         "model",
-        "plain, a request",
         "one core",
         "one by one",
         f"{REQUESTS} at once",
         "ratio",
-        *(f"simulated, {cores} cores" for cores in CORES),
     ]
     return (
-        "## 2. Pipelines\n\nTime for a request: in the clear; encrypted on one core (CPU time "
-        "of all stages, the paper's CipherBase); in a pipeline of both organisations on this "
-        f"machine, one request after the other and {REQUESTS} side by side (measured, a worker a "
-        "stage); and the latency of a pipeline with cores spread evenly over stages "
-        f"(simulated).\n\n{table(head, rows)}{_offline(prepared)}"
+        "## Pipelines\n\nTime for a request: on one core (CPU time of all stages), and in a "
+        f"pipeline of both organisations, one request after the other and {REQUESTS} side by side "
+        f"(measured, a worker a stage).\n\n{markdown(head, rows)}{_offline(prepared)}"
     )
 
 
@@ -79,7 +67,7 @@ def _offline(rows: list[list[str]]) -> str:
         f"\nOver BFV the above is online, with {REQUESTS} entries in stock. Below both phases, "
         "from an empty stock: each request prepared when it comes and then run, and requests side "
         "by side while the stock is filled; what an entry takes alone, after the first, and what "
-        f"both sides send.\n\n{table(head, rows)}"
+        f"both sides send.\n\n{markdown(head, rows)}"
     )
 
 
@@ -115,13 +103,6 @@ async def _prepared(model: Prepared) -> list[str]:
     return [*(f"{1000 * each:.0f} ms" for each in found), f"{found[0] / found[1]:.2f}"]
 
 
-def _plain(model: Prepared) -> float:
-    inputs = random_inputs(model.compiled.program, (0, 1))
-    began = time.perf_counter()
-    execute(model.compiled.program, model.compiled.weights, inputs)
-    return time.perf_counter() - began
-
-
 @asynccontextmanager
 async def _pair(model: Prepared, ahead: int) -> AsyncIterator[Pair]:
     with tempfile.TemporaryDirectory() as folder:
@@ -155,11 +136,3 @@ async def _measure(model: Prepared) -> tuple[float, float]:
                     await it.data.infer(sample)
             found.append(time.perf_counter() - began)
     return found[0], found[1]
-
-
-def _simulated(model: Prepared, cores: int) -> float:
-    """Latency of a single request."""
-    data = max(len(model.stages) // 2 + 1, cores // 3)
-    servers = [Server("model", cores - data, "model"), Server("data", data, "data")]
-    plan = even([it.stage for it in model.stages], servers, per_core=1)
-    return simulate(model.stages, plan, requests=1, row_bytes=model.row_bytes).latencies[0]

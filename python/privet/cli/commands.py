@@ -173,6 +173,7 @@ COMMANDS = {
         "pipeline.app",
         "Run a model as a pipeline over the servers of two organisations.",
     ),
+    "papers": Entry("papers.app", "The papers' tables and figures, run here."),
     "study": Entry("study.app", "What suites cost: measure, predict, report."),
     "zoo": Entry("zoo.app", "The benchmark models, built as ONNX files."),
 }

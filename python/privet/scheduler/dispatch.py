@@ -83,6 +83,7 @@ class Dispatch:
     def _in_order(self) -> None:
         """All others, in the order of the policy."""
         heads: list[Head] = []
+        stopped: set[Phase] = set()
         for lane in self._state.queues.lanes():
             self._push(heads, lane)
         heapq.heapify(heads)
@@ -91,13 +92,18 @@ class Dispatch:
             first = lane.heap.first()
             if first is None or not self._state.listens(first[2]):
                 continue
+            if lane.job.phase in stopped:
+                continue
             if share < self._share(lane):
                 # Another job of this client has started meanwhile.
                 self._push(heads, lane)
             elif self._start(lane, first[2]):
                 self._push(heads, lane)
-            elif self._keeps(lane):
-                self._hold(lane, first[2])
+            else:
+                if lane.job.phase in self._state.limits.in_line:
+                    stopped.add(lane.job.phase)
+                if self._keeps(lane):
+                    self._hold(lane, first[2])
 
     def _push(self, heads: list[Head], lane: Lane) -> None:
         first = lane.heap.first()

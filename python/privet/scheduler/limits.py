@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from privet.scheduler.submission import Phase
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -19,6 +21,7 @@ class Limits:
     `queue_per_client` those of one client. `reserve`: keep room for the first in line (without it a
     job that needs much can wait for its `patience` behind others).
     `jobs_per_model`: how many jobs of one model may run at a time, if that is bounded.
+    `in_line`: phases in which no job passes one that comes before it and cannot start yet.
     `absent_seconds`: a job starts only while its client listens (`Scheduler.client_listens`), and
     what waits for a client that has not listened for so long is cancelled; None: clients are taken
     to be there always, as in a simulation.
@@ -35,6 +38,7 @@ class Limits:
     queue_per_client: int = 10_000
     reserve: bool = True
     jobs_per_model: int | None = None
+    in_line: frozenset[Phase] = frozenset()
     absent_seconds: float | None = None
 
     def of_job(self, now: float, expected: float, arrived: float, timeout: float | None) -> float:

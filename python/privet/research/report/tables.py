@@ -13,6 +13,7 @@ from privet.planner.predict import Prediction, predict
 from privet.planner.prices import Prices, per_batch
 from privet.planner.record import Record
 from privet.planner.setting import Setting
+from privet.research.papers.paper import paper
 from privet.research.report.energy import energy
 
 Row = dict[str, Any]
@@ -175,14 +176,29 @@ MODELS = {
 
 
 @cache
-def _tables() -> dict[str, Any]:
-    return tomllib.loads(files("privet.research.report").joinpath("data/paper.toml").read_text())
+def _schemes() -> dict[str, Any]:
+    return tomllib.loads(files("privet.research.report").joinpath("data/schemes.toml").read_text())
 
 
 def scheme(setting: Setting) -> str | None:
     """The paper's scheme that a setting is of; None of others."""
-    found: str | None = _tables()["schemes"].get(setting.family)
+    found: str | None = _schemes()["schemes"].get(setting.family)
     return found
+
+
+def runs(which: str) -> list[str]:
+    """The settings that stand for its schemes: `every` depth of comparisons, `one`, or that of the
+    scheme with keys (`keyed`)."""
+    return list(_schemes()["runs"][which])
+
+
+TABLES = {"latency": "table-4", "throughput": "table-5", "memory": "table-6"}
+
+
+def _printed(table: str, row: str, column: str) -> float | None:
+    item = paper("beyond-latency").item(TABLES[table])
+    cell = item.printed.cell(row, column)
+    return None if cell is None else float(cell)
 
 
 def figure(
@@ -191,20 +207,18 @@ def figure(
     """The paper's `latency` (s, batch 1) or `throughput` (samples/s) on one of its networks, online
     or with `offline`, for a model of the zoo; None if it has none."""
     name = scheme(setting)
-    row = _tables()[table].get(MODELS.get(model, ""), {}).get(network)
-    if name is None or row is None:
+    if name is None:
         return None
-    places = {"FSS": (2, 0), "A2B": (3, 1), "FHE": (4, 4)}
-    return float(row[places[name][offline]])
+    column = name if setting.makes_once else f"{name} {'both' if offline else 'online'}"
+    return _printed(table, f"{MODELS.get(model, '')}, {network}", column)
 
 
 def memory(model: str, setting: Setting) -> float | None:
     """The paper's peak memory of a party in GB, without its GPU's."""
-    row = _tables()["memory"].get(MODELS.get(model, ""), {})
-    found = row.get(scheme(setting))
-    return None if found is None else float(found)
+    name = scheme(setting)
+    return None if name is None else _printed("memory", MODELS.get(model, ""), name)
 
 
 def remark(number: int) -> str:
     """What the paper's text says of one of its figures, in numbers; empty if it says none."""
-    return str(_tables()["figures"].get(str(number), ""))
+    return str(_schemes()["figures"].get(str(number), ""))

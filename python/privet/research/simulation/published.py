@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+
+from privet.research.papers.paper import Cell, paper
 
 
 @dataclass(frozen=True)
@@ -15,19 +15,25 @@ class Row:
 
     workload: str
     policy: str
+    rate: float | None
     delay: float
+    delay_noticed: float | None
     wait: float
     throughput: float
     makespan: float
-    rate: float | None = None
-    delay_noticed: float | None = None
-    speedup: float | None = None
+    speedup: float | None
 
 
 @cache
 def rows() -> tuple[Row, ...]:
-    text = files("privet.research.simulation").joinpath("data/published.toml").read_text()
-    return tuple(Row(**row) for row in tomllib.loads(text)["row"])
+    printed = paper("swiftsnni").item("table-2").printed
+    return tuple(_row(name, *cells) for name, cells in printed.rows.items())
+
+
+def _row(name: str, *cells: Cell) -> Row:
+    workload, policy, *rate = name.split(", ")
+    known = (None if cell is None else float(cell) for cell in cells)
+    return Row(workload, policy, float(rate[0].removesuffix("/s")) if rate else None, *known)  # type: ignore[arg-type]
 
 
 def row(workload: str, policy: str, rate: float | None) -> Row | None:

@@ -14,7 +14,7 @@ from privet.research.simulation.clock import Clock, Setup, sequential
 from privet.research.simulation.profile_file import ProfileFile
 from privet.research.simulation.record import Figures, Record, figures
 from privet.research.simulation.workload import WORKLOADS, Arrival, Traffic, arrivals, requests
-from privet.scheduler import GIB, Limits, Machine, named
+from privet.scheduler import GIB, Limits, Machine, Phase, named
 
 #: The paper's share of notices, rates in requests a second, and policies.
 NOTICES = 0.25
@@ -37,6 +37,7 @@ class Case:
     machines: int = 1
     beta: float = 0.1
     jobs_per_model: int | None = None
+    in_line: frozenset[Phase] = frozenset()
     jitter: float = 0.05
     seed: int = 1
 
@@ -106,12 +107,20 @@ def suites_of(case: Case) -> list[str]:
     return suites
 
 
-def simulate(case: Case) -> Record:
-    """Runs a case; every decision is audited."""
+def simulate(case: Case, model: str | None = None) -> Record:
+    """Runs a case, or what asks for one model; every decision is audited."""
     machines = [Machine(f"m{n}", case.cores, case.memory) for n in range(case.machines)]
-    limits = Limits(jobs_per_model=case.jobs_per_model)
+    limits = Limits(jobs_per_model=case.jobs_per_model, in_line=case.in_line)
     setup = Setup(machines, case.profile.profiles(), limits, case.jitter, case.seed)
-    return Clock(setup, named(case.policy, case.beta)).run(_arrivals(case, case.traffic))
+    them = [it for it in _arrivals(case, case.traffic) if model in (None, it.submission.model)]
+    return Clock(setup, named(case.policy, case.beta)).run(them)
+
+
+def partitioned(case: Case) -> list[Record]:
+    """A record for each model whose requests have a fixed part of the cores and memory alone."""
+    models = requests(case.workload)
+    part = replace(case, cores=case.cores // len(models), memory=case.memory // len(models))
+    return [simulate(part, model) for model in models]
 
 
 def baseline(case: Case) -> Record:

@@ -145,7 +145,7 @@ def test_one_job_of_a_model_at_a_time_gives_about_the_papers_speedup() -> None:
 
 
 def test_the_baseline_of_the_paper_fits_a_rate_of_a_quarter() -> None:
-    """What `published.toml` says of the row that names no rate."""
+    """What the paper's page says of the row that names no rate."""
     delays = []
     for seed in range(8):
         case = Case(read("paper"), "mixed", traffic=Traffic(0.25), seed=seed)

@@ -1,13 +1,14 @@
-"""The models of the experiments, compiled, and their stages, measured once."""
+"""The models of the experiments, compiled, and their stages, measured once for all items."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from privet import zoo
 from privet.compiler.compile import Compiled, compile
+from privet.research.papers.workplace import Workplace
 from privet.research.stream.survey import MaterialCost, measure_material
 from privet.stream.allocation import Server
 from privet.stream.cipher import PAILLIER, Cipher
@@ -82,8 +83,7 @@ def prepare(name: str, folder: Path, cipher: Cipher = PAILLIER) -> Prepared:
     return Prepared(name, path, folder / name, compiled, cipher)
 
 
-def table(head: list[str], rows: list[list[str]]) -> str:
-    """A Markdown table; all columns but the first are aligned right."""
-    lines = ["| " + " | ".join(head) + " |", "|---" + "|---:" * (len(head) - 1) + "|"]
-    lines += ["| " + " | ".join(row) + " |" for row in rows]
-    return "\n".join(lines) + "\n"
+def chosen(at: Workplace, *more: str) -> list[Prepared]:
+    """The paper's models that stages are measured of; each is compiled and measured once."""
+    names = MODELS[:1] if at.quick else (*MODELS, *more)
+    return [at.once(("stages", it), partial(prepare, it, at.models)) for it in names]

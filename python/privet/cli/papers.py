@@ -1,0 +1,111 @@
+"""`privet papers`: the tables and figures of the papers that Privet builds on, run here."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from privet.cli import options, show
+from privet.research.papers import items, page
+from privet.research.papers.paper import NAMES, Paper, paper
+from privet.research.papers.record import place
+from privet.research.papers.workplace import Workplace
+
+app = typer.Typer(help="The papers' tables and figures, run here.", no_args_is_help=True)
+
+Name = Annotated[str, typer.Argument(metavar="PAPER", help=f"One of {', '.join(NAMES)}.")]
+Folder = Annotated[
+    Path,
+    typer.Option("-o", "--output", metavar="DIR", help="Where records go.", file_okay=False),
+]
+
+
+@app.command("list")
+def list_command(
+    name: Annotated[str | None, typer.Argument(metavar="[PAPER]", help="Only this one.")] = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """List papers and their tables and figures: what runs here, how long it takes, what cannot."""
+    chosen = [paper(it) for it in ([name] if name else NAMES)]
+    if as_json:
+        rows = [
+            {
+                "paper": of.name,
+                "item": it.name,
+                "place": it.place,
+                "title": it.title,
+                "how": None if it.absent else it.how,
+                "minutes": it.minutes,
+                "absent": it.absent or None,
+            }
+            for of in chosen
+            for it in of.items
+        ]
+        typer.echo(json.dumps(rows))
+        return
+    console = show.make_console()
+    for of in chosen:
+        table = Table(box=None, pad_edge=False, title=f"{of.name}: {of.title}")
+        for title in ("item", "in the paper", "what", "minutes"):
+            table.add_column(title, justify="right" if title == "minutes" else "left")
+        for it in of.items:
+            minutes = "not here" if it.absent else f"{it.minutes:g}"
+            table.add_row(it.name, it.place, it.title, minutes)
+        console.print(table)
+
+
+@app.command("run")
+def run_command(
+    name: Name,
+    chosen: Annotated[
+        list[str] | None, typer.Argument(metavar="[ITEM]...", help="Only these; else all.")
+    ] = None,
+    output: Folder = Path("papers"),
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Leave out what has a record already.")
+    ] = False,
+    at_most: Annotated[
+        float | None,
+        typer.Option(metavar="MINUTES", help="Leave out what takes longer."),
+    ] = None,
+) -> None:
+    """Run a paper's items and keep a record of each, from which `report` makes pages."""
+    of = paper(name)
+    wanted = [of.item(it) for it in chosen] if chosen else [it for it in of.items if not it.absent]
+    stderr = Console(stderr=True)
+
+    def say(text: str) -> None:
+        stderr.print(f"  {text}", highlight=False, markup=False)
+
+    place_of_work = Workplace(output, say=say)
+    for item in wanted:
+        if at_most is not None and item.minutes > at_most:
+            continue
+        if resume and place(output, of, item).exists():
+            continue
+        say(f"{of.name} {item.name}, about {item.minutes:g} min")
+        record = items.run(of, item, place_of_work)
+        record.write(output, of, item)
+    show.make_console().print(page.page(of, output), markup=False, highlight=False)
+
+
+@app.command("report")
+def report_command(
+    output: Folder = Path("papers"),
+    pages: Annotated[
+        Path,
+        typer.Option(metavar="DIR", help="Where the pages go, one for each paper."),
+    ] = Path("papers"),
+) -> None:
+    """Write a page for each paper: its numbers, what ran here, and where they differ."""
+    pages.mkdir(parents=True, exist_ok=True)
+    for name in NAMES:
+        of: Paper = paper(name)
+        path = pages / f"{name}.md"
+        path.write_text(page.page(of, output))
+        typer.echo(path)

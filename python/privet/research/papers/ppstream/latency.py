@@ -1,0 +1,76 @@
+"""Experiments 2, 5 and 6: a request's time, and what permuted tensors tell."""
+
+from __future__ import annotations
+
+import time
+
+from privet.compiler.executor import execute
+from privet.compiler.executor.reference import random_inputs
+from privet.research.papers.paper import Cell, Grid
+from privet.research.papers.ppstream.models import Prepared, chosen
+from privet.research.papers.workplace import Workplace
+from privet.research.stream.leakage import correlations
+from privet.research.stream.simulate import simulate
+from privet.stream.allocation import Server, even
+from privet.suites import CIPHERS, Stream
+
+CORES = (25, 50)
+"""The paper's clusters."""
+
+NETWORKS = ("mnist-1", "mnist-2", "mnist-3")
+
+
+def figure_8(at: Workplace) -> Grid:
+    rows: dict[str, list[Cell]] = {}
+    for model in chosen(at):
+        at.say(f"{model.name}, all stages")
+        rows[model.name] = [
+            1000 * _plain(model),
+            1000 * sum(it.seconds[1] for it in model.stages),
+            *(1000 * _simulated(model, cores) for cores in CORES),
+        ]
+    return Grid(("in the clear", "one core", *(f"{it} cores" for it in CORES)), rows)
+
+
+def _plain(model: Prepared) -> float:
+    inputs = random_inputs(model.compiled.program, (0, 1))
+    began = time.perf_counter()
+    execute(model.compiled.program, model.compiled.weights, inputs)
+    return time.perf_counter() - began
+
+
+def _simulated(model: Prepared, cores: int) -> float:
+    """Latency of a single request with cores spread evenly over stages."""
+    data = max(len(model.stages) // 2 + 1, cores // 3)
+    servers = [Server("model", cores - data, "model"), Server("data", data, "data")]
+    plan = even([it.stage for it in model.stages], servers, per_core=1)
+    return simulate(model.stages, plan, requests=1, row_bytes=model.row_bytes).latencies[0]
+
+
+def table_6(at: Workplace) -> Grid:
+    samples = 1 if at.quick else 4
+    found: dict[int, tuple[int, float]] = {}
+    for model in chosen(at):
+        at.say(f"{model.name}, distance correlations")
+        for row in correlations(model.compiled, [None] * samples):
+            count, mean = found.get(row.exponent, (0, 0.0))
+            whole = count + row.tensors
+            sum_of = count * mean + row.tensors * row.correlation
+            found[row.exponent] = whole, sum_of / whole
+    rows = {f"2^{key}": [mean, float(count)] for key, (count, mean) in sorted(found.items())}
+    return Grid(("distance correlation", "tensors"), rows)
+
+
+def table_7(at: Workplace) -> Grid:
+    names = NETWORKS[:1] if at.quick else NETWORKS
+    rows: dict[str, list[Cell]] = {}
+    for cipher in CIPHERS[-1:] if at.quick else CIPHERS:
+        runs = [at.run(name, Stream(cipher=cipher)) for name in names]
+        if any(it.max_fixed_point_error for it in runs):
+            raise AssertionError(f"over {cipher} a result is not the executor's")
+        for phase, seconds in (
+            ("online", [it.online.seconds for it in runs]),
+            ("both phases", [it.offline.seconds + it.online.seconds for it in runs]),
+        ):
+            rows[f"Privet, {cipher}, {phase}"] = list[Cell](seconds)
+    return Grid(tuple(it.upper() for it in names), rows)

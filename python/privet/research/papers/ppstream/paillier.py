@@ -1,0 +1,43 @@
+"""Figure 1: what Paillier costs, by the length of the key."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+from privet.compiler.compile import compile
+from privet.research.papers.paper import Cell, Grid
+from privet.research.papers.workplace import Workplace
+from privet.stream.cipher import Cipher
+from privet.stream.profile import profile
+from privet.suites.stream import KEY_BITS
+
+SIDE = 28
+FACTOR = 10.0**6
+
+
+def figure_1(at: Workplace) -> Grid:
+    compiled = compile(_model(), input_range=(0, 1), bits=50, weight_scale=4)
+    public, private = compiled.program.to_public_bytes(), compiled.weights.to_private_bytes()
+    rows: dict[str, Sequence[Cell]] = {}
+    for bits in KEY_BITS:
+        at.say(f"keys of {bits} bits")
+        stages = profile(public, Cipher("paillier", bits), private)
+        rows[f"{bits} bits"] = [1000 * it.seconds[1] for it in stages]
+    return Grid(("encrypt", "multiply and add", "decrypt"), rows)
+
+
+def _model() -> onnx.ModelProto:
+    """A tensor times a large factor, and a constant added."""
+    shape = [1, SIDE * SIDE]
+    ends = [helper.make_tensor_value_info(it, TensorProto.FLOAT, shape) for it in ("x", "y")]
+    factor = numpy_helper.from_array(np.full(1, FACTOR, np.float32), "factor")
+    nodes = [
+        helper.make_node("Mul", ["x", "factor"], ["z"]),
+        helper.make_node("Add", ["z", "x"], ["y"]),
+    ]
+    graph = helper.make_graph(nodes, "scaled", ends[:1], ends[1:], [factor])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)

@@ -1,0 +1,233 @@
+"""Items of SecONNds: SqueezeNet in suite `gmw`, summed by operation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper
+
+from privet.compiler.compile import compile
+from privet.research.papers.paper import Cell, Grid
+from privet.research.papers.workplace import Workplace
+from privet.runtime import Run
+from privet.runtime import run as run_locally
+from privet.suites import Costing, Gmw
+from privet.suites.costs import LayerCost
+
+MIB = 1 << 20
+
+KAPPA = 128
+"""Bits of security, and of a row of SoftSpokenOT with subspaces of one bit."""
+
+MODES = {
+    "exact, log (SecONNds-P (LR))": Gmw(rounds="log"),
+    "exact, linear (SecONNds-P)": Gmw(rounds="linear"),
+    "one-bit, log (SecONNds (LR))": Gmw(rounds="log", truncation="one-bit"),
+    "one-bit, linear (SecONNds)": Gmw(rounds="linear", truncation="one-bit"),
+}
+"""Privet's modes, and the paper's that each stands beside."""
+
+OPERATIONS = {
+    "truncation": ("truncate",),
+    "ReLU": ("relu",),
+    "max pooling": ("max_pool2d",),
+    "average pooling": ("avg_pool2d",),
+    "extension": ("extend",),
+    "openings and outputs": ("open", "reveal"),
+}
+"""Operators by what the paper calls them; the last two are not in its table."""
+
+COMPARISONS = 1 << 13
+SIZES = (256, 1024, 4096)
+
+
+def _model(at: Workplace) -> str:
+    return "m1" if at.quick else "squeezenet"
+
+
+def _bytes(layers: Iterable[LayerCost]) -> int:
+    return sum(it.bytes_client + it.bytes_server for it in layers)
+
+
+def _seconds(layers: Iterable[LayerCost]) -> float:
+    return sum(it.seconds for it in layers)
+
+
+def _of(run: Run, phase: str, test: Callable[[LayerCost], bool]) -> list[LayerCost]:
+    return [it for it in run.layers if it.phase == phase and test(it)]
+
+
+def table_1(at: Workplace) -> Grid:
+    rows: dict[str, Sequence[Cell]] = {}
+    for size in SIZES[:1] if at.quick else SIZES:
+        costing = Gmw(rounds="linear").cost(compile(_dense(size), input_range=(-1, 1)).program, 1)
+        offline, online = costing.offline, costing.online
+        rows[f"Privet, N = {size}"] = [
+            float(offline.rounds),
+            f"{(offline.bytes_client + offline.bytes_server) / 1e6:.2f} MB",
+            float(online.rounds),
+        ]
+    return Grid(("offline rounds", "offline traffic", "online rounds"), rows)
+
+
+def _dense(size: int) -> onnx.ModelProto:
+    weights = np.random.default_rng(0).normal(0, size**-0.5, (size, size)).astype(np.float32)
+    return _onnx(
+        [helper.make_node("MatMul", ["x", "w"], ["y"])],
+        size,
+        [onnx.numpy_helper.from_array(weights, "w")],
+    )
+
+
+def _onnx(nodes: list[Any], size: int, constants: list[Any]) -> onnx.ModelProto:
+    ends = [helper.make_tensor_value_info(it, TensorProto.FLOAT, [1, size]) for it in ("x", "y")]
+    graph = helper.make_graph(nodes, "small", ends[:1], ends[1:], constants)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+
+
+def table_2(at: Workplace) -> Grid:
+    path = at.models / "relus.onnx"
+    onnx.save(_onnx([helper.make_node("Relu", ["x"], ["y"])], COMPARISONS, []), path)
+    rows: dict[str, Sequence[Cell]] = {}
+    for name, suite in MODES.items():
+        if name.startswith("exact"):
+            continue
+        run = at.run(path, suite)
+        sent = 8 * (_total(run.offline) + _total(run.online)) / COMPARISONS
+        online = 1000 * run.online.seconds
+        rows[f"Privet, {name}"] = [sent, online + 1000 * run.offline.seconds, online]
+    return Grid(("bits sent", "ms in all", "ms online"), rows)
+
+
+def _total(phase: Any) -> int:
+    return int(phase.bytes_client + phase.bytes_server)
+
+
+def table_3(at: Workplace) -> Grid:
+    runs = {name: at.run(_model(at), suite) for name, suite in MODES.items()}
+    rows: dict[str, list[Cell]] = {name: [] for name in OPERATIONS}
+    for run in runs.values():
+        for name, operators in OPERATIONS.items():
+            layers = _of(run, "online", lambda it, known=operators: it.operator in known)  # type: ignore[misc]
+            rows[name] += [_seconds(layers), _bytes(layers) / MIB]
+    columns = tuple(word for name in runs for word in (f"{name} s", "MiB"))
+    return Grid(columns, rows)
+
+
+def table_4(at: Workplace) -> Grid:
+    rows: dict[str, list[Cell]] = {}
+    program = compile(at.model(_model(at))).program
+    for name, suite in MODES.items():
+        count = _transfers(suite.cost(program, 1)) / 1e6
+        for transfers in ("soft-spoken", "silent"):
+            run = at.run(_model(at), replace(suite, transfers=transfers))
+            made = _of(run, "offline", lambda it: it.operator == "ot")
+            rows[f"{name}, {transfers}"] = [count, _seconds(made), _bytes(made) / MIB]
+    return Grid(("millions", "seconds", "MiB"), rows)
+
+
+def _transfers(costing: Costing) -> float:
+    """How many OTs an entry takes: the first extension sends `KAPPA` bits for each."""
+    first = costing.extensions[0]
+    return 8 * (first.bytes_client + first.bytes_server) / KAPPA
+
+
+def _linear(run: Run) -> tuple[float, float, float]:
+    """Seconds offline and online, and MiB, of linear layers."""
+    offline = _of(run, "offline", lambda it: it.operator != "ot")
+    online = _of(run, "online", lambda it: it.operator in ("conv2d", "dense", "open"))
+    return _seconds(offline), _seconds(online), _bytes([*offline, *online]) / MIB
+
+
+def table_5(at: Workplace) -> Grid:
+    rows: dict[str, Sequence[Cell]] = {}
+    for weights in ("prepared", "on-the-fly"):
+        suite = replace(MODES["exact, linear (SecONNds-P)"], weights=weights)
+        rows[f"weights {weights}"] = _linear(at.run(_model(at), suite))
+    return Grid(("offline s", "online s", "MiB"), rows)
+
+
+def figure_2(at: Workplace) -> Grid:
+    rows: dict[str, Sequence[Cell]] = {}
+    for name, suite in MODES.items():
+        run = at.run(_model(at), suite)
+        seconds = run.offline.seconds + run.online.seconds
+        offline, online, mib = _linear(run)
+        compared = _of(run, "offline", lambda it: it.operator == "ot")
+        compared += _of(run, "online", lambda it: it.operator in ("relu", "max_pool2d"))
+        rows[name] = [
+            100 * _seconds(compared) / seconds,
+            100 * (offline + online) / seconds,
+            100 * mib * MIB / (_total(run.offline) + _total(run.online)),
+        ]
+    return Grid(("time: comparisons", "convolutions", "traffic: convolutions"), rows)
+
+
+def _whole(at: Workplace, model: str, names: Iterable[str]) -> Grid:
+    rows: dict[str, Sequence[Cell]] = {}
+    for name in names:
+        run = at.run(model, MODES[name])
+        sent = (_total(run.offline) + _total(run.online)) / MIB
+        rows[name] = [
+            run.offline.seconds,
+            run.online.seconds,
+            sent,
+            _total(run.online) / MIB,
+            float(run.online.rounds),
+        ]
+    return Grid(("offline s", "online s", "MiB", "online MiB", "rounds online"), rows)
+
+
+def figure_5(at: Workplace) -> Grid:
+    return _whole(at, _model(at), MODES)
+
+
+def figure_7(at: Workplace) -> Grid:
+    names = [name for name in MODES if "linear" in name]
+    return _whole(at, "m1" if at.quick else "resnet50", names)
+
+
+def prime_field(at: Workplace) -> Grid:
+    model = "m1" if at.quick else "m2"
+    suites = {"modulo a prime": Gmw(rounds="linear", field="prime"), "ring": Gmw(rounds="linear")}
+    rows = {f"{name}, {model}": _linear(at.run(model, it)) for name, it in suites.items()}
+    return Grid(("offline s", "online s", "MiB"), rows)
+
+
+def accuracy(at: Workplace) -> Grid:
+    """The digits that training did not see, as the CNN of the zoo is committed with."""
+    data = np.load(at.trained("digits-cnn.npz"))
+    count = 4 if at.quick else 64
+    inputs, labels = data["inputs"][:count], data["labels"][:count]
+    rows: dict[str, Sequence[Cell]] = {}
+    for name, suite in (("exact", Gmw()), ("one-bit", Gmw(truncation="one-bit"))):
+        at.say(f"digits-cnn, {name}, {count} samples")
+        run = run_locally(at.trained("digits-cnn.onnx"), [inputs], suite=suite, batch=count)
+        (key,) = run.outputs
+        ours, theirs = (
+            np.asarray(it[key], float).reshape(count, -1) for it in (run.outputs, run.reference)
+        )
+        rows[f"digits, {name}"] = [
+            100 * float(np.mean(ours.argmax(1) == labels)),
+            100 * float(np.mean(ours.argmax(1) == theirs.argmax(1))),
+            100 * float(np.mean(np.abs(ours - theirs) / np.abs(theirs).clip(1e-3))),
+        ]
+    return Grid(("top-1 %", "label agreement %", "mean relative error of logits, %"), rows)
+
+
+RUNNERS = {
+    "table-1": table_1,
+    "table-2": table_2,
+    "table-3": table_3,
+    "table-4": table_4,
+    "table-5": table_5,
+    "figure-2": figure_2,
+    "figure-5": figure_5,
+    "figure-7": figure_7,
+    "prime-field": prime_field,
+    "accuracy": accuracy,
+}

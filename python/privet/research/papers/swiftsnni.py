@@ -1,0 +1,220 @@
+"""Items of SwiftSNNI: the scheduler under a simulated clock, and runs in suite `fss`."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import onnx
+
+from privet import zoo
+from privet.research.papers.paper import Cell, Grid
+from privet.research.papers.workplace import Workplace
+from privet.research.simulation import study
+from privet.research.simulation.profile_file import read
+from privet.research.simulation.record import figures
+from privet.research.simulation.study import NOTICES, PAPERS, RATES, Case, Result
+from privet.research.simulation.workload import WORKLOADS, Traffic
+from privet.runtime import run as run_locally
+from privet.scheduler import Phase
+from privet.suites import Fss
+
+NETWORKS = ("m1", "m2", "hinet", "alexnet", "vgg16")
+SMALL = "m1=20,m2=10"
+"""A workload in place of the paper's, for tests."""
+
+DELAYS = ("D", "D, 25 % announced", "W", "done/s", "makespan", "speed-up")
+
+
+def _case(at: Workplace, **fields: object) -> Case:
+    workload = fields.pop("workload", "mixed")
+    case = Case(read("paper"), SMALL if at.quick else str(workload), jobs_per_model=1)
+    return replace(case, **fields)  # type: ignore[arg-type]
+
+
+def _compare(cases: Iterable[Case]) -> list[Result]:
+    return list(study.compare(cases))
+
+
+def table_1(at: Workplace) -> Grid:
+    rows: dict[str, Sequence[Cell]] = {}
+    for name in NETWORKS[:1] if at.quick else NETWORKS:
+        entry = zoo.describe(name)
+        graph = onnx.load(at.model(name), load_external_data=False).graph
+        count = Counter(node.op_type for node in graph.node)
+        rows[name] = [
+            4 * entry.parameters / 1e6,
+            2 * entry.multiply_accumulates / 1e6,
+            *(float(count[it]) for it in ("Conv", "Gemm", "Relu", "MaxPool")),
+        ]
+    return Grid(
+        ("weights MB", "FLOPs, millions", "convolutions", "dense", "ReLU", "max pools"), rows
+    )
+
+
+def table_2(at: Workplace) -> Grid:
+    rows: dict[str, Sequence[Cell]] = {}
+    for workload in WORKLOADS:
+        lowest = _case(at, workload=workload, traffic=Traffic(RATES[0]))
+        base = _compare([lowest])[0].baseline
+        rows[f"{workload}, ms-shark"] = [
+            base.delay, None, base.wait, base.throughput, base.makespan, None,
+        ]  # fmt: skip
+        for policy in (*PAPERS, *study.OURS):
+            for rate in RATES:
+                held = 1 if policy in PAPERS else None
+                case = _case(
+                    at,
+                    workload=workload,
+                    policy=policy,
+                    traffic=Traffic(rate),
+                    jobs_per_model=held,
+                )
+                told, announced = _compare(case.with_policies([policy], (0.0, NOTICES)))
+                it = told.figures
+                rows[f"{workload}, {policy}, {rate:g}/s"] = [
+                    it.delay,
+                    announced.figures.delay,
+                    it.wait,
+                    it.throughput,
+                    it.makespan,
+                    told.speedup,
+                ]
+    return Grid(DELAYS, rows)
+
+
+def exclusivity(at: Workplace) -> Grid:
+    rows: dict[str, list[Cell]] = {}
+    for name, most, in_line in (
+        ("none", None, ()),
+        ("model", 1, ()),
+        ("head of line", 1, (Phase.PRE,)),
+    ):
+        rows[name] = [
+            _compare(
+                [
+                    _case(
+                        at,
+                        workload=workload,
+                        policy=policy,
+                        traffic=Traffic(1.0),
+                        jobs_per_model=most,
+                        in_line=frozenset(in_line),
+                    )
+                ]
+            )[0].figures.delay
+            for workload in WORKLOADS
+            for policy in PAPERS
+        ]
+    columns = tuple(f"{w}, {p}" for w in WORKLOADS for p in ("FCFS", "priority"))
+    return Grid(columns, rows)
+
+
+def figure_2(at: Workplace) -> Grid:
+    case = _case(
+        at,
+        workload="m1=8,m2=4,hinet=4,alexnet=3,vgg16=1",
+        traffic=Traffic(1e6),
+        jobs_per_model=None,
+    )
+    results = _compare(case.with_policies([*PAPERS, *study.OURS], (0.0,)))
+    rows: dict[str, list[Cell]] = {"one by one": [results[0].baseline.makespan]}
+    rows |= {it.case.policy: [it.figures.makespan] for it in results}
+    return Grid(("makespan",), rows)
+
+
+def figure_5(at: Workplace) -> Grid:
+    case = _case(at, workload="m1=40,m2=20,hinet=20,alexnet=15,vgg16=5", policy="priority")
+    record = study.simulate(case)
+    rows: dict[str, Sequence[Cell]] = {}
+    for model in sorted({it.model for it in record.jobs}):
+        waits = [it.start - it.arrival for it in record.inputs if it.model == model]
+        lengths = [
+            [it.end - it.start for it in record.jobs if (it.model, it.phase) == (model, phase)]
+            for phase in Phase
+        ]
+        rows[model] = [float(len(waits)), *(statistics.fmean(it) for it in (waits, *lengths))]
+    return Grid(("requests", "wait", "preparation", "online"), rows)
+
+
+def figure_6(at: Workplace) -> Grid:
+    rows: dict[str, Sequence[Cell]] = {}
+    for workload in WORKLOADS:
+        for policy in (*PAPERS, study.OURS[0]):
+            cases = [
+                _case(at, workload=workload, policy=policy, traffic=Traffic(it)) for it in RATES
+            ]
+            rows[f"{workload}, {policy}"] = [it.figures.delay_95 for it in _compare(cases)]
+    return Grid(tuple(f"{it:g}/s" for it in RATES), rows)
+
+
+def threads(at: Workplace) -> Grid:
+    rows: dict[str, Sequence[Cell]] = {}
+    for batch in (1, 2) if at.quick else (1, 2, 4, 8, 16, 32):
+        run = at.run("m1", Fss(), batch)
+        both = run.offline.seconds + run.online.seconds
+        rows[f"batch {batch}"] = [run.offline.seconds, run.online.seconds, batch / both]
+    return Grid(("offline", "online", "samples/s"), rows)
+
+
+def profiles(at: Workplace) -> Grid:
+    rows: dict[str, Sequence[Cell]] = {}
+    for model in ("m1",) if at.quick else ("m1", "hinet", "m2"):
+        path = at.model(model)
+        at.say(f"{model}, again and again")
+        runs = [run_locally(path, suite=Fss()) for _ in range(4 if at.quick else 13)]
+        cells: list[Cell] = []
+        for phase in ("offline", "online"):
+            seconds = [getattr(it, phase).seconds for it in runs]
+            known = statistics.median(seconds[:3])
+            cells.append(100 * statistics.median(abs(it - known) / known for it in seconds[3:]))
+        rows[model] = cells
+    return Grid(("offline", "online"), rows)
+
+
+def starvation(at: Workplace) -> Grid:
+    found: dict[str, Sequence[Cell]] = {}
+    busy = _case(at, traffic=Traffic(2.0), policy="priority", cores=48)
+    cases = {
+        "first come, first served": replace(busy, policy="fcfs"),
+        "priority, beta 0.1": busy,
+        "shortest first, beta 0": replace(busy, beta=0.0),
+    }
+    columns = SMALL_MODELS if at.quick else NETWORKS
+    for name, case in cases.items():
+        delays = figures(study.simulate(case)).delay_of
+        found[name] = [delays[it] for it in columns]
+    return Grid(columns, found)
+
+
+SMALL_MODELS = ("m1", "m2")
+
+
+def partition(at: Workplace) -> Grid:
+    """Requests of each model go to a machine of its own with a part of the cores and memory."""
+    rows: dict[str, Sequence[Cell]] = {}
+    for workload in WORKLOADS:
+        case = _case(at, workload=workload, traffic=Traffic(1.0), jobs_per_model=None)
+        shared = figures(study.simulate(case))
+        parts = [figures(it) for it in study.partitioned(case)]
+        inputs = sum(it.inputs for it in parts)
+        delay = sum(it.delay * it.inputs for it in parts) / inputs
+        rows[f"{workload}, shared"] = [shared.delay, shared.makespan]
+        rows[f"{workload}, a part for each model"] = [delay, max(it.makespan for it in parts)]
+    return Grid(("D", "makespan"), rows)
+
+
+RUNNERS = {
+    "table-1": table_1,
+    "table-2": table_2,
+    "exclusivity": exclusivity,
+    "figure-2": figure_2,
+    "figure-5": figure_5,
+    "figure-6": figure_6,
+    "threads": threads,
+    "profiles": profiles,
+    "starvation": starvation,
+    "partition": partition,
+}

@@ -1,0 +1,133 @@
+"""The papers as data, what runs for their items, and the pages made from records."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from privet.cli.papers import app
+from privet.errors import Misuse
+from privet.research.papers import items
+from privet.research.papers.page import page
+from privet.research.papers.paper import NAMES, Grid, Item, paper
+from privet.research.papers.record import Record, read
+from privet.research.papers.workplace import Workplace
+
+PAGES = Path(__file__).parents[4] / "docs" / "reference" / "papers"
+
+HOURS = {("slytherin", "table-2"), ("slytherin", "table-3")}
+"""Items that are large however quick they are asked to be."""
+
+QUICK = [
+    ("seconnds", "table-1"),
+    ("seconnds", "accuracy"),
+    ("swiftsnni", "table-1"),
+    ("swiftsnni", "exclusivity"),
+    ("swiftsnni", "partition"),
+    ("ppstream", "table-5"),
+    ("ppstream", "table-6"),
+]
+"""Items that take a few seconds when asked to be quick; the others run in the slow tests."""
+
+SLOW = [
+    (name, it.name)
+    for name in NAMES
+    for it in paper(name).items
+    if not it.absent and (name, it.name) not in {*QUICK, *HOURS}
+]
+
+
+@pytest.fixture(scope="module")
+def at(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
+    return Workplace(tmp_path_factory.mktemp("papers"), quick=True)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_item_runs_or_says_why_not(name: str) -> None:
+    of = paper(name)
+    names = [it.name for it in of.items]
+    assert len(names) == len(set(names))
+    assert set(items.runners(of)) == {it.name for it in of.items if not it.absent}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_pages_are_what_their_records_make(name: str) -> None:
+    """`privet papers report -o docs/reference/papers/records --pages docs/reference/papers`."""
+    assert (PAGES / f"{name}.md").read_text() == page(paper(name), PAGES / "records")
+
+
+def run(at: Workplace, name: str, item: str) -> Grid:
+    of = paper(name)
+    record = items.run(of, of.item(item), at)
+    assert record.grid.rows
+    record.write(at.folder, of, of.item(item))
+    assert read(at.folder, of, of.item(item)) == Record(
+        Grid(record.grid.columns, {k: tuple(v) for k, v in record.grid.rows.items()}),
+        record.machine,
+        record.when,
+        record.commit,
+        round(record.seconds, 1),
+    )
+    return record.grid
+
+
+@pytest.mark.parametrize(("name", "item"), QUICK)
+def test_quick_items_run(at: Workplace, name: str, item: str) -> None:
+    run(at, name, item)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "item"), SLOW)
+def test_all_items_run(at: Workplace, name: str, item: str) -> None:
+    run(at, name, item)
+
+
+def test_an_order_matters_once_a_queue_stops_at_its_first(at: Workplace) -> None:
+    """The page's finding on SwiftSNNI's two policies."""
+    grid = run(at, "swiftsnni", "exclusivity")
+    for row in ("none", "model"):
+        assert grid.cell(row, "mixed, FCFS") == grid.cell(row, "mixed, priority")
+    stopped = [grid.cell("head of line", f"mixed, {it}") for it in ("FCFS", "priority")]
+    assert float(stopped[0] or 0) > float(stopped[1] or 0)
+
+
+def test_what_cannot_run_says_why(at: Workplace) -> None:
+    of = paper("slytherin")
+    with pytest.raises(Misuse, match="no central bootstrapping"):
+        items.run(of, of.item("figure-5"), at)
+    with pytest.raises(Misuse, match="has no item 'table-9'; it has table-1"):
+        of.item("table-9")
+    with pytest.raises(Misuse, match="there is no paper 'sigma'"):
+        paper("sigma")
+
+
+def test_a_row_has_a_cell_for_each_column() -> None:
+    with pytest.raises(ValueError, match="row 'a' has 1 cells, not 2"):
+        Grid(("x", "y"), {"a": [1.0]})
+
+
+def test_a_record_that_is_none_is_refused(tmp_path: Path) -> None:
+    of = paper("swiftsnni")
+    item: Item = of.item("figure-2")
+    (tmp_path / of.name).mkdir()
+    (tmp_path / of.name / "figure-2.json").write_text("{}")
+    with pytest.raises(Misuse, match="is no record of an item"):
+        read(tmp_path, of, item)
+
+
+def test_the_commands_list_run_and_report(tmp_path: Path) -> None:
+    told = CliRunner().invoke(app, ["list", "seconnds"])
+    assert "table-3" in told.output
+    done = CliRunner().invoke(app, ["run", "swiftsnni", "figure-2", "-o", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    again = CliRunner().invoke(
+        app, ["run", "swiftsnni", "figure-2", "--resume", "-o", str(tmp_path)]
+    )
+    assert again.exit_code == 0, again.output
+    made = CliRunner().invoke(app, ["report", "-o", str(tmp_path), "--pages", str(tmp_path)])
+    assert made.exit_code == 0, made.output
+    text = (tmp_path / "swiftsnni.md").read_text()
+    assert "| one by one |" in text
+    assert "`privet papers run swiftsnni table-2` takes" in text
