@@ -236,6 +236,48 @@ def _normalizer(call: _Call) -> Array:
     return np.asarray(x / np.where(by == 0, 1.0, by)).reshape(call.x.shape)
 
 
+def _coupling(call: _Call) -> Array:
+    """Probabilities of classes from decision values of their pairs, as ONNX Runtime has them.
+
+    Each value is made a probability by Platt's sigmoid; these are brought together by Wu, Lin and
+    Weng's second method (2004), whose iteration ends where ONNX Runtime's does.
+    """
+    a, b = (np.array(call.attribute(name, ()), np.float64) for name in ("prob_a", "prob_b"))
+    pairs = call.x.shape[-1]
+    classes = (1 + math.isqrt(1 + 8 * pairs)) // 2
+    if call.x.ndim != 2 or not a.size == b.size == pairs == classes * (classes - 1) // 2:
+        raise ValueError(f"{a.size} and {b.size} numbers for {list(call.x.shape)} decision values")
+    chances = np.clip(sigmoid(-(call.x * a + b)), 1e-7, 1 - 1e-7)
+    beats = np.zeros((len(chances), classes, classes))
+    first, second = np.triu_indices(classes, 1)
+    beats[:, first, second], beats[:, second, first] = chances, 1 - chances
+    return np.array([_coupled(row) for row in beats])
+
+
+def _coupled(beats: Array) -> Array:
+    """The probabilities that fit those of pairs: `beats[i, j]` is that i is right and not j."""
+    classes = len(beats)
+    form = np.diag((beats**2).sum(axis=0)) - beats * beats.T
+    found = np.full(classes, 1 / classes)
+    for _ in range(max(100, classes)):
+        slope = form @ found
+        if np.abs(slope - found @ slope).max() < 0.005 / classes:
+            break
+        for i in range(classes):
+            slope = form @ found
+            found[i] += (found @ slope - slope[i]) / form[i, i]
+            found /= found.sum()
+    return found
+
+
+def _probit(x: Array) -> Array:
+    """The normal distribution's quantiles, by Winitzki's formula for the inverse of erf."""
+    y = 2 * x - 1
+    log = np.log((1 - y) * (1 + y))
+    half = 2 / (3.14159 * 0.147) + log / 2
+    return np.asarray(np.sqrt(2) * np.sign(y) * np.sqrt(np.sqrt(half**2 - log / 0.147) - half))
+
+
 _KEYED = {"strings": np.str_, "int64s": np.int64, "floats": np.float64, "tensor": None}
 
 
@@ -284,7 +326,11 @@ _OPERATORS: dict[str, Callable[[_Call], Array | list[Array]]] = {
     "Sum": _elementwise(lambda *operands: sum(operands)),
     "Exp": _elementwise(np.exp),
     "Log": _elementwise(np.log),
+    "Abs": _elementwise(np.abs),
     "Neg": _elementwise(np.negative),
+    "Sign": _elementwise(np.sign),
+    "Probit": _elementwise(_probit),
+    "PairwiseCoupling": _coupling,
     "Not": _elementwise(np.logical_not),
     "Tanh": _elementwise(np.tanh),
     "Greater": _elementwise(np.greater),

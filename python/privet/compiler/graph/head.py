@@ -23,21 +23,11 @@ MAX_CONSTANTS = 1 << 14
 
 ARITHMETIC = frozenset({"Add", "Sub", "Mul", "Div", "Sum"})
 OPERATORS = ARITHMETIC | {
-    *("ArgMax", "ArgMin", "ArrayFeatureExtractor", "Binarizer", "Cast", "Concat", "Dropout", "Exp"),
-    *("Flatten", "Gather", "Greater", "Identity", "LabelEncoder", "Less", "Log", "LogSoftmax"),
-    *("Neg", "Normalizer", "Not", "Reciprocal", "ReduceLogSumExp", "ReduceMax", "ReduceMean"),
-    *(
-        "ReduceSum",
-        "Reshape",
-        "Sigmoid",
-        "Slice",
-        "Softmax",
-        "Squeeze",
-        "Tanh",
-        "TopK",
-        "Transpose",
-    ),
-    *("Transpose", "Unsqueeze", "ZipMap"),
+    *("Abs", "ArgMax", "ArgMin", "ArrayFeatureExtractor", "Binarizer", "Cast", "Concat", "Dropout"),
+    *("Exp", "Flatten", "Gather", "Greater", "Identity", "LabelEncoder", "Less", "Log"),
+    *("LogSoftmax", "Neg", "Normalizer", "Not", "PairwiseCoupling", "Probit", "Reciprocal"),
+    *("ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceSum", "Reshape", "Sigmoid", "Sign"),
+    *("Slice", "Softmax", "Squeeze", "Tanh", "TopK", "Transpose", "Unsqueeze", "ZipMap"),
 }
 """What a client computes of a head; all else is refused before anything runs."""
 

@@ -26,27 +26,31 @@ from privet.errors import Misuse
 INVERTIBLE = frozenset(
     {
         *("Concat", "Dropout", "Exp", "Flatten", "Identity", "LabelEncoder", "Log", "LogSoftmax"),
-        *("Neg", "Normalizer", "Reciprocal", "Reshape", "Sigmoid", "Softmax", "Squeeze", "Tanh"),
-        *("Transpose", "Unsqueeze", "ZipMap"),
+        *("Neg", "Normalizer", "Probit", "Reciprocal", "Reshape", "Sigmoid", "Softmax", "Squeeze"),
+        *("Tanh", "Transpose", "Unsqueeze", "ZipMap"),
     }
 )
 """Operators whose result tells what they read, softmax and normalisations up to one number."""
 
 BEGINNINGS = frozenset(
     {
-        *("ArgMax", "ArgMin", "LabelEncoder", "LogSoftmax", "Normalizer", "Sigmoid", "Softmax"),
-        *("TopK", "ZipMap"),
+        *("ArgMax", "ArgMin", "LabelEncoder", "LogSoftmax", "Normalizer", "PairwiseCoupling"),
+        *("Probit", "Sigmoid", "Softmax", "TopK", "ZipMap"),
     }
 )
 """Operators that a head may begin with; others are part of one only behind these."""
 
 MORE_BEGINNINGS = frozenset(
-    {"Binarizer", "Exp", "Greater", "Less", "Log", "Reciprocal", "ReduceLogSumExp", "Tanh"}
+    {"Binarizer", "Exp", "Log", "Reciprocal", "ReduceLogSumExp", "Tanh"}
 )
 """Operators that a head may begin with, too, where the client may see scores."""
 
 _KEEPS = ("Cast", "Dropout", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze")
+_COMPARED = ("Greater", "Less", "Sign")
+"""Operators that a head may begin with where nothing private is behind them."""
 _LAST = ("LogSoftmax", "Softmax")
+_SCORES = "SVMClassifier"
+"""Where the client may see scores, a head begins with whatever reads what this makes."""
 
 
 @dataclass(frozen=True)
@@ -83,9 +87,14 @@ def cut(
         beginnings -= {"Sigmoid"}
     head: set[int] = set()
     at_client: set[str] = set()
+    decisions: set[str] = set()
     for node in nodes:
         data = private.intersection(node.input)
+        if scores and node.op_type == _SCORES:
+            decisions.update(node.output)
         begins = node.op_type in beginnings or _looks_up(node, private)
+        begins |= id(node) in tail and node.op_type in _COMPARED
+        begins |= bool(data & decisions)
         begins |= scores and node.op_type == "Cast" and not _to_float(node)
         if not data or node.op_type not in OPERATORS or not (begins or data & at_client):
             continue
@@ -109,6 +118,7 @@ def _told(
         data = [name for name in node.input if name in private]
         told_by = (
             node.op_type in INVERTIBLE
+            or (node.op_type == "PairwiseCoupling" and _pairs(node) == 1)
             or (node.op_type in ARITHMETIC and len(data) == 1)
             or (node.op_type == "Cast" and (_to_float(node) or node.input[0] in labels))
             or _looks_up(node, private)
@@ -133,6 +143,10 @@ def _looks_up(node: onnx.NodeProto, private: Collection[str]) -> bool:
     if node.op_type not in ("ArrayFeatureExtractor", "Gather"):
         return False
     return node.input[0] not in private and node.input[1] in private
+
+
+def _pairs(node: onnx.NodeProto) -> int:
+    return next(len(a.floats) for a in node.attribute if a.name == "prob_a")
 
 
 def _to_float(node: onnx.NodeProto) -> bool:

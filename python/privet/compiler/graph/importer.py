@@ -22,6 +22,7 @@ from privet.compiler.graph.heads import AtClient, HeadBuilder, compare_scores, c
 from privet.compiler.graph.input_shapes import FLOATS, WHOLE, InputShapes, resolve
 from privet.compiler.graph.onnx_ml import expand
 from privet.compiler.graph.onnx_model import DEFAULT_DOMAINS, ML, opset_of, type_title
+from privet.compiler.graph.onnx_svm import COUPLING, expand_svm
 from privet.compiler.graph.onnx_trees import expand_trees
 from privet.compiler.graph.operations import Array, Shape
 from privet.compiler.graph.registry import OLDEST_OPSET
@@ -72,7 +73,7 @@ def import_model(
             f"the model uses opset {opset_of(model)}; opsets {OLDEST_OPSET} to {newest} are "
             f"supported: convert it with onnx.version_converter"
         )
-    made = expand_trees(expand(model))
+    made = expand_svm(expand_trees(expand(model)))
     while True:
         walk = _Walk(made, name, input_shapes, scores, functions)
         walk.run()
@@ -220,6 +221,8 @@ class _Walk:
         run = registry.importer(node.op_type) if known else None
         if run is None and node.domain.startswith("com.microsoft"):
             raise Unsupported(*FUSED)
+        if node.op_type == "PairwiseCoupling":
+            raise Unsupported(*COUPLING)
         if run is None:
             title = node.op_type if known else "a custom operator"
             raise Unsupported(

@@ -34,14 +34,16 @@ Default = TypeVar("Default")
 class Private:
     """A private tensor; `client` is set if the client still has a step to do on it.
 
-    `integer` marks a tensor of an ONNX integer type (an index from ArgMax), and `dead` the elements
-    that stand for minus infinity, which a Softmax alone may read.
+    `integer` marks a tensor of an ONNX integer type (an index from ArgMax), `whole` another one of
+    whole numbers, and `dead` the elements that stand for minus infinity, which a Softmax alone may
+    read.
     """
 
     id: int
     shape: Shape
     client: ClientStep | None = None
     integer: bool = False
+    whole: bool = False
     dead: Array | None = None
 
 

@@ -17,6 +17,7 @@ from privet.compiler.graph.operators import (
     selection,
     sequences,
     smooth,
+    svm,
     traditional,
     trees,
 )
@@ -38,6 +39,7 @@ __all__ = [
     "selection",
     "sequences",
     "smooth",
+    "svm",
     "traditional",
     "trees",
 ]

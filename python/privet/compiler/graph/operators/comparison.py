@@ -7,6 +7,7 @@ scale count as equal, or as either way round in suites whose linear layers are a
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -48,7 +49,7 @@ def sign(site: Site) -> Operand:
     """1, 0 or -1: two comparisons."""
     x = site.private(0)
     both = not_below(site, x), not_below(site, site.emit(Negate(), x))
-    return site.emit(Sub(), *both)
+    return replace(site.emit(Sub(), *both), whole=True)
 
 
 @operator("GreaterOrEqual", since=12, restrictions=SUITES)

@@ -37,8 +37,8 @@ def cast(site: Site) -> Operand:
     to = site.attribute("to", 0)
     if to in FLOATS:
         return replace(x, integer=False)
-    if x.integer and to in (onnx.TensorProto.INT32, onnx.TensorProto.INT64):
-        return x
+    if (x.integer or x.whole) and to in (onnx.TensorProto.INT32, onnx.TensorProto.INT64):
+        return replace(x, integer=True)
     site.refuse(
         f"it rounds a private tensor to {type_title(to)}", "Remove the cast, or do it on the client"
     )

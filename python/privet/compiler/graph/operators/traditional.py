@@ -1,4 +1,4 @@
-"""ai.onnx.ml: linear models, and what scales and selects their features.
+"""ai.onnx.ml: linear models, and what scales and selects features.
 
 A linear classifier is taken apart before (`privet.compiler.graph.onnx_ml`); labels and maps are
 what the client makes of scores (`privet.compiler.graph.heads`).
@@ -36,19 +36,6 @@ def linear_regressor(site: Site) -> Operand:
     """`x * coefficients + intercepts`, a column for each target."""
     targets = site.attribute("targets", 1)
     return _linear(site, site.floats("coefficients").reshape(targets, -1))
-
-
-@operator("SVMRegressor", domain=ML, since=1, restrictions="kernel_type LINEAR")
-def svm_regressor(site: Site) -> Operand:
-    """With a linear kernel the support vectors are one row of weights."""
-    kernel = site.attribute("kernel_type", "LINEAR")
-    if kernel != "LINEAR" or site.attribute("one_class", 0):
-        site.refuse(f"its kernel is {kernel}", "Only linear support vector machines are supported")
-    coefficients, count = site.floats("coefficients"), site.attribute("n_supports", 0)
-    weight = coefficients.reshape(1, -1)
-    if count:
-        weight = weight @ site.floats("support_vectors").reshape(count, -1)
-    return _linear(site, weight, "rho")
 
 
 def _linear(site: Site, weight: Array, offsets: str = "intercepts") -> Private:

@@ -1,0 +1,113 @@
+"""ai.onnx.ml: support vector machines.
+
+A kernel is a linear layer, whose weights are the support vectors, and a function of each of its
+results: a power, a hyperbolic tangent, or an exponential, for which the layer also reads the
+squares of the features. Another linear layer makes decision values. Labels and probabilities are
+nodes of their own (`privet.compiler.graph.onnx_svm`).
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+
+import numpy as np
+
+from privet.compiler.graph.function import Function, Step
+from privet.compiler.graph.onnx_model import ML
+from privet.compiler.graph.operations import Array, Concat, Dense, Elementwise, Scale
+from privet.compiler.graph.operators.arithmetic import plus_constant, times_constant
+from privet.compiler.graph.operators.comparison import above
+from privet.compiler.graph.registry import operator
+from privet.compiler.graph.site import Operand, Private, Site
+
+KERNELS = "kernels other than LINEAR not with `--security malicious`"
+MOST_DEGREE = 16
+BELL = Function((Step("relu", (0,)), Step("scale", (1,), -1.0), Step("exp", (2,))))
+"""`exp(-d)` of a distance, which rounding may take below 0."""
+
+
+@operator("SVMClassifier", domain=ML, since=1, restrictions=f"post_transform NONE; {KERNELS}")
+def svm_classifier(site: Site) -> Operand:
+    """Its decision values: for each pair of classes, or of a linear machine for each class."""
+    _plain(site)
+    counts = site.ints("vectors_per_class") or []
+    coefficients, rho = site.floats("coefficients"), site.floats("rho")
+    if not counts:
+        labels = site.ints("classlabels_ints") or site.attribute("classlabels_strings", [])
+        return _layer(site, rows(site), coefficients.reshape(len(labels), -1).T, rho)
+    by_class = np.repeat(np.arange(len(counts)), counts)
+    coefficients = coefficients.reshape(len(counts) - 1, len(by_class))
+    pairs = list(combinations(range(len(counts)), 2))
+    weight = np.zeros((len(by_class), len(pairs)))
+    for column, (i, j) in enumerate(pairs):
+        weight[by_class == i, column] = coefficients[j - 1, by_class == i]
+        weight[by_class == j, column] = coefficients[i, by_class == j]
+    return _machine(site, weight, rho)
+
+
+@operator("SVMRegressor", domain=ML, since=1, restrictions=f"post_transform NONE; {KERNELS}")
+def svm_regressor(site: Site) -> Operand:
+    """One decision value, or with `one_class` its sign."""
+    _plain(site)
+    weight, rho = site.floats("coefficients").reshape(-1, 1), site.floats("rho")[:1]
+    if not site.attribute("n_supports", 0):
+        value = _layer(site, rows(site), weight, rho)
+    else:
+        value = _machine(site, weight, rho)
+    if not site.attribute("one_class", 0):
+        return value
+    twice = times_constant(site, above(site, value, 0.0), np.asarray(2.0))
+    return plus_constant(site, twice, np.asarray(-1.0))
+
+
+def rows(site: Site) -> Private:
+    """The features, of which a vector counts as one row."""
+    x = site.private(0)
+    return x if len(x.shape) == 2 else site.reshape(x, (1, math.prod(x.shape)))
+
+
+def _plain(site: Site) -> None:
+    transform = site.attribute("post_transform", "NONE")
+    if transform != "NONE":
+        site.refuse(f"its post_transform is {transform}", "Export it with post_transform NONE")
+
+
+def _machine(site: Site, weight: Array, rho: Array) -> Private:
+    """Decision values: kernels of the support vectors, `weight` `[S, D]` and `rho` `[D]`."""
+    x = rows(site)
+    vectors = site.floats("support_vectors").reshape(len(weight), x.shape[1]).T
+    gamma, offset, degree = (*site.floats("kernel_params"), 0.0, 0.0, 3.0)[:3]
+    kernel = site.attribute("kernel_type", "LINEAR")
+    if kernel == "LINEAR":
+        return _layer(site, x, vectors @ weight, rho)
+    if kernel == "RBF":
+        # The square root of gamma is on both sides, so that weights need few bits.
+        vectors, root = np.sqrt(gamma) * vectors, np.full(x.shape, np.sqrt(gamma))
+        scaled = site.emit(Scale(root), x)
+        squares = site.emit(Elementwise(Function((Step("mul", (0, 0)),))), scaled)
+        layer = np.concatenate([-2 * vectors, np.ones_like(vectors)])
+        both = site.emit(Concat(1), scaled, squares)
+        values = site.emit(Elementwise(BELL), _layer(site, both, layer, (vectors**2).sum(axis=0)))
+    else:
+        products = _layer(site, x, gamma * vectors, np.full(len(weight), offset))
+        values = site.emit(Elementwise(_function(site, kernel, degree)), products)
+    return _layer(site, values, weight, rho)
+
+
+def _function(site: Site, kernel: str, degree: float) -> Function:
+    """What a kernel makes of `gamma x . v + coef0`."""
+    if kernel == "SIGMOID":
+        return Function((Step("tanh", (0,)),))
+    if kernel != "POLY" or degree != int(degree) or not 1 <= degree <= MOST_DEGREE:
+        site.refuse(
+            f"its kernel is {kernel} of degree {degree:g}",
+            f"Use LINEAR, RBF, SIGMOID, or POLY of degree 1 to {MOST_DEGREE}",
+        )
+    return Function(tuple(Step("mul", (0, step)) for step in range(int(degree) - 1)))
+
+
+def _layer(site: Site, x: Private, weight: Array, bias: Array) -> Private:
+    if bias.size not in (1, weight.shape[1]):
+        site.refuse(f"{bias.size} rho for {weight.shape[1]} results", "Check the model")
+    return site.emit(Dense(weight, np.broadcast_to(bias, weight.shape[1]).copy()), x)
