@@ -48,6 +48,18 @@ def test_a_classifier_gives_its_labels_and_probabilities() -> None:
     assert np.allclose(probabilities, run.reference["probabilities"], rtol=0, atol=1e-5)
 
 
+@pytest.mark.parametrize("suite", ["one-bit", "fss"])
+def test_missing_values_are_private_inputs(suite: str) -> None:
+    x = np.array(np.load(EXPORTED / "rows.npz")["x_number"][:ROWS])
+    x[np.random.default_rng(8).random(x.shape) < 0.3] = np.nan
+    compiled = privet.compile(EXPORTED / "lightgbm_number.onnx", batch=ROWS)
+    assert "concat" in [operation.op for operation in compiled.program.operations]
+    (entry,) = compiled.program.inputs
+    run = privet.run(compiled, {entry.name: x}, suite=SUITES[suite])
+    assert run.max_fixed_point_error <= (1 if suite == "one-bit" else 0)
+    assert run.max_abs_error < 1e-4 * float(np.abs(next(iter(run.reference.values()))).max())
+
+
 def test_other_suites_refuse_trees_by_name() -> None:
     model = random_trees(2, 2, 3)
     for suite in ("ckks", "stream"):

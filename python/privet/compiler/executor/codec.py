@@ -151,7 +151,7 @@ def _encode(program: Program, entry: ProgramInput, given: npt.ArrayLike) -> Arra
         raise InputError(
             f"input {entry.name} has shape {list(array.shape)}, not {list(value.shape)}"
         )
-    if not np.isfinite(array).all():
+    if not np.isfinite(array).all() and (np.isinf(array).any() or not entry.missing):
         raise InputError(f"input {entry.name} holds NaN or infinity")
     if entry.order:
         return places(array)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from privet.compiler.executor.real import run
 from privet.compiler.graph import Graph
 from privet.compiler.graph.operations import Array
+from privet.compiler.graph.order import may_be_missing
 from privet.errors import InputError, InvalidModel
 
 Sample = npt.ArrayLike | Mapping[str, npt.ArrayLike]
@@ -60,8 +61,11 @@ def measure(graph: Graph, batches: Iterator[list[Array]]) -> dict[int, tuple[flo
     `InvalidModel` if a value is not finite.
     """
     ends = dict.fromkeys(graph.values, (math.inf, -math.inf))
+    missing = may_be_missing(graph)
 
     def observe(id: int, array: Array) -> None:
+        if id in missing:
+            array = np.nan_to_num(array, nan=0.0, posinf=np.inf)
         low, high = float(array.min()), float(array.max())
         if not (math.isfinite(low) and math.isfinite(high)):
             raise InvalidModel(
@@ -84,11 +88,16 @@ def _sample(graph: Graph, sample: Sample) -> list[Array]:
         sample = {names[0]: sample}
     if set(sample) != set(names):
         raise InputError(f"a calibration sample names {list(sample)}; the inputs are {names}")
-    batch = []
+    batch, missing = [], may_be_missing(graph)
     for entry in graph.inputs:
         array = np.asarray(sample[entry.name])
         shape = graph.values[entry.value].shape
-        if array.dtype.kind not in "fiub" or not np.isfinite(array).all():
+        known = array.dtype.kind in "fiub"
+        if known and entry.value in missing:
+            known = not np.isinf(array).any()
+        elif known:
+            known = bool(np.isfinite(array).all())
+        if not known:
             raise InputError(f"the calibration of {entry.name} is not made of finite numbers")
         if array.shape != shape:
             raise InputError(

@@ -21,7 +21,8 @@ def leaves(goes_left: Array, depth: int) -> Array:
 
 def ensemble(x: Array, trees: Trees) -> Array:
     """The sum of the leaves that the trees end in, on reals, row by row."""
-    return np.stack([_row(row, trees) for row in x])
+    both = np.concatenate([x, np.where(np.isnan(x), -np.inf, x)], axis=1)
+    return np.stack([_row(row, trees) for row in both])
 
 
 def _row(x: Array, trees: Trees) -> Array:

@@ -46,12 +46,14 @@ class Node:
 class Input:
     """A tensor that the client gives; with `order` the places of its numbers in their order.
 
-    The pass `move_truncation` decides on that (`privet.compiler.graph.order`).
+    With `missing` any of these may be missing. The pass `move_truncation` decides on both
+    (`privet.compiler.graph.order`).
     """
 
     name: str
     value: int
     order: bool = False
+    missing: bool = False
 
 
 @dataclass(frozen=True)
@@ -120,10 +122,10 @@ class GraphBuilder:
         self._values: list[Value] = []
         self._nodes: list[Node] = []
 
-    def input(self, name: str, value: Value, *, order: bool = False) -> int:
+    def input(self, name: str, value: Value, *, order: bool = False, missing: bool = False) -> int:
         """Adds a graph input and returns its value's id."""
         self._values.append(value)
-        self._inputs.append(Input(name, len(self._values) - 1, order))
+        self._inputs.append(Input(name, len(self._values) - 1, order, missing))
         return len(self._values) - 1
 
     def add(

@@ -40,9 +40,7 @@ BEGINNINGS = frozenset(
 )
 """Operators that a head may begin with; others are part of one only behind these."""
 
-MORE_BEGINNINGS = frozenset(
-    {"Binarizer", "Exp", "Log", "Reciprocal", "ReduceLogSumExp", "Tanh"}
-)
+MORE_BEGINNINGS = frozenset({"Binarizer", "Exp", "Log", "Reciprocal", "ReduceLogSumExp", "Tanh"})
 """Operators that a head may begin with, too, where the client may see scores."""
 
 _KEEPS = ("Cast", "Dropout", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze")

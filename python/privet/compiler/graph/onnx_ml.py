@@ -1,4 +1,4 @@
-"""Classifiers of ai.onnx.ml as nodes of ai.onnx: scores, what becomes of them, and labels.
+"""Nodes of ai.onnx.ml as simpler ones. Classifiers are scores, what becomes of them, and labels.
 
 A classifier has two outputs, of which one may be revealed and the other must not: so it is taken
 apart before a model is cut (`privet.compiler.graph.heads`).
@@ -13,23 +13,63 @@ import numpy as np
 import onnx
 from onnx import helper
 
+from privet.compiler.graph.input_shapes import WHOLE
 from privet.compiler.graph.onnx_model import ML
 
 TRANSFORMS = {"NONE": None, "LOGISTIC": "Sigmoid", "SOFTMAX": "Softmax"}
 """What may become of a classifier's scores, and the operator that does it."""
+NUMBERED = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
+"""The names of `TreeEnsemble`'s numbers."""
+REGRESSORS = ("TreeEnsembleRegressor", "TreeEnsemble")
+
+
+ENCODERS = ("LabelEncoder", "OneHotEncoder")
 
 
 def expand(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model with each linear classifier taken apart; itself if it has none."""
-    if not any(_is_classifier(node) for node in model.graph.node):
+    """The model with each linear classifier taken apart, and the post_transform of a regressor a
+    node of its own; and with encoders that read numbers before a cast to integers, since they tell
+    whole numbers apart by themselves. Itself if it has none of these.
+    """
+    if not any(node.domain == ML for node in model.graph.node):
         return model
     changed = onnx.ModelProto()
     changed.CopyFrom(model)
     del changed.graph.node[:]
+    casts = {node.output[0]: node.input[0] for node in model.graph.node if _to_integer(node)}
     for node in model.graph.node:
-        parts = _Classifier(node, changed.graph).nodes() if _is_classifier(node) else [node]
-        changed.graph.node.extend(parts)
+        if _is_classifier(node):
+            changed.graph.node.extend(_Classifier(node, changed.graph).nodes())
+        elif node.domain == ML and node.op_type in REGRESSORS:
+            changed.graph.node.extend(_transformed(node))
+        else:
+            changed.graph.node.append(node)
+        if node.op_type in ENCODERS and node.input[0] in casts:
+            changed.graph.node[-1].input[0] = casts[node.input[0]]
     return changed
+
+
+def _to_integer(node: onnx.NodeProto) -> bool:
+    return node.op_type == "Cast" and node.attribute[0].i in WHOLE
+
+
+def _transformed(node: onnx.NodeProto) -> list[onnx.NodeProto]:
+    """A regressor without its post_transform, and that behind it."""
+    given = next((a for a in node.attribute if a.name == "post_transform"), None)
+    if given is None:
+        return [node]
+    transform = NUMBERED[given.i] if given.type == onnx.AttributeProto.INT else given.s.decode()
+    after = {**TRANSFORMS, "PROBIT": "Probit"}.get(transform)
+    targets = next((a.i for a in node.attribute if a.name == "n_targets"), 1)
+    if after is None or (targets == 1 and transform != "PROBIT"):
+        return [node]  # ONNX Runtime leaves one number as it is
+    raw = onnx.NodeProto()
+    raw.CopyFrom(node)
+    raw.attribute.remove(given)
+    raw.output[:] = [f"{node.output[0]}_raw"]
+    axis: dict[str, Any] = {"axis": 1} if after == "Softmax" else {}
+    made = helper.make_node(after, raw.output, node.output, name=node.name, **axis)
+    return [raw, made]
 
 
 def _is_classifier(node: onnx.NodeProto) -> bool:

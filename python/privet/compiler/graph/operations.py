@@ -204,6 +204,9 @@ class Trees:
 
     Node j of tree t is true where `x[feature] <= threshold`, or `<` where `strict`; all three are
     `[T, J]`, and a node without a feature (-1) is true. `values` `[T, L, C]` are the leaves'.
+    A missing value makes every node false but those whose feature is counted from F on: a second
+    copy of the features, in which a missing value makes every node true. Without `missing` no
+    value may be missing.
 
     Either trees are complete, of depth `depth`, with nodes and leaves ordered as `Leaves` has them
     and true going left; or leaf l is reached where `offsets[t, l] + paths[t, l] @ nodes` is 0, a
@@ -218,6 +221,7 @@ class Trees:
     depth: int | None = None
     paths: Array | None = None
     offsets: Array | None = None
+    missing: bool = True
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,17 @@ from privet.compiler.graph.operations import Array, Broadcast, Reshape, Slice, T
 PLACE_BITS = 31
 """Places of finite numbers and of infinity are below `2^31 - 2^22` in magnitude."""
 
+INFINITY, MISSING = 0x7F800000, 0x7FFFFFFF
+"""The places of infinity, and of a missing value."""
+
 
 def places(reals: Array) -> Array:
-    """The place of each number, rounded to float32, in their order; equal numbers share one."""
+    """The place of each number, rounded to float32, in their order; equal numbers share one.
+
+    NaN, a missing value, is behind all others.
+    """
     bits = reals.astype(np.float32).view(np.int32).astype(np.int64)
-    return np.where(bits < 0, -(bits & 0x7FFFFFFF), bits)
+    return np.where(np.isnan(reals), MISSING, np.where(bits < 0, -(bits & MISSING), bits))
 
 
 MOVING = (Broadcast, Reshape, Slice, Transpose)
@@ -38,6 +44,12 @@ def compared_values(graph: Graph) -> set[int]:
         if isinstance(node.operation, MOVING) and node.inputs[0] in found:
             found.add(node.output)
     return found
+
+
+def may_be_missing(graph: Graph) -> set[int]:
+    """Those of `compared_values` of which any number may be NaN."""
+    trees = [node.operation for node in graph.nodes if isinstance(node.operation, Trees)]
+    return compared_values(graph) if all(it.missing for it in trees) else set()
 
 
 def only_compares(graph: Graph) -> bool:

@@ -60,7 +60,7 @@ def _infer(operation: Operation, inputs: Sequence[Shape]) -> Shape:
         case op.Leaves(depth=depth):
             return _leaves(x, depth)
         case op.Trees(feature=feature, values=values):
-            if len(x) != 2 or x[1] <= int(feature.max()):
+            if len(x) != 2 or 2 * x[1] <= int(feature.max()):
                 raise ValueError(f"{int(feature.max()) + 1} features do not fit {list(x)}")
             return (x[0], values.shape[2])
         case op.MaxPool2d(size=size) | op.AvgPool2d(size=size):

@@ -27,7 +27,7 @@ import numpy as np
 from privet.compiler.graph import Graph, Node, Value
 from privet.compiler.graph import operations as op
 from privet.compiler.graph.operations import Array
-from privet.compiler.graph.order import PLACE_BITS, compared_values
+from privet.compiler.graph.order import PLACE_BITS, compared_values, may_be_missing
 from privet.compiler.passes.check_ranges import GUARD_BITS, WEIGHT_BITS_AT_MOST
 from privet.compiler.passes.place_trees import place_trees
 from privet.compiler.passes.rewriter import Rewriter
@@ -57,7 +57,11 @@ def move_truncation(
     Where a value does not fit the ring, it is left as it is for `check_ranges` to report.
     """
     compared = compared_values(graph)
-    inputs = tuple(replace(entry, order=entry.value in compared) for entry in graph.inputs)
+    missing = may_be_missing(graph)
+    inputs = tuple(
+        replace(entry, order=entry.value in compared, missing=entry.value in missing)
+        for entry in graph.inputs
+    )
     pins = {id: it.scale for id, it in graph.values.items() if it.scale is not None and each}
     place = {"scale": 0, "magnitude": math.ldexp(1.0, PLACE_BITS)}
 

@@ -28,7 +28,7 @@ import numpy as np
 from privet.compiler.graph import Node, Value
 from privet.compiler.graph import operations as op
 from privet.compiler.graph.operations import Array, Operation, Trees
-from privet.compiler.graph.order import PLACE_BITS, places
+from privet.compiler.graph.order import INFINITY, MISSING, PLACE_BITS, places
 from privet.compiler.passes.check_ranges import GUARD_BITS
 
 if TYPE_CHECKING:
@@ -62,6 +62,8 @@ class _Ensemble:
         assert self.input.scale is not None
         assert self.input.magnitude is not None
         scale = self.input.scale
+        if self.trees.feature.max() >= self.input.shape[1]:
+            self._copy()
         limits = self._limits(scale)
         # |4 (T - X) + 2| is below 2^34 for places, and a unit of error does not change that.
         width = PLACE_BITS + 4 if scale == 0 else self.ring_bits
@@ -72,6 +74,22 @@ class _Ensemble:
         else:
             leaves = self._selected(self._emit(op.Step(width), compared, 0, 1))
         return self._values(leaves)
+
+    def _copy(self) -> None:
+        """Joins to the features their copy, in which missing values are before all others."""
+        copy = self.x
+        if self.input.scale == 0:
+            shape = (self.input.shape[0], self.input.shape[1])
+            # 4 (x - infinity) - 2 is positive for what is behind infinity, whatever a suite rounds.
+            behind = self._emit(op.ShiftLeft(2), self.x, 2, 2.0**PLACE_BITS)
+            bias = op.AddConstant(np.full(shape, -float(INFINITY) - MARGIN / 4))
+            bits = self._emit(op.Step(PLACE_BITS + 4), self._emit(bias, behind, 2, 2.0**32), 0, 1)
+            image = self._emit(op.Reshape((1, 1, *shape)), bits, 0, 1)
+            pool = op.AvgPool2d((1, 1), (1, 1), op.NO_PADDING, (1, 1), shape, (2.0 * MISSING,))
+            far = self._emit(op.Reshape(shape), self._emit(pool, image, 0, 2.0**32), 0, 2.0**32)
+            copy = self._emit(op.Sub(), self.x, 0, 2.0**PLACE_BITS, far)
+        self.x = self._emit(op.Concat(1), self.x, self.input.scale or 0, self.input.magnitude, copy)
+        self.input = self.rewriter.builder.value(self.x)
 
     def _limits(self, scale: int) -> Array:
         """The `T` of each node, as far as one makes a difference."""
@@ -125,10 +143,12 @@ class _Ensemble:
         scale = min(VALUE_SCALE, room, VALUE_BITS - math.frexp(float(np.abs(weight).max()))[1])
         return self._emit(op.Dense(weight, base), leaves, max(scale, 0), most)
 
-    def _emit(self, operation: Operation, x: int, scale: int, magnitude: float) -> int:
+    def _emit(
+        self, operation: Operation, x: int, scale: int, magnitude: float | None, *others: int
+    ) -> int:
         like: Value = self.rewriter.old.values[self.node.output]
         like = replace(like, scale=scale, magnitude=magnitude)
-        return self.rewriter.add_new(self.node.name, operation, x, like=like)
+        return self.rewriter.add_new(self.node.name, operation, x, *others, like=like)
 
 
 def _centred(trees: Trees) -> tuple[Array, Array]:

@@ -53,18 +53,21 @@ class ProgramValue:
 class ProgramInput:
     """What the client gives; no real in it may exceed `magnitude`.
 
-    With `order` it gives the places of its reals in the order of float32, which have no bound.
+    With `order` it gives the places of its reals in the order of float32, which have no bound; with
+    `missing` any of them may be NaN.
     """
 
     name: str
     value: int
     magnitude: float
     order: bool = False
+    missing: bool = False
 
     def to_document(self) -> dict[str, Any]:
         """The input as the file has it."""
         plain = {"name": self.name, "value": self.value, "magnitude": self.magnitude}
-        return {**plain, "order": True} if self.order else plain
+        marks = {name: True for name in ("order", "missing") if getattr(self, name)}
+        return {**plain, **marks}
 
 
 @dataclass(frozen=True)
@@ -188,6 +191,7 @@ class Program:
                     _int(e["value"]),
                     float(e["magnitude"]),
                     bool(e.get("order", False)),
+                    bool(e.get("missing", False)),
                 )
                 for e in document["inputs"]
             ),

@@ -21,10 +21,13 @@ from privet.errors import InvalidProgram
 
 X = constant(3, 4, seed=7, spread=2.0)
 ML = "ai.onnx.ml"
+PARTS = ("PairwiseCoupling", "Probit")
+"""Parts of operators, which the tests of support vector machines and of trees try."""
 Case = tuple[str, list[Any], dict[str, Any]]
 
 CASES: list[Case] = [
-    *((op, [X], {}) for op in ("Exp", "Neg", "Tanh", "Sigmoid", "Reciprocal", "Identity")),
+    *((op, [X], {}) for op in ("Abs", "Exp", "Neg", "Sign", "Tanh", "Sigmoid")),
+    *((op, [X], {}) for op in ("Reciprocal", "Identity")),
     *((op, [X], {"axis": 0}) for op in ("Softmax", "LogSoftmax")),
     *((op, [X, constant(1, 4, seed=3)], {}) for op in ("Add", "Sub", "Mul", "Div", "Sum")),
     *((op, [X, np.float32(0.1)], {}) for op in ("Greater", "Less")),
@@ -69,7 +72,7 @@ CASES: list[Case] = [
 
 
 def test_every_operator_is_known_and_tried() -> None:
-    assert set(_OPERATORS) == OPERATORS == {op for op, _, _ in CASES}
+    assert set(_OPERATORS) == OPERATORS == {*(op for op, _, _ in CASES), *PARTS}
 
 
 @pytest.mark.parametrize("case", CASES, ids=[f"{i}-{op}" for i, (op, _, _) in enumerate(CASES)])

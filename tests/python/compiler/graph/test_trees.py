@@ -111,11 +111,58 @@ def test_places_are_in_the_order_of_numbers(pair: list[float]) -> None:
     assert max(abs(a), abs(b)) <= 0x7F800000
 
 
+@pytest.mark.parametrize("kind", ["LEQ", "LT", "GTE", "GT", "EQ", "NEQ"])
+@pytest.mark.parametrize("complete", [True, False])
+def test_missing_values_go_where_nodes_send_them(kind: str, complete: bool) -> None:
+    rng = np.random.default_rng(7)
+    model = random_trees(9, 5, 4, complete=complete, targets=3, modes=[kind], rows=40)
+    count = next(len(a.ints) for a in model.graph.node[0].attribute if a.name == "nodes_featureids")
+    tracks = rng.integers(0, 2, count).tolist()
+    tracked = onnx.helper.make_attribute("nodes_missing_value_tracks_true", tracks)
+    model.graph.node[0].attribute.append(tracked)
+    x = rng.normal(size=(40, 4)).astype(np.float32)
+    x[rng.random(x.shape) < 0.3] = np.nan
+    expected = reference(model, x)[0]
+    assert np.allclose(computed(model, x), expected, rtol=0, atol=1e-5)
+    assert np.allclose(computed(model, x, calibration=[x]), expected, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["lightgbm_many", "xgboost_many", "forest_two", "boosting_many"])
+def test_missing_values_of_exported_models(name: str) -> None:
+    model = onnx.load(HERE / f"{name}.onnx")
+    x = np.array(np.load(HERE / "rows.npz")[f"x_{name.split('_')[1]}"])
+    x[np.random.default_rng(8).random(x.shape) < 0.3] = np.nan
+    compiled = compile(model, batch=len(x))
+    label, _ = execute(compiled.program, compiled.weights, [x]).outputs.values()
+    assert np.array_equal(label, reference(model, x)[0])
+
+
+@pytest.mark.parametrize("how", ["MIN", "MAX"])
+def test_the_least_and_the_largest_of_all_trees(how: str) -> None:
+    options: dict[str, Any] = {"aggregate_function": how, "base_values": [0.5, -1.0]}
+    model = random_trees(5, 3, 4, targets=2, rows=20, **options)
+    x = np.random.default_rng(5).normal(size=(20, 4)).astype(np.float32)
+    assert np.allclose(computed(model, x), reference(model, x)[0], rtol=0, atol=1e-3)
+
+
+@pytest.mark.parametrize("transform", ["LOGISTIC", "SOFTMAX", "PROBIT"])
+def test_what_becomes_of_sums(transform: str) -> None:
+    model = random_trees(5, 3, 4, targets=3, rows=20, post_transform=transform)
+    for attribute in model.graph.node[0].attribute:
+        if attribute.name == "target_weights":
+            attribute.floats[:] = [0.01 + 0.02 * abs(weight) for weight in attribute.floats]
+    x = np.random.default_rng(5).normal(size=(20, 4)).astype(np.float32)
+    assert np.allclose(computed(model, x), reference(model, x)[0], rtol=0, atol=1e-3)
+
+
 def test_what_is_refused() -> None:
+    row = np.array([[1.0, np.nan]], np.float32)
     with pytest.raises(InputError, match="NaN"):
-        computed(random_trees(2, 2, 2), np.array([[1.0, np.nan]], np.float32))
-    with pytest.raises(UnsupportedModel, match="takes the MIN"):
-        compile(random_trees(2, 2, 2, aggregate_function="MIN"))
+        computed(random_trees(2, 2, 2, modes=["GT"]), row)
+    with pytest.raises(InputError, match="infinity"):
+        computed(random_trees(2, 2, 2), np.array([[1.0, np.inf]], np.float32))
+    with pytest.raises(UnsupportedModel, match="without a value for each target"):
+        compile(split_trees(2, rows=1))
     with pytest.raises(UnsupportedModel, match="post_transform is SOFTMAX"):
         compile(random_trees(2, 2, 2, post_transform="SOFTMAX"))
     with pytest.raises(OverflowRisk):

@@ -3,6 +3,7 @@
 from privet.compiler.graph.operators import (
     activation,
     arithmetic,
+    category,
     comparison,
     convolution,
     dense,
@@ -25,6 +26,7 @@ from privet.compiler.graph.operators import (
 __all__ = [
     "activation",
     "arithmetic",
+    "category",
     "comparison",
     "convolution",
     "dense",

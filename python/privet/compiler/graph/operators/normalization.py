@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from privet.compiler.graph.function import Function, Step
+from privet.compiler.graph.onnx_model import ML
 from privet.compiler.graph.operations import (
     AddConstant,
     AvgPool2d,
@@ -20,12 +21,17 @@ from privet.compiler.graph.operations import (
 from privet.compiler.graph.operators.activation import magnitude
 from privet.compiler.graph.operators.arithmetic import plus_constant, times_constant
 from privet.compiler.graph.operators.attention import RECIPROCAL
-from privet.compiler.graph.operators.reduction import squares_of_rows, sum_of_rows
+from privet.compiler.graph.operators.reduction import (
+    largest_of_rows,
+    squares_of_rows,
+    sum_of_rows,
+)
 from privet.compiler.graph.public_maps import as_rows, from_rows
 from privet.compiler.graph.registry import operator
 from privet.compiler.graph.site import Operand, Private, Site
 
 _INSIDE = "weights constant; not with `--security malicious`"
+_DIVIDES = "as what divides by a private tensor; rows that are not near 0"
 INVERSE_ROOT = Function((Step("sqrt", (0,)), Step("reciprocal", (1,))))
 
 
@@ -61,6 +67,24 @@ def layer_normalization(site: Site) -> Operand:
 def rms_normalization(site: Site) -> Operand:
     """`x / sqrt(mean of squares + epsilon)` over the last axes, times a scale."""
     return times_constant(site, _normalized(site, centred=False), _weight(site, 1))
+
+
+@operator("Normalizer", domain=ML, since=1, restrictions=_DIVIDES)
+def normalizer(site: Site) -> Operand:
+    """Each row by its largest element, its sum of magnitudes or its length; a vector is a row."""
+    x = site.private(0)
+    rows = site.reshape(x, (math.prod(x.shape[:-1]), x.shape[-1]))
+    match site.attribute("norm", "MAX"):
+        case "MAX":
+            by, inverse = largest_of_rows(site, rows), RECIPROCAL
+        case "L1":
+            by, inverse = sum_of_rows(site, magnitude(site, rows)), RECIPROCAL
+        case "L2":
+            by, inverse = squares_of_rows(site, rows), INVERSE_ROOT
+        case other:
+            site.refuse(f"its norm is {other!r}", "Use MAX, L1 or L2")
+    factor = site.lift(site.emit(Elementwise(inverse), by), rows.shape)
+    return site.reshape(site.emit(Mul(), rows, factor), x.shape)
 
 
 def _weight(site: Site, index: int) -> np.ndarray:

@@ -23,6 +23,7 @@ from privet.compiler.graph.site import Operand, Private, Site
 
 KERNELS = "kernels other than LINEAR not with `--security malicious`"
 MOST_DEGREE = 16
+SQUARE = Function((Step("mul", (0, 0)),))
 BELL = Function((Step("relu", (0,)), Step("scale", (1,), -1.0), Step("exp", (2,))))
 """`exp(-d)` of a distance, which rounding may take below 0."""
 
@@ -85,7 +86,7 @@ def _machine(site: Site, weight: Array, rho: Array) -> Private:
         # The square root of gamma is on both sides, so that weights need few bits.
         vectors, root = np.sqrt(gamma) * vectors, np.full(x.shape, np.sqrt(gamma))
         scaled = site.emit(Scale(root), x)
-        squares = site.emit(Elementwise(Function((Step("mul", (0, 0)),))), scaled)
+        squares = site.emit(Elementwise(SQUARE), scaled)
         layer = np.concatenate([-2 * vectors, np.ones_like(vectors)])
         both = site.emit(Concat(1), scaled, squares)
         values = site.emit(Elementwise(BELL), _layer(site, both, layer, (vectors**2).sum(axis=0)))

@@ -105,7 +105,6 @@ def _at_client(site: Site) -> Operand:
     )
 
 
-for _name in ("LabelEncoder", "Normalizer", "ZipMap"):
-    operator(_name, domain=ML, since=1, restrictions=AT_CLIENT)(_at_client)
+operator("ZipMap", domain=ML, since=1, restrictions=AT_CLIENT)(_at_client)
 for _name in ("ArgMin", "TopK"):
     operator(_name, restrictions=AT_CLIENT)(_at_client)

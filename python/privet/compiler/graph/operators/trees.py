@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,27 +14,26 @@ import onnx
 from privet.compiler.graph.ensemble import Branch, Leaf, Test, Tree, ensemble, walk
 from privet.compiler.graph.onnx_model import ML
 from privet.compiler.graph.onnx_trees import why_not
-from privet.compiler.graph.operations import Array
+from privet.compiler.graph.operations import Array, Negate
+from privet.compiler.graph.operators.arithmetic import plus_constant
+from privet.compiler.graph.operators.reduction import largest_of_rows
 from privet.compiler.graph.registry import operator
-from privet.compiler.graph.site import Operand, Site
+from privet.compiler.graph.site import Operand, Private, Site
 
 MODES = ("LEQ", "LT", "GTE", "GT", "EQ", "NEQ", "MEMBER")
 """How a node compares, in the order of `TreeEnsemble`'s numbers."""
 LEAF = "LEAF"
-CLASSIFIERS = "post_transform NONE, LOGISTIC or SOFTMAX; inputs without NaN"
-RESTRICTIONS = "sums and averages; post_transform NONE; inputs without NaN"
+_NAN = "NaN where nothing else is computed of an input"
+CLASSIFIERS = f"post_transform NONE, LOGISTIC or SOFTMAX; {_NAN}"
+RESTRICTIONS = f"post_transform not SOFTMAX_ZERO, of one target NONE or PROBIT; {_NAN}"
 
 
 @operator("TreeEnsembleRegressor", domain=ML, since=1, restrictions=RESTRICTIONS)
 def tree_ensemble_regressor(site: Site) -> Operand:
     """Trees as one list of nodes, and of their leaves' weights."""
     targets = site.attribute("n_targets", 1)
-    return _emit(
-        site,
-        _NodeLists(site, "target").trees(),
-        targets,
-        site.attribute("aggregate_function", "SUM"),
-    )
+    how = site.attribute("aggregate_function", "SUM")
+    return _emit(site, _NodeLists(site, "target"), targets, how)
 
 
 @operator("TreeEnsembleClassifier", domain=ML, since=1, restrictions=CLASSIFIERS)
@@ -51,50 +51,105 @@ def tree_ensemble(site: Site) -> Operand:
     how = ("AVERAGE", "SUM", "MIN", "MAX")[site.attribute("aggregate_function", 1)]
     if site.attribute("post_transform", 0):
         _refuse_transform(site, str(site.attribute("post_transform", 0)))
-    return _emit(site, _SplitLists(site).trees(), site.attribute("n_targets", 1), how)
+    return _emit(site, _SplitLists(site), site.attribute("n_targets", 1), how)
 
 
-def _emit(site: Site, trees: Sequence[Tree], targets: int, how: str) -> Operand:
-    if how not in ("SUM", "AVERAGE"):
-        site.refuse(f"it takes the {how} of its trees", "Export it with SUM or AVERAGE")
+def _emit(site: Site, lists: _NodeLists | _SplitLists, targets: int, how: str) -> Operand:
     transform = site.attribute("post_transform", "NONE")
     if transform not in ("NONE", 0):
         _refuse_transform(site, transform)
     base = _numbers(site, "base_values")
     if base.size not in (0, targets):
         site.refuse(f"{base.size} base values for {targets} targets", "Check the model")
-    found = ensemble(trees, base if base.size else np.zeros(targets))
-    if how == "AVERAGE":
-        found.values[:] /= len(trees)
+    base = base if base.size else np.zeros(targets)
+    trees = lists.trees()
     x = site.private(0)
     rows = x if len(x.shape) == 2 else site.reshape(x, (1, math.prod(x.shape)))
+    if how in ("MIN", "MAX"):
+        return _extreme(site, lists, trees, base, rows, sign=1.0 if how == "MAX" else -1.0)
+    found = replace(ensemble(trees, base), missing=not lists.tests.misses)
+    if how == "AVERAGE":
+        found.values[:] /= len(trees)
     return site.emit(found, rows)
+
+
+def _extreme(
+    site: Site,
+    lists: _NodeLists | _SplitLists,
+    trees: Sequence[Tree],
+    base: Array,
+    rows: Private,
+    *,
+    sign: float,
+) -> Private:
+    """The largest or smallest of what the trees end in, for each target; and the base."""
+    count, targets = len(trees), len(base)
+    for number, tree in enumerate(trees):
+        for index, (leaf, way, place) in enumerate(tree.leaves):
+            if len(leaf.values) < targets:
+                site.refuse("a leaf is without a value for each target", "Export it with SUM")
+            own = {target * count + number: sign * v for target, v in leaf.values.items()}
+            tree.leaves[index] = Leaf(own), way, place
+    found = replace(ensemble(trees, np.zeros(targets * count)), missing=not lists.tests.misses)
+    each = site.emit(found, rows)
+    samples = rows.shape[0]
+    largest = largest_of_rows(site, site.reshape(each, (samples * targets, count)))
+    largest = site.reshape(largest, (samples, targets))
+    largest = largest if sign > 0 else site.emit(Negate(), largest)
+    return plus_constant(site, largest, base) if base.any() else largest
 
 
 def _refuse_transform(site: Site, transform: str) -> None:
     site.refuse(f"its post_transform is {transform}", "Export it with raw scores")
 
 
-def _tests(
-    site: Site, mode: str, feature: int, value: float, members: Sequence[float]
-) -> tuple[list[Test], bool]:
-    """Tests that add up to 1 if a node is true, or with False if it is not."""
-    up_to, below = Test(feature, value), Test(feature, value, strict=True)
-    match mode:
-        case "LEQ" | "GT":
-            return [up_to], mode == "LEQ"
-        case "LT" | "GTE":
-            return [below], mode == "LT"
-        case "EQ" | "NEQ":
-            return _equal(feature, value), mode == "EQ"
-        case "MEMBER":
-            return [test for member in members for test in _equal(feature, member)], True
-    site.refuse(f"a node compares by {mode}", "Check the model")
+class _Tests:
+    """The tests of nodes; where `tracks` is given, with what a missing value decides at them.
 
+    A missing value is behind all others, as no value is for which a test holds; and in a second
+    copy of the features it is before all others, so that every test holds.
+    """
 
-def _equal(feature: int, value: float) -> list[Test]:
-    """Up to the value, and not below it."""
-    return [Test(feature, value), Test(feature, value, strict=True, times=-1)]
+    def __init__(self, site: Site) -> None:
+        self.site = site
+        self.features = site.private(0).shape[-1]
+        self.tracks = _ints(site, "nodes_missing_value_tracks_true")
+        self.decides = any(self.tracks)
+        self.misses = False
+        """Whether a missing value would need a copy of the features that is not there."""
+
+    def of(
+        self, index: int, mode: str, feature: int, value: float, members: Sequence[float]
+    ) -> tuple[list[Test], bool]:
+        """Tests that add up to 1 if a node is true, or with False if it is not."""
+        missing = bool(self.decides and self.tracks[index])
+        match mode:
+            case "LEQ" | "GT":
+                holds = mode == "LEQ"
+                return [Test(self._copy(feature, missing == holds), value)], holds
+            case "LT" | "GTE":
+                holds = mode == "LT"
+                return [Test(self._copy(feature, missing == holds), value, strict=True)], holds
+            case "EQ":
+                return self._equal(feature, value, missing), True
+            case "NEQ":  # what is missing is not equal, either
+                return self._equal(feature, value, False), False
+            case "MEMBER":
+                first, *others = members
+                tests = self._equal(feature, first, missing)
+                for member in others:
+                    tests += self._equal(feature, member, False)
+                return tests, True
+        self.site.refuse(f"a node compares by {mode}", "Check the model")
+
+    def _copy(self, feature: int, first: bool) -> int:
+        self.misses |= first and not self.decides
+        return feature + self.features if self.decides and first else feature
+
+    def _equal(self, feature: int, value: float, missing: bool) -> list[Test]:
+        """Up to the value, and not below it."""
+        below = Test(feature, value, strict=True, times=-1)
+        return [Test(self._copy(feature, missing), value), below]
 
 
 def _branch(tests: tuple[list[Test], bool], true: object, false: object) -> Branch:
@@ -106,7 +161,7 @@ class _NodeLists:
     """The lists of TreeEnsembleRegressor; names of those of leaves begin with `leaf`."""
 
     def __init__(self, site: Site, leaf: str) -> None:
-        self.site = site
+        self.site, self.tests = site, _Tests(site)
         self.values = _numbers(site, "nodes_values")
         modes: list[bytes] = site.attribute("nodes_modes", [])
         self.modes = [mode.decode() for mode in modes]
@@ -144,7 +199,7 @@ class _NodeLists:
         mode = self.modes[index].removeprefix("BRANCH_")
         if mode == LEAF:
             return Leaf(self.weights.get(key, {}))
-        tests = _tests(self.site, mode, self.features[index], float(self.values[index]), [])
+        tests = self.tests.of(index, mode, self.features[index], float(self.values[index]), [])
         return _branch(tests, (tree, self.true[index]), (tree, self.false[index]))
 
 
@@ -152,7 +207,7 @@ class _SplitLists:
     """The lists of TreeEnsemble."""
 
     def __init__(self, site: Site) -> None:
-        self.site = site
+        self.site, self.tests = site, _Tests(site)
         self.features, self.splits = _ints(site, "nodes_featureids"), _numbers(site, "nodes_splits")
         self.modes = [MODES[mode] for mode in _numbers(site, "nodes_modes").astype(np.int64)]
         self.ways = [
@@ -181,7 +236,7 @@ class _SplitLists:
         if is_leaf:
             return Leaf({self.targets[index]: float(self.weights[index])})
         split, members = float(self.splits[index]), self.members.get(index, [])
-        tests = _tests(self.site, self.modes[index], self.features[index], split, members)
+        tests = self.tests.of(index, self.modes[index], self.features[index], split, members)
         true, false = ((bool(leaf[index]), ids[index]) for ids, leaf in self.ways)
         return _branch(tests, true, false)
 

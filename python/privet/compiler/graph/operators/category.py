@@ -1,0 +1,76 @@
+"""ai.onnx.ml: OneHotEncoder and LabelEncoder on private numbers: which of the known ones each is.
+
+A number is compared with both sides of each known one: half the least distance of two, or a half,
+away from it. So what a suite rounds makes no difference; numbers are meant to be known or whole.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import onnx
+
+from privet.compiler.graph.onnx_model import ML
+from privet.compiler.graph.operations import Array, Dense, Sub
+from privet.compiler.graph.operators.arithmetic import plus_constant
+from privet.compiler.graph.operators.comparison import not_below
+from privet.compiler.graph.registry import operator
+from privet.compiler.graph.site import Operand, Private, Site
+
+_NUMBERS = "of private numbers that are whole or known; texts at the client"
+_TEXTS = "Let the model begin behind it, and do it at the client"
+
+
+@operator("OneHotEncoder", domain=ML, since=1, restrictions=_NUMBERS)
+def one_hot_encoder(site: Site) -> Operand:
+    """A 1 at the place of the number among the categories, all 0 if it is not there."""
+    categories = np.asarray(site.ints("cats_int64s") or [], dtype=np.float64)
+    if not categories.size:
+        site.refuse("its categories are texts", _TEXTS)
+    x = site.private(0)
+    found = site.reshape(_known(site, x, categories), (*x.shape, len(categories)))
+    return replace(found, whole=True)
+
+
+@operator("LabelEncoder", domain=ML, since=1, restrictions=_NUMBERS)
+def label_encoder(site: Site) -> Operand:
+    """The value of each key, and the default of other numbers."""
+    keys, values = (_table(site, which) for which in ("keys", "values"))
+    if keys.dtype.kind not in "fi" or values.dtype.kind not in "fi" or len(keys) != len(values):
+        site.refuse("it maps texts", _TEXTS)
+    whole = values.dtype.kind == "i"
+    default = float(site.attribute("default_int64" if whole else "default_float", -1.0 * whole))
+    known = ~np.isnan(keys.astype(np.float64))  # no private number is NaN
+    keys, values = keys[known].astype(np.float64), values[known].astype(np.float64)
+    x = site.private(0)
+    weight = (values - default)[:, None]
+    made = site.emit(Dense(weight, np.array([default])), _known(site, x, keys))
+    return replace(site.reshape(made, x.shape), whole=whole)
+
+
+def _known(site: Site, x: Private, numbers: Array) -> Private:
+    """`[count, K]`: 1 for each element where it is a number of K."""
+    gaps = np.diff(np.sort(numbers))
+    apart = min(0.5, *(gaps / 2)) if gaps.size else 0.5
+    if apart <= 0:
+        site.refuse("it lists a number twice", "Check the model")
+    count = math.prod(x.shape)
+    column = replace(site.reshape(x, (count, 1)), integer=False)
+    sides = [
+        not_below(site, plus_constant(site, column, (side - numbers)[None]))
+        for side in (apart, -apart)
+    ]
+    return site.emit(Sub(), *sides)
+
+
+def _table(site: Site, which: str) -> Array:
+    for kind, dtype in (("int64s", np.int64), ("floats", np.float64)):
+        found = site.attribute(f"{which}_{kind}", None)
+        if found is not None:
+            return np.asarray(found, dtype=dtype)
+    tensor = site.attribute(f"{which}_tensor", None)
+    if isinstance(tensor, onnx.TensorProto):
+        return onnx.numpy_helper.to_array(tensor).ravel()
+    return np.array(["text"])
