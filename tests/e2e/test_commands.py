@@ -14,8 +14,9 @@ from unittest import mock
 import numpy as np
 import onnx
 import pytest
+from typer.testing import CliRunner
 
-from privet.cli import main
+from privet.cli import app, main
 
 MODELS = Path(__file__).parents[2] / "zoo" / "models"
 DIGITS = MODELS / "digits-cnn.onnx"
@@ -179,6 +180,27 @@ def test_inspect_lists_every_problem_at_once(tmp_path: Path) -> None:
     assert all(
         problem["node"] and problem["why"] and problem["instead"] for problem in found["problems"]
     )
+
+
+def test_inspect_shows_what_runs_where(tmp_path: Path) -> None:
+    x, y = (onnx.helper.make_tensor_value_info(it, onnx.TensorProto.FLOAT, [1, 4]) for it in "xy")
+    nodes = [
+        onnx.helper.make_node("Sigmoid", ["x"], ["gate"], name="gate"),
+        onnx.helper.make_node("Relu", ["x"], ["high"], name="high"),
+        onnx.helper.make_node("Mul", ["high", "gate"], ["y"], name="gated"),
+    ]
+    model = onnx.helper.make_model(onnx.helper.make_graph(nodes, "gated", [x], [y]))
+    onnx.save(model, tmp_path / "gated.onnx")
+    words = ("inspect", tmp_path / "gated.onnx", "--all-suites")
+    found = {it["suite"]: it for it in privet(*words)["suites"]}
+    assert set(found) == {"gmw", "fss", "ckks", "stream"}
+    assert found["fss"]["options"] == {}
+    assert found["gmw"]["options"] == {"correlations": "dealer"}
+    assert [it["node"] for it in found["gmw"]["problems"]] == ["gated"]
+    assert found["stream"]["options"] is None
+    table = CliRunner().invoke(app, [str(word) for word in words]).stdout
+    assert "with --correlations dealer" in table
+    assert "gated (mul): it multiplies two private tensors" in table
 
 
 def test_the_zoo_is_listed_and_built(tmp_path: Path) -> None:

@@ -9,9 +9,12 @@ type Tight struct{ step, columns, stride, features int }
 
 // NewTight is for a convolution from an image [channels, height, width] to another; ok is false where it saves nothing.
 func NewTight(from, to []int, step, features int) (t Tight, ok bool) {
+	if step < 2 { // 0 where the image becomes more than twice as wide
+		return Tight{}, false
+	}
 	columns, rows := (from[2]+step-1)/step, (from[1]+step-1)/step
 	images := max(from[0]*step*step, to[0])
-	if step < 2 || to[1] > rows || columns == powerOfTwo(columns) || images*columns*rows > features {
+	if to[1] > rows || columns == powerOfTwo(columns) || images*columns*rows > features {
 		return Tight{}, false
 	}
 	t = Tight{step, columns, columns * rows, features}

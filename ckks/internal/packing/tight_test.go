@@ -40,7 +40,7 @@ func TestAStridedConvolutionFitsOneCiphertext(t *testing.T) {
 		t.Errorf("%d diagonals, where shifts that wrap around should leave 53", found)
 	}
 	check(t, rng, transform, matrix)
-	for _, refused := range []struct{ step, features int }{{1, 1024}, {2, 512}} {
+	for _, refused := range []struct{ step, features int }{{0, 1024}, {1, 1024}, {2, 512}} {
 		if _, ok := NewTight(from, to, refused.step, refused.features); ok {
 			t.Errorf("stride %d in %d places", refused.step, refused.features)
 		}

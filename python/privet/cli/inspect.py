@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from privet import suites
-from privet.cli import options, ranges, show
+from privet.cli import all_suites, options, ranges, show
 from privet.cli.budget import print_budget
 from privet.cli.failures import exit_code
 from privet.cli.suite_options import Suite
@@ -53,9 +53,25 @@ def inspect(
             "place and as a part of its values' spread.",
         ),
     ] = False,
+    every_suite: Annotated[
+        bool,
+        typer.Option(
+            "--all-suites", help="Show instead in which suites the model runs, and why not."
+        ),
+    ] = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Show operators, shapes and widths, what is supported, and the material that it will take."""
+    given: dict[str, Any] = {
+        "calibration": read_samples(calibration) if calibration else None,
+        "input_range": input_range,
+        "reveal": reveal,
+        "input_shapes": options.shapes(shape),
+        "batch": batch,
+    }
+    if every_suite:
+        all_suites.print_survey(all_suites.survey(model, bits, scale, **given), as_json)
+        return
     shaped = Link(link) if link else None
     nodes = [
         {"name": node.name or node.output[0], "operator": node.op_type}
@@ -66,11 +82,7 @@ def inspect(
         compiled = compile(
             model,
             **vars(suite.precision.with_widths(bits, scale)),
-            calibration=read_samples(calibration) if calibration else None,
-            input_range=input_range,
-            reveal=reveal,
-            input_shapes=options.shapes(shape),
-            batch=batch,
+            **given,
         )
         suite.check_supports(compiled.program)
         plan = suite.plan(compiled.program, shaped)

@@ -1,0 +1,120 @@
+"""`privet inspect --all-suites`: in which suites a model runs, with which options, and why not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from privet import suites
+from privet.cli import show
+from privet.compiler.compile import Compiled, compile
+from privet.compiler.graph import ModelSource
+from privet.errors import Misuse, ModelError, Problem, UnsupportedModel
+from privet.suites import Suite
+
+SHOWN = 3
+"""Problems of a suite that the table shows; JSON has them all."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A suite and a model. `options` are those with which it runs the model, None if there are
+    none; `problems` are what its defaults refuse, `message` all that is in the way."""
+
+    suite: str
+    options: Mapping[str, Any] | None
+    ring_bits: int | None
+    scale_bits: int | None
+    message: str = ""
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def flags(self) -> str:
+        """The options as a command takes them."""
+        words = (self.options or {}).items()
+        return " ".join(f"--{name.replace('_', '-')} {value}" for name, value in words)
+
+
+def survey(model: ModelSource, bits: int | None, scale: int | None, **given: Any) -> list[Verdict]:
+    """What each suite makes of a model that is compiled with options as `given`."""
+    compiled: dict[Any, Compiled | ModelError] = {}
+    verdicts = []
+    for of in suites.all_suites():
+        precision = of.precision.with_widths(bits, scale)
+        if precision not in compiled:
+            try:
+                compiled[precision] = compile(model, **vars(precision), **given)
+            except ModelError as error:
+                compiled[precision] = error
+        verdicts.append(_verdict(of, compiled[precision]))
+    return verdicts
+
+
+def _verdict(of: type[Suite], compiled: Compiled | ModelError) -> Verdict:
+    if isinstance(compiled, ModelError):
+        return Verdict(of.name, None, None, None, str(compiled), _problems(compiled))
+    program = compiled.program
+    usual = of()
+    refusal = None
+    for suite in (usual, *of.labelled()):
+        try:
+            suite.check_supports(program)
+            suite.plan(program)
+        except (ModelError, Misuse) as error:
+            refusal = refusal or error
+            continue
+        changed = {
+            field.name: getattr(suite, field.name)
+            for field in fields(suite)
+            if getattr(usual, field.name) not in (None, getattr(suite, field.name))
+        }
+        said = () if refusal is None else _problems(refusal)
+        message = "" if refusal is None else str(refusal)
+        widths = program.ring_bits, program.scale_bits
+        return Verdict(of.name, changed if refusal else {}, *widths, message, said)
+    assert refusal is not None
+    return Verdict(of.name, None, None, None, str(refusal), _problems(refusal))
+
+
+def _problems(error: Exception) -> tuple[Problem, ...]:
+    return tuple(error.problems) if isinstance(error, UnsupportedModel) else ()
+
+
+def print_survey(verdicts: list[Verdict], as_json: bool) -> None:
+    """Shows what `survey` found."""
+    if as_json:
+        typer.echo(json.dumps({"suites": [asdict(it) for it in verdicts]}))
+        return
+    show_survey(show.make_console(), verdicts)
+
+
+def show_survey(console: Console, verdicts: list[Verdict]) -> None:
+    """One table: what runs where, and why not."""
+    table = show.table(("suite", "runs", "ring", "what its defaults refuse"), ())
+    for it in verdicts:
+        runs = "no" if it.options is None else f"with {it.flags}" if it.options else "yes"
+        ring = "" if it.ring_bits is None else f"{it.ring_bits} bits, scale {it.scale_bits}"
+        table.add_row(it.suite, runs, ring, escape(_why(it)))
+    console.print(table)
+
+
+def _why(verdict: Verdict) -> str:
+    """Why not, a line for each place; the same reason once, with how often."""
+    if not verdict.problems:
+        return verdict.message.split("\n")[0]
+    counted: dict[tuple[str, str], list[str]] = {}
+    for problem in verdict.problems:
+        counted.setdefault((problem.operator, problem.why), []).append(problem.node)
+    lines = []
+    for (operator, why), nodes in list(counted.items())[:SHOWN]:
+        more = f" and {len(nodes) - 1} more" if len(nodes) > 1 else ""
+        lines.append(f"{nodes[0]} ({operator}){more}: {why}")
+    if len(counted) > SHOWN:
+        lines.append(f"{len(counted) - SHOWN} other reasons: --json has them all")
+    return "\n".join(lines)

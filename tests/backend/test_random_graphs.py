@@ -1,0 +1,76 @@
+"""Random networks: the executor beside ONNX Runtime, and every suite beside both."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.backend.random_graphs import random_graph
+
+import privet
+from privet import suites
+from privet.compiler.compile import Compiled, compile
+from privet.compiler.executor import execute
+from privet.compiler.executor.reference import run_plaintext
+from privet.errors import Misuse, UnsupportedModel
+
+QUICK, SEEDS = range(8), range(100)
+ALLOWED = 0.02
+"""How far an output may be from ONNX Runtime's, of the largest, or of 1 if that is more."""
+REFUSED = "one of its windows lies wholly on padding"
+HOMOMORPHIC_SEEDS = 10
+"""Suites that are not exact are tried on fewer seeds: they take long for each comparison."""
+
+
+@pytest.mark.parametrize("seed", QUICK)
+def test_the_executor_gives_what_onnx_runtime_gives(seed: int) -> None:
+    check_executor(seed)
+
+
+@pytest.mark.slow
+def test_many_seeds() -> None:
+    for seed in range(len(QUICK), 1000):
+        check_executor(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("suite", suites.names())
+def test_every_suite_gives_what_the_executor_gives(suite: str, figures: list[str]) -> None:
+    of = suites.suite_type(suite)()
+    ran = 0
+    seeds = SEEDS if of.exact else SEEDS[:HOMOMORPHIC_SEEDS]
+    for seed in seeds:
+        print(f"seed {seed}")
+        ran += check_suite(of, seed)
+    figures.append(f"random graphs in suite {suite}: {ran} of {len(seeds)} ran, the others refused")
+    assert ran
+
+
+def check_executor(seed: int) -> None:
+    model, rows = random_graph(seed)
+    try:
+        compiled = compile(model, smooth="piecewise", calibration=rows)
+    except UnsupportedModel as error:
+        assert REFUSED in str(error), seed
+        return
+    found = execute(compiled.program, compiled.weights, [rows[0]]).outputs["y"]
+    expected = run_plaintext(model, [{"x": rows[0]}], ["y"])["y"]
+    error = np.abs(found - expected).max()
+    assert error <= ALLOWED * max(1.0, float(np.abs(expected).max())), f"seed {seed}: {error}"
+
+
+def check_suite(suite: suites.Suite, seed: int) -> bool:
+    """Whether a suite runs a seed; what it refuses it must refuse by name."""
+    model, rows = random_graph(seed)
+    try:
+        compiled: Compiled = compile(model, **vars(suite.precision), calibration=rows)
+        run = privet.run(compiled, [rows[0]], suite=suite)
+    except UnsupportedModel as error:
+        assert error.problems, seed
+        return False
+    except Misuse as error:
+        assert "flooding protects keys" in str(error), f"seed {seed}: {error}"
+        return False
+    largest = max(1.0, float(np.abs(run.reference["y"]).max()))
+    assert run.max_abs_error <= ALLOWED * largest, f"seed {seed}: {run.max_abs_error}"
+    assert not suite.exact or run.max_fixed_point_error == 0, f"seed {seed}"
+    return True
