@@ -17,6 +17,8 @@ QUICK, SEEDS = range(8), range(100)
 ALLOWED = 0.02
 """How far an output may be from ONNX Runtime's, of the largest, or of 1 if that is more."""
 REFUSED = "one of its windows lies wholly on padding"
+NOISE = "flooding protects keys"
+"""What is said of weights with which noise grows too much for homomorphic evaluation."""
 HOMOMORPHIC_SEEDS = 10
 """Suites that are not exact are tried on fewer seeds: they take long for each comparison."""
 
@@ -36,11 +38,8 @@ def test_many_seeds() -> None:
 @pytest.mark.parametrize("suite", suites.names())
 def test_every_suite_gives_what_the_executor_gives(suite: str, figures: list[str]) -> None:
     of = suites.suite_type(suite)()
-    ran = 0
     seeds = SEEDS if of.exact else SEEDS[:HOMOMORPHIC_SEEDS]
-    for seed in seeds:
-        print(f"seed {seed}")
-        ran += check_suite(of, seed)
+    ran = sum(check_suite(of, seed) for seed in seeds)
     figures.append(f"random graphs in suite {suite}: {ran} of {len(seeds)} ran, the others refused")
     assert ran
 
@@ -49,9 +48,10 @@ def check_executor(seed: int) -> None:
     model, rows = random_graph(seed)
     try:
         compiled = compile(model, smooth="piecewise", calibration=rows)
-    except UnsupportedModel as error:
-        assert REFUSED in str(error), seed
-        return
+    except UnsupportedModel as refusal:
+        if REFUSED in str(refusal):
+            return
+        raise
     found = execute(compiled.program, compiled.weights, [rows[0]]).outputs["y"]
     expected = run_plaintext(model, [{"x": rows[0]}], ["y"])["y"]
     error = np.abs(found - expected).max()
@@ -64,12 +64,12 @@ def check_suite(suite: suites.Suite, seed: int) -> bool:
     try:
         compiled: Compiled = compile(model, **vars(suite.precision), calibration=rows)
         run = privet.run(compiled, [rows[0]], suite=suite)
-    except UnsupportedModel as error:
-        assert error.problems, seed
+    except UnsupportedModel:
         return False
-    except Misuse as error:
-        assert "flooding protects keys" in str(error), f"seed {seed}: {error}"
-        return False
+    except Misuse as refusal:
+        if NOISE in str(refusal):
+            return False
+        raise
     largest = max(1.0, float(np.abs(run.reference["y"]).max()))
     assert run.max_abs_error <= ALLOWED * largest, f"seed {seed}: {run.max_abs_error}"
     assert not suite.exact or run.max_fixed_point_error == 0, f"seed {seed}"

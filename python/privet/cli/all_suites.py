@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 import typer
@@ -15,6 +15,7 @@ from privet import suites
 from privet.cli import show
 from privet.compiler.compile import Compiled, compile
 from privet.compiler.graph import ModelSource
+from privet.compiler.program import Program
 from privet.errors import Misuse, ModelError, Problem, UnsupportedModel
 from privet.suites import Suite
 
@@ -63,23 +64,44 @@ def _verdict(of: type[Suite], compiled: Compiled | ModelError) -> Verdict:
     usual = of()
     refusal = None
     for suite in (usual, *of.labelled()):
-        try:
-            suite.check_supports(program)
-            suite.plan(program)
-        except (ModelError, Misuse) as error:
+        if error := _refusal(suite, program):
             refusal = refusal or error
             continue
-        changed = {
-            field.name: getattr(suite, field.name)
-            for field in fields(suite)
-            if getattr(usual, field.name) not in (None, getattr(suite, field.name))
-        }
+        changed = _needed(suite, usual, program)
         said = () if refusal is None else _problems(refusal)
         message = "" if refusal is None else str(refusal)
         widths = program.ring_bits, program.scale_bits
-        return Verdict(of.name, changed if refusal else {}, *widths, message, said)
+        return Verdict(of.name, changed, *widths, message, said)
     assert refusal is not None
     return Verdict(of.name, None, None, None, str(refusal), _problems(refusal))
+
+
+def _refusal(suite: Suite, program: Program) -> ModelError | Misuse | None:
+    try:
+        suite.check_supports(program)
+        suite.plan(program)
+    except (ModelError, Misuse) as error:
+        return error
+    return None
+
+
+def _needed(suite: Suite, usual: Suite, program: Program) -> dict[str, Any]:
+    """The options of a suite that runs a program, but for those of which the usual does as well."""
+    needed = {}
+    for field in fields(suite):
+        theirs, ours = getattr(suite, field.name), getattr(usual, field.name)
+        if theirs == ours:
+            continue
+        try:
+            less = replace(suite, **{field.name: ours})
+            does = _refusal(less, program) is None
+        except Misuse:
+            does = False
+        if does:
+            suite = less
+        else:
+            needed[field.name] = theirs
+    return needed
 
 
 def _problems(error: Exception) -> tuple[Problem, ...]:
