@@ -147,6 +147,7 @@ def compile(
         candidates,
         choose,
         measure_accuracy,
+        wider,
     )
     from privet.compiler.graph import import_model, load_model
     from privet.compiler.graph.heads import labels_alone
@@ -163,6 +164,7 @@ def compile(
     )
     from privet.compiler.passes import batch as widen
     from privet.compiler.program import build_program
+    from privet.compiler.program.check import check_size
 
     _check_options(bits, scale, weight_scale, margin, activation_error, input_range, batch)
     tried = candidates(bits, scale, weight_scale, headroom)
@@ -172,6 +174,10 @@ def compile(
         raise Misuse(f"relu is {relu!r}; possible are {', '.join(RELUS)}")
     if smooth not in SMOOTH:
         raise Misuse(f"smooth is {smooth!r}; possible are {', '.join(SMOOTH)}")
+    if relu == "sign" and smooth != "polynomial":
+        raise Misuse(
+            f"relu is 'sign', a polynomial, and smooth is {smooth!r}: give one or the other"
+        )
     if reveal not in REVEALS:
         raise Misuse(f"reveal is {reveal!r}; possible are {', '.join(REVEALS)}")
     source = load_model(model)
@@ -226,6 +232,7 @@ def compile(
             batch=batch,
             calibration=basis,
         )
+        check_size(program)
         reached = tuple((value.magnitude or 0.0) / margin for value in integers.values.values())
 
         @cache
@@ -239,7 +246,7 @@ def compile(
         return Choice(made, accuracy)
 
     magnitudes = {value.name: value.magnitude or 0.0 for value in graph.values.values()}
-    return choose(tried, attempt, trust_first=calibration is None)
+    return choose(tried, attempt, trust_first=calibration is None, wider=wider(bits, tried))
 
 
 def save(folder: str | os.PathLike[str], program: Program, weights: Weights) -> None:

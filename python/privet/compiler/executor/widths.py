@@ -88,6 +88,13 @@ def candidates(
     return [it for it in within if it == Widths(bits, 12, 12) or it.scale + it.weight_scale <= bits]
 
 
+def wider(bits: int | None, tried: Sequence[Widths]) -> Sequence[Widths]:
+    """What a user may be told to ask for, if nothing that was tried holds a model."""
+    if bits is not None or tried is not CHOSEN:
+        return []
+    return candidates(CANDIDATES[-1].bits, None, None, None)
+
+
 @dataclass(frozen=True)
 class LayerError:
     """How far a layer's values lie from real ones: `error` at most, of values that spread over
@@ -208,7 +215,11 @@ class Choice(Generic[Made]):
 
 
 def choose(
-    tried: Sequence[Widths], attempt: Callable[[Widths], Choice[Made]], *, trust_first: bool
+    tried: Sequence[Widths],
+    attempt: Callable[[Widths], Choice[Made]],
+    *,
+    trust_first: bool,
+    wider: Sequence[Widths] = (),
 ) -> Made:
     """The first candidate that is accurate; `attempt` makes one. With `trust_first` the first of
     all counts as accurate if values have room in it.
@@ -217,7 +228,8 @@ def choose(
     than `KEPT`.
 
     # Errors
-    The first candidate's `OverflowRisk` if no other is accurate enough instead.
+    The first candidate's `OverflowRisk` if no other is accurate enough instead; it says if one of
+    `wider` is.
     """
     refused: OverflowRisk | None = None
     best: tuple[float, Made] | None = None
@@ -235,9 +247,29 @@ def choose(
         if best is None or error < best[0] / 2:
             best = error, choice.made
     if refused is not None and (best is None or best[0] > KEPT):
-        raise refused
+        raise _with_advice(refused, wider, attempt)
     assert best is not None, "there is at least one candidate"
     return best[1]
+
+
+def _with_advice(
+    refused: OverflowRisk, wider: Sequence[Widths], attempt: Callable[[Widths], Choice[Made]]
+) -> OverflowRisk:
+    """The refusal, with the ring that a user may ask for where one holds the model."""
+    for widths in wider:
+        try:
+            error = attempt(widths).accuracy().relative
+        except OverflowRisk:
+            continue
+        if error <= KEPT:
+            return OverflowRisk(
+                f"{refused}, or with --bits {widths.bits}, at which outputs are off by "
+                f"{error:.2g} of their spread on calibration inputs",
+                layer=refused.layer,
+                magnitude=refused.magnitude,
+                bits_needed=refused.bits_needed,
+            )
+    return refused
 
 
 def _exact(graph: Graph, node: Node) -> Node:

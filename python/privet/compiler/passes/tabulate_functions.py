@@ -29,6 +29,7 @@ from privet.compiler.graph.operations import (
     Reshape,
     Sub,
 )
+from privet.compiler.passes.check_ranges import RING_BITS
 from privet.compiler.passes.rewriter import Rewriter
 from privet.errors import Problem, UnsupportedModel
 
@@ -88,6 +89,8 @@ def tabulate_functions(
             reciprocal = reciprocals(function, lows[x], magnitude, scale_bits)
             if reciprocal is not None:
                 return _joined(rewriter, node, reciprocal, scale_bits)
+        if math.ldexp(magnitude, scale_bits) >= 2.0 ** RING_BITS[-1]:
+            return rewriter.copy(node)  # `check_ranges` refuses the argument
         domain = domain_of(function, lows[x], magnitude or 1.0, scale_bits)
         made = fit(function, domain, scale_bits, error)
         if made is None:
@@ -154,6 +157,7 @@ def reciprocals(function: Function, low: float, high: float, scale: int) -> Reci
     start, end = (
         2.0 ** round_(math.log2(at)) for at, round_ in ((low, math.floor), (high, math.ceil))
     )
+    end = max(end, 2.0 * start)
     precision = -round(math.log2(RELATIVE))
     argument = min(max(precision - scale - round(math.log2(start)), 0), MOST_FINE)
     least = float(np.abs(function(np.array([start, end]))).min())

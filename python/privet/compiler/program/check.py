@@ -11,8 +11,8 @@ from privet.compiler.graph.head import check_head
 from privet.compiler.graph.operations import Array, Shape
 from privet.compiler.graph.shapes import infer_shape
 from privet.compiler.program.operations import decode
-from privet.compiler.program.public import CALIBRATIONS, Program, ProgramOperation
-from privet.errors import InvalidProgram
+from privet.compiler.program.public import CALIBRATIONS, MAX_BYTES, Program, ProgramOperation
+from privet.errors import InvalidProgram, Problem, UnsupportedModel
 
 # As `crates/program/src/check.rs` bounds them: far above any image model, and so low that nothing
 # below takes time or memory by what a peer wrote.
@@ -49,6 +49,21 @@ def check_program(program: Program) -> None:
     """Raises `InvalidProgram`, which names the place, if the program contradicts itself."""
     for place, problem in _problems(program):
         raise InvalidProgram(f"the program is inconsistent at {place}: {problem}")
+
+
+def check_size(program: Program) -> None:
+    """Sees to it that a program that was compiled here can be read again.
+
+    # Errors
+    `UnsupportedModel` if it has more operations, values or bytes than a program may.
+    """
+    found = [f"{problem} ({place})" for place, problem in _bounds(program)]
+    size = 0 if found else len(program.to_public_bytes())
+    if size > MAX_BYTES:
+        found.append(f"its public half has {size} bytes, more than {MAX_BYTES}")
+    if found:
+        instead = "Use smaller inputs, shorter loops or fewer layers, or compile it in parts"
+        raise UnsupportedModel([Problem(program.model, "the whole model", found[0], instead)])
 
 
 def _bounds(program: Program) -> Iterator[tuple[str, str]]:

@@ -136,3 +136,29 @@ def test_chosen_widths_compute_the_executors_integers(
     model = network(size, 1.0, "Relu" if size == 1.0 else "Sigmoid")
     compiled = compile(model, calibration=known, smooth="piecewise", **given)
     assert privet.run(compiled, known[:1], suite=suite).max_fixed_point_error == 0
+
+
+def test_a_ring_that_would_hold_a_model_is_named() -> None:
+    """A factor of 1e-6 beside weights of about 1, and a residual: as some networks scale layers."""
+    tensors = {"w": RNG.normal(size=(8, 8)), "g": np.full((1, 8), 1e-6), "v": np.eye(8) * 1e6}
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["a"], "first"),
+        helper.make_node("Mul", ["a", "g"], ["b"], "factor"),
+        helper.make_node("MatMul", ["b", "v"], ["c"], "last"),
+        helper.make_node("Add", ["c", "x"], ["y"], "sum"),
+    ]
+    x, y = (
+        [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1, 8])] for name in ("x", "y")
+    )
+    constants = [numpy_helper.from_array(a.astype(np.float32), name) for name, a in tensors.items()]
+    graph = helper.make_graph(nodes, "factor", x, y, constants)
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    inputs = samples(1.0, 4)
+    with pytest.raises(OverflowRisk, match="or with --bits 48, at which outputs are off by"):
+        compile(made, calibration=inputs)
+    assert relative_error(made, compile(made, calibration=inputs, bits=48), inputs) < 4e-3
+
+
+def test_an_approximate_sign_and_lines_do_not_go_together() -> None:
+    with pytest.raises(Misuse, match="give one or the other"):
+        compile(network(1.0, 1.0), relu="sign", smooth="piecewise")

@@ -8,10 +8,12 @@ import time
 from typing import Any
 
 import pytest
+from tests.python.compiler.graph.single import model, node
 
-from privet.compiler.program import Program
+from privet.compiler.compile import compile
+from privet.compiler.program import Program, check
 from privet.compiler.program.check import MAX_ELEMENTS, MAX_LINEAR, MAX_OPERATIONS
-from privet.errors import InvalidProgram
+from privet.errors import InvalidProgram, UnsupportedModel
 
 RELU: dict[str, Any] = {"op": "relu"}
 SMALL = [1, 1, 8, 8]
@@ -43,6 +45,16 @@ def chain(shape: list[int], operation: dict[str, Any], count: int) -> bytes:
         ],
     }
     return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
+
+
+def test_a_model_of_too_many_operations_is_refused_when_it_is_compiled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(check, "MAX_OPERATIONS", 16)
+    nodes = [node("Neg" if at % 2 else "Relu", [f"t{at}"], [f"t{at + 1}"]) for at in range(20)]
+    made = model(nodes, {"t0": (1,)}, ["t20"])
+    with pytest.raises(UnsupportedModel, match=r"more than 16 \(operations\). Use smaller"):
+        compile(made)
 
 
 @pytest.mark.parametrize(
