@@ -22,14 +22,16 @@ import onnx
 from onnx import helper, numpy_helper
 
 from privet.compiler.compile import compile
-from privet.errors import PrivetError
+from privet.compiler.program import Program
+from privet.errors import InvalidProgram, PrivetError
 
 SECONDS = 20
 NUMBERS = (0, 1, -1, 2, 3, 7, 77, 1 << 20, 1 << 31, -(1 << 63), (1 << 63) - 1)
 
 
 def seeds() -> list[bytes]:
-    """Small files with many operators: a convolutional classifier, and one of ai.onnx.ml."""
+    """Small files with many operators: a convolutional classifier, one of ai.onnx.ml, and one that
+    moves, scatters, normalises and repeats."""
     weights = np.random.default_rng(0)
 
     def constant(name: str, *shape: int) -> onnx.TensorProto:
@@ -50,7 +52,7 @@ def seeds() -> list[bytes]:
         node("ArgMax", ["o"], ["label"], axis=1),
     ]
     numbers = {"shape": [1, -1], "wide": [2, 1], "from": [0, 0], "to": [1, 9]}
-    tensors = [constant("w", 2, 1, 3, 3), constant("b", 2), constant("g", 3, 8)]
+    tensors = [constant("w", 2, 1, 3, 3), constant("b", 2), constant("g", 3, 2)]
     tensors += [numpy_helper.from_array(np.array(each), name) for name, each in numbers.items()]
     image = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1, 1, 4, 4])
     outputs = [onnx.ValueInfoProto(name=name) for name in ("y", "label")]
@@ -74,7 +76,8 @@ def seeds() -> list[bytes]:
     row = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1, 4])
     classifier = helper.make_graph(rows, "rows", [row], outputs)
     opsets = [helper.make_opsetid("", 21), helper.make_opsetid(domain, 3)]
-    made = (helper.make_model(each, opset_imports=opsets) for each in (graph, classifier))
+    graphs = (graph, classifier, _moving())
+    made = (helper.make_model(each, opset_imports=opsets) for each in graphs)
     # Outputs of no stated type are as some exporters leave them; the checker wants a kind.
     files = []
     for model in made:
@@ -84,6 +87,52 @@ def seeds() -> list[bytes]:
         model.ir_version = 10
         files.append(model.SerializeToString())
     return files
+
+
+def _moving() -> onnx.GraphProto:
+    """Elements at constant places, sums and normalisations, a branch and a loop."""
+    node, entry, kinds = helper.make_node, helper.make_tensor_value_info, onnx.TensorProto
+    number = entry("n", kinds.FLOAT, None)
+    branch = helper.make_graph([node("Neg", ["u"], ["n"])], "then", [], [number])
+    other = helper.make_graph([node("Abs", ["u"], ["n"])], "else", [], [number])
+    step = [node("Add", ["v", "u"], ["w"]), node("Identity", ["on"], ["goes"])]
+    given = [
+        entry("i", kinds.INT64, []),
+        entry("on", kinds.BOOL, []),
+        entry("v", kinds.FLOAT, None),
+    ]
+    results = [entry("goes", kinds.BOOL, []), entry("w", kinds.FLOAT, None)]
+    body = helper.make_graph(step, "body", given, results)
+    layers = [
+        node("Resize", ["x", "", "", "sizes"], ["r"], mode="linear"),
+        node("Pad", ["r", "pads"], ["d"], mode="wrap"),
+        node("GatherElements", ["d", "places"], ["g"], axis=2),
+        node("ScatterND", ["g", "where", "new"], ["s"], reduction="add"),
+        node("CumSum", ["s", "axis"], ["c"]),
+        node("InstanceNormalization", ["c", "one", "one"], ["u"]),
+        node("If", ["yes"], ["f"], then_branch=branch, else_branch=other),
+        node("Loop", ["times", "yes", "f"], ["l"], body=body),
+        node("SplitToSequence", ["l", "parts"], ["q"], axis=3),
+        node("ConcatFromSequence", ["q"], ["k"], axis=3),
+        node("ReduceLogSumExp", ["k", "axis"], ["y"]),
+        node("Hardmax", ["k"], ["label"], axis=3),
+    ]
+    numbers = {
+        "sizes": [1, 1, 5, 3],
+        "pads": [0, 0, 1, 0, 0, 0, 0, 1],
+        "axis": [3],
+        "times": 3,
+        "places": [[[[4, 0, 1, 1]]]],
+        "where": [[0, 0, 0, 1]] * 2,
+        "parts": [1, 3],
+    }
+    tensors = [numpy_helper.from_array(np.array(each), name) for name, each in numbers.items()]
+    image = entry("x", kinds.FLOAT, [1, 1, 4, 4])
+    tensors.append(numpy_helper.from_array(np.array([0.5, 2.0], np.float32), "new"))
+    tensors.append(numpy_helper.from_array(np.ones(1, np.float32), "one"))
+    tensors.append(numpy_helper.from_array(np.array(True), "yes"))
+    outputs = [onnx.ValueInfoProto(name=name) for name in ("y", "label")]
+    return helper.make_graph(layers, "moving", [image], outputs, tensors)
 
 
 def mutants(seed: int, rounds: int) -> Iterator[tuple[str, bytes]]:
@@ -180,7 +229,10 @@ def problems(seed: int, rounds: int) -> Iterator[str]:
             try:
                 with warnings.catch_warnings(), np.errstate(all="ignore"):
                     warnings.simplefilter("ignore")
-                    compile(data)
+                    made = compile(data, smooth="piecewise")
+                    Program.from_public_bytes(made.program.to_public_bytes())
+            except InvalidProgram as error:
+                yield f"seed {seed}, {what}: a program that nobody reads: {error}"
             except PrivetError:
                 pass
             except Exception as error:

@@ -11,7 +11,7 @@ from privet.compiler.graph.operations import Array
 from privet.compiler.graph.site import Unsupported
 
 CONTROL = ("If", "Loop")
-MOST_NODES = 1 << 14
+MOST_NODES = 1 << 13
 """Most nodes that a loop is unrolled to."""
 
 Run = Callable[[Iterable[onnx.NodeProto]], None]

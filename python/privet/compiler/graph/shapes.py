@@ -36,9 +36,10 @@ def _infer(operation: Operation, inputs: Sequence[Shape]) -> Shape:
     match operation:
         case op.Conv2d():
             return _conv2d(operation, _image(x))
-        case op.Dense(weight=weight):
+        case op.Dense(weight=weight, bias=bias):
             if len(x) != 2 or x[1] != weight.shape[0]:
                 raise ValueError(f"weights {list(weight.shape)} do not fit {list(x)}")
+            _fits(bias, weight.shape[1])
             return (x[0], weight.shape[1])
         case op.Scale(weight=weight):
             return _same(x, weight.shape)
@@ -101,6 +102,11 @@ def _image(shape: Shape) -> tuple[int, int, int, int]:
     return n, c, h, w
 
 
+def _fits(bias: op.Array | None, count: int) -> None:
+    if bias is not None and bias.shape != (count,):
+        raise ValueError(f"a bias {list(bias.shape)} for {count} outputs")
+
+
 def _bounded(kernel: Sequence[int]) -> None:
     if max(kernel) > MAX_KERNEL:
         raise ValueError(f"a window of {list(kernel)}, longer than {MAX_KERNEL}")
@@ -135,6 +141,7 @@ def _conv2d(conv: op.Conv2d, image: tuple[int, int, int, int]) -> Shape:
         raise ValueError(
             f"weights {list(conv.weight.shape)} in {conv.groups} groups do not fit {c} channels"
         )
+    _fits(conv.bias, out)
     positions = []
     _bounded(kernel)
     for axis in range(2):

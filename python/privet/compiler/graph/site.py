@@ -184,17 +184,20 @@ class Site:
             )
         except ValueError as error:
             self.refuse(str(error), "Check the model's shapes, or give other input_shapes")
-        count = math.prod(self._builder.shape(id))
-        if count > MAX_SAMPLE:
-            self.refuse(
-                f"its result has {count} elements, more than {MAX_SAMPLE} for one sample",
-                "Check the model's shapes, or give other input_shapes",
-            )
+        self.bound(math.prod(self._builder.shape(id)))
         integer = isinstance(operation, ArgMax) or (
             not isinstance(operation, (*LINEAR, AddConstant, AvgPool2d))
             and all(x.integer for x in inputs)
         )
         return Private(id, self._builder.shape(id), integer=integer)
+
+    def bound(self, count: int) -> None:
+        """Refuses a result of too many elements, before anything of that size is made."""
+        if count > MAX_SAMPLE:
+            self.refuse(
+                f"its result has {count} elements, more than {MAX_SAMPLE} for one sample",
+                "Check the model's shapes, or give other input_shapes",
+            )
 
     def reshape(self, operand: Private, shape: Sequence[int]) -> Private:
         """The operand in another shape; itself if it has that shape already."""

@@ -40,6 +40,7 @@ def one_hot(site: Site) -> Operand:
     """An axis of its own that has 1 where its place is the index, which may count from behind."""
     x, depth = site.private(0), int(np.ravel(site.constant(1, "depth"))[0])
     off, on = (float(value) for value in np.ravel(site.constant(2, "values")))
+    site.bound(depth)
     axis = site.axis(site.attribute("axis", -1), len(x.shape) + 1)
     wide = site.reshape(x, (*x.shape[:axis], 1, *x.shape[axis:]))
     places = np.arange(depth, dtype=np.float64).reshape(-1, *[1] * (len(x.shape) - axis))

@@ -108,6 +108,7 @@ def pad(site: Site) -> Operand:
 
 def _padded(site: Site, size: int, sides: tuple[int, int], mode: str) -> Array:
     """Which elements of an axis stand where, padded by its own."""
+    site.bound(size + sum(sides))
     match mode:
         case "edge" | "reflect" | "wrap":
             return np.pad(np.arange(size), sides, mode=mode)

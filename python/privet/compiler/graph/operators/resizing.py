@@ -57,6 +57,7 @@ def _upsampled(site: Site) -> Private:
         site.refuse(f"scales {given.tolist()} on {list(x.shape)}", "Check the model")
     for axis, scale in enumerate(map(float, given)):
         count = math.floor(x.shape[axis] * scale)
+        site.bound(count)
         at = np.arange(count, dtype=np.float32) / np.float32(scale)
         if site.attribute("mode", "nearest") == "nearest":
             x = pick(site, x, axis, _kept_inside(np.floor(at), x.shape[axis]).tolist())
@@ -93,6 +94,7 @@ def _along(
     site: Site, x: Private, axis: int, scale: float, count: int, ends: tuple[float, float]
 ) -> Private:
     """One axis, made `count` long."""
+    site.bound(count)
     size = x.shape[axis]
     mode = site.attribute("coordinate_transformation_mode", "half_pixel")
     if scale == 1.0 and count == size and mode != FAR_OUT:
