@@ -247,6 +247,7 @@ def _coupling(call: _Call) -> Array:
     classes = (1 + math.isqrt(1 + 8 * pairs)) // 2
     if call.x.ndim != 2 or not a.size == b.size == pairs == classes * (classes - 1) // 2:
         raise ValueError(f"{a.size} and {b.size} numbers for {list(call.x.shape)} decision values")
+    _bound((len(call.x), classes, classes))
     chances = np.clip(sigmoid(-(call.x * a + b)), 1e-7, 1 - 1e-7)
     beats = np.zeros((len(chances), classes, classes))
     first, second = np.triu_indices(classes, 1)
@@ -261,12 +262,15 @@ def _coupled(beats: Array) -> Array:
     found = np.full(classes, 1 / classes)
     for _ in range(max(100, classes)):
         slope = form @ found
-        if np.abs(slope - found @ slope).max() < 0.005 / classes:
+        value = float(found @ slope)
+        if np.abs(slope - value).max() < 0.005 / classes:
             break
         for i in range(classes):
-            slope = form @ found
-            found[i] += (found @ slope - slope[i]) / form[i, i]
-            found /= found.sum()
+            more = (value - slope[i]) / form[i, i]
+            found[i] += more
+            value = (value + more * (more * form[i, i] + 2 * slope[i])) / (1 + more) ** 2
+            slope = (slope + more * form[i]) / (1 + more)
+            found /= 1 + more
     return found
 
 

@@ -190,3 +190,13 @@ def test_an_attribute_that_does_not_fit_is_said() -> None:
     wrong = HeadNode("Softmax", ("a",), ("y",), {"axis": 5})
     with pytest.raises(InvalidProgram, match=r"y \(Softmax\): axis 5 of 2 axes"):
         run_head(Head(21, ("y",), (wrong,), {}), {"a": np.zeros((2, 2))})
+
+
+@pytest.mark.parametrize(
+    ("pairs", "shape"), [(4, (2, 4)), (3, (1, 6)), (3, (3,)), (3, (1 << 20, 3))]
+)
+def test_couplings_that_do_not_fit_are_refused(pairs: int, shape: tuple[int, ...]) -> None:
+    numbers = {"prob_a": [-1.0] * pairs, "prob_b": [0.0] * pairs}
+    node = HeadNode("PairwiseCoupling", ("a",), ("y",), numbers)
+    with pytest.raises(InvalidProgram, match="PairwiseCoupling"):
+        run_head(Head(21, ("y",), (node,), {}), {"a": np.zeros(shape)})
