@@ -195,3 +195,22 @@ def test_a_batch_of_rows() -> None:
     result = privet.run(exported("pipeline"), [X[:3]], suite="fss", batch=4, input_range=(-4, 4))
     same(result.outputs, result.reference)
     assert result.samples == 3
+
+
+def test_nothing_public_depends_on_vectors_or_coefficients() -> None:
+    plain = exported("radial svm, votes")
+    changed = onnx.ModelProto()
+    changed.CopyFrom(plain)
+    for attribute in changed.graph.node[0].attribute:
+        if attribute.name in ("coefficients", "support_vectors", "rho"):
+            attribute.floats[:] = [-value for value in attribute.floats[::-1]]
+        if attribute.name == "vectors_per_class":
+            attribute.ints[:] = attribute.ints[::-1]
+    rows = [row[None] for row in X[:40]]
+    programs = [
+        compile(it, smooth="piecewise", reveal="label", calibration=rows, headroom=10).program
+        for it in (plain, changed)
+    ]
+    public = [json.loads(it.to_public_bytes()) for it in programs]
+    assert public[0].pop("weights_commitment") != public[1].pop("weights_commitment")
+    assert public[0] == public[1]

@@ -104,6 +104,20 @@ def test_nothing_public_depends_on_shape_or_thresholds() -> None:
     assert len(shapes) == 1
 
 
+def test_which_side_missing_values_take_is_private() -> None:
+    shapes = set()
+    for seed in range(3):
+        model = random_trees(4, 5, 6)
+        count = next(len(a.ints) for a in model.graph.node[0].attribute if a.name == "target_ids")
+        tracks = [1, *np.random.default_rng(seed).integers(0, 2, 2 * count - 5).tolist()]
+        name = "nodes_missing_value_tracks_true"
+        model.graph.node[0].attribute.append(onnx.helper.make_attribute(name, tracks))
+        program = compile(model).program
+        shapes.add(str([(o.op, o.attributes) for o in program.operations]))
+        assert program.inputs[0].missing
+    assert len(shapes) == 1
+
+
 @given(st.lists(st.floats(width=32, allow_nan=False), min_size=2, max_size=2))
 def test_places_are_in_the_order_of_numbers(pair: list[float]) -> None:
     a, b = places(np.array(pair, dtype=np.float32)).tolist()
