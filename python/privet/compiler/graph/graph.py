@@ -116,6 +116,8 @@ class GraphBuilder:
 
     def __init__(self, name: str, head: Head | None = None) -> None:
         self.head = head
+        self.missing = True
+        """Whether every node so far is right where a number of an input is NaN."""
         self._name = name
         self._inputs: list[Input] = []
         self._outputs: list[Output] = []

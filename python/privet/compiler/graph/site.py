@@ -172,6 +172,15 @@ class Site:
             return None
         return [int(entry) for entry in np.ravel(self.constant(index, name))]
 
+    @property
+    def missing(self) -> bool:
+        """Whether a private number may be NaN, as far as nodes before this one tell."""
+        return self._builder.missing
+
+    def assume_present(self) -> None:
+        """Says that this node's result is right only if no private number is NaN."""
+        self._builder.missing = False
+
     # Results
 
     def emit(self, operation: Operation, *inputs: Private) -> Private:

@@ -169,6 +169,29 @@ def test_what_becomes_of_sums(transform: str) -> None:
     assert np.allclose(computed(model, x), reference(model, x)[0], rtol=0, atol=1e-3)
 
 
+IMPUTED: dict[str, Any] = {"imputed_value_floats": [0.5], "replaced_value_float": float("nan")}
+
+
+@pytest.mark.parametrize("kind", ["Imputer", "IsNaN"])
+def test_missing_values_are_refused_where_something_else_handles_them(kind: str) -> None:
+    model = random_trees(2, 2, 2)
+    node = onnx.helper.make_node
+    if kind == "Imputer":
+        filled = [node("Imputer", ["x"], ["z"], domain="ai.onnx.ml", **IMPUTED)]
+    else:
+        model.graph.initializer.append(
+            onnx.numpy_helper.from_array(np.array([0.5], np.float32), "half")
+        )
+        filled = [node("IsNaN", ["x"], ["m"]), node("Where", ["m", "half", "x"], ["z"])]
+    model.graph.node[0].input[0] = "z"
+    for made in reversed(filled):
+        model.graph.node.insert(0, made)
+    x = np.array([[1.0, 0.5]], np.float32)
+    assert np.allclose(computed(model, x), reference(model, x)[0], rtol=0, atol=1e-5)
+    with pytest.raises(InputError, match="NaN"):
+        computed(model, np.array([[1.0, np.nan]], np.float32))
+
+
 def test_what_is_refused() -> None:
     row = np.array([[1.0, np.nan]], np.float32)
     with pytest.raises(InputError, match="NaN"):

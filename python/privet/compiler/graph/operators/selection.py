@@ -106,6 +106,7 @@ def kept(site: Site, x: Private, keeps: Array) -> Private:
 @operator("IsNaN", since=9)
 def is_nan(site: Site) -> Operand:
     """Never: no private value is."""
+    site.assume_present()
     return np.zeros(site.private(0).shape, dtype=bool)
 
 

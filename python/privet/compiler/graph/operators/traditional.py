@@ -67,6 +67,7 @@ def imputer(site: Site) -> Operand:
             "it replaces a number, and whether a private input has it is not known",
             "Replace it before, at the client, and let the model begin behind",
         )
+    site.assume_present()
     return site.private(0)
 
 

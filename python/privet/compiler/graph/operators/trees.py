@@ -67,7 +67,7 @@ def _emit(site: Site, lists: _NodeLists | _SplitLists, targets: int, how: str) -
     rows = x if len(x.shape) == 2 else site.reshape(x, (1, math.prod(x.shape)))
     if how in ("MIN", "MAX"):
         return _extreme(site, lists, trees, base, rows, sign=1.0 if how == "MAX" else -1.0)
-    found = replace(ensemble(trees, base), missing=not lists.tests.misses)
+    found = replace(ensemble(trees, base), missing=lists.tests.missing)
     if how == "AVERAGE":
         found.values[:] /= len(trees)
     return site.emit(found, rows)
@@ -90,7 +90,7 @@ def _extreme(
                 site.refuse("a leaf is without a value for each target", "Export it with SUM")
             own = {target * count + number: sign * v for target, v in leaf.values.items()}
             tree.leaves[index] = Leaf(own), way, place
-    found = replace(ensemble(trees, np.zeros(targets * count)), missing=not lists.tests.misses)
+    found = replace(ensemble(trees, np.zeros(targets * count)), missing=lists.tests.missing)
     each = site.emit(found, rows)
     samples = rows.shape[0]
     largest = largest_of_rows(site, site.reshape(each, (samples * targets, count)))
@@ -115,8 +115,8 @@ class _Tests:
         self.features = site.private(0).shape[-1]
         self.tracks = _ints(site, "nodes_missing_value_tracks_true")
         self.decides = any(self.tracks)
-        self.misses = False
-        """Whether a missing value would need a copy of the features that is not there."""
+        self.missing = site.missing
+        """Whether a missing value goes where nodes send it, and needs no copy that is not there."""
 
     def of(
         self, index: int, mode: str, feature: int, value: float, members: Sequence[float]
@@ -143,7 +143,7 @@ class _Tests:
         self.site.refuse(f"a node compares by {mode}", "Check the model")
 
     def _copy(self, feature: int, first: bool) -> int:
-        self.misses |= first and not self.decides
+        self.missing &= self.decides or not first
         return feature + self.features if self.decides and first else feature
 
     def _equal(self, feature: int, value: float, missing: bool) -> list[Test]:
