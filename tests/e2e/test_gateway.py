@@ -58,6 +58,31 @@ def front(service: Scene, key_folder: Path, state: Path) -> Iterator[Gateway]:
         yield running
 
 
+def test_what_a_gateway_tells_of_its_models(front: Gateway) -> None:
+    with front.client(HTTP) as client:
+        before = client.get_inference_statistics("digits")["model_stats"][0]
+        client.infer("digits", [tensor(HTTP, SEVEN)])
+        after = client.get_inference_statistics("digits")["model_stats"][0]
+        index = {row["name"]: row["state"] for row in client.get_model_repository_index()}
+        config = client.get_model_config("pairs")
+    assert after["inference_count"] == before["inference_count"] + 1
+    assert index == {"digits": "READY", "pairs": "READY"}
+    assert (config["max_batch_size"], config["input"][0]["dims"]) == (2, [1, 8, 8])
+    assert config["input"][0]["data_type"] == "TYPE_FP32"
+    with urllib.request.urlopen(f"http://{front.places['rest']}/metrics") as answer:
+        assert b'privet_gateway_requests_total{model="digits",outcome="done"}' in answer.read()
+
+
+def test_a_model_of_another_suite_is_not_ready(
+    service: Scene, key_folder: Path, tmp_path: Path
+) -> None:
+    with gateway(service.address, key_folder, tmp_path, "--suite", "ckks") as other:  # noqa: SIM117
+        with other.client(HTTP) as client:
+            assert client.is_server_ready()
+            assert not client.is_model_ready("digits")
+            assert client.get_model_repository_index()[0]["state"] == "UNAVAILABLE"
+
+
 @BOTH
 def test_a_prediction(front: Gateway, library: ModuleType) -> None:
     with front.client(library) as client:

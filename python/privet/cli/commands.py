@@ -66,6 +66,11 @@ class Entry:
         else:
             table.command(name, cls=_command_class(item))(item)
         command = typer.main.get_group(table).commands[name]
+        if any(option.name == "_config" for option in command.params):
+            command.context_settings["auto_envvar_prefix"] = f"PRIVET_{name.upper()}"
+            for option in command.params:
+                if isinstance(option, TyperOption):
+                    option.show_envvar = False
         if self.first:
             for option in command.params:
                 if isinstance(option, TyperOption) and option.opts[0] not in self.first:
@@ -101,6 +106,8 @@ COMMANDS = {
             "--answers-per-hour",
             "--cores",
             "--memory",
+            "--config",
+            "--check",
             "--json",
         ),
     ),

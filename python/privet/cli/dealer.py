@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 
 from privet.cli import options, show
+from privet.cli.configuration import Config
 from privet.logs import log_to_stderr
 from privet.runtime import Credentials, Dealer, Dealt
 from privet.runtime.address import split_address
@@ -30,6 +31,7 @@ def dealer(
     ] = PATIENCE_SECONDS,
     revoked: options.Revoked = None,
     timeout: options.Timeout = 120.0,
+    _config: Config = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Deal material to clients and servers; run it where neither of them has a say."""

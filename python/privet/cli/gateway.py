@@ -15,6 +15,7 @@ import typer
 from privet import suites
 from privet.cli import options, show
 from privet.cli.asking import TOKEN
+from privet.cli.configuration import Config
 from privet.cli.suite_options import Suite
 from privet.errors import Misuse
 from privet.logs import log_to_stderr
@@ -56,6 +57,7 @@ def gateway(
     patience: Annotated[
         float, typer.Option(min=0, help="Seconds to try again while the service is busy or away.")
     ] = 60.0,
+    _config: Config = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Answer the Open Inference Protocol here, by private inference at a service.

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from privet.cli import options, show, single
+from privet.cli.configuration import Config
 from privet.cli.executors import make_executor
 from privet.cli.suite_options import accepted
 from privet.compiler.program import caveat
@@ -27,7 +29,7 @@ from privet.suites import DEFAULT, STATISTICAL, Policy, make_policy, uncounted
 from privet.suites.ckks import COHORT
 
 if TYPE_CHECKING:
-    from privet.service.repository import Row
+    from privet.service.repository import Models, Row
     from privet.service.service import Service
 
 ANYWHERE = ("0.0.0.0", "::")
@@ -46,6 +48,14 @@ def serve(
     listen: Annotated[
         str, typer.Option(metavar="HOST:PORT", help="Where the control plane listens.")
     ] = "127.0.0.1:7480",
+    probe: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="Where health and metrics are told to anybody, without TLS: for probes of a "
+            "cluster; nowhere by default.",
+        ),
+    ] = None,
     state: options.State = Path("privet-state"),
     name: single.Name = None,
     suite: single.Suites = None,
@@ -160,6 +170,11 @@ def serve(
     ] = 5.0,
     revoked: options.Revoked = None,
     timeout: options.Timeout = 30.0,
+    check: Annotated[
+        bool,
+        typer.Option("--check", help="Check options, files and the address, and serve nothing."),
+    ] = False,
+    _config: Config = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Serve a model, or a repository of models, to many clients, on one machine or several.
@@ -167,12 +182,13 @@ def serve(
     Clients learn predictions, the server learns nothing of their inputs. Clients choose how,
     within what this server accepts: exact truncations, no dealer and statistical noise, unless a
     flag or a policy accepts something weaker. Logs go to standard error, a JSON object a line.
-    SIGTERM or Ctrl-C drains, a second one stops at once.
+    SIGTERM or Ctrl-C drains, a second one stops at once; SIGHUP reads models, certificates, the
+    policy and tokens again.
 
     Example: privet serve model.onnx --keys keys --listen 0.0.0.0:7480
     """
     # These libraries are for this command alone.
-    from privet.service.control.identity import Gate, tls
+    from privet.service.control.identity import Gate, ServerTls
     from privet.service.control.listener import serve as serve_control
     from privet.service.control.names import certificate_name
     from privet.service.driver import Door
@@ -191,21 +207,26 @@ def serve(
         input_range=input_range,
     )
     host, port = split_address(listen)
-    context = tls(keys)
+    plain = None if probe is None else split_address(probe)
+    context = ServerTls(keys)
     refused = Revoked(revoked)
     gate = Gate(operator or [OPERATOR_NAME], tokens or (), refused)
     certified = server_name or certificate_name(keys / "server.pem")
     data_host = data_host or host
     if executor == "local" and data_host in ANYWHERE:
         advertise = advertise or certified
-    accepts = make_policy(
-        accept,
-        dealer=dealer is not None,
-        truncation=truncation,
-        flooding=flooding,
-        revealed_values=reveal_values,
-        answers_per_hour=answers_per_hour,
-    )
+
+    def read_policy() -> Policy:
+        return make_policy(
+            accept,
+            dealer=dealer is not None,
+            truncation=truncation,
+            flooding=flooding,
+            revealed_values=reveal_values,
+            answers_per_hour=answers_per_hour,
+        )
+
+    accepts = read_policy()
     settings = Settings(
         source,
         state,
@@ -239,8 +260,16 @@ def serve(
         timeout=timeout,
         revoked=revoked,
     )
-    log_to_stderr()
     console = show.make_console()
+    if check:
+        _check(source, host, port)
+        typer.echo(json.dumps({"event": "checked"}) if as_json else "Nothing is wrong.")
+        return
+    log_to_stderr()
+
+    def reload() -> Policy:
+        context.reload()
+        return read_policy()
 
     async def main() -> int:
         service = Service(settings, executing, Builder(state / "server" / "programs"), _version())
@@ -250,11 +279,19 @@ def serve(
 
         follow = asyncio.create_task(_follow(console, service, as_json))
         try:
-            return await serve_control(service, gate, context, host, port, listening)
+            return await serve_control(service, gate, context, host, port, listening, reload, plain)
         finally:
             follow.cancel()
 
     raise typer.Exit(asyncio.run(main()))
+
+
+def _check(source: Models, host: str, port: int) -> None:
+    """Raises what is wrong with the models' files or the address; nothing is compiled."""
+    for name in source.names():
+        source.read(name)
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    socket.create_server((host, port), family=found[0]).close()
 
 
 def _version() -> str:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import quote
 
 from privet import _native
 from privet.errors import Misuse, PeerMisbehaved
-from privet.gateway.calls import Calls, OtherProgram
+from privet.gateway.calls import LIVE, Calls, OtherProgram
 from privet.gateway.model import Model, Offer, Terms, read_model
 from privet.gateway.network import network_to
 from privet.suites import MaterialSuite
@@ -78,7 +79,8 @@ class Catalog:
         """
         if self._link is None and not self._measured:
             self._measured = True
-            self._link = await network_to(self._calls.host, self._calls.port)
+            ask = partial(self._calls.get, LIVE)
+            self._link = await network_to(self._calls.host, self._calls.port, ask)
         return await asyncio.to_thread(self._settled, offer, terms)
 
     def _settled(self, offer: Offer, terms: Terms) -> Terms:

@@ -21,7 +21,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from privet.logs import Seldom
 
@@ -81,6 +81,14 @@ def most_files() -> int:
     return 1 << 20 if limit == resource.RLIM_INFINITY else limit
 
 
+class WrapsTls(Protocol):
+    """What makes the TLS object of a connection: an `ssl.SSLContext`, or what stands for one."""
+
+    @property
+    def wrap_bio(self) -> Callable[..., ssl.SSLObject]:
+        """As of `ssl.SSLContext`."""
+
+
 class Listening:
     """Accepts connections at a port; each gets a protocol that `factory` makes.
 
@@ -91,7 +99,7 @@ class Listening:
     def __init__(
         self,
         factory: Callable[[], asyncio.BaseProtocol],
-        tls: ssl.SSLContext | None,
+        tls: WrapsTls | None,
         bounds: Bounds | None = None,
     ) -> None:
         self._factory = factory
@@ -245,7 +253,7 @@ class _Handshake:
     sees a connection that ends, and no reason. This one sends the alert before the failure.
     """
 
-    def __init__(self, tls: ssl.SSLContext, connection: socket.socket) -> None:
+    def __init__(self, tls: WrapsTls, connection: socket.socket) -> None:
         self._tls = tls
         self._connection = connection
 

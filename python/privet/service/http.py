@@ -10,7 +10,6 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from ssl import SSLContext
 from typing import Any
 
 from aiohttp import web
@@ -18,7 +17,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.web_protocol import PayloadAccessError, RequestHandler, RequestPayloadError
 
 from privet.logs import trace
-from privet.runtime.listening import Bounds, Listening
+from privet.runtime.listening import Bounds, Listening, WrapsTls
 
 IDLE_SECONDS = 75.0
 """How long a connection may stay open without a call; longer than a call may be held for news."""
@@ -64,7 +63,7 @@ async def serving(
     app: web.Application,
     host: str,
     port: int,
-    tls: SSLContext | None,
+    tls: WrapsTls | None,
     *,
     shutdown: float,
     bounds: Bounds | None = None,

@@ -6,6 +6,7 @@ It knows nothing of HTTP; the control plane's handlers call it, and so do tests.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import secrets
 import shutil
@@ -110,6 +111,7 @@ class Service:
         self.metrics = Metrics(self.snapshot)
         self._executor = executor
         self._changes = asyncio.Event()
+        self._look = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self.records = Records(settings.state / RECORDS_FILE)
         self.timeline = Timeline(self.records.runs(time.time() - WINDOW_SECONDS))
@@ -219,9 +221,18 @@ class Service:
         await self._executor.close()
         self.records.close()
 
+    async def reload(self, accepts: suites.Policy) -> None:
+        """Goes on with another policy, new workers once their jobs have ended, and models as they
+        are now; answers that were counted stay counted."""
+        self.guard = suites.Guard(accepts, str(self.settings.state / ANSWERS_FOLDER))
+        self._look.set()
+        await self._executor.reload(suites.uncounted(accepts).text())
+
     async def _follow(self) -> None:
         while True:
-            await asyncio.sleep(self.settings.poll)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._look.wait(), self.settings.poll)
+            self._look.clear()
             try:
                 if await self.repository.refresh():
                     self._changes.set()

@@ -27,6 +27,7 @@ from privet.gateway.calls import NotThere
 from privet.gateway.endpoint import EndpointKeys, check_place
 from privet.gateway.oip.exchange import Answer, Exchange, Question
 from privet.gateway.oip.faults import fault
+from privet.gateway.oip.observe import Observer
 from privet.gateway.oip.rest import application
 
 MOST_BYTES = 1 << 16
@@ -39,6 +40,7 @@ class Echo:
     """Answers with its input, or does what it is told to."""
 
     def __init__(self, error: Exception | None = None) -> None:
+        self.observer = Observer()
         self._error = error
         self.asked: list[Question] = []
 
@@ -67,6 +69,37 @@ def test_pages_in_a_browser_are_refused() -> None:
     status, _, body = ask(exchange, json=BODY, headers={"Origin": "http://127.0.0.1:8000"})
     assert (status, "browser" in json.loads(body)["error"]) == (403, True)
     assert not exchange.asked
+
+
+def test_a_call_is_logged_and_counted_with_its_trace(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    exchange = Echo()
+    trace = f"00-{'a1' * 16}-{'b2' * 8}-01"
+    status, headers, _ = ask(exchange, json=BODY, headers={"traceparent": trace})
+    assert (status, headers["traceparent"]) == (200, trace)
+    assert "traceparent" not in ask(exchange, json=BODY, headers={"traceparent": "secret"})[1]
+    first, second = (vars(record) for record in caplog.records if record.message == "call")
+    assert (first["route"], first["status"]) == ("/v2/models/{model}/infer", 200)
+    assert first["trace"] == "a1" * 16
+    assert "trace" not in second
+    assert not [record for record in caplog.records if "secret" in str(vars(record))]
+    ask(Echo(), json=BODY)
+    exchange.observer.models["m"].add(0.5, done=True)
+    text = exchange.observer.metrics()
+    calls = 'privet_gateway_calls_total{route="/v2/models/{model}/infer",status="200"} 2'
+    assert calls in text
+    assert 'privet_gateway_requests_total{model="m",outcome="done"} 1' in text
+    assert 'privet_gateway_request_seconds_total{model="m",outcome="done"} 0.5' in text
+
+
+def test_a_body_that_is_not_as_it_says_is_the_callers_mistake() -> None:
+    whole = gzip.compress(json.dumps(BODY).encode())
+    for data in (b"no gzip at all", whole[:20] + b"XXXX" + whole[24:]):
+        exchange = Echo()
+        status, _, body = ask(exchange, data=data, headers={"Content-Encoding": "gzip"})
+        assert (status, exchange.asked) == (400, [])
+        assert json.loads(body)["error"]
+    assert ask(Echo(), data=whole, headers={"Content-Encoding": "gzip"})[0] == 200
 
 
 def test_bodies_are_bounded_also_when_they_are_compressed() -> None:

@@ -74,6 +74,7 @@ class Pretender:
     discarded: list[str] = field(default_factory=list)
     news: asyncio.Queue[MachineEvent | None] = field(default_factory=asyncio.Queue)
     count: int = 0
+    policy: str = ""
 
     async def start(self) -> None:
         """Nothing to start."""
@@ -112,6 +113,10 @@ class Pretender:
     async def stop(self, job: str) -> None:
         """Ends a job as stopped."""
         self.fail(job, "stopped")
+
+    async def reload(self, policy: str) -> None:
+        """Remembers the policy."""
+        self.policy = policy
 
     async def material(self, machine: str) -> list[StoreEntry]:
         """What `store` has."""

@@ -16,6 +16,7 @@ from privet.gateway.ahead import Ahead
 from privet.gateway.client import ServiceClient
 from privet.gateway.jobs import Notice
 from privet.gateway.model import Terms
+from privet.gateway.oip.observe import Observer
 from privet.gateway.oip.tensors import REAL, Array, output_datatypes
 from privet.runtime import Result
 
@@ -81,6 +82,7 @@ class Exchange:
         self._client = client
         self._terms = terms
         self._ahead = ahead
+        self.observer = Observer()
         self.name = "privet"
         self.version = version("privet")
 
@@ -89,13 +91,66 @@ class Exchange:
         return await self._client.ready()
 
     async def model_ready(self, name: str, version: str) -> bool:
-        """Whether the service takes requests for a model.
+        """Whether the service takes requests for a model, on the terms of this gateway.
 
         # Errors
         As `ServiceClient.model`.
         """
-        await self._client.model(name, _number(version))
+        offer = await self._client.offer(name, _number(version))
+        try:
+            offer.settle(self._terms)
+        except Misuse:
+            return False
         return await self._client.ready()
+
+    async def index(self) -> list[dict[str, str]]:
+        """The service's models, and whether each is ready here: Triton's repository index.
+
+        # Errors
+        As `ServiceClient.model`.
+        """
+        found = []
+        for name in await self._client.models():
+            ready = await self.model_ready(name, "")
+            reason = "" if ready else "it is not offered in the suite of this gateway, or not now"
+            model = await self._client.model(name)
+            state = "READY" if ready else "UNAVAILABLE"
+            row = {"name": name, "version": str(model.version), "state": state, "reason": reason}
+            found.append(row)
+        return found
+
+    async def config(self, name: str, version: str) -> dict[str, Any]:
+        """A model's configuration, with the fields of Triton's that mean something here.
+
+        # Errors
+        As `ServiceClient.model`.
+        """
+        found = await self.metadata(name, version)
+        batch = (await self._client.offer(name, _number(version))).program.batch
+        sides = {
+            side: [
+                {"name": it.name, "data_type": f"TYPE_{it.datatype}", "dims": list(it.shape[1:])}
+                for it in tensors
+            ]
+            for side, tensors in (("input", found.inputs), ("output", found.outputs))
+        }
+        return {"name": name, "platform": found.platform, "max_batch_size": batch, **sides}
+
+    async def statistics(self, name: str, version: str) -> dict[str, Any]:
+        """How many requests for a model this gateway answered, and how long that took.
+
+        # Errors
+        As `ServiceClient.model`.
+        """
+        model = await self._client.model(name, _number(version))
+        tally = self.observer.models[name]
+        ended = {
+            "success": {"count": tally.done, "ns": int(tally.done_seconds * 1e9)},
+            "fail": {"count": tally.failed, "ns": int(tally.failed_seconds * 1e9)},
+        }
+        row = {"name": name, "version": str(model.version), "last_inference": int(tally.last * 1e3)}
+        row |= {"inference_count": tally.done, "execution_count": tally.done}
+        return {"model_stats": [{**row, "inference_stats": ended}]}
 
     async def metadata(self, name: str, version: str) -> ModelMetadata:
         """A model's inputs and outputs.
@@ -133,8 +188,12 @@ class Exchange:
         unknown = [name for name in question.outputs if name not in types]
         if unknown:
             raise InputError(f"there is no output {unknown[0]}; there is {', '.join(types)}")
-        start = time.monotonic()
-        result = await self._ask(question, program)
+        start, done = time.monotonic(), False
+        try:
+            result = await self._ask(question, program)
+            done = True
+        finally:
+            self.observer.models[question.model].add(time.monotonic() - start, done=done)
         wanted = question.outputs or tuple(types)
         return Answer(
             question.model,

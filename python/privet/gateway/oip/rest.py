@@ -17,17 +17,26 @@ from privet.service.http import METHODS, read_body
 MODEL = "/v2/models/{model}"
 VERSION = MODEL + "/versions/{version}"
 
+MORE = ("model_repository", "model_configuration", "statistics")
+"""Extensions of HTTP alone."""
+
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def application(exchange: Exchange, most_bytes: int) -> web.Application:
     """The protocol's calls; a body may have `most_bytes`."""
     rest = _Rest(exchange)
-    app = web.Application(client_max_size=most_bytes, middlewares=[_answer_faults])
+    app = web.Application(
+        client_max_size=most_bytes, middlewares=[exchange.observer.log, _answer_faults]
+    )
+    app.router.add_get("/metrics", rest.metrics)
     app.router.add_get("/v2", rest.server)
     app.router.add_get("/v2/health/live", rest.live)
     app.router.add_get("/v2/health/ready", rest.ready)
+    app.router.add_post("/v2/repository/index", rest.index)
     for model in (MODEL, VERSION):
+        app.router.add_get(model + "/config", rest.config)
+        app.router.add_get(model + "/stats", rest.statistics)
         app.router.add_get(model, rest.model)
         app.router.add_get(model + "/ready", rest.model_ready)
         app.router.add_post(model + "/infer", rest.infer)
@@ -64,8 +73,20 @@ class _Rest:
     async def server(self, _request: web.Request) -> web.Response:
         exchange = self._exchange
         return web.json_response(
-            {"name": exchange.name, "version": exchange.version, "extensions": list(EXTENSIONS)}
+            {"name": exchange.name, "version": exchange.version, "extensions": [*EXTENSIONS, *MORE]}
         )
+
+    async def metrics(self, _request: web.Request) -> web.Response:
+        return web.Response(text=self._exchange.observer.metrics())
+
+    async def index(self, _request: web.Request) -> web.Response:
+        return web.json_response(await self._exchange.index())
+
+    async def config(self, request: web.Request) -> web.Response:
+        return web.json_response(await self._exchange.config(*_named(request)))
+
+    async def statistics(self, request: web.Request) -> web.Response:
+        return web.json_response(await self._exchange.statistics(*_named(request)))
 
     async def live(self, _request: web.Request) -> web.Response:
         return web.json_response({"live": True})

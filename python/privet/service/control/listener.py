@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-import ssl
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 
 from privet.errors import PrivetError
+from privet.runtime.listening import WrapsTls
 from privet.service.control.app import make_app
 from privet.service.control.identity import Gate
+from privet.service.control.probe import probe_app
 from privet.service.http import serving
 from privet.service.service import Service
+from privet.suites import Policy
 
 LINGER_SECONDS = 1.0
 """How long calls are answered after a drain: clients want to hear how their jobs ended."""
@@ -26,25 +29,37 @@ _log = logging.getLogger(__name__)
 async def serve(
     service: Service,
     gate: Gate,
-    tls: ssl.SSLContext,
+    tls: WrapsTls,
     host: str,
     port: int,
     listening: Callable[[str, int], None],
+    reload: Callable[[], Policy] | None = None,
+    probe: tuple[str, int] | None = None,
 ) -> int:
     """Serves until a signal; the exit code.
 
+    SIGHUP calls `reload`, which reads certificates again and gives the policy to go on with; models
+    are looked at, too. Jobs and sessions go on.
+
     SIGTERM or SIGINT drains: health turns to not ready, nothing new is admitted, what was admitted
     runs to its end. A second signal ends at once, with code 1. Calls are answered from the start,
-    by 503 while models are loaded; `listening` hears the address once they are.
+    by 503 while models are loaded; `listening` hears the address once they are. At `probe` health
+    and metrics are told to anybody, without TLS.
 
     # Errors
     As `Service.start`; `OSError` if the port cannot be had.
     """
     stop = _Stop()
+    hangup = _Hangup(service, reload) if reload is not None else None
     running: asyncio.Task[None] | None = None
     try:
         app = make_app(service, gate)
-        async with serving(app, host, port, tls, shutdown=CLOSING_SECONDS) as address:
+        async with AsyncExitStack() as stack:
+            if probe is not None:
+                plain = serving(probe_app(service), *probe, None, shutdown=0.0)
+                _log.info("probes", extra={"address": await stack.enter_async_context(plain)})
+            main = serving(app, host, port, tls, shutdown=CLOSING_SECONDS)
+            address = await stack.enter_async_context(main)
             try:
                 if not await _started(service, stop):
                     return 0
@@ -55,6 +70,8 @@ async def serve(
                 service.leave()
     finally:
         stop.forget()
+        if hangup is not None:
+            hangup.forget()
         await service.close()
         if running is not None:
             running.cancel()
@@ -129,3 +146,35 @@ class _Stop:
     async def _tell(self) -> None:
         async with self._news:
             self._news.notify_all()
+
+
+class _Hangup:
+    """Has files read again on SIGHUP. One that cannot be used leaves everything as it was."""
+
+    def __init__(self, service: Service, reload: Callable[[], Policy]) -> None:
+        self._service = service
+        self._reload = reload
+        self._loop = asyncio.get_running_loop()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._lock = asyncio.Lock()
+        self._loop.add_signal_handler(signal.SIGHUP, self._heard)
+
+    def forget(self) -> None:
+        """Listens no more."""
+        self._loop.remove_signal_handler(signal.SIGHUP)
+        for task in self._tasks:
+            task.cancel()
+
+    def _heard(self) -> None:
+        task = self._loop.create_task(self._act())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _act(self) -> None:
+        async with self._lock:
+            try:
+                await self._service.reload(await asyncio.to_thread(self._reload))
+            except (PrivetError, OSError) as error:
+                _log.error("nothing was read again", extra={"error": str(error)})
+            else:
+                _log.info("certificates, policy and models were read again")

@@ -74,6 +74,10 @@ class NodeAgent:
         """Ends a job."""
         await self._executor.stop(job)
 
+    async def reload(self, policy: str) -> None:
+        """Starts workers anew."""
+        await self._executor.reload(policy)
+
     async def material(self) -> list[StoreEntry]:
         """The material on this node."""
         return await self._executor.material(self._executor.node.name)

@@ -168,6 +168,12 @@ class LocalExecutor:
             if slot.job is not None and slot.job.job == job:
                 await slot.job.stop()
 
+    async def reload(self, policy: str) -> None:
+        """Starts workers anew, each once its job has ended."""
+        self._settings["policy"] = policy
+        for slot in self._slots:
+            slot.renew(policy)
+
     async def material(self, machine: str) -> list[StoreEntry]:
         """The material here."""
         self._check_machine(machine)

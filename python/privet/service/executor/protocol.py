@@ -110,6 +110,10 @@ class Executor(Protocol):
     async def stop(self, job: str) -> None:
         """Ends a job, if it has not ended by itself; returns when it has."""
 
+    async def reload(self, policy: str) -> None:
+        """Starts processes anew, each once its job has ended: they read certificates again, and
+        accept what `policy` (in JSON) says."""
+
     async def material(self, machine: str) -> list[StoreEntry]:
         """What is ready in a machine's store.
 

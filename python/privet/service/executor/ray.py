@@ -173,6 +173,12 @@ class RayExecutor:
                 await self._call(machine, machine.agent.stop, job)
                 await running.outcome()
 
+    async def reload(self, policy: str) -> None:
+        """Starts the workers of every machine anew."""
+        self._options["policy"] = policy
+        for machine in list(self._machines.values()):
+            await self._call(machine, machine.agent.reload, policy)
+
     async def material(self, machine: str) -> list[StoreEntry]:
         """The material on a node."""
         place = self._machine(machine)

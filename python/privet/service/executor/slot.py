@@ -51,6 +51,7 @@ class Slot:
         self._settled = settled
         self._changed = changed
         self._worker: WorkerProcess | None = None
+        self._old: WorkerProcess | None = None
         self._busy = True
         self._answer: asyncio.Future[dict[str, Any]] | None = None
         self._task: asyncio.Task[None] | None = None
@@ -103,6 +104,14 @@ class Slot:
         self.offered.discard(program)
         if self._worker is not None:
             await self._worker.send({"do": "withdraw", "program": program})
+
+    def renew(self, policy: str) -> None:
+        """Starts the worker anew with another policy, once it is idle."""
+        self._settings["policy"] = policy
+        self._old = self._worker
+        if not self._busy and self._worker is not None:
+            self._busy = True
+            self._worker.terminate()
 
     async def grant(self, grant: Grant) -> LocalJob:
         """Has the idle worker admit a job; returns when its client may come."""
@@ -182,5 +191,8 @@ class Slot:
         self._settled(job, outcome)
 
     def _free(self) -> None:
+        if self._worker is not None and self._worker is self._old:
+            self._worker.terminate()
+            return
         self._busy = self._worker is None
         self._changed()

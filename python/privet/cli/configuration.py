@@ -1,0 +1,89 @@
+"""Options of a command from a file and from the environment: `--config FILE`.
+
+The file is TOML with a table for each command that takes one (`[serve]`, `[gateway]`, `[dealer]`).
+Its names are those of the command's options with `_` for `-`, and of its argument, so that the
+command itself is the schema. An environment variable such as `PRIVET_SERVE_LISTEN` goes before the
+file, an option before both.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperOption
+
+from privet.errors import Misuse
+
+APART = ("config", "check", "help")
+"""Options that a file cannot set."""
+
+
+def _load(context: typer.Context, path: Path | None) -> Path | None:
+    if path is not None:
+        context.default_map = defaults(context.command, str(context.info_name), path)
+    return path
+
+
+Config = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        metavar="FILE.toml",
+        help="File whose table of this command's name has values for its options; the environment "
+        "(PRIVET_COMMAND_OPTION) goes before it, and options before both.",
+        is_eager=True,
+        callback=_load,
+        exists=True,
+        dir_okay=False,
+    ),
+]
+
+
+def defaults(command: Any, name: str, path: Path) -> dict[str, Any]:
+    """The values that the file `path` has for a command, by the names of its parameters.
+
+    # Errors
+    `Misuse` if it is no TOML, has a name that the command does not know, or a value of a wrong
+    kind; the command checks values further as it does those of options.
+    """
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise Misuse(f"{path} cannot be read as TOML: {error}") from error
+    table = document.get(name, {})
+    if not isinstance(table, dict):
+        raise Misuse(f"{path}: {name} is no table: write [{name}]")
+    known = {_name(parameter): parameter for parameter in command.params}
+    known = {word: parameter for word, parameter in known.items() if word not in APART}
+    for word, value in table.items():
+        if word not in known:
+            raise Misuse(f"{path}, [{name}]: {word} is not known; known are {', '.join(known)}")
+        needed = _kind(known[word])
+        if not isinstance(value, needed) or (isinstance(value, bool) and needed is not bool):
+            raise Misuse(f"{path}, [{name}]: {word} is {value!r}; it needs to be {_TITLES[needed]}")
+    return {str(known[word].name): value for word, value in table.items()}
+
+
+_TITLES: dict[Any, str] = {
+    bool: "true or false",
+    list: "a list",
+    str: "a text in quotes",
+    int: "a whole number",
+    (int, float): "a number",
+}
+
+
+def _name(parameter: Any) -> str:
+    options = parameter.opts if isinstance(parameter, TyperOption) else [str(parameter.name)]
+    return max(options, key=len).lstrip("-").replace("-", "_")
+
+
+def _kind(parameter: Any) -> Any:
+    """How TOML writes a value of the parameter."""
+    if parameter.multiple or parameter.nargs != 1:
+        return list
+    wanted = parameter.type_descriptor.annotation
+    return {bool: bool, int: int, float: (int, float)}.get(wanted, str)

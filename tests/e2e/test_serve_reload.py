@@ -1,0 +1,96 @@
+"""SIGHUP: certificates, policy and models are read again, and what runs goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import signal
+import socket
+import time
+import urllib.request
+from pathlib import Path
+
+import numpy as np
+from tests.e2e.caller import ServiceCaller
+from tests.e2e.processes import SOON
+from tests.e2e.services import put_digits, serving
+from tests.e2e.test_commands import MODELS, key_folder
+
+from privet import keys as certificates
+from privet.errors import PrivetError
+from privet.gateway import ServiceClient
+from privet.runtime import Credentials
+
+__all__ = ["key_folder"]
+
+HELD = np.load(MODELS / "digits-cnn.npz")
+SEVEN = HELD["inputs"][HELD["labels"] == 7][:1]
+
+
+async def asked(address: str, keys: Path, state: Path) -> int:
+    """What a client of these keys is told."""
+    credentials = Credentials.from_directory(keys, "client")
+    async with ServiceClient(address, credentials, state=state, patience=5.0) as client:
+        result = await client.infer("digits", [SEVEN], timeout=SOON)
+        return int(np.argmax(result.outputs["logits"]))
+
+
+async def until_answered(address: str, keys: Path, state: Path) -> int:
+    """The same, once it is told something."""
+    end = time.monotonic() + SOON
+    while True:
+        try:
+            return await asked(address, keys, state)
+        except PrivetError:
+            if time.monotonic() > end:
+                raise
+
+
+async def until_refused(address: str, keys: Path, state: Path) -> str:
+    """Why the client gets nothing any more."""
+    end = time.monotonic() + SOON
+    while time.monotonic() < end:
+        try:
+            await asked(address, keys, state)
+        except PrivetError as error:
+            return str(error)
+    raise AssertionError("the client is answered for ever")
+
+
+def test_certificates_and_policy_are_read_again(key_folder: Path, tmp_path: Path) -> None:
+    put_digits(tmp_path / "repository")
+    keys, policy = tmp_path / "keys", tmp_path / "policy.toml"
+    shutil.copytree(key_folder, keys)
+    policy.write_text("")
+    others = tmp_path / "others"
+    certificates.make(others)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        probe = "127.0.0.1:{1}".format(*free.getsockname())
+    with serving(tmp_path, keys, "--accept", policy, "--probe", probe) as scene:
+        with urllib.request.urlopen(f"http://{probe}/v2/health/ready") as answer:
+            assert answer.status == 200
+
+        async def act() -> None:
+            def hangup() -> None:
+                scene.process.process.send_signal(signal.SIGHUP)
+
+            async with ServiceCaller(scene.address, key_folder, tmp_path / "waits") as caller:
+                # A job that was granted before goes on afterwards.
+                request = await caller.request("digits")
+                hangup()
+                job, _ = await caller.follow(request, [SEVEN])
+                assert job["outcome"] == "done"
+            shutil.copytree(others, keys, dirs_exist_ok=True)
+            (keys / "ca.pem").write_text("none")  # nothing is taken from files like these
+            hangup()
+            assert await asked(scene.address, key_folder, tmp_path / "a") == 7
+            shutil.copy(others / "ca.pem", keys)
+            hangup()
+            assert await until_answered(scene.address, others, tmp_path / "b") == 7
+            assert "certificate" in await until_refused(scene.address, key_folder, tmp_path / "a")
+            policy.write_text('[accepts]\nsuite = ["fss"]\n')
+            hangup()
+            assert "accept" in await until_refused(scene.address, others, tmp_path / "b")
+
+        asyncio.run(act())

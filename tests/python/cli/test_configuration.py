@@ -1,0 +1,113 @@
+"""One file, the environment and options, in this order, with the command itself as the schema."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+from tests.e2e.services import put_digits
+from tests.e2e.test_commands import DIGITS, key_folder, privet
+from typer.testing import CliRunner
+
+from privet.cli import app, configuration
+from privet.cli.commands import COMMANDS
+from privet.errors import Misuse
+
+__all__ = ["key_folder"]
+
+
+def taken(document: str, tmp_path: Path, name: str = "serve") -> dict[str, Any]:
+    """What a command takes from a file."""
+    path = tmp_path / "privet.toml"
+    path.write_text(document)
+    return configuration.defaults(COMMANDS[name].load(name), name, path)
+
+
+def test_names_are_those_of_options_and_arguments(tmp_path: Path) -> None:
+    document = """
+    [serve]
+    models = "repository"
+    answers_per_hour = 7
+    operator = ["alice"]
+    input_range = [0, 1]
+    set = ["rounds=log"]
+    reveal_values = true
+    [gateway]
+    server = "https://127.0.0.1:7480"
+    """
+    assert taken(document, tmp_path) == {
+        "models": "repository",
+        "answers_per_hour": 7,
+        "operator": ["alice"],
+        "input_range": [0, 1],
+        "options_set": ["rounds=log"],
+        "reveal_values": True,
+    }
+    assert taken(document, tmp_path, "gateway") == {"server": "https://127.0.0.1:7480"}
+    assert taken(document, tmp_path, "dealer") == {}
+
+
+@pytest.mark.parametrize(
+    ("document", "said"),
+    [
+        ("[serve", "cannot be read as TOML"),
+        ("serve = 1", r"write \[serve\]"),
+        ("[serve]\nlisen = ''", "lisen is not known; known are models, keys, listen"),
+        ("[serve]\nconfig = 'x'", "config is not known"),
+        ("[serve]\ncores = '2'", "cores is '2'; it needs to be a whole number"),
+        ("[serve]\ncores = true", "cores is True; it needs to be a whole number"),
+        ("[serve]\noperator = 'alice'", "operator is 'alice'; it needs to be a list"),
+        ("[serve]\nreveal_values = 1", "it needs to be true or false"),
+        ("[serve]\nlisten = 7480", "it needs to be a text in quotes"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_place(document: str, said: str, tmp_path: Path) -> None:
+    with pytest.raises(Misuse, match=said):
+        taken(document, tmp_path)
+
+
+def test_the_environment_goes_before_the_file_and_options_before_both(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = COMMANDS["serve"].load("serve")
+    file = tmp_path / "privet.toml"
+    file.write_text(
+        f"[serve]\nmodels = '.'\nkeys = '{tmp_path}'\nlisten = 'of-file:1'\nstate = 's'\n"
+    )
+    monkeypatch.setenv("PRIVET_SERVE_LISTEN", "of-environment:1")
+    monkeypatch.setenv("PRIVET_SERVE_STATE", "of-environment")
+    words = ["--config", str(file), "--state", "of-option"]
+    with mock.patch.object(command, "callback", None):
+        context = command.make_context("serve", words)
+    found = {name: str(context.params[name]) for name in ("keys", "listen", "state")}
+    assert found == {"keys": str(tmp_path), "listen": "of-environment:1", "state": "of-option"}
+    with pytest.raises(Exception, match="Missing"):  # the control: the file was needed
+        command.make_context("serve", words[2:])
+
+
+def test_check_finds_nothing_and_then_what_is_wrong(key_folder: Path, tmp_path: Path) -> None:
+    put_digits(tmp_path / "repository")
+    file = tmp_path / "privet.toml"
+    file.write_text(f"[serve]\nkeys = '{key_folder}'\nstate = '{tmp_path / 'state'}'\n")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    words: list[object] = ["serve", tmp_path / "repository", "--config", file, "--check"]
+    words += ["--listen", f"127.0.0.1:{port}"]
+    assert privet(*words) == {"event": "checked"}
+    assert not (tmp_path / "state").exists()
+    with socket.create_server(("127.0.0.1", port)):
+        assert privet(*words, code=1)["error"]["type"] == "OSError"
+    (tmp_path / "repository" / "digits" / "config.toml").write_text("bits = 5\n")
+    assert "bits is 5" in privet(*words, code=2)["error"]["message"]
+    file.write_text(f"[serve]\nkeys = '{tmp_path}'\n")
+    assert "cannot be used" in privet(*words, code=2)["error"]["message"]
+
+
+def test_other_commands_do_not_read_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PRIVET_RUN_SUITE", "magic")
+    done = CliRunner().invoke(app, ["run", str(DIGITS), "--input", "absent.npy", "--json"])
+    assert "magic" not in done.output
