@@ -34,7 +34,7 @@ export PYO3_PYTHON := $(ROOT)/$(BIN)/python
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-rust test-go compile test-python test-all browser mutation audit check check-rust check-go check-python docs fmt lock wheel clean
+.PHONY: help setup demo test test-rust test-go compile test-python test-all browser mutation audit check check-rust check-go check-python docs man fmt lock wheel clean
 
 help: ## List these targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  \033[1m%-14s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -114,6 +114,9 @@ wheel: setup ## One wheel in dist: the extension and the programs of suite ckks,
 	    cp $(addprefix $(BIN)/privet-ckks,'' .wasm .js) $(WHEEL_DATA)/scripts && \
 	    $(BIN)/maturin build --profile $(CARGO_PROFILE) $(CARGO_FLAGS) --strip --interpreter $(BIN)/python --quiet --out $(DIST)
 	$(BIN)/python -m scripts.wheel $(DIST)
+
+man: setup ## The manual page privet(1) in target/man, made from the commands themselves
+	$(BIN)/python -m sphinx --builder man --quiet --doctree-dir target/doctrees-man docs target/man
 
 clean: ## Remove .venv, build outputs and caches
 	rm -rf $(VENV) $(DIST) .browser target .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -18,6 +18,8 @@ nitpicky = True
 # Anchors as the common code hosts make them, so that a link is right in both places.
 myst_heading_anchors = 4
 highlight_language = "none"
+# `make man`: the page of commands as privet(1).
+man_pages = [("reference/commands", "privet", "private predictions from ONNX models", [], 1)]
 smartquotes = False  # would make one dash of the two before an option
 
 

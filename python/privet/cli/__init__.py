@@ -22,7 +22,6 @@ app = typer.Typer(
     cls=Commands,
     help="Private predictions from ONNX models.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_show_locals=False,
 )
 

@@ -18,10 +18,10 @@ from privet import _native
 from privet.runtime.client import network_of
 
 TRIALS = 3
-ANSWERS = 5
+ANSWERS = 8
 TIMEOUT_SECONDS = 5.0
-BUSY_SECONDS = 0.015
-"""What the quickest of the answers may take besides the network."""
+BUSY_SECONDS = 0.03
+"""What the quickest of the answers may take besides the network, on a machine under load."""
 
 
 async def network_to(

@@ -1,0 +1,89 @@
+"""Files for containers, clusters and systemd fit each other and the commands that they name.
+
+No container engine runs here: images are not built, and no cluster has read these files.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from privet.cli import configuration
+from privet.cli.commands import COMMANDS
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+CONFIG = DEPLOY / "privet.toml"
+SERVE = configuration.defaults(COMMANDS["serve"].load("serve"), "serve", CONFIG)
+UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
+
+
+def check_words(words: list[str]) -> None:
+    """Fails if these are no words of a command that takes the file of configuration."""
+    name, *rest = words
+    command = COMMANDS[name].load(name)
+    known = {option for parameter in command.params for option in parameter.opts}
+    assert set(rest[::2]) <= known, words
+    assert configuration.defaults(command, name, CONFIG)
+
+
+def compose() -> dict[str, Any]:
+    """The services of the compose file."""
+    services: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]
+    return services
+
+
+@pytest.mark.parametrize("name", ["server", "dealer", "gateway"])
+def test_compose_starts_commands_that_are_confined(name: str) -> None:
+    service = compose()[name]
+    check_words(service["command"])
+    assert (service["read_only"], service["cap_drop"]) == (True, ["ALL"])
+    # What is mounted is what the configuration names, and all but state is read-only.
+    for volume in service["volumes"]:
+        assert volume.endswith(":ro") or volume.split(":")[1] == SERVE["state"]
+    assert compose()["application"]["network_mode"] == "service:gateway"
+
+
+def test_the_cluster_probes_what_the_service_listens_on() -> None:
+    state, service = yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text())
+    (container,) = state["spec"]["template"]["spec"]["containers"]
+    check_words(container["args"])
+    ports = {port["name"]: port["containerPort"] for port in container["ports"]}
+    assert ports["control"] == int(SERVE["listen"].rpartition(":")[2])
+    assert ports["data"] == SERVE["first_port"]
+    assert ports["probe"] == int(SERVE["probe"].rpartition(":")[2])
+    for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+        found = container[probe]["httpGet"]
+        assert (found["port"], found["path"].startswith("/v2/health/")) == ("probe", True)
+    assert container["securityContext"]["readOnlyRootFilesystem"]
+    mounts = {mount["mountPath"] for mount in container["volumeMounts"]}
+    assert {SERVE["keys"], SERVE["models"], SERVE["state"]} <= mounts
+    assert {port["name"] for port in service["spec"]["ports"]} == {"control", "data"}
+
+
+def test_the_image_runs_as_nobody_and_names_a_command() -> None:
+    lines = (DEPLOY / "Dockerfile").read_text().splitlines()
+    assert "USER 10001" in lines
+    check_words(yaml.safe_load(next(it for it in lines if it.startswith("CMD"))[4:]))
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
+def test_units_are_understood_and_name_commands(unit: Path) -> None:
+    start = next(it for it in unit.read_text().splitlines() if it.startswith("ExecStart="))
+    check_words(start.split()[1:])
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("there is no systemd here")
+    done = subprocess.run(
+        ["systemd-analyze", "verify", str(unit)], capture_output=True, text=True, check=False
+    )
+    # The program and its manual are not installed here.
+    others = [
+        line
+        for line in done.stderr.splitlines()
+        if line.startswith(unit.name) and "not executable" not in line and "man " not in line
+    ]
+    assert not others
