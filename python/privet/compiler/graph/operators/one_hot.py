@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from privet.compiler.graph.operations import Sub
+from privet.compiler.graph.operations import Add, Sub
 from privet.compiler.graph.operators.arithmetic import (
     minus,
     plus_constant,
-    product,
     times_constant,
 )
 from privet.compiler.graph.operators.comparison import SUITES, not_below
@@ -27,9 +26,10 @@ def hardmax(site: Site) -> Operand:
     rows, ahead = as_rows(site, x, axes)
     largest = site.lift(largest_of_rows(site, rows), rows.shape)
     is_largest = not_below(site, site.emit(Sub(), rows, largest))
-    ahead_of_it = running_sum(site, is_largest)
-    none = not_below(site, site.emit(Sub(), is_largest, ahead_of_it))
-    made = product(site, is_largest, none)
+    # Twice itself less those up to it is 1 at the first one, and below 1 elsewhere.
+    twice = site.emit(Add(), is_largest, is_largest)
+    rest = site.emit(Sub(), twice, running_sum(site, is_largest))
+    made = not_below(site, plus_constant(site, rest, np.asarray(-1.0)))
     if len(axes) > 1 or site.opset < 13:
         return site.reshape(made, x.shape)
     return from_rows(site, made, ahead, axis, x.shape[axis])
