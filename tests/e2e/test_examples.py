@@ -55,7 +55,11 @@ def front(tmp_path_factory: pytest.TempPathFactory, key_folder: Path) -> Iterato
             yield running
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize(
+    "language",
+    # Compilers take longer than all the rest.
+    [pytest.param(it, marks=[pytest.mark.slow] * (it in ("go", "java"))) for it in LANGUAGES],
+)
 def test_a_language_asks_a_gateway(language: str, front: Gateway) -> None:
     command = LANGUAGES[language]
     if shutil.which(command[0]) is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import shutil
 import signal
 import socket
@@ -14,7 +15,7 @@ import numpy as np
 from tests.e2e.caller import ServiceCaller
 from tests.e2e.processes import SOON
 from tests.e2e.services import put_digits, serving
-from tests.e2e.test_commands import MODELS, key_folder
+from tests.e2e.test_commands import MODELS, key_folder, privet
 
 from privet import keys as certificates
 from privet.errors import PrivetError
@@ -67,7 +68,8 @@ def test_certificates_and_policy_are_read_again(key_folder: Path, tmp_path: Path
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         probe = "127.0.0.1:{1}".format(*free.getsockname())
-    with serving(tmp_path, keys, "--accept", policy, "--probe", probe) as scene:
+    audit = ("--audit", tmp_path / "audit.log")
+    with serving(tmp_path, keys, "--accept", policy, "--probe", probe, *audit) as scene:
         with urllib.request.urlopen(f"http://{probe}/v2/health/ready") as answer:
             assert answer.status == 200
 
@@ -94,3 +96,13 @@ def test_certificates_and_policy_are_read_again(key_folder: Path, tmp_path: Path
             assert "accept" in await until_refused(scene.address, others, tmp_path / "b")
 
         asyncio.run(act())
+    found = privet("audit-log", audit[1])
+    assert found["problems"] == []
+    lines = [json.loads(line) for line in audit[1].read_text().splitlines()]
+    assert len(lines) == found["lines"]
+    policies = [line["policy"]["accepts"]["suite"] for line in lines if line["event"] == "policy"]
+    assert policies[0] != policies[-1] == ["fss"]
+    done = {line["job"] for line in lines if line.get("outcome") == "done"}
+    clients = {line["client"] for line in lines if line.get("job") in done and "client" in line}
+    assert clients == {certificates.fingerprint(of / "client.pem") for of in (key_folder, others)}
+    assert [line["mode"]["suite"] for line in lines if line["event"] == "refused"][-1] == "gmw"

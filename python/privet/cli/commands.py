@@ -145,6 +145,10 @@ COMMANDS = {
         "gateway.gateway",
         "Answer the Open Inference Protocol here, by private inference at a service.",
     ),
+    "audit-log": Entry(
+        "audit_log.audit_log",
+        "Check that nobody has changed the audit log of a service.",
+    ),
     "top": Entry("top.top", "Watch a service: queues, jobs on each core, stock and machines."),
     "dealer": Entry(
         "dealer.dealer",

@@ -168,6 +168,15 @@ def serve(
     poll: Annotated[
         float, typer.Option(min=0.1, help="Seconds between looks at the repository.")
     ] = 5.0,
+    audit: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            dir_okay=False,
+            help="Write down who asked for which model when, and under which policy, in lines that "
+            "are chained by hashes.",
+        ),
+    ] = None,
     revoked: options.Revoked = None,
     timeout: options.Timeout = 30.0,
     check: Annotated[
@@ -241,6 +250,7 @@ def serve(
         ),
         poll,
         refused,
+        audit,
     )
     executing = make_executor(
         executor,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from privet.scheduler import (
     Phase,
     Start,
 )
+from privet.service.audit_log import AuditLog
 from privet.service.driver import Ran
 from privet.service.estimates import Estimates
 from privet.service.jobs import Job, Jobs
@@ -44,6 +46,7 @@ class EventRecorder:
         estimates: Estimates,
         epoch: float,
         settled: Callable[[Job], None],
+        audit: AuditLog | None = None,
     ) -> None:
         self._jobs = jobs
         self._material = material
@@ -54,6 +57,7 @@ class EventRecorder:
         self._estimates = estimates
         self._epoch = epoch
         self._settled = settled
+        self._audit = audit
         # Notices that a request took over before their material was made: by which.
         self._claims: dict[str, str] = {}
 
@@ -61,6 +65,11 @@ class EventRecorder:
         """A notice or a request was admitted; `told` is the notice that it names."""
         self._jobs.add(job)
         self._records.submitted(job)
+        if self._audit is not None:
+            mode = json.loads(job.asked.mode.text)
+            told_of = {"model": job.version.key, "program": job.version.program.program_hash}
+            fields = {"client": job.client, "kind": job.kind, **told_of, "mode": mode}
+            self._audit.write("asked", job=job.id, **fields, samples=job.samples)
         self._metrics.submitted(job.kind, job.version.key, job.asked.label)
         if told is not None and told.state == "prepared":
             self.close(told, f"used by {job.id}")
@@ -163,6 +172,8 @@ class EventRecorder:
         job.outcome, job.reason, job.ended = str(ended.outcome), ended.reason, time.time()
         seconds = job.ended - job.created
         self._records.ended(job)
+        if self._audit is not None:
+            self._audit.write("ended", job=job.id, outcome=job.outcome, reason=job.reason)
         self._metrics.ended(job.kind, job.version.key, job.outcome, seconds)
         if job.kind == "request" and job.outcome == "done":
             self._monitor.add(Done(job.ended, seconds, job.waited or 0.0))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import logging
 import secrets
 import shutil
@@ -37,6 +38,7 @@ from privet.scheduler import (
 )
 from privet.service.admission_limit import LimitReached, limit_reached
 from privet.service.asks import Ask, RequestBody
+from privet.service.audit_log import AuditLog
 from privet.service.driver import Door, Driver
 from privet.service.estimates import HEADROOM, Estimates
 from privet.service.event_recorder import EventRecorder
@@ -80,7 +82,7 @@ def free_bytes(folder: Path) -> int:
 class Settings:
     """How a service runs. `poll`: how often, in seconds, the `models` are looked at; `accepts`: in
     which modes clients may ask, and for how many answers; `revoked`: whose jobs and sessions are
-    ended."""
+    ended; `audit`: where it is written down who asked what."""
 
     models: Models
     state: Path
@@ -91,6 +93,7 @@ class Settings:
     bounds: Limits = field(default_factory=Limits)
     poll: float = 5.0
     revoked: Revoked = field(default_factory=Revoked)
+    audit: Path | None = None
 
 
 class Service:
@@ -102,6 +105,8 @@ class Service:
         self.version = version
         self.limits = settings.limits
         self.buckets = Buckets()
+        self.audit = None if settings.audit is None else AuditLog(settings.audit)
+        self._write_policy(settings.accepts)
         self.guard = suites.Guard(settings.accepts, str(settings.state / ANSWERS_FOLDER))
         self.jobs = Jobs()
         self.loading = True
@@ -150,6 +155,7 @@ class Service:
             self._estimates,
             self.epoch,
             self._settled,
+            self.audit,
         )
         self.driver.tell(self._tell, self._recorder.ran)
         self.sessions = Sessions(
@@ -220,13 +226,20 @@ class Service:
         await self.model_servers.close()
         await self._executor.close()
         self.records.close()
+        if self.audit is not None:
+            self.audit.close()
 
     async def reload(self, accepts: suites.Policy) -> None:
         """Goes on with another policy, new workers once their jobs have ended, and models as they
         are now; answers that were counted stay counted."""
         self.guard = suites.Guard(accepts, str(self.settings.state / ANSWERS_FOLDER))
+        self._write_policy(accepts)
         self._look.set()
         await self._executor.reload(suites.uncounted(accepts).text())
+
+    def _write_policy(self, accepts: suites.Policy) -> None:
+        if self.audit is not None:
+            self.audit.write("policy", policy=json.loads(accepts.text()))
 
     async def _follow(self) -> None:
         while True:
@@ -244,6 +257,8 @@ class Service:
         while True:
             await asyncio.sleep(SWEEP_SECONDS)
             self.records.catch_up()
+            if self.audit is not None:
+                self.audit.catch_up()
             await self._reconciliation.sweep()
 
     async def _expel(self) -> None:
@@ -286,7 +301,8 @@ class Service:
 
     def why_no_room(self) -> str | None:
         """Why nothing that needs the disk is taken now; None if there is room."""
-        if self.records.waiting or free_bytes(self.settings.state) < RESERVED_BYTES:
+        late = self.records.waiting or (self.audit is not None and self.audit.waiting)
+        if late or free_bytes(self.settings.state) < RESERVED_BYTES:
             return "the service's disk is full"
         return None
 
@@ -374,6 +390,9 @@ class Service:
         """
         refusal = self.guard.check(client, name, mode.text)
         if refusal is not None:
+            if self.audit is not None:
+                fields = {"client": client, "mode": json.loads(mode.text)}
+                self.audit.write("refused", **fields, reason=refusal)
             raise NotAccepted(refusal)
         spent = self.guard.count(client, name, answers) if answers else None
         if spent is not None:

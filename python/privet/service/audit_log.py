@@ -1,0 +1,119 @@
+"""Who asked for which model when, under which policy: a file of JSON lines that are chained.
+
+Each line holds the SHA-256 of the line before it as `previous`, so that a line that is changed,
+taken out or put in between shows. Lines that are cut off at the end do not: whoever keeps the
+latest hash elsewhere (`head`) sees that as well. No line holds an input or a prediction.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from privet.errors import Misuse
+from privet.logs import Seldom
+
+FIRST = "0" * 64
+"""What the first line holds as `previous`."""
+
+_log = logging.getLogger(__name__)
+
+
+class AuditLog:
+    """Appends to the file at `path`, of which this is the only writer. Lines that a full disk does
+    not take wait, and are written in order by the next `write` or `catch_up`.
+
+    # Errors
+    `Misuse` if the file cannot be opened.
+    """
+
+    def __init__(self, path: Path) -> None:
+        try:
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            kept = path.read_bytes()
+        except OSError as error:
+            raise Misuse(f"the audit log {path} cannot be opened: {error.strerror}") from error
+        self._waiting: deque[bytes] = deque()
+        self._seldom = Seldom()
+        lines = kept.removesuffix(b"\n").rpartition(b"\n")
+        self.head = _digest(lines[2]) if kept else FIRST
+        if kept and not kept.endswith(b"\n"):
+            self._waiting.append(b"\n")  # ends the line that a crash cut short
+
+    @property
+    def waiting(self) -> int:
+        """Lines that could not be written yet."""
+        return len(self._waiting)
+
+    def write(self, event: str, **fields: Any) -> None:
+        """Appends a line."""
+        record = {"time": round(time.time(), 3), "event": event, **fields, "previous": self.head}
+        line = json.dumps(record).encode()
+        self.head = _digest(line)
+        self._waiting.append(line + b"\n")
+        self.catch_up()
+
+    def catch_up(self) -> None:
+        """Writes what waits, as long as there is room."""
+        try:
+            while self._waiting:
+                size = os.fstat(self._file).st_size
+                if os.write(self._file, self._waiting[0]) < len(self._waiting[0]):
+                    os.ftruncate(self._file, size)
+                    raise OSError("the disk is full")
+                self._waiting.popleft()
+        except OSError as error:
+            if self._seldom.due() is not None:
+                extra = {"error": str(error), "lines": len(self._waiting)}
+                _log.error("the audit log cannot be written", extra=extra)
+
+    def close(self) -> None:
+        """Writes no more."""
+        os.close(self._file)
+
+
+@dataclass
+class Audited:
+    """What a check of a file found: its lines, the hash of the last, and what is wrong."""
+
+    lines: int = 0
+    head: str = FIRST
+    problems: list[str] = field(default_factory=list)
+
+
+def check(path: Path, head: str | None = None) -> Audited:
+    """Follows the chain; `head` is a hash that the file must have gone through.
+
+    # Errors
+    `OSError` if the file cannot be read.
+    """
+    found, seen = Audited(), head in (None, FIRST)
+    for line in path.read_bytes().splitlines():
+        found.lines += 1
+        try:
+            previous = json.loads(line)["previous"]
+        except (ValueError, KeyError, TypeError):
+            found.problems.append(
+                f"line {found.lines} is no record: a crash cut it short, or worse"
+            )
+        else:
+            if previous != found.head:
+                found.problems.append(
+                    f"before line {found.lines} lines were changed or are missing"
+                )
+        found.head = _digest(line)
+        seen = seen or found.head == head
+    if not seen:
+        found.problems.append(f"no line has the hash {head}: lines at the end are missing")
+    return found
+
+
+def _digest(line: bytes) -> str:
+    return hashlib.sha256(line).hexdigest()
