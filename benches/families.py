@@ -1,0 +1,198 @@
+"""The page of models: families of estimators, exported and run, a row for each in each suite.
+
+    python -m benches.families --write
+
+replaces the table in docs/reference/models.md by what it measures (minutes).
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+
+import privet
+from benches.tasks import Floats
+from privet.compiler.compile import compile
+from privet.compiler.executor import execute
+from privet.compiler.executor.codec import as_tensor
+from privet.compiler.executor.reference import run_plaintext
+from privet.suites import Suite
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "reference" / "models.md"
+EXPORTED = ROOT / "tests" / "python" / "compiler" / "graph" / "exported_trees"
+BEGIN, END = "<!-- families: python -m benches.families -->\n", "<!-- end of families -->\n"
+SUITES: Mapping[str, Suite] = {"gmw": privet.Gmw(), "fss": privet.Fss()}
+COLUMNS = (
+    *("Family", "Exported by", "Suite", "Offline, s", "Online, s", "Offline, MB", "Online, MB"),
+    "Agreement",
+)
+RULE = "|---|---|---|---:|---:|---:|---:|---|\n"
+SKLEARN = "`skl2onnx.to_onnx(model, X[:1])`"
+ROWS = 100
+
+
+@dataclass(frozen=True)
+class Family:
+    """A model with inputs to calibrate it and to compare it on, and how it was exported."""
+
+    name: str
+    exporter: str
+    build: Callable[[], tuple[onnx.ModelProto, list[Floats], list[Floats]]]
+    reveal: str = "outputs"
+
+
+def _sklearn(estimator: Callable[[], Any], data: str) -> Callable[[], Any]:
+    """An estimator behind a scaler, fitted on half of a data set of scikit-learn."""
+
+    def build() -> tuple[onnx.ModelProto, list[Floats], list[Floats]]:
+        from skl2onnx import to_onnx
+        from sklearn import datasets
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
+
+        x, y = getattr(datasets, f"load_{data}")(return_X_y=True)
+        x = x.astype(np.float32)
+        made = estimator()
+        trees = "ensemble" in type(made).__module__
+        model = made if trees else make_pipeline(StandardScaler(), made)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            exported = to_onnx(model.fit(x[::2], y[::2]), x[:1])
+        return exported, list(x[::2][:, None]), list(x[1::2][:ROWS, None])
+
+    return build
+
+
+def _file(name: str) -> Callable[[], Any]:
+    """A model that was exported before, with the rows it is tested on."""
+
+    def build() -> tuple[onnx.ModelProto, list[Floats], list[Floats]]:
+        rows = list(np.load(EXPORTED / "rows.npz")[f"x_{name.split('_')[1]}"][:, None])
+        return onnx.load(EXPORTED / f"{name}.onnx"), [], rows
+
+    return build
+
+
+def _digits() -> tuple[onnx.ModelProto, list[Floats], list[Floats]]:
+    folder = ROOT / "zoo" / "models"
+    rows = np.load(folder / "digits-cnn.npz")["inputs"][:ROWS]
+    samples = np.load(folder / "digits-cnn-samples.npy")
+    return onnx.load(folder / "digits-cnn.onnx"), list(samples[:, None]), list(rows[:, None])
+
+
+def families() -> Iterator[Family]:
+    """Every family of the page."""
+    from sklearn import ensemble, linear_model, neural_network, svm
+
+    estimators: list[tuple[str, Callable[[], Any], str, str]] = [
+        ("Logistic regression", linear_model.LogisticRegression, "breast_cancer", "outputs"),
+        ("Ridge regression", linear_model.Ridge, "diabetes", "outputs"),
+        ("`LinearSVC`", svm.LinearSVC, "wine", "outputs"),
+        ("`SVC`, radial, two classes", svm.SVC, "breast_cancer", "outputs"),
+        ("`SVC`, radial, ten classes", svm.SVC, "digits", "label"),
+        ("`SVC`, polynomial", lambda: svm.SVC(kernel="poly"), "wine", "scores"),
+        ("`SVR`, radial", lambda: svm.SVR(C=10), "diabetes", "outputs"),
+        ("`MLPClassifier`", neural_network.MLPClassifier, "digits", "outputs"),
+        (
+            "Random forest, 100 trees",
+            lambda: ensemble.RandomForestClassifier(max_depth=6, random_state=0),
+            *("breast_cancer", "outputs"),
+        ),
+        (
+            "Gradient boosting, 100 trees",
+            lambda: ensemble.GradientBoostingRegressor(random_state=0),
+            *("diabetes", "outputs"),
+        ),
+    ]
+    for name, estimator, data, reveal in estimators:
+        yield Family(f"{name} ({data})", SKLEARN, _sklearn(estimator, data), reveal)
+    boosters = "`onnxmltools.convert_{}(model, initial_types=...)`"
+    yield Family("LightGBM, 5 rounds", boosters.format("lightgbm"), _file("lightgbm_many"))
+    yield Family("XGBoost, 5 rounds", boosters.format("xgboost"), _file("xgboost_many"))
+    yield Family(
+        "CatBoost, 5 rounds", '`model.save_model(..., format="onnx")`', _file("catboost_many")
+    )
+    yield Family("Convolutions (digits)", "`zoo/train/export.py`", _digits)
+
+
+def rows_of(family: Family) -> Iterator[str]:
+    """A row for each suite."""
+    model, samples, rows = family.build()
+    for name, suite in SUITES.items():
+        compiled = compile(
+            model, **vars(suite.precision), calibration=samples or None, reveal=family.reveal
+        )
+        outputs = [output.name for output in compiled.source.graph.output]
+        pairs = []
+        for row in rows:
+            wanted = run_plaintext(
+                compiled.source, [{compiled.program.inputs[0].name: row}], outputs
+            )
+            pairs.append((execute(compiled.program, compiled.weights, [row]).outputs, wanted))
+        runs = [privet.run(compiled, rows[:1], suite=suite) for _ in range(3)]
+        assert all(run.max_fixed_point_error == 0 for run in runs)
+        cells = [family.name, family.exporter, f"`{name}`"]
+        for phase in ("offline", "online"):
+            cells.append(f"{np.median([getattr(run, phase).seconds for run in runs]):.2g}")
+        for phase in ("offline", "online"):
+            cost = getattr(runs[0], phase)
+            total = cost.bytes_client + cost.bytes_server + cost.bytes_dealer
+            cells.append(f"{total / 1e6:.2g}")
+        if family.reveal != "outputs":
+            cells[0] += f", `--reveal {family.reveal}`"
+        yield f"| {' | '.join([*cells, agreement(pairs)])} |\n"
+
+
+def agreement(pairs: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> str:
+    """Labels that are ONNX Runtime's, or the largest error of what the spread of outputs is."""
+    labels = [name for name, array in pairs[0][1].items() if array.dtype.kind in "iU"]
+    if labels:
+        same = sum(
+            found[labels[0]].tolist() == wanted[labels[0]].tolist() for found, wanted in pairs
+        )
+        return f"{same} of {len(pairs)} labels"
+    found, wanted = (
+        np.concatenate([as_tensor(next(iter(pair[side].values()))).ravel() for pair in pairs])
+        for side in (0, 1)
+    )
+    return f"{np.abs(found - wanted).max() / np.ptp(wanted):.1g} of the spread, {len(pairs)} rows"
+
+
+def table(page: str) -> list[str]:
+    """The rows that a page has now."""
+    body = page.split(BEGIN)[1].split(END)[0]
+    return [line for line in body.splitlines(keepends=True) if line.startswith("| ")][1:]
+
+
+def main() -> None:
+    """Measures, prints and with `--write` replaces the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", action="store_true", help="replace the table of the page")
+    parser.add_argument("--only", default="", help="families whose name has this in it")
+    chosen = parser.parse_args()
+    lines = [f"| {' | '.join(COLUMNS)} |\n", RULE]
+    for family in families():
+        if chosen.only in family.name:
+            for row in rows_of(family):
+                print(row, end="", flush=True)  # noqa: T201
+                lines.append(row)
+    made = f"Measured on {datetime.now(UTC):%d %B %Y}: medians of three runs of one row each.\n\n"
+    page = PAGE.read_text(encoding="utf-8")
+    if chosen.write:
+        whole = re.escape(BEGIN) + ".*" + re.escape(END)
+        text = BEGIN + made + "".join(lines) + END
+        PAGE.write_text(re.sub(whole, lambda _: text, page, flags=re.DOTALL), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
