@@ -97,7 +97,7 @@ def families() -> Iterator[Family]:
     estimators: list[tuple[str, Callable[[], Any], str, str]] = [
         ("Logistic regression", linear_model.LogisticRegression, "breast_cancer", "outputs"),
         ("Ridge regression", linear_model.Ridge, "diabetes", "outputs"),
-        ("`LinearSVC`", svm.LinearSVC, "wine", "outputs"),
+        ("`RidgeClassifier`", linear_model.RidgeClassifier, "wine", "outputs"),
         ("`SVC`, radial, two classes", svm.SVC, "breast_cancer", "outputs"),
         ("`SVC`, radial, ten classes", svm.SVC, "digits", "label"),
         ("`SVC`, polynomial", lambda: svm.SVC(kernel="poly"), "wine", "scores"),
@@ -125,7 +125,7 @@ def families() -> Iterator[Family]:
     yield Family("Convolutions (digits)", "`zoo/train/export.py`", _digits)
 
 
-def rows_of(family: Family) -> Iterator[str]:
+def rows_of(family: Family, repeat: int) -> Iterator[str]:
     """A row for each suite."""
     model, samples, rows = family.build()
     for name, suite in SUITES.items():
@@ -139,7 +139,7 @@ def rows_of(family: Family) -> Iterator[str]:
                 compiled.source, [{compiled.program.inputs[0].name: row}], outputs
             )
             pairs.append((execute(compiled.program, compiled.weights, [row]).outputs, wanted))
-        runs = [privet.run(compiled, rows[:1], suite=suite) for _ in range(3)]
+        runs = [privet.run(compiled, rows[:1], suite=suite) for _ in range(repeat)]
         assert all(run.max_fixed_point_error == 0 for run in runs)
         cells = [family.name, family.exporter, f"`{name}`"]
         for phase in ("offline", "online"):
@@ -179,14 +179,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", action="store_true", help="replace the table of the page")
     parser.add_argument("--only", default="", help="families whose name has this in it")
+    parser.add_argument("--repeat", type=int, default=3, help="runs of which medians are taken")
     chosen = parser.parse_args()
     lines = [f"| {' | '.join(COLUMNS)} |\n", RULE]
     for family in families():
         if chosen.only in family.name:
-            for row in rows_of(family):
+            for row in rows_of(family, chosen.repeat):
                 print(row, end="", flush=True)  # noqa: T201
                 lines.append(row)
-    made = f"Measured on {datetime.now(UTC):%d %B %Y}: medians of three runs of one row each.\n\n"
+    runs = f"medians of {chosen.repeat} runs" if chosen.repeat > 1 else "one run"
+    made = f"Measured on {datetime.now(UTC):%d %B %Y}: {runs} of one row each.\n\n"
     page = PAGE.read_text(encoding="utf-8")
     if chosen.write:
         whole = re.escape(BEGIN) + ".*" + re.escape(END)

@@ -22,7 +22,8 @@ SEEDS = [
 """Suites that are not exact take long for each comparison, and try fewer seeds."""
 ALLOWED = 0.02
 """How far an output may be from ONNX Runtime's, of the largest, or of 1 if that is more."""
-REFUSED = "one of its windows lies wholly on padding"
+REFUSED = ("one of its windows lies wholly on padding", "is larger than the padded axis")
+"""What is refused of pools in ceil mode, of which ONNX Runtime computes something."""
 NOISE = "flooding protects keys"
 """What is said of weights with which noise grows too much for homomorphic evaluation."""
 
@@ -56,7 +57,7 @@ def check_executor(seed: int) -> None:
     try:
         compiled = compile(model, smooth="piecewise", calibration=rows)
     except UnsupportedModel as refusal:
-        if REFUSED in str(refusal):
+        if any(why in str(refusal) for why in REFUSED):
             return
         raise
     found = execute(compiled.program, compiled.weights, [rows[0]]).outputs["y"]
