@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import onnxruntime
-from fit import Labels, Parameters, Reals
+from fit import Labels, Parameters
 
-from privet.zoo.graph import Graph
+from privet.zoo.graph import Fixed, Graph
 from privet.zoo.writer import write
 
 MODELS = Path(__file__).resolve().parent.parent / "models"
@@ -24,9 +24,9 @@ def export(
     graph: Graph,
     weights: Parameters,
     raw: npt.NDArray[Any],
-    inputs: Reals,
+    inputs: npt.NDArray[Any],
     labels: Labels,
-    samples: Reals,
+    samples: npt.NDArray[Any],
     card: dict[str, Any],
 ) -> None:
     """Write `NAME.onnx`, `NAME.npz` (held-out `raw`, `inputs`, `labels`) and `NAME.json`, and some
@@ -36,7 +36,11 @@ def export(
     """
     MODELS.mkdir(exist_ok=True)
     path = MODELS / f"{graph.name}.onnx"
-    write(graph, path, lambda weight: np.asarray(weights[weight.name]))
+    write(
+        graph,
+        path,
+        lambda it: it.law.elements if isinstance(it.law, Fixed) else np.asarray(weights[it.name]),
+    )
     np.savez_compressed(path.with_suffix(".npz"), raw=raw, inputs=inputs, labels=labels)
     np.save(MODELS / f"{graph.name}-samples.npy", samples[:SAMPLES])
     correct = int(np.sum(predict(path, inputs) == labels))
@@ -49,7 +53,7 @@ def export(
     sys.stdout.write(f"{graph.name}: {correct} of {len(labels)} held-out samples correct\n")
 
 
-def predict(path: Path, inputs: Reals) -> Labels:
+def predict(path: Path, inputs: npt.NDArray[Any]) -> Labels:
     """The label of each sample, one inference at a time as the model's batch is one."""
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     logits = [session.run(None, {"input": sample[None]})[0] for sample in inputs]

@@ -190,8 +190,11 @@ def _covering(
     arrays = list(given.values())
     if any(array.dtype.kind not in "fiub" for array in arrays):
         return samples
-    largest = max(float(np.abs(array).max(initial=0)) for array in arrays)
-    covered = largest <= min(entry.magnitude for entry in compiled.program.inputs)
+    entries = [entry for entry in compiled.program.inputs if not entry.one_hot]
+    largest = max(
+        (float(np.abs(given[entry.name]).max(initial=0)) for entry in entries), default=0.0
+    )
+    covered = largest <= min((entry.magnitude for entry in entries), default=0.0)
     if covered or not np.isfinite(largest):
         return samples
     known = samples or split(random_inputs(compiled.program, input_range), 1)

@@ -290,11 +290,13 @@ class Suite(ABC):
         return None
 
     def supports(self, program: Program) -> list[Problem]:
-        """Every operation that it does not compute."""
+        """Every operation that it does not compute, and every input that it does not take."""
+        parts = [(entry.name, "one_hot") for entry in program.inputs if entry.one_hot]
+        parts += [(operation.name, operation.op) for operation in program.operations]
         return [
-            Problem(operation.name, operation.op, *refusal)
-            for operation in program.operations
-            if (refusal := self.refusal(operation.op)) is not None
+            Problem(name, kind, *refusal)
+            for name, kind in parts
+            if (refusal := self.refusal(kind)) is not None
         ]
 
     def check_supports(self, program: Program) -> None:

@@ -20,6 +20,9 @@ def refusal(kind: str, suite: str) -> tuple[str, str] | None:
     if suite == "stream" and kind in DECIDING:
         why = "among permuted elements the client would learn how many comparisons hold"
         return why, "Choose suite gmw or fss"
+    if suite == "ckks" and kind == "one_hot":
+        why = "it chooses rows of a table, whose zeros and ones suite ckks does not take"
+        return why, "Choose another suite, or let the model begin at the rows"
     if suite == "ckks" and kind in COMPARING:
         why = "it compares values, which suite ckks does not do"
         return why, "Put a smooth activation or an average in its place, or choose another suite"

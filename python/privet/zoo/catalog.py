@@ -11,6 +11,7 @@ from typing import Literal
 from . import (
     alexnet,
     bert,
+    gpt,
     hinet,
     minionn,
     perceptron,
@@ -19,6 +20,7 @@ from . import (
     slytherin,
     squeezenet,
     vgg,
+    vit,
 )
 from . import trained as training
 from .graph import Graph
@@ -94,8 +96,21 @@ _RANDOM = {
     ),
     "resnet20": _Recipe("ResNet-20, CIFAR-10", _RESNET, resnet.resnet20),
     "resnet50": _Recipe("ResNet-50 v1, ImageNet", _RESNET, resnet.resnet50),
-    "bert-tiny": _Recipe("BERT-Tiny encoder, 128 tokens", _BERT, bert.tiny),
-    "bert-base": _Recipe("BERT-Base encoder, 128 tokens", _BERT, bert.base),
+    "bert-tiny": _Recipe(
+        "BERT-Tiny encoder, 128 tokens",
+        _BERT,
+        partial(bert.encoder, "bert-tiny", layers=2, heads=2, width=128),
+    ),
+    "bert-base": _Recipe(
+        "BERT-Base encoder, 128 tokens",
+        _BERT,
+        partial(bert.encoder, "bert-base", layers=12, heads=12, width=768),
+    ),
+    "vit-tiny": _Recipe("ViT-Tiny, ImageNet", "Touvron et al., DeiT (2021)", vit.tiny),
+    "gpt2": _Recipe("GPT-2 small, 32 tokens", "Radford et al. (2019)", gpt.small),
+    "llama-block": _Recipe(
+        "A block like LLaMA's, 32 tokens", "after Touvron et al. (2023)", gpt.llama_block
+    ),
 }
 
 _TRAINED = {
@@ -104,6 +119,17 @@ _TRAINED = {
     ),
     "digits-cnn": _Recipe(
         "8x8 digits CNN", "zoo/train/digits.py, scikit-learn's data", training.digits_cnn
+    ),
+    "digits-vit": _Recipe(
+        "8x8 digits ViT", "zoo/train/digits_vit.py, scikit-learn's data", training.digits_vit
+    ),
+    "docs-gpt": _Recipe(
+        "GPT on characters of docstrings", "zoo/train/docs.py, Python's library", training.docs_gpt
+    ),
+    "docs-bert": _Recipe(
+        "BERT that tells docstrings' modules",
+        "zoo/train/docs.py, Python's library",
+        training.docs_bert,
     ),
 }
 

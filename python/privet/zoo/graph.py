@@ -82,12 +82,16 @@ class Weight:
 class Graph:
     """Nodes in execution order, the weights they name, and running totals of their cost."""
 
-    def __init__(self, name: str, input_shape: tuple[int, ...], moment: float) -> None:
+    def __init__(
+        self, name: str, input_shape: tuple[int, ...], moment: float, *, ids: bool = False
+    ) -> None:
         """Start a graph whose one input has `input_shape` and elements of second moment `moment`.
 
-        Pixels in [0, 1] have a moment near 1/3, standardised features and hidden states 1.
+        Pixels in [0, 1] have a moment near 1/3, standardised features and hidden states 1. With
+        `ids` the elements are whole numbers, rows of a table.
         """
         self.name = name
+        self.ids = ids
         self.input = Value("input", input_shape, moment)
         self.output = self.input
         self.nodes: list[NodeProto] = []

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from .bert import classifier
+from .gpt import gpt
 from .graph import Value
 from .network import Network
+from .transformer import Transformer
+from .vit import vit
 
 
 def breast_mlp() -> Network:
@@ -25,6 +29,35 @@ def digits_cnn() -> Network:
     x = net.max_pool(net.relu(_normed(net, x, 32)), 2, 2)
     net.finish(net.dense(net.flatten(x), 10))
     return net
+
+
+CHARACTERS = "\n" + "".join(map(chr, range(32, 127)))
+"""What `docs_gpt` reads and writes; a character's token is its place here."""
+
+
+def digits_vit() -> Transformer:
+    """Digits: patches of 2 x 2 pixels, two layers, 32 wide."""
+    return vit("digits-vit", image=(1, 8, 8), patch=2, layers=2, heads=2, width=32, classes=10)
+
+
+def docs_gpt(*, every: bool = False) -> Transformer:
+    """The next character behind 64: two layers, 64 wide."""
+    return gpt(
+        "docs-gpt",
+        layers=2,
+        heads=4,
+        width=64,
+        tokens=64,
+        vocabulary=len(CHARACTERS),
+        every=every,
+    )
+
+
+def docs_bert() -> Transformer:
+    """Which of eight modules 32 words are from: two layers, 64 wide."""
+    return classifier(
+        "docs-bert", layers=2, heads=2, width=64, tokens=32, vocabulary=1024, classes=8
+    )
 
 
 SMOOTH = ("square", "sigmoid", "tanh", "softplus", "erf", "gelu", "silu")

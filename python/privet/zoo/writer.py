@@ -63,9 +63,10 @@ def _model() -> ModelProto:
 
 
 def _skeleton(graph: Graph) -> GraphProto:
-    ends = (graph.input, graph.output)
+    kinds = (TensorProto.INT64 if graph.ids else TensorProto.FLOAT, TensorProto.FLOAT)
     source, sink = (
-        helper.make_tensor_value_info(end.name, TensorProto.FLOAT, end.shape) for end in ends
+        helper.make_tensor_value_info(end.name, kind, end.shape)
+        for end, kind in zip((graph.input, graph.output), kinds, strict=True)
     )
     return helper.make_graph(graph.nodes, graph.name, [source], [sink])
 

@@ -1,4 +1,4 @@
-"""Transformers of the zoo in the plaintext executor, beside ONNX Runtime."""
+"""Transformers of the zoo beside ONNX Runtime, in the plaintext executor and in suites."""
 
 from __future__ import annotations
 
@@ -10,9 +10,67 @@ import onnx
 import pytest
 from tests.python.compiler.graph.single import expected, samples
 
+import privet
 from privet import zoo
 from privet.compiler.compile import compile
 from privet.compiler.executor import execute
+from privet.zoo.bert import classifier, encoder
+from privet.zoo.gpt import gpt, llama
+from privet.zoo.graph import Graph
+from privet.zoo.initial import draw
+from privet.zoo.vit import vit
+from privet.zoo.writer import write
+
+SMALL = {
+    "encoder": encoder("encoder", layers=1, heads=2, width=16, tokens=6),
+    "classifier": classifier(
+        "classifier", layers=1, heads=2, width=16, tokens=6, vocabulary=20, classes=3
+    ),
+    "vit": vit("vit", image=(3, 8, 8), patch=4, layers=1, heads=2, width=16, classes=5),
+    "gpt": gpt("gpt", layers=1, heads=2, width=16, tokens=6, vocabulary=20),
+    "llama": llama("llama", layers=1, heads=4, groups=2, width=16, hidden=24, tokens=6),
+}
+CASES = [
+    pytest.param(
+        name,
+        suite,
+        marks=[] if (name, suite.name) in {("gpt", "gmw"), ("llama", "fss")} else pytest.mark.slow,
+    )
+    for name in SMALL
+    for suite in (privet.Fss(), privet.Gmw(correlations="dealer"))
+]
+
+
+def written(graph: Graph, folder: Path) -> onnx.ModelProto:
+    """The graph with random weights as a model."""
+    path = folder / f"{graph.name}.onnx"
+    write(graph, path, lambda weight: draw(graph.name, weight))
+    return onnx.load(path)
+
+
+def drawn(graph: Graph, seed: int) -> dict[str, np.ndarray]:
+    """A random input: pixels, hidden states or tokens."""
+    generator = np.random.default_rng(seed)
+    if graph.ids:
+        table = next(it for it in graph.weights if it.name == "tokens.weight")
+        return {"input": generator.integers(0, table.shape[0], graph.input.shape)}
+    drawn = generator.uniform if graph.input.moment < 1 else generator.standard_normal
+    return {"input": drawn(size=graph.input.shape).astype(np.float32)}
+
+
+@pytest.mark.parametrize(("name", "suite"), CASES)
+def test_small_ones_run_privately_as_in_the_executor(
+    name: str, suite: privet.Suite, tmp_path: Path
+) -> None:
+    graph = SMALL[name]
+    model, given = written(graph, tmp_path), drawn(graph, 0)
+    onnx.checker.check_model(model)
+    calibration = [drawn(graph, seed) for seed in range(8)]
+    found = privet.run(model, given, suite=suite, calibration=calibration, bits=37, scale=12)
+    assert found.max_fixed_point_error == 0
+    (output,) = found.outputs.values()
+    (wanted,) = expected(model, given)
+    assert np.abs(output - wanted).max() < 0.02 * max(1.0, wanted.std())
 
 
 @pytest.mark.parametrize("name", ["bert-tiny"])

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from privet.compiler.executor.head import run_head, softmax
 from privet.compiler.graph import ClientStep
+from privet.compiler.graph.one_hot import one_hot
 from privet.compiler.graph.operations import Array, Shape
 from privet.compiler.graph.order import places
 from privet.compiler.program.public import Program, ProgramInput
@@ -147,14 +148,15 @@ def _encode(program: Program, entry: ProgramInput, given: npt.ArrayLike) -> Arra
     array = np.asarray(given)
     if array.dtype.kind not in "fiub":
         raise InputError(f"input {entry.name} has type {array.dtype}; real numbers are needed")
-    if array.shape != value.shape:
-        raise InputError(
-            f"input {entry.name} has shape {list(array.shape)}, not {list(value.shape)}"
-        )
+    shape = program.input_shape(entry)
+    if array.shape != shape:
+        raise InputError(f"input {entry.name} has shape {list(array.shape)}, not {list(shape)}")
     if not np.isfinite(array).all() and (np.isinf(array).any() or not entry.missing):
         raise InputError(f"input {entry.name} holds NaN or infinity")
     if entry.order:
         return places(array)
+    if entry.one_hot:
+        return one_hot(entry.name, array, value.shape[-1]).astype(np.int64)
     reals = array.astype(np.float64)
     largest = float(np.abs(reals).max(initial=0.0))
     if largest > entry.magnitude:

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from privet.compiler.executor.real import run
-from privet.compiler.graph import Graph
+from privet.compiler.graph import Graph, Input
+from privet.compiler.graph.one_hot import one_hot
 from privet.compiler.graph.operations import Array
 from privet.compiler.graph.order import may_be_missing
 from privet.errors import InputError, InvalidModel
@@ -41,7 +42,10 @@ def calibration_batches(
         batch = []
         for entry in graph.inputs:
             shape = graph.values[entry.value].shape
-            if input_range is None:
+            if entry.one_hot:
+                ids = generator.integers(0, shape[-1], shape[:-1])
+                batch.append(_encoded(graph, entry, ids))
+            elif input_range is None:
                 batch.append(generator.standard_normal(shape, dtype=np.float32))
             else:
                 batch.append(generator.uniform(*input_range, shape).astype(np.float32))
@@ -49,7 +53,9 @@ def calibration_batches(
     if input_range is not None:
         for bound in input_range:
             yield [
-                np.full(graph.values[entry.value].shape, bound, np.float32)
+                _encoded(graph, entry, np.zeros(graph.input_shape(entry)))
+                if entry.one_hot
+                else np.full(graph.values[entry.value].shape, bound, np.float32)
                 for entry in graph.inputs
             ]
 
@@ -91,7 +97,7 @@ def _sample(graph: Graph, sample: Sample) -> list[Array]:
     batch, missing = [], may_be_missing(graph)
     for entry in graph.inputs:
         array = np.asarray(sample[entry.name])
-        shape = graph.values[entry.value].shape
+        shape = graph.input_shape(entry)
         known = array.dtype.kind in "fiub"
         if known and entry.value in missing:
             known = not np.isinf(array).any()
@@ -103,6 +109,13 @@ def _sample(graph: Graph, sample: Sample) -> list[Array]:
             raise InputError(
                 f"the calibration of {entry.name} has shape {list(array.shape)}, not {list(shape)}"
             )
-        wide = array.dtype == np.float64
-        batch.append(array if wide else array.astype(np.float32))
+        batch.append(_encoded(graph, entry, array))
     return batch
+
+
+def _encoded(graph: Graph, entry: Input, array: Array) -> Array:
+    """What an input's value holds, in floating point."""
+    if entry.one_hot:
+        count = graph.values[entry.value].shape[-1]
+        return one_hot(entry.name, array, count).astype(np.float32)
+    return array if array.dtype == np.float64 else array.astype(np.float32)

@@ -11,6 +11,7 @@ import onnx
 
 from privet.compiler.graph.input_shapes import WHOLE
 from privet.compiler.program import Program
+from privet.compiler.program.public import ProgramInput
 
 Array = npt.NDArray[np.generic]
 
@@ -76,12 +77,12 @@ def random_inputs(
     """Inputs for a trial run: uniform within `input_range`, else standard normal within bounds."""
     rng = np.random.default_rng(seed)
 
-    def draw(shape: tuple[int, ...], magnitude: float) -> Array:
+    def draw(entry: ProgramInput) -> Array:
+        shape, magnitude = program.values[entry.value].shape, entry.magnitude
+        if entry.one_hot:
+            return rng.integers(0, shape[-1], shape[:-1])
         if input_range is not None:
             return rng.uniform(*input_range, shape)
         return np.clip(rng.standard_normal(shape), -magnitude, magnitude)
 
-    return {
-        entry.name: draw(program.values[entry.value].shape, entry.magnitude)
-        for entry in program.inputs
-    }
+    return {entry.name: draw(entry) for entry in program.inputs}

@@ -49,7 +49,7 @@ def portions(program: Program, inputs: Inputs) -> list[dict[str, Array]]:
     by `fill` and `encode_input`.
     """
     names = [entry.name for entry in program.inputs]
-    shapes = [program.values[entry.value].shape for entry in program.inputs]
+    shapes = [program.input_shape(entry) for entry in program.inputs]
     arrays = [np.asarray(array) for array in ordered(program, inputs)]
     given = dict(zip(names, arrays, strict=True))
     fits = all(array.shape == shape for array, shape in zip(arrays, shapes, strict=True))

@@ -47,13 +47,15 @@ class Input:
     """A tensor that the client gives; with `order` the places of its numbers in their order.
 
     With `missing` any of these may be missing. The pass `move_truncation` decides on both
-    (`privet.compiler.graph.order`).
+    (`privet.compiler.graph.order`). With `one_hot` it gives whole numbers, each of which becomes a
+    last axis that is 1 at its place and 0 elsewhere.
     """
 
     name: str
     value: int
     order: bool = False
     missing: bool = False
+    one_hot: bool = False
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,11 @@ class Graph:
     nodes: tuple[Node, ...]
     head: Head | None = None
 
+    def input_shape(self, entry: Input) -> Shape:
+        """The shape of what the client gives for an input."""
+        shape = self.values[entry.value].shape
+        return shape[:-1] if entry.one_hot else shape
+
     def uses(self) -> dict[int, int]:
         """How often each value is read, outputs of the graph included."""
         counts = dict.fromkeys(self.values, 0)
@@ -124,10 +131,10 @@ class GraphBuilder:
         self._values: list[Value] = []
         self._nodes: list[Node] = []
 
-    def input(self, name: str, value: Value, *, order: bool = False, missing: bool = False) -> int:
-        """Adds a graph input and returns its value's id."""
+    def input(self, entry: Input, value: Value) -> int:
+        """Adds a graph input like `entry` and returns its value's id."""
         self._values.append(value)
-        self._inputs.append(Input(name, len(self._values) - 1, order, missing))
+        self._inputs.append(replace(entry, value=len(self._values) - 1))
         return len(self._values) - 1
 
     def add(

@@ -76,8 +76,15 @@ def cut(
     for node in nodes:
         if private.intersection(node.input) and node.op_type not in ("Shape", "Size"):
             private.update(node.output)
+    labels = {
+        id(node)
+        for node in nodes
+        if node.op_type in ("ArrayFeatureExtractor", "Gather")
+        and node.input[0] not in private
+        and node.input[1] in private.difference(inputs)
+    }
     tail = set(_tail(nodes, outputs))
-    visible = _told(nodes, private, outputs)
+    visible = _told(nodes, private, outputs, labels)
     if scores:
         visible |= {name for node in nodes if id(node) in tail for name in node.input}
     beginnings = BEGINNINGS | (MORE_BEGINNINGS if scores else set())
@@ -90,7 +97,7 @@ def cut(
         data = private.intersection(node.input)
         if scores and node.op_type == _SCORES:
             decisions.update(node.output)
-        begins = node.op_type in beginnings or _looks_up(node, private)
+        begins = node.op_type in beginnings or id(node) in labels
         begins |= id(node) in tail and node.op_type in _COMPARED
         begins |= bool(data & decisions)
         begins |= scores and node.op_type == "Cast" and not _to_float(node)
@@ -103,12 +110,16 @@ def cut(
 
 
 def _told(
-    nodes: Sequence[onnx.NodeProto], private: Collection[str], outputs: Collection[str]
+    nodes: Sequence[onnx.NodeProto],
+    private: Collection[str],
+    outputs: Collection[str],
+    looks_up: Collection[int],
 ) -> set[str]:
-    """Private tensors that whoever has the outputs can work out."""
+    """Private tensors that whoever has the outputs can work out; nodes in `looks_up`, by `id`, take
+    labels of classes, constants at private places."""
     labels: set[str] = set()
     for node in nodes:
-        makes = node.op_type in ("ArgMax", "ArgMin", "LabelEncoder") or _looks_up(node, private)
+        makes = node.op_type in ("ArgMax", "ArgMin", "LabelEncoder") or id(node) in looks_up
         if makes or (node.op_type in _KEEPS and node.input[0] in labels):
             labels.update(node.output)
     told = set(outputs).intersection(private)
@@ -119,7 +130,7 @@ def _told(
             or (node.op_type == "PairwiseCoupling" and _pairs(node) == 1)
             or (node.op_type in ARITHMETIC and len(data) == 1)
             or (node.op_type == "Cast" and (_to_float(node) or node.input[0] in labels))
-            or _looks_up(node, private)
+            or id(node) in looks_up
         )
         if told_by and told.intersection(node.output):
             told.update(data)
@@ -134,13 +145,6 @@ def _tail(nodes: Sequence[onnx.NodeProto], outputs: Collection[str]) -> Iterator
             yield id(node)
         else:
             kept.update(node.input)
-
-
-def _looks_up(node: onnx.NodeProto, private: Collection[str]) -> bool:
-    """Whether it takes elements of a constant at private places: labels of classes."""
-    if node.op_type not in ("ArrayFeatureExtractor", "Gather"):
-        return False
-    return node.input[0] not in private and node.input[1] in private
 
 
 def _pairs(node: onnx.NodeProto) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import onnx
@@ -17,14 +18,15 @@ import onnx
 from privet.compiler.graph import registry
 from privet.compiler.graph.constants import array_of, dense, fold, foldable
 from privet.compiler.graph.control_flow import CONTROL, names_read, unroll
-from privet.compiler.graph.graph import ClientStep, Graph, GraphBuilder, Value
+from privet.compiler.graph.graph import ClientStep, Graph, GraphBuilder, Input, Value
 from privet.compiler.graph.heads import AtClient, HeadBuilder, compare_scores, cut
 from privet.compiler.graph.input_shapes import FLOATS, WHOLE, InputShapes, resolve
+from privet.compiler.graph.one_hot import THROUGH_ONE_HOT, table_rows
 from privet.compiler.graph.onnx_ml import expand
 from privet.compiler.graph.onnx_model import DEFAULT_DOMAINS, ML, opset_of, type_title
 from privet.compiler.graph.onnx_svm import COUPLING, expand_svm
 from privet.compiler.graph.onnx_trees import expand_trees
-from privet.compiler.graph.operations import Array, Shape
+from privet.compiler.graph.operations import Array, Reshape, Shape
 from privet.compiler.graph.registry import OLDEST_OPSET
 from privet.compiler.graph.shapes import MAX_SAMPLE
 from privet.compiler.graph.site import Operand, Private, Site, TensorList, Unsupported
@@ -191,12 +193,20 @@ class _Walk:
                 "Start the model at a tensor of numbers (do decoding before)",
             )
         shape = self.shapes.get(entry.name)
-        whole = kind in WHOLE
-        made = None if shape is None else self._declare(entry.name, shape, integer=whole)
-        self.tensors[entry.name] = made
+        rows = table_rows(self.nodes, self.tensors, entry.name) if kind in WHOLE else None
+        if shape is None:
+            self.tensors[entry.name] = None
+        elif rows is None:
+            self.tensors[entry.name] = self._declare(entry.name, shape, integer=kind in WHOLE)
+        else:
+            chosen = Value((*shape, rows), entry.name)
+            made = self.builder.input(Input(entry.name, 0, one_hot=True), chosen)
+            self.tensors[entry.name] = Private(made, chosen.shape, integer=True, one_hot=True)
 
     def _declare(self, name: str, shape: Shape, *, integer: bool = False) -> Private:
-        return Private(self.builder.input(name, Value(shape, name)), shape, integer=integer)
+        return Private(
+            self.builder.input(Input(name, 0), Value(shape, name)), shape, integer=integer
+        )
 
     def _node(self, node: onnx.NodeProto, name: str) -> None:
         missing = [tensor for tensor in node.input if tensor and tensor not in self.tensors]
@@ -237,6 +247,12 @@ class _Walk:
             _refuse_client_steps(given)
         if node.op_type not in THROUGH_DEAD:
             _refuse_dead(given)
+        first = operands[0] if operands else None
+        if isinstance(first, Private) and first.one_hot and node.op_type in THROUGH_ONE_HOT:
+            shape = (*self._inferred(node)[node.output[0]], first.shape[-1])
+            moved = self.builder.add(Reshape(shape), [first.id], node=name)
+            self.tensors[node.output[0]] = replace(first, id=moved, shape=shape)
+            return
         site = Site(
             node,
             name=name,
@@ -288,7 +304,8 @@ class _Walk:
         for name, operand in given.items():
             if isinstance(operand, Private):
                 kind = onnx.TensorProto.INT64 if operand.integer else onnx.TensorProto.FLOAT
-                inputs.append(onnx.helper.make_tensor_value_info(name, kind, operand.shape))
+                shape = operand.shape[:-1] if operand.one_hot else operand.shape
+                inputs.append(onnx.helper.make_tensor_value_info(name, kind, shape))
             elif isinstance(operand, np.ndarray):
                 constants.append(onnx.numpy_helper.from_array(operand, name))
             else:

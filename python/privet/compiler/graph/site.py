@@ -36,7 +36,8 @@ class Private:
 
     `integer` marks a tensor of an ONNX integer type (an index from ArgMax), `whole` another one of
     whole numbers, and `dead` the elements that stand for minus infinity, which a Softmax alone may
-    read.
+    read. A `one_hot` one has an axis more than in the model: zeros, and a one at the place that the
+    number names. Gather alone reads it.
     """
 
     id: int
@@ -45,6 +46,7 @@ class Private:
     integer: bool = False
     whole: bool = False
     dead: Array | None = None
+    one_hot: bool = False
 
 
 Operand = Private | Array

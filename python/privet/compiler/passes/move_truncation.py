@@ -7,7 +7,7 @@ no power of two. Sums shift the side with the lower scale left. An average over 
 sum whose scale is j higher.
 
 Inputs that only trees read are not scaled: the client gives the places of their numbers in the
-order of float32.
+order of float32. Nor are those that are zeros and ones.
 
 Where truncations are is public. So the ceiling is one scale for the whole graph: it leaves
 `headroom` bits above the point, or what one product with weights needs. No value's own range has a
@@ -63,14 +63,17 @@ def move_truncation(
         for entry in graph.inputs
     )
     pins = {id: it.scale for id, it in graph.values.items() if it.scale is not None and each}
-    place = {"scale": 0, "magnitude": math.ldexp(1.0, PLACE_BITS)}
+    whole = dict.fromkeys(compared, math.ldexp(1.0, PLACE_BITS))
+    whole |= {entry.value: 1.0 for entry in graph.inputs if entry.one_hot}
 
     def scale_of(value: Value) -> int:
         return own_scale(value, scale_bits, ring_bits) if each else scale_bits
 
     graph = replace(graph, inputs=inputs).with_values(
-        lambda id, value: replace(
-            value, **(place if id in compared else {"scale": scale_of(value)})
+        lambda id, value: (
+            replace(value, scale=0, magnitude=whole[id])
+            if id in whole
+            else replace(value, scale=scale_of(value))
         )
     )
     kind = _OwnScales if each else _Placement

@@ -27,9 +27,7 @@ class Rewriter:
         """Rebuilds every node by `rewrite` and returns the new graph."""
         for entry in self.old.inputs:
             value = self.old.values[entry.value]
-            self.new[entry.value] = self.builder.input(
-                entry.name, value, order=entry.order, missing=entry.missing
-            )
+            self.new[entry.value] = self.builder.input(entry, value)
             self._old_of[self.new[entry.value]] = entry.value
         for node in self.old.nodes:
             self.new[node.output] = rewrite(node)

@@ -60,6 +60,7 @@ def build_program(
                 _magnitude(graph.values[e.value], ring_bits),
                 e.order,
                 e.missing,
+                e.one_hot,
             )
             for e in graph.inputs
         ),
@@ -95,7 +96,7 @@ def integer_graph(program: Program, weights: Weights) -> Graph:
     values = {id: Value(v.shape, str(id), scale=v.scale) for id, v in enumerate(program.values)}
     return Graph(
         name=program.model,
-        inputs=tuple(Input(e.name, e.value, e.order, e.missing) for e in program.inputs),
+        inputs=tuple(Input(e.name, e.value, e.order, e.missing, e.one_hot) for e in program.inputs),
         outputs=tuple(Output(o.name, o.value, o.client) for o in program.outputs),
         values=MappingProxyType(values),
         nodes=tuple(nodes),

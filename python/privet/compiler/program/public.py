@@ -54,7 +54,8 @@ class ProgramInput:
     """What the client gives; no real in it may exceed `magnitude`.
 
     With `order` it gives the places of its reals in the order of float32, which have no bound; with
-    `missing` any of them may be NaN.
+    `missing` any of them may be NaN. With `one_hot` it gives whole numbers, of which each becomes a
+    last axis of its value.
     """
 
     name: str
@@ -62,11 +63,12 @@ class ProgramInput:
     magnitude: float
     order: bool = False
     missing: bool = False
+    one_hot: bool = False
 
     def to_document(self) -> dict[str, Any]:
         """The input as the file has it."""
         plain = {"name": self.name, "value": self.value, "magnitude": self.magnitude}
-        marks = {name: True for name in ("order", "missing") if getattr(self, name)}
+        marks = {it: True for it in ("order", "missing", "one_hot") if getattr(self, it)}
         return {**plain, **marks}
 
 
@@ -117,6 +119,11 @@ class Program:
         return json.dumps(
             self._document(), sort_keys=True, separators=(",", ":"), allow_nan=False
         ).encode()
+
+    def input_shape(self, entry: ProgramInput) -> Shape:
+        """The shape of what the client gives for an input."""
+        shape = self.values[entry.value].shape
+        return shape[:-1] if entry.one_hot else shape
 
     @cached_property
     def program_hash(self) -> str:
@@ -192,6 +199,7 @@ class Program:
                     float(e["magnitude"]),
                     bool(e.get("order", False)),
                     bool(e.get("missing", False)),
+                    bool(e.get("one_hot", False)),
                 )
                 for e in document["inputs"]
             ),

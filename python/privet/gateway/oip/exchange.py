@@ -257,7 +257,7 @@ def _number(version: str) -> int | None:
 
 def _is_stacked(program: Program) -> bool:
     """Whether any number of samples can be given along the first axis."""
-    shapes = [program.values[entry.value].shape for entry in program.inputs]
+    shapes = [program.input_shape(entry) for entry in program.inputs]
     shapes += [output.shape for output in describe_outputs(program)]
     return all(shape[:1] == (program.batch,) for shape in shapes)
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from privet.compiler.graph.operations import Add, AddConstant, Array, Slice, Sub, real
+from privet.compiler.graph.operations import Add, AddConstant, Array, Dense, Slice, Sub, real
 from privet.compiler.graph.operators.attention import BLOCKING, masked
 from privet.compiler.graph.public_maps import pick, times_public
 from privet.compiler.graph.registry import operator
@@ -61,9 +62,16 @@ def parts(site: Site, x: Private, axis: int, sizes: Sequence[int]) -> tuple[Priv
     return tuple(made)
 
 
-@operator("Gather", restrictions="indices constant")
+@operator("Gather", restrictions="indices constant, or an input that takes rows of constants")
 def gather(site: Site) -> Operand:
-    """Any elements along an axis, in any order."""
+    """Any elements along an axis, in any order; rows of a table for private tokens."""
+    ids = site.operand(1)
+    if isinstance(ids, Private) and ids.one_hot:
+        table = real(site.constant(0, "table"))
+        shape = ids.shape[:-1]
+        flat = site.reshape(ids, (math.prod(shape), len(table)))
+        rows = site.emit(Dense(table.reshape(len(table), -1), None), flat)
+        return site.reshape(rows, (*shape, *table.shape[1:]))
     x = site.private(0)
     indices = site.constant(1, "indices").astype(np.int64)
     axis = site.axis(site.attribute("axis", 0), len(x.shape))

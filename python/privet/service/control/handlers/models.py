@@ -90,7 +90,7 @@ def describe(version: Version, siblings: list[Version], stock: dict[str, int]) -
         "name": version.model,
         "versions": [str(it.number) for it in siblings],
         "platform": "privet",
-        "inputs": [_tensor(program, it.name, it.value) for it in program.inputs],
+        "inputs": [_tensor(it.name, program.input_shape(it)) for it in program.inputs],
         "outputs": _outputs(program),
         "privet": {
             "version": str(version.number),
@@ -139,5 +139,5 @@ def _outputs(program: Program) -> list[dict[str, Any]]:
     ]
 
 
-def _tensor(program: Program, name: str, value: int) -> dict[str, Any]:
-    return {"name": name, "datatype": DATATYPE, "shape": list(program.values[value].shape)}
+def _tensor(name: str, shape: tuple[int, ...]) -> dict[str, Any]:
+    return {"name": name, "datatype": DATATYPE, "shape": list(shape)}

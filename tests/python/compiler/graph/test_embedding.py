@@ -1,0 +1,131 @@
+"""Rows of constant tables at private places: the client gives zeros and ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import onnx
+import pytest
+from tests.python.compiler.graph.single import BITS, SCALE, Array, constant, expected, node
+
+import privet
+from privet.compiler.compile import compile
+from privet.compiler.executor import encode_input, execute
+from privet.compiler.program import Program
+from privet.errors import InputError, InvalidProgram, UnsupportedModel
+
+IDS = np.array([[3, 0, 4, 4]])
+
+
+def embedding(
+    nodes: list[onnx.NodeProto], tables: Mapping[str, Array], *shape: int, type: str = "INT64"
+) -> onnx.ModelProto:
+    """A model from `ids` to `y`."""
+    tensors = onnx.TensorProto
+    entry = onnx.helper.make_tensor_value_info("ids", getattr(tensors, type), shape or (1, 4))
+    made = onnx.helper.make_graph(
+        nodes,
+        "test",
+        [entry],
+        [onnx.helper.make_tensor_value_info("y", tensors.FLOAT, None)],
+        [onnx.numpy_helper.from_array(array, name) for name, array in tables.items()],
+    )
+    model = onnx.helper.make_model(made, opset_imports=[onnx.helper.make_opsetid("", 17)])
+    model.ir_version = 8
+    return onnx.shape_inference.infer_shapes(model)
+
+
+def small() -> onnx.ModelProto:
+    """An embedding, positions and a layer."""
+    tables = {"table": constant(5, 3), "places": constant(4, 3), "w": constant(3, 2)}
+    nodes = [
+        node("Gather", ["table", "ids"], ["rows"]),
+        node("Add", ["rows", "places"], ["x"]),
+        node("Relu", ["x"], ["r"]),
+        node("MatMul", ["r", "w"], ["y"]),
+    ]
+    return embedding(nodes, tables)
+
+
+@pytest.mark.parametrize("shape", [(1, 4), (4,), (2, 2)])
+@pytest.mark.parametrize("width", [(3,), (2, 3), ()])
+def test_rows_are_those_of_onnx_runtime(shape: tuple[int, ...], width: tuple[int, ...]) -> None:
+    made = embedding(
+        [node("Gather", ["table", "ids"], ["y"])], {"table": constant(5, *width)}, *shape
+    )
+    given = {"ids": IDS.reshape(shape)}
+    compiled = compile(made, bits=BITS, scale=SCALE, calibration=[given])
+    (found,) = execute(compiled.program, compiled.weights, given).outputs.values()
+    np.testing.assert_allclose(found, expected(made, given)[0], rtol=0, atol=2.0**-SCALE)
+
+
+def test_tables_of_one_length_share_the_input() -> None:
+    tables = {"a": constant(5, 3), "b": constant(5, 3, seed=2)}
+    nodes = [
+        node("Gather", ["a", "ids"], ["u"]),
+        node("Gather", ["b", "ids"], ["v"]),
+        node("Add", ["u", "v"], ["y"]),
+    ]
+    compiled = compile(embedding(nodes, tables, type="INT32"))
+    (entry,) = compiled.program.inputs
+    assert entry.one_hot
+    assert compiled.program.values[entry.value] == type(compiled.program.values[0])((1, 4, 5), 0)
+    assert compiled.program.input_shape(entry) == (1, 4)
+    assert Program.from_public_bytes(compiled.program.to_public_bytes()) == compiled.program
+
+
+def test_other_readers_of_tokens_are_refused() -> None:
+    tables = {"table": constant(5, 3), "one": np.array([[[1.0]]], np.float32)}
+    nodes = [
+        node("Gather", ["table", "ids"], ["rows"]),
+        node("Cast", ["ids"], ["f"], to=onnx.TensorProto.FLOAT),
+        node("Mul", ["f", "one"], ["m"]),
+        node("Add", ["rows", "m"], ["y"]),
+    ]
+    with pytest.raises(UnsupportedModel, match="the_gather"):
+        compile(embedding(nodes, tables, 1, 1))
+
+
+@pytest.mark.parametrize("wrong", [5, -1, 0.5])
+def test_tokens_beyond_the_table_are_refused(wrong: float) -> None:
+    program = compile(small()).program
+    with pytest.raises(InputError, match="ids takes whole numbers from 0 to 4"):
+        encode_input(program, [np.where(IDS == 3, wrong, IDS)])
+    with pytest.raises(InputError, match=r"shape \[1, 3\], not \[1, 4\]"):
+        encode_input(program, [IDS[:, :3]])
+
+
+@pytest.mark.parametrize(
+    "suite",
+    [
+        privet.Fss(security="malicious"),
+        *(
+            pytest.param(suite, marks=pytest.mark.slow)
+            for suite in (
+                privet.Gmw(),
+                privet.Gmw(correlations="dealer"),
+                privet.Fss(),
+                privet.Stream(),
+            )
+        ),
+    ],
+)
+def test_suites_look_up_what_the_executor_does(suite: privet.Suite) -> None:
+    found = privet.run(small(), {"ids": IDS}, suite=suite)
+    assert found.max_fixed_point_error <= 2
+    np.testing.assert_allclose(
+        found.outputs["y"], expected(small(), {"ids": IDS})[0], rtol=0, atol=2.0**-8
+    )
+
+
+def test_suite_ckks_refuses_tokens() -> None:
+    with pytest.raises(UnsupportedModel, match="ids"):
+        privet.run(small(), suite=privet.Ckks())
+
+
+def test_a_client_that_does_not_know_tokens_refuses_the_program() -> None:
+    public = compile(small()).program.to_public_bytes()
+    assert b'"one_hot":true' in public
+    with pytest.raises(InvalidProgram, match="canonical"):
+        Program.from_public_bytes(public.replace(b'"one_hot":true', b'"two_hot":true'))

@@ -1,0 +1,142 @@
+"""Trains `zoo/models/docs-gpt.onnx` and `docs-bert.onnx` on docstrings of Python's library.
+
+Run `python zoo/train/docs.py gpt` or `bert` with the package `privet` importable and the
+requirements beside this file installed. The same versions, Python's too, on the same CPU give the
+same file.
+"""
+
+# mypy: disable-error-code="import-not-found"
+from __future__ import annotations
+
+import ast
+import platform
+import re
+import sys
+import sysconfig
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from export import export
+from fit import Adam, Labels, batches, cross_entropy, minimise, split
+from network import forward, initial
+
+from privet.zoo.trained import CHARACTERS, docs_bert, docs_gpt
+
+SEED = 20260101
+LIBRARY = Path(sysconfig.get_paths()["stdlib"])
+SKIPPED = {"test", "idlelib", "lib2to3", "site-packages", "config", "ensurepip", "pydoc_data"}
+DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+HELD = 0.1
+CLASSES = 8
+START, UNKNOWN, NOTHING = "[start]", "[unknown]", "[nothing]"
+GPT = {"steps": 6000, "batch": 32, "rate": 2e-3}
+BERT = {"epochs": 12, "batch": 32, "rate": 1e-3, "forgotten": 0.15}
+
+
+def docstrings() -> dict[str, list[str]]:
+    """Each top-level module's docstrings, without repetitions."""
+    found: dict[str, dict[str, None]] = defaultdict(dict)
+    for path in sorted(LIBRARY.rglob("*.py")):
+        parts = path.relative_to(LIBRARY).with_suffix("").parts
+        if SKIPPED.intersection(parts) or "tests" in parts or parts[0].startswith(("_", "config-")):
+            continue
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            text = ast.get_docstring(node) if isinstance(node, DOCUMENTED) else None
+            if text:
+                found[parts[0]][text] = None
+    return {module: list(texts) for module, texts in found.items()}
+
+
+def train_gpt() -> None:
+    """The next character; a tenth of the docstrings are held out."""
+    generator = np.random.default_rng(SEED)
+    texts = [text for each in docstrings().values() for text in each]
+    order = generator.permutation(len(texts))
+    count = round(HELD * len(texts))
+    known, held = (_characters([texts[i] for i in part]) for part in (order[count:], order[:count]))
+    whole, last = docs_gpt(every=True), docs_gpt()
+    length = last.input.shape[1]
+
+    def windows(text: Labels, count: int) -> Labels:
+        starts = generator.integers(0, len(text) - length, count)
+        return np.stack([text[start : start + length + 1] for start in starts])
+
+    def steps() -> Iterator[tuple[Any, Labels]]:
+        for _ in range(GPT["steps"]):
+            window = windows(known, GPT["batch"])
+            yield window[:, :-1], window[:, 1:].reshape(-1)
+
+    weights = minimise(
+        lambda p, x, y: cross_entropy(forward(whole, p, x).reshape(-1, len(CHARACTERS)), y),
+        initial(whole),
+        Adam(rate=GPT["rate"], decay=0.1, steps=GPT["steps"]),
+        steps(),
+    )
+    card = {
+        "input": f"{length} characters, each its place in the classes, [1, {length}]",
+        "source": f"docstrings of Python {platform.python_version()}'s library",
+        "classes": list(CHARACTERS),
+        "trained_on": len(known),
+    }
+    window, samples = windows(held, 400), windows(known, 64)
+    export(last, weights, window[:, :-1], window[:, :-1], window[:, -1], samples[:, :-1], card)
+
+
+def train_bert() -> None:
+    """Which module; a tenth of the docstrings of each is held out."""
+    graph = docs_bert()
+    (_, length), (vocabulary, _) = graph.input.shape, graph.weights[0].shape
+    found = docstrings()
+    modules = sorted(sorted(found, key=lambda name: -len(found[name]))[:CLASSES])
+    texts = [_words(text)[: length - 1] for module in modules for text in found[module]]
+    labels = np.repeat(np.arange(CLASSES), [len(found[module]) for module in modules])
+    train, held = split(labels, HELD, SEED)
+    counts = Counter(word for index in train for word in texts[index])
+    most = [word for word, _ in counts.most_common(vocabulary - 3)]
+    words = [START, UNKNOWN, NOTHING, *most]
+    places = {word: place for place, word in enumerate(words)}
+    inputs = np.full((len(texts), length), places[NOTHING])
+    for row, text in zip(inputs, texts, strict=True):
+        row[0] = places[START]
+        row[1 : 1 + len(text)] = [places.get(word, places[UNKNOWN]) for word in text]
+
+    generator = np.random.default_rng(SEED)
+
+    def forgotten(rows: Labels) -> Labels:
+        drawn = (generator.random(rows.shape) < BERT["forgotten"]) & (rows > places[NOTHING])
+        return np.where(drawn, places[UNKNOWN], rows)
+
+    order = batches(generator, len(train), BERT["batch"], BERT["epochs"])
+    weights = minimise(
+        lambda p, x, y: cross_entropy(forward(graph, p, x), y),
+        initial(graph),
+        Adam(BERT["rate"], decay=0.1, steps=BERT["epochs"] * (len(train) // BERT["batch"])),
+        ((forgotten(inputs[train[step]]), labels[train[step]]) for step in order),
+    )
+    card = {
+        "input": f"[start] and {length - 1} words, each its place in words, [1, {length}]",
+        "source": f"docstrings of Python {platform.python_version()}'s library",
+        "classes": modules,
+        "words": words,
+        "trained_on": len(train),
+    }
+    mixed = generator.permutation(held)
+    samples = inputs[generator.permutation(train)]
+    export(graph, weights, inputs[mixed], inputs[mixed], labels[mixed], samples, card)
+
+
+def _characters(texts: list[str]) -> Labels:
+    places = {character: place for place, character in enumerate(CHARACTERS)}
+    text = "\n\n".join(texts)
+    return np.array([places[character] for character in text if character in places])
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"[a-z]+|[^a-z\s]", text.lower())
+
+
+if __name__ == "__main__":
+    {"gpt": train_gpt, "bert": train_bert}[sys.argv[1]]()
