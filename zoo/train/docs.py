@@ -32,8 +32,11 @@ DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 HELD = 0.1
 CLASSES = 8
 START, UNKNOWN, NOTHING = "[start]", "[unknown]", "[nothing]"
-GPT = {"steps": 6000, "batch": 32, "rate": 2e-3}
-BERT = {"epochs": 12, "batch": 32, "rate": 1e-3, "forgotten": 0.15}
+BATCH = 32
+GPT_STEPS, GPT_RATE = 6000, 2e-3
+BERT_EPOCHS, BERT_RATE = 12, 1e-3
+FORGOTTEN = 0.15
+"""The share of words that a training step does not see."""
 
 
 def docstrings() -> dict[str, list[str]]:
@@ -65,14 +68,14 @@ def train_gpt() -> None:
         return np.stack([text[start : start + length + 1] for start in starts])
 
     def steps() -> Iterator[tuple[Any, Labels]]:
-        for _ in range(GPT["steps"]):
-            window = windows(known, GPT["batch"])
+        for _ in range(GPT_STEPS):
+            window = windows(known, BATCH)
             yield window[:, :-1], window[:, 1:].reshape(-1)
 
     weights = minimise(
         lambda p, x, y: cross_entropy(forward(whole, p, x).reshape(-1, len(CHARACTERS)), y),
         initial(whole),
-        Adam(rate=GPT["rate"], decay=0.1, steps=GPT["steps"]),
+        Adam(rate=GPT_RATE, decay=0.1, steps=GPT_STEPS),
         steps(),
     )
     card = {
@@ -106,14 +109,14 @@ def train_bert() -> None:
     generator = np.random.default_rng(SEED)
 
     def forgotten(rows: Labels) -> Labels:
-        drawn = (generator.random(rows.shape) < BERT["forgotten"]) & (rows > places[NOTHING])
+        drawn = (generator.random(rows.shape) < FORGOTTEN) & (rows > places[NOTHING])
         return np.where(drawn, places[UNKNOWN], rows)
 
-    order = batches(generator, len(train), BERT["batch"], BERT["epochs"])
+    order = batches(generator, len(train), BATCH, BERT_EPOCHS)
     weights = minimise(
         lambda p, x, y: cross_entropy(forward(graph, p, x), y),
         initial(graph),
-        Adam(BERT["rate"], decay=0.1, steps=BERT["epochs"] * (len(train) // BERT["batch"])),
+        Adam(BERT_RATE, decay=0.1, steps=BERT_EPOCHS * (len(train) // BATCH)),
         ((forgotten(inputs[train[step]]), labels[train[step]]) for step in order),
     )
     card = {

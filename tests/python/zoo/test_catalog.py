@@ -19,6 +19,8 @@ PUBLISHED = {
     "resnet50": (25_557_032, 4_089_184_256, 9_608_704),
     "bert-tiny": (396_544, None, 0),
     "bert-base": (85_054_464, None, 0),
+    "vit-tiny": (5_717_416, None, 0),
+    "gpt2": (124_439_808 - (1024 - 32) * 768, None, 0),
     "mnist-1": (785 * 128 + 129 * 128 + 129 * 10, 784 * 128 + 128 * 128 + 1280, 256),
     "breast": (31 * 64 + 65 * 32 + 33 * 2, 30 * 64 + 64 * 32 + 64, 96),
     "nn50": (10 + 677 * 92 + 48 * 93 * 92 + 93 * 10, None, 0),
@@ -29,9 +31,9 @@ def test_names_are_those_of_the_papers() -> None:
     assert " ".join(zoo.names()) == (
         "m1 m1-silu m2 hinet alexnet vgg16 mnist-1 mnist-2 mnist-3 breast heart cardio vgg13-cifar "
         "vgg16-cifar vgg19-cifar nn5 nn20 nn50 mlp-square squeezenet resnet20 resnet50 bert-tiny "
-        "bert-base"
+        "bert-base vit-tiny gpt2 llama-block"
     )
-    assert zoo.trained() == ["breast-mlp", "digits-cnn"]
+    assert " ".join(zoo.trained()) == "breast-mlp digits-cnn digits-vit docs-gpt docs-bert"
 
 
 @pytest.mark.parametrize("name", PUBLISHED)

@@ -13,11 +13,26 @@ import pytest
 from PIL import Image
 
 from privet import zoo
-from privet.zoo.trained import SMOOTH, breast_mlp, digits_cnn, digits_smooth
+from privet.zoo.trained import (
+    SMOOTH,
+    breast_mlp,
+    digits_cnn,
+    digits_smooth,
+    digits_vit,
+    docs_bert,
+    docs_gpt,
+)
 
 ROOT = Path(__file__).resolve().parents[3]
 MODELS = ROOT / "zoo" / "models"
-GRAPHS = {"breast-mlp": breast_mlp, "digits-cnn": digits_cnn}
+GRAPHS = {
+    "breast-mlp": breast_mlp,
+    "digits-cnn": digits_cnn,
+    "digits-vit": digits_vit,
+    "docs-gpt": docs_gpt,
+    "docs-bert": docs_bert,
+}
+AT_LEAST = {"docs-gpt": 0.6, "docs-bert": 0.75}
 
 
 def predict(name: str, inputs: npt.NDArray[np.float32]) -> npt.NDArray[np.int64]:
@@ -39,7 +54,7 @@ def test_the_accuracy_is_the_one_claimed(name: str) -> None:
     assert card["held_out"]["samples"] == samples
     assert card["held_out"]["correct"] == correct
     assert card["held_out"]["accuracy"] == round(correct / samples, 4)
-    assert correct / samples > 0.97
+    assert correct / samples > AT_LEAST.get(name, 0.97)
     row = f"| {card['trained_on']:,} | {samples} | {correct} | {correct / samples:.1%}"
     assert row.replace("%", " %") in (ROOT / "docs" / "reference" / "models.md").read_text()
 

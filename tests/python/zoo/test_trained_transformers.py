@@ -63,7 +63,6 @@ def test_private_scores_are_the_executors(
         given = data["inputs"][:1]
     for suite in (privet.Fss(), privet.Gmw(correlations="dealer")):
         found = privet.run(MODELS / f"{name}.onnx", [given], suite=suite, calibration=calibration)
-        record_property(f"{suite.name} offline", found.offline)
-        record_property(f"{suite.name} dealer", found.dealer)
-        record_property(f"{suite.name} online", found.online)
+        for phase in ("offline", "dealer", "online"):
+            record_property(f"{suite.name} {phase}", str(getattr(found, phase)))
         assert found.max_fixed_point_error == 0

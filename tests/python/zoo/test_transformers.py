@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from tests.python.compiler.graph.single import expected, samples
 
@@ -15,10 +16,10 @@ from privet import zoo
 from privet.compiler.compile import compile
 from privet.compiler.executor import execute
 from privet.zoo.bert import classifier, encoder
-from privet.zoo.gpt import gpt, llama
+from privet.zoo.gpt import gpt, llama, llama_block, small
 from privet.zoo.graph import Graph
 from privet.zoo.initial import draw
-from privet.zoo.vit import vit
+from privet.zoo.vit import tiny, vit
 from privet.zoo.writer import write
 
 SMALL = {
@@ -30,6 +31,7 @@ SMALL = {
     "gpt": gpt("gpt", layers=1, heads=2, width=16, tokens=6, vocabulary=20),
     "llama": llama("llama", layers=1, heads=4, groups=2, width=16, hidden=24, tokens=6),
 }
+LARGE = {"vit-tiny": tiny, "gpt2": small, "llama-block": llama_block}
 CASES = [
     pytest.param(
         name,
@@ -71,6 +73,17 @@ def test_small_ones_run_privately_as_in_the_executor(
     (output,) = found.outputs.values()
     (wanted,) = expected(model, given)
     assert np.abs(output - wanted).max() < 0.02 * max(1.0, wanted.std())
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(it, marks=[pytest.mark.slow] if it == "gpt2" else []) for it in LARGE]
+)
+def test_large_ones_keep_their_activations_near_one(name: str, tmp_path: Path) -> None:
+    path = zoo.build(name, tmp_path)
+    onnx.checker.check_model(path, full_check=True)
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    (output,) = session.run(None, drawn(LARGE[name](), 0))
+    assert 0.1 < output.std() < 8
 
 
 @pytest.mark.parametrize("name", ["bert-tiny"])

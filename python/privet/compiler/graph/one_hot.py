@@ -7,12 +7,15 @@ zeros and a one, and the look-up is a product with the table.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-import onnx
 
 from privet.compiler.graph.operations import Array
 from privet.errors import InputError
+
+if TYPE_CHECKING:
+    import onnx
 
 
 def one_hot(name: str, ids: Array, count: int) -> Array:
@@ -24,7 +27,7 @@ def one_hot(name: str, ids: Array, count: int) -> Array:
     whole = np.rint(ids).astype(np.int64)
     if (whole != ids).any() or whole.min(initial=0) < 0 or whole.max(initial=0) >= count:
         raise InputError(f"input {name} takes whole numbers from 0 to {count - 1}, rows of a table")
-    return whole[..., None] == np.arange(count)
+    return np.equal(whole[..., None], np.arange(count))
 
 
 THROUGH_ONE_HOT = ("Cast", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze")

@@ -69,9 +69,9 @@ def gather(site: Site) -> Operand:
     if isinstance(ids, Private) and ids.one_hot:
         table = real(site.constant(0, "table"))
         shape = ids.shape[:-1]
-        flat = site.reshape(ids, (math.prod(shape), len(table)))
-        rows = site.emit(Dense(table.reshape(len(table), -1), None), flat)
-        return site.reshape(rows, (*shape, *table.shape[1:]))
+        hot = site.reshape(ids, (math.prod(shape), len(table)))
+        chosen = site.emit(Dense(table.reshape(len(table), -1), None), hot)
+        return site.reshape(chosen, (*shape, *table.shape[1:]))
     x = site.private(0)
     indices = site.constant(1, "indices").astype(np.int64)
     axis = site.axis(site.attribute("axis", 0), len(x.shape))
