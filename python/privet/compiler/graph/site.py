@@ -96,6 +96,18 @@ class Site:
             for attribute in node.attribute
         }
 
+    def within(self, node: onnx.NodeProto, inputs: Sequence[Operand]) -> Site:
+        """Another node's import, as part of this one."""
+        return Site(
+            node,
+            name=self.name,
+            opset=self.opset,
+            inputs=inputs,
+            used=node.output,
+            builder=self._builder,
+            inner=True,
+        )
+
     # Operands
 
     def has(self, index: int) -> bool:
