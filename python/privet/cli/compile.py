@@ -67,6 +67,7 @@ def compile(
         return
     console = show.make_console()
     ranges.show(console, suite, compiled)
+    show.quantized(console, compiled)
     show.warn_inaccurate(compiled.accuracy())
     show.warn_uncalibrated(compiled.program.calibration)
     console.print(

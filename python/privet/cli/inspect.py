@@ -106,6 +106,7 @@ def inspect(
         console.print(line)
     show.account(console, plan.account)
     ranges.show(console, suite, compiled)
+    show.quantized(console, compiled)
     show.calibration(console, compiled.program.calibration)
     show.trust(console, plan.suite.trust.caution)
 
@@ -178,6 +179,7 @@ def _as_object(compiled: Compiled, nodes: list[dict[str, str]]) -> dict[str, Any
         "operations": _operations(compiled),
         "ranges": dict(compiled.magnitudes),
         "calibration": program.calibration,
+        "quantized": compiled.quantized,
     }
 
 

@@ -16,6 +16,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 from rich.table import Table
 
+from privet.compiler.compile import Compiled
 from privet.compiler.executor.widths import Accuracy
 from privet.compiler.program import caveat
 from privet.runtime import (
@@ -273,6 +274,18 @@ def warn_uncalibrated(basis: str) -> None:
         Console(stderr=True).print(
             "[bold yellow]No calibration samples:[/] ranges were measured on random inputs, and "
             "every result will say so. Give --calibration samples.npz with some real inputs.",
+            soft_wrap=True,
+        )
+
+
+def quantized(console: Console, compiled: Compiled) -> None:
+    """What becomes of a quantised model."""
+    if compiled.quantized is not None:
+        kept, stated = compiled.quantized
+        console.print(
+            f"[bold]Quantised model:[/] it runs dequantised, at the program's scales. Values leave "
+            f"the range of their integers in {kept} of {stated} places on calibration inputs, and "
+            "are kept in it there; nothing is rounded to its own steps.",
             soft_wrap=True,
         )
 

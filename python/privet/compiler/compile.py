@@ -51,7 +51,8 @@ class Compiled:
     `program` may be shown to anyone who uses the service; `weights`, `magnitudes` (the bound on
     each value of the model, by name) and `measured` (what calibration reached in each value of the
     program) stay with the server; so does `accuracy()`, how far each layer is off on calibration
-    inputs. `source` is the ONNX model.
+    inputs. `source` is the ONNX model. Of a quantised one, `quantized` counts the values that the
+    program keeps in the range of their integers, and all that have one.
     """
 
     program: Program
@@ -60,6 +61,7 @@ class Compiled:
     source: onnx.ModelProto
     measured: tuple[float, ...] = ()
     accuracy: Callable[[], Accuracy] = field(default=unknown_accuracy, compare=False)
+    quantized: tuple[int, int] | None = None
 
     def ranges(self, *, narrow: bool = True) -> Ranges:
         """What each layer's values can reach, were measured to reach, and fit in; for the owner.
@@ -158,7 +160,9 @@ def compile(
         check_masks,
         fit_polynomials,
         function_scale,
+        keep_saturations,
         lower,
+        saturations,
         simplify,
         tabulate_functions,
     )
@@ -191,10 +195,14 @@ def compile(
         scores=reveal == "scores",
         functions=smooth == "function",
     )
+    batches = list(calibration_batches(imported, calibration, input_range))
+    quantized = None
+    if stated := saturations(imported):
+        imported, kept = keep_saturations(imported, measure(imported, iter(batches)))
+        quantized = (kept, stated)
     graph = simplify(
         imported, public_functions=smooth != "polynomial", products=smooth == "piecewise"
     )
-    batches = list(calibration_batches(graph, calibration, input_range))
     ends = measure(graph, iter(batches))
     measured = {id: max(-low, high, 0.0) for id, (low, high) in ends.items()}
     graph = check_masks(_with_magnitudes(graph, measured, ranges or {}, margin))
@@ -240,7 +248,7 @@ def compile(
             pair = whole if batch == 1 else lowered(widths, 1)
             return measure_accuracy(*pair, batches, widths.bits)
 
-        made = Compiled(program, weights, magnitudes, source, reached, accuracy)
+        made = Compiled(program, weights, magnitudes, source, reached, accuracy, quantized)
         if sound and not proved:
             made.ranges().check()
         return Choice(made, accuracy)

@@ -76,6 +76,8 @@ def compute(operation: Operation, operands: Sequence[Array], shape: Shape) -> Ar
             return x
         case op.Relu():
             return np.asarray(np.maximum(x, 0))
+        case op.Saturate(low=low, high=high):
+            return np.asarray(np.clip(x, low, high))
         case op.Step():
             return (x >= 0).astype(x.dtype)
         case op.Leaves(depth=depth):

@@ -31,6 +31,9 @@ SEQUENCES = frozenset(
 )
 """Operators that make or read sequences, which are no tensors."""
 
+NEWER = {"QuantizeLinear": 21, "DequantizeLinear": 21}
+"""Opsets whose form of an operator the evaluator knows, and which older forms agree with."""
+
 
 def foldable(node: onnx.NodeProto) -> bool:
     """Whether the node gives the same result every time and holds no graph of its own."""
@@ -107,6 +110,8 @@ def fold(
         [onnx.helper.make_tensor_value_info(name, undefined, None) for name in feeds],
         [onnx.helper.make_tensor_value_info(name, undefined, None) for name in node.output if name],
     )
+    if node.op_type in NEWER:
+        opsets = [onnx.helper.make_opsetid("", NEWER[node.op_type])]
     model = onnx.helper.make_model(graph, opset_imports=list(opsets))
     results = ReferenceEvaluator(model).run(None, feeds)
     for result in results:

@@ -29,7 +29,14 @@ from privet.compiler.graph.onnx_trees import expand_trees
 from privet.compiler.graph.operations import Array, Reshape, Shape
 from privet.compiler.graph.registry import OLDEST_OPSET
 from privet.compiler.graph.shapes import MAX_SAMPLE
-from privet.compiler.graph.site import Operand, Private, Site, TensorList, Unsupported
+from privet.compiler.graph.site import (
+    Operand,
+    Private,
+    Quantized,
+    Site,
+    TensorList,
+    Unsupported,
+)
 from privet.errors import InvalidModel, Problem, UnsupportedModel
 
 THROUGH_CLIENT_STEPS = ("Identity", "Dropout", "Cast", "ArgMax")
@@ -38,9 +45,18 @@ THROUGH_CLIENT_STEPS = ("Identity", "Dropout", "Cast", "ArgMax")
 
 THROUGH_DEAD = ("Add", "Where", "Softmax", "Identity", "Cast", "Dropout")
 """Operators that may read elements that stand for minus infinity."""
+READS_QUANTIZED = (
+    *("DequantizeLinear", "MatMulInteger", "ConvInteger", "QLinearMatMul", "QLinearConv"),
+)
+KEEPS_QUANTIZED = (
+    *("Reshape", "Flatten", "Transpose", "Squeeze", "Unsqueeze", "Identity", "MaxPool"),
+    *("Concat", "Slice", "Split", "Gather", "Expand", "Tile", "DepthToSpace", "SpaceToDepth"),
+)
+"""Operators that may read quantised integers: their result has the same steps as what they read."""
 FUSED = (
     "it is a fused operator of ONNX Runtime",
-    "Give the model as it was exported, before ONNX Runtime or optimum optimised it",
+    "Give the model as it was exported, before ONNX Runtime or optimum optimised it; quantise it "
+    "in the QDQ format (QuantFormat.QDQ)",
 )
 
 
@@ -263,6 +279,11 @@ class _Walk:
             inner=id(node) in self.inner,
         )
         before = self.builder.made()
+        steps = _steps(node.op_type, operands)
+        if steps is not None:
+            site.inputs = [
+                replace(x, quantized=None) if isinstance(x, Private) else x for x in operands
+            ]
         try:
             results = run(site)
         except (ValueError, IndexError, TypeError) as error:
@@ -270,6 +291,8 @@ class _Walk:
             raise Unsupported(why, "Check the model with onnx.checker") from error
         made = results if isinstance(results, tuple) else (results,)
         for tensor, result in zip(node.output, made, strict=False):
+            if steps is not None and isinstance(result, Private):
+                result = replace(result, quantized=steps)
             self.tensors[tensor] = result
             if isinstance(result, Private) and result.id >= before:
                 self.builder.rename(result.id, tensor)
@@ -326,9 +349,15 @@ class _Walk:
 
     def _output(self, name: str) -> None:
         result = self.tensors.get(name)
+        dynamic = any(
+            name in it.output for it in self.nodes if it.op_type == "DynamicQuantizeLinear"
+        )
         if isinstance(result, TensorList):
             why = "it is a sequence of tensors"
             self._problem(name, "graph output", why, "Join them, or make each an output")
+        elif dynamic or (isinstance(result, Private) and result.quantized is not None):
+            why = "it is of quantised integers, and private tensors are not rounded to these"
+            self._problem(name, "graph output", why, "End the model with a DequantizeLinear")
         elif result is not None:
             self.head.output(name, result)
         elif not self.problems:
@@ -356,6 +385,19 @@ def _refuse_dead(operands: Sequence[Operand | TensorList | AtClient | None]) -> 
             "it reads a masked tensor, whose elements stand for minus infinity",
             "Let a Softmax read it, and put what is between them before the mask",
         )
+
+
+def _steps(op: str, operands: Sequence[Operand | None]) -> Quantized | None:
+    """The steps of what the operator reads, where its result has the same."""
+    found = {x.quantized for x in operands if isinstance(x, Private)}
+    if found <= {None} or op in READS_QUANTIZED:
+        return None
+    if len(found) > 1 or op not in KEEPS_QUANTIZED:
+        raise Unsupported(
+            "it reads quantised integers",
+            "Put a DequantizeLinear before it: the QDQ format has one",
+        )
+    return next(iter(found))
 
 
 def _read_privately(nodes: Sequence[onnx.NodeProto]) -> set[int]:

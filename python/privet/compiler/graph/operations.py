@@ -176,6 +176,18 @@ class Relu:
 
 
 @dataclass(frozen=True)
+class Saturate:
+    """`x` kept between `low` and `high`, as a quantised form with such steps keeps it.
+
+    Exists only until the pass `keep_saturations` has run.
+    """
+
+    low: float
+    high: float
+    step: float
+
+
+@dataclass(frozen=True)
 class Step:
     """1 where `x >= 0`, else 0; on integers `x` is a signed number of `bits` bits.
 
@@ -326,6 +338,7 @@ Operation = (
     | ShiftLeft
     | Truncate
     | Relu
+    | Saturate
     | Step
     | Leaves
     | Trees

@@ -56,7 +56,7 @@ def _infer(operation: Operation, inputs: Sequence[Shape]) -> Shape:
             return _matmul(x, inputs[1])
         case op.Elementwise() | op.Piecewise() | op.Polynomial():
             return x
-        case op.Negate() | op.ShiftLeft() | op.Truncate() | op.Relu() | op.Step():
+        case op.Negate() | op.ShiftLeft() | op.Truncate() | op.Relu() | op.Saturate() | op.Step():
             return x
         case op.Leaves(depth=depth):
             return _leaves(x, depth)

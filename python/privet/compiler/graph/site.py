@@ -31,13 +31,21 @@ Default = TypeVar("Default")
 
 
 @dataclass(frozen=True)
+class Quantized:
+    """Of a tensor that stands for the integers `x / scale + zero`."""
+
+    scale: float
+    zero: float
+
+
+@dataclass(frozen=True)
 class Private:
     """A private tensor; `client` is set if the client still has a step to do on it.
 
     `integer` marks a tensor of an ONNX integer type (an index from ArgMax), `whole` another one of
     whole numbers, and `dead` the elements that stand for minus infinity, which a Softmax alone may
     read. A `one_hot` one has an axis more than in the model: zeros, and a one at the place that the
-    number names. Gather alone reads it.
+    number names. Gather alone reads it. `quantized` says which integers the model has in its place.
     """
 
     id: int
@@ -47,6 +55,7 @@ class Private:
     whole: bool = False
     dead: Array | None = None
     one_hot: bool = False
+    quantized: Quantized | None = None
 
 
 Operand = Private | Array

@@ -22,6 +22,7 @@ from privet.compiler.passes.fold_batchnorm import fold_batchnorm
 from privet.compiler.passes.join_elementwise import join_elementwise
 from privet.compiler.passes.join_relus import join_relus
 from privet.compiler.passes.keep_constants import keep_constants
+from privet.compiler.passes.keep_saturations import keep_saturations, saturations
 from privet.compiler.passes.merge_reshapes import merge_reshapes
 from privet.compiler.passes.move_truncation import function_scale, headroom_of, move_truncation
 from privet.compiler.passes.normalize_after import normalize_after
@@ -42,12 +43,14 @@ __all__ = [
     "join_elementwise",
     "join_relus",
     "keep_constants",
+    "keep_saturations",
     "lower",
     "merge_reshapes",
     "move_truncation",
     "normalize_after",
     "pool_before_relu",
     "quantize",
+    "saturations",
     "simplify",
     "tabulate_functions",
 ]

@@ -1,0 +1,169 @@
+"""QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear, and operators on quantised tensors.
+
+A quantised private tensor stays the real tensor that it stands for, in the fixed point of the
+program: it is not rounded to its own steps. It is kept within its own range where calibration
+leaves that (`Saturate`). Quantised weights are dequantised (docs/decisions/quantised-models.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import onnx
+
+from privet.compiler.graph import registry
+from privet.compiler.graph.operations import Array, Saturate
+from privet.compiler.graph.operators.arithmetic import plus_constant, times_constant
+from privet.compiler.graph.registry import operator
+from privet.compiler.graph.site import Operand, Private, Quantized, Site
+
+_CONSTANT = "scale and zero point constant"
+RANGES = {
+    "int4": (-8, 7),
+    "uint4": (0, 15),
+    "int8": (-128, 127),
+    "uint8": (0, 255),
+    "int16": (-32768, 32767),
+    "uint16": (0, 65535),
+}
+
+
+@operator("QuantizeLinear", since=10, restrictions=f"of a whole tensor, to integers; {_CONSTANT}")
+def quantize_linear(site: Site) -> Operand:
+    """What stands for the tensor, kept within the range of its integers."""
+    return _quantized(site, site.private(0), 1, 2)
+
+
+@operator("DequantizeLinear", since=10, restrictions=f"of a whole tensor; {_CONSTANT}")
+def dequantize_linear(site: Site) -> Operand:
+    """`(q - zero) scale`."""
+    return _real(site, 0, 1, 2)
+
+
+@operator(
+    "DynamicQuantizeLinear", since=11, restrictions="where only its tensor's products read it"
+)
+def dynamic_quantize_linear(site: Site) -> tuple[Operand, ...]:
+    """The tensor itself, as with steps of 1: its range is its own, so that nothing saturates."""
+    one, zero = np.float32(1.0), np.uint8(0)
+    marked = replace(site.private(0), quantized=Quantized(1.0, 0.0))
+    return marked, np.asarray(one), np.asarray(zero)
+
+
+@operator("MatMulInteger", since=10, restrictions="zero points constant")
+def matmul_integer(site: Site) -> Operand:
+    """`(a - zero) @ (b - zero)`."""
+    zeros = [site.constant(k, "zero points") if site.has(k) else np.zeros(()) for k in (2, 3)]
+    if zeros[0].ndim == 1:
+        zeros[0] = zeros[0].reshape(-1, 1)
+    return _run(site, "MatMul", [_centred(site, k, zero) for k, zero in enumerate(zeros)])
+
+
+@operator("ConvInteger", since=10, restrictions="weights and zero points constant")
+def conv_integer(site: Site) -> Operand:
+    """`Conv` of both less their zero points."""
+    zeros = [site.constant(k, "zero points") if site.has(k) else np.zeros(()) for k in (2, 3)]
+    weight = site.constant(1, "weights")
+    zeros[1] = zeros[1].reshape(-1, *[1] * (weight.ndim - 1))
+    operands = [_centred(site, k, zero) for k, zero in enumerate(zeros)]
+    return _run(site, "Conv", operands, like=site.node)
+
+
+@operator("QLinearMatMul", since=10, restrictions=_CONSTANT)
+def qlinear_matmul(site: Site) -> Operand:
+    """A `MatMul` between DequantizeLinear and QuantizeLinear."""
+    product = _run(site, "MatMul", [_real(site, 0, 1, 2, (-1, 1)), _real(site, 3, 4, 5, (-1,))])
+    return _quantized(site, product, 6, 7)
+
+
+@operator("QLinearConv", since=10, restrictions=f"weights and bias constant; {_CONSTANT}")
+def qlinear_conv(site: Site) -> Operand:
+    """A `Conv` between DequantizeLinear and QuantizeLinear; the bias has steps of both scales."""
+    rank = site.constant(3, "weights").ndim
+    operands = [_real(site, 0, 1, 2), _real(site, 3, 4, 5, (-1, *[1] * (rank - 1)))]
+    if site.has(8):
+        step = site.constant(1, "scale") * site.constant(4, "scale")
+        operands.append(np.asarray(site.constant(8, "bias") * step.astype(np.float64)))
+    return _quantized(site, _run(site, "Conv", operands, like=site.node), 6, 7)
+
+
+def _run(
+    site: Site, operator: str, operands: list[Operand], like: onnx.NodeProto | None = None
+) -> Private:
+    """What the importer of another operator makes of tensors."""
+    run = registry.importer(operator)
+    assert run is not None
+    node = onnx.helper.make_node(operator, [f"x{k}" for k in range(len(operands))], ["y"])
+    if like is not None:
+        node.attribute.extend(like.attribute)
+    made = run(site.within(node, operands))
+    assert isinstance(made, Private)
+    return made
+
+
+def _quantized(site: Site, x: Private, scale: int, zero: int) -> Private:
+    """A tensor with the range and the steps that two inputs state."""
+    step = _number(site, scale, "scale")
+    kind = np.dtype(np.uint8)
+    if site.has(zero):
+        kind = site.constant(zero, "zero point").dtype
+    elif site.attribute("output_dtype", 0):
+        kind = onnx.helper.tensor_dtype_to_np_dtype(site.attribute("output_dtype", 0))
+    if kind.name not in RANGES:
+        site.refuse(f"it quantises to {kind.name}", "Quantise to int8 or uint8")
+    origin = _number(site, zero, "zero point") if site.has(zero) else 0.0
+    low, high = ((end - origin) * step for end in RANGES[kind.name])
+    if x.quantized is not None:
+        x = _dequantized(site, x, 1.0, 0.0)
+    made = site.emit(Saturate(low, high, step), x)
+    return replace(made, integer=False, quantized=Quantized(step, origin))
+
+
+def _number(site: Site, index: int, what: str) -> float:
+    found = site.constant(index, what)
+    if found.size != 1:
+        site.refuse(
+            f"a private tensor has a {what} for each of {found.size} parts",
+            "Quantise activations as whole tensors (per_channel is for weights)",
+        )
+    return float(found.astype(np.float64).reshape(()))
+
+
+def _real(
+    site: Site, index: int, scale: int, zero: int, axes: tuple[int, ...] | None = None
+) -> Operand:
+    """The tensor that an input stands for; a constant one may have scales along an axis."""
+    operand = site.operand(index)
+    if isinstance(operand, Private):
+        origin = _number(site, zero, "zero point") if site.has(zero) else 0.0
+        return _dequantized(site, operand, _number(site, scale, "scale"), origin)
+    step = site.constant(scale, "scale").astype(np.float64)
+    start = site.constant(zero, "zero point").astype(np.float64) if site.has(zero) else np.zeros(())
+    if axes is not None and step.ndim == 1:
+        step = step.reshape(axes)
+        start = start.reshape(axes) if start.ndim == 1 else start
+    return np.asarray((operand.astype(np.float64) - start) * step)
+
+
+def _dequantized(site: Site, x: Private, scale: float, zero: float) -> Private:
+    """`(q - zero) scale` of the integers that a tensor stands for."""
+    if x.quantized is None and not x.integer:
+        site.refuse("it reads a tensor that is not quantised", "Check the model")
+    own = x.quantized or Quantized(1.0, 0.0)
+    found = replace(x, quantized=None, integer=False)
+    if own.scale != scale:
+        found = times_constant(site, found, np.asarray(scale / own.scale))
+    if own.zero != zero:
+        found = plus_constant(site, found, np.asarray((own.zero - zero) * scale))
+    return found
+
+
+def _centred(site: Site, index: int, zero: Array) -> Operand:
+    """The integers of an input less a zero point."""
+    operand = site.operand(index)
+    if not isinstance(operand, Private):
+        return np.asarray(operand.astype(np.float64) - zero.astype(np.float64))
+    if zero.size != 1:
+        site.refuse("a private tensor has several zero points", "Quantise it as a whole tensor")
+    return _dequantized(site, operand, 1.0, float(zero.astype(np.float64).reshape(())))

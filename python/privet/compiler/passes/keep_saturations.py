@@ -1,0 +1,60 @@
+"""Keeps values in the range of their quantised form where calibration leaves it, and only there.
+
+Exporters quantise a ReLU away by a range that begins at zero, so that the lower end counts; the
+upper end is mostly the largest value of their own calibration. Which ends count is public.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from privet.compiler.graph import Graph, Node
+from privet.compiler.graph.operations import AddConstant, Relu, Saturate, Sub
+from privet.compiler.passes.rewriter import Rewriter
+
+BEYOND = 1.0 / 32.0
+"""How far beyond an end, as a part of it, a value may be measured that is not kept there."""
+
+
+def saturations(graph: Graph) -> int:
+    """How many values the model keeps in a range."""
+    return sum(isinstance(node.operation, Saturate) for node in graph.nodes)
+
+
+def keep_saturations(graph: Graph, ends: Mapping[int, tuple[float, float]]) -> tuple[Graph, int]:
+    """The graph without `Saturate`, and how many of them became comparisons.
+
+    `ends` has the smallest and the largest element measured of each value.
+    """
+    rewriter = Rewriter(graph)
+    kept = 0
+
+    def rewrite(node: Node) -> int:
+        nonlocal kept
+        if not isinstance(node.operation, Saturate):
+            return rewriter.copy(node)
+        low, high = node.operation.low, node.operation.high
+        slack = [node.operation.step / 2.0 + BEYOND * abs(end) for end in (low, high)]
+        smallest, largest = ends[node.inputs[0]]
+        is_below, is_above = smallest < low - slack[0], largest > high + slack[1]
+        kept += is_below or is_above
+        x = rewriter.new[node.inputs[0]]
+        over = _above(rewriter, node, x, low) if is_below else None
+        if not is_above:
+            return x if over is None else _shifted(rewriter, node, over, low)
+        excess = _above(rewriter, node, x, high)
+        within = rewriter.add_new(node.name, Sub(), x if over is None else over, excess)
+        return within if over is None else _shifted(rewriter, node, within, low)
+
+    return rewriter.walk(rewrite), kept
+
+
+def _above(rewriter: Rewriter, node: Node, x: int, bound: float) -> int:
+    """`max(x - bound, 0)`."""
+    return rewriter.add_new(node.name, Relu(), _shifted(rewriter, node, x, -bound))
+
+
+def _shifted(rewriter: Rewriter, node: Node, x: int, by: float) -> int:
+    return x if by == 0 else rewriter.add_new(node.name, AddConstant(np.asarray(by)), x)
