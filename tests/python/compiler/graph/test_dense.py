@@ -29,6 +29,10 @@ def test_gemm_with_a_private_c(beta: float) -> None:
     check(single("Gemm", [(3, 5), constant(5, 4), (4,)], beta=beta))
 
 
+def test_gemm_of_constants_with_a_private_c() -> None:
+    check(single("Gemm", [constant(3, 5), constant(5, 4), (3, 4)], alpha=0.5, beta=2.0))
+
+
 @pytest.mark.parametrize(
     ("a", "b"),
     [

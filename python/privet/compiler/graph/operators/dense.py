@@ -35,6 +35,11 @@ def gemm(site: Site) -> Operand:
         if alpha != 1.0:
             both = site.emit(Scale(np.full(both.shape, alpha), uniform=True), both)
         return _plus(site, both, beta)
+    if not isinstance(a, Private) and not isinstance(b, Private):
+        known = (a.T if site.attribute("transA", 0) else a) @ (
+            b.T if site.attribute("transB", 0) else b
+        )
+        return _plus(site, _times(known, alpha), beta)
     if not isinstance(b, Private):
         assert isinstance(a, Private)
         weight = _times(b.T if site.attribute("transB", 0) else b, alpha)
@@ -48,7 +53,7 @@ def gemm(site: Site) -> Operand:
     return _plus(site, product, beta)
 
 
-def _add_c(site: Site, x: Private, weight: Array, beta: float) -> Private:
+def _add_c(site: Site, x: Private, weight: Array, beta: float) -> Operand:
     """The product, with C as the bias where it is one row of constants."""
     if site.has(2) and beta:
         c = site.operand(2)
@@ -59,15 +64,18 @@ def _add_c(site: Site, x: Private, weight: Array, beta: float) -> Private:
     return _plus(site, site.emit(Dense(weight, None), x), beta)
 
 
-def _plus(site: Site, product: Private, beta: float) -> Private:
+def _plus(site: Site, product: Operand, beta: float) -> Operand:
     if not site.has(2) or not beta:
         return product
     c = site.operand(2)
     if not isinstance(c, Private):
+        assert isinstance(product, Private)
         return site.emit(AddConstant(_times(c, beta)), product)
     c = site.lift(c, product.shape)
     if beta != 1.0:
         c = site.emit(Scale(np.full(c.shape, beta), uniform=True), c)
+    if not isinstance(product, Private):
+        return site.emit(AddConstant(product), c)
     return site.emit(Add(), product, c)
 
 
