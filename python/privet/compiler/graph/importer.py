@@ -387,7 +387,7 @@ def _refuse_dead(operands: Sequence[Operand | TensorList | AtClient | None]) -> 
         )
 
 
-def _steps(op: str, operands: Sequence[Operand | None]) -> Quantized | None:
+def _steps(op: str, operands: Sequence[Operand | TensorList | None]) -> Quantized | None:
     """The steps of what the operator reads, where its result has the same."""
     found = {x.quantized for x in operands if isinstance(x, Private)}
     if found <= {None} or op in READS_QUANTIZED:

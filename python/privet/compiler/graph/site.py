@@ -13,6 +13,7 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 import onnx
 
+from privet.compiler.graph import registry
 from privet.compiler.graph.graph import ClientStep, GraphBuilder
 from privet.compiler.graph.operations import (
     LINEAR,
@@ -100,22 +101,30 @@ class Site:
         self.inner = inner
         self._used = [name in used for name in node.output]
         self._builder = builder
-        self._attributes: dict[str, Any] = {
+        self.attributes: dict[str, Any] = {
             attribute.name: onnx.helper.get_attribute_value(attribute)
             for attribute in node.attribute
         }
 
-    def within(self, node: onnx.NodeProto, inputs: Sequence[Operand]) -> Site:
-        """Another node's import, as part of this one."""
-        return Site(
-            node,
-            name=self.name,
-            opset=self.opset,
-            inputs=inputs,
-            used=node.output,
-            builder=self._builder,
-            inner=True,
+    def apply(self, operator: str, *operands: Operand, **attributes: Any) -> Private:
+        """What the importer of another operator makes of operands, as part of this node."""
+        run = registry.importer(operator)
+        assert run is not None
+        names = [f"x{index}" for index in range(len(operands))]
+        node = onnx.helper.make_node(operator, names, ["y"], **attributes)
+        made = run(
+            Site(
+                node,
+                name=self.name,
+                opset=self.opset,
+                inputs=operands,
+                used=node.output,
+                builder=self._builder,
+                inner=True,
+            )
         )
+        assert isinstance(made, Private)
+        return made
 
     # Operands
 
@@ -173,23 +182,23 @@ class Site:
 
     def attribute(self, name: str, default: Default) -> Default:
         """An attribute, or `default` where the node has none; strings are decoded."""
-        found = self._attributes.get(name, default)
+        found = self.attributes.get(name, default)
         if isinstance(found, bytes):
             found = found.decode()
         return found  # type: ignore[no-any-return]
 
     def ints(self, name: str) -> list[int] | None:
         """An attribute that is a list of integers, or None where the node has none."""
-        found = self._attributes.get(name)
+        found = self.attributes.get(name)
         return None if found is None else [int(entry) for entry in found]
 
     def floats(self, name: str) -> Array:
         """An attribute that is a list of numbers; empty where the node has none."""
-        return np.asarray(self._attributes.get(name, ()), dtype=np.float64)
+        return np.asarray(self.attributes.get(name, ()), dtype=np.float64)
 
     def ints_of(self, name: str, index: int) -> list[int] | None:
         """Integers that older opsets give as an attribute and newer ones as an input."""
-        if name in self._attributes:
+        if name in self.attributes:
             return self.ints(name)
         if not self.has(index):
             return None

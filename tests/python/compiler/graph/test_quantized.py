@@ -116,16 +116,16 @@ def test_weights_with_a_scale_for_each_channel_and_of_four_bits() -> None:
         node("DequantizeLinear", ["w", "s"], ["f"], axis=1),
         node("MatMul", ["x", "f"], ["y"]),
     ]
-    made = model(nodes, {"x": (2, 5)}, ["y"], {"s": np.float32([0.1, 0.2, 0.05])})
+    made = model(nodes, {"x": (2, 5)}, ["y"], {"s": np.array([0.1, 0.2, 0.05], np.float32)})
     made.graph.initializer.append(weight)
     x = constant(2, 5)
     (wanted,) = ReferenceEvaluator(made).run(None, {"x": x})
-    check(made, x, error=16 * 2.0**-14, wanted=wanted)
+    check(made, x, error=16 * 2.0**-14, wanted=np.asarray(wanted))
 
 
 def test_products_of_integers() -> None:
     rng = np.random.default_rng(3)
-    constants = {
+    constants: dict[str, Any] = {
         "s": np.float32(0.02),
         "z": np.uint8(117),
         "w": rng.integers(0, 255, (2, 3, 3, 3)).astype(np.uint8),
@@ -170,7 +170,7 @@ def test_products_of_integers() -> None:
     ],
 )
 def test_what_is_refused(nodes: list[tuple[str, list[str], str]], words: str) -> None:
-    constants = {
+    constants: dict[str, Any] = {
         "s": np.float32(0.1),
         "z": np.uint8(3),
         "many": np.ones(4, np.float32),

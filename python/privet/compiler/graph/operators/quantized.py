@@ -12,7 +12,6 @@ from dataclasses import replace
 import numpy as np
 import onnx
 
-from privet.compiler.graph import registry
 from privet.compiler.graph.operations import Array, Saturate
 from privet.compiler.graph.operators.arithmetic import plus_constant, times_constant
 from privet.compiler.graph.registry import operator
@@ -57,7 +56,7 @@ def matmul_integer(site: Site) -> Operand:
     zeros = [site.constant(k, "zero points") if site.has(k) else np.zeros(()) for k in (2, 3)]
     if zeros[0].ndim == 1:
         zeros[0] = zeros[0].reshape(-1, 1)
-    return _run(site, "MatMul", [_centred(site, k, zero) for k, zero in enumerate(zeros)])
+    return site.apply("MatMul", *(_centred(site, k, zero) for k, zero in enumerate(zeros)))
 
 
 @operator("ConvInteger", since=10, restrictions="weights and zero points constant")
@@ -67,13 +66,13 @@ def conv_integer(site: Site) -> Operand:
     weight = site.constant(1, "weights")
     zeros[1] = zeros[1].reshape(-1, *[1] * (weight.ndim - 1))
     operands = [_centred(site, k, zero) for k, zero in enumerate(zeros)]
-    return _run(site, "Conv", operands, like=site.node)
+    return site.apply("Conv", *operands, **site.attributes)
 
 
 @operator("QLinearMatMul", since=10, restrictions=_CONSTANT)
 def qlinear_matmul(site: Site) -> Operand:
     """A `MatMul` between DequantizeLinear and QuantizeLinear."""
-    product = _run(site, "MatMul", [_real(site, 0, 1, 2, (-1, 1)), _real(site, 3, 4, 5, (-1,))])
+    product = site.apply("MatMul", _real(site, 0, 1, 2, (-1, 1)), _real(site, 3, 4, 5, (-1,)))
     return _quantized(site, product, 6, 7)
 
 
@@ -85,21 +84,7 @@ def qlinear_conv(site: Site) -> Operand:
     if site.has(8):
         step = site.constant(1, "scale") * site.constant(4, "scale")
         operands.append(np.asarray(site.constant(8, "bias") * step.astype(np.float64)))
-    return _quantized(site, _run(site, "Conv", operands, like=site.node), 6, 7)
-
-
-def _run(
-    site: Site, operator: str, operands: list[Operand], like: onnx.NodeProto | None = None
-) -> Private:
-    """What the importer of another operator makes of tensors."""
-    run = registry.importer(operator)
-    assert run is not None
-    node = onnx.helper.make_node(operator, [f"x{k}" for k in range(len(operands))], ["y"])
-    if like is not None:
-        node.attribute.extend(like.attribute)
-    made = run(site.within(node, operands))
-    assert isinstance(made, Private)
-    return made
+    return _quantized(site, site.apply("Conv", *operands, **site.attributes), 6, 7)
 
 
 def _quantized(site: Site, x: Private, scale: int, zero: int) -> Private:
@@ -117,7 +102,7 @@ def _quantized(site: Site, x: Private, scale: int, zero: int) -> Private:
     if x.quantized is not None:
         x = _dequantized(site, x, 1.0, 0.0)
     made = site.emit(Saturate(low, high, step), x)
-    return replace(made, integer=False, quantized=Quantized(step, origin))
+    return replace(made, integer=False, whole=False, quantized=Quantized(step, origin))
 
 
 def _number(site: Site, index: int, what: str) -> float:

@@ -9,12 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import onnx
 
-from privet.compiler.graph import registry
 from privet.compiler.graph.operations import (
     Add,
     Array,
@@ -62,24 +59,17 @@ class Activation:
                 return plus_constant(site, scaled, np.asarray(named["beta"]))
             case "ScaledTanh":
                 inner = times_constant(site, x, np.asarray(named["beta"]))
-                return times_constant(site, _apply(site, "Tanh", inner), np.asarray(named["alpha"]))
+                return times_constant(site, site.apply("Tanh", inner), np.asarray(named["alpha"]))
             case _:
-                return _apply(site, self.name, x, **named)
-
-
-def _apply(site: Site, operator: str, x: Private, **attributes: Any) -> Private:
-    """What the importer of another operator makes of a tensor."""
-    run = registry.importer(operator)
-    assert run is not None
-    made = run(site.within(onnx.helper.make_node(operator, ["x"], ["y"], **attributes), [x]))
-    assert isinstance(made, Private)
-    return made
+                return site.apply(self.name, x, **named)
 
 
 @dataclass(frozen=True, eq=False)
 class Direction:
-    """One direction's weights: `[inputs, gates * hidden]`, `[hidden, gates * hidden]`, two biases
-    of `[gates * hidden]`, and for LSTM those of the peepholes, `[3, hidden]` or None."""
+    """One direction's weights: of inputs `[width, gates * hidden]`, of the state
+    `[hidden, gates * hidden]`, the bias `[gates * hidden]` of both, `[hidden]` of a state that is
+    reset after its weights, and of peepholes `[3, hidden]`, if there are any.
+    """
 
     is_reverse: bool
     activations: tuple[Activation, ...]
@@ -105,7 +95,7 @@ class Cell:
         """An activation of gates, which are clipped before it if the model says so."""
         x = _private(x)
         if self.clip and index < 2:
-            x = _apply(self.site, "Clip", x, min=-self.clip, max=self.clip)
+            x = self.site.apply("Clip", x, min=-self.clip, max=self.clip)
         return self.directions[0].activations[index](self.site, x)
 
     def gates(self, x: State, first: int, last: int) -> State:

@@ -31,7 +31,7 @@ def by_torch() -> None:
             self.head = torch.nn.Linear(width, CLASSES)
 
         def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return self.head(self.net(x)[0][:, -1])  # type: ignore[no-any-return]
+            return self.head(self.net(x)[0][:, -1])
 
     for name, (kind, options) in NETS.items():
         for exporter in ("legacy", "dynamo"):
