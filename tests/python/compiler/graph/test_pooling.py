@@ -91,3 +91,15 @@ def test_pools_of_norms(p: int) -> None:
     pool = single("LpPool", [(1, 2, 5, 5)], kernel_shape=[2, 2], strides=[2, 2], p=p)
     for made in (pool, single("GlobalLpPool", [(1, 2, 3, 4)], p=p)):
         check(made, units=64, smooth="piecewise")
+
+
+@pytest.mark.parametrize("operator", ["GlobalAveragePool", "GlobalMaxPool"])
+@pytest.mark.parametrize("shape", [(1, 2, 1500), (1, 2, 11, 11, 11)])
+def test_a_global_pool_over_more_than_a_window_holds(operator: str, shape: tuple[int, ...]) -> None:
+    check(single(operator, [shape]))
+
+
+def test_a_window_that_is_too_long_is_refused() -> None:
+    made = single("AveragePool", [(1, 1, 3000)], kernel_shape=[2000])
+    with pytest.raises(UnsupportedModel, match=r"the_averagepool .* longer than 1024"):
+        import_model(made, name="m")

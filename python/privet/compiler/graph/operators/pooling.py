@@ -18,8 +18,9 @@ from privet.compiler.graph.operations import (
     Shape,
 )
 from privet.compiler.graph.operators.activation import magnitude
-from privet.compiler.graph.operators.reduction import sum_of_rows
+from privet.compiler.graph.operators.reduction import largest_of_rows, sum_of_rows
 from privet.compiler.graph.registry import operator
+from privet.compiler.graph.shapes import MAX_KERNEL
 from privet.compiler.graph.site import Operand, Private, Site
 from privet.compiler.graph.windows import (
     Span,
@@ -136,16 +137,16 @@ def global_max_pool(site: Site) -> Operand:
 
 def _global(site: Site, x: Private, *, average: bool) -> Private:
     spatial = spatial_of(site, x)
-    size = as_size(spatial) if len(spatial) <= 2 else (1, math.prod(spatial))
-    image = site.reshape(x, (*x.shape[:2], *size))
+    ends = (*x.shape[:2], *([1] * len(spatial)))
+    if len(spatial) > 2 or max(spatial) > MAX_KERNEL:
+        rows = site.reshape(x, (math.prod(x.shape[:2]), math.prod(spatial)))
+        reduced = sum_of_rows(site, rows, mean=True) if average else largest_of_rows(site, rows)
+        return site.reshape(reduced, ends)
+    size = as_size(spatial)
     whole = Windows(size, (1, 1), NO_PADDING, (1, 1), (1, 1))
-    pooled = site.emit(
-        AvgPool2d(**vars(whole), factors=(1.0 / math.prod(size),))
-        if average
-        else MaxPool2d(**vars(whole)),
-        image,
-    )
-    return site.reshape(pooled, (*x.shape[:2], *([1] * len(spatial))))
+    pool = AvgPool2d(**vars(whole), factors=(1.0 / math.prod(size),))
+    image = site.reshape(x, (*x.shape[:2], *size))
+    return site.reshape(site.emit(pool if average else MaxPool2d(**vars(whole)), image), ends)
 
 
 def as_size(spatial: tuple[int, ...]) -> tuple[int, int]:
