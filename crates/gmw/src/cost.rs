@@ -8,7 +8,7 @@ use privet_ring::tournament::matches;
 use privet_ring::{Field, Modulus};
 
 use crate::compare::BLOCK_BITS;
-use crate::piecewise::one_hot_products;
+use crate::piecewise::{halves, one_hot_products};
 use crate::{Rounds, Sign};
 
 /// Bytes of a frame's header on a channel.
@@ -193,9 +193,13 @@ pub fn piecewise(n: usize, bits: u32, index_bits: u32, ring: u32, rounds: Rounds
             private_and(n * carries) + spans.map(level).sum()
         }
     };
-    let one_hot =
-        one_hot_products(index_bits).into_iter().map(|[ones, pairs]| and_with_pairs(n * ones, n * pairs)).sum();
-    adder + one_hot + mux_all(n, &[ring; 2]) + mux(n * (bits - index_bits) as usize, ring)
+    let products = one_hot_products(index_bits, ring).into_iter();
+    let vectors: Cost = products.map(|[ones, pairs]| and_with_pairs(n * ones, n * pairs)).sum();
+    let selected = match halves(index_bits, ring) {
+        [_, 0] => Cost::default(),
+        [low, high] => mux(n * ((1 << high) - 1), 1 << low),
+    };
+    adder + vectors + selected + mux_all(n, &[ring; 2]) + mux(n * (bits - index_bits) as usize, ring)
 }
 
 /// [`crate::max_pool`] over groups, of which `sizes` tells how many there are of each size.

@@ -26,6 +26,7 @@ mod party;
 mod piecewise;
 mod product;
 mod relu;
+mod select;
 mod step;
 mod truncate;
 

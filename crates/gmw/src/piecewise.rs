@@ -1,13 +1,16 @@
 //! A public function made of lines, exactly, without a dealer: which line applies is a vector of shared bits.
 //!
 //! The low `k` bits of `x` are `i 2^f + d`: line `i` out of `2^n`, at distance `d < 2^f`, `f = k - n`. An adder gives shares of
-//! these bits. Products of the vectors of few bits give the vector of all `n`, in which bit `j` says whether `i = j`; sums over the
-//! table ([`privet_ring::Lines`]) are shares of the line up to a sign, and the number of ones that each party has tells shares of the
-//! sign. A multiplexer removes it; another one multiplies the slope by each bit of `d`.
+//! these bits. Products of the vectors of few bits give the vector of all `n`, in which bit `j` says whether `i = j`: by ANDs for
+//! the low bits, as many as vectors of them are words of the ring, and for the high ones; then each bit of the latter selects the
+//! word as a whole ([`crate::select`]). Sums over the table ([`privet_ring::Lines`]) are shares of the line up to a sign, and the
+//! number of ones that each party has tells shares of the sign. A multiplexer removes it; another one multiplies the slope by each
+//! bit of `d`.
 
 use privet_ring::{Bits, Chosen, Lines, Modulus, planes};
 
 use crate::compare::join;
+use crate::select::select;
 use crate::{Error, Party, Rounds, and, and_with_pairs, mux, mux_all, private_and};
 
 /// Shares in `to` of the value of `lines` at the low `bits` bits of `x`; `x`: this party's shares in a ring of `bits` bits or more.
@@ -23,7 +26,7 @@ pub fn piecewise(party: &mut Party<'_>, x: &[u64], bits: u32, lines: &Lines, to:
     assert!(index_bits < bits, "each line is over some values");
     let sum = add(party, planes::from_values(x, bits))?;
     let (distance, index) = sum.split_at((bits - index_bits) as usize);
-    let one_hot = one_hot_of(party, index)?;
+    let one_hot = one_hot_of(party, index, to)?;
     let mut chosen = vec![Chosen::default(); n];
     one_hot.iter().enumerate().for_each(|(line, bits)| lines.add(line, bits.words(), &mut chosen));
 
@@ -106,20 +109,49 @@ fn prefixes(party: &mut Party<'_>, planes: &[Bits]) -> Result<Vec<Bits>, Error> 
 }
 
 /// Of planes of `m` bits, the lowest first, the `2^m` planes of which the one with their number is set.
-fn one_hot_of(party: &mut Party<'_>, bits: &[Bits]) -> Result<Vec<Bits>, Error> {
+fn one_hot_of(party: &mut Party<'_>, bits: &[Bits], ring: Modulus) -> Result<Vec<Bits>, Error> {
     let one = if party.is_server() { Bits::zeros(bits[0].len()).not() } else { Bits::zeros(bits[0].len()) };
-    let mut vectors: Vec<Vec<Bits>> = bits.iter().map(|bit| vec![bit.xor(&one), bit.clone()]).collect();
-    while vectors.len() > 1 {
-        vectors = outer_products(party, &vectors)?;
+    let vectors: Vec<Vec<Bits>> = bits.iter().map(|bit| vec![bit.xor(&one), bit.clone()]).collect();
+    let [low, _] = halves(bits.len() as u32, ring.bits());
+    let (low, high) = vectors.split_at(low as usize);
+    let mut halves = [low.to_vec(), high.to_vec()];
+    while halves.iter().any(|vectors| vectors.len() > 1) {
+        halves = outer_products(party, &halves)?;
     }
-    Ok(vectors.swap_remove(0))
+    let [mut low, mut high] = halves;
+    match high.pop() {
+        Some(high) => selected(party, &low.swap_remove(0), &high),
+        None => Ok(low.swap_remove(0)),
+    }
 }
 
-/// Vectors of neighbours, multiplied in one round; the last one is left if their number is odd. Of each vector all but one entry are
-/// multiplied: the others follow from sums of rows and columns.
-fn outer_products(party: &mut Party<'_>, vectors: &[Vec<Bits>]) -> Result<Vec<Vec<Bits>>, Error> {
-    let n = vectors[0][0].len();
-    let pairs = || vectors.chunks_exact(2).map(|pair| (&pair[0], &pair[1]));
+/// The product of two vectors of planes, by selecting the first as a whole by each entry of the second but its first one.
+fn selected(party: &mut Party<'_>, low: &[Bits], high: &[Bits]) -> Result<Vec<Bits>, Error> {
+    let (n, width) = (low[0].len(), low.len() as u32);
+    let words = planes::to_values(low);
+    let products = select(party, &join(&high[1..]), &words.repeat(high.len() - 1), width)?;
+    let (mut first, mut rest) = (words, Vec::with_capacity(low.len() * high.len()));
+    for row in 0..high.len() - 1 {
+        let row = &products[row * n..][..n];
+        first.iter_mut().zip(row).for_each(|(first, word)| *first ^= word);
+        rest.extend(planes::from_values(row, width));
+    }
+    let mut product = planes::from_values(&first, width);
+    product.append(&mut rest);
+    Ok(product)
+}
+
+/// How many of `bits` bits are low ones, whose vector is a word of a ring of `ring` bits, and how many high.
+pub(crate) fn halves(bits: u32, ring: u32) -> [u32; 2] {
+    let low = ring.ilog2().min(bits);
+    [low, bits - low]
+}
+
+/// Vectors of neighbours in each of two rows, multiplied in one round; the last one is left if their number is odd. Of each vector all
+/// but one entry are multiplied: the others follow from sums of rows and columns.
+fn outer_products(party: &mut Party<'_>, vectors: &[Vec<Vec<Bits>>; 2]) -> Result<[Vec<Vec<Bits>>; 2], Error> {
+    let n = vectors[0][0][0].len();
+    let pairs = || vectors.iter().flat_map(|row| row.chunks_exact(2)).map(|pair| (&pair[0], &pair[1]));
     let (mut singles, mut shared, mut others) =
         ([Bits::default(), Bits::default()], Bits::default(), [Bits::default(), Bits::default()]);
     for (low, high) in pairs() {
@@ -138,8 +170,7 @@ fn outer_products(party: &mut Party<'_>, vectors: &[Vec<Bits>]) -> Result<Vec<Ve
     }
     let (single, double) = and_with_pairs(party, &singles[0], &singles[1], &shared, others.each_ref())?;
     let (mut singles_taken, mut doubles_taken) = (0, 0);
-    let mut results = Vec::with_capacity(vectors.len().div_ceil(2));
-    for (low, high) in pairs() {
+    let mut product = |[low, high]: [&Vec<Bits>; 2]| {
         let mut product = vec![Bits::default(); low.len() * high.len()];
         let mut first_row = low.clone();
         for (row, high) in high.iter().enumerate().skip(1) {
@@ -161,23 +192,27 @@ fn outer_products(party: &mut Party<'_>, vectors: &[Vec<Bits>]) -> Result<Vec<Ve
             product[row * low.len()] = first;
         }
         product.splice(..low.len(), first_row);
-        results.push(product);
-    }
-    results.extend(vectors.chunks_exact(2).remainder().iter().cloned());
-    Ok(results)
+        product
+    };
+    Ok(vectors.each_ref().map(|row| {
+        let pairs = row.chunks_exact(2);
+        let rest = pairs.remainder().to_vec();
+        pairs.map(|pair| product([&pair[0], &pair[1]])).chain(rest).collect()
+    }))
 }
 
-/// Numbers of single and of paired products in each round of [`one_hot_of`], for `bits` bits.
-pub(crate) fn one_hot_products(bits: u32) -> Vec<[usize; 2]> {
-    let mut widths = vec![1_u32; bits as usize];
+/// Numbers of single and of paired products in each round of [`one_hot_of`], before words are selected.
+pub(crate) fn one_hot_products(bits: u32, ring: u32) -> Vec<[usize; 2]> {
+    let mut widths = halves(bits, ring).map(|count| vec![1_u32; count as usize]);
     let mut rounds = Vec::new();
-    while widths.len() > 1 {
-        let products = widths.chunks_exact(2).map(|pair| {
+    while widths.iter().any(|row| row.len() > 1) {
+        let pairs = widths.iter().flat_map(|row| row.chunks_exact(2));
+        let products = pairs.map(|pair| {
             let (low, high) = ((1_usize << pair[0]) - 1, (1_usize << pair[1]) - 1);
             [high, high * (low / 2)]
         });
         rounds.push(products.fold([0, 0], |sum, of| [sum[0] + of[0], sum[1] + of[1]]));
-        widths = widths.chunks(2).map(|pair| pair.iter().sum()).collect();
+        widths = widths.map(|row| row.chunks(2).map(|pair| pair.iter().sum()).collect());
     }
     rounds
 }

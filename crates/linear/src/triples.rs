@@ -67,10 +67,36 @@ impl Triples {
         self.terms[0].parameters()
     }
 
-    /// Ciphertexts that the client and that the server sends.
-    pub fn ciphertexts(&self) -> [usize; 2] {
-        let count = |of: fn(&Plan) -> usize| self.terms.iter().map(of).sum();
-        [count(Plan::input_ciphertexts), count(Plan::output_ciphertexts)]
+    /// The two products that are computed under encryption, as layers.
+    pub fn terms(&self) -> &[Plan; 2] {
+        &self.terms
+    }
+
+    /// Bytes that the client takes at most, beside the operands that it is given and with the share that it gets.
+    pub fn client_memory(&self, threads: usize) -> u64 {
+        let [left, right, product] = self.lengths();
+        let [turned, straight] = self.terms.each_ref().map(|term| term.client_memory(threads));
+        // The left operand is turned, and either raised.
+        let encrypting = 8 * left + (8 * left + turned.encrypting).max(8 * right + straight.encrypting);
+        let decrypting = 8 * product + turned.decrypting.max(straight.decrypting);
+        encrypting.max(decrypting).max(8 * (left + 4 * product))
+    }
+
+    /// Bytes that the server takes at most, as [`Triples::client_memory`].
+    pub fn server_memory(&self, threads: usize) -> u64 {
+        let [left, right, product] = self.lengths();
+        let evaluating = |(term, weights): (&Plan, u64)| {
+            let memory = term.server_memory(workspace(term), threads);
+            8 * weights + memory.making.max(memory.weights + memory.evaluating)
+        };
+        let most = self.terms.iter().zip([right, left]).map(evaluating).max().unwrap_or(0);
+        8 * (right + product) + most.max(8 * 3 * product)
+    }
+
+    /// Elements of both operands and of the product.
+    fn lengths(&self) -> [u64; 3] {
+        let Product { batch, rows, inner, columns } = self.product;
+        [batch * rows * inner, batch * inner * columns, batch * rows * columns].map(|len| len as u64)
     }
 
     /// What the client's channel counts for [`Triples::encrypt`] and [`Triples::decrypt`]; the public key comes on top
@@ -143,9 +169,7 @@ impl Triples {
         let mut shares = [Vec::new(), Vec::new()];
         for ((plan, weights), share) in self.terms.iter().zip([turned.as_slice(), left]).zip(&mut shares) {
             let weights = Zeroizing::new(weights.iter().map(|&x| self.signed(x)).collect::<Vec<_>>());
-            // They serve once, so they are transformed a part at a time.
-            let workspace = Workspace { keep: Keep::Plain, ..Workspace::standard(plan) };
-            let weights = TransformedWeights::new(plan, &weights, workspace)?;
+            let weights = TransformedWeights::new(plan, &weights, workspace(plan))?;
             *share = evaluate(channel, plan, key, &weights, prg)?;
         }
         let [own, theirs] = shares;
@@ -203,6 +227,11 @@ impl Product {
         };
         [layer(rows, columns), layer(columns, rows)]
     }
+}
+
+/// Random matrices serve as weights once, so they are transformed a part at a time.
+fn workspace(plan: &Plan) -> Workspace {
+    Workspace { keep: Keep::Plain, ..Workspace::standard(plan) }
 }
 
 /// Each of a batch of matrices transposed.

@@ -171,7 +171,7 @@ impl<'a> Node<'a> {
             Operator::Step { .. } | Operator::Leaves { .. } => {
                 ("gmw or fss", "choose one of them, against a party that keeps to the protocol")
             }
-            Operator::Mul | Operator::Matmul => ("fss, or gmw with a dealer", "choose one of them"),
+            Operator::Mul | Operator::Matmul => ("gmw or fss", "choose one of them"),
             _ => ("ckks", "choose that suite, or put a ReLU in its place"),
         };
         Error::Misuse(format!("layer {name} ({operator}) runs only in suite {suite}: {instead}"))

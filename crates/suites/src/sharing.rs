@@ -15,6 +15,7 @@ mod encrypted;
 mod forecast;
 mod infer;
 mod keys;
+mod making;
 mod material;
 mod memory;
 mod oneshot;

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use privet_linear::Product as Matrices;
 use privet_program::{Operator, Program};
 use privet_ring::{Modulus, linear};
 use rayon::prelude::*;
@@ -18,13 +19,23 @@ impl Rules for Product<'_> {
 }
 
 impl Product<'_> {
-    /// The product modulo `ring`.
-    pub fn apply(&self, x: &[u64], y: &[u64], ring: Modulus) -> Vec<u64> {
+    /// The sizes of the matrices that it multiplies; none of a product element by element.
+    pub fn matrices(&self) -> Option<Matrices> {
         match (&self.0.operation.operator, self.0.input().shape.as_slice()) {
             (Operator::Matmul, &[batch, rows, inner]) => {
-                linear::products(x, y, [batch, rows, inner, self.0.output().shape[2]], ring)
+                Some(Matrices { batch, rows, inner, columns: self.0.output().shape[2] })
             }
-            _ => x.par_iter().zip(y).with_min_len(1 << 12).map(|(x, y)| ring.reduce(x.wrapping_mul(*y))).collect(),
+            _ => None,
+        }
+    }
+
+    /// The product modulo `ring`.
+    pub fn apply(&self, x: &[u64], y: &[u64], ring: Modulus) -> Vec<u64> {
+        match self.matrices() {
+            Some(Matrices { batch, rows, inner, columns }) => {
+                linear::products(x, y, [batch, rows, inner, columns], ring)
+            }
+            None => x.par_iter().zip(y).with_min_len(1 << 12).map(|(x, y)| ring.reduce(x.wrapping_mul(*y))).collect(),
         }
     }
 }

@@ -1,11 +1,12 @@
 //! What one inference of a plan will take, by the protocols' formulas.
 
 use std::collections::BTreeMap;
+use std::ops::Add;
 
 use privet_ot::{Demand, Extension, Role, cost as ot_cost};
 
 use super::party::fss_role;
-use super::{Encrypted, Plan, Suite, Triples, dealt, keys};
+use super::{Encrypted, Plan, Suite, Triples, dealt, keys, making};
 use crate::forecast::{ExtensionForecast, Forecast, LinearForecast};
 
 impl Plan {
@@ -40,16 +41,23 @@ impl Plan {
             .collect();
         let online = self.online_cost();
         let demand = online.demand;
+        let made: Vec<Demand> = [demand].into_iter().chain(making::demands(self)).collect();
         let prepared = &linear[..self.prepared_linear().len()];
         let linear_client: u64 = prepared.iter().map(|layer| layer.bytes_client).sum();
         let linear_server: u64 = prepared.iter().map(|layer| layer.bytes_server).sum();
         let (offline_rounds, [offline_client, offline_server]) = if self.is_dealt() {
             (1, [0, dealt::SERVER_BYTES])
         } else {
-            let ot = ot_cost::setup() + ot_cost::generate(&demand, self.extension(), Role::Client);
+            let ot = ot_cost::setup()
+                + ot_cost::generate_in_chunks(&made, self.extension(), Role::Client)
+                + making::elements_cost(self);
             let key = if prepared.is_empty() { 0 } else { Encrypted::keys_bytes(&self.encrypted()) };
-            let bytes = [key + ot.bytes_sent + linear_client, ot.bytes_received + linear_server];
-            (ot.rounds + u64::from(!prepared.is_empty()), bytes)
+            let matrices = making::matrices_cost(self);
+            let bytes = [
+                key + ot.bytes_sent + linear_client + matrices.bytes_sent,
+                ot.bytes_received + linear_server + matrices.bytes_received,
+            ];
+            (ot.rounds + u64::from(matrices.bytes_sent > 0 || !prepared.is_empty()), bytes)
         };
         let [dealer_client, dealer_server] = if self.is_dealt() { dealt::dealt_bytes(self) } else { [0, 0] };
 
@@ -66,7 +74,7 @@ impl Plan {
             memory_bytes_client: self.client_memory(threads).peak(),
             memory_bytes_server: self.server_memory(&self.standard_workspaces(), threads).peak(),
             extension: (!self.is_dealt()).then(|| self.extension().name()),
-            extensions: if self.is_dealt() { Vec::new() } else { extensions(&demand) },
+            extensions: if self.is_dealt() { Vec::new() } else { extensions(&made) },
             offline_bytes_client: offline_client,
             offline_bytes_server: offline_server,
             dealer_bytes_client: dealer_client,
@@ -85,20 +93,21 @@ impl Plan {
                 ("products_sent_by_server", demand.products_sent_by_server),
                 ("products_sent_by_client", demand.products_sent_by_client),
             ]),
-            linear,
+            linear: linear.into_iter().chain(making::forecasts(self)).collect(),
         }
     }
 }
 
-fn extensions(demand: &Demand) -> Vec<ExtensionForecast> {
+fn extensions(demands: &[Demand]) -> Vec<ExtensionForecast> {
+    let all = demands.iter().copied().fold(Demand::NONE, Add::add);
     let forecast = |extension: Extension| {
-        let cost = ot_cost::generate(demand, extension, Role::Client);
+        let cost = ot_cost::generate_in_chunks(demands, extension, Role::Client);
         ExtensionForecast {
             name: extension.name(),
             bytes_client: cost.bytes_sent,
             bytes_server: cost.bytes_received,
             rounds: cost.rounds,
-            core_seconds: extension.core_seconds(demand),
+            core_seconds: extension.core_seconds(&all),
         }
     };
     Extension::ALL.into_iter().map(forecast).collect()

@@ -98,7 +98,8 @@ impl Triples {
     fn write(&self, plan: &Plan, bytes: &mut Vec<u8>) {
         if !plan.triples().is_empty() {
             bytes.extend(self.seed.as_bytes());
-            bytes.extend(packed(&self.shares, triples::ring(plan)));
+            let shares = plan.triples().iter().zip(&self.shares);
+            bytes.extend(shares.flat_map(|(triple, share)| triples::share_ring(plan, triple).pack(share)));
         }
     }
 }
@@ -109,8 +110,9 @@ fn triples(plan: &Plan, bytes: &mut &[u8]) -> Result<Triples, Error> {
     }
     let (seed, rest) = bytes.split_first_chunk().ok_or_else(damaged)?;
     *bytes = rest;
-    let lengths = plan.triples().iter().map(|triple| triples::output_len(plan, triple));
-    Ok(Triples::new(plan, Seed::from_bytes(*seed), unpack(triples::ring(plan), bytes, lengths)?))
+    let share = |triple| unpack_one(triples::share_ring(plan, triple), bytes, triples::output_len(plan, triple));
+    let shares = plan.triples().iter().map(share).collect::<Result<_, _>>()?;
+    Ok(Triples::new(plan, Seed::from_bytes(*seed), shares))
 }
 
 impl Correlated {
@@ -151,13 +153,13 @@ fn outputs(plan: &Plan) -> impl Iterator<Item = usize> {
 }
 
 fn unpack(ring: Modulus, bytes: &mut &[u8], lengths: impl Iterator<Item = usize>) -> Result<Vec<Vec<u64>>, Error> {
-    lengths
-        .map(|len| {
-            let (vector, rest) = bytes.split_at_checked(ring.packed_bytes(len)).ok_or_else(damaged)?;
-            *bytes = rest;
-            ring.unpack(vector, len).map_err(|_| damaged())
-        })
-        .collect()
+    lengths.map(|len| unpack_one(ring, bytes, len)).collect()
+}
+
+fn unpack_one(ring: Modulus, bytes: &mut &[u8], len: usize) -> Result<Vec<u64>, Error> {
+    let (vector, rest) = bytes.split_at_checked(ring.packed_bytes(len)).ok_or_else(damaged)?;
+    *bytes = rest;
+    ring.unpack(vector, len).map_err(|_| damaged())
 }
 
 fn damaged() -> Error {

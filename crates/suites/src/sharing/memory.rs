@@ -7,7 +7,7 @@
 use std::collections::HashSet;
 
 use super::forecast::stored_bytes;
-use super::{Encrypted, Plan, Step, ops, triples};
+use super::{Encrypted, Plan, Step, making, ops, triples};
 use crate::forecast::{Memory, too_little};
 use crate::ops::{Node, last_uses};
 use crate::{Error, bodies};
@@ -35,7 +35,9 @@ impl Plan {
         let inputs = self.linear().iter().map(|layer| layer.plan.input_len());
         let raised = 8 * inputs.max().unwrap_or(0) as u64;
         let masks: u64 = self.masks().iter().map(|&len| 8 * len as u64).sum();
-        let (offline, online) = self.jobs(Role::Client, self.extension(), masks, most + raised);
+        let products = self.matrices().map(|matrices| matrices.client_memory(threads));
+        let most = (most + raised).max(self.multiplying(products));
+        let (offline, online) = self.jobs(Role::Client, self.extension(), masks, most);
         Memory { resting: 0, loading: 0, offline, online }
     }
 
@@ -66,11 +68,19 @@ impl Plan {
             true => self.hidden_layer(),
             false => {
                 let evaluating = figures().map(|memory| memory.evaluating).max().unwrap_or(0);
-                evaluating + Encrypted::shared_memory(&self.encrypted())
+                let products = self.matrices().map(|matrices| matrices.server_memory(threads));
+                let evaluating = evaluating + Encrypted::shared_memory(&self.encrypted());
+                evaluating.max(self.multiplying(products))
             }
         };
         let (offline, online) = self.jobs(Role::Server, extension, 0, most);
         Memory { resting, loading, offline, online }
+    }
+
+    /// What the largest product of matrices takes, of what they take for themselves: with both parts of the masks as well.
+    fn multiplying(&self, products: impl Iterator<Item = u64>) -> u64 {
+        let operands = self.masked().iter().map(|masked| 8 * masked.len as u64).max().unwrap_or(0);
+        products.map(|bytes| bytes + 3 * operands).max().unwrap_or(0)
     }
 
     /// What the server chooses without a limit.
@@ -122,14 +132,22 @@ impl Plan {
         let material = stock + masks + shares;
         // Correlations are gathered and then assembled; the material is written from one piece of memory.
         let extending = if self.is_dealt() { stock } else { stock + 2 * extension.memory() };
+        let multiplying = self.multiplying_elements(role, extension);
         let (prepared, computed) = if self.options().is_one_shot() { (0, most) } else { (most, 0) };
         let offline = match self.field() {
-            None => (stock + extending).max(material + prepared.max(packed)),
+            None => (stock + extending.max(multiplying)).max(material + prepared.max(packed)),
             // What threads give back that work in slots is not used again for the rest, nor the other way round.
             Some(_) => stock + extending + masks + shares + prepared + packed,
         } + bodies::BUFFERS;
         let online = (material + packed).max(material.max(self.filled(role, extension)) + self.computing() + computed);
         (slack(offline), slack(online))
+    }
+
+    /// The most while single elements are multiplied: all operands and products, and the correlations of a run as they are made, or as
+    /// they are used, with messages both ways.
+    fn multiplying_elements(&self, role: Role, extension: Extension) -> u64 {
+        let run = making::demands(self).into_iter().next().map_or(0, |demand| stored_bytes(&demand, role));
+        8 * making::elements_held(self) + 3 * run + if run > 0 { 2 * extension.memory() } else { 0 }
     }
 
     /// The fullest buffer of an inference without material, and what fills it.

@@ -1,5 +1,6 @@
 //! The steps of a program in a suite, and what they need.
 
+use std::ops::Add;
 use std::sync::OnceLock;
 
 use privet_channel::Link;
@@ -13,7 +14,7 @@ use super::keys::Batch;
 use super::planner::Planner;
 use super::refill::BUFFER;
 use super::triples::{self, Masked, Triple};
-use super::{Encrypted, Options, oneshot, ops};
+use super::{Encrypted, Options, making, oneshot, ops};
 use crate::Error;
 use crate::limits;
 use crate::ops::{LinearMap, Node, Product};
@@ -112,10 +113,10 @@ impl Plan {
         check_ring(&program, options)?;
         let field = field_of(&program, options)?;
         let planner = Planner::plan(&program, &operations, options, field);
-        let Planner { steps, keys, demands, written, signs, masks, linear, layers, triples, masked, .. } = planner;
+        let Planner { steps, keys, demands, written, signs, masks, linear, layers, mut triples, masked, .. } = planner;
         let (mut cost, turns) = (planner.cost, planner.turns);
         drop(operations);
-        check_products(&program, &triples, options)?;
+        making::plan(&program, &mut triples, options)?;
         let plans = Encrypted::plan(&layers, &program, options, field)?;
         let place = |((operation, mask, weight), plan)| LinearLayer { operation, mask, weight, plan };
         let linear: Vec<LinearLayer> = linear.into_iter().zip(plans).map(place).collect();
@@ -152,8 +153,11 @@ impl Plan {
     /// [`Error::Misuse`] if one inference takes more than anything can ([`crate::limits`]).
     fn check_totals(&self) -> Result<(), Error> {
         let (demand, dealt) = (self.cost.demand, self.is_dealt());
+        let demand = making::demands(self).into_iter().fold(demand, Add::add);
         let transfers = [Role::Client, Role::Server].map(|sender| demand.ots(sender)).into_iter().max().unwrap_or(0);
-        let ciphertexts = self.linear.iter().flat_map(|layer| layer.plan.ciphertexts()).sum();
+        let terms = self.matrices().flat_map(|matrices| matrices.terms());
+        let terms = terms.map(|term| term.input_ciphertexts() + term.output_ciphertexts());
+        let ciphertexts = self.linear.iter().flat_map(|layer| layer.plan.ciphertexts()).chain(terms).sum();
         let layers = self.linear.iter().map(|layer| layer.plan.output_len());
         let products = self.triples.iter().map(|triple| triples::output_len(self, triple));
         let values: usize = self.masks.iter().copied().chain(layers).chain(products).sum();
@@ -190,7 +194,8 @@ impl Plan {
         if self.is_dealt() {
             return Extension::default();
         }
-        let seconds = |extension: &Extension| extension.seconds(&self.cost.demand, &self.link);
+        let demand = making::demands(self).into_iter().fold(self.cost.demand, Add::add);
+        let seconds = |extension: &Extension| extension.seconds(&demand, &self.link);
         let quickest = || self.extensions.iter().min_by(|a, b| seconds(a).total_cmp(&seconds(b)));
         *self.extension.get_or_init(|| quickest().copied().unwrap_or_default())
     }
@@ -243,6 +248,11 @@ impl Plan {
     /// Products of two values, in order.
     pub(super) fn triples(&self) -> &[Triple] {
         &self.triples
+    }
+
+    /// How two parties make triples of matrices, in order; none with a dealer.
+    pub(super) fn matrices(&self) -> impl Iterator<Item = &privet_linear::Triples> {
+        self.triples.iter().filter_map(|triple| triple.matrices.as_ref())
     }
 
     /// The values that they read, by their masks.
@@ -316,17 +326,6 @@ impl Plan {
     /// The operation with index `index`.
     pub fn operation(&self, index: usize) -> &Operation {
         &self.program.operations()[index]
-    }
-}
-
-/// Refuses products of two values without a dealer.
-///
-/// # Errors
-/// [`Error::Misuse`], which names the first of them.
-fn check_products(program: &Program, triples: &[Triple], options: Options) -> Result<(), Error> {
-    match triples.first().filter(|_| !options.is_dealt()) {
-        None => Ok(()),
-        Some(triple) => Err(Node::at(program, triple.operation).unsupported()),
     }
 }
 

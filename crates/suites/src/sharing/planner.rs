@@ -212,7 +212,7 @@ impl<'a> Planner<'a> {
             let len = self.masked[known..].iter().map(|masked| masked.len).sum();
             self.exchange(cost::open(len, program.ring_bits()));
         }
-        self.triples.push(Triple { operation: index, operands, opens });
+        self.triples.push(Triple { operation: index, operands, opens, matrices: None });
     }
 
     /// The mask behind which the server learns `value`.

@@ -1,8 +1,8 @@
-//! The offline job: linear layers on random masks under BFV, and correlations from OT.
+//! The offline job: linear layers and products of matrices on random masks under BFV, and correlations from OT.
 //!
-//! The parties make correlations; the client then sends its public key and the encrypted masks of all layers before it
-//! reads the first reply. So the whole job takes a handful of rounds, whatever the depth of the model. In the one-shot mode
-//! it is the correlations alone.
+//! The parties make correlations, and by some of them products of single masks; the client then sends its public keys and the
+//! encrypted masks of all layers and products before it reads the first reply. So the whole job takes a handful of rounds, whatever
+//! the depth of the model. In the one-shot mode it is the correlations alone.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use privet_prg::Prg;
 use privet_ring::Modulus;
 
 use super::encrypted::{ClientKeys, ServerKeys};
-use super::{ClientMaterial, Correlated, Model, Plan, ServerMaterial, Triples};
+use super::{ClientMaterial, Correlated, Model, Plan, ServerMaterial, Triples, making};
 use crate::report::Recorder;
 use crate::{Error, Observer, Phase, Report};
 
@@ -29,10 +29,10 @@ pub fn prepare_client(
     let total = 2 * plan.prepared_linear().len() + 2;
     let mut prg = Prg::from_os()?;
     let masks: Vec<Vec<u64>> = plan.masks().iter().map(|&len| mask(&mut prg, len, plan)).collect();
+    let mut triples = Triples::new(plan, prg.seed(), Vec::new());
 
     observer.progress(Phase::Offline, 0, total, "correlations");
-    let stock = recorder
-        .layer("correlations", "ot", channel, |channel| correlations(channel, Role::Client, plan, plan.extension()))?;
+    let (stock, elements) = correlations(channel, Role::Client, plan, plan.extension(), &triples, &mut recorder)?;
     let keys = match plan.prepared_linear() {
         [] => None,
         [_, ..] => {
@@ -51,6 +51,7 @@ pub fn prepare_client(
             keys.encrypt(channel, &layer.plan, layer.mask_in(&masks), plan.options().guard_bits(), &mut prg)
         })?;
     }
+    let product_keys = making::encrypt(channel, plan, &triples, &mut prg, &mut recorder)?;
     let mut shares = Vec::with_capacity(plan.prepared_linear().len());
     for (done, layer) in plan.prepared_linear().iter().enumerate() {
         let operation = plan.operation(layer.operation);
@@ -60,8 +61,10 @@ pub fn prepare_client(
             keys.decrypt(channel, &layer.plan)
         })?);
     }
+    let matrices = making::decrypt(channel, plan, &triples, product_keys.as_ref(), &mut recorder)?;
+    triples.shares = making::in_order(plan, elements, matrices);
     observer.progress(Phase::Offline, total, total, "");
-    let (triples, correlated) = (Triples::none(), Correlated::Stock(Box::new(stock)));
+    let correlated = Correlated::Stock(Box::new(stock));
     Ok((ClientMaterial { masks, shares, triples, correlated }, recorder.finish(channel)))
 }
 
@@ -79,10 +82,10 @@ pub fn prepare_server(
     let mut recorder = Recorder::start(Phase::Offline, channel);
     let total = plan.prepared_linear().len() + 1;
     let mut prg = Prg::from_os()?;
+    let mut triples = Triples::new(plan, prg.seed(), Vec::new());
 
     observer.progress(Phase::Offline, 0, total, "correlations");
-    let stock = recorder
-        .layer("correlations", "ot", channel, |channel| correlations(channel, Role::Server, plan, extension))?;
+    let (stock, elements) = correlations(channel, Role::Server, plan, extension, &triples, &mut recorder)?;
     let key = match plan.prepared_linear() {
         [] => None,
         [_, ..] => {
@@ -102,15 +105,31 @@ pub fn prepare_server(
             key.evaluate(channel, &layer.plan, weights, &mut prg)
         })?);
     }
+    let matrices = making::evaluate(channel, plan, &triples, &mut prg, &mut recorder)?;
+    triples.shares = making::in_order(plan, elements, matrices);
     channel.flush()?;
     observer.progress(Phase::Offline, total, total, "");
-    let (triples, correlated) = (Triples::none(), Correlated::Stock(Box::new(stock)));
+    let correlated = Correlated::Stock(Box::new(stock));
     Ok((ServerMaterial { shares, triples, correlated }, recorder.finish(channel)))
 }
 
-fn correlations(channel: &mut Channel, role: Role, plan: &Plan, extension: Extension) -> Result<Stock, Error> {
-    let mut party = OtParty::setup(channel, role, extension)?;
-    Ok(Stock::generate(&mut party, channel, &plan.online_cost().demand)?)
+/// Correlations for the online job, and this party's parts of products of single masks.
+fn correlations(
+    channel: &mut Channel,
+    role: Role,
+    plan: &Plan,
+    extension: Extension,
+    masks: &Triples,
+    recorder: &mut Recorder,
+) -> Result<(Stock, Vec<Vec<u64>>), Error> {
+    let (mut party, stock) = recorder.layer("correlations", "ot", channel, |channel| {
+        let mut party = OtParty::setup(channel, role, extension)?;
+        let stock = Stock::generate(&mut party, channel, &plan.online_cost().demand)?;
+        Ok::<_, Error>((party, stock))
+    })?;
+    let elements = recorder
+        .layer("products", "ot", channel, |channel| making::multiply_elements(&mut party, channel, plan, masks))?;
+    Ok((stock, elements))
 }
 
 /// A uniform mask, in the ring or the field that values are opened in.

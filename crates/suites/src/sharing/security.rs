@@ -1,9 +1,11 @@
 //! The security budget of a plan on plain shares; see [`crate::security`].
 
-use privet_linear::INFERENCES_PER_KEY;
+use std::ops::Add;
+
+use privet_linear::{INFERENCES_PER_KEY, Parameters};
 
 use super::keys::Batch;
-use super::{Encrypted, Plan, Truncation};
+use super::{Encrypted, Plan, Truncation, making};
 use crate::security::{Growth, Loss, Security, ring_lwe, seeds, transfers, trees};
 
 /// Generators that a party's seed of a batch of keys, or of a deal, grows into, with the seed itself.
@@ -28,7 +30,8 @@ impl Plan {
             assumptions.push(seeds(2 * STREAMS * (1 + batches) + 1));
             assumptions.extend(self.keys().iter().flatten().filter_map(Batch::tree_hashes).max().map(trees));
         } else {
-            assumptions.extend(transfers(self.extension(), &self.online_cost().demand, 1));
+            let demand = making::demands(self).into_iter().fold(self.online_cost().demand, Add::add);
+            assumptions.extend(transfers(self.extension(), &demand, 1));
             let layers = self.encrypted();
             let replies = layers.iter().map(|layer| layer.ciphertexts()[1] as u64).sum::<u64>() * inferences;
             assumptions.extend(layers.first().map(|layer| match layer {
@@ -42,6 +45,13 @@ impl Plan {
                 }
             }));
             losses.extend(layers.first().and_then(|layer| linear_loss(layer, inferences)));
+            if let Some(matrices) = self.matrices().next() {
+                let terms = self.matrices().flat_map(|matrices| matrices.terms());
+                let replies = terms.map(|term| term.output_ciphertexts() as u64).sum();
+                let parameters = matrices.parameters();
+                assumptions.push(ring_lwe(parameters.degree(), parameters.modulus_bits(), replies));
+                losses.push(ring_loss("products of matrices", parameters, 1));
+            }
         }
         if self.field().is_some() {
             let values = self.masks().iter().sum::<usize>() as u64;
@@ -68,25 +78,22 @@ impl Plan {
         if self.is_dealt() {
             return 0;
         }
-        self.encrypted().iter().map(|layer| layer.results()).sum()
+        let terms = self.matrices().flat_map(|matrices| matrices.terms());
+        let layers = self.encrypted().into_iter().map(Encrypted::results);
+        layers.chain(terms.map(|term| term.replied_results() as u64)).sum()
     }
+}
+
+/// What replies in the ring lose.
+fn ring_loss(what: &'static str, parameters: &Parameters, inferences: u64) -> Loss {
+    let (count, loss) = (parameters.results() as u64, parameters.loss(1.0));
+    Loss::new(what, "result that may be off by more than a unit", count, loss, Growth::Sum, inferences)
 }
 
 /// What replies lose.
 fn linear_loss(layer: &Encrypted, inferences: u64) -> Option<Loss> {
     match layer {
-        Encrypted::Ring(plan) => {
-            let parameters = plan.parameters();
-            let (count, loss) = (parameters.results() as u64, parameters.loss(1.0));
-            Some(Loss::new(
-                "linear layers",
-                "result that may be off by more than a unit",
-                count,
-                loss,
-                Growth::Sum,
-                inferences,
-            ))
-        }
+        Encrypted::Ring(plan) => Some(ring_loss("linear layers", plan.parameters(), inferences)),
         Encrypted::Field(plan) => {
             let parameters = plan.parameters();
             let count = (parameters.degree() * parameters.replies()) as u64;

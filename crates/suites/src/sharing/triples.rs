@@ -1,7 +1,8 @@
 //! Beaver triples of a plan: shares of masks `A` and `B` of values, and of `C = A B` for each product.
 //!
 //! A mask belongs to a value, not to a product: whatever product reads the value, however arranged, reads the one opening behind it.
-//! Each party's parts of all masks grow from a seed of its own; the parts of `C` are material.
+//! Each party's parts of all masks grow from a seed of its own; the parts of `C` are material, from a dealer or made by both parties
+//! ([`super::making`]).
 
 use privet_prg::{Prg, Seed};
 use privet_ring::Modulus;
@@ -19,6 +20,8 @@ pub(super) struct Triple {
     pub operands: [Operand; 2],
     /// The masks behind which it opens values: those of its operands' that no product before has opened.
     pub opens: Vec<usize>,
+    /// How two parties make it, if it is one of matrices and no dealer does.
+    pub matrices: Option<privet_linear::Triples>,
 }
 
 /// An operand of a product.
@@ -67,9 +70,18 @@ impl Triples {
         uniform(&mut Prg::from_seed(&self.masks[index]), plan.masked()[index].len, ring(plan))
     }
 
+    /// This party's parts of the masks of a product's operands.
+    pub(super) fn operands(&self, plan: &Plan, triple: &Triple) -> [Vec<u64>; 2] {
+        triple.operands.each_ref().map(|operand| {
+            let mask = self.mask(plan, operand.mask).into();
+            operand.origin.arrange(plan.program(), mask, ring(plan)).into_owned()
+        })
+    }
+
     /// Bytes of the stored form.
     pub(super) fn stored_bytes(plan: &Plan) -> u64 {
-        let shares = plan.triples().iter().map(|triple| ring(plan).packed_bytes(output_len(plan, triple)) as u64);
+        let bytes = |triple| share_ring(plan, triple).packed_bytes(output_len(plan, triple)) as u64;
+        let shares = plan.triples().iter().map(bytes);
         if plan.triples().is_empty() { 0 } else { 16 + shares.sum::<u64>() }
     }
 }
@@ -89,7 +101,12 @@ pub(super) fn output_len(plan: &Plan, triple: &Triple) -> usize {
     plan.program().value(plan.operation(triple.operation).output).len()
 }
 
-/// The ring of products and their operands.
+/// The ring of both parties' parts of `C`: with guard bits where encryption may be off by a unit.
+pub(super) fn share_ring(plan: &Plan, triple: &Triple) -> Modulus {
+    if triple.matrices.is_some() { plan.product_ring() } else { ring(plan) }
+}
+
+/// The ring of masks, of what is opened behind them, and of products.
 pub(super) fn ring(plan: &Plan) -> Modulus {
     Modulus::new(plan.program().ring_bits())
 }

@@ -3,17 +3,24 @@
 use std::time::Duration;
 
 use privet_channel::{Link, pair};
-use privet_ot::{Demand, Role, Stock, cost as ot_cost};
+use privet_ot::{Demand, Stock};
 use privet_prg::Prg;
 use privet_suites::session::Event;
-use privet_suites::sharing::{self, Correlated, Options, Plan, Rounds};
+use privet_suites::sharing::{self, Correlated, Options, Plan, Rounds, Truncation};
 use privet_suites::{Report, Silent};
 
-use crate::parties::{CHOICE, Fixture, PATIENCE, RESIDUAL, SMOOTH, StoreFolder, both, server, session_over};
+use crate::parties::{
+    CHOICE, Fixture, GRAM, PATIENCE, PRODUCTS, RESIDUAL, SMOOTH, StoreFolder, both, server, session_over,
+};
 
 fn plans() -> impl Iterator<Item = (&'static Fixture, Plan)> {
-    let all = |fixture: &'static Fixture| Options::made().map(move |options| (fixture, fixture.plan(options)));
-    [&*RESIDUAL, &*CHOICE, &*SMOOTH].into_iter().flat_map(all)
+    let of = |fixture: &'static Fixture, options: Options| (fixture, fixture.plan(options));
+    let all = move |fixture: &'static Fixture| Options::made().map(move |options| of(fixture, options));
+    let in_ring = || Options::made().filter(|options| !options.is_prime());
+    let exact = || in_ring().filter(|options| options.truncation == Truncation::Exact);
+    let layers = [&*RESIDUAL, &*CHOICE, &*SMOOTH].into_iter().flat_map(all);
+    let products = exact().map(move |options| of(&PRODUCTS, options));
+    layers.chain(products).chain(in_ring().map(move |options| of(&GRAM, options)))
 }
 
 /// Client's and server's reports of a preparation and an inference.
@@ -21,7 +28,10 @@ fn reports(fixture: &Fixture, plan: &Plan) -> [[Report; 2]; 2] {
     let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
     let ((offline, online), events) = session_over(pair(), &server(&theirs), &ours, |client| {
         let (id, offline) = client.prepare(plan, &mut Silent).expect("material");
-        let (_, online) = client.infer(plan, &id, &fixture.case.inputs, &mut Silent).expect("an inference");
+        let (outputs, online) = client.infer(plan, &id, &fixture.case.inputs, &mut Silent).expect("an inference");
+        if plan.options().truncation == Truncation::Exact {
+            fixture.case.check(&outputs, plan.options());
+        }
         (offline, online)
     });
     match <[Event; 2]>::try_from(events) {
@@ -50,12 +60,11 @@ fn bytes_and_rounds_are_those_of_the_forecast() {
         assert_eq!(traffic(&offline), (forecast.offline_bytes_client, forecast.offline_bytes_server));
         assert_eq!(traffic(&online), (forecast.online_bytes_client, forecast.online_bytes_server));
         assert_eq!(rounds(&online), forecast.online_rounds);
-        let ot = ot_cost::generate(&plan.online_cost().demand, plan.extension(), Role::Client);
-        let transfers = ot_cost::setup().rounds + ot.rounds;
-        // The client sends for all linear layers before it waits. The server answers each layer before it reads the
-        // next, which is there already: it turns, but does not wait.
-        let turns = offline.each_ref().map(|report| report.total.rounds - transfers);
-        assert_eq!(turns, [1, plan.linear().len() as u64 - 1]);
+        // The client sends for all linear layers and products before it waits. The server answers each before it reads the next,
+        // which is there already: it turns, but does not wait.
+        let [client, server] = offline.each_ref().map(|report| report.total.rounds);
+        let under_bfv = forecast.linear.len() as u64;
+        assert_eq!([client, server], [forecast.offline_rounds, forecast.offline_rounds + under_bfv.max(1) - 2]);
     }
 }
 

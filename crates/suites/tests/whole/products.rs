@@ -17,9 +17,10 @@ use crate::parties::{GRAM, PATIENCE, PRODUCTS, both};
 
 const FSS: Options = Options::fss(Truncation::Exact);
 
-fn gmw() -> Options {
-    Options { maker: Maker::Dealer, ..Options::gmw(Rounds::Log, Truncation::Exact) }
-}
+/// Without a dealer.
+const ALONE: Options = Options::gmw(Rounds::Log, Truncation::Exact);
+
+const DEALT: Options = Options { maker: Maker::Dealer, ..ALONE };
 
 /// No layer has weights.
 struct NoWeights;
@@ -30,8 +31,11 @@ impl MaskedWeights for NoWeights {
     }
 }
 
-/// Material of a plan without linear layers and without keys, from a dealer.
-fn dealt(plan: &Plan) -> Stored {
+/// Material of a plan without linear layers and without keys.
+fn material(plan: &Plan) -> Stored {
+    if !plan.is_dealt() {
+        return made(plan);
+    }
     let ((mut near, mut dealer_near), (mut far, mut dealer_far)) = (pair(), pair());
     let mask = WeightMask::from_seed(Prg::from_os().expect("entropy").seed());
     let (halves, dealt) = both(
@@ -48,6 +52,16 @@ fn dealt(plan: &Plan) -> Stored {
     );
     dealt.expect("a deal");
     (halves.0.expect("material").head(plan), halves.1.expect("material").head(plan))
+}
+
+/// Material that the two parties make.
+fn made(plan: &Plan) -> Stored {
+    let ((mut near, mut far), model) = (pair(), GRAM.model(plan));
+    let (ours, theirs) = both(
+        || sharing::prepare_client(&mut near, plan, &mut Silent).map(|it| it.0),
+        || sharing::prepare_server(&mut far, plan, plan.extension(), &model, &mut Silent).map(|it| it.0),
+    );
+    (ours.expect("material").head(plan), theirs.expect("material").head(plan))
 }
 
 /// Both halves as they lie in the store.
@@ -104,9 +118,9 @@ fn difference(plan: &Plan, openings: [Vec<u64>; 2]) -> Vec<u64> {
 
 #[test]
 fn openings_of_two_runs_tell_nothing_and_of_one_material_used_twice_they_tell_that_inputs_agree() {
-    for options in [gmw(), FSS] {
+    for options in [DEALT, FSS, ALONE] {
         let (plan, inputs) = (GRAM.plan(options), &GRAM.case.inputs);
-        let fresh = [(); 2].map(|()| opening(&plan, &dealt(&plan), inputs));
+        let fresh = [(); 2].map(|()| opening(&plan, &material(&plan), inputs));
         let apart = difference(&plan, fresh);
         assert!(apart.iter().filter(|&&difference| difference == 0).count() < 2);
         let bits = apart.len() as f64 * f64::from(plan.program().ring_bits());
@@ -114,9 +128,9 @@ fn openings_of_two_runs_tell_nothing_and_of_one_material_used_twice_they_tell_th
         assert!((ones - bits / 2.0).abs() < 3.0 * bits.sqrt(), "{ones} of {bits} bits");
     }
     // The control: halves that are kept and used again.
-    for options in [gmw(), FSS] {
+    for options in [DEALT, FSS, ALONE] {
         let (plan, inputs) = (GRAM.plan(options), &GRAM.case.inputs);
-        let kept = dealt(&plan);
+        let kept = material(&plan);
         let reused = [(); 2].map(|()| opening(&plan, &kept, inputs));
         assert!(difference(&plan, reused).iter().all(|&difference| difference == 0));
     }
@@ -130,12 +144,13 @@ fn balanced(bytes: &[u8]) -> bool {
 
 #[test]
 fn each_partys_part_of_a_product_of_masks_is_fresh_and_balanced() {
-    for options in [gmw(), FSS] {
+    for options in [DEALT, FSS, ALONE] {
         let plan = GRAM.plan(options);
         let product = plan.program().value(plan.program().outputs()[0].value).len();
         // A head begins with the seed of the masks, as no layer is linear.
-        let part = 16..16 + Modulus::new(plan.program().ring_bits()).packed_bytes(product);
-        let (first, second) = (dealt(&plan), dealt(&plan));
+        let guard = if plan.is_dealt() { 0 } else { options.guard_bits() };
+        let part = 16..16 + Modulus::new(plan.program().ring_bits() + guard).packed_bytes(product);
+        let (first, second) = (material(&plan), material(&plan));
         for [one, other] in [[&first.0, &second.0], [&first.1, &second.1], [&first.0, &first.1]] {
             let (one, other) = (&one[part.clone()], &other[part.clone()]);
             let apart: Vec<u8> = one.iter().zip(other).map(|(one, other)| one ^ other).collect();
@@ -146,10 +161,10 @@ fn each_partys_part_of_a_product_of_masks_is_fresh_and_balanced() {
 
 #[test]
 fn a_value_is_opened_once_whatever_products_read_it() {
-    for options in [gmw(), FSS] {
+    for options in [DEALT, FSS, ALONE] {
         let plan = GRAM.plan(options);
         let (near, far) = pair();
-        let (ours, _) = infer([near, far], &plan, &dealt(&plan), &GRAM.case.inputs);
+        let (ours, _) = infer([near, far], &plan, &material(&plan), &GRAM.case.inputs);
         let report = ours.expect("an inference").1;
         let sent = report.layers.iter().filter(|layer| layer.operator == "matmul").map(|layer| layer.bytes_sent);
         // The input and its transpose are one value.
@@ -159,10 +174,11 @@ fn a_value_is_opened_once_whatever_products_read_it() {
 }
 
 #[test]
-fn products_are_refused_by_name_where_no_dealer_makes_triples() {
-    for options in Options::made().chain(Options::one_shot()) {
+fn products_are_refused_by_name_where_linear_layers_run_online_or_in_a_field() {
+    let refused = Options::made().filter(|options| options.is_prime()).chain(Options::one_shot());
+    for options in refused {
         match Plan::new(PRODUCTS.program(), options) {
-            Err(Error::Misuse(text)) => assert!(text.contains("scores (matmul)") && text.contains("dealer"), "{text}"),
+            Err(Error::Misuse(text)) => assert!(text.contains("scores (matmul)") && text.contains("offline"), "{text}"),
             _ => panic!("{options:?} plans a product"),
         }
     }
@@ -172,13 +188,13 @@ fn products_are_refused_by_name_where_no_dealer_makes_triples() {
 fn altered(plan: &Plan, message: usize, action: Action) -> Vec<Error> {
     let (mut near, far, _) = tamper::pair(message, action);
     near.set_timeout(PATIENCE);
-    let (ours, theirs) = infer([near, far], plan, &dealt(plan), &GRAM.case.inputs);
+    let (ours, theirs) = infer([near, far], plan, &material(plan), &GRAM.case.inputs);
     [ours.err(), theirs.err()].into_iter().flatten().collect()
 }
 
 #[test]
 fn openings_of_another_length_are_the_peers_fault() {
-    let plan = GRAM.plan(gmw());
+    let plan = GRAM.plan(DEALT);
     for action in [Action::Shorten { by: 1 }, Action::Shorten { by: usize::MAX }, Action::Lengthen { by: 1 }] {
         let errors = altered(&plan, 0, action.clone());
         assert!(errors.iter().any(Error::is_the_peers_fault), "{action:?}: {errors:?}");
@@ -187,8 +203,8 @@ fn openings_of_another_length_are_the_peers_fault() {
 
 #[test]
 fn material_of_another_length_is_refused() {
-    let plan = GRAM.plan(gmw());
-    let (head, _) = dealt(&plan);
+    let plan = GRAM.plan(DEALT);
+    let (head, _) = material(&plan);
     for len in [0, 10, 16, 40] {
         assert!(matches!(clients(&plan, &head[..len]), Err(Error::Misuse(_))), "{len} bytes");
     }

@@ -26,10 +26,12 @@ impl Protocol for Piecewise<'_> {
     }
 
     fn working_memory(&self, _field: Option<Field>) -> u64 {
-        // In suite `gmw` a bit for each line in some vectors at once, and a product for each bit of a distance.
+        // In suite `gmw` a bit for each line in some vectors at once, a product for each bit of a distance, and one for each word of bits,
+        // of which a ring of less than 32 bits has twice as many.
         let bits = 4 << self.index_bits;
+        let words = (PER_COMPARISON << self.index_bits) / if self.node.program.ring_bits() < 32 { 16 } else { 32 };
         let products = u64::from(self.bits - self.index_bits) * (PER_COMPARISON + PER_INDEX);
-        self.node.input().len() as u64 * (bits / 8 + products + PER_COMPARISON)
+        self.node.input().len() as u64 * (bits / 8 + words + products + PER_COMPARISON)
     }
 
     fn run(&self, state: &mut State<'_>, party: &mut Party<'_>) -> Result<Vec<u64>, Error> {

@@ -7,13 +7,15 @@ use privet_ring::{Field, Modulus};
 
 use super::super::party::Party;
 use super::super::state::State;
+use super::super::triples;
 use super::{Context, Protocol};
 use crate::Error;
 use crate::ops::Product;
 
 impl Protocol for Product<'_> {
     fn width(&self, _inputs: &[u32], context: &Context) -> u32 {
-        context.ring_bits
+        // Triples of matrices that two parties make may be off by a unit, those of single elements are exact.
+        context.ring_bits + if self.matrices().is_some() { context.options.guard_bits() } else { 0 }
     }
 
     fn working_memory(&self, _field: Option<Field>) -> u64 {
@@ -35,15 +37,15 @@ impl Protocol for Product<'_> {
             let opened = state.revealed[operand.mask].as_deref().expect("opened before it is read");
             operand.origin.arrange(program, Cow::Borrowed(opened), ring)
         });
-        let [a, mut b] = triple
-            .operands
-            .each_ref()
-            .map(|operand| operand.origin.arrange(program, Cow::Owned(state.triples.mask(plan, operand.mask)), ring));
+        let [a, mut b] = state.triples.operands(plan, triple).map(Cow::Owned);
         if party.role == Role::Server {
             b = Cow::Owned(ring.add(&b, &f));
         }
+        let guarded = triples::share_ring(plan, triple);
+        let guard = guarded.bits() - ring.bits();
         for product in [self.apply(&e, &b, ring), self.apply(&a, &f, ring)] {
-            result.iter_mut().zip(product).for_each(|(sum, product)| *sum = ring.reduce(sum.wrapping_add(product)));
+            let sums = result.iter_mut().zip(product);
+            sums.for_each(|(sum, product)| *sum = guarded.reduce(sum.wrapping_add(product << guard)));
         }
         Ok(result)
     }

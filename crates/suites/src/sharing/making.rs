@@ -1,0 +1,214 @@
+//! Triples that two parties make before there is an input, without a dealer: of matrices under BFV
+//! ([`privet_linear::Triples`]), of single elements by OT ([`privet_gmw::multiply`]).
+//!
+//! Threat model and argument: `docs/reference/protocols/products.md`. Matrices have keys of their own, as their parameters are;
+//! all of them take one round. Elements of all products are multiplied some at a time, with correlations that are made for them.
+
+use privet_channel::{Channel, Cost};
+use privet_gmw::Rounds;
+use privet_linear::{ClientKeys, Triples as MatrixTriples, receive_public_key};
+use privet_ot::{Demand, OtParty, Stock};
+use privet_prg::Prg;
+use privet_program::Program;
+
+use super::triples::{self, Triple};
+use super::{Options, Plan, Triples};
+use crate::Error;
+use crate::forecast::LinearForecast;
+use crate::ops::Node;
+use crate::report::Recorder;
+
+/// Elements that are multiplied at once, which bounds what their correlations take.
+const AT_ONCE: usize = 1 << 15;
+
+/// The widest ring, with guard bits, in which matrices are multiplied.
+const WIDEST: u32 = 49;
+
+/// Plans how two parties make triples of matrices; nothing with a dealer.
+///
+/// # Errors
+/// [`Error::Misuse`], which names the first product, where triples cannot be made; [`Error::Linear`] if a product does not fit
+/// BFV's secure parameters.
+pub(super) fn plan(program: &Program, triples: &mut [Triple], options: Options) -> Result<(), Error> {
+    let Some(first) = triples.first().filter(|_| !options.is_dealt()) else { return Ok(()) };
+    let Node { operation, .. } = Node::at(program, first.operation);
+    let refused = |why: String| {
+        Err(Error::Misuse(format!(
+            "layer {} ({}) multiplies two private tensors: {why}",
+            operation.name,
+            operation.operator.name()
+        )))
+    };
+    if options.is_one_shot() || options.is_prime() {
+        return refused("let linear layers run offline and in a ring, or choose suite fss".into());
+    }
+    let product = |triple: &Triple| Node::at(program, triple.operation).product().and_then(|it| it.matrices());
+    let products: Vec<_> = triples.iter().filter_map(product).collect();
+    if products.is_empty() {
+        return Ok(());
+    }
+    let (bits, guard) = (program.ring_bits(), options.guard_bits());
+    if bits + guard > WIDEST {
+        let widest = WIDEST - guard;
+        return refused(format!(
+            "without a dealer that takes rings of up to {widest} bits, not {bits}: compile for fewer"
+        ));
+    }
+    let mut made = MatrixTriples::for_program(&products, bits, guard)?.into_iter();
+    let of_matrices = triples.iter_mut().filter(|triple| product(triple).is_some());
+    of_matrices.for_each(|triple| triple.matrices = made.next());
+    Ok(())
+}
+
+/// Correlations for each of the runs in which single elements are multiplied, one after the other.
+pub(super) fn demands(plan: &Plan) -> Vec<Demand> {
+    runs(plan).map(|len| privet_gmw::cost::multiply(len, ring_bits(plan)).demand).collect()
+}
+
+/// What the client's channel counts while single elements are multiplied, without the correlations for it.
+pub(super) fn elements_cost(plan: &Plan) -> Cost {
+    runs(plan).fold(Cost::default(), |sum, len| {
+        let cost = privet_gmw::cost::multiply(len, ring_bits(plan));
+        let (bytes_sent, bytes_received) = (cost.client_bytes, cost.server_bytes);
+        sum + Cost { bytes_sent, bytes_received, messages_sent: 1, messages_received: 1, rounds: cost.rounds }
+    })
+}
+
+/// What the client's channel counts for triples of matrices, with its key; of a round that linear layers share.
+pub(super) fn matrices_cost(plan: &Plan) -> Cost {
+    let key = plan.matrices().take(1).map(|it| it.terms()[0].public_key_cost());
+    plan.matrices().map(MatrixTriples::cost).chain(key).fold(Cost::default(), |sum, cost| sum + cost)
+}
+
+/// What triples of matrices take, as a table has it beside linear layers.
+pub(super) fn forecasts(plan: &Plan) -> impl Iterator<Item = LinearForecast> {
+    let forecast = |(triple, matrices): (&Triple, &MatrixTriples)| {
+        let (operation, cost, terms) = (plan.operation(triple.operation), matrices.cost(), matrices.terms());
+        let sum = |count: fn(&privet_linear::Plan) -> usize| terms.iter().map(|term| count(term) as u64).sum();
+        LinearForecast {
+            name: operation.name.clone(),
+            operator: operation.operator.name().to_owned(),
+            layout: terms.each_ref().map(ToString::to_string).join("; and "),
+            ciphertexts: [sum(privet_linear::Plan::input_ciphertexts), sum(privet_linear::Plan::output_ciphertexts)],
+            products: sum(privet_linear::Plan::products),
+            bytes_client: cost.bytes_sent,
+            bytes_server: cost.bytes_received,
+        }
+    };
+    matrices(plan).map(forecast)
+}
+
+/// Products element by element that no dealer makes, of whatever operation.
+fn elementwise(plan: &Plan) -> impl Iterator<Item = &Triple> {
+    plan.triples().iter().filter(|triple| !plan.is_dealt() && triple.matrices.is_none())
+}
+
+fn runs(plan: &Plan) -> impl Iterator<Item = usize> {
+    let total: usize = elementwise(plan).map(|triple| triples::output_len(plan, triple)).sum();
+    (0..total).step_by(AT_ONCE).map(move |start| AT_ONCE.min(total - start))
+}
+
+fn ring_bits(plan: &Plan) -> u32 {
+    plan.program().ring_bits()
+}
+
+/// Elements that a party holds while single elements are multiplied.
+pub(super) fn elements_held(plan: &Plan) -> u64 {
+    3 * elementwise(plan).map(|triple| triples::output_len(plan, triple) as u64).sum::<u64>()
+}
+
+/// Multiplies the masks of all products of single elements: this party's parts of `C`, in the order of these products.
+pub(super) fn multiply_elements(
+    party: &mut OtParty,
+    channel: &mut Channel,
+    plan: &Plan,
+    masks: &Triples,
+) -> Result<Vec<Vec<u64>>, Error> {
+    let (mut left, mut right) = (Vec::new(), Vec::new());
+    for triple in elementwise(plan) {
+        let [a, b] = masks.operands(plan, triple);
+        left.extend(a);
+        right.extend(b);
+    }
+    let (mut products, ring) = (Vec::with_capacity(left.len()), triples::ring(plan));
+    for ((left, right), demand) in left.chunks(AT_ONCE).zip(right.chunks(AT_ONCE)).zip(demands(plan)) {
+        let mut stock = Stock::generate(party, channel, &demand)?;
+        let mut party = privet_gmw::Party { role: party.role(), channel, stock: &mut stock, rounds: Rounds::Linear };
+        products.extend(privet_gmw::multiply(&mut party, left, right, ring)?);
+    }
+    let mut rest = products.as_slice();
+    let part =
+        |triple| rest.split_off(..triples::output_len(plan, triple)).expect("a product for each element").to_vec();
+    Ok(elementwise(plan).map(part).collect())
+}
+
+/// The client's first half of products of matrices: its key, and its parts of all masks under it. None if there are none.
+pub(super) fn encrypt(
+    channel: &mut Channel,
+    plan: &Plan,
+    masks: &Triples,
+    prg: &mut Prg,
+    recorder: &mut Recorder,
+) -> Result<Option<ClientKeys>, Error> {
+    let Some((_, first)) = matrices(plan).next() else { return Ok(None) };
+    let keys = recorder.layer("product keys", "bfv", channel, |channel| {
+        let keys = ClientKeys::generate(first.parameters(), prg);
+        keys.send_public_key(channel, prg)?;
+        Ok::<_, Error>(keys)
+    })?;
+    for (triple, matrices) in matrices(plan) {
+        recorder.layer(&plan.operation(triple.operation).name, "encrypt", channel, |channel| {
+            let [a, b] = masks.operands(plan, triple);
+            matrices.encrypt(channel, &keys, &a, &b, prg)
+        })?;
+    }
+    Ok(Some(keys))
+}
+
+/// Its second half: its parts of `C`, in the order of these products.
+pub(super) fn decrypt(
+    channel: &mut Channel,
+    plan: &Plan,
+    masks: &Triples,
+    keys: Option<&ClientKeys>,
+    recorder: &mut Recorder,
+) -> Result<Vec<Vec<u64>>, Error> {
+    let product = |(triple, matrices): (&Triple, &MatrixTriples)| {
+        recorder.layer(&plan.operation(triple.operation).name, "decrypt", channel, |channel| {
+            let [a, b] = masks.operands(plan, triple);
+            Ok(matrices.decrypt(channel, keys.expect("there are products"), &a, &b)?)
+        })
+    };
+    matrices(plan).map(product).collect()
+}
+
+/// The server's side of both.
+pub(super) fn evaluate(
+    channel: &mut Channel,
+    plan: &Plan,
+    masks: &Triples,
+    prg: &mut Prg,
+    recorder: &mut Recorder,
+) -> Result<Vec<Vec<u64>>, Error> {
+    let Some((_, first)) = matrices(plan).next() else { return Ok(Vec::new()) };
+    let receive = |channel: &mut Channel| receive_public_key(channel, first.parameters());
+    let key = recorder.layer("product keys", "bfv", channel, receive)?;
+    let product = |(triple, matrices): (&Triple, &MatrixTriples)| {
+        recorder.layer(&plan.operation(triple.operation).name, "evaluate", channel, |channel| {
+            let [a, b] = masks.operands(plan, triple);
+            Ok(matrices.evaluate(channel, &key, &a, &b, prg)?)
+        })
+    };
+    matrices(plan).map(product).collect()
+}
+
+/// Parts of `C` of all products, of those element by element and those of matrices.
+pub(super) fn in_order(plan: &Plan, elements: Vec<Vec<u64>>, matrices: Vec<Vec<u64>>) -> Vec<Vec<u64>> {
+    let (mut elements, mut matrices) = (elements.into_iter(), matrices.into_iter());
+    let part = |triple: &Triple| if triple.matrices.is_some() { matrices.next() } else { elements.next() };
+    plan.triples().iter().map_while(part).collect()
+}
+
+fn matrices(plan: &Plan) -> impl Iterator<Item = (&Triple, &MatrixTriples)> {
+    plan.triples().iter().filter_map(|triple| Some((triple, triple.matrices.as_ref()?)))
+}
