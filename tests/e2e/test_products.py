@@ -18,6 +18,7 @@ SUITES = [
     privet.Fss(),
     privet.Gmw(correlations="dealer", rounds="log"),
     privet.Gmw(correlations="dealer", rounds="linear"),
+    privet.Gmw(rounds="log"),
 ]
 
 
@@ -92,7 +93,8 @@ def test_a_network_with_products_of_two_tensors_is_the_executors(
 @pytest.mark.parametrize(
     ("suite", "words"),
     [
-        (privet.Gmw(), "--correlations dealer"),
+        (privet.Gmw(linear="online"), "offline and in a ring"),
+        (privet.Gmw(field="prime"), "offline and in a ring"),
         (privet.Fss(security="malicious"), "authenticate"),
         (privet.Stream(), "Choose suite gmw or fss"),
     ],
@@ -104,11 +106,12 @@ def test_other_suites_refuse_the_layer_by_name(suite: privet.Suite, words: str) 
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("suite", [privet.Fss(), privet.Gmw()])
 def test_bert_tiny_is_the_executors(
-    tmp_path: Path, record_property: Callable[[str, object], None]
+    suite: privet.Suite, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     made = onnx.load(zoo.build("bert-tiny", tmp_path))
-    found = privet.run(made, samples(made), suite=privet.Fss(), bits=40)
+    found = privet.run(made, samples(made), suite=suite, bits=40)
     record_property("offline", found.offline)
     record_property("online", found.online)
     record_property("dealer", found.dealer)

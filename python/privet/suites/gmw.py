@@ -20,8 +20,8 @@ AUTO = "auto"
 """In place of a depth: the one that a link makes quickest."""
 
 NO_TRIPLES = (
-    "it multiplies two private tensors, for which only a dealer makes triples",
-    "Choose suite fss, or gmw with --correlations dealer",
+    "it multiplies two private tensors, for which triples are made ahead, in a ring",
+    "Let linear layers run offline and in a ring, or choose suite fss",
 )
 
 DEPTHS = ("linear", "log", "blocks")
@@ -113,7 +113,7 @@ class Gmw(MaterialSuite):
 
     def refusal(self, operation: str) -> tuple[str, str] | None:
         """As `Suite`."""
-        if operation in PRODUCTS and not self.dealt:
+        if operation in PRODUCTS and (self.linear == "online" or self.field == "prime"):
             return NO_TRIPLES
         return super().refusal(operation)
 
