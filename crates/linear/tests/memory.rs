@@ -8,7 +8,7 @@ mod support;
 use peak_alloc::PeakAlloc;
 use privet_channel::{Channel, pair};
 use privet_linear::{
-    ClientKeys, Conv2d, Diagonal, Keep, Layer, MatMul, Plan, Product, Resharing, TransformedWeights, Triples, Workspace,
+    ClientKeys, Conv2d, Diagonal, Keep, Layer, MatMul, Plan, Resharing, TransformedWeights, Workspace,
 };
 use privet_linear::{decrypt, encrypt, evaluate, receive_public_key};
 use support::{elements, prg, weights};
@@ -100,27 +100,5 @@ fn figures_cover_what_is_allocated() {
                 close(&what("decrypting"), client.decrypting, peak, 0, 2);
             }
         }
-    }
-    figures_of_triples_cover_what_is_allocated(threads);
-}
-
-/// Part of the one test: the allocator counts for all threads.
-fn figures_of_triples_cover_what_is_allocated(threads: usize) {
-    for (batch, rows, inner, columns) in [(2, 128, 64, 128), (12, 16, 64, 16), (1, 300, 10, 200)] {
-        let product = Product { batch, rows, inner, columns };
-        let triples = Triples::for_program(&[product], 37, 2).unwrap().remove(0);
-        let (up, down) = (triples.cost().bytes_sent, triples.cost().bytes_received);
-        let [left, right] = [rows, columns].map(|side| elements(batch * inner * side, 37, &mut prg(3)));
-        let (mut to_server, mut to_client, keys, key) = pair_with_keys(&triples.terms()[0]);
-        let what = |step| format!("{step} of {product:?}");
-
-        let (_, peak) = measured(|| triples.encrypt(&mut to_server, &keys, &left, &right, &mut prg(5)).unwrap());
-        close(&what("encrypting"), triples.client_memory(threads), peak, up, 2);
-        to_server.flush().unwrap();
-        let (_, peak) = measured(|| triples.evaluate(&mut to_client, &key, &left, &right, &mut prg(6)).unwrap());
-        close(&what("evaluating"), triples.server_memory(threads), peak, down, 2);
-        to_client.flush().unwrap();
-        let (_, peak) = measured(|| triples.decrypt(&mut to_server, &keys, &left, &right).unwrap());
-        close(&what("decrypting"), triples.client_memory(threads), peak, up, 2);
     }
 }
