@@ -127,6 +127,9 @@ fn correlations(
         let stock = Stock::generate(&mut party, channel, &plan.online_cost().demand)?;
         Ok::<_, Error>((party, stock))
     })?;
+    if making::demands(plan).is_empty() {
+        return Ok((stock, Vec::new()));
+    }
     let elements = recorder
         .layer("products", "ot", channel, |channel| making::multiply_elements(&mut party, channel, plan, masks))?;
     Ok((stock, elements))
