@@ -1,6 +1,6 @@
 //! AND of bits: with Beaver triples for shared bits (GMW), with one random OT for privately held ones.
 
-use privet_ot::{BitsReceived, BitsSent, PrivateAnds};
+use privet_ot::{BitsReceived, BitsSent, PairedTriples, PrivateAnds, Triples};
 use privet_ring::Bits;
 
 use crate::{Error, Party};
@@ -31,34 +31,61 @@ pub fn and_with_pairs(
     shared: &Bits,
     others: [&Bits; 2],
 ) -> Result<(Bits, [Bits; 2]), Error> {
-    let (n, m) = (x.len(), shared.len());
-    let triples = party.stock.take_triples(n)?;
-    let pairs = party.stock.take_paired_triples(m)?;
-    let mut mine = x.xor(&triples.a);
-    mine.extend(&y.xor(&triples.b));
-    mine.extend(&shared.xor(&pairs.a));
-    for (other, b) in others.into_iter().zip(&pairs.b) {
-        mine.extend(&other.xor(b));
-    }
-    let mut opened = Bits::from_bytes(&party.channel.exchange(&mine.to_bytes())?, 2 * n + 3 * m)?;
-    opened.xor_assign(&mine);
+    let triples = party.stock.take_triples(x.len())?;
+    let pairs = party.stock.take_paired_triples(shared.len())?;
+    let masked = Masked::new(triples, pairs, [x, y], shared, others);
+    let theirs = party.channel.exchange(&masked.mine.to_bytes())?;
+    let theirs = Bits::from_bytes(&theirs, masked.mine.len())?;
+    Ok(masked.multiply(theirs, party.is_server()))
+}
 
-    let is_server = party.is_server();
-    let multiply = |d: &Bits, e: &Bits, a: &Bits, b: &Bits, c: &Bits| {
-        let mut z = c.xor(&d.and(b));
-        z.xor_assign(&e.and(a));
-        if is_server {
-            z.xor_assign(&d.and(e));
+/// This party's shares of the operands of ANDs behind correlations: what it opens, and what it does with what the other opens.
+pub(crate) struct Masked {
+    triples: Triples,
+    pairs: PairedTriples,
+    /// What this party opens.
+    pub(crate) mine: Bits,
+}
+
+impl Masked {
+    /// Operands as in [`and_with_pairs`], and as many correlations.
+    pub(crate) fn new(
+        triples: Triples,
+        pairs: PairedTriples,
+        [x, y]: [&Bits; 2],
+        shared: &Bits,
+        others: [&Bits; 2],
+    ) -> Self {
+        let mut mine = x.xor(&triples.a);
+        mine.extend(&y.xor(&triples.b));
+        mine.extend(&shared.xor(&pairs.a));
+        for (other, b) in others.into_iter().zip(&pairs.b) {
+            mine.extend(&other.xor(b));
         }
-        z
-    };
-    let single = multiply(&opened.slice(0, n), &opened.slice(n, n), &triples.a, &triples.b, &triples.c);
-    let d = opened.slice(2 * n, m);
-    let paired = [0, 1].map(|i| {
-        let e = opened.slice(2 * n + (i + 1) * m, m);
-        multiply(&d, &e, &pairs.a, &pairs.b[i], &pairs.c[i])
-    });
-    Ok((single, paired))
+        Self { triples, pairs, mine }
+    }
+
+    /// The products, from what the other party opens.
+    pub(crate) fn multiply(self, mut opened: Bits, is_server: bool) -> (Bits, [Bits; 2]) {
+        let Self { triples, pairs, mine } = self;
+        opened.xor_assign(&mine);
+        let (n, m) = (triples.a.len(), pairs.a.len());
+        let multiply = |d: &Bits, e: &Bits, a: &Bits, b: &Bits, c: &Bits| {
+            let mut z = c.xor(&d.and(b));
+            z.xor_assign(&e.and(a));
+            if is_server {
+                z.xor_assign(&d.and(e));
+            }
+            z
+        };
+        let single = multiply(&opened.slice(0, n), &opened.slice(n, n), &triples.a, &triples.b, &triples.c);
+        let d = opened.slice(2 * n, m);
+        let paired = [0, 1].map(|i| {
+            let e = opened.slice(2 * n + (i + 1) * m, m);
+            multiply(&d, &e, &pairs.a, &pairs.b[i], &pairs.c[i])
+        });
+        (single, paired)
+    }
 }
 
 /// Shares of `x & y` where the server knows `x` and the client knows `y`; `mine`: this party's bits, `[n]`.

@@ -3,12 +3,12 @@
 //! Bytes count a frame of 5 bytes for each message, as [`privet_channel::Cost`] does; `tests/cost.rs` holds every
 //! formula against the wire.
 
-use privet_ot::Demand;
+use privet_ot::{Demand, Role, TableCounts};
 use privet_ring::tournament::matches;
 use privet_ring::{Field, Modulus};
 
-use crate::compare::BLOCK_BITS;
 use crate::piecewise::{halves, one_hot_products};
+use crate::tables::{self, Step, asker};
 use crate::{Rounds, Sign};
 
 /// Bytes of a frame's header on a channel.
@@ -75,22 +75,46 @@ pub fn private_and(n: usize) -> Cost {
 /// [`crate::carry`] of `n` sums of `bits` bits.
 pub fn carry(n: usize, bits: u32, rounds: Rounds) -> Cost {
     let bits = bits as usize;
-    let tree = |spans: usize| -> Cost {
-        let widths = std::iter::successors(Some(spans), |&width| (width > 2).then_some(width.div_ceil(2)));
-        widths.filter(|&width| width > 1).map(|width| and_with_pairs(n, n * (width / 2 - 1))).sum()
-    };
-    match rounds {
-        Rounds::Linear => private_and(n) + (1..bits).map(|_| and(n)).sum(),
-        Rounds::Log => private_and(n * bits) + tree(bits),
-        Rounds::Blocks => {
-            let starts = (0..bits).step_by(BLOCK_BITS);
-            let sets = |start: usize| (1 << BLOCK_BITS.min(bits - start)) - 1;
-            // A generate bit for each block, a propagate bit for all but the lowest.
-            let leaves: usize =
-                starts.clone().map(|start| if start == 0 { sets(0) } else { 2 * sets(start) - 1 }).sum();
-            private_and(n * leaves) + tree(starts.len())
+    if rounds != Rounds::Log {
+        return lookups(n, &Step::all(bits, rounds));
+    }
+    let widths = std::iter::successors(Some(bits), |&width| (width > 2).then_some(width.div_ceil(2)));
+    let tree: Cost = widths.filter(|&width| width > 1).map(|width| and_with_pairs(n, n * (width / 2 - 1))).sum();
+    private_and(n * bits) + tree
+}
+
+/// The steps of an adder for `n` sums, half of them begun by either party.
+fn lookups(n: usize, steps: &[Step]) -> Cost {
+    let mut cost = Cost { rounds: steps.len() as u64 + 1, ..Cost::default() };
+    for (half, n) in tables::halves(n).into_iter().enumerate() {
+        for (index, step) in steps.iter().enumerate() {
+            let demand = &mut cost.demand;
+            match (step, step.tables()) {
+                (_, Some((shape, count))) => {
+                    let tables = match asker(half, index) {
+                        Role::Client => &mut demand.tables_sent_by_server,
+                        Role::Server => &mut demand.tables_sent_by_client,
+                    };
+                    *tables = *tables + TableCounts::of(shape, count * n);
+                }
+                (Step::Join(pairs), None) => {
+                    demand.triples += n;
+                    demand.paired_triples += (pairs - 1) * n;
+                }
+                (_, None) => {}
+            }
+        }
+        for flight in 0..=steps.len() {
+            let answer = flight.checked_sub(1).map_or(0, |last| steps[last].bits()[1]);
+            let question = steps.get(flight).map_or(0, |step| step.bits()[0]);
+            let bytes = message((n * (answer + question)).div_ceil(8));
+            match asker(half, flight) {
+                Role::Client => cost.client_bytes += bytes,
+                Role::Server => cost.server_bytes += bytes,
+            }
         }
     }
+    cost
 }
 
 /// [`crate::multiply`] of `n` pairs of values of `bits` bits.

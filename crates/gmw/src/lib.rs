@@ -28,6 +28,7 @@ mod product;
 mod relu;
 mod select;
 mod step;
+mod tables;
 mod truncate;
 
 pub use and::{and, and_with_pairs, private_and};

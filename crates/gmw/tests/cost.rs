@@ -4,6 +4,7 @@ mod pair;
 
 use pair::{half, own, prg, run, share, share_bits};
 use privet_gmw::{Error, Party, Rounds, Sign, cost};
+use privet_ot::{Role, TableCounts};
 use privet_ring::tournament::Ties;
 use privet_ring::{Lines, Modulus};
 
@@ -25,7 +26,7 @@ const SIGNS: [Sign; 2] = [Sign::NonNegative, Sign::Unknown];
 
 #[test]
 fn formulas_hold_on_the_wire() {
-    for n in [1, 7, 64, 100, 1000] {
+    for n in [1, 7, 64, 100, 200, 1000] {
         let prg = &mut prg(n as u64);
         let bits = share_bits(&vec![true; n], prg);
         check(cost::and(n), Rounds::Linear, |party| {
@@ -102,17 +103,23 @@ fn formulas_hold_on_the_wire() {
 
 #[test]
 fn a_relu_of_25_bits_costs_what_the_page_says() {
-    // docs/reference/protocols/gmw.md: a private AND and 23 triples in linear depth, 24 private ANDs, 5 triples and 18 pairs in
-    // logarithmic depth, 25 or 7 rounds; with blocks 98 private ANDs, 3 triples and 4 pairs in 5 rounds.
-    let linear = cost::relu(1 << 16, 25, Rounds::Linear);
-    let log = cost::relu(1 << 16, 25, Rounds::Log);
-    assert_eq!((linear.demand.private_ands >> 16, linear.demand.triples >> 16, linear.rounds), (1, 23, 25));
-    assert_eq!((log.demand.triples >> 16, log.demand.paired_triples >> 16, log.rounds), (5, 18, 7));
-    let blocks = cost::relu(1 << 16, 25, Rounds::Blocks);
-    assert_eq!((blocks.demand.private_ands >> 16, blocks.demand.triples >> 16, blocks.rounds), (98, 3, 5));
-    assert_eq!(blocks.demand.paired_triples >> 16, 4);
+    // docs/reference/protocols/gmw.md
+    let [linear, log, blocks] = ROUNDS.map(|rounds| cost::relu(1 << 16, 25, rounds));
+    assert_eq!([linear.rounds, log.rounds, blocks.rounds], [14, 7, 5]);
+    let tables = |cost: cost::Cost| cost.demand.tables_sent_by_server + cost.demand.tables_sent_by_client;
+    assert_eq!(tables(linear), TableCounts { eights: 12 << 16, sixteens: 0 });
+    assert_eq!(tables(blocks), TableCounts { eights: 0, sixteens: 7 << 16 });
+    assert_eq!((log.demand.private_ands >> 16, log.demand.triples >> 16), (24, 5));
+    assert_eq!((log.demand.paired_triples >> 16, blocks.demand.triples >> 16), (18, 1));
+    assert_eq!(blocks.demand.paired_triples >> 16, 2);
+    // docs/reference/protocols/compare.md: OTs without the multiplexer's, both directions and either.
+    let ots = |rounds| {
+        let demand = cost::carry(1 << 16, 24, rounds).demand;
+        [Role::Server, Role::Client].map(|sender| demand.ots(sender) >> 16)
+    };
+    assert_eq!(ROUNDS.map(ots), [[18, 18], [47, 23], [17, 17]]);
     // docs/reference/protocols/relu.md
-    assert_eq!((linear.client_bytes, log.client_bytes, blocks.client_bytes), (598_141, 933_923, 1_163_289));
+    assert_eq!((linear.client_bytes, log.client_bytes, blocks.client_bytes), (704_582, 933_923, 1_130_521));
 }
 
 #[test]

@@ -2,14 +2,16 @@
 //!
 //! Each party expands a seed; the client's stock is nothing else. The server's half must fit the client's, so the dealer,
 //! who knows both seeds, sends it corrections: one bit for each AND, two for a pair of triples, one ring element for each
-//! product. Whoever deals knows both parties' secrets.
+//! product, an entry for each table. Whoever deals knows both parties' secrets.
 
 use privet_prg::{Prg, Seed};
 use privet_ring::{Bits, Modulus};
 
 use crate::correlations::{PairedTriples, PrivateAnds, ProductsReceived, ProductsSent, Triples};
 use crate::random::{BitsReceived, BitsSent};
-use crate::{Demand, Error, Role, Stock};
+use crate::stock::Tables;
+use crate::tables::shift;
+use crate::{Demand, Error, Role, Shape, Stock, TableCounts, TablesReceived, TablesSent};
 
 impl Stock {
     /// Deals `demand`: the client's and the server's stock, for any ring.
@@ -41,9 +43,19 @@ impl Stock {
             choice: random_bits(demand.products_sent_by_server, &mut prg),
             share: random_words(demand.products_sent_by_server, &mut prg),
         };
+        let tables = Tables {
+            sent: Shape::ALL.map(|shape| TablesSent {
+                entries: planes(shape.sent_bits(), demand.tables_sent_by_client.count(shape), &mut prg),
+            }),
+            received: Shape::ALL.map(|shape| {
+                let count = demand.tables_sent_by_server.count(shape);
+                let choice = planes(shape.choice_bits(), count, &mut prg);
+                TablesReceived { choice, received: planes(shape.entry_bits(), count, &mut prg) }
+            }),
+        };
         let private_ands = PrivateAnds::Client(BitsReceived { choice, received });
-        let taken = [0; 5];
-        Self { role: Role::Client, private_ands, triples, paired_triples, products_sent, products_received, taken }
+        let (role, taken) = (Role::Client, [0; 9]);
+        Self { role, private_ands, triples, paired_triples, products_sent, products_received, tables, taken }
     }
 
     /// The server's half, from its seed and the dealer's corrections; products hold modulo `ring`.
@@ -65,11 +77,37 @@ impl Stock {
         let r0 = bits(demand.private_ands)?;
         let triples = bits(demand.triples)?;
         let pairs = [bits(demand.paired_triples)?, bits(demand.paired_triples)?];
-        let mut words = |count: usize| ring.unpack(take(ring.packed_bytes(count)), count).map_err(|_| malformed());
-        let (sent, received) = (words(demand.products_sent_by_server)?, words(demand.products_sent_by_client)?);
+        let (sent, received) = {
+            let mut words = |count: usize| ring.unpack(take(ring.packed_bytes(count)), count).map_err(|_| malformed());
+            (words(demand.products_sent_by_server)?, words(demand.products_sent_by_client)?)
+        };
+        let mut bits = |count: usize| Bits::from_bytes(take(count.div_ceil(8)), count).map_err(|_| malformed());
+        let mut tables = |counts: TableCounts| -> Result<[Vec<Bits>; 2], Error> {
+            let mut of = |shape: Shape| -> Result<Vec<Bits>, Error> {
+                (0..shape.entry_bits()).map(|_| bits(counts.count(shape))).collect()
+            };
+            Ok([of(Shape::Eight)?, of(Shape::Sixteen)?])
+        };
+        let first_entries = tables(demand.tables_sent_by_server)?;
+        let entries_received = tables(demand.tables_sent_by_client)?;
 
-        let Free { difference, a, b, pair_a, pair_b, rho, choice } = Free::expand(demand, seed);
+        let Free { difference, a, b, pair_a, pair_b, rho, choice, mut differences, table_choices } =
+            Free::expand(demand, seed);
         let r1 = r0.xor(&difference);
+        for (entries, first) in differences.iter_mut().zip(&first_entries) {
+            for entry in entries.chunks_exact_mut(first.len()) {
+                entry.iter_mut().zip(first).for_each(|(entry, first)| entry.xor_assign(first));
+            }
+        }
+        let [eights, sixteens] = entries_received;
+        let [choice_of_eights, choice_of_sixteens] = table_choices;
+        let tables = Tables {
+            sent: differences.map(|entries| TablesSent { entries }),
+            received: [
+                TablesReceived { choice: choice_of_eights, received: eights },
+                TablesReceived { choice: choice_of_sixteens, received: sixteens },
+            ],
+        };
         Ok(Self {
             role: Role::Server,
             private_ands: PrivateAnds::Server(BitsSent { r0, r1 }),
@@ -77,7 +115,8 @@ impl Stock {
             paired_triples: PairedTriples { a: pair_a, b: pair_b, c: pairs },
             products_sent: ProductsSent { rho, share: sent },
             products_received: ProductsReceived { choice, share: received },
-            taken: [0; 5],
+            tables,
+            taken: [0; 9],
         })
     }
 }
@@ -85,7 +124,8 @@ impl Stock {
 /// What the server needs beyond its own seed for its stock to fit the client's; products hold modulo `ring`.
 pub fn corrections(demand: &Demand, client: &Seed, server: &Seed, ring: Modulus) -> Vec<u8> {
     let client = Stock::of_client(demand, client);
-    let Free { difference, a, b, pair_a, pair_b, rho, choice } = Free::expand(demand, server);
+    let Free { difference, a, b, pair_a, pair_b, rho, choice, mut differences, table_choices } =
+        Free::expand(demand, server);
     let mut bytes = Vec::with_capacity(corrections_bytes(demand, ring));
     if let PrivateAnds::Client(BitsReceived { choice, received }) = &client.private_ands {
         bytes.extend(received.xor(&choice.and(&difference)).to_bytes());
@@ -103,6 +143,15 @@ pub fn corrections(demand: &Demand, client: &Seed, server: &Seed, ring: Modulus)
     bytes.extend(ring.pack(&remainders(theirs, &rho, share)));
     let ProductsSent { rho: theirs, share } = &client.products_sent;
     bytes.extend(ring.pack(&remainders(&choice, theirs, share)));
+    for (entries, theirs) in differences.iter_mut().zip(&client.tables.received) {
+        shift(entries, &theirs.choice);
+        entries.iter().zip(&theirs.received).for_each(|(entry, received)| bytes.extend(entry.xor(received).to_bytes()));
+    }
+    for (theirs, choice) in client.tables.sent.iter().zip(&table_choices) {
+        let mut entries = theirs.entries.clone();
+        shift(&mut entries, choice);
+        entries[..entries.len() >> choice.len()].iter().for_each(|entry| bytes.extend(entry.to_bytes()));
+    }
     bytes
 }
 
@@ -114,6 +163,10 @@ pub fn corrections_bytes(demand: &Demand, ring: Modulus) -> usize {
         + 2 * bits(demand.paired_triples)
         + ring.packed_bytes(demand.products_sent_by_server)
         + ring.packed_bytes(demand.products_sent_by_client)
+        + [Role::Server, Role::Client]
+            .into_iter()
+            .flat_map(|sender| Shape::ALL.map(|shape| shape.entry_bits() * bits(demand.tables(sender).count(shape))))
+            .sum::<usize>()
 }
 
 /// What the server's seed alone decides.
@@ -126,6 +179,10 @@ struct Free {
     pair_b: [Bits; 2],
     rho: Vec<u64>,
     choice: Bits,
+    /// Of the tables that it sends, by shape: what each entry is more than the first.
+    differences: [Vec<Bits>; 2],
+    /// Its choices of the tables that it receives.
+    table_choices: [Vec<Bits>; 2],
 }
 
 impl Free {
@@ -139,6 +196,14 @@ impl Free {
             pair_b: [random_bits(demand.paired_triples, prg), random_bits(demand.paired_triples, prg)],
             rho: random_words(demand.products_sent_by_server, prg),
             choice: random_bits(demand.products_sent_by_client, prg),
+            differences: Shape::ALL.map(|shape| {
+                let (count, first) = (demand.tables_sent_by_server.count(shape), shape.entry_bits());
+                let mut entries = vec![Bits::zeros(count); first];
+                entries.extend(planes(shape.sent_bits() - first, count, prg));
+                entries
+            }),
+            table_choices: Shape::ALL
+                .map(|shape| planes(shape.choice_bits(), demand.tables_sent_by_client.count(shape), prg)),
         }
     }
 }
@@ -151,6 +216,10 @@ fn remainders(choice: &Bits, rho: &[u64], share: &[u64]) -> Vec<u64> {
 
 fn random_bits(count: usize, prg: &mut Prg) -> Bits {
     Bits::from_words(random_words(count.div_ceil(64), prg), count).expect("one word per 64 bits")
+}
+
+fn planes(planes: usize, count: usize, prg: &mut Prg) -> Vec<Bits> {
+    (0..planes).map(|_| random_bits(count, prg)).collect()
 }
 
 fn random_words(count: usize, prg: &mut Prg) -> Vec<u64> {

@@ -2,6 +2,8 @@
 
 use std::ops::Add;
 
+use crate::Shape;
+
 /// Which of the two parties one is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
@@ -33,6 +35,49 @@ impl Role {
     }
 }
 
+/// How many tables of each shape.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct TableCounts {
+    /// Of [`Shape::Eight`].
+    pub eights: usize,
+    /// Of [`Shape::Sixteen`].
+    pub sixteens: usize,
+}
+
+impl TableCounts {
+    /// None.
+    pub const NONE: Self = Self { eights: 0, sixteens: 0 };
+
+    /// `count` of one shape.
+    pub fn of(shape: Shape, count: usize) -> Self {
+        match shape {
+            Shape::Eight => Self { eights: count, ..Self::NONE },
+            Shape::Sixteen => Self { sixteens: count, ..Self::NONE },
+        }
+    }
+
+    /// How many of a shape.
+    pub fn count(&self, shape: Shape) -> usize {
+        match shape {
+            Shape::Eight => self.eights,
+            Shape::Sixteen => self.sixteens,
+        }
+    }
+
+    /// Correlated OTs in them.
+    fn ots(&self) -> usize {
+        Shape::ALL.into_iter().map(|shape| self.count(shape) * shape.choice_bits()).sum()
+    }
+}
+
+impl Add for TableCounts {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self { eights: self.eights + other.eights, sixteens: self.sixteens + other.sixteens }
+    }
+}
+
 /// How many correlations of each kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Demand {
@@ -46,16 +91,35 @@ pub struct Demand {
     pub products_sent_by_server: usize,
     /// Products of a ring element of the client with a bit of the server.
     pub products_sent_by_client: usize,
+    /// Tables of which the server has all entries and the client one.
+    pub tables_sent_by_server: TableCounts,
+    /// Tables of which the client has all entries and the server one.
+    pub tables_sent_by_client: TableCounts,
 }
 
 impl Demand {
     /// Nothing.
-    pub const NONE: Self =
-        Self { private_ands: 0, triples: 0, paired_triples: 0, products_sent_by_server: 0, products_sent_by_client: 0 };
+    pub const NONE: Self = Self {
+        private_ands: 0,
+        triples: 0,
+        paired_triples: 0,
+        products_sent_by_server: 0,
+        products_sent_by_client: 0,
+        tables_sent_by_server: TableCounts::NONE,
+        tables_sent_by_client: TableCounts::NONE,
+    };
 
-    /// All random OTs in which `sender` is the sender.
+    /// All correlated OTs in which `sender` is the sender.
     pub fn ots(&self, sender: Role) -> usize {
-        self.bit_ots(sender) + self.paired_triples + self.word_ots(sender)
+        self.bit_ots(sender) + self.paired_triples + self.word_ots(sender) + self.tables(sender).ots()
+    }
+
+    /// Tables of which `sender` has all entries.
+    pub fn tables(&self, sender: Role) -> TableCounts {
+        match sender {
+            Role::Client => self.tables_sent_by_client,
+            Role::Server => self.tables_sent_by_server,
+        }
     }
 
     /// Random bit OTs in which `sender` is the sender.
@@ -85,6 +149,8 @@ impl Add for Demand {
             paired_triples: self.paired_triples + other.paired_triples,
             products_sent_by_server: self.products_sent_by_server + other.products_sent_by_server,
             products_sent_by_client: self.products_sent_by_client + other.products_sent_by_client,
+            tables_sent_by_server: self.tables_sent_by_server + other.tables_sent_by_server,
+            tables_sent_by_client: self.tables_sent_by_client + other.tables_sent_by_client,
         }
     }
 }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::Shape;
+
 /// Any failure of this crate.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -54,6 +56,25 @@ pub enum Kind {
     ProductsSent,
     /// Products of which this party holds the bit.
     ProductsReceived,
+    /// Tables of which this party has all entries.
+    TablesSent(Shape),
+    /// Tables of which this party has one entry each.
+    TablesReceived(Shape),
+}
+
+impl Kind {
+    /// Its place in what counts every kind.
+    pub(crate) fn index(self) -> usize {
+        match self {
+            Self::PrivateAnds => 0,
+            Self::Triples => 1,
+            Self::PairedTriples => 2,
+            Self::ProductsSent => 3,
+            Self::ProductsReceived => 4,
+            Self::TablesSent(shape) => 5 + shape as usize,
+            Self::TablesReceived(shape) => 7 + shape as usize,
+        }
+    }
 }
 
 impl fmt::Display for Kind {
@@ -64,6 +85,8 @@ impl fmt::Display for Kind {
             Self::PairedTriples => "paired bit triples",
             Self::ProductsSent => "products sent",
             Self::ProductsReceived => "products received",
+            Self::TablesSent(_) => "tables sent",
+            Self::TablesReceived(_) => "tables received",
         })
     }
 }

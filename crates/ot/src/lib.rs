@@ -7,6 +7,7 @@
 //! | `vole` and `softspoken` | OT extension from small-field VOLE | Roy, "SoftSpokenOT" (CRYPTO 2022) |
 //! | `silent` | OT extension from LPN with regular noise | Yang et al., "Ferret" (CCS 2020); Guo et al., "Half-Tree" (EUROCRYPT 2023) |
 //! | `random` | random OTs from correlated ones | Ishai, Kilian, Nissim and Petrank (CRYPTO 2003) |
+//! | `tables` | 1-of-8 and 1-of-16 random OTs from correlated ones | Kolesnikov and Kumaresan (CRYPTO 2013) |
 //! | `correlations` and `stock` | private ANDs, bit triples, products | Asharov, Lindell, Schneider and Zohner (CCS 2013) |
 //!
 //! Threat model: both parties follow the protocol (semi-honest); each sees all of its own messages and randomness.
@@ -30,12 +31,13 @@ pub mod security;
 mod silent;
 mod softspoken;
 mod stock;
+mod tables;
 mod tree;
 mod vole;
 
 pub use correlated::{CotReceiver, CotSender};
 pub use correlations::{PairedTriples, PrivateAnds, ProductsReceived, ProductsSent, Triples};
-pub use demand::{Demand, Role};
+pub use demand::{Demand, Role, TableCounts};
 pub use error::{Error, Kind};
 pub use extension::Extension;
 pub use party::OtParty;
@@ -43,3 +45,4 @@ pub use random::{BitsReceived, BitsSent, PairsReceived, PairsSent, WordsReceived
 pub use silent::{SilentReceiver, SilentSender, Size};
 pub use softspoken::{FieldBits, SoftSpokenReceiver, SoftSpokenSender};
 pub use stock::Stock;
+pub use tables::{Shape, TablesReceived, TablesSent, shift};

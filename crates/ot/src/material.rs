@@ -1,7 +1,7 @@
 //! A stock as bytes, for a store of material made ahead of time.
 //!
-//! Layout: `privet stock` and the version (2), the role (0 client, 1 server), five 64-bit counts in the order of
-//! [`crate::Kind`], then every vector in the order of the structs' fields. Bits are packed 8 to a byte, words
+//! Layout: `privet stock` and the version (3), the role (0 client, 1 server), nine 64-bit counts in the order of
+//! [`crate::Kind`], then every vector in the order of the structs' fields. Version 2 has no tables, and five counts. Bits are packed 8 to a byte, words
 //! little-endian. Only what is left is written. The bytes are secret, and using them twice breaks every secret they
 //! protect: a store must hand them out once.
 
@@ -9,23 +9,28 @@ use privet_ring::Bits;
 
 use crate::correlations::{PairedTriples, PrivateAnds, ProductsReceived, ProductsSent, Triples};
 use crate::random::{BitsReceived, BitsSent};
-use crate::{Error, Role, Stock};
+use crate::stock::Tables;
+use crate::{Error, Kind, Role, Shape, Stock, TablesReceived, TablesSent};
 
 const MAGIC: &[u8; 12] = b"privet stock";
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
+const WITHOUT_TABLES: u8 = 2;
 
 impl Stock {
-    /// What is left, in the layout of version 2.
+    /// What is left, in the layout of version 3.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
         bytes.extend([VERSION, self.role.code()]);
-        let [ands, triples, pairs, sent, received] = self.taken;
+        let [ands, triples, pairs, sent, received, ..] = self.taken;
         let ands = self.private_ands.slice(ands, self.private_ands.len() - ands);
         let triples = self.triples.slice(triples, self.triples.a.len() - triples);
         let pairs = self.paired_triples.slice(pairs, self.paired_triples.a.len() - pairs);
         let sent = self.products_sent.slice(sent, self.products_sent.rho.len() - sent);
         let received = self.products_received.slice(received, self.products_received.share.len() - received);
-        for count in [ands.len(), triples.a.len(), pairs.a.len(), sent.rho.len(), received.share.len()] {
+        let tables = self.tables_left();
+        let counts = [ands.len(), triples.a.len(), pairs.a.len(), sent.rho.len(), received.share.len()];
+        let sent_tables = tables.sent.iter().map(TablesSent::count);
+        for count in counts.into_iter().chain(sent_tables).chain(tables.received.iter().map(TablesReceived::count)) {
             bytes.extend((count as u64).to_le_bytes());
         }
         let [first, second] = match &ands {
@@ -42,7 +47,22 @@ impl Stock {
         for word in &received.share {
             bytes.extend(word.to_le_bytes());
         }
+        let sent = tables.sent.iter().flat_map(|tables| &tables.entries);
+        let received = tables.received.iter().flat_map(|tables| tables.choice.iter().chain(&tables.received));
+        sent.chain(received).for_each(|bits| bytes.extend(bits.to_bytes()));
         bytes
+    }
+
+    fn tables_left(&self) -> Tables {
+        let mut left = self.tables.clone();
+        for shape in Shape::ALL {
+            let (sent, received) = (&mut left.sent[shape as usize], &mut left.received[shape as usize]);
+            let taken = |kind: Kind| self.taken[kind.index()];
+            let (from, of) = (taken(Kind::TablesSent(shape)), taken(Kind::TablesReceived(shape)));
+            *sent = sent.slice(from, sent.count() - from);
+            *received = received.slice(of, received.count() - of);
+        }
+        left
     }
 
     /// Reads what [`Stock::to_bytes`] wrote.
@@ -54,12 +74,15 @@ impl Stock {
         if reader.take(MAGIC.len())? != MAGIC {
             return Err(Error::InvalidStock { what: "they are no stored stock" });
         }
-        if reader.byte()? != VERSION {
+        let version = reader.byte()?;
+        if ![VERSION, WITHOUT_TABLES].contains(&version) {
             return Err(Error::InvalidStock { what: "they have another version" });
         }
         let role = Role::from_code(reader.byte()?).ok_or(Error::InvalidStock { what: "their role is unknown" })?;
         let (ands, triples, pairs) = (reader.count()?, reader.count()?, reader.count()?);
         let (sent, received) = (reader.count()?, reader.count()?);
+        let mut tables = || if version == VERSION { reader.count() } else { Ok(0) };
+        let counts = [[tables()?, tables()?], [tables()?, tables()?]];
         let (first, second) = (reader.bits(ands)?, reader.bits(ands)?);
         let private_ands = match role {
             Role::Server => PrivateAnds::Server(BitsSent { r0: first, r1: second }),
@@ -73,10 +96,18 @@ impl Stock {
         };
         let products_sent = ProductsSent { rho: reader.words(sent)?, share: reader.words(sent)? };
         let products_received = ProductsReceived { choice: reader.bits(received)?, share: reader.words(received)? };
+        let tables = Tables {
+            sent: [reader.tables_sent(Shape::Eight, counts[0][0])?, reader.tables_sent(Shape::Sixteen, counts[0][1])?],
+            received: [
+                reader.tables_received(Shape::Eight, counts[1][0])?,
+                reader.tables_received(Shape::Sixteen, counts[1][1])?,
+            ],
+        };
         if !reader.0.is_empty() {
             return Err(Error::InvalidStock { what: "they are too long" });
         }
-        Ok(Self { role, private_ands, triples, paired_triples, products_sent, products_received, taken: [0; 5] })
+        let taken = [0; 9];
+        Ok(Self { role, private_ands, triples, paired_triples, products_sent, products_received, tables, taken })
     }
 }
 
@@ -107,6 +138,19 @@ impl<'a> Reader<'a> {
             return Err(Error::InvalidStock { what: "bits beyond the end of a vector are set" });
         }
         Bits::from_bytes(bytes, count).map_err(|_| Error::InvalidStock { what: "they are too short" })
+    }
+
+    fn planes(&mut self, planes: usize, count: usize) -> Result<Vec<Bits>, Error> {
+        (0..planes).map(|_| self.bits(count)).collect()
+    }
+
+    fn tables_sent(&mut self, shape: Shape, count: usize) -> Result<TablesSent, Error> {
+        Ok(TablesSent { entries: self.planes(shape.sent_bits(), count)? })
+    }
+
+    fn tables_received(&mut self, shape: Shape, count: usize) -> Result<TablesReceived, Error> {
+        let choice = self.planes(shape.choice_bits(), count)?;
+        Ok(TablesReceived { choice, received: self.planes(shape.entry_bits(), count)? })
     }
 
     fn words(&mut self, count: usize) -> Result<Vec<u64>, Error> {

@@ -10,6 +10,7 @@ use crate::correlated::{CotReceiver, CotSender};
 use crate::random::{self, BitsReceived, BitsSent, PairsReceived, PairsSent, WordsReceived, WordsSent};
 use crate::silent::{SilentReceiver, SilentSender};
 use crate::softspoken::{SoftSpokenReceiver, SoftSpokenSender};
+use crate::tables::{self, Shape, TablesReceived, TablesSent};
 use crate::{Demand, Error, Extension, Role, base, tree};
 
 /// Version of the setup; both parties must speak the same.
@@ -18,7 +19,7 @@ const VERSION: u8 = 3;
 /// Bytes of either party's first message: version, role, extension, the sender's point, the receiver's points.
 pub(crate) const FIRST_BYTES: usize = 3 + base::POINT_BYTES + base::RECEIVER_BYTES;
 
-/// One party with an OT extension in each direction. Every OT it makes has its own index, so none is ever made twice.
+/// One party with an OT extension in each direction. Every OT or table it makes has its own index, so none is ever made twice.
 pub struct OtParty {
     role: Role,
     sender: Box<dyn CotSender>,
@@ -163,6 +164,31 @@ impl OtParty {
         let (choice, t) = self.receiver.extend(channel, count)?;
         let first = advance(&mut self.received, count);
         Ok(WordsReceived { choice, received: random::words(&self.keys[1], t, first) })
+    }
+
+    /// `count` tables as sender; the peer must call [`Self::receive_tables`].
+    ///
+    /// # Errors
+    /// Those of [`CotSender::extend`].
+    pub fn send_tables(&mut self, channel: &mut Channel, shape: Shape, count: usize) -> Result<TablesSent, Error> {
+        let q = self.sender.extend(channel, count * shape.choice_bits())?;
+        let first = advance(&mut self.sent, count);
+        Ok(tables::sent(&self.keys[0], shape, &q, self.sender.delta(), first))
+    }
+
+    /// `count` tables as receiver; the peer must call [`Self::send_tables`].
+    ///
+    /// # Errors
+    /// Those of [`CotReceiver::extend`].
+    pub fn receive_tables(
+        &mut self,
+        channel: &mut Channel,
+        shape: Shape,
+        count: usize,
+    ) -> Result<TablesReceived, Error> {
+        let (choice, t) = self.receiver.extend(channel, count * shape.choice_bits())?;
+        let first = advance(&mut self.received, count);
+        Ok(tables::received(&self.keys[1], shape, &choice, &t, first))
     }
 }
 

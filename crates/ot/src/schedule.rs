@@ -1,9 +1,12 @@
 //! In which portions a demand is made: all lengths and the order of messages depend on the demand alone.
 
-use crate::{Demand, Role};
+use crate::{Demand, Role, Shape};
 
 /// OTs per message: large enough to amortise, small enough that a message's OTs stay in cache until they are hashed.
 pub(crate) const RUN: usize = 1 << 16;
+
+/// Tables per message: as many OTs, or three quarters.
+const TABLES: usize = 1 << 14;
 
 /// Messages that a party sends before it receives as many. This bounds what waits on the wire, and so memory.
 pub(crate) const BATCH: usize = 32;
@@ -14,6 +17,7 @@ pub(crate) enum Run {
     Bits(usize),
     Pairs(usize),
     Words(usize),
+    Tables(Shape, usize),
 }
 
 impl Run {
@@ -21,15 +25,19 @@ impl Run {
     pub(crate) fn count(self) -> usize {
         match self {
             Self::Bits(count) | Self::Pairs(count) | Self::Words(count) => count,
+            Self::Tables(shape, count) => count * shape.choice_bits(),
         }
     }
 }
 
-/// The messages of the direction in which `sender` sends: bit OTs, those of two bits, then word OTs.
+/// The messages of the direction in which `sender` sends: bit OTs, those of two bits, word OTs, then tables.
 pub(crate) fn runs(demand: &Demand, sender: Role) -> Vec<Run> {
-    let bits = portions(demand.bit_ots(sender)).map(Run::Bits);
-    let pairs = portions(demand.paired_triples).map(Run::Pairs);
-    bits.chain(pairs).chain(portions(demand.word_ots(sender)).map(Run::Words)).collect()
+    let bits = portions(demand.bit_ots(sender), RUN).map(Run::Bits);
+    let pairs = portions(demand.paired_triples, RUN).map(Run::Pairs);
+    let words = portions(demand.word_ots(sender), RUN).map(Run::Words);
+    let tables = demand.tables(sender);
+    let of = |shape| portions(tables.count(shape), TABLES).map(move |count| Run::Tables(shape, count));
+    bits.chain(pairs).chain(words).chain(Shape::ALL.into_iter().flat_map(of)).collect()
 }
 
 /// Batches of the two directions side by side, until both are through.
@@ -39,19 +47,20 @@ pub(crate) fn batches<'a>(outgoing: &'a [Run], incoming: &'a [Run]) -> impl Iter
     (0..count).map(move |index| (batch(outgoing, index), batch(incoming, index)))
 }
 
-fn portions(total: usize) -> impl Iterator<Item = usize> {
-    (0..total.div_ceil(RUN)).map(move |index| RUN.min(total - index * RUN))
+fn portions(total: usize, most: usize) -> impl Iterator<Item = usize> {
+    (0..total.div_ceil(most)).map(move |index| most.min(total - index * most))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::TableCounts;
 
     #[test]
     fn portions_add_up() {
         for total in [0, 1, RUN - 1, RUN, RUN + 1, 5 * RUN + 7] {
-            assert_eq!(portions(total).sum::<usize>(), total);
-            assert!(portions(total).all(|count| (1..=RUN).contains(&count)));
+            assert_eq!(portions(total, RUN).sum::<usize>(), total);
+            assert!(portions(total, RUN).all(|count| (1..=RUN).contains(&count)));
         }
     }
 
@@ -63,9 +72,12 @@ mod tests {
             paired_triples: 20 * RUN,
             products_sent_by_server: 3,
             products_sent_by_client: RUN + 1,
+            tables_sent_by_server: TableCounts { eights: TABLES + 1, sixteens: 7 },
+            ..Demand::NONE
         };
         let (outgoing, incoming) = (runs(&demand, Role::Server), runs(&demand, Role::Client));
-        assert_eq!((outgoing.len(), incoming.len()), (71, 42));
+        assert_eq!((outgoing.len(), incoming.len()), (74, 42));
+        assert!(outgoing.iter().all(|run| run.count() <= RUN));
         let (out, into): (Vec<_>, Vec<_>) = batches(&outgoing, &incoming).unzip();
         assert_eq!(out.len(), 3);
         assert_eq!((&out.concat(), &into.concat()), (&outgoing, &incoming));

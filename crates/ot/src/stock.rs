@@ -6,7 +6,7 @@ use zeroize::Zeroize;
 use crate::correlations::{PairedTriples, PrivateAnds, ProductsReceived, ProductsSent, Triples};
 use crate::random::{BitsReceived, BitsSent, PairsReceived, PairsSent};
 use crate::schedule::{self, Run};
-use crate::{Demand, Error, Kind, OtParty, Role};
+use crate::{Demand, Error, Kind, OtParty, Role, Shape, TableCounts, TablesReceived, TablesSent};
 
 /// One party's correlations. Every `take_*` hands out correlations that no other call gets; the two parties must take
 /// the same amounts of each kind in the same order.
@@ -17,8 +17,22 @@ pub struct Stock {
     pub(crate) paired_triples: PairedTriples,
     pub(crate) products_sent: ProductsSent,
     pub(crate) products_received: ProductsReceived,
+    pub(crate) tables: Tables,
     /// How many of each kind are gone, in the order of [`Kind`].
-    pub(crate) taken: [usize; 5],
+    pub(crate) taken: [usize; 9],
+}
+
+/// All tables of a party, by shape.
+#[derive(Clone)]
+pub(crate) struct Tables {
+    pub(crate) sent: [TablesSent; 2],
+    pub(crate) received: [TablesReceived; 2],
+}
+
+impl Default for Tables {
+    fn default() -> Self {
+        Self { sent: Shape::ALL.map(TablesSent::none), received: Shape::ALL.map(TablesReceived::none) }
+    }
 }
 
 /// All OTs of one party before they become correlations.
@@ -30,6 +44,7 @@ pub(crate) struct Ots {
     pub(crate) pairs_received: PairsReceived,
     pub(crate) products_sent: ProductsSent,
     pub(crate) products_received: ProductsReceived,
+    pub(crate) tables: Tables,
 }
 
 impl Ots {
@@ -40,6 +55,9 @@ impl Ots {
                 Run::Bits(count) => self.bits_received.extend(&party.receive_bits(channel, count)?),
                 Run::Pairs(count) => self.pairs_received.extend(&party.receive_pairs(channel, count)?),
                 Run::Words(count) => self.products_received.extend(&party.receive_words(channel, count)?),
+                Run::Tables(shape, count) => {
+                    self.tables.received[shape as usize].extend(&party.receive_tables(channel, shape, count)?);
+                }
             }
         }
         Ok(())
@@ -52,6 +70,9 @@ impl Ots {
                 Run::Bits(count) => self.bits_sent.extend(&party.send_bits(channel, count)?),
                 Run::Pairs(count) => self.pairs_sent.extend(&party.send_pairs(channel, count)?),
                 Run::Words(count) => self.products_sent.extend(&party.send_words(channel, count)?),
+                Run::Tables(shape, count) => {
+                    self.tables.sent[shape as usize].extend(&party.send_tables(channel, shape, count)?);
+                }
             }
         }
         Ok(())
@@ -99,9 +120,14 @@ impl Stock {
     /// What is left.
     pub fn left(&self) -> Demand {
         let (sent, received) = (self.left_of(Kind::ProductsSent), self.left_of(Kind::ProductsReceived));
-        let (by_server, by_client) = match self.role {
-            Role::Server => (sent, received),
-            Role::Client => (received, sent),
+        let tables = |kind: fn(Shape) -> Kind| TableCounts {
+            eights: self.left_of(kind(Shape::Eight)),
+            sixteens: self.left_of(kind(Shape::Sixteen)),
+        };
+        let (tables_sent, tables_received) = (tables(Kind::TablesSent), tables(Kind::TablesReceived));
+        let ((by_server, by_client), (tables_by_server, tables_by_client)) = match self.role {
+            Role::Server => ((sent, received), (tables_sent, tables_received)),
+            Role::Client => ((received, sent), (tables_received, tables_sent)),
         };
         Demand {
             private_ands: self.left_of(Kind::PrivateAnds),
@@ -109,6 +135,8 @@ impl Stock {
             paired_triples: self.left_of(Kind::PairedTriples),
             products_sent_by_server: by_server,
             products_sent_by_client: by_client,
+            tables_sent_by_server: tables_by_server,
+            tables_sent_by_client: tables_by_client,
         }
     }
 
@@ -157,6 +185,24 @@ impl Stock {
         Ok(self.products_received.slice(start, count))
     }
 
+    /// The next `count` tables of which this party has all entries.
+    ///
+    /// # Errors
+    /// [`Error::StockExhausted`] if fewer are left.
+    pub fn take_tables_sent(&mut self, shape: Shape, count: usize) -> Result<TablesSent, Error> {
+        let start = self.claim(Kind::TablesSent(shape), count)?;
+        Ok(self.tables.sent[shape as usize].slice(start, count))
+    }
+
+    /// The next `count` tables of which this party has one entry each.
+    ///
+    /// # Errors
+    /// [`Error::StockExhausted`] if fewer are left.
+    pub fn take_tables_received(&mut self, shape: Shape, count: usize) -> Result<TablesReceived, Error> {
+        let start = self.claim(Kind::TablesReceived(shape), count)?;
+        Ok(self.tables.received[shape as usize].slice(start, count))
+    }
+
     /// Makes private ANDs of the first bit OTs from the server, and triples of all other bit OTs.
     pub(crate) fn assemble(role: Role, demand: &Demand, ots: Ots) -> Self {
         let (ands, triples) = (demand.private_ands, demand.triples);
@@ -170,8 +216,9 @@ impl Stock {
             }
         };
         let paired_triples = PairedTriples::from_ots(&ots.pairs_sent, &ots.pairs_received);
-        let (products_sent, products_received) = (ots.products_sent, ots.products_received);
-        Self { role, private_ands, triples, paired_triples, products_sent, products_received, taken: [0; 5] }
+        let (products_sent, products_received, tables) = (ots.products_sent, ots.products_received, ots.tables);
+        let taken = [0; 9];
+        Self { role, private_ands, triples, paired_triples, products_sent, products_received, tables, taken }
     }
 
     fn left_of(&self, kind: Kind) -> usize {
@@ -181,8 +228,10 @@ impl Stock {
             Kind::PairedTriples => self.paired_triples.a.len(),
             Kind::ProductsSent => self.products_sent.rho.len(),
             Kind::ProductsReceived => self.products_received.share.len(),
+            Kind::TablesSent(shape) => self.tables.sent[shape as usize].count(),
+            Kind::TablesReceived(shape) => self.tables.received[shape as usize].count(),
         };
-        made - self.taken[kind as usize]
+        made - self.taken[kind.index()]
     }
 
     /// Marks `asked` of `kind` as gone. Returns where they start.
@@ -191,8 +240,8 @@ impl Stock {
         if asked > left {
             return Err(Error::StockExhausted { asked, left, kind });
         }
-        let start = self.taken[kind as usize];
-        self.taken[kind as usize] += asked;
+        let start = self.taken[kind.index()];
+        self.taken[kind.index()] += asked;
         Ok(start)
     }
 }
@@ -208,6 +257,9 @@ impl Drop for Stock {
             bits.zeroize();
         }
         self.paired_triples.all_mut().into_iter().for_each(Zeroize::zeroize);
+        let Tables { sent, received } = &mut self.tables;
+        sent.iter_mut().flat_map(|tables| &mut tables.entries).for_each(Zeroize::zeroize);
+        received.iter_mut().flat_map(|it| it.choice.iter_mut().chain(&mut it.received)).for_each(Zeroize::zeroize);
         self.products_sent.rho.zeroize();
         self.products_sent.share.zeroize();
         self.products_received.share.zeroize();

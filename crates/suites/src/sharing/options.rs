@@ -177,16 +177,20 @@ impl Options {
         self.arithmetic == Arithmetic::Prime
     }
 
-    /// The suite with its options, as control messages and stores name it.
+    /// The suite with its options, as control messages and stores name it. Comparisons of which the material holds tables say so: those of
+    /// version 0.2 had other material under the bare name.
     pub fn name(self) -> String {
         let truncation = self.truncation.name();
         let Suite::Gmw { rounds } = self.suite else {
             return format!("fss {truncation}");
         };
         let mut name = format!("gmw {} {truncation}", rounds.name());
-        for (is_said, word) in
-            [(self.is_dealt(), " dealt"), (self.is_one_shot(), " one-shot"), (self.is_prime(), " prime")]
-        {
+        for (is_said, word) in [
+            (self.is_dealt(), " dealt"),
+            (self.is_one_shot(), " one-shot"),
+            (self.is_prime(), " prime"),
+            (rounds != Rounds::Log, " tables"),
+        ] {
             name.push_str(if is_said { word } else { "" });
         }
         name
@@ -224,11 +228,12 @@ mod tests {
         let mut labels: Vec<String> = Options::all().map(Options::name).collect();
         labels.sort_unstable();
         let mut known = vec!["fss one-bit".to_owned(), "fss exact".to_owned()];
-        for rounds in ["linear", "log", "blocks"] {
+        for (rounds, tables) in [("linear", " tables"), ("log", ""), ("blocks", " tables")] {
             for material in ["", " dealt", " one-shot"] {
-                known.extend(["one-bit", "exact"].map(|truncation| format!("gmw {rounds} {truncation}{material}")));
+                let name = |truncation| format!("gmw {rounds} {truncation}{material}{tables}");
+                known.extend(["one-bit", "exact"].map(name));
             }
-            known.push(format!("gmw {rounds} exact prime"));
+            known.push(format!("gmw {rounds} exact prime{tables}"));
         }
         known.sort_unstable();
         assert_eq!(labels, known);

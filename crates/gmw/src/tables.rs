@@ -1,0 +1,372 @@
+//! Carries by random tables: an adder whose every step looks one thing up that only one party knows.
+//!
+//! A *lookup*: one party, the asker, holds a number `v` of few bits, the other a function `f` of it, as a list. From a random table
+//! of `R[0], R[1], ..` at the other and of `c`, `R[c]` at the asker, the asker sends `d = v ^ c`, and the other answers with
+//! `f(u) ^ R[u ^ d] ^ s` for every `u` but 0, where its `s` makes that zero. So both have shares of `f(v)` (Beaver, "Precomputing
+//! Oblivious Transfer", CRYPTO 1995, for N messages).
+//!
+//! Steps are *flights*, each one way: who answers has its share of the result before it speaks, and so asks for the next step in the
+//! same breath, as the other party did before. To keep both busy, half of the comparisons start at the client and half at the
+//! server ([`halves`]), and flights of both halves cross.
+
+use privet_ot::{PairedTriples, Role, Shape, TablesReceived, TablesSent, Triples, shift};
+use privet_ring::Bits;
+
+use crate::and::Masked;
+use crate::compare::join;
+use crate::{Error, Party, Rounds};
+
+/// Spans that the last lookup joins.
+const LAST: usize = 3;
+
+/// One step of an adder; steps alternate in who asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// The carry out of the three lowest bits.
+    First,
+    /// That out of two more bits and the carry so far.
+    Next,
+    /// Generate and propagate bits of so many blocks of four bits, the lowest without the latter.
+    Leaves(usize),
+    /// Joins of so many pairs of neighbouring spans, the lowest ones, by ANDs of shared bits.
+    Join(usize),
+    /// The carry out of three spans.
+    Last,
+}
+
+impl Step {
+    /// Those of an adder of `bits` bits, for which summands are padded to [`padded`] bits.
+    pub(crate) fn all(bits: usize, rounds: Rounds) -> Vec<Self> {
+        if rounds == Rounds::Linear {
+            return [Self::First].into_iter().chain((3..bits).step_by(2).map(|_| Self::Next)).collect();
+        }
+        let mut spans = bits.div_ceil(4);
+        let mut steps = vec![Self::Leaves(spans)];
+        while spans > LAST {
+            let pairs = (spans / 2).min(spans - LAST);
+            steps.push(Self::Join(pairs));
+            spans -= pairs;
+        }
+        steps.extend((spans > 1).then_some(Self::Last));
+        steps
+    }
+
+    /// The shape of its tables and how many it takes for a comparison.
+    pub(crate) fn tables(self) -> Option<(Shape, usize)> {
+        match self {
+            Self::First | Self::Next => Some((Shape::Eight, 1)),
+            Self::Leaves(blocks) => Some((Shape::Sixteen, blocks)),
+            Self::Last => Some((Shape::Sixteen, 1)),
+            Self::Join(_) => None,
+        }
+    }
+
+    /// Bits of the question and of the answer, for a comparison.
+    pub(crate) fn bits(self) -> [usize; 2] {
+        match self {
+            Self::First | Self::Next => [3, 7],
+            Self::Leaves(blocks) => [4 * blocks, 15 * (2 * blocks - 1)],
+            Self::Join(pairs) => [2 + 3 * (pairs - 1); 2],
+            Self::Last => [4, 15],
+        }
+    }
+}
+
+/// Of `n` comparisons, those whose first question is the client's and those whose first is the server's: words of 64, as even as
+/// they come.
+pub(crate) fn halves(n: usize) -> [usize; 2] {
+    let first = (n / 2).next_multiple_of(64).min(n);
+    [first, n - first]
+}
+
+/// Who asks in a step of the first or the second half.
+pub(crate) fn asker(half: usize, step: usize) -> Role {
+    if (half + step).is_multiple_of(2) { Role::Client } else { Role::Server }
+}
+
+/// Shares of the carry out of both parties' summands, given by their bit planes, the lowest first.
+pub(crate) fn carry_out(party: &mut Party<'_>, mut planes: Vec<Bits>) -> Result<Bits, Error> {
+    let n = planes[0].len();
+    let steps = Step::all(planes.len(), party.rounds);
+    let padding = if party.rounds == Rounds::Linear { 2 * steps.len() + 1 } else { planes.len().next_multiple_of(4) };
+    planes.splice(..0, vec![Bits::zeros(n); padding - planes.len()]);
+
+    let [first, second] = halves(n);
+    let mut adders = Vec::new();
+    for (half, (start, len)) in [(0, first), (first, second)].into_iter().enumerate() {
+        let planes = planes.iter().map(|plane| plane.slice(start, len)).collect();
+        adders.push(Adder::new(party, half, planes, &steps)?);
+    }
+    for flight in 0..=steps.len() {
+        let mut message = Bits::default();
+        let [speaking, listening] = if asker(0, flight) == party.role { [0, 1] } else { [1, 0] };
+        let around = |flight: usize| (flight.checked_sub(1).map(|step| steps[step]), steps.get(flight).copied());
+        adders[speaking].speak(around(flight), &mut message);
+        party.channel.send(&message.to_bytes())?;
+        let listener = &mut adders[listening];
+        let bits = listener.expects(around(flight));
+        let reply = Bits::from_bytes(&party.channel.recv(bits.div_ceil(8))?, bits)?;
+        listener.listen(around(flight), &reply);
+    }
+    let mut carry = adders[0].generate.swap_remove(0);
+    carry.extend(&adders[1].generate[0]);
+    Ok(carry)
+}
+
+/// What this party takes from the stock for a step.
+enum Supply {
+    Asker(TablesReceived),
+    Answerer(TablesSent),
+    Both(Triples, PairedTriples),
+}
+
+/// What this party remembers between its question and the answer.
+enum Asked {
+    Lookup { wanted: Vec<Bits>, received: Vec<Bits> },
+    Products(Masked),
+}
+
+/// This party's side of half of the comparisons.
+struct Adder {
+    n: usize,
+    is_server: bool,
+    /// Its summands' bits that are not yet added.
+    planes: Vec<Bits>,
+    /// Its shares of the spans' bits, the lowest span first; in linear depth that of the carry alone.
+    generate: Vec<Bits>,
+    propagate: Vec<Bits>,
+    supplies: std::vec::IntoIter<Supply>,
+    asked: Option<Asked>,
+    /// The other party's question.
+    question: Bits,
+}
+
+impl Adder {
+    /// Takes all correlations, so that both parties do so in one order.
+    fn new(party: &mut Party<'_>, half: usize, planes: Vec<Bits>, steps: &[Step]) -> Result<Self, Error> {
+        let n = planes[0].len();
+        let mut supplies = Vec::with_capacity(steps.len());
+        for (index, step) in steps.iter().enumerate() {
+            supplies.push(match (step, step.tables()) {
+                (_, Some((shape, count))) if asker(half, index) == party.role => {
+                    Supply::Asker(party.stock.take_tables_received(shape, count * n)?)
+                }
+                (_, Some((shape, count))) => Supply::Answerer(party.stock.take_tables_sent(shape, count * n)?),
+                (Step::Join(pairs), None) => {
+                    let triples = party.stock.take_triples(n)?;
+                    Supply::Both(triples, party.stock.take_paired_triples(n * (pairs - 1))?)
+                }
+                (_, None) => unreachable!("all other steps take tables"),
+            });
+        }
+        let (is_server, supplies) = (party.is_server(), supplies.into_iter());
+        let (generate, propagate, question) = (Vec::new(), Vec::new(), Bits::default());
+        Ok(Self { n, is_server, planes, generate, propagate, supplies, asked: None, question })
+    }
+
+    /// Bits of a flight: the answer to the last step and the question of the next.
+    fn expects(&self, (last, next): (Option<Step>, Option<Step>)) -> usize {
+        self.n * (last.map_or(0, |step| step.bits()[1]) + next.map_or(0, |step| step.bits()[0]))
+    }
+
+    /// Answers the last step and asks for the next.
+    fn speak(&mut self, (last, next): (Option<Step>, Option<Step>), message: &mut Bits) {
+        if let Some(step) = last {
+            self.answer(step, message);
+        }
+        if let Some(step) = next {
+            self.ask(step, message);
+        }
+    }
+
+    /// Takes in the answer to the last step and the question of the next.
+    fn listen(&mut self, (last, next): (Option<Step>, Option<Step>), reply: &Bits) {
+        let answered = last.map_or(0, |step| self.n * step.bits()[1]);
+        if let Some(step) = last {
+            self.take(step, &reply.slice(0, answered));
+        }
+        self.question = reply.slice(answered, next.map_or(0, |step| self.n * step.bits()[0]));
+    }
+
+    fn ask(&mut self, step: Step, message: &mut Bits) {
+        self.asked = Some(match self.supplies.next() {
+            Some(Supply::Asker(TablesReceived { choice, received })) => {
+                let wanted = self.wanted(step);
+                choice.iter().zip(&wanted).for_each(|(choice, wanted)| message.extend(&choice.xor(wanted)));
+                Asked::Lookup { wanted, received }
+            }
+            Some(Supply::Both(triples, pairs)) => {
+                let masked = self.masked(step, triples, pairs);
+                message.extend(&masked.mine);
+                Asked::Products(masked)
+            }
+            _ => unreachable!("each step has its supply"),
+        });
+    }
+
+    fn answer(&mut self, step: Step, message: &mut Bits) {
+        let question = std::mem::take(&mut self.question);
+        match self.supplies.next() {
+            Some(Supply::Answerer(TablesSent { mut entries })) => {
+                let (count, (shape, _)) = (entries[0].len(), step.tables().expect("a lookup"));
+                let by = (0..shape.choice_bits()).map(|j| question.slice(j * count, count));
+                shift(&mut entries, &by.collect::<Vec<_>>());
+                let width = shape.entry_bits();
+                let (own, others) = entries.split_at_mut(width);
+                let functions = self.functions(step);
+                for (bit, function) in functions.iter().enumerate() {
+                    own[bit].xor_assign(&function[0]);
+                    for (other, value) in others[bit..].iter_mut().step_by(width).zip(&function[1..]) {
+                        other.xor_assign(value);
+                        other.xor_assign(&own[bit]);
+                        message.extend(&other.slice(self.unasked(step, bit), count - self.unasked(step, bit)));
+                    }
+                }
+                let own = own[..functions.len()].to_vec();
+                self.looked_up(step, own);
+            }
+            Some(Supply::Both(triples, pairs)) => {
+                let masked = self.masked(step, triples, pairs);
+                message.extend(&masked.mine);
+                self.joined(step, masked.multiply(question, self.is_server));
+            }
+            _ => unreachable!("each step has its supply"),
+        }
+    }
+
+    /// Takes in an answer.
+    fn take(&mut self, step: Step, answer: &Bits) {
+        match self.asked.take() {
+            Some(Asked::Lookup { wanted, mut received }) => {
+                let (count, mut at) = (wanted[0].len(), 0);
+                received.truncate(if matches!(step, Step::Leaves(_)) { 2 } else { 1 });
+                for (bit, received) in received.iter_mut().enumerate() {
+                    let unasked = self.unasked(step, bit);
+                    let mut entries = vec![Bits::zeros(count)];
+                    for _ in 1..1 << wanted.len() {
+                        let mut entry = Bits::zeros(unasked);
+                        entry.extend(&answer.slice(at, count - unasked));
+                        at += count - unasked;
+                        entries.push(entry);
+                    }
+                    shift(&mut entries, &wanted);
+                    received.xor_assign(&entries[0]);
+                }
+                self.looked_up(step, received);
+            }
+            Some(Asked::Products(masked)) => {
+                let products = masked.multiply(answer.clone(), self.is_server);
+                self.joined(step, products);
+            }
+            None => unreachable!("an answer follows a question"),
+        }
+    }
+
+    /// How many of the looked up bits no step needs: nothing enters below the lowest block, so its propagate bit is never used.
+    fn unasked(&self, step: Step, bit: usize) -> usize {
+        if matches!(step, Step::Leaves(_)) && bit == 1 { self.n } else { 0 }
+    }
+
+    /// What this party looks up: the bits of a number, the lowest first.
+    fn wanted(&mut self, step: Step) -> Vec<Bits> {
+        match step {
+            Step::First => self.planes.drain(..3).collect(),
+            Step::Next => self.planes.drain(..2).chain(self.generate.drain(..)).collect(),
+            Step::Leaves(_) => self.blocks(),
+            Step::Last => {
+                let (g, p) = (&self.generate, &self.propagate);
+                [&p[2], &g[1], &p[1], &g[0]].map(Clone::clone).to_vec()
+            }
+            Step::Join(_) => unreachable!("no lookup"),
+        }
+    }
+
+    /// What the other party looks up, for each of its numbers: the bits of the result.
+    fn functions(&mut self, step: Step) -> Vec<Vec<Bits>> {
+        match step {
+            Step::First => vec![sums(&self.planes.drain(..3).collect::<Vec<_>>())[0].clone()],
+            Step::Next => {
+                let [generate, propagate] = sums(&self.planes.drain(..2).collect::<Vec<_>>());
+                let carry = self.generate.swap_remove(0);
+                let entry = |carry: &Bits| -> Vec<Bits> {
+                    generate.iter().zip(&propagate).map(|(g, p)| g.xor(&p.and(carry))).collect()
+                };
+                vec![[entry(&carry), entry(&carry.not())].concat()]
+            }
+            Step::Leaves(_) => sums(&self.blocks()).to_vec(),
+            Step::Last => {
+                let (g, p) = (&self.generate, &self.propagate);
+                let with = |bits: &Bits, number: usize, bit: usize| {
+                    if number >> bit & 1 == 1 { bits.not() } else { bits.clone() }
+                };
+                let entry = |v: usize| {
+                    let below = with(&p[1], v, 2).and(&with(&g[0], v, 3));
+                    with(&p[2], v, 0).and(&with(&g[1], v, 1).xor(&below))
+                };
+                vec![(0..16).map(entry).collect()]
+            }
+            Step::Join(_) => unreachable!("no lookup"),
+        }
+    }
+
+    /// The bits of all blocks of four: the lowest of each, and so on.
+    fn blocks(&mut self) -> Vec<Bits> {
+        let planes = std::mem::take(&mut self.planes);
+        (0..4).map(|bit| join(planes.iter().skip(bit).step_by(4))).collect()
+    }
+
+    /// Goes on with shares of what was looked up.
+    fn looked_up(&mut self, step: Step, mut shares: Vec<Bits>) {
+        match step {
+            Step::Leaves(blocks) => {
+                // An empty span below two makes three.
+                let empty = (blocks == 2).then(|| Bits::zeros(self.n));
+                let spans = |shares: &Bits| -> Vec<Bits> {
+                    let of_blocks = (0..blocks).map(|block| shares.slice(block * self.n, self.n));
+                    empty.iter().cloned().chain(of_blocks).collect()
+                };
+                (self.generate, self.propagate) = (spans(&shares[0]), spans(&shares[1]));
+            }
+            Step::Last => self.generate = vec![self.generate[2].xor(&shares[0])],
+            _ => self.generate = vec![shares.swap_remove(0)],
+        }
+    }
+
+    /// The operands of a join: `g = g_high ^ (p_high & g_low)` and `p = p_high & p_low`, of which nobody needs the lowest `p`.
+    fn masked(&self, step: Step, triples: Triples, correlated: PairedTriples) -> Masked {
+        let Step::Join(pairs) = step else { unreachable!("no join") };
+        let (g, p) = (&self.generate, &self.propagate);
+        let high = join((1..pairs).map(|i| &p[2 * i + 1]));
+        let low = [g, p].map(|bits| join((1..pairs).map(|i| &bits[2 * i])));
+        Masked::new(triples, correlated, [&p[1], &g[0]], &high, low.each_ref())
+    }
+
+    /// Goes on with joined spans.
+    fn joined(&mut self, step: Step, (lowest, products): (Bits, [Bits; 2])) {
+        let Step::Join(pairs) = step else { unreachable!("no join") };
+        let node = |which: usize, i: usize| products[which].slice((i - 1) * self.n, self.n);
+        let carries = std::iter::once(lowest).chain((1..pairs).map(|i| node(0, i)));
+        let generate = carries.enumerate().map(|(i, carry)| self.generate[2 * i + 1].xor(&carry));
+        let propagate = std::iter::once(Bits::zeros(self.n)).chain((1..pairs).map(|i| node(1, i)));
+        let generate = generate.chain(self.generate[2 * pairs..].iter().cloned()).collect();
+        let propagate = propagate.chain(self.propagate[2 * pairs..].iter().cloned()).collect();
+        (self.generate, self.propagate) = (generate, propagate);
+    }
+}
+
+/// For every number `v` of as many bits as `planes` has, whether it and the number in `planes` carry, and whether they add up to
+/// ones alone.
+fn sums(planes: &[Bits]) -> [Vec<Bits>; 2] {
+    let mut is = vec![Bits::zeros(planes[0].len()).not()];
+    for plane in planes {
+        let [clear, set] = [plane.not(), plane.clone()].map(|bit| is.iter().map(|is| is.and(&bit)).collect::<Vec<_>>());
+        is = [clear, set].concat();
+    }
+    is.reverse();
+    let mut carries = Bits::zeros(planes[0].len());
+    let generate = [carries.clone()].into_iter().chain(is.iter().map(|is| {
+        carries.xor_assign(is);
+        carries.clone()
+    }));
+    [generate.take(is.len()).collect(), is.clone()]
+}

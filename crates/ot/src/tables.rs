@@ -1,0 +1,267 @@
+//! Tables: one of `2^m` random entries for each `m` correlated OTs (as 1-of-N OT of Kolesnikov and Kumaresan, CRYPTO 2013, from
+//! the sums that Yang et al., "Ferret", make of correlated OTs).
+//!
+//! The `m` blocks of a table are added up over GF(2^128), block `j` times `X^j`. So the sender has `Q`, the receiver
+//! `T = Q + c * delta`, where the number `c` of its choice bits is a polynomial of degree below `m`. Entry `v` is the hash of
+//! `Q + v * delta`: the receiver's own is that of `T`, and all others are hashes of `T + y * delta` with `y = c ^ v`, not zero, so
+//! that `y * delta` is as uniform as `delta` is. The tweak is the table's running index; the inputs of one tweak are distinct.
+
+use privet_prg::Block;
+use privet_prg::hash::Keys;
+use privet_ring::Bits;
+use rayon::prelude::*;
+
+use crate::random::CHUNK;
+
+/// What is in a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Shape {
+    /// Eight entries of one bit, from three correlated OTs.
+    Eight,
+    /// Sixteen entries of two bits, from four.
+    Sixteen,
+}
+
+impl Shape {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Eight, Self::Sixteen];
+
+    /// Bits of a choice, and correlated OTs of a table.
+    pub const fn choice_bits(self) -> usize {
+        match self {
+            Self::Eight => 3,
+            Self::Sixteen => 4,
+        }
+    }
+
+    /// Entries of a table.
+    pub const fn entries(self) -> usize {
+        1 << self.choice_bits()
+    }
+
+    /// Bits of an entry.
+    pub const fn entry_bits(self) -> usize {
+        match self {
+            Self::Eight => 1,
+            Self::Sixteen => 2,
+        }
+    }
+
+    /// Bits that the sender holds for a table.
+    pub const fn sent_bits(self) -> usize {
+        self.entries() * self.entry_bits()
+    }
+
+    /// Bits that the receiver holds for a table.
+    pub const fn received_bits(self) -> usize {
+        self.choice_bits() + self.entry_bits()
+    }
+
+    /// Tables whose entries are hashed under one key.
+    const fn chunk(self) -> usize {
+        CHUNK / self.entries()
+    }
+}
+
+/// The sender's side of tables of one shape.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TablesSent {
+    /// Bit `i` of entry `v` of all tables at `v * entry_bits + i`.
+    pub entries: Vec<Bits>,
+}
+
+/// The receiver's side of tables of one shape.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TablesReceived {
+    /// The bits of the number of an entry, the lowest first.
+    pub choice: Vec<Bits>,
+    /// The bits of that entry.
+    pub received: Vec<Bits>,
+}
+
+impl TablesSent {
+    pub(crate) fn none(shape: Shape) -> Self {
+        Self { entries: vec![Bits::default(); shape.sent_bits()] }
+    }
+
+    /// How many tables.
+    pub fn count(&self) -> usize {
+        self.entries[0].len()
+    }
+
+    pub(crate) fn slice(&self, start: usize, len: usize) -> Self {
+        Self { entries: slices(&self.entries, start, len) }
+    }
+
+    pub(crate) fn extend(&mut self, other: &Self) {
+        self.entries.iter_mut().zip(&other.entries).for_each(|(all, more)| all.extend(more));
+    }
+}
+
+impl TablesReceived {
+    pub(crate) fn none(shape: Shape) -> Self {
+        let none = |count| vec![Bits::default(); count];
+        Self { choice: none(shape.choice_bits()), received: none(shape.entry_bits()) }
+    }
+
+    /// How many tables.
+    pub fn count(&self) -> usize {
+        self.choice[0].len()
+    }
+
+    pub(crate) fn slice(&self, start: usize, len: usize) -> Self {
+        Self { choice: slices(&self.choice, start, len), received: slices(&self.received, start, len) }
+    }
+
+    pub(crate) fn extend(&mut self, other: &Self) {
+        let all = self.choice.iter_mut().chain(&mut self.received);
+        all.zip(other.choice.iter().chain(&other.received)).for_each(|(all, more)| all.extend(more));
+    }
+}
+
+/// Moves entry `v` of each table to where `v ^ by` is, without a branch; `entries` as in [`TablesSent`], `by`: the bits of each
+/// table's number. Entry 0 is then the one with this number.
+pub fn shift(entries: &mut [Bits], by: &[Bits]) {
+    let entry_bits = entries.len() >> by.len();
+    for (bit, flip) in by.iter().enumerate() {
+        let half = entry_bits << bit;
+        for both in entries.chunks_exact_mut(2 * half) {
+            let (low, high) = both.split_at_mut(half);
+            for (low, high) in low.iter_mut().zip(high) {
+                let swapped = low.xor(high).and(flip);
+                low.xor_assign(&swapped);
+                high.xor_assign(&swapped);
+            }
+        }
+    }
+}
+
+/// Tables of the blocks `q`, of which block `j` of table `i` of `n` is at `j * n + i`, the first with index `first`.
+pub(crate) fn sent(keys: &Keys, shape: Shape, q: &[Block], delta: Block, first: u64) -> TablesSent {
+    let sums = sums(shape, q);
+    let mut times = [0; 16];
+    for v in 1..shape.entries() {
+        times[v] = double(times[v / 2]) ^ if v % 2 == 1 { delta } else { 0 };
+    }
+    let of_chunk = |(chunk, sums): (usize, &[Block])| -> Vec<Vec<u64>> {
+        let first = first + (chunk * shape.chunk()) as u64;
+        let (hash, mut blocks) = (keys.at(first), Vec::with_capacity(sums.len()));
+        let entry = |times: &Block| {
+            blocks.clear();
+            blocks.extend(sums.iter().map(|sum| sum ^ times));
+            hash.hash(&mut blocks, first);
+            low_bits(&blocks, shape)
+        };
+        times[..shape.entries()].iter().flat_map(entry).collect()
+    };
+    let chunks: Vec<_> = sums.par_chunks(shape.chunk()).enumerate().map(of_chunk).collect();
+    TablesSent { entries: together(&chunks, shape.sent_bits(), sums.len()) }
+}
+
+/// The other side of [`sent`], from choice bits and blocks in the same order.
+pub(crate) fn received(keys: &Keys, shape: Shape, choice: &Bits, t: &[Block], first: u64) -> TablesReceived {
+    let mut sums = sums(shape, t);
+    let count = sums.len();
+    let of_chunk = |(chunk, sums): (usize, &mut [Block])| {
+        let first = first + (chunk * shape.chunk()) as u64;
+        keys.at(first).hash(sums, first);
+        low_bits(sums, shape)
+    };
+    let chunks: Vec<_> = sums.par_chunks_mut(shape.chunk()).enumerate().map(of_chunk).collect();
+    let choice = (0..shape.choice_bits()).map(|j| choice.slice(j * count, count)).collect();
+    TablesReceived { choice, received: together(&chunks, shape.entry_bits(), count) }
+}
+
+/// The sum of each table's blocks, block `j` times `X^j`.
+fn sums(shape: Shape, blocks: &[Block]) -> Vec<Block> {
+    let count = blocks.len() / shape.choice_bits();
+    let mut sums = vec![0; count];
+    for j in (0..shape.choice_bits()).rev() {
+        sums.iter_mut().zip(&blocks[j * count..]).for_each(|(sum, block)| *sum = double(*sum) ^ block);
+    }
+    sums
+}
+
+/// A block times `X` in GF(2^128), modulo `X^128 + X^7 + X^2 + X + 1`.
+fn double(block: Block) -> Block {
+    block << 1 ^ (block >> 127).wrapping_neg() & 0x87
+}
+
+/// The lowest bits of all blocks, as many as an entry has, each packed.
+fn low_bits(blocks: &[Block], shape: Shape) -> Vec<Vec<u64>> {
+    let word = |bit: usize, blocks: &[Block]| {
+        blocks.iter().enumerate().fold(0, |word, (i, &block)| word | (block as u64 >> bit & 1) << i)
+    };
+    (0..shape.entry_bits()).map(|bit| blocks.chunks(64).map(|blocks| word(bit, blocks)).collect()).collect()
+}
+
+/// The planes of all chunks, each of `len` bits.
+fn together(chunks: &[Vec<Vec<u64>>], planes: usize, len: usize) -> Vec<Bits> {
+    let plane = |plane: usize| {
+        let words = chunks.iter().flat_map(|chunk| &chunk[plane]).copied().collect();
+        Bits::from_words(words, len).expect("one word per 64 bits")
+    };
+    (0..planes).map(plane).collect()
+}
+
+fn slices(planes: &[Bits], start: usize, len: usize) -> Vec<Bits> {
+    planes.iter().map(|plane| plane.slice(start, len)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use privet_prg::{Prg, Seed};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn the_receiver_gets_the_entry_it_chose(count in 0_usize..1200, seed: [u8; 16], first in 0..u64::MAX / 2) {
+            let mut prg = Prg::from_seed(&Seed::from_bytes(seed));
+            let (delta, keys) = (prg.block(), Keys::new(&prg.seed()));
+            for shape in Shape::ALL {
+                let mut q = vec![0; count * shape.choice_bits()];
+                prg.fill_blocks(&mut q);
+                let choice: Vec<bool> = q.iter().map(|_| prg.word() & 1 == 1).collect();
+                let t: Vec<Block> = q.iter().zip(&choice).map(|(q, &c)| if c { q ^ delta } else { *q }).collect();
+                let mut sent = sent(&keys, shape, &q, delta, first);
+                let received = received(&keys, shape, &Bits::from_bools(&choice), &t, first);
+                for i in 0..count {
+                    let number = (0..shape.choice_bits()).map(|j| usize::from(choice[j * count + i]) << j).sum::<usize>();
+                    for bit in 0..shape.entry_bits() {
+                        let entry = &sent.entries[number * shape.entry_bits() + bit];
+                        prop_assert_eq!(entry.get(i), received.received[bit].get(i));
+                    }
+                }
+                shift(&mut sent.entries, &received.choice);
+                prop_assert_eq!(&sent.entries[..shape.entry_bits()], &received.received[..]);
+            }
+        }
+    }
+
+    #[test]
+    fn no_two_entries_of_a_table_hash_the_same_block() {
+        let keys = Keys::new(&Seed::from_bytes([1; 16]));
+        // Even where all blocks are alike and `delta` has few ones: 4,096 tables of one entry each are their words.
+        for (shape, delta) in
+            Shape::ALL.into_iter().flat_map(|shape| [1, 1 << 127, 3 << 126].map(|delta| (shape, delta)))
+        {
+            let tables = sent(&keys, shape, &vec![7; 4096 * shape.choice_bits()], delta, 0);
+            let entries: HashSet<Vec<u8>> = tables.entries.iter().map(Bits::to_bytes).collect();
+            assert_eq!(entries.len(), shape.sent_bits(), "{shape:?}, {delta:x}");
+        }
+    }
+
+    #[test]
+    fn doubling_is_a_product_in_a_field() {
+        assert_eq!((double(1), double(1 << 127)), (2, 0x87));
+        // The order of X divides 2^128 - 1 and no smaller power of two less one, as its polynomial is irreducible.
+        let power = (0..128).fold(2, |block: Block, _| {
+            (0..128).fold(0, |sum, bit| double(sum) ^ if block >> (127 - bit) & 1 == 1 { block } else { 0 })
+        });
+        assert_eq!(power, 2);
+    }
+}
