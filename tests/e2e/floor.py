@@ -21,7 +21,7 @@ from privet.service.executor import Executor, Grant, Outcome, Running
 from privet.service.executor.local import LocalExecutor
 from privet.suites import Gmw
 
-SUITE = "gmw linear exact"
+SUITE = "gmw linear exact tables"
 """The label of what clients here make."""
 
 T = TypeVar("T")

@@ -198,10 +198,19 @@ def test_what_operators_see_in_a_terminal(folder: Path, key_folder: Path) -> Non
         address = f"localhost:{scene.address.rpartition(':')[2]}"
         words: list[Any] = ["top", address, "--keys", key_folder]
         state = privet(*words)
-        assert state["stock"] == [{"model": "digits/1", "suite": "gmw linear exact", "pieces": 1}]
+        assert state["stock"] == [
+            {"model": "digits/1", "suite": "gmw linear exact tables", "pieces": 1}
+        ]
         command = [*PRIVET, *map(str, words), "--once"]
         shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-        for part in ("ready", "transit", "digits/1", "gmw linear exact", "local   0", "T_pre"):
+        for part in (
+            "ready",
+            "transit",
+            "digits/1",
+            "gmw linear exact tables",
+            "local   0",
+            "T_pre",
+        ):
             assert part in shown
         refused = privet(*words, "--role", "client", code=2)
         assert "operators" in refused["error"]["message"]

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use privet_bfv::{Parameters, Resharing, slots};
 use privet_channel::record::{self, Direction, Transcript};
-use privet_ot::{Demand, Stock};
+use privet_ot::{Demand, Stock, TableCounts};
 use privet_paillier::{KeySize, PrivateKey};
 use privet_prg::Prg;
 use privet_program::Program;
@@ -32,7 +32,13 @@ fn main() -> Result<(), Failure> {
     keep("program", "residual", RESIDUAL)?;
     keep("weights", "choice", PRIVATE)?;
     let mut prg = Prg::from_os()?;
-    let demand = Demand { private_ands: 9, triples: 9, products_sent_by_server: 3, ..Demand::default() };
+    let demand = Demand {
+        private_ands: 9,
+        triples: 9,
+        products_sent_by_server: 3,
+        tables_sent_by_server: TableCounts { eights: 9, sixteens: 9 },
+        ..Demand::NONE
+    };
     let (stock, _) = Stock::deal(&demand, &mut prg);
     keep("stock", "small", &stock.to_bytes())?;
     let packed = Modulus::new(37).pack(&[1, 2, 3, 4]);

@@ -31,8 +31,9 @@ pub fn and_with_pairs(
     shared: &Bits,
     others: [&Bits; 2],
 ) -> Result<(Bits, [Bits; 2]), Error> {
-    let triples = party.stock.take_triples(x.len())?;
-    let pairs = party.stock.take_paired_triples(shared.len())?;
+    let (n, m) = (x.len(), shared.len());
+    let triples = party.stock.take_triples(n)?;
+    let pairs = party.stock.take_paired_triples(m)?;
     let masked = Masked::new(triples, pairs, [x, y], shared, others);
     let theirs = party.channel.exchange(&masked.mine.to_bytes())?;
     let theirs = Bits::from_bytes(&theirs, masked.mine.len())?;

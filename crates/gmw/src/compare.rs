@@ -30,10 +30,10 @@ pub fn carry(party: &mut Party<'_>, values: &[u64], bits: u32) -> Result<Bits, E
     carry_out(party, planes::from_values(values, bits))
 }
 
-/// [`carry`] of summands given by their bit planes, the lowest first: at least one.
+/// [`carry`] of summands given by their bit planes, the lowest first: at least one. A single bit's is an AND in every depth.
 pub(crate) fn carry_out(party: &mut Party<'_>, planes: Vec<Bits>) -> Result<Bits, Error> {
     let n = planes[0].len();
-    if party.rounds != Rounds::Log {
+    if party.rounds != Rounds::Log && planes.len() > 1 {
         return tables::carry_out(party, planes);
     }
     let generate = private_and(party, &join(&planes))?;

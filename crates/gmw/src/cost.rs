@@ -75,7 +75,7 @@ pub fn private_and(n: usize) -> Cost {
 /// [`crate::carry`] of `n` sums of `bits` bits.
 pub fn carry(n: usize, bits: u32, rounds: Rounds) -> Cost {
     let bits = bits as usize;
-    if rounds != Rounds::Log {
+    if rounds != Rounds::Log && bits > 1 {
         return lookups(n, &Step::all(bits, rounds));
     }
     let widths = std::iter::successors(Some(bits), |&width| (width > 2).then_some(width.div_ceil(2)));

@@ -3,7 +3,7 @@
 mod parties;
 
 use parties::{generate, set_up};
-use privet_ot::{Demand, Error, FieldBits, Role, cost};
+use privet_ot::{Demand, Error, FieldBits, Role, TableCounts, cost};
 
 #[test]
 fn setup_and_generation_cost_what_the_formulas_say() -> Result<(), Error> {
@@ -24,6 +24,8 @@ fn setup_and_generation_cost_what_the_formulas_say() -> Result<(), Error> {
                 paired_triples: triples / 3,
                 products_sent_by_server,
                 products_sent_by_client,
+                tables_sent_by_server: TableCounts { eights: private_ands / 2, sixteens: triples / 9 },
+                tables_sent_by_client: TableCounts { eights: triples / 5, sixteens: private_ands },
             };
             let before = (client.channel.cost(), server.channel.cost());
             let (ours, theirs) = generate(&mut client, &mut server, &demand);

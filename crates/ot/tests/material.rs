@@ -1,6 +1,6 @@
 //! A stock as bytes: every stock comes back, everything else is refused.
 
-use privet_ot::{Demand, Error, Role, Stock};
+use privet_ot::{Demand, Error, Role, Shape, Stock, TableCounts};
 use privet_prg::{Prg, Seed};
 use proptest::prelude::*;
 
@@ -8,8 +8,15 @@ fn deal(demand: &Demand) -> (Stock, Stock) {
     Stock::deal(demand, &mut Prg::from_seed(&Seed::from_bytes([1; 16])))
 }
 
-const DEMAND: Demand =
-    Demand { private_ands: 13, triples: 70, paired_triples: 9, products_sent_by_server: 3, products_sent_by_client: 5 };
+const DEMAND: Demand = Demand {
+    private_ands: 13,
+    triples: 70,
+    paired_triples: 9,
+    products_sent_by_server: 3,
+    products_sent_by_client: 5,
+    tables_sent_by_server: TableCounts { eights: 11, sixteens: 2 },
+    tables_sent_by_client: TableCounts { eights: 0, sixteens: 17 },
+};
 
 /// Everything that is left in a stock.
 fn drain(stock: &mut Stock) -> Result<impl PartialEq + std::fmt::Debug + use<>, Error> {
@@ -18,7 +25,10 @@ fn drain(stock: &mut Stock) -> Result<impl PartialEq + std::fmt::Debug + use<>, 
         Role::Server => (left.products_sent_by_server, left.products_sent_by_client),
         Role::Client => (left.products_sent_by_client, left.products_sent_by_server),
     };
+    let (tables_sent, tables_received) = (left.tables(stock.role()), left.tables(stock.role().peer()));
     Ok((
+        Shape::ALL.map(|shape| stock.take_tables_sent(shape, tables_sent.count(shape)).expect("enough")),
+        Shape::ALL.map(|shape| stock.take_tables_received(shape, tables_received.count(shape)).expect("enough")),
         stock.take_private_ands(left.private_ands)?,
         stock.take_triples(left.triples)?,
         stock.take_paired_triples(left.paired_triples)?,
@@ -31,12 +41,16 @@ proptest! {
     #[test]
     fn what_is_left_comes_back(counts in [0_usize..200, 0_usize..200, 0_usize..200, 0_usize..50, 0_usize..50], part in 0.0..=1.0) {
         let [private_ands, triples, paired_triples, products_sent_by_server, products_sent_by_client] = counts;
-        let demand = Demand { private_ands, triples, paired_triples, products_sent_by_server, products_sent_by_client };
+        let demand = Demand { private_ands, triples, paired_triples, products_sent_by_server, products_sent_by_client,
+            tables_sent_by_server: TableCounts { eights: triples, sixteens: private_ands },
+            tables_sent_by_client: TableCounts { eights: private_ands, sixteens: paired_triples } };
         let some = |count: usize| (count as f64 * part) as usize;
         let (client, server) = deal(&demand);
         for mut stock in [client, server] {
             stock.take_private_ands(some(private_ands)).expect("enough");
             stock.take_triples(some(triples)).expect("enough");
+            let sent = stock.left().tables(stock.role());
+            stock.take_tables_sent(Shape::Sixteen, some(sent.sixteens)).expect("enough");
             stock.take_paired_triples(some(paired_triples)).expect("enough");
             let mut read = Stock::from_bytes(&stock.to_bytes()).expect("its own bytes");
             prop_assert_eq!(read.role(), stock.role());
@@ -51,7 +65,7 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_counts_are_refused(counts: [u64; 5]) {
+    fn arbitrary_counts_are_refused(counts: [u64; 9]) {
         let mut bytes = deal(&DEMAND).0.to_bytes();
         for (at, count) in counts.iter().enumerate() {
             bytes[14 + 8 * at..22 + 8 * at].copy_from_slice(&count.to_le_bytes());
@@ -83,9 +97,21 @@ fn a_changed_header_is_refused() {
 }
 
 #[test]
+fn a_stock_of_version_2_has_no_tables() -> Result<(), Error> {
+    let demand =
+        Demand { tables_sent_by_server: TableCounts::NONE, tables_sent_by_client: TableCounts::NONE, ..DEMAND };
+    let bytes = deal(&demand).0.to_bytes();
+    let mut old = bytes.clone();
+    old[12] = 2;
+    old.drain(14 + 5 * 8..14 + 9 * 8);
+    assert_eq!(drain(&mut Stock::from_bytes(&old)?)?, drain(&mut Stock::from_bytes(&bytes)?)?);
+    Ok(())
+}
+
+#[test]
 fn unused_bits_must_be_zero() {
     let mut bytes = deal(&DEMAND).1.to_bytes();
     // The first vector has 13 bits, so the upper three bits of its second byte are unused.
-    bytes[14 + 5 * 8 + 1] |= 0x20;
+    bytes[14 + 9 * 8 + 1] |= 0x20;
     assert!(matches!(Stock::from_bytes(&bytes), Err(Error::InvalidStock { .. })));
 }

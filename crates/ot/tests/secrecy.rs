@@ -8,13 +8,24 @@ use std::collections::HashSet;
 use parties::{Party, both, generate};
 use privet_channel::record::{self, Direction};
 use privet_channel::{Channel, pair};
-use privet_ot::{CotReceiver, CotSender, Demand, Error, Extension, FieldBits, OtParty, PrivateAnds, Role, Size, Stock};
+use privet_ot::{
+    CotReceiver, CotSender, Demand, Error, Extension, FieldBits, OtParty, PrivateAnds, Role, Shape, Size, Stock,
+    TableCounts, shift,
+};
 use privet_prg::{Block, Prg, Seed};
 use privet_ring::Bits;
 
 const N: usize = 40_000;
-const DEMAND: Demand =
-    Demand { private_ands: N, triples: N, paired_triples: N, products_sent_by_server: N, products_sent_by_client: N };
+const DEMAND: Demand = Demand {
+    private_ands: N,
+    triples: N,
+    paired_triples: N,
+    products_sent_by_server: N,
+    products_sent_by_client: N,
+    tables_sent_by_server: TABLES,
+    tables_sent_by_client: TABLES,
+};
+const TABLES: TableCounts = TableCounts { eights: N, sixteens: N };
 
 /// Bytes of a party's first message that come before its points: version, role and field.
 const HEADER: usize = 3;
@@ -78,6 +89,26 @@ fn assert_products_hide(sender: &mut Stock, receiver: &mut Stock) -> Result<(), 
     Ok(())
 }
 
+/// Sums of entries that the receiver did not choose, next to all that it holds, and its choice next to all entries.
+fn assert_tables_hide(sender: &mut Stock, receiver: &mut Stock, shape: Shape) -> Result<(), Error> {
+    let (sent, received) = (sender.take_tables_sent(shape, N)?, receiver.take_tables_received(shape, N)?);
+    let known: Vec<&Bits> = received.choice.iter().chain(&received.received).collect();
+    let mut shifted = sent.entries.clone();
+    shift(&mut shifted, &received.choice);
+    let unchosen = &shifted[shape.entry_bits()..];
+    for (i, entry) in unchosen.iter().enumerate() {
+        assert_hidden("an entry that was not chosen", entry, &known);
+        for other in &unchosen[..i] {
+            assert_hidden("two of them", &entry.xor(other), &[]);
+        }
+    }
+    for choice in &received.choice {
+        assert_hidden("a choice", choice, &[]);
+        sent.entries.iter().for_each(|entry| assert_hidden("a choice", choice, &[entry]));
+    }
+    Ok(())
+}
+
 fn assert_secrets_hidden([mut client, mut server]: [Stock; 2]) -> Result<(), Error> {
     match (server.take_private_ands(N)?, client.take_private_ands(N)?) {
         (PrivateAnds::Server(sent), PrivateAnds::Client(received)) => {
@@ -98,6 +129,10 @@ fn assert_secrets_hidden([mut client, mut server]: [Stock; 2]) -> Result<(), Err
         for secret in [&other.a, &other.b[0], &other.b[1], &other.b[0].xor(&other.b[1])] {
             assert_hidden("the other party's pair", secret, &[&own.a, &own.b[0], &own.b[1], &own.c[0], &own.c[1]]);
         }
+    }
+    for shape in Shape::ALL {
+        assert_tables_hide(&mut server, &mut client, shape)?;
+        assert_tables_hide(&mut client, &mut server, shape)?;
     }
     assert_products_hide(&mut server, &mut client)?;
     assert_products_hide(&mut client, &mut server)
@@ -148,6 +183,25 @@ fn every_transfer_is_hashed_under_a_tweak_of_its_own() -> Result<(), Error> {
     for bits in [bits.r0, bits.r1, party.receive_bits(&mut channel, N)?.received] {
         let words: HashSet<[u8; 8]> = bits.to_bytes().as_chunks().0.iter().copied().collect();
         assert_eq!(words.len(), N / 64);
+    }
+    Ok(())
+}
+
+#[test]
+fn every_table_is_hashed_under_a_tweak_of_its_own() -> Result<(), Error> {
+    let mut party = OtParty::new(Role::Server, &[7; 32], Box::new(Constant), Box::new(Constant));
+    let (mut channel, _peer) = pair();
+    for shape in Shape::ALL {
+        let (mut words, mut all) = (HashSet::new(), 0);
+        for _ in 0..2 {
+            let sent = party.send_tables(&mut channel, shape, N)?;
+            let received = party.receive_tables(&mut channel, shape, N)?;
+            for plane in sent.entries.iter().chain(&received.received) {
+                words.extend(plane.to_bytes().as_chunks::<8>().0.iter().copied());
+                all += N / 64;
+            }
+        }
+        assert_eq!(words.len(), all, "{shape:?}");
     }
     Ok(())
 }

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use parties::{Party, both, generate};
 use privet_channel::{Channel, Link, pair};
-use privet_ot::{Demand, Error, Extension, FieldBits, OtParty, PrivateAnds, Role, Size, Stock, cost};
+use privet_ot::{
+    Demand, Error, Extension, FieldBits, OtParty, PrivateAnds, Role, Shape, Size, Stock, TableCounts, cost, shift,
+};
 
 fn set_up_over(client: Channel, server: Channel, extension: Extension) -> Result<(Party, Party), Error> {
     let party = move |mut channel: Channel, role| {
@@ -39,7 +41,18 @@ fn holds(client: &mut Stock, server: &mut Stock, demand: &Demand) -> Result<bool
     let (ours, theirs) = (client.take_paired_triples(count)?, server.take_paired_triples(count)?);
     let pairs =
         [0, 1].iter().all(|&i| ours.a.xor(&theirs.a).and(&ours.b[i].xor(&theirs.b[i])) == ours.c[i].xor(&theirs.c[i]));
-    Ok(ands && triples && pairs && products)
+    let tables = Shape::ALL.into_iter().all(|shape| {
+        tables_hold(server, client, shape, demand.tables_sent_by_server.count(shape))
+            && tables_hold(client, server, shape, demand.tables_sent_by_client.count(shape))
+    });
+    Ok(ands && triples && pairs && products && tables)
+}
+
+fn tables_hold(sender: &mut Stock, receiver: &mut Stock, shape: Shape, count: usize) -> bool {
+    let mut sent = sender.take_tables_sent(shape, count).expect("enough");
+    let received = receiver.take_tables_received(shape, count).expect("enough");
+    shift(&mut sent.entries, &received.choice);
+    sent.entries[..shape.entry_bits()] == received.received
 }
 
 fn products_hold(sender: &mut Stock, receiver: &mut Stock, count: usize) -> Result<bool, Error> {
@@ -52,7 +65,15 @@ fn products_hold(sender: &mut Stock, receiver: &mut Stock, count: usize) -> Resu
 
 fn demand(counts: [usize; 4]) -> Demand {
     let [private_ands, triples, products_sent_by_server, products_sent_by_client] = counts;
-    Demand { private_ands, triples, paired_triples: triples / 4, products_sent_by_server, products_sent_by_client }
+    Demand {
+        private_ands,
+        triples,
+        paired_triples: triples / 4,
+        products_sent_by_server,
+        products_sent_by_client,
+        tables_sent_by_server: TableCounts { eights: triples / 8, sixteens: private_ands / 9 },
+        tables_sent_by_client: TableCounts { eights: products_sent_by_client, sixteens: triples / 7 },
+    }
 }
 
 #[test]
@@ -109,7 +130,7 @@ fn generations_go_on_where_the_last_stopped() -> Result<(), Error> {
 
 #[test]
 fn a_large_demand_costs_well_under_half_a_bit_each() {
-    let demand = demand([40_000_000, 0, 0, 0]);
+    let demand = Demand { private_ands: 40_000_000, ..Demand::NONE };
     let cost = cost::generate(&demand, Size::Large, Role::Server);
     let bits = 8.0 * (cost.bytes_sent + cost.bytes_received) as f64 / demand.private_ands as f64;
     assert!(bits < 0.4, "{bits}");

@@ -3,7 +3,7 @@
 mod parties;
 
 use parties::{generate, set_up};
-use privet_ot::{Demand, Error, FieldBits, Kind, PrivateAnds, Role, Stock, dealer};
+use privet_ot::{Demand, Error, FieldBits, Kind, PrivateAnds, Role, Shape, Stock, TableCounts, dealer, shift};
 use privet_prg::{Prg, Seed};
 use privet_ring::{Bits, Modulus};
 use proptest::prelude::*;
@@ -34,8 +34,20 @@ fn assert_relations(client: &mut Stock, server: &mut Stock, demand: &Demand) -> 
         assert_eq!(ours.a.xor(&theirs.a).and(&ours.b[i].xor(&theirs.b[i])), ours.c[i].xor(&theirs.c[i]));
     }
 
+    for shape in Shape::ALL {
+        assert_tables(server, client, shape, demand.tables_sent_by_server.count(shape))?;
+        assert_tables(client, server, shape, demand.tables_sent_by_client.count(shape))?;
+    }
     assert_products(server, client, demand.products_sent_by_server)?;
     assert_products(client, server, demand.products_sent_by_client)
+}
+
+fn assert_tables(sender: &mut Stock, receiver: &mut Stock, shape: Shape, count: usize) -> Result<(), Error> {
+    let (mut sent, received) = (sender.take_tables_sent(shape, count)?, receiver.take_tables_received(shape, count)?);
+    assert_eq!((sent.count(), received.count()), (count, count));
+    shift(&mut sent.entries, &received.choice);
+    assert_eq!(sent.entries[..shape.entry_bits()], received.received[..]);
+    Ok(())
 }
 
 fn assert_products(sender: &mut Stock, receiver: &mut Stock, count: usize) -> Result<(), Error> {
@@ -68,6 +80,8 @@ fn every_relation_holds_for_every_field() -> Result<(), Error> {
                 paired_triples: triples / 3,
                 products_sent_by_server,
                 products_sent_by_client,
+                tables_sent_by_server: TableCounts { eights: 900, sixteens: 65 },
+                tables_sent_by_client: TableCounts { eights: 1, sixteens: 20_000 },
             };
             let (ours, theirs) = generate(&mut client, &mut server, &demand);
             assert_relations(&mut ours?, &mut theirs?, &demand)?;
@@ -132,6 +146,8 @@ fn two_generations_differ() -> Result<(), Error> {
         paired_triples: 500,
         products_sent_by_server: 50,
         products_sent_by_client: 50,
+        tables_sent_by_server: TableCounts { eights: 900, sixteens: 65 },
+        tables_sent_by_client: TableCounts { eights: 1, sixteens: 20_000 },
     };
     let (mut client, mut server) = set_up(FieldBits::Four)?;
     let (first, _) = generate(&mut client, &mut server, &demand);
@@ -155,6 +171,8 @@ fn no_correlation_is_handed_out_twice() -> Result<(), Error> {
         paired_triples: 5,
         products_sent_by_server: 7,
         products_sent_by_client: 8,
+        tables_sent_by_server: TableCounts { eights: 9, sixteens: 0 },
+        tables_sent_by_client: TableCounts { eights: 0, sixteens: 3 },
     };
     let mut prg = Prg::from_seed(&Seed::from_bytes([8; 16]));
     let (_, mut whole) = Stock::deal(&demand, &mut Prg::from_seed(&Seed::from_bytes([8; 16])));
@@ -176,6 +194,15 @@ fn no_correlation_is_handed_out_twice() -> Result<(), Error> {
     stock.take_products_received(8)?;
     let refused = stock.take_products_received(usize::MAX);
     assert!(matches!(refused, Err(Error::StockExhausted { kind: Kind::ProductsReceived, .. })));
+    let all = whole.take_tables_sent(Shape::Eight, 9)?;
+    assert_eq!(stock.take_tables_sent(Shape::Eight, 4)?.entries[0], all.entries[0].slice(0, 4));
+    assert_eq!(stock.take_tables_sent(Shape::Eight, 5)?.entries[7], all.entries[7].slice(4, 5));
+    stock.take_tables_received(Shape::Sixteen, 3)?;
+    for refused in
+        [stock.take_tables_sent(Shape::Eight, 1).map(drop), stock.take_tables_received(Shape::Sixteen, 1).map(drop)]
+    {
+        assert!(matches!(refused, Err(Error::StockExhausted { left: 0, .. })));
+    }
     assert_eq!(stock.left(), Demand::default());
     Ok(())
 }
@@ -186,7 +213,10 @@ proptest! {
         counts in [0_usize..200, 0_usize..200, 0_usize..100, 0_usize..100], seed: [u8; 16],
     ) {
         let [private_ands, triples, products_sent_by_server, products_sent_by_client] = counts;
-        let demand = Demand { private_ands, triples, paired_triples: triples / 3, products_sent_by_server, products_sent_by_client };
+        let demand = Demand { private_ands, triples, paired_triples: triples / 3, products_sent_by_server, products_sent_by_client,
+            tables_sent_by_server: TableCounts { eights: triples, sixteens: private_ands },
+            tables_sent_by_client: TableCounts { eights: products_sent_by_client, sixteens: triples },
+        };
         let (mut client, mut server) = Stock::deal(&demand, &mut Prg::from_seed(&Seed::from_bytes(seed)));
         prop_assert!(assert_relations(&mut client, &mut server, &demand).is_ok());
     }
@@ -196,7 +226,10 @@ proptest! {
         counts in [0_usize..90, 0_usize..90, 0_usize..90, 0_usize..90], bits in 1_u32..=64, seeds: [[u8; 16]; 2],
     ) {
         let [private_ands, triples, products_sent_by_server, products_sent_by_client] = counts;
-        let demand = Demand { private_ands, triples, paired_triples: triples / 3, products_sent_by_server, products_sent_by_client };
+        let demand = Demand { private_ands, triples, paired_triples: triples / 3, products_sent_by_server, products_sent_by_client,
+            tables_sent_by_server: TableCounts { eights: triples, sixteens: private_ands },
+            tables_sent_by_client: TableCounts { eights: products_sent_by_client, sixteens: triples },
+        };
         let (seeds, ring) = (seeds.map(Seed::from_bytes), Modulus::new(bits));
         let corrections = dealer::corrections(&demand, &seeds[0], &seeds[1], ring);
         prop_assert_eq!(corrections.len(), dealer::corrections_bytes(&demand, ring));

@@ -119,9 +119,9 @@ mod tests {
             let json = serde_json::to_string(&config).unwrap();
             assert_eq!(serde_json::from_str::<Config>(&json).unwrap(), config);
         }
-        assert_eq!(serde_json::from_str::<Config>("{}").unwrap().label(), "gmw linear exact");
+        assert_eq!(serde_json::from_str::<Config>("{}").unwrap().label(), "gmw linear exact tables");
         let one = r#"{"rounds": "blocks", "truncation": "one-bit", "linear": "online"}"#;
-        assert_eq!(serde_json::from_str::<Config>(one).unwrap().label(), "gmw blocks one-bit one-shot");
+        assert_eq!(serde_json::from_str::<Config>(one).unwrap().label(), "gmw blocks one-bit one-shot tables");
         let refusal = serde_json::from_str::<Config>(r#"{"rounds": "logs"}"#).unwrap_err().to_string();
         assert!(refusal.starts_with("rounds \"logs\": possible are linear, log, blocks"), "{refusal}");
     }

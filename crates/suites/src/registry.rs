@@ -218,11 +218,12 @@ mod tests {
     fn every_label_is_what_peers_and_stores_know() {
         let mut known: Vec<String> =
             ["fss one-bit", "fss exact", "fss malicious one-bit", "fss malicious exact"].map(str::to_owned).into();
-        for rounds in ["linear", "log", "blocks"] {
+        for (rounds, tables) in [("linear", " tables"), ("log", ""), ("blocks", " tables")] {
             for source in ["", " dealt", " one-shot"] {
-                known.extend(["one-bit", "exact"].map(|truncation| format!("gmw {rounds} {truncation}{source}")));
+                let name = |truncation| format!("gmw {rounds} {truncation}{source}{tables}");
+                known.extend(["one-bit", "exact"].map(name));
             }
-            known.push(format!("gmw {rounds} exact prime"));
+            known.push(format!("gmw {rounds} exact prime{tables}"));
         }
         known.sort();
         let mut labels: Vec<String> = configs().map(|config| config.label()).collect();
@@ -238,7 +239,7 @@ mod tests {
         for (json, label) in [
             (r#"{"suite": "gmw", "rounds": "log"}"#, "gmw log exact"),
             (r#"{"suite": "gmw", "rounds": "log", "correlations": "dealer"}"#, "gmw log exact dealt"),
-            (r#"{"suite": "gmw", "security": "semi-honest", "field": "prime"}"#, "gmw linear exact prime"),
+            (r#"{"suite": "gmw", "security": "semi-honest", "field": "prime"}"#, "gmw linear exact prime tables"),
             (r#"{"suite": "fss", "truncation": "one-bit"}"#, "fss one-bit"),
             (r#"{"suite": "fss", "security": "malicious"}"#, "fss malicious exact"),
         ] {

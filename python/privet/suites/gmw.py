@@ -127,7 +127,8 @@ class Gmw(MaterialSuite):
         """As `Suite`."""
         if self.rounds == AUTO:
             raise Misuse("rounds are left open: material is labelled by a depth of comparisons")
-        return f"{self.name} {self.rounds} {self.truncation}{self._source_word}"
+        tables = "" if self.rounds == "log" else " tables"
+        return f"{self.name} {self.rounds} {self.truncation}{self._source_word}{tables}"
 
     @property
     def _source_word(self) -> str:

@@ -32,7 +32,7 @@ GO: dict[str, Any] = {
     "port": 1,
     "server_name": "localhost",
     "program": "",
-    "suite": "gmw linear exact",
+    "suite": "gmw linear exact tables",
     "material": None,
     "samples": 1,
     "grace": 1.0,
@@ -116,7 +116,7 @@ def test_only_what_was_asked_for_is_run(
 ) -> None:
     with pytest.raises(PeerMisbehaved, match="another program"):
         attempt(program="0" * 64).prepare()
-    for suite in ("gmw blocks exact", "gmw linear one-bit", "fss"):
+    for suite in ("gmw blocks exact tables", "gmw linear one-bit tables", "fss"):
         with pytest.raises(PeerMisbehaved, match="was asked for"):
             attempt(suite=suite).prepare()
     assert heard.empty()

@@ -123,7 +123,7 @@ def test_a_client_falls_back_where_no_dealer_answers(
             taken.bind(("127.0.0.1", 0))
             nowhere = f"127.0.0.1:{taken.getsockname()[1]}"
             made = scene.infer(**asked, dealer=nowhere)
-            assert (made.config.label, made.trust) == ("gmw linear exact", None)
+            assert (made.config.label, made.trust) == ("gmw linear exact tables", None)
             assert made.dry is not None
             assert made.offline is not None
             assert made.dry.action == "fell back"

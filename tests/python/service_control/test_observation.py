@@ -17,6 +17,7 @@ from privet.logs import JsonLines
 from privet.service.control.identity import Gate, Token
 
 TOKEN = "a-token-that-nobody-may-see"
+SUITE = "suite=gmw linear exact tables"
 
 
 def values(text: str) -> dict[str, float]:
@@ -34,7 +35,7 @@ async def work(it: Scene, caller: ServiceCaller) -> str:
     it.executor.finish((await it.executor.granted("prepare")).job)
     await eventually(lambda: len(it.service.driver.scheduler.material.unused()) == 1)
     between = values((await caller.call("GET", "/metrics"))[1])
-    assert between["privet_stock model=digits/1 suite=gmw linear exact"] == 1
+    assert between[f"privet_stock model=digits/1 {SUITE}"] == 1
     assert between["privet_queue_length queue=transit"] == 1
     assert between["privet_queue_oldest_seconds queue=transit"] > 0
     assert between["privet_queue_oldest_seconds queue=pre"] == 0
@@ -58,8 +59,8 @@ def test_metrics_count_what_happened(folder: Path, key_folder: Path, program: Pa
             text = await work(it, caller)
             found = values(text)
             expected = {
-                "privet_submissions_total kind=request model=digits/1 suite=gmw linear exact": 3,
-                "privet_submissions_total kind=notice model=digits/1 suite=gmw linear exact": 1,
+                f"privet_submissions_total kind=request model=digits/1 {SUITE}": 3,
+                f"privet_submissions_total kind=notice model=digits/1 {SUITE}": 1,
                 "privet_ended_total kind=request outcome=done": 1,
                 "privet_ended_total kind=request outcome=failed": 1,
                 "privet_ended_total kind=notice outcome=done": 1,

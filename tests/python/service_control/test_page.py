@@ -82,7 +82,7 @@ def test_queues_stock_and_counts_are_live(look: Callable[..., None]) -> None:
             for job in list(it.executor.jobs):
                 it.executor.finish(job)
             await asyncio.sleep(0.02)
-        await says(page, "#stock", "gmw linear exact")
+        await says(page, "#stock", "gmw linear exact tables")
         await says(page, "[data-queue=transit]", "transit 1")
         await says(page, "#counts", "ended: done\t6")
         await says(page, "#profiles", "T_pre")

@@ -5,7 +5,7 @@ use std::time::Instant;
 use privet_channel::pair;
 use privet_gmw::{Error, Party, Rounds, Sign, cost};
 use privet_kernels::{Bench, Limit, both};
-use privet_ot::{Demand, Role, Stock};
+use privet_ot::{Demand, Role, Shape, Stock};
 use privet_prg::Prg;
 use privet_ring::window::Groups;
 use privet_ring::{Bits, Modulus};
@@ -42,6 +42,9 @@ pub fn run(bench: &mut Bench) {
 /// Bytes of both parties' correlations.
 fn stock_bytes(demand: &Demand) -> f64 {
     let bits = 4 * demand.private_ands + 6 * demand.triples + 10 * demand.paired_triples;
+    let tables = demand.tables_sent_by_server + demand.tables_sent_by_client;
+    let tables = Shape::ALL.map(|shape| tables.count(shape) * (shape.sent_bits() + shape.received_bits()));
+    let bits = bits + tables.into_iter().sum::<usize>();
     let products = demand.products_sent_by_client + demand.products_sent_by_server;
     bits as f64 / 8.0 + 24.0 * products as f64
 }

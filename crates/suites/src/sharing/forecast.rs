@@ -1,9 +1,8 @@
 //! What one inference of a plan will take, by the protocols' formulas.
 
-use std::collections::BTreeMap;
 use std::ops::Add;
 
-use privet_ot::{Demand, Extension, Role, cost as ot_cost};
+use privet_ot::{Demand, Extension, Role, Shape, cost as ot_cost};
 
 use super::party::fss_role;
 use super::{Encrypted, Plan, Suite, Triples, dealt, keys, making};
@@ -86,16 +85,32 @@ impl Plan {
             online_rounds: online.rounds,
             material_bytes_client: masks + shares + self.correlated_bytes(Role::Client),
             material_bytes_server: shares + self.correlated_bytes(Role::Server),
-            correlations: BTreeMap::from([
+            correlations: [
                 ("private_ands", demand.private_ands),
                 ("triples", demand.triples),
                 ("paired_triples", demand.paired_triples),
                 ("products_sent_by_server", demand.products_sent_by_server),
                 ("products_sent_by_client", demand.products_sent_by_client),
-            ]),
+            ]
+            .into_iter()
+            .chain(tables(&demand))
+            .collect(),
             linear: linear.into_iter().chain(making::forecasts(self)).collect(),
         }
     }
+}
+
+/// The tables of a demand, where it has any.
+fn tables(demand: &Demand) -> impl Iterator<Item = (&'static str, usize)> {
+    let (server, client) = (demand.tables_sent_by_server, demand.tables_sent_by_client);
+    [
+        ("eights_sent_by_server", server.eights),
+        ("eights_sent_by_client", client.eights),
+        ("sixteens_sent_by_server", server.sixteens),
+        ("sixteens_sent_by_client", client.sixteens),
+    ]
+    .into_iter()
+    .filter(|(_, count)| *count > 0)
 }
 
 fn extensions(demands: &[Demand]) -> Vec<ExtensionForecast> {
@@ -131,5 +146,12 @@ pub(super) fn stored_bytes(demand: &Demand, role: Role) -> u64 {
     };
     let bits = |count: usize| count.div_ceil(8);
     let triples = 3 * bits(demand.triples) + 5 * bits(demand.paired_triples);
-    (2 * bits(demand.private_ands) + triples + 16 * sent + bits(received) + 8 * received) as u64
+    let tables: usize = Shape::ALL
+        .into_iter()
+        .map(|shape| {
+            let [sent, received] = [role, role.peer()].map(|sender| bits(demand.tables(sender).count(shape)));
+            shape.sent_bits() * sent + shape.received_bits() * received
+        })
+        .sum();
+    (2 * bits(demand.private_ands) + triples + 16 * sent + bits(received) + 8 * received + tables) as u64
 }

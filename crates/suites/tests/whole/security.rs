@@ -2,6 +2,7 @@
 
 use privet_channel::pair;
 use privet_linear::Resharing;
+use privet_ot::Role;
 use privet_program::Operator;
 use privet_suites::config::Config as _;
 use privet_suites::security::{PROMISED_BITS, Security};
@@ -86,8 +87,7 @@ fn a_budget_is_the_sum_of_an_independent_count() {
     let strength = plan.extension().strength(&plan.online_cost().demand);
     assert!(strength.lpn_bits.is_none(), "a small demand");
     let demand = plan.online_cost().demand;
-    let ots = (demand.private_ands + demand.triples + demand.paired_triples + demand.products_sent_by_server)
-        .max(demand.triples + demand.paired_triples + demand.products_sent_by_client);
+    let ots = demand.ots(Role::Server).max(demand.ots(Role::Client));
     let replies = plan.forecast().linear.iter().map(|layer| layer.ciphertexts[1]).sum::<u64>();
     let terms = 256.0 * 4.0 + strength.seeds as f64 + ots.min(4096) as f64 + (1 + replies) as f64;
     assert!((budget.computational_bits - (128.0 - terms.log2())).abs() < 1e-6, "{budget:?}");
