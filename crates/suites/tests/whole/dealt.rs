@@ -71,12 +71,12 @@ fn dealt_material_gives_the_executors_results_for_the_forecast_bytes() {
                 continue;
             }
             let made = fixture.plan(Options { maker: Maker::Parties, ..plan.options() }).forecast();
-            // Online nothing changes, but that products of a dealer have no guard bits to round off.
+            // Online nothing changes, but that products of a dealer have no guard bits to round off, which at times fit in the same tables.
             let [dealt, made] =
                 [&forecast, &made].map(|of| [of.online_bytes_client, of.online_bytes_server, of.online_rounds]);
             match plan.options().truncation {
                 Truncation::OneBit => assert_eq!(dealt, made),
-                Truncation::Exact => assert!(dealt[0] < made[0] && dealt[1] < made[1] && dealt[2] <= made[2]),
+                Truncation::Exact => assert!((0..3).all(|i| dealt[i] <= made[i])),
             }
         }
     }
