@@ -117,13 +117,13 @@ pub(crate) fn carry_out(party: &mut Party<'_>, mut planes: Vec<Bits>) -> Result<
 enum Supply {
     Asker(TablesReceived),
     Answerer(TablesSent),
-    Both(Triples, PairedTriples),
+    Both(Box<(Triples, PairedTriples)>),
 }
 
 /// What this party remembers between its question and the answer.
 enum Asked {
     Lookup { wanted: Vec<Bits>, received: Vec<Bits> },
-    Products(Masked),
+    Products(Box<Masked>),
 }
 
 /// This party's side of half of the comparisons.
@@ -154,7 +154,7 @@ impl Adder {
                 (_, Some((shape, count))) => Supply::Answerer(party.stock.take_tables_sent(shape, count * n)?),
                 (Step::Join(pairs), None) => {
                     let triples = party.stock.take_triples(n)?;
-                    Supply::Both(triples, party.stock.take_paired_triples(n * (pairs - 1))?)
+                    Supply::Both(Box::new((triples, party.stock.take_paired_triples(n * (pairs - 1))?)))
                 }
                 (_, None) => unreachable!("all other steps take tables"),
             });
@@ -195,10 +195,10 @@ impl Adder {
                 choice.iter().zip(&wanted).for_each(|(choice, wanted)| message.extend(&choice.xor(wanted)));
                 Asked::Lookup { wanted, received }
             }
-            Some(Supply::Both(triples, pairs)) => {
-                let masked = self.masked(step, triples, pairs);
+            Some(Supply::Both(correlations)) => {
+                let masked = self.masked(step, *correlations);
                 message.extend(&masked.mine);
-                Asked::Products(masked)
+                Asked::Products(Box::new(masked))
             }
             _ => unreachable!("each step has its supply"),
         });
@@ -225,8 +225,8 @@ impl Adder {
                 let own = own[..functions.len()].to_vec();
                 self.looked_up(step, own);
             }
-            Some(Supply::Both(triples, pairs)) => {
-                let masked = self.masked(step, triples, pairs);
+            Some(Supply::Both(correlations)) => {
+                let masked = self.masked(step, *correlations);
                 message.extend(&masked.mine);
                 self.joined(step, masked.multiply(question, self.is_server));
             }
@@ -333,7 +333,7 @@ impl Adder {
     }
 
     /// The operands of a join: `g = g_high ^ (p_high & g_low)` and `p = p_high & p_low`, of which nobody needs the lowest `p`.
-    fn masked(&self, step: Step, triples: Triples, correlated: PairedTriples) -> Masked {
+    fn masked(&self, step: Step, (triples, correlated): (Triples, PairedTriples)) -> Masked {
         let Step::Join(pairs) = step else { unreachable!("no join") };
         let (g, p) = (&self.generate, &self.propagate);
         let high = join((1..pairs).map(|i| &p[2 * i + 1]));
