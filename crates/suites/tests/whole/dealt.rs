@@ -76,7 +76,9 @@ fn dealt_material_gives_the_executors_results_for_the_forecast_bytes() {
                 [&forecast, &made].map(|of| [of.online_bytes_client, of.online_bytes_server, of.online_rounds]);
             match plan.options().truncation {
                 Truncation::OneBit => assert_eq!(dealt, made),
-                Truncation::Exact => assert!((0..3).all(|i| dealt[i] <= made[i])),
+                Truncation::Exact => {
+                    assert!(dealt[0] + dealt[1] <= made[0] + made[1] && dealt[2] <= made[2], "{dealt:?}, {made:?}");
+                }
             }
         }
     }
