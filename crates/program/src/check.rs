@@ -133,8 +133,11 @@ fn elements(shape: &[usize]) -> Option<usize> {
 
 fn widths(file: &File, operator: &Operator) -> Result<(), String> {
     match operator {
-        Operator::Truncate { bits } | Operator::ShiftLeft { bits } if *bits + 4 > file.ring_bits => {
+        Operator::Truncate { bits, .. } | Operator::ShiftLeft { bits } if *bits + 4 > file.ring_bits => {
             Err(format!("{bits} bits of a ring of {}", file.ring_bits))
+        }
+        Operator::Truncate { bits, width: Some(width) } if !(4..=file.ring_bits - bits).contains(width) => {
+            Err(format!("{width} bits of what {bits} bits leave of a ring of {}", file.ring_bits))
         }
         Operator::Piecewise { bits, .. } if *bits + 2 > file.ring_bits => {
             Err(format!("{bits} bits of a ring of {}", file.ring_bits))

@@ -82,8 +82,12 @@ pub enum Operator {
     Negate,
     /// `x * 2^bits`.
     ShiftLeft { bits: u32 },
-    /// `floor(x / 2^bits)`.
-    Truncate { bits: u32 },
+    /// `floor(x / 2^bits)`; on shares in a ring of `width` bits, if that is given.
+    Truncate {
+        bits: u32,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        width: Option<u32>,
+    },
     /// `max(x, 0)`.
     Relu,
     /// 1 where `x >= 0`, else 0, for signed integers of `bits` bits.

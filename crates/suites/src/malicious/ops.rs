@@ -35,7 +35,7 @@ pub(super) trait Protocol: Rules {
 fn of(node: Node<'_>) -> Option<Box<dyn Protocol + '_>> {
     Some(match &node.operation.operator {
         Operator::Relu => Box::new(Relu(node)),
-        Operator::Truncate { bits } => Box::new(Truncate { node, bits: *bits }),
+        Operator::Truncate { bits, width } => Box::new(Truncate { node, bits: *bits, width: *width }),
         Operator::MaxPool2d { .. } => Box::new(node.max_pool2d()?),
         Operator::Argmax { .. } => Box::new(node.argmax()?),
         _ => match node.linear() {

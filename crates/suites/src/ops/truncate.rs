@@ -6,6 +6,8 @@ use super::{Node, Rules};
 pub(crate) struct Truncate<'a> {
     pub node: Node<'a>,
     pub bits: u32,
+    /// The ring that the result fits, if that is known.
+    pub width: Option<u32>,
 }
 
 impl Rules for Truncate<'_> {

@@ -73,7 +73,7 @@ pub(super) trait Protocol: Rules {
 pub(super) fn of(node: Node<'_>) -> Option<Box<dyn Protocol + '_>> {
     Some(match &node.operation.operator {
         Operator::Relu => Box::new(Relu(node)),
-        Operator::Truncate { bits } => Box::new(Truncate { node, bits: *bits }),
+        Operator::Truncate { bits, width } => Box::new(Truncate { node, bits: *bits, width: *width }),
         Operator::Step { bits } => Box::new(Step { node, bits: *bits }),
         Operator::Leaves { bits, depth } => Box::new(Leaves { step: Step { node, bits: *bits }, depth: *depth }),
         Operator::MaxPool2d { .. } => Box::new(node.max_pool2d()?),

@@ -37,7 +37,7 @@ pub(super) trait Revealed {
 pub(super) fn of(node: Node<'_>) -> Option<Box<dyn Revealed + '_>> {
     Some(match &node.operation.operator {
         Operator::Relu => Box::new(Relu(node)),
-        Operator::Truncate { bits } => Box::new(Truncate { node, bits: *bits }),
+        Operator::Truncate { bits, width } => Box::new(Truncate { node, bits: *bits, width: *width }),
         Operator::Function { steps } => Box::new(Function::new(node, steps)),
         Operator::MaxPool2d { .. } => Box::new(node.max_pool2d()?),
         Operator::Argmax { .. } => Box::new(node.argmax()?),

@@ -51,7 +51,7 @@ pub fn evaluate(program: &Program, weights: &Weights, inputs: &[Vec<i64>], rules
             operation.inputs.iter().for_each(|&id| held[id].1 = wide);
         }
         let bits = match operation.operator {
-            Operator::Truncate { bits } => wide - bits,
+            Operator::Truncate { bits, width } => width.unwrap_or(wide).min(wide - bits),
             Operator::Relu if rules.relus_widen && is_read_wide(program, operation.output) => wide,
             Operator::Conv2d { .. } | Operator::Dense { .. } | Operator::Scale { .. } | Operator::Argmax { .. } => wide,
             Operator::Step { .. } | Operator::Leaves { .. } | Operator::Mul | Operator::Matmul => wide,
@@ -176,7 +176,7 @@ fn compute(
         }
         Operator::Negate => each(&|x| -x),
         Operator::ShiftLeft { bits } => each(&|x| x << bits),
-        Operator::Truncate { bits } => each(&|x| x >> bits),
+        Operator::Truncate { bits, .. } => each(&|x| x >> bits),
         Operator::Relu => each(&|x| x.max(0)),
         Operator::Step { bits } => {
             let compared = Modulus::new((*bits).min(ring.bits()));

@@ -119,7 +119,8 @@ def _run(
         except OverflowError as error:
             raise _overflow(node.name, str(error), ring_bits, 63) from error
         held[node.output] = result
-        magnitudes[node.output] = _check(result, ring_bits, node.name)
+        narrow = node.operation.width if isinstance(node.operation, op.Truncate) else None
+        magnitudes[node.output] = _check(result, narrow or ring_bits, node.name)
         if observe is not None:
             observe(node.output, result)
         for id in node.inputs:

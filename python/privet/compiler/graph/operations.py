@@ -165,9 +165,13 @@ class ShiftLeft:
 
 @dataclass(frozen=True)
 class Truncate:
-    """`floor(x / 2^bits)` on the integers, which lowers the scale; nothing on the reals."""
+    """`floor(x / 2^bits)` on the integers, which lowers the scale; nothing on the reals.
+
+    Suites on shares go on in a ring of `width` bits, if that is given.
+    """
 
     bits: int
+    width: int | None = None
 
 
 @dataclass(frozen=True)

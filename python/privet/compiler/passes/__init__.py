@@ -103,6 +103,7 @@ def lower(
         weight_scale=weight_scale,
         headroom=headroom_of(graph) if headroom is None else headroom,
         each=each,
+        narrow=headroom is None,
     )
     check_ranges(placed, ring_bits=ring_bits, scale_bits=scale_bits, margin=margin)
     return placed, quantize(placed)

@@ -51,10 +51,12 @@ def move_truncation(
     weight_scale: int,
     headroom: int,
     each: bool = False,
+    narrow: bool = False,
 ) -> Graph:
     """The graph with `ShiftLeft` and `Truncate` placed and every value's scale set.
 
-    Where a value does not fit the ring, it is left as it is for `check_ranges` to report.
+    With `narrow`, in a graph of functions by lines, truncated values have `headroom` bits above the
+    point and no more. Where a value does not fit the ring, it is left as it is for `check_ranges` to report.
     """
     compared = compared_values(graph)
     missing = may_be_missing(graph)
@@ -79,6 +81,8 @@ def move_truncation(
     kind = _OwnScales if each else _Placement
     ceiling = max(scale_bits + weight_scale, ring_bits - GUARD_BITS - headroom)
     placement = kind(graph, ring_bits, ceiling, scale_bits, weight_scale, pins)
+    if narrow and not each and any(isinstance(it.operation, op.Piecewise) for it in graph.nodes):
+        placement.room = headroom + GUARD_BITS
     return placement.rewriter.walk(placement.place)
 
 
@@ -133,6 +137,9 @@ class _Placement:
         self.base = function_scale(scale_bits, weight_scale, each=self.each)
         self.rise = weight_scale
         self.rescaled: dict[tuple[int, int], int] = {}
+        self.room: int | None = None
+        self.moved: dict[int, tuple[op.Operation, int]] = {}
+        self.uses = graph.uses()
         self.early = truncated_early(graph)
 
     def place(self, node: Node) -> int:
@@ -161,6 +168,8 @@ class _Placement:
                 made = self.add(node, self.scale(x), x)
                 kept = (self.rewriter.builder.value(id).fine for id in (made, x))
                 self.rewriter.builder.refine(made, max(kept))
+                if isinstance(node.operation, op.Broadcast) or self.uses[node.inputs[0]] > 1:
+                    self.moved[made] = node.operation, x
                 return made
             case op.Relu() | op.MaxPool2d():
                 x = self.lowered(node, x)
@@ -253,11 +262,27 @@ class _Placement:
         if have == scale:
             return x
         if (x, scale) not in self.rescaled:
-            change = op.Truncate(have - scale) if scale < have else op.ShiftLeft(scale - have)
+            change, before = self.change(node, x, scale)
             like = replace(self.rewriter.builder.value(x), scale=scale)
-            made = self.rewriter.builder.add(change, [x], node=node.name, like=like)
+            made = self.rewriter.builder.add(change, [before], node=node.name, like=like)
             self.rescaled[x, scale] = made
         return self.rescaled[x, scale]
+
+    def change(self, node: Node, x: int, scale: int) -> tuple[op.Operation, int]:
+        """What makes `x` at another scale, and of which value.
+
+        A value is truncated before it is broadcast, or rearranged for one of several readers: fewer
+        elements, and once for all of them.
+        """
+        bits = self.scale(x) - scale
+        if bits < 0:
+            return op.ShiftLeft(-bits), x
+        if x in self.moved:
+            movement, source = self.moved[x]
+            return movement, self.at(node, source, scale)
+        if self.room is None or scale + self.room >= self.ring_bits - bits:
+            return op.Truncate(bits), x
+        return op.Truncate(bits, scale + self.room), x
 
     def scale(self, new: int) -> int:
         scale = self.rewriter.builder.value(new).scale

@@ -27,8 +27,8 @@ def ring_widths(graph: Graph, ring_bits: int) -> dict[int, int]:
         if isinstance(node.operation, WIDE) or len(widths) > 1:
             current.update(dict.fromkeys(node.inputs, ring_bits))
         match node.operation:
-            case op.Truncate(bits=bits):
-                width = ring_bits - bits
+            case op.Truncate(bits=bits, width=narrow):
+                width = ring_bits - bits if narrow is None else min(narrow, ring_bits - bits)
             case op.Step() | op.Leaves() | op.ArgMax() | op.Piecewise():
                 width = ring_bits
             case _:

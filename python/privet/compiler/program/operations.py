@@ -60,6 +60,8 @@ def encode(operation: Operation, prefix: str) -> tuple[str, dict[str, Any], dict
             raise AssertionError("move_truncation removes Trees")
         case op.ShiftLeft():
             return "shift_left", dict(vars(operation)), {}
+        case op.Truncate(bits=bits, width=width):
+            return "truncate", {"bits": bits} | ({} if width is None else {"width": width}), {}
         case _:
             attributes = {
                 name: list(value) if isinstance(value, tuple) else value

@@ -1,4 +1,4 @@
-//! `floor(x / 2^bits)`, in the ring that is smaller by `bits` bits.
+//! `floor(x / 2^bits)`, in the ring that is smaller by `bits` bits, or in a smaller one that the program says the result fits.
 
 use privet_fss::Compared;
 use privet_gmw::{Rounds, Truncation, cost, drop_low_bits};
@@ -13,13 +13,23 @@ use super::{Context, Protocol};
 use crate::Error;
 use crate::ops::Truncate;
 
+impl Truncate<'_> {
+    /// The ring that it is computed in, of a value in a ring of `width` bits of which `guard` are below the last place: what lies above
+    /// the result's ring is never opened.
+    fn needed(&self, width: u32, guard: u32) -> u32 {
+        self.width.map_or(width, |narrow| width.min(narrow + self.bits + guard))
+    }
+}
+
 impl Protocol for Truncate<'_> {
     fn width(&self, inputs: &[u32], context: &Context) -> u32 {
-        inputs[0].min(context.ring_bits) - self.bits
+        let left = inputs[0].min(context.ring_bits) - self.bits;
+        self.width.map_or(left, |width| width.min(left))
     }
 
     fn cost(&self, width: u32, rounds: Rounds, context: &Context) -> cost::Cost {
         let (len, guard) = (self.node.input().len(), width.saturating_sub(context.ring_bits));
+        let width = self.needed(width, guard);
         match (context.options.truncation, guard, self.bits) {
             (Truncation::OneBit, ..) | (Truncation::Exact, 0, 0) => cost::Cost::default(),
             (Truncation::Exact, 0, bits) => cost::truncate_exactly(len, bits, width, rounds),
@@ -27,11 +37,11 @@ impl Protocol for Truncate<'_> {
         }
     }
 
-    fn keys(&self, [from, _]: [u32; 2], context: &Context) -> Vec<Batch> {
+    fn keys(&self, [_, to]: [u32; 2], context: &Context) -> Vec<Batch> {
         match (context.options.truncation, self.bits) {
             (Truncation::OneBit, _) | (Truncation::Exact, 0) => Vec::new(),
             (Truncation::Exact, bits) => {
-                vec![Batch::new(privet_fss::Truncate::new(from, bits), self.node.input().len())]
+                vec![Batch::new(privet_fss::Truncate::new(to + bits, bits), self.node.input().len())]
             }
         }
     }
@@ -42,18 +52,22 @@ impl Protocol for Truncate<'_> {
 
     fn run(&self, state: &mut State<'_>, party: &mut Party<'_>) -> Result<Vec<u64>, Error> {
         let (x, ring) = state.input(self.node);
-        match (ring.bits().saturating_sub(self.node.program.ring_bits()), self.bits) {
-            (0, 0) => Ok(x.to_vec()),
+        let guard = ring.bits().saturating_sub(self.node.program.ring_bits());
+        let ring = Modulus::new(self.needed(ring.bits(), guard));
+        let mut x = x.to_vec();
+        ring.reduce_all(&mut x);
+        match (guard, self.bits) {
+            (0, 0) => Ok(x),
             (0, bits) if state.plan.options().truncation == Truncation::OneBit => {
-                Ok(drop_low_bits(party.role, x, bits, ring))
+                Ok(drop_low_bits(party.role, &x, bits, ring))
             }
             (0, bits) => Ok(match party.engine() {
-                Engine::Gmw(mut party) => privet_gmw::truncate_exactly(&mut party, x, bits, ring)?,
+                Engine::Gmw(mut party) => privet_gmw::truncate_exactly(&mut party, &x, bits, ring)?,
                 Engine::Fss(mut party, seeds, body) => {
-                    privet_fss::Truncate::new(ring.bits(), bits).evaluate(&mut party, &seeds.seed(), body, x)?
+                    privet_fss::Truncate::new(ring.bits(), bits).evaluate(&mut party, &seeds.seed(), body, &x)?
                 }
             }),
-            (guard, bits) => settle(party, x, [bits, guard], ring),
+            (guard, bits) => settle(party, &x, [bits, guard], ring),
         }
     }
 }
