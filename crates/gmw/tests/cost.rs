@@ -56,7 +56,7 @@ fn formulas_hold_on_the_wire() {
                 privet_gmw::truncate_guarded(party, own(&x, party), 12, ring).map(drop)
             });
             for index_bits in [6, 8] {
-                let lines = Lines::new(&vec![3; 1 << index_bits], &vec![5; 1 << index_bits], ring);
+                let lines = Lines::new(&vec![3; 1 << index_bits], &vec![5; 1 << index_bits], 1, false, ring);
                 check(cost::piecewise(n, 13, index_bits, width, rounds), rounds, |party| {
                     privet_gmw::piecewise(party, own(&x, party), 13, &lines, ring).map(drop)
                 });

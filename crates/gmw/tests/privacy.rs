@@ -114,7 +114,7 @@ fn relu_is_masked_in_both_depths() {
 
 #[test]
 fn lines_are_masked_in_both_depths() {
-    let lines = Lines::new(&[3; 64], &[5; 64], WIDE);
+    let lines = Lines::new(&[3; 64], &[5; 64], 1, false, WIDE);
     for rounds in [Rounds::Linear, Rounds::Log] {
         check(cost::piecewise(N, 8, 6, 37, rounds), rounds, |party, secret| {
             privet_gmw::piecewise(party, &values(secret, RING), 8, &lines, WIDE).map(drop)

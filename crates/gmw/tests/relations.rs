@@ -77,7 +77,7 @@ proptest! {
         let (from, to) = (Modulus::new(bits + more), Modulus::new(37));
         let mut table = || (0..1 << index_bits).map(|_| prg.word() as i64 >> 30).collect::<Vec<_>>();
         let (slopes, offsets) = (table(), table());
-        let lines = Lines::new(&slopes, &offsets, to);
+        let lines = Lines::new(&slopes, &offsets, bits - index_bits, false, to);
         let values: Vec<i64> = values.iter().map(|x| from.reduce(*x) as i64).collect();
         let shares = share(&values, from, prg);
         let cost = cost::piecewise(values.len(), bits, index_bits, 37, rounds);

@@ -74,10 +74,20 @@ pub enum Operator {
     /// A public function of each element, which a party computes in the clear. Its argument is `x / 2^scale`; its value
     /// at the output's scale is rounded, halves to even, and kept within the ring.
     Function { steps: Vec<Step> },
-    /// A public function of each element by `2^index_bits` lines. The low `bits` bits of `x` are `i 2^f + d` with
-    /// `f = bits - index_bits`; the value is `slopes[i] d + offsets[i]` of the table that follows from the function of
-    /// `(x + low) / 2^scale` (docs/reference/operators.md).
-    Piecewise { steps: Vec<Step>, low: i64, bits: u32, index_bits: u32 },
+    /// A public function of each element by `2^index_bits` lines. With `u = min(max(x - low, 0), 2^bits - 1) = i 2^f + d`,
+    /// `f = bits - index_bits`, the value is `slopes[i] d + offsets[i]` of the table that follows from the function of
+    /// `(u + low) / 2^scale` (docs/reference/operators.md); if it `rises`, `2^f` times more for each unit of `x` above the table.
+    /// `nonnegative` says that `x - low` is never negative, by how `x` is made.
+    Piecewise {
+        steps: Vec<Step>,
+        low: i64,
+        bits: u32,
+        index_bits: u32,
+        #[serde(default, skip_serializing_if = "is_false")]
+        rises: bool,
+        #[serde(default, skip_serializing_if = "is_false")]
+        nonnegative: bool,
+    },
     /// `-x`.
     Negate,
     /// `x * 2^bits`.
@@ -125,6 +135,11 @@ pub enum Operator {
     Pad { before: Vec<usize>, after: Vec<usize>, constant: i64 },
     /// Index of the largest element along `axis`; the first or, on request, the last of equals.
     Argmax { axis: usize, keepdims: bool, select_last: bool },
+}
+
+/// Whether a choice is left out of the file.
+fn is_false(choice: &bool) -> bool {
+    !choice
 }
 
 impl Operator {

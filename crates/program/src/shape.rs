@@ -66,7 +66,7 @@ pub(crate) fn infer(operator: &Operator, inputs: &[&[usize]], declared: &[usize]
             _ => Err(format!("a polynomial of degree {degree}")),
         },
         Operator::Function { steps } => function::check(steps).map(|()| x.to_vec()),
-        Operator::Piecewise { steps, low, bits, index_bits } => {
+        Operator::Piecewise { steps, low, bits, index_bits, .. } => {
             function::check(steps)?;
             let table = MIN_INDEX_BITS..=MAX_INDEX_BITS;
             if !table.contains(index_bits) || index_bits >= bits || low.unsigned_abs() >= MAX_LOW {

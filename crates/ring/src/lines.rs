@@ -3,19 +3,27 @@
 //! Both parties hold bits `e_C`, `e_S` that agree for every line but one, `i`. So what the lines chosen by `e_C` add up to, less
 //! what those chosen by `e_S` add up to, is line `i` or its negative: `s (A_i, B_i)` with `s = e_C[i] - e_S[i]`. Neither party
 //! knows `i` or the sign.
+//!
+//! Beyond the table the function is constant, or above it rises like its argument.
 
 use crate::Modulus;
+use crate::arch::kernels;
 
 /// Bits that are looked at together.
 const WORD: usize = 64;
 
-/// `2^n` lines, `n >= 6`: line `i` has the value `slopes[i] d + offsets[i]` at distance `d`.
+/// `2^n` lines, `n >= 6`, over `2^f` arguments each: line `i` has the value `slopes[i] d + offsets[i]` at distance `d`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lines {
     slopes: Vec<u64>,
     offsets: Vec<u64>,
-    /// Both twice over and backwards, entry `j` that of line `-j`, so that a rotated table is a slice.
+    /// Slopes and values at 0 of all lines, the last one first, and between 63 that stand for what lies above and below the table: so a
+    /// word of bits reads a slice.
     backwards: [Vec<u64>; 2],
+    /// Slope and value at 0 above the table.
+    above: [u64; 2],
+    /// The same below it.
+    below: [u64; 2],
 }
 
 /// A party's share of a line that is chosen by shared bits, up to a shared sign.
@@ -30,18 +38,29 @@ pub struct Chosen {
 }
 
 impl Lines {
-    /// Lines in `ring`.
+    /// Lines in `ring`, each over `2^step_bits` arguments from 0 on. Above them the value is that of the last argument, or with `rises`
+    /// goes on by `2^step_bits` an argument; below 0 it is the first one's.
     ///
     /// # Panics
     /// Unless there are as many slopes as offsets, and a power of two of at least 64.
-    pub fn new(slopes: &[i64], offsets: &[i64], ring: Modulus) -> Self {
+    pub fn new(slopes: &[i64], offsets: &[i64], step_bits: u32, rises: bool, ring: Modulus) -> Self {
         let count = slopes.len();
         assert!(count == offsets.len() && count >= WORD && count.is_power_of_two(), "whole words of lines");
         let reduced = |values: &[i64]| values.iter().map(|&x| ring.reduce(x.cast_unsigned())).collect::<Vec<_>>();
         let (slopes, offsets) = (reduced(slopes), reduced(offsets));
-        let turn = |values: &[u64]| (0..2 * count).map(|j| values[(2 * count - j) % count]).collect();
-        let backwards = [turn(&slopes), turn(&offsets)];
-        Self { slopes, offsets, backwards }
+        let (step, top) = (1_u64 << step_bits, ((count as u64) << step_bits) - 1);
+        let last = offsets[count - 1].wrapping_add(slopes[count - 1].wrapping_mul(step - 1));
+        let slope = if rises { step } else { 0 };
+        let above = [slope, last.wrapping_sub(slope.wrapping_mul(top))].map(|x| ring.reduce(x));
+        let below = [0, offsets[0]];
+        let at_zero = |i: usize| offsets[i].wrapping_sub(slopes[i].wrapping_mul((i as u64) << step_bits));
+        let line = |i: usize| [slopes[i], ring.reduce(at_zero(i))];
+        let backwards = [0, 1].map(|part| {
+            let lines = (0..count).rev().map(|i| line(i)[part]);
+            let beyond = |line: [u64; 2]| std::iter::repeat_n(line[part], WORD - 1);
+            beyond(above).chain(lines).chain(beyond(below)).collect()
+        });
+        Self { slopes, offsets, backwards, above, below }
     }
 
     /// How many there are.
@@ -49,25 +68,38 @@ impl Lines {
         self.slopes.len()
     }
 
-    /// The sum of lines `index - j` for each `j` whose bit in `bits` is set, modulo 2^64. `index` is public; time and addresses do
-    /// not depend on `bits`, one for each line, packed 64 to a word.
+    /// The sum, over each `j` whose bit is set, of line `index - j` modulo the number of bits, as a signed number: slope, and value at
+    /// argument 0, modulo 2^64. `index` is public; time and addresses do not depend on `bits`, packed 64 to a word.
     ///
     /// # Panics
-    /// Unless there is a bit for each line.
-    pub fn chosen(&self, bits: &[u64], index: usize) -> Chosen {
-        assert_eq!(bits.len() * WORD, self.count(), "a bit for each line");
-        let start = (self.count() - index % self.count()) % self.count();
-        let tables = self.backwards.each_ref().map(|table| table[start..start + self.count()].as_chunks::<WORD>().0);
-        let mut sum = Chosen::default();
-        for ((&word, slopes), offsets) in bits.iter().zip(tables[0]).zip(tables[1]) {
-            sum.count = sum.count.wrapping_add(u64::from(word.count_ones()));
-            for bit in 0..WORD {
-                let mask = (word >> bit & 1).wrapping_neg();
-                sum.slope = sum.slope.wrapping_add(slopes[bit] & mask);
-                sum.offset = sum.offset.wrapping_add(offsets[bit] & mask);
-            }
+    /// Unless there are four times as many bits as lines, or more, and a power of two.
+    pub fn chosen(&self, bits: &[u64], index: usize) -> [u64; 2] {
+        let (words, window) = (bits.len(), self.count() + WORD - 1);
+        assert!(words.is_power_of_two() && words * WORD >= 4 * self.count(), "a bit for each line and as many beyond");
+        let (kernels, mut lanes) = (kernels(), [[0; 8]; 2]);
+        // Word `top - q` has bits for line `first + 64 q` and the 63 before it: for the table, then above, then below.
+        let (top, first) = (index / WORD % words, index % WORD);
+        let word = |q: usize| bits[(top + words - q) % words];
+        let inside = (window - first).div_ceil(WORD);
+        for q in 0..inside {
+            let start = window - 1 - (first + q * WORD);
+            let tables = self.backwards.each_ref().map(|table| table[start..].first_chunk().expect("a word of lines"));
+            (kernels.choose)(&mut lanes, word(q), tables);
         }
-        sum
+        // How many are set from the word `first` on; behind the last comes the first.
+        let ones = |first: usize, len: usize| {
+            let (start, end) = (first % words, first % words + len);
+            (kernels.ones)(&bits[start..end.min(words)]) + (kernels.ones)(&bits[..end.saturating_sub(words)])
+        };
+        let turning = word(words / 2);
+        let negative = turning & u64::MAX >> (WORD - 1 - first);
+        let above = ones(top + words / 2 + 1, words / 2 - inside) + (kernels.ones)(&[turning ^ negative]);
+        let below = ones(top + 1, words / 2 - 1) + (kernels.ones)(&[negative]);
+        [0, 1].map(|part| {
+            let inside = lanes[part].iter().fold(0, |sum: u64, lane| sum.wrapping_add(*lane));
+            let beyond = below.wrapping_mul(self.below[part]).wrapping_add(above.wrapping_mul(self.above[part]));
+            inside.wrapping_add(beyond)
+        })
     }
 
     /// Adds line `index` to the sum of every element whose bit is set; 64 elements to a word. Time and addresses do not depend on
@@ -97,28 +129,42 @@ mod tests {
     proptest! {
         #[test]
         fn shared_bits_choose_a_line_up_to_a_sign(
-            values in prop::collection::vec(any::<[i64; 2]>(), 128), theirs: [u64; 2], at in 0_usize..128, index in 0_usize..128,
+            values in prop::collection::vec(any::<[i64; 2]>(), 64), theirs in prop::collection::vec(any::<u64>(), 8),
+            at in 0_usize..512, index in 0_usize..512, rises: bool,
         ) {
+            let (ring, step) = (Modulus::new(37), 3);
+            let [slopes, offsets] = [0, 1].map(|i| values.iter().map(|pair| pair[i]).collect::<Vec<i64>>());
+            let lines = Lines::new(&slopes, &offsets, step, rises, ring);
+            let mut ours = theirs.clone();
+            ours[at / 64] ^= 1 << (at % 64);
+            // As a signed number of nine bits.
+            let line = ((index + 512 - at) % 512 ^ 256) as i64 - 256;
+            let [mine, other] = [&ours, &theirs].map(|bits| lines.chosen(bits, index));
+            let sign = if ours[at / 64] >> (at % 64) & 1 == 1 { 1 } else { u64::MAX };
+            let [slope, at_zero] = [0, 1].map(|part| mine[part].wrapping_sub(other[part]).wrapping_mul(sign));
+            for d in 0..1 << step {
+                let x = (line << step) + d;
+                let kept = x.clamp(0, (64 << step) - 1);
+                let (i, d) = ((kept >> step) as usize, kept & ((1 << step) - 1));
+                let over = if rises { (x - kept).max(0) << step } else { 0 };
+                let expected = slopes[i].wrapping_mul(d).wrapping_add(offsets[i]).wrapping_add(over);
+                let value = slope.wrapping_mul(x as u64).wrapping_add(at_zero);
+                prop_assert_eq!(ring.reduce(value), ring.reduce(expected as u64));
+            }
+        }
+
+        #[test]
+        fn lines_are_added_where_bits_are_set(values in prop::collection::vec(any::<[i64; 2]>(), 64), bits: u64) {
             let ring = Modulus::new(37);
             let [slopes, offsets] = [0, 1].map(|i| values.iter().map(|pair| pair[i]).collect::<Vec<i64>>());
-            let lines = Lines::new(&slopes, &offsets, ring);
-            let mut ours = theirs;
-            ours[at / 64] ^= 1 << (at % 64);
-            let line = (index + 128 - at) % 128;
-            let [mine, other] = [ours, theirs].map(|bits| lines.chosen(&bits, index));
-            let sign = mine.count.wrapping_sub(other.count);
-            prop_assert!(sign == 1 || sign == u64::MAX);
-            let found = |part: fn(&Chosen) -> u64| ring.reduce(part(&mine).wrapping_sub(part(&other)).wrapping_mul(sign));
-            prop_assert_eq!(found(|chosen| chosen.slope), ring.reduce(slopes[line] as u64));
-            prop_assert_eq!(found(|chosen| chosen.offset), ring.reduce(offsets[line] as u64));
-
-            // The same by one line after the other, of which `index - j` is chosen by bit `j`.
-            let mut sum = [Chosen::default()];
-            for j in 0..128 {
-                lines.add((index + 128 - j) % 128, &[ours[j / 64] >> (j % 64) & 1], &mut sum);
+            let lines = Lines::new(&slopes, &offsets, 3, false, ring);
+            let mut sums = [Chosen::default(); 64];
+            lines.add(5, &[bits], &mut sums);
+            for (i, sum) in sums.iter().enumerate() {
+                let set = bits >> i & 1;
+                let line = [slopes[5], offsets[5]].map(|x| ring.reduce(x as u64) * set);
+                prop_assert_eq!(sum, &Chosen { slope: line[0], offset: line[1], count: set });
             }
-            let reduced = |chosen: &Chosen| [chosen.slope, chosen.offset, chosen.count].map(|x| ring.reduce(x));
-            prop_assert_eq!(reduced(&sum[0]), reduced(&mine));
         }
     }
 }

@@ -103,8 +103,8 @@ impl<'a> Node<'a> {
     /// The function of lines that it is, if it is one.
     pub fn piecewise(self) -> Option<Piecewise<'a>> {
         match &self.operation.operator {
-            &Operator::Piecewise { ref steps, low, bits, index_bits } => {
-                Some(Piecewise { node: self, steps, low, bits, index_bits })
+            &Operator::Piecewise { ref steps, low, bits, index_bits, rises, nonnegative } => {
+                Some(Piecewise { node: self, steps, low, bits, index_bits, rises, nonnegative })
             }
             _ => None,
         }

@@ -76,33 +76,37 @@ fn check_select(bits: u32, values: &[u64], seed: u64) {
     assert_eq!(ring.add(&client, &server), expected, "{bits} bits");
 }
 
-/// Lines with whatever slopes and offsets, and what they give for the low bits of `x`.
-fn check_piecewise(bits: u32, index_bits: u32, wide: u32, values: &[u64], seed: u64) {
-    let (ring, output) = (Modulus::new(64), Modulus::new(wide));
-    let gate = Piecewise::new(bits, index_bits, wide);
+/// 64 lines with whatever slopes and offsets, and what they and what goes on beyond them give for signed `x`.
+fn check_piecewise(bits: u32, step_bits: u32, wide: u32, values: &[u64], seed: u64) {
+    let (ring, output, rises) = (Modulus::new(bits), Modulus::new(wide), seed % 2 == 1);
+    let gate = Piecewise::new(bits, step_bits, wide);
     let mut prg = prg(seed);
-    let mut table = || (0..1 << index_bits).map(|_| prg.word() as i64).collect::<Vec<_>>();
+    let mut table = || (0..64).map(|_| prg.word() as i64).collect::<Vec<_>>();
     let (slopes, offsets) = (table(), table());
-    let lines = Lines::new(&slopes, &offsets, output);
+    let lines = Lines::new(&slopes, &offsets, step_bits, rises, output);
     let [client, server] =
         run_gate(&gate, values, ring, &mut prg, |party, seed, body, x| gate.evaluate(party, seed, body, x, &lines));
     let expected: Vec<u64> = values
         .iter()
         .map(|x| {
-            let (low, step) = (Modulus::new(bits).reduce(*x), bits - index_bits);
-            let line = (low >> step) as usize;
-            output
-                .reduce(slopes[line].wrapping_mul((low & ((1 << step) - 1)) as i64).wrapping_add(offsets[line]) as u64)
+            let x = ring.signed(ring.reduce(*x));
+            let kept = x.clamp(0, (64 << step_bits) - 1);
+            let (line, distance) = ((kept >> step_bits) as usize, kept & ((1 << step_bits) - 1));
+            let over = if rises { (x - kept).max(0) << step_bits } else { 0 };
+            let value = slopes[line].wrapping_mul(distance).wrapping_add(offsets[line]).wrapping_add(over);
+            output.reduce(value as u64)
         })
         .collect();
-    assert_eq!(output.add(&client, &server), expected, "2^{index_bits} lines over {bits} bits into {wide}");
+    assert_eq!(output.add(&client, &server), expected, "lines over 2^{step_bits} of {bits} bits into {wide}");
 }
 
 #[test]
 fn lines_are_right_for_every_value_of_small_rings() {
-    for (bits, index_bits) in [(7, 6), (8, 6), (9, 8), (10, 7)] {
-        for wide in [bits, 37, 64] {
-            check_piecewise(bits, index_bits, wide, &everything(bits), u64::from(bits));
+    for (bits, step_bits) in [(9, 1), (10, 1), (10, 2), (11, 2)] {
+        for (seed, wide) in [bits, bits + 1, 37, 64].into_iter().enumerate() {
+            for rises in [0, 1] {
+                check_piecewise(bits, step_bits, wide, &everything(bits), 2 * seed as u64 + rises);
+            }
         }
     }
 }
@@ -157,8 +161,8 @@ fn keys_have_the_bytes_of_their_formulas() {
     assert_eq!(bytes(&Select::new(37)), [0, 8 * 2 * 37]);
     assert_eq!(bytes(&Truncate::new(37, 12)), [16 + 64 * 6 * 16, 8 * 2 * 25]);
     assert_eq!(bytes(&Extend::new(25, 37)), [16 + 64 * 19 * 16, 8 * 2 * 12]);
-    // A comparison of 8 bits in two levels, and the five levels below the root of a tree over 11.
-    assert_eq!(bytes(&Piecewise::new(18, 10, 37)), [32 + 64 * (2 + 5) * 16, 8 * 6 * 37]);
+    // A comparison of 9 bits in three levels, and the seven levels below the root of a tree over 13.
+    assert_eq!(bytes(&Piecewise::new(21, 9, 37)), [32 + 64 * (3 + 7) * 16, 8 * (4 * 37 + 2 * 16)]);
     assert_eq!(bytes(&ExtendBounded::non_negative(25, 37)), [0, 8 * 2 * 12]);
     // SIGMA's 556 bytes for a ReLU of 37 bits and 991 for one of 64, of the party that gets more.
     assert!(Relu::new(37, 37).key_bytes(1).of(Role::Server) <= 556);
@@ -377,7 +381,7 @@ fn messages_of_another_length_are_refused() {
     }
     // Lines open three times; whoever gets a message of another length stops.
     let (lines, ring) = (Piecewise::new(18, 8, 37), Modulus::new(37));
-    let (key, table) = (deal(&lines, count, &mut prg), Lines::new(&[0; 256], &[0; 256], ring));
+    let (key, table) = (deal(&lines, count, &mut prg), Lines::new(&[0; 64], &[0; 64], 8, true, ring));
     let messages = lines.message_bytes(count);
     for wrong in 0..messages.len() {
         for reply in misfits(messages[wrong]) {

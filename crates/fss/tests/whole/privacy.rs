@@ -113,10 +113,12 @@ fn a_relu_shows_nothing() {
 fn lines_show_nothing() {
     let (input, output) = (Modulus::new(18), Modulus::new(37));
     let gate = Piecewise::new(18, 8, 37);
-    let slopes: Vec<i64> = (0..256).map(|i| i << 20).collect();
-    let lines = Lines::new(&slopes, &vec![5; 256], output);
-    check(&gate, &[input, BIT, output, output], &[output; 6], output, &|party, seed, body, x| {
-        gate.evaluate(party, seed, body, &reduced(x, 25), &lines)
+    let slopes: Vec<i64> = (0..64).map(|i| i << 20).collect();
+    let lines = Lines::new(&slopes, &[5; 64], 8, true, output);
+    let top = Modulus::new(37 - 18);
+    let secrets = [output, output, output, output, top, top];
+    check(&gate, &[input, BIT, output, output], &secrets, output, &|party, seed, body, x| {
+        gate.evaluate(party, seed, body, &reduced(x, 18), &lines)
     });
 }
 

@@ -35,6 +35,9 @@ type MultiplyWide = fn(&mut [WideRow], &[&[u64]], usize, &[&[Row]]);
 /// Arguments: `out`, `bits`, `x`, `flips`, `shares`.
 type AddProducts = fn(&mut [u64], &[u64], &[u64], &[u64], &[u64]);
 
+/// Arguments: `sums`, `bits`, `tables`.
+type Choose = fn(&mut [[u64; 8]; 2], u64, [&[u64; 64]; 2]);
+
 /// The kernels of one level of acceleration. Their arguments are checked by the modules that call them.
 #[derive(Clone, Copy)]
 pub(crate) struct Kernels {
@@ -54,6 +57,10 @@ pub(crate) struct Kernels {
     pub(crate) signed: fn(out: &mut [u64], bits: &[u64], x: &[u64]),
     /// See [`crate::select::add_products`].
     pub(crate) add_products: AddProducts,
+    /// `sums[t][i % 8] += tables[t][i]` for each bit `i` that is set.
+    pub(crate) choose: Choose,
+    /// How many bits are set.
+    pub(crate) ones: fn(&[u64]) -> u64,
     /// Packs to `bits` bits each; `out` is exactly as long as that takes.
     pub(crate) pack: fn(out: &mut [u8], values: &[u64], bits: u32),
     /// The inverse of `pack`.
@@ -182,6 +189,22 @@ mod tests {
                         prop_assert_eq!(join(&mut sum.0.iter().map(|limb| limb.0[lane])), expected, "{}", kernels.name);
                     }
                 }
+            }
+        }
+
+        #[test]
+        fn choices_are_the_same_everywhere(bits: u64, seed: u64) {
+            let tables = [seed, !seed].map(|seed| words(64, seed));
+            let expected = tables.each_ref().map(|table| std::array::from_fn(|lane| {
+                let set = (lane..64).step_by(8).filter(|i| bits >> i & 1 == 1);
+                set.fold(7, |sum: u64, i| sum.wrapping_add(table[i]))
+            }));
+            for kernels in every_kernels() {
+                let mut sums = [[7; 8]; 2];
+                (kernels.choose)(&mut sums, bits, tables.each_ref().map(|table| table.first_chunk().unwrap()));
+                prop_assert_eq!(sums, expected, "{}", kernels.name);
+                let ones = words(33, seed).iter().map(|word| u64::from(word.count_ones())).sum::<u64>();
+                prop_assert_eq!((kernels.ones)(&words(33, seed)), ones, "{}", kernels.name);
             }
         }
 

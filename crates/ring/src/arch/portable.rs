@@ -12,6 +12,8 @@ pub(super) const KERNELS: Kernels = Kernels {
     accumulate: |target, source, factor| accumulate(target, source, factor),
     signed: |out, bits, x| signed(out, bits, x),
     add_products: |out, bits, x, flips, shares| add_products(out, bits, x, flips, shares),
+    choose: |sums, bits, tables| choose(sums, bits, tables),
+    ones: |words| ones(words),
     pack: |out, values, bits| pack(out, values, bits),
     unpack: |out, bytes, bits| unpack(out, bytes, bits),
 };
@@ -83,6 +85,22 @@ pub(super) fn add_products(out: &mut [u64], bits: &[u64], x: &[u64], flips: &[u6
             *out = out.wrapping_add(term);
         }
     }
+}
+
+#[inline(always)]
+pub(super) fn choose(sums: &mut [[u64; 8]; 2], bits: u64, tables: [&[u64; 64]; 2]) {
+    for (sums, table) in sums.iter_mut().zip(tables) {
+        for (eighth, table) in table.as_chunks::<8>().0.iter().enumerate() {
+            for (lane, sum) in sums.iter_mut().enumerate() {
+                *sum = sum.wrapping_add(table[lane] & mask(bits, 8 * eighth + lane));
+            }
+        }
+    }
+}
+
+#[inline(always)]
+pub(super) fn ones(words: &[u64]) -> u64 {
+    words.iter().map(|word| u64::from(word.count_ones())).sum()
 }
 
 #[inline(always)]

@@ -9,13 +9,14 @@ mod wide;
 
 /// What this processor can run, slowest first.
 pub(super) fn kernels() -> Vec<Kernels> {
-    let avx2 = is_x86_feature_detected!("avx2").then_some(AVX2);
-    let avx512 = is_x86_feature_detected!("avx512f")
+    let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("popcnt");
+    let avx512 = avx2
+        && is_x86_feature_detected!("avx512f")
         && is_x86_feature_detected!("avx512bw")
         && is_x86_feature_detected!("avx512dq")
         && is_x86_feature_detected!("avx512ifma")
         && is_x86_feature_detected!("avx512vbmi");
-    avx2.into_iter().chain(avx512.then_some(AVX512)).collect()
+    avx2.then_some(AVX2).into_iter().chain(avx512.then_some(AVX512)).collect()
 }
 
 // SAFETY of every block in these two tables: `kernels` hands them out only where the processor has what they enable.
@@ -32,6 +33,10 @@ const AVX2: Kernels = Kernels {
     signed: |out, bits, x| unsafe { signed_256(out, bits, x) },
     // SAFETY: see above.
     add_products: |out, bits, x, flips, shares| unsafe { add_products_256(out, bits, x, flips, shares) },
+    // SAFETY: see above.
+    choose: |sums, bits, tables| unsafe { choose_256(sums, bits, tables) },
+    // SAFETY: see above.
+    ones: |words| unsafe { ones_popcnt(words) },
     pack: |out, values, bits| portable::pack(out, values, bits),
     unpack: |out, bytes, bits| portable::unpack(out, bytes, bits),
 };
@@ -50,6 +55,10 @@ const AVX512: Kernels = Kernels {
     signed: |out, bits, x| unsafe { signed_512(out, bits, x) },
     // SAFETY: see above.
     add_products: |out, bits, x, flips, shares| unsafe { add_products_512(out, bits, x, flips, shares) },
+    // SAFETY: see above.
+    choose: |sums, bits, tables| unsafe { choose_512(sums, bits, tables) },
+    // SAFETY: see above.
+    ones: |words| unsafe { ones_popcnt(words) },
     // SAFETY: see above.
     pack: |out, values, bits| unsafe { pack_512(out, values, bits) },
     // SAFETY: see above.
@@ -165,6 +174,27 @@ fn multiply_rows<const N: usize>(sums: &mut [Row], weights: &[i64], stride: usiz
         for (v, held) in held.into_iter().enumerate() {
             store(eight_mut(&mut sum.0, v), held);
         }
+    }
+}
+
+#[target_feature(enable = "avx2")]
+fn choose_256(sums: &mut [[u64; 8]; 2], bits: u64, tables: [&[u64; 64]; 2]) {
+    portable::choose(sums, bits, tables);
+}
+
+#[target_feature(enable = "popcnt")]
+fn ones_popcnt(words: &[u64]) -> u64 {
+    portable::ones(words)
+}
+
+#[target_feature(enable = "avx512f")]
+fn choose_512(sums: &mut [[u64; 8]; 2], bits: u64, tables: [&[u64; 64]; 2]) {
+    for (sums, table) in sums.iter_mut().zip(tables) {
+        let mut held = load(sums);
+        for (eight, mask) in table.as_chunks::<8>().0.iter().zip(bits.to_le_bytes()) {
+            held = _mm512_mask_add_epi64(held, mask, held, load(eight));
+        }
+        store(sums, held);
     }
 }
 

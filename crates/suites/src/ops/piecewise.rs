@@ -13,19 +13,28 @@ pub(crate) struct Piecewise<'a> {
     pub low: i64,
     pub bits: u32,
     pub index_bits: u32,
+    /// Whether it goes on above like its argument.
+    pub rises: bool,
+    /// Whether no argument is below `low`.
+    pub nonnegative: bool,
 }
 
 impl Piecewise<'_> {
+    /// The binary logarithm of a line's arguments.
+    pub fn step_bits(&self) -> u32 {
+        self.bits - self.index_bits
+    }
+
     /// The table, which follows from the program alone.
     pub fn lines(&self) -> Lines {
         let [slopes, offsets] = Function::new(self.node, self.steps).lines(self.low, [self.bits, self.index_bits]);
-        Lines::new(&slopes, &offsets, Modulus::new(self.node.program.ring_bits()))
+        Lines::new(&slopes, &offsets, self.step_bits(), self.rises, Modulus::new(self.node.program.ring_bits()))
     }
 }
 
 impl Rules for Piecewise<'_> {
-    /// So that it has the bits that the table is over, whatever the program.
-    fn computes_in_ring(&self) -> bool {
-        true
+    /// The fewer bits the better, and the result is in the program's ring anyway.
+    fn needs_ring(&self, _result: bool) -> bool {
+        false
     }
 }

@@ -13,7 +13,7 @@ pub(crate) struct Truncate<'a> {
 impl Rules for Truncate<'_> {
     /// A second drop of bits would leave too little room for comparisons.
     fn computes_in_ring(&self) -> bool {
-        true
+        self.bits > 0
     }
 
     /// It drops them with the others.

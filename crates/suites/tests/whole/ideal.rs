@@ -51,7 +51,7 @@ pub fn evaluate(program: &Program, weights: &Weights, inputs: &[Vec<i64>], rules
             operation.inputs.iter().for_each(|&id| held[id].1 = wide);
         }
         let bits = match operation.operator {
-            Operator::Truncate { bits, width } => width.unwrap_or(wide).min(wide - bits),
+            Operator::Truncate { bits, width } => width.unwrap_or(wide).min(held[operation.inputs[0]].1 - bits),
             Operator::Relu if rules.relus_widen && is_read_wide(program, operation.output) => wide,
             Operator::Conv2d { .. } | Operator::Dense { .. } | Operator::Scale { .. } | Operator::Argmax { .. } => wide,
             Operator::Step { .. } | Operator::Leaves { .. } | Operator::Mul | Operator::Matmul => wide,
@@ -74,7 +74,8 @@ fn wrap(ring: Modulus, x: i128) -> i64 {
 fn in_wide_ring(operation: &Operation, rules: Rules) -> bool {
     match operation.operator {
         Operator::Conv2d { .. } | Operator::Dense { .. } | Operator::Scale { .. } => rules.field.is_none(),
-        Operator::ShiftLeft { .. } | Operator::AvgPool2d { .. } | Operator::Truncate { .. } => true,
+        Operator::Truncate { bits, .. } => bits > 0,
+        Operator::ShiftLeft { .. } | Operator::AvgPool2d { .. } => true,
         Operator::Mul | Operator::Matmul => true,
         Operator::Argmax { .. } => rules.argmax_is_wide,
         _ => false,

@@ -1,7 +1,8 @@
 """Functions of single elements by lines on integers, as the file format defines them.
 
-The low `bits` bits of an integer are `i 2^f + d` with `f = bits - index_bits`; the value is
-`slopes[i] d + offsets[i]`. Line `i` has the slope of the chord over its arguments, rounded, and
+What an integer is above `low`, kept between 0 and `2^bits - 1`, is `i 2^f + d` with `f = bits -
+index_bits`; the value is `slopes[i] d + offsets[i]`, and what is above the table, times `2^f`, if
+the function rises there. Line `i` has the slope of the chord over its arguments, rounded, and
 goes through the middle between chord and function half-way along. So a convex function is as far
 above its line there as it is below at the ends.
 """
@@ -17,9 +18,11 @@ from privet.compiler.graph.operations import Array, Piecewise
 def piecewise_values(x: Array, operation: Piecewise, before: int, after: int, ring: int) -> Array:
     """The values at int64 `x` of scale `before`, at scale `after` in a ring of so many bits."""
     slopes, offsets = lines(operation, before, after, ring)
-    low = x & ((1 << operation.bits) - 1)
-    index, distance = low >> operation.step_bits, low & ((1 << operation.step_bits) - 1)
-    return np.asarray(slopes[index] * distance + offsets[index])
+    raised = np.maximum(x - operation.low, 0)
+    kept = np.minimum(raised, (1 << operation.bits) - 1)
+    index, distance = kept >> operation.step_bits, kept & ((1 << operation.step_bits) - 1)
+    over = (raised - kept) << operation.step_bits if operation.rises else 0
+    return np.asarray(slopes[index] * distance + offsets[index] + over)
 
 
 def lines(operation: Piecewise, before: int, after: int, ring: int) -> tuple[Array, Array]:

@@ -138,8 +138,11 @@ def _made(
             slopes, offsets = lines(piecewise, scales[0], scales[1], ring_bits)
             far = (1 << piecewise.step_bits) - 1
             ends_of_lines = np.concatenate([offsets, slopes * far + offsets])
+            top = piecewise.low + (1 << piecewise.bits) - 1
+            over = np.maximum(x.high - top, 0) << piecewise.step_bits if piecewise.rises else 0
             return Interval(
-                np.full_like(x.low, ends_of_lines.min()), np.full_like(x.high, ends_of_lines.max())
+                np.full_like(x.low, ends_of_lines.min()),
+                np.full_like(x.high, ends_of_lines.max()) + over,
             )
         case other:
             shapes = [graph.values[id].shape for id in node.inputs]

@@ -273,13 +273,19 @@ def _with_advice(
 
 
 def _exact(graph: Graph, node: Node) -> Node:
-    """The node, with the function itself in place of lines, whose arguments begin at 0."""
-    if not isinstance(node.operation, op.Piecewise):
+    """The node, with the function itself in place of lines, which goes on beyond as they do."""
+    lines = node.operation
+    if not isinstance(lines, op.Piecewise):
         return node
-    low = math.ldexp(node.operation.low, -_scale(graph, node.inputs[0]))
-    argument = combine("shift", Function(), constant=low)
-    assert argument is not None, "a shift is a function"
-    return replace(node, operation=op.Elementwise(node.operation.function.after(argument)))
+    unit = math.ldexp(1.0, -_scale(graph, node.inputs[0]))
+    raised = combine("relu", combine("shift", Function(), constant=-lines.low * unit))
+    top = ((1 << lines.bits) - 1) * unit
+    over = combine("relu", combine("shift", raised, constant=-top))
+    within = combine("shift", combine("sub", raised, over), constant=lines.low * unit)
+    function = lines.function.after(within)
+    if lines.rises:
+        function = combine("add", function, over)
+    return replace(node, operation=op.Elementwise(function))
 
 
 def _spread(low: float, high: float) -> float:

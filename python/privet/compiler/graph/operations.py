@@ -118,15 +118,18 @@ class Elementwise:
 class Piecewise:
     """A smooth function of each element by `2^index_bits` lines.
 
-    `low` and the low `bits` bits of an argument are integers at its scale: the argument is
-    `low + x` for `0 <= x < 2^bits`, which the pass `tabulate_functions` sees to. Slopes have as
-    many fractional bits as a line has arguments (`privet.compiler.executor.piecewise`).
+    Lines are over arguments from `low` to `low + 2^bits - 1`, integers at their scale. Below, the
+    value is that of `low`; above, that of the last one, or if the function `rises`, it goes on like
+    its argument. `nonnegative` says that no argument is below `low`, by how it is made. Slopes have
+    as many fractional bits as a line has arguments (`privet.compiler.executor.piecewise`).
     """
 
     function: Function
     low: int
     bits: int
     index_bits: int
+    rises: bool = False
+    nonnegative: bool = False
 
     @property
     def step_bits(self) -> int:

@@ -56,7 +56,8 @@ def move_truncation(
     """The graph with `ShiftLeft` and `Truncate` placed and every value's scale set.
 
     With `narrow`, in a graph of functions by lines, truncated values have `headroom` bits above the
-    point and no more. Where a value does not fit the ring, it is left as it is for `check_ranges` to report.
+    point and no more. Where a value does not fit the ring, it is left as it is for `check_ranges`
+    to report.
     """
     compared = compared_values(graph)
     missing = may_be_missing(graph)
@@ -81,9 +82,18 @@ def move_truncation(
     kind = _OwnScales if each else _Placement
     ceiling = max(scale_bits + weight_scale, ring_bits - GUARD_BITS - headroom)
     placement = kind(graph, ring_bits, ceiling, scale_bits, weight_scale, pins)
-    if narrow and not each and any(isinstance(it.operation, op.Piecewise) for it in graph.nodes):
-        placement.room = headroom + GUARD_BITS
+    tables = [it for it in graph.nodes if isinstance(it.operation, op.Piecewise)]
+    if narrow and not each and tables:
+        placement.room = max(
+            headroom + GUARD_BITS, *(_room(graph, it, scale_bits) for it in tables)
+        )
     return placement.rewriter.walk(placement.place)
+
+
+def _room(graph: Graph, node: Node, scale: int) -> int:
+    """Bits above the point that the table of a function needs, and as much again on both sides."""
+    assert isinstance(node.operation, op.Piecewise)
+    return node.operation.bits + GUARD_BITS - scale - graph.values[node.inputs[0]].fine
 
 
 def truncated_early(graph: Graph) -> set[int]:
@@ -159,7 +169,9 @@ class _Placement:
             case op.Elementwise():
                 return self.add(node, self.base, x)
             case op.Piecewise(step_bits=fraction):
-                x = self.at(node, x, self.base + self.rewriter.builder.value(x).fine)
+                x = self.narrowed(
+                    node, self.at(node, x, self.base + self.rewriter.builder.value(x).fine)
+                )
                 fine = self.rewriter.old.values[node.output].fine
                 return self.add(node, self.base + fine + fraction, x)
             case op.Broadcast() | op.Reshape() | op.Transpose() | op.Slice():
@@ -267,6 +279,14 @@ class _Placement:
             made = self.rewriter.builder.add(change, [before], node=node.name, like=like)
             self.rescaled[x, scale] = made
         return self.rescaled[x, scale]
+
+    def narrowed(self, node: Node, x: int) -> int:
+        """`x` in a ring that the headroom fills, as the argument of a table."""
+        if self.room is None or x in self.rescaled.values():
+            return x
+        change = op.Truncate(0, min(self.scale(x) + self.room, self.ring_bits))
+        like = self.rewriter.builder.value(x)
+        return self.rewriter.builder.add(change, [x], node=node.name, like=like)
 
     def change(self, node: Node, x: int, scale: int) -> tuple[op.Operation, int]:
         """What makes `x` at another scale, and of which value.

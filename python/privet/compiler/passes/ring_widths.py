@@ -12,8 +12,8 @@ from privet.compiler.graph import Graph
 from privet.compiler.graph import operations as op
 
 WIDE = (
-    *(op.Conv2d, op.Dense, op.Scale, op.ShiftLeft, op.AvgPool2d, op.Truncate),
-    *(op.Mul, op.MatMul, op.Polynomial, op.Elementwise, op.Piecewise),
+    *(op.Conv2d, op.Dense, op.Scale, op.ShiftLeft, op.AvgPool2d),
+    *(op.Mul, op.MatMul, op.Polynomial, op.Elementwise),
 )
 """Operations whose inputs are in the program's ring: because they must, or in other suites."""
 
@@ -24,11 +24,13 @@ def ring_widths(graph: Graph, ring_bits: int) -> dict[int, int]:
     made = dict(current)
     for node in graph.nodes:
         widths = {current[id] for id in node.inputs}
-        if isinstance(node.operation, WIDE) or len(widths) > 1:
+        drops = isinstance(node.operation, op.Truncate) and node.operation.bits > 0
+        if isinstance(node.operation, WIDE) or drops or len(widths) > 1:
             current.update(dict.fromkeys(node.inputs, ring_bits))
         match node.operation:
             case op.Truncate(bits=bits, width=narrow):
-                width = ring_bits - bits if narrow is None else min(narrow, ring_bits - bits)
+                left = current[node.inputs[0]] - bits
+                width = left if narrow is None else min(narrow, left)
             case op.Step() | op.Leaves() | op.ArgMax() | op.Piecewise():
                 width = ring_bits
             case _:

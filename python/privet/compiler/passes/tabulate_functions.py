@@ -18,17 +18,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from privet.compiler.graph import Graph, Node, Value
+from privet.compiler.graph import Graph, Node
 from privet.compiler.graph.function import Function, Step
-from privet.compiler.graph.operations import (
-    Add,
-    AddConstant,
-    Elementwise,
-    Piecewise,
-    Relu,
-    Reshape,
-    Sub,
-)
+from privet.compiler.graph.operations import Add, Elementwise, Piecewise, Reshape
 from privet.compiler.passes.check_ranges import RING_BITS
 from privet.compiler.passes.rewriter import Rewriter
 from privet.errors import Problem, UnsupportedModel
@@ -99,9 +91,9 @@ def tabulate_functions(
             instead = "Give calibration inputs, or a larger error for activations"
             problems.append(Problem(node.name, "activation", why, instead))
             return rewriter.copy(node)
-        return _looked_up(
-            rewriter, node, made, domain, scale_bits, nonnegative=node.operation.nonnegative
-        )
+        nonnegative = node.operation.nonnegative and not domain.low
+        made = replace(made, rises=domain.rises, nonnegative=nonnegative)
+        return _looked_up(rewriter, node, made, scale_bits)
 
     tabulated = rewriter.walk(rewrite)
     if problems:
@@ -204,8 +196,7 @@ def _joined(rewriter: Rewriter, node: Node, found: Reciprocal, scale: int) -> in
     )
     total = None
     for table in found.tables:
-        domain = Domain(table.low, table.bits)
-        part = _looked_up(rewriter, node, table, domain, scale, x=entry, fine=found.value)
+        part = _looked_up(rewriter, node, table, scale, x=entry, fine=found.value)
         if total is not None:
             part = rewriter.add_new(
                 node.name, Add(), total, part, like=replace(made, fine=found.value)
@@ -253,43 +244,22 @@ def _looked_up(
     rewriter: Rewriter,
     node: Node,
     table: Piecewise,
-    domain: Domain,
     scale: int,
     *,
     x: int | None = None,
     fine: int = 0,
-    nonnegative: bool = False,
 ) -> int:
-    """The table's value at `x`, or at the node's argument, kept within the table's range.
+    """The table's value at `x`, or at the node's argument.
 
     Arguments keep as many bits as `x` does, and values `fine` more than others.
     """
-    old = rewriter.old.values[node.inputs[0]]
     x = rewriter.new[node.inputs[0]] if x is None else x
     extra = rewriter.builder.value(x).fine
-    low = math.ldexp(domain.low, -scale - extra)
-    top = math.ldexp((1 << domain.bits) - 1, -scale - extra)
-    reach = (old.magnitude or 0.0) + abs(low)
-
-    def like(name: str, magnitude: float) -> Value:
-        return Value(old.shape, f"{node.name}.{name}", magnitude, scale + extra, fine=extra)
-
-    def shifted(x: int, by: float, name: str) -> int:
-        shift = AddConstant(np.asarray(by, dtype=np.float64))
-        return rewriter.add_new(node.name, shift, x, like=like(name, max(reach, top)))
-
-    above = shifted(x, -low, "raised") if low else x
-    if low or not nonnegative:
-        above = rewriter.add_new(node.name, Relu(), above, like=like("above", reach))
-    over = shifted(above, -top, "over")
-    excess = rewriter.add_new(node.name, Relu(), over, like=like("excess", reach))
-    within = rewriter.add_new(node.name, Sub(), above, excess, like=like("within", top))
-    largest = float(np.abs(table.function(np.linspace(low, low + top, 257))).max())
+    low, top = (
+        math.ldexp(end, -scale - extra) for end in (table.low, table.low + (1 << table.bits) - 1)
+    )
+    largest = float(np.abs(table.function(np.linspace(low, top, 257))).max())
     made = rewriter.old.values[node.output]
     reached = largest if fine else max(made.magnitude or 0.0, largest)
-    result = replace(made, magnitude=reached, fine=fine)
-    if not domain.rises:
-        return rewriter.add_new(node.name, table, within, like=result)
-    value = replace(like("value", largest), fine=fine)
-    looked_up = rewriter.add_new(node.name, table, within, like=value)
-    return rewriter.add_new(node.name, Add(), looked_up, excess, like=result)
+    like = replace(made, magnitude=reached, fine=fine)
+    return rewriter.add_new(node.name, table, x, like=like)

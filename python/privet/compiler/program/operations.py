@@ -43,7 +43,9 @@ def encode(operation: Operation, prefix: str) -> tuple[str, dict[str, Any], dict
             return "function", {"steps": encode_steps(function)}, {}
         case op.Piecewise(function=function, low=low, bits=bits, index_bits=index_bits):
             table = {"low": low, "bits": bits, "index_bits": index_bits}
-            return "piecewise", {"steps": encode_steps(function), **table}, {}
+            choices = {"rises": operation.rises, "nonnegative": operation.nonnegative}
+            chosen = {name: True for name, choice in choices.items() if choice}
+            return "piecewise", {"steps": encode_steps(function), **table, **chosen}, {}
         case op.MaxPool2d():
             return "max_pool2d", _window(operation), {}
         case op.AvgPool2d(factors=factors):
@@ -143,7 +145,10 @@ def _piecewise(a: dict[str, Any]) -> Operation:
         raise TypeError("the table of a function of lines is no integers")
     if index_bits not in INDEX_BITS or not index_bits < bits <= 62 or abs(low) >= 1 << 50:
         raise ValueError(f"a table of 2^{index_bits} lines over {bits} bits from {low} on")
-    return _done(a, op.Piecewise(function, low, bits, index_bits))
+    choices = [a.pop(name, False) for name in ("rises", "nonnegative")]
+    if any(type(it) is not bool for it in choices):
+        raise TypeError("how a function goes on beyond its table is no boolean")
+    return _done(a, op.Piecewise(function, low, bits, index_bits, *choices))
 
 
 def _weighted(

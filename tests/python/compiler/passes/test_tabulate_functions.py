@@ -87,7 +87,7 @@ def row(operator: str) -> str:
     before, after = (program.values[id].scale for id in (made.inputs[0], made.output))
     kept = after - lines.step_bits
     x = np.arange(1 << lines.bits, dtype=np.int64)
-    found = piecewise_values(x, lines, before, after, RING) >> lines.step_bits
+    found = piecewise_values(x + lines.low, lines, before, after, RING) >> lines.step_bits
     exact = real_values(x + lines.low, lines.function, before)
     unit = 2.0**-before
     first, last = lines.low * unit, (lines.low + (1 << lines.bits)) * unit

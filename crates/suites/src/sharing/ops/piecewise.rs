@@ -1,28 +1,95 @@
 //! A public function of each element by lines: a point function over the table, or a vector of shared bits.
+//!
+//! In suite `fss` the gate takes arguments beyond the table, unless their ring is so wide that its tree would have too many leaves. There,
+//! and in suite `gmw`, two ReLUs bring them into the table first, and the second one is what a function that rises goes on by.
 
-use privet_gmw::{Rounds, cost};
+use privet_gmw::{Rounds, Sign, cost};
+use privet_ot::Role;
 use privet_ring::{Field, Modulus};
 
+use super::super::Suite;
+use super::super::conversion::Extend;
 use super::super::keys::Batch;
 use super::super::memory::{PER_COMPARISON, PER_INDEX};
 use super::super::party::{Engine, Party};
 use super::super::state::State;
+use super::relu::relu;
 use super::{Context, Protocol};
 use crate::Error;
 use crate::ops::Piecewise;
+
+/// Most bits of a point function that is evaluated everywhere: 255 AES calls for an element.
+const MOST_TREE_BITS: u32 = 14;
+
+/// The same for few elements, where rounds count for more.
+const MOST_TREE_BITS_OF_FEW: u32 = 17;
+
+/// How many are few.
+const FEW: usize = 2048;
+
+/// How an argument reaches the table.
+struct Way {
+    /// Its ring, which is widened to hold the table and as much again on both sides.
+    ring: u32,
+    /// Whether ReLUs come first.
+    clamps: bool,
+    /// The ring that the table is looked up in.
+    table: u32,
+}
+
+impl Piecewise<'_> {
+    fn way(&self, width: u32, suite: Suite) -> Way {
+        let least = self.bits + 2;
+        let ring = width.max(least);
+        let most = if self.node.input().len() <= FEW { MOST_TREE_BITS_OF_FEW } else { MOST_TREE_BITS };
+        let clamps = suite != Suite::Fss || ring - self.step_bits() + 1 > most;
+        Way { ring, clamps, table: if clamps { least } else { ring } }
+    }
+
+    /// ReLUs that bring an argument into the table.
+    fn relus(&self) -> usize {
+        if self.nonnegative { 1 } else { 2 }
+    }
+
+    fn gate(&self, way: &Way, wide: u32) -> privet_fss::Piecewise {
+        privet_fss::Piecewise::new(way.table, self.step_bits(), wide)
+    }
+}
 
 impl Protocol for Piecewise<'_> {
     fn width(&self, _inputs: &[u32], context: &Context) -> u32 {
         context.ring_bits
     }
 
-    fn cost(&self, _width: u32, rounds: Rounds, context: &Context) -> cost::Cost {
-        cost::piecewise(self.node.input().len(), self.bits, self.index_bits, context.ring_bits, rounds)
+    fn cost(&self, width: u32, rounds: Rounds, context: &Context) -> cost::Cost {
+        let (way, len, wide) = (self.way(width, context.options.suite), self.node.input().len(), context.ring_bits);
+        let mut cost = cost::piecewise(len, self.bits, self.index_bits, wide, rounds);
+        for _ in 0..self.relus() {
+            cost = cost + cost::relu(len, way.ring, rounds);
+        }
+        if way.ring > width {
+            cost = cost + cost::extend(len, width, way.ring, Sign::Unknown, rounds);
+        }
+        if self.rises && way.ring < wide {
+            cost = cost + cost::extend(len, way.ring, wide, Sign::NonNegative, rounds);
+        }
+        cost
     }
 
-    fn keys(&self, _widths: [u32; 2], context: &Context) -> Vec<Batch> {
-        let gate = privet_fss::Piecewise::new(self.bits, self.index_bits, context.ring_bits);
-        vec![Batch::new(gate, self.node.input().len())]
+    fn keys(&self, [width, wide]: [u32; 2], context: &Context) -> Vec<Batch> {
+        let (way, len) = (self.way(width, context.options.suite), self.node.input().len());
+        let mut keys = Vec::new();
+        if way.ring > width {
+            keys.extend(Extend { from: width, to: way.ring, sign: Sign::Unknown }.keys(len));
+        }
+        if way.clamps {
+            keys.extend((0..self.relus()).map(|_| Batch::new(privet_fss::Relu::new(way.ring, way.ring), len)));
+        }
+        keys.push(Batch::new(self.gate(&way, wide), len));
+        if way.clamps && self.rises && way.ring < wide {
+            keys.extend(Extend { from: way.ring, to: wide, sign: Sign::NonNegative }.keys(len));
+        }
+        keys
     }
 
     fn working_memory(&self, _field: Option<Field>) -> u64 {
@@ -30,17 +97,54 @@ impl Protocol for Piecewise<'_> {
         // of which a ring of less than 32 bits has twice as many.
         let bits = 4 << self.index_bits;
         let words = (PER_COMPARISON << self.index_bits) / if self.node.program.ring_bits() < 32 { 16 } else { 32 };
-        let products = u64::from(self.bits - self.index_bits) * (PER_COMPARISON + PER_INDEX);
+        let products = u64::from(self.step_bits()) * (PER_COMPARISON + PER_INDEX);
         self.node.input().len() as u64 * (bits / 8 + words + products + PER_COMPARISON)
     }
 
     fn run(&self, state: &mut State<'_>, party: &mut Party<'_>) -> Result<Vec<u64>, Error> {
-        let (x, to) = (state.input(self.node).0, Modulus::new(self.node.program.ring_bits()));
+        let ((x, ring), to) = (state.input(self.node), Modulus::new(self.node.program.ring_bits()));
+        let way = self.way(ring.bits(), state.plan.options().suite);
+        let (width, ring, role) = (ring.bits(), Modulus::new(way.ring), party.role);
+        let less = |x: &[u64], public: i64| -> Vec<u64> {
+            let public = if role == Role::Server { public.cast_unsigned() } else { 0 };
+            x.iter().map(|x| ring.reduce(x.wrapping_sub(public))).collect()
+        };
+        let mut x = match width < way.ring {
+            true => less(&Extend { from: width, to: way.ring, sign: Sign::Unknown }.run(party, x)?, self.low),
+            false => less(x, self.low),
+        };
+        if !way.clamps {
+            return self.look_up(party, &x, &way, to);
+        }
+        if !self.nonnegative {
+            x = relu(party, &x, [ring; 2])?;
+        }
+        let over = relu(party, &less(&x, (1 << self.bits) - 1), [ring; 2])?;
+        let table = Modulus::new(way.table);
+        let mut within = ring.sub(&x, &over);
+        table.reduce_all(&mut within);
+        let values = self.look_up(party, &within, &way, to)?;
+        if !self.rises {
+            return Ok(values);
+        }
+        let over = match way.ring < to.bits() {
+            true => Extend { from: way.ring, to: to.bits(), sign: Sign::NonNegative }.run(party, &over)?,
+            false => over,
+        };
+        let raised: Vec<u64> = over.iter().map(|x| to.reduce(x << self.step_bits())).collect();
+        Ok(to.add(&values, &raised))
+    }
+}
+
+impl Piecewise<'_> {
+    /// The lines' values at `x`, in the table's ring.
+    fn look_up(&self, party: &mut Party<'_>, x: &[u64], way: &Way, to: Modulus) -> Result<Vec<u64>, Error> {
         let lines = self.lines();
         Ok(match party.engine() {
             Engine::Gmw(mut party) => privet_gmw::piecewise(&mut party, x, self.bits, &lines, to)?,
-            Engine::Fss(mut party, seeds, body) => privet_fss::Piecewise::new(self.bits, self.index_bits, to.bits())
-                .evaluate(&mut party, &seeds.seed(), body, x, &lines)?,
+            Engine::Fss(mut party, seeds, body) => {
+                self.gate(way, to.bits()).evaluate(&mut party, &seeds.seed(), body, x, &lines)?
+            }
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use privet_fss::Compared;
 use privet_gmw::{Rounds, cost};
-use privet_ring::Field;
+use privet_ring::{Field, Modulus};
 
 use super::super::keys::Batch;
 use super::super::memory::PER_COMPARISON;
@@ -33,12 +33,16 @@ impl Protocol for Relu<'_> {
 
     fn run(&self, state: &mut State<'_>, party: &mut Party<'_>) -> Result<Vec<u64>, Error> {
         let (x, from) = state.input(self.0);
-        let to = state.output_ring(self.0);
-        Ok(match party.engine() {
-            Engine::Gmw(mut party) => privet_gmw::relu(&mut party, x, from)?,
-            Engine::Fss(mut party, seeds, body) => {
-                privet_fss::Relu::new(from.bits(), to.bits()).evaluate(&mut party, &seeds.seed(), body, x)?
-            }
-        })
+        relu(party, x, [from, state.output_ring(self.0)])
     }
+}
+
+/// Shares of `max(x, 0)`; in suite `gmw` both rings are one.
+pub(super) fn relu(party: &mut Party<'_>, x: &[u64], [from, to]: [Modulus; 2]) -> Result<Vec<u64>, Error> {
+    Ok(match party.engine() {
+        Engine::Gmw(mut party) => privet_gmw::relu(&mut party, x, from)?,
+        Engine::Fss(mut party, seeds, body) => {
+            privet_fss::Relu::new(from.bits(), to.bits()).evaluate(&mut party, &seeds.seed(), body, x)?
+        }
+    })
 }
