@@ -1,0 +1,91 @@
+"""Where truncations stand in networks of functions by lines, and which rings they leave."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.python.compiler.graph.single import model, node, samples
+
+from privet.compiler.compile import Compiled, compile
+from privet.compiler.executor import execute
+from privet.errors import OverflowRisk
+
+SCALE, RING = 12, 37
+
+
+def compiled(**options: object) -> Compiled:
+    """A normalisation that two layers and a sum read, and a function behind."""
+    rng = np.random.default_rng(3)
+    weights = {name: rng.uniform(-0.5, 0.5, (8, 8)).astype(np.float32) for name in ("v", "w")} | {
+        "gamma": np.ones(8, np.float32),
+        "shape": np.array([2, 4, 8]),
+    }
+    nodes = [
+        node("LayerNormalization", ["x", "gamma"], ["n"], axis=-1),
+        node("Reshape", ["n", "shape"], ["r"]),
+        node("MatMul", ["n", "v"], ["left"]),
+        node("MatMul", ["n", "w"], ["right"]),
+        node("Gelu", ["left"], ["active"]),
+        node("Add", ["active", "right"], ["sum"]),
+        node("Mul", ["sum", "r"], ["y"]),
+    ]
+    for index, it in enumerate(nodes):
+        it.name = f"{it.op_type}{index}"
+    made = model(nodes, {"x": (2, 4, 8)}, ["y"], weights)
+    return compile(
+        made, calibration=[samples(made)], bits=RING, scale=SCALE, smooth="piecewise", **options
+    )
+
+
+def test_values_are_truncated_before_they_are_broadcast() -> None:
+    program = compiled().program
+    made = {it.output: it.op for it in program.operations}
+    truncated = [it.inputs[0] for it in program.operations if it.op == "truncate"]
+    assert "broadcast" in made.values()
+    assert all(made.get(value) != "broadcast" for value in truncated)
+
+
+def test_a_value_is_truncated_once_for_all_its_readers() -> None:
+    program = compiled().program
+    movements = {it.output: it.inputs[0] for it in program.operations if it.op == "reshape"}
+    sources = []
+    for it in program.operations:
+        if it.op == "truncate":
+            (value,) = it.inputs
+            while value in movements:
+                value = movements[value]
+            sources.append((value, it.attributes["bits"]))
+    assert len(set(sources)) == len(sources)
+
+
+def test_rings_behind_truncations_have_the_headroom_and_no_more() -> None:
+    program = compiled().program
+    widths = [it.attributes.get("width") for it in program.operations if it.op == "truncate"]
+    rooms = {
+        it.attributes["width"] - program.values[it.output].scale
+        for it in program.operations
+        if "width" in it.attributes
+    }
+    assert None not in widths or len(set(widths)) > 1
+    assert len(rooms) == 1
+    # The owner's headroom is for places alone.
+    given = compiled(headroom=8).program.operations
+    assert not any("width" in it.attributes for it in given)
+
+
+def test_a_value_beyond_its_ring_is_refused() -> None:
+    nodes = [node("MatMul", ["x", "w"], ["h"]), node("Gelu", ["h"], ["y"])]
+    made = model(nodes, {"x": (1, 4)}, ["y"], {"w": np.ones((4, 4), np.float32)})
+    near, beyond = ({"x": np.full((1, 4), at, np.float32)} for at in (50.0, 100.0))
+    it = compile(
+        made,
+        calibration=[near],
+        ranges={"x": 100.0},
+        margin=1.0,
+        bits=RING,
+        scale=SCALE,
+        smooth="piecewise",
+    )
+    execute(it.program, it.weights, near)
+    with pytest.raises(OverflowRisk, match="22 bits"):
+        execute(it.program, it.weights, beyond)
