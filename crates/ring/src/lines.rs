@@ -138,7 +138,7 @@ mod tests {
             let mut ours = theirs.clone();
             ours[at / 64] ^= 1 << (at % 64);
             // As a signed number of nine bits.
-            let line = ((index + 512 - at) % 512 ^ 256) as i64 - 256;
+            let line = (((index + 512 - at) % 512) ^ 256) as i64 - 256;
             let [mine, other] = [&ours, &theirs].map(|bits| lines.chosen(bits, index));
             let sign = if ours[at / 64] >> (at % 64) & 1 == 1 { 1 } else { u64::MAX };
             let [slope, at_zero] = [0, 1].map(|part| mine[part].wrapping_sub(other[part]).wrapping_mul(sign));
