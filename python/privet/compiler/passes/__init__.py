@@ -72,7 +72,7 @@ def simplify(graph: Graph, *, public_functions: bool = False, products: bool = F
         join_relus,
         pool_before_relu,
         normalize_after,
-        merge_reshapes,
+        partial(merge_reshapes, shared=True),
     ]
     for rewrite in rewrites:
         graph = rewrite(graph)

@@ -56,6 +56,8 @@ def test_a_value_is_truncated_once_for_all_its_readers() -> None:
                 value = movements[value]
             sources.append((value, it.attributes["bits"]))
     assert len(set(sources)) == len(sources)
+    # So both layers read one value, which is opened once.
+    assert len({it.inputs[0] for it in program.operations if it.op == "dense"}) == 1
 
 
 def test_rings_behind_truncations_have_the_headroom_and_no_more() -> None:
