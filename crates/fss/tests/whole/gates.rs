@@ -198,8 +198,8 @@ proptest! {
         check_relu(bits, wide, &values, seed);
         check_sign(bits, &values, seed);
         check_select(bits, &values, seed);
-        if bits > 6 {
-            check_piecewise(bits, 6 + cut.index((bits as usize - 6).min(4)) as u32, wide, &values, seed);
+        if bits > 8 {
+            check_piecewise(bits, bits - 8 - cut.index((bits as usize - 8).min(4)) as u32, wide, &values, seed);
         }
         check_truncate(bits, 1 + cut.index(bits as usize - 1) as u32, &values, seed);
         if wide > bits {
