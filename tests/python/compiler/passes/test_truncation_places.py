@@ -13,7 +13,7 @@ from privet.errors import OverflowRisk
 SCALE, RING = 12, 37
 
 
-def compiled(**options: object) -> Compiled:
+def compiled(headroom: int | None = None) -> Compiled:
     """A normalisation that two layers and a sum read, and a function behind."""
     rng = np.random.default_rng(3)
     weights = {name: rng.uniform(-0.5, 0.5, (8, 8)).astype(np.float32) for name in ("v", "w")} | {
@@ -33,7 +33,12 @@ def compiled(**options: object) -> Compiled:
         it.name = f"{it.op_type}{index}"
     made = model(nodes, {"x": (2, 4, 8)}, ["y"], weights)
     return compile(
-        made, calibration=[samples(made)], bits=RING, scale=SCALE, smooth="piecewise", **options
+        made,
+        calibration=[samples(made)],
+        bits=RING,
+        scale=SCALE,
+        smooth="piecewise",
+        headroom=headroom,
     )
 
 
