@@ -123,7 +123,7 @@ def as_object(result: Run) -> dict[str, Any]:
 
 def _input_shapes(model: Path, given: InputShapes) -> list[tuple[int, ...]]:
     graph = import_model(load_model(model), name=model.stem, input_shapes=given)
-    return [graph.values[entry.value].shape for entry in graph.inputs]
+    return [graph.input_shape(entry) for entry in graph.inputs]
 
 
 def _verdict(console: Console, result: Run) -> None:
