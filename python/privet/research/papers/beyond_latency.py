@@ -5,6 +5,8 @@ from __future__ import annotations
 import statistics
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from privet.planner.network import PRESETS
@@ -14,6 +16,9 @@ from privet.planner.record import Record
 from privet.research.papers.paper import Cell, Grid
 from privet.research.papers.workplace import Workplace
 from privet.research.report import figures, tables
+from privet.zoo import bert
+from privet.zoo.initial import draw
+from privet.zoo.writer import write
 
 MODELS = ("bert-tiny", "resnet20", "resnet50")
 SUBJECT = "resnet20"
@@ -21,6 +26,8 @@ SUBJECT = "resnet20"
 
 BATCH = 32
 """The largest batch that both parties' memory holds here."""
+
+CONTEXTS = (64, 128, 256)
 
 READ_BYTES = 1e9
 """Bytes a second that keys are read with, in the paper's example."""
@@ -150,6 +157,35 @@ def figure_5(at: Workplace) -> Grid:
     return Grid(tuple(columns), cells)
 
 
+def figure_6(at: Workplace) -> Grid:
+    found: dict[str, dict[str, Cell]] = {}
+    contexts = (8, 16) if at.quick else CONTEXTS
+    base = contexts[0] if at.quick else 128
+    latencies: dict[int, dict[str, tuple[float, float]]] = {}
+    for tokens in contexts:
+        path = _encoder(tokens, at.models)
+        for it in at.records([str(path)], tables.runs("keyed")):
+            on = predict(it, PRESETS["WAN_M"])
+            latencies.setdefault(tokens, {})[_name(it)] = on.online_latency, on.latency
+    for tokens, families in latencies.items():
+        for family, (online, both) in families.items():
+            whole = latencies[base][family]
+            row = found.setdefault(f"{tokens} tokens", {})
+            row[f"{family} online"] = online / whole[0]
+            row[f"{family} both"] = both / whole[1]
+    return _grid(found)
+
+
+def _encoder(tokens: int, folder: Path) -> Path:
+    """BERT-Tiny for so many tokens, with random weights."""
+    name = f"bert-tiny-{tokens}"
+    graph = bert.encoder(name, layers=2, heads=2, width=128, tokens=tokens)
+    path = folder / f"{name}.onnx"
+    if not path.exists():
+        write(graph, path, partial(draw, name))
+    return path
+
+
 def figure_7(at: Workplace) -> Grid:
     records, found = _single(at), {}
     for speed in figures.SPEEDS:
@@ -182,6 +218,7 @@ RUNNERS = {
     "figure-3": figure_3,
     "figure-4": figure_4,
     "figure-5": figure_5,
+    "figure-6": figure_6,
     "figure-7": figure_7,
     "figure-8": figure_8,
 }
