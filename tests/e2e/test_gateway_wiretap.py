@@ -28,7 +28,7 @@ RUN = 8
 IMAGE = np.random.default_rng(5).uniform(0.1, 1, (1, 1, 8, 8)).astype(np.float32)
 
 PATHS = re.compile(
-    r"/v2/health/ready"
+    r"/v2/health/(ready|live)"
     r"|/v2/jobs(/[0-9a-f]{16})?(\?wait=\d+(\.\d+)?&seen=\d+(&ahead=1)?)?"
     r"|/v2/models/digits(/versions/1(/program)?|/requests|/notices)?"
 )
