@@ -2,7 +2,8 @@
 //!
 //! `H(x, i) = P(P(x) ^ i) ^ P(x)`, the construction TMMO of Guo, Katz, Wang and Yu, "Efficient and Secure Multiparty
 //! Computation from Fixed-Key Block Ciphers" (IEEE S&P 2020): tweakable and circular correlation robust when AES is an
-//! ideal cipher. A tweak must not serve two inputs under one secret correlation; a running index sees to that.
+//! ideal cipher. A tweak must not serve two inputs under one secret correlation, unless they differ by distinct multiples of
+//! it (entries of a table); a running index sees to that.
 //!
 //! Whoever looks for the correlation compares each trial with all hashes that were made under the same key. So a key serves some
 //! thousand blocks ([`Keys::at`]).

@@ -278,8 +278,9 @@ def serve(
     log_to_stderr()
 
     def reload() -> Policy:
+        policy = read_policy()
         context.reload()
-        return read_policy()
+        return policy
 
     async def main() -> int:
         service = Service(settings, executing, Builder(state / "server" / "programs"), _version())

@@ -225,6 +225,7 @@ def compile(
             margin=margin,
             headroom=headroom,
             each=widths.each,
+            narrow=not sound,
         )
 
     proved = only_compares(graph)

@@ -1,8 +1,9 @@
 """Who asked for which model when, under which policy: a file of JSON lines that are chained.
 
 Each line holds the SHA-256 of the line before it as `previous`, so that a line that is changed,
-taken out or put in between shows. Lines that are cut off at the end do not: whoever keeps the
-latest hash elsewhere (`head`) sees that as well. No line holds an input or a prediction.
+taken out or put in between shows, unless whoever may write the file makes all later lines anew.
+That, and lines that are cut off at the end, show to whoever keeps the latest hash elsewhere
+(`head`). No line holds an input or a prediction.
 """
 
 from __future__ import annotations

@@ -47,6 +47,7 @@ _KEEPS = ("Cast", "Dropout", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqu
 _COMPARED = ("Greater", "Less", "Sign")
 """Operators that a head may begin with where nothing private is behind them."""
 _LAST = ("LogSoftmax", "Softmax")
+_LOOK_UPS = ("ArrayFeatureExtractor", "Gather")
 _SCORES = "SVMClassifier"
 """Where the client may see scores, a head begins with whatever reads what this makes."""
 
@@ -76,14 +77,9 @@ def cut(
     for node in nodes:
         if private.intersection(node.input) and node.op_type not in ("Shape", "Size"):
             private.update(node.output)
-    labels = {
-        id(node)
-        for node in nodes
-        if node.op_type in ("ArrayFeatureExtractor", "Gather")
-        and node.input[0] not in private
-        and node.input[1] in private.difference(inputs)
-    }
-    tail = set(_tail(nodes, outputs))
+    labels = _looked_up(nodes, private)
+    weights = {id(it) for it in nodes if _looks_up(it, private)} - labels
+    tail = set(_tail(nodes, weights))
     visible = _told(nodes, private, outputs, labels)
     if scores:
         visible |= {name for node in nodes if id(node) in tail for name in node.input}
@@ -100,13 +96,43 @@ def cut(
         begins = node.op_type in beginnings or id(node) in labels
         begins |= id(node) in tail and node.op_type in _COMPARED
         begins |= bool(data & decisions)
-        begins |= scores and node.op_type == "Cast" and not _to_float(node)
-        if not data or node.op_type not in OPERATORS or not (begins or data & at_client):
+        begins |= scores and id(node) in tail and node.op_type == "Cast" and not _to_float(node)
+        if (
+            id(node) in weights
+            or not data
+            or node.op_type not in OPERATORS
+            or not (begins or data & at_client)
+        ):
             continue
         if data <= at_client | visible:
             head.add(id(node))
             at_client.update(node.output)
     return Cut(set() if _is_last_step(nodes, head) else head, tail)
+
+
+def _looked_up(nodes: Sequence[onnx.NodeProto], private: Collection[str]) -> set[int]:
+    """Nodes, by `id`, that take labels from a constant at the places of classes. A constant that
+    is read at any other place, such as a table at ids of the input, is a weight."""
+    found: set[int] = set()
+    places: set[str] = set()
+    for node in nodes:
+        if node.op_type in ("ArgMax", "ArgMin", "LabelEncoder"):
+            places.update(node.output)
+        elif node.op_type == "TopK":
+            places.update(node.output[1:])
+        elif node.op_type.endswith("Classifier"):
+            places.update(node.output[:1])
+        elif node.op_type in _KEEPS and node.input[0] in places:
+            places.update(node.output)
+        elif node.input and _looks_up(node, private) and node.input[1] in places:
+            found.add(id(node))
+            places.update(node.output)
+    return found
+
+
+def _looks_up(node: onnx.NodeProto, private: Collection[str]) -> bool:
+    """Whether a node takes elements of a constant."""
+    return node.op_type in _LOOK_UPS and node.input[0] not in private
 
 
 def _told(
@@ -137,11 +163,12 @@ def _told(
     return told
 
 
-def _tail(nodes: Sequence[onnx.NodeProto], outputs: Collection[str]) -> Iterator[int]:
-    """Nodes that clients compute, and everything behind them, too."""
+def _tail(nodes: Sequence[onnx.NodeProto], weights: Collection[int]) -> Iterator[int]:
+    """Nodes that clients compute, and everything behind them, too; none of `weights`, by `id`."""
     kept: set[str] = set()
     for node in reversed(nodes):
-        if node.op_type in OPERATORS and not kept.intersection(node.output):
+        computed = node.op_type in OPERATORS and id(node) not in weights
+        if computed and not kept.intersection(node.output):
             yield id(node)
         else:
             kept.update(node.input)
@@ -292,6 +319,11 @@ class HeadBuilder:
                         "it follows what the client computes, and its constant would be published",
                         "Put it before that, or end the model there",
                     )
+                if node.op_type in _LOOK_UPS and not _are_labels(operand):
+                    raise Unsupported(
+                        "the client would take numbers from it, and all of them would be published",
+                        "Take labels (whole numbers or texts in one row), or end the model before",
+                    )
                 self._constants[name] = plain(operand)
             names.append(name)
         attributes = {a.name: _attribute(a) for a in node.attribute}
@@ -321,6 +353,13 @@ class HeadBuilder:
         if self._outputs == list(self.revealed) and not self._nodes:
             return None
         return Head(self.opset, tuple(self._outputs), tuple(self._nodes), self._constants)
+
+
+def _are_labels(constant: Array) -> bool:
+    """Whether a constant is a row of whole numbers or texts."""
+    in_a_row = constant.size == max(constant.shape, default=1)
+    whole = constant.dtype.kind in "biuSUO" or bool(np.all(constant == np.round(constant)))
+    return in_a_row and whole
 
 
 def _attribute(attribute: onnx.AttributeProto) -> Any:

@@ -88,11 +88,13 @@ def lower(
     margin: float,
     headroom: int | None = None,
     each: bool = False,
+    narrow: bool = True,
 ) -> tuple[Graph, Graph]:
     """The integer graph of a real one whose values all have a magnitude, and before it the real one
     with the same nodes.
 
-    With `each` every value has a scale of its own. `headroom` is what `move_truncation` leaves
+    With `each` every value has a scale of its own; with `narrow` rings hold what was measured and
+    no more, unless `headroom` is given. `headroom` is what `move_truncation` leaves
     above the point; by default, what was measured takes.
     Raises `OverflowRisk` if some value could leave the ring.
     """
@@ -103,7 +105,7 @@ def lower(
         weight_scale=weight_scale,
         headroom=headroom_of(graph) if headroom is None else headroom,
         each=each,
-        narrow=headroom is None,
+        narrow=narrow and headroom is None,
     )
     check_ranges(placed, ring_bits=ring_bits, scale_bits=scale_bits, margin=margin)
     return placed, quantize(placed)

@@ -60,6 +60,32 @@ def test_rows_are_those_of_onnx_runtime(shape: tuple[int, ...], width: tuple[int
     np.testing.assert_allclose(found, expected(made, given)[0], rtol=0, atol=2.0**-SCALE)
 
 
+@pytest.mark.parametrize("between", ["Cast", "Identity", "Reshape"])
+@pytest.mark.parametrize("last", ["Softmax", "ArgMax"])
+@pytest.mark.parametrize("reveal", ["outputs", "scores"])
+def test_a_table_that_ids_choose_from_is_never_published(
+    between: str, last: str, reveal: str
+) -> None:
+    """Whatever stands in between, and whatever the client computes behind it."""
+    tables: dict[str, Array] = {"table": constant(5, 3)}
+    if between == "Reshape":
+        tables["shape"] = np.array([1, 4])
+    made = embedding(
+        [
+            node(between, ["ids", *(["shape"] if between == "Reshape" else [])], ["places"])
+            if between != "Cast"
+            else node("Cast", ["ids"], ["places"], to=onnx.TensorProto.INT32),
+            node("Gather", ["table", "places"], ["rows"]),
+            node(last, ["rows"], ["made"]),
+            node("Cast", ["made"], ["y"], to=onnx.TensorProto.FLOAT),
+        ],
+        tables,
+    )
+    program = compile(made, calibration=[{"ids": IDS}], reveal=reveal).program
+    assert program.inputs[0].one_hot
+    assert program.head is None or "table" not in program.head.constants
+
+
 def test_tables_of_one_length_share_the_input() -> None:
     tables = {"a": constant(5, 3), "b": constant(5, 3, seed=2)}
     nodes = [

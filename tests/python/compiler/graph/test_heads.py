@@ -62,6 +62,20 @@ def test_a_row_of_numbers_behind_the_client_is_not_published() -> None:
         compile(classifier(nodes, ["y"], secret=constant(1, 3)))
 
 
+@pytest.mark.parametrize("shape", [(3,), (3, 5)])
+def test_numbers_at_the_place_of_a_class_are_not_published(shape: tuple[int, ...]) -> None:
+    """A codebook, unlike labels."""
+    nodes = [
+        node("ArgMax", ["scores"], ["place"], axis=1),
+        node("Gather", ["book", "place"], ["y"]),
+    ]
+    with pytest.raises(UnsupportedModel, match="would be published"):
+        compile(classifier(nodes, ["y"], book=constant(*shape)))
+    labels = classifier(nodes, ["y"], book=np.array([4, 9, 7]))
+    private, head = parts(compile(labels))
+    assert (private[-1], head) == ("argmax", ["Gather"])
+
+
 def test_a_sum_of_two_softmaxes_tells_neither() -> None:
     nodes = [SOFTMAX, node("Softmax", ["x"], ["b"], axis=1), node("ReduceSum", ["b"], ["c"])]
     made = classifier([*nodes, node("Add", ["chances", "c"], ["y"])], ["y"])

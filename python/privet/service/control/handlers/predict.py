@@ -74,6 +74,8 @@ async def session(call: Call[Any]) -> Answer:
         raise bad_request(f"model {version.name} is not served in sessions")
     if call.service.draining:
         raise unavailable("the service is shutting down", 5.0, "draining")
+    if (why := call.service.why_no_room()) is not None:
+        raise Refusal(507, "disk", f"{why}: try again later", 30.0)
     _check_origin(call.request)
     try:
         call.service.admit(call.caller.client, call.caller.certified, version.session.mode, 0)
