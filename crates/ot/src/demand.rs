@@ -65,7 +65,7 @@ impl TableCounts {
     }
 
     /// Correlated OTs in them.
-    fn ots(&self) -> usize {
+    pub(crate) fn ots(&self) -> usize {
         Shape::ALL.into_iter().map(|shape| self.count(shape) * shape.choice_bits()).sum()
     }
 }

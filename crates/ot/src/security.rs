@@ -49,7 +49,11 @@ impl Extension {
     pub fn strength(self, demand: &Demand) -> Strength {
         let field = self.field();
         let groups = 128 / field.k();
-        let directions = [Role::Client, Role::Server].map(|sender| demand.ots(sender) as u64);
+        // A table's entries are hashed, not its OTs.
+        let directions = [Role::Client, Role::Server].map(|sender| {
+            let tables = demand.tables(sender);
+            (demand.ots(sender) - tables.ots() + 8 * tables.eights + 16 * tables.sixteens) as u64
+        });
         let common = Strength {
             seeds: 2 * (groups << field.k()) as u64,
             delta_bits: 128.0,
@@ -95,7 +99,7 @@ impl Parameters {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{FieldBits, cost};
+    use crate::{FieldBits, TableCounts, cost};
 
     const DEMAND: Demand = Demand { private_ands: 3_000_000, triples: 10_000_000, ..Demand::NONE };
 
@@ -123,5 +127,11 @@ mod tests {
             assert_eq!(strength.hashed, 4096);
         }
         assert_eq!(Extension::SoftSpoken(FieldBits::Four).strength(&DEMAND).seeds, 2 * 32 * 16);
+    }
+
+    #[test]
+    fn entries_of_tables_are_counted_as_hashes() {
+        let few = Demand { tables_sent_by_server: TableCounts { eights: 1, sixteens: 10 }, ..Demand::NONE };
+        assert_eq!(Extension::SoftSpoken(FieldBits::Four).strength(&few).hashed, 168);
     }
 }
