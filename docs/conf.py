@@ -19,7 +19,9 @@ nitpicky = True
 myst_heading_anchors = 4
 highlight_language = "none"
 # `make man`: the page of commands as privet(1).
-man_pages = [("reference/commands", "privet", "private predictions from ONNX models", [], 1)]
+man_pages: list[tuple[str, str, str, list[str], int]] = [
+    ("reference/commands", "privet", "private predictions from ONNX models", [], 1)
+]
 smartquotes = False  # would make one dash of the two before an option
 
 

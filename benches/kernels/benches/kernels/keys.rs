@@ -51,16 +51,16 @@ pub fn run(bench: &mut Bench) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A point function everywhere, and the sums over both halves of it.
+/// A point function everywhere, on four times as many places as there are lines, and the sum over it.
 fn look_up(bench: &mut Bench, hashes: &TreeHashes, prg: &mut Prg) {
-    let (bits, lines) = (INDEX_BITS + 1, 1 << INDEX_BITS);
+    let (bits, lines) = (INDEX_BITS + 2, 1 << INDEX_BITS);
     let mut roots = vec![0; LOOK_UPS];
     prg.fill_blocks(&mut roots);
     let mut words = vec![[0; 16]; LOOK_UPS * point::words(bits)];
     words.iter_mut().for_each(|word| prg.fill(word));
     let mut values = || (0..lines).map(|_| prg.word().cast_signed()).collect::<Vec<_>>();
-    let table = Lines::new(&values(), &values(), Modulus::new(37));
-    let mut leaves = vec![0; LOOK_UPS << (bits - point::LEAF_BITS)];
+    let table = Lines::new(&values(), &values(), 9, true, Modulus::new(37));
+    let mut leaves = vec![0; LOOK_UPS << point::words(bits)];
     let limit = Limit {
         aes: (((2_usize << (bits - point::LEAF_BITS)) - 1) * LOOK_UPS) as f64,
         why: "one AES block a node",
@@ -68,11 +68,8 @@ fn look_up(bench: &mut Bench, hashes: &TreeHashes, prg: &mut Prg) {
     };
     bench.run(&format!("fss-lines-{lines}-{LOOK_UPS}"), limit, || {
         point::everywhere(bits, &hashes.part(0), &roots, &words, &mut leaves);
-        for leaves in leaves.chunks(1 << (bits - point::LEAF_BITS)) {
-            let words: Vec<u64> = leaves.iter().flat_map(|leaf| [*leaf as u64, (leaf >> 64) as u64]).collect();
-            for half in words.chunks(words.len() / 2) {
-                black_box(table.chosen(half, black_box(5)));
-            }
+        for leaves in leaves.chunks(1 << point::words(bits)) {
+            black_box(table.chosen(leaves, black_box(5)));
         }
     });
 }
