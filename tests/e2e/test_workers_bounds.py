@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import shutil
 import signal
@@ -220,8 +221,13 @@ def children() -> int:
     """How many child processes this one has, dead ones included that nobody has waited for; but
     Python's own, which a test of other processes may have left, is none of the executor's."""
     mine = f"\nPPid:\t{os.getpid()}\n"
-    found = [it for it in Path("/proc").glob("[0-9]*") if mine in (it / "status").read_text()]
-    return sum(b"resource_tracker" not in (it / "cmdline").read_bytes() for it in found)
+    count = 0
+    for it in Path("/proc").glob("[0-9]*"):
+        # Others' processes may end between the two lines.
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            found = mine in (it / "status").read_text()
+            count += found and b"resource_tracker" not in (it / "cmdline").read_bytes()
+    return count
 
 
 def test_fifty_jobs_leak_nothing(on_floor: Play) -> None:
