@@ -87,9 +87,14 @@ fn a_budget_is_the_sum_of_an_independent_count() {
     let strength = plan.extension().strength(&plan.online_cost().demand);
     assert!(strength.lpn_bits.is_none(), "a small demand");
     let demand = plan.online_cost().demand;
-    let ots = demand.ots(Role::Server).max(demand.ots(Role::Client));
+    // A table of 8 entries is made of three OTs, one of 16 of four; every entry is hashed.
+    let hashes = |sender| {
+        let tables = demand.tables(sender);
+        demand.ots(sender) + 5 * tables.eights + 12 * tables.sixteens
+    };
+    let hashed = hashes(Role::Server).max(hashes(Role::Client));
     let replies = plan.forecast().linear.iter().map(|layer| layer.ciphertexts[1]).sum::<u64>();
-    let terms = 256.0 * 4.0 + strength.seeds as f64 + ots.min(4096) as f64 + (1 + replies) as f64;
+    let terms = 256.0 * 4.0 + strength.seeds as f64 + hashed.min(4096) as f64 + (1 + replies) as f64;
     assert!((budget.computational_bits - (128.0 - terms.log2())).abs() < 1e-6, "{budget:?}");
     assert_eq!(budget.assumptions.len(), 4);
 }
