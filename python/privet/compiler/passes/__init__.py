@@ -23,7 +23,7 @@ from privet.compiler.passes.join_elementwise import join_elementwise
 from privet.compiler.passes.join_relus import join_relus
 from privet.compiler.passes.keep_constants import keep_constants
 from privet.compiler.passes.keep_saturations import keep_saturations, saturations
-from privet.compiler.passes.merge_reshapes import merge_reshapes
+from privet.compiler.passes.merge_moves import merge_moves
 from privet.compiler.passes.move_truncation import function_scale, headroom_of, move_truncation
 from privet.compiler.passes.normalize_after import normalize_after
 from privet.compiler.passes.pool_before_relu import pool_before_relu
@@ -45,7 +45,7 @@ __all__ = [
     "keep_constants",
     "keep_saturations",
     "lower",
-    "merge_reshapes",
+    "merge_moves",
     "move_truncation",
     "normalize_after",
     "pool_before_relu",
@@ -63,7 +63,7 @@ def simplify(graph: Graph, *, public_functions: bool = False, products: bool = F
     with `products` polynomials are products of values.
     """
     rewrites: list[Callable[[Graph], Graph]] = [
-        merge_reshapes,
+        merge_moves,
         partial(join_elementwise, products=products),
         *([keep_constants] if public_functions else []),
         fold_affine,
@@ -72,7 +72,7 @@ def simplify(graph: Graph, *, public_functions: bool = False, products: bool = F
         join_relus,
         pool_before_relu,
         normalize_after,
-        partial(merge_reshapes, shared=True),
+        partial(merge_moves, shared=True),
     ]
     for rewrite in rewrites:
         graph = rewrite(graph)

@@ -28,7 +28,7 @@ from privet.compiler.graph.operations import (
     Slice,
     Transpose,
 )
-from privet.compiler.passes.merge_reshapes import merge_reshapes
+from privet.compiler.passes.merge_moves import merge_moves
 from privet.compiler.passes.rewriter import Rewriter
 from privet.errors import Problem, UnsupportedModel
 
@@ -44,7 +44,7 @@ def batch(graph: Graph, samples: int) -> Graph:
         return graph
     if problems := _without_batch_axis(graph):
         raise UnsupportedModel(problems)
-    return merge_reshapes(_Widening(graph, samples).graph())
+    return merge_moves(_Widening(graph, samples).graph())
 
 
 def _without_batch_axis(graph: Graph) -> list[Problem]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from privet.compiler.passes import (
     fold_affine,
     fold_batchnorm,
     join_relus,
-    merge_reshapes,
+    merge_moves,
     pool_before_relu,
     simplify,
 )
@@ -158,7 +159,42 @@ def test_reshapes_merge_and_vanish() -> None:
         node("Reshape", ["g", "flat"], ["y"]),
     )
     made.graph.initializer.append(onnx.numpy_helper.from_array(np.array([1, 3, 6, 6]), "back"))
-    assert kinds(same(made, merge_reshapes)) == ["Relu", "Reshape"]
+    assert kinds(same(made, merge_moves)) == ["Relu", "Reshape"]
+
+
+def test_transposes_merge_and_vanish() -> None:
+    made = chain(
+        node("Transpose", ["x"], ["a"], perm=[0, 2, 1, 3]),
+        node("Transpose", ["a"], ["b"], perm=[0, 3, 2, 1]),
+        node("Relu", ["b"], ["r"]),
+        node("Transpose", ["r"], ["c"], perm=[0, 3, 1, 2]),
+        node("Transpose", ["c"], ["y"], perm=[0, 2, 3, 1]),
+        shape=(1, 3, 4, 5),
+    )
+    assert kinds(same(made, merge_moves)) == ["Transpose", "Relu"]
+
+
+def test_a_transpose_of_axes_of_length_one_is_a_reshape() -> None:
+    made = chain(
+        node("Transpose", ["x"], ["a"], perm=[1, 2, 0, 3]),
+        node("Relu", ["a"], ["r"]),
+        node("Transpose", ["r"], ["b"], perm=[0, 1, 3, 2]),
+        node("Transpose", ["b"], ["y"], perm=[2, 1, 0, 3]),
+        shape=(1, 3, 4, 5),
+    )
+    assert kinds(same(made, merge_moves)) == ["Reshape", "Relu", "Transpose"]
+
+
+def test_readers_share_a_transpose() -> None:
+    made = chain(
+        node("Transpose", ["x"], ["a"], perm=[0, 3, 2, 1]),
+        node("Transpose", ["x"], ["b"], perm=[0, 2, 3, 1]),
+        node("Transpose", ["b"], ["c"], perm=[0, 2, 1, 3]),
+        node("Add", ["a", "c"], ["y"]),
+        shape=(1, 3, 4, 5),
+    )
+    merged = same(made, partial(merge_moves, shared=True))
+    assert kinds(merged) == ["Transpose", "Add"]
 
 
 STEPS = {

@@ -1,0 +1,64 @@
+"""Joins chains of reshapes and of transposes and drops those that change nothing."""
+
+from __future__ import annotations
+
+from privet.compiler.graph import Graph, Node
+from privet.compiler.graph.operations import Reshape, Shape, Transpose
+from privet.compiler.passes.rewriter import Rewriter
+
+Move = Reshape | Transpose
+
+
+def merge_moves(graph: Graph, *, shared: bool = False) -> Graph:
+    """The same function with at most one reshape and at most one transpose in a row.
+
+    A transpose that moves axes of length one alone is a reshape. With `shared` there is one of
+    each move for all readers of a value, which is then truncated, extended and opened once.
+    """
+    rewriter = Rewriter(graph)
+    before: dict[int, tuple[int, Move]] = {}
+    known: dict[tuple[int, Move], int] = {}
+
+    def rewrite(node: Node) -> int:
+        move = node.operation
+        if not isinstance(move, Reshape | Transpose):
+            return rewriter.copy(node)
+        x = rewriter.new[node.inputs[0]]
+        while x in before:
+            source, first = before[x]
+            joined = _joined(first, move, rewriter.builder.shape(source))
+            if joined is None:
+                break
+            x, move = source, joined
+        shape = rewriter.builder.shape(x)
+        plain = _plain(move, shape)
+        if plain == Reshape(shape):
+            return x
+        if shared and (x, plain) in known:
+            return known[x, plain]
+        made = rewriter.add(node, plain, x)
+        before[made] = x, move
+        known[x, plain] = made
+        return made
+
+    return rewriter.walk(rewrite)
+
+
+def _plain(move: Move, shape: Shape) -> Move:
+    """The same move of a value of this shape, as a reshape if elements keep their order."""
+    if isinstance(move, Transpose):
+        long = [axis for axis in move.perm if shape[axis] != 1]
+        if long == sorted(long):
+            return Reshape(tuple(shape[axis] for axis in move.perm))
+    return move
+
+
+def _joined(first: Move, second: Move, shape: Shape) -> Move | None:
+    """One move that does both to a value of this shape, or None."""
+    if isinstance(first, Transpose) and isinstance(second, Transpose):
+        return Transpose(tuple(first.perm[axis] for axis in second.perm))
+    first = _plain(first, shape)
+    if not isinstance(first, Reshape):
+        return None
+    second = _plain(second, first.shape)
+    return second if isinstance(second, Reshape) else None
