@@ -81,7 +81,7 @@ class Entry:
 def _command_class(command: Callable[..., None]) -> type[TyperCommand] | None:
     """What a command is made with: one that has an argument `suite` gets the suite's options."""
     parameter = signature(command).parameters.get("suite")
-    if parameter is None or parameter.annotation != "Suite":
+    if parameter is None or parameter.annotation not in ("Suite", "AnySuite"):
         return None
     from privet.cli.suite_options import SuiteCommand
 

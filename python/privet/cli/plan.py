@@ -11,11 +11,13 @@ from rich.console import Console
 from rich.table import Table
 
 from privet.cli import options, show
+from privet.cli.suite_options import AnySuite
 from privet.errors import Misuse
 from privet.planner import advise
 from privet.planner.advise import Advice
 from privet.planner.choice import Choice
 from privet.planner.prices import read_prices
+from privet.runtime.calibration import read_samples
 
 NOTHING_FITS = 2
 """Exit code if no setting fits what was asked for."""
@@ -62,7 +64,11 @@ def plan(
     cores: Annotated[
         int | None, typer.Option(min=1, help="Cores that the server has at most.")
     ] = None,
+    suite: AnySuite = None,
+    calibration: options.Calibration = None,
+    shape: options.Shapes = None,
     input_range: options.InputRange = None,
+    reveal: options.Reveal = "outputs",
     records: Annotated[
         Path | None,
         typer.Option(
@@ -103,7 +109,11 @@ def plan(
         order_leak=order_leak,
         parties=parties or 0,
         cores=cores,
+        suite=suite,
+        calibration=read_samples(calibration) if calibration else None,
+        input_shapes=options.shapes(shape),
         input_range=input_range,
+        reveal=reveal,
         records=records,
         prices=read_prices(price_table, prices),
         progress=progress,

@@ -35,6 +35,17 @@ Suite = Annotated[
 ]
 """The argument of a command made with `SuiteCommand`."""
 
+AnySuite = Annotated[
+    suites.Suite | None,
+    typer.Option(
+        FLAG,
+        parser=suites.as_suite,
+        metavar="|".join(suites.names()),
+        help="One suite, with options of its own; without it all, in their usual settings.",
+    ),
+]
+"""The same where no suite is named unless somebody asks for one."""
+
 _PREFIX = "suite_option_"
 
 
@@ -58,9 +69,12 @@ class SuiteCommand(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Reads the options of the suite that `--suite` names, and puts them together."""
-        named = _named(args)
+        named, params = _named(args), super().get_params(ctx)
+        own = {flag for param in params for flag in param.opts}
+        if named is None and any(it.name == "suite" and it.default is None for it in params):
+            _refuse_others(args, None, own)
+            return super().parse_args(ctx, args)
         of = suites.suite_type(named or suites.DEFAULT.name)
-        own = {flag for param in super().get_params(ctx) for flag in param.opts}
         _refuse_others(args, of, own)
         ctx.meta[_PREFIX] = of, named is not None
         rest = super().parse_args(ctx, args)
@@ -113,17 +127,18 @@ def _named(args: list[str]) -> str | None:
     return found
 
 
-def _refuse_others(args: list[str], of: type[suites.Suite], own: set[str]) -> None:
-    """Raises `Misuse` on an option that only other suites have."""
-    known = own | {field.flag for field in fields_of(of)}
+def _refuse_others(args: list[str], of: type[suites.Suite] | None, own: set[str]) -> None:
+    """Raises `Misuse` on an option that only other suites have, or any if none is named."""
+    known = own if of is None else own | {field.flag for field in fields_of(of)}
+    but = "" if of is None else f", not of {of.name}: leave it out, or"
     for word in args:
         flag = word.partition("=")[0]
         if not flag.startswith("--") or flag in known:
             continue
         if having := suites.owners(flag[2:].replace("-", "_")):
             raise Misuse(
-                f"{flag} is an option of suite {' and '.join(having)}, not of {of.name}: leave it "
-                f"out, or add {FLAG} {having[0]}"
+                f"{flag} is an option of suite {' and '.join(having)}{but or ':'} "
+                f"add {FLAG} {having[0]}"
             )
 
 

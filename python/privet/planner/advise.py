@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from privet.compiler.executor.ranges import Calibration
+from privet.compiler.graph.input_shapes import InputShapes
 from privet.errors import Misuse
 from privet.planner import service, units
 from privet.planner.choice import Choice, ruled_out, weigh
@@ -20,7 +22,8 @@ from privet.planner.network import Network, parse_bandwidth, parse_seconds
 from privet.planner.prices import Prices, read_prices
 from privet.planner.question import Question
 from privet.planner.record import Record, file_sha256, read_records
-from privet.planner.setting import Setting
+from privet.planner.setting import Setting, settings_of
+from privet.suites import Suite, as_suite
 
 Costs = Mapping[tuple[Setting, int], Record | str]
 """Records of a model by setting and batch, or in words why there is none."""
@@ -72,7 +75,11 @@ def plan(
     order_leak: bool = False,
     parties: int = 0,
     cores: int | None = None,
+    suite: str | Suite | None = None,
+    calibration: Calibration | None = None,
+    input_shapes: InputShapes | None = None,
     input_range: tuple[float, float] | None = None,
+    reveal: str = "outputs",
     records: str | Path | None = None,
     prices: Prices | None = None,
     progress: Progress | None = None,
@@ -83,9 +90,10 @@ def plan(
     `400mbps`, `rate` in samples a second, `batch` one size or several to choose from,
     `budget` in dollars a month. `order_leak` allows a suite whose client sees values inside the
     network in a random order. `parties` is how many share the key of data and model, if the
-    host that evaluates may see neither. `input_range` is as in `privet.compile`. `records` is a
-    folder of `privet study measure`. The first plan on a machine finds unit costs, which takes a
-    few minutes.
+    host that evaluates may see neither. `suite` is the one to weigh, with its options; without it
+    all are, in their usual settings. `calibration`, `input_shapes`, `input_range` and `reveal` are
+    as in `privet.compile`. `records` is a folder of `privet study measure`. The first plan on a
+    machine finds unit costs, which takes a few minutes.
 
     # Errors
     Those of `privet.compile`; `Misuse` on an option that makes no sense.
@@ -106,17 +114,24 @@ def plan(
         order_leak,
         parties,
         cores,
+        () if suite is None else settings_of(as_suite(suite)),
     )
     path = Path(model)
     known = read_records(Path(records)) if records is not None else []
+    wanted = [it for it in question.settings() if question.distrust(it) is None]
     costs: Costs = _of_model(known, file_sha256(path), question.batches)
-    if not costs:
-        wanted = [it for it in question.settings() if question.distrust(it) is None]
+    if not any(setting in wanted for setting, _ in costs):
+        compiling = {
+            "calibration": calibration,
+            "input_shapes": input_shapes,
+            "input_range": input_range,
+            "reveal": reveal,
+        }
         costs = {
             (setting, size): found
             for size in question.batches
             for setting, found in cost_settings(
-                path, wanted, size, lambda: units.known(progress), input_range
+                path, wanted, size, lambda: units.known(progress), compiling
             ).items()
         }
     return advise(path.stem, question, costs, prices or read_prices())
@@ -199,6 +214,10 @@ def _reasons(question: Question, choices: list[Choice], recommended: Choice | No
     server = "coordinator" if it.setting.members else "server"
     said.append(f"The {server} needs {cores}{memory}.")
     said += _trust(it.setting)
+    if question.only:
+        said += [
+            f"Weaker than the default: {found.meaning}." for found in it.setting.config.weaknesses
+        ]
     others = [c for c in choices if c.fits and c is not it]
     cheaper = [c for c in others if (c.dollars_per_month or 0) < (it.dollars_per_month or 0)]
     if cheaper:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from privet.compiler.compile import Compiled, compile
 from privet.errors import PrivetError
@@ -18,9 +19,10 @@ def cost_settings(
     wanted: Iterable[Setting],
     batch: int,
     prices: Callable[[], UnitCosts],
-    input_range: tuple[float, float] | None = None,
+    compiling: Mapping[str, Any] | None = None,
 ) -> dict[Setting, Record | str]:
-    """A record by formulas and unit costs for each setting, or why there is none.
+    """A record by formulas and unit costs for each setting, or why there is none. `compiling` are
+    arguments of `privet.compile`.
 
     # Errors
     Those of `privet.compile`, if the model cannot be compiled for any suite.
@@ -33,9 +35,8 @@ def cost_settings(
         key = widths, setting.compiled_batch(batch)
         try:
             if key not in compiled:
-                compiled[key] = compile(
-                    model, batch=key[1], input_range=input_range, **vars(widths)
-                )
+                options = dict(compiling or {}) | vars(widths)
+                compiled[key] = compile(model, batch=key[1], **options)
             costing = setting.config.cost(compiled[key].program, batch)
         except PrivetError as error:
             found[setting] = str(error).splitlines()[0].rstrip(":")

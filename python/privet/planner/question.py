@@ -19,7 +19,7 @@ class Question:
     `malicious` asks for a suite that catches parties who cheat. With `order_leak`, the client may
     see values inside the network in a random order. `parties` is how many share the key of data and
     model, which the host that evaluates then does not see; 0 where a server knows the model.
-    `cores` limits the server.
+    `cores` limits the server. `only` are the settings to weigh; without any, all.
     """
 
     network: Network
@@ -32,13 +32,17 @@ class Question:
     order_leak: bool = False
     parties: int = 0
     cores: int | None = None
+    only: tuple[Setting, ...] = ()
 
     def __post_init__(self) -> None:
         if self.rate <= 0 or not self.batches or min(self.batches) < 1:
             raise Misuse("a plan needs a positive rate and batches of at least 1")
 
     def settings(self) -> list[Setting]:
-        """All settings to tell about: those between two, and with `parties` a cohort of so many."""
+        """The settings to tell about: those asked for, or all between two, and with `parties` a
+        cohort of so many."""
+        if self.only:
+            return list(self.only)
         between_two = [setting for setting in ALL.values() if not setting.members]
         return between_two + ([cohort(self.parties)] if self.parties else [])
 

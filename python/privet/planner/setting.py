@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from privet.errors import Misuse
-from privet.suites import Costed, MaterialSuite, all_suites
+from privet.suites import Costed, MaterialSuite, Suite, all_suites
 
 
 @dataclass(frozen=True)
@@ -87,6 +87,18 @@ SUITES = tuple(of for of in all_suites() if issubclass(of, Costed))
 
 ALL = {it.setting: Setting(it) for of in SUITES for it in of.settings()}
 """Settings that are studied, by name; cohorts of other sizes are named like that of three."""
+
+
+def settings_of(suite: Suite) -> tuple[Setting, ...]:
+    """The settings of a suite with its options: one for each value of what it chooses by itself.
+
+    # Errors
+    `Misuse` if its costs are not known by formula.
+    """
+    if not isinstance(suite, Costed):
+        raise Misuse(f"the costs of suite {suite.name} are not known by formula")
+    made = suite.alternatives() if isinstance(suite, MaterialSuite) else (suite,)
+    return tuple(Setting(it) for it in made if isinstance(it, Costed))
 
 
 def cohort(members: int) -> Setting:

@@ -7,7 +7,9 @@ import time
 import tomllib
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from tests.python.planner.records import MakeRecord
 from typer.testing import CliRunner
@@ -15,8 +17,9 @@ from typer.testing import CliRunner
 import privet
 from privet import zoo
 from privet.cli import app
+from privet.compiler.compile import Compiled
 from privet.errors import Misuse
-from privet.planner import machine, units
+from privet.planner import costing, machine, units
 from privet.planner.advise import advise
 from privet.planner.network import parse_network
 from privet.planner.predict import predict
@@ -205,6 +208,44 @@ def test_a_new_model_is_costed_by_its_layers(tmp_path: Path) -> None:
     config = read_config(tmp_path)
     assert tuple(config.suites or ()) == (found.recommended.setting.config.name,)
     assert config.cores == found.recommended.cores
+
+
+@pytest.mark.usefixtures("priced")
+def test_one_suite_is_weighed_with_its_options() -> None:
+    """A depth that is named is the only one; a weaker mode is told."""
+    suite = privet.Gmw(truncation="one-bit")
+    found = privet.plan(MODEL, rate=0.5, suite=suite)
+    assert {it.setting.name for it in found.choices} == {"gmw-linear", "gmw-log", "gmw-blocks"}
+    assert {it.setting.config.facts()["truncation"] for it in found.choices} == {"one-bit"}
+    assert any("can learn weights" in reason for reason in found.reasons)
+    assert tomllib.loads(found.config())["truncation"] == ["one-bit"]
+    (one,) = privet.plan(MODEL, rate=0.5, suite=privet.Gmw(rounds="log")).choices
+    assert one.setting.name == "gmw-log"
+    assert one.setting.config.facts()["truncation"] == "exact"
+    exact = privet.plan(MODEL, rate=0.5, suite="gmw")
+    assert not any("Weaker" in reason for reason in exact.reasons)
+
+
+@pytest.mark.usefixtures("priced")
+def test_a_plan_compiles_as_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[dict[str, Any]] = []
+
+    def tell(*args: Any, **options: Any) -> Compiled:
+        told.append(options)
+        return privet.compile(*args, **options)
+
+    monkeypatch.setattr(costing, "compile", tell)
+    samples = MODEL.with_name("breast-mlp-samples.npy")
+    command = ["plan", str(MODEL), "--suite", "gmw", "--calibration", str(samples)]
+    done = CliRunner().invoke(app, [*command, "--reveal", "label", "--json"])
+    assert done.exit_code == 0, done.output
+    assert len(told[0]["calibration"]) == len(np.load(samples))
+    assert told[0]["reveal"] == "label"
+    choices = json.loads(done.stdout)["choices"]
+    assert {it["setting"].partition("-")[0] for it in choices} == {"gmw"}
+    unnamed = CliRunner().invoke(app, ["plan", str(MODEL), "--truncation", "one-bit"])
+    assert isinstance(unnamed.exception, Misuse)
+    assert "add --suite gmw" in str(unnamed.exception)
 
 
 def test_records_take_the_place_of_costing(

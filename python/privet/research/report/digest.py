@@ -287,7 +287,8 @@ def _compared(
     wanted: Iterable[Record], path: Path, prices: Callable[[], UnitCosts]
 ) -> list[Costed]:
     own = {it.setting: it for it in wanted}
-    made = cost_settings(path, own, 1, prices, STUDY.input_ranges.get(path.stem))
+    compiling = {"input_range": STUDY.input_ranges.get(path.stem)}
+    made = cost_settings(path, own, 1, prices, compiling)
     return [
         Costed(
             path.stem,
