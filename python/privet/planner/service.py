@@ -20,25 +20,30 @@ def config(choice: Choice | None) -> str:
     setting, suite = choice.setting, choice.setting.config
     if setting.members:
         raise Misuse("`privet serve` runs no cohort: see `privet cohort`")
-    if setting.reveals_order:
-        raise Misuse(
-            f"`privet serve` does not offer suite {suite.name}, which runs by `privet run`"
-        )
     fields: dict[str, object] = {
         "suites": [suite.name],
         "security": [suite.facts()["security"]],
         "batch": choice.batch,
         "cores": choice.cores or 1,
     }
+    asked = []
     for field in fields_of(type(suite)):
         value = getattr(suite, field.name)
-        if value != field.default:
+        if value == field.default:
+            continue
+        if len({getattr(it, field.name) for it in suite.at_one_server()}) > 1:
             fields[field.name] = [value]
+        else:
+            asked.append(field.flag if value is True else f"{field.flag} {value}")
     head = f"# By `privet plan`: {setting.name}."
     if choice.pool:
         head += (
             f" Keep {choice.pool} material entries ready (`privet prepare --keep {choice.pool}`)."
         )
+    if asked:
+        head += f" Clients ask for it by `{' '.join(asked)}`."
+    if setting.reveals_order:
+        head += " The server must be started with `--reveal-values`."
     return (
         "\n".join([head, *(f"{key} = {json.dumps(value)}" for key, value in fields.items())]) + "\n"
     )

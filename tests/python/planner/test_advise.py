@@ -19,8 +19,9 @@ from privet import zoo
 from privet.cli import app
 from privet.compiler.compile import Compiled
 from privet.errors import Misuse
-from privet.planner import costing, machine, units
+from privet.planner import costing, machine, service, units
 from privet.planner.advise import advise
+from privet.planner.choice import ruled_out
 from privet.planner.network import parse_network
 from privet.planner.predict import predict
 from privet.planner.prices import per_batch, per_month, read_prices
@@ -29,6 +30,7 @@ from privet.planner.record import Record, file_sha256
 from privet.planner.setting import ALL, Setting, cohort, settings
 from privet.planner.units import UnitCosts
 from privet.service.repository.config import CONFIG_FILE, read_config
+from privet.suites.options import fields_of
 
 MODEL = Path(__file__).resolve().parents[3] / "zoo" / "models" / "breast-mlp.onnx"
 NETWORK = parse_network("40ms,400mbps")
@@ -78,13 +80,26 @@ def test_the_weakest_suite_must_be_allowed(record: MakeRecord) -> None:
     assert allowed.recommended is not None
     assert allowed.recommended.setting.name == "stream"
     assert any(it.startswith("It leaks: values are revealed up to order") for it in allowed.reasons)
-    with pytest.raises(Misuse, match="privet run"):
-        allowed.config()
+    assert "must be started with `--reveal-values`" in allowed.config()
     # Where another suite costs as much, no leak is advised, however quick.
     near = advise("a", replace(leaky, max_latency=None), known, PRICES)
     assert near.recommended is not None
     assert near.recommended.setting.name == "gmw-log"
     assert any("stream would answer" in it and "shows the client" in it for it in near.reasons)
+
+
+@pytest.mark.parametrize("name", [it for it in ALL if not ALL[it].members])
+def test_the_service_reads_what_is_advised(name: str, tmp_path: Path) -> None:
+    """What the owner does not choose is said to be the clients' to ask for."""
+    setting = ALL[name]
+    written = service.config(ruled_out(setting, "whatever"))
+    (tmp_path / CONFIG_FILE).write_text(written)
+    config = read_config(tmp_path)
+    assert tuple(config.suites or ()) == (setting.config.name,)
+    for field in fields_of(type(setting.config)):
+        value = getattr(setting.config, field.name)
+        told = value in config.options.get(field.name, ())
+        assert value == field.default or told or field.flag in written
 
 
 def test_a_cohort_is_advised_with_its_trust(record: MakeRecord) -> None:
