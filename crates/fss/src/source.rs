@@ -1,7 +1,6 @@
 //! Where the body of a key comes from: memory, or a file of which only a little is held.
 
-use std::fs::File;
-use std::os::unix::fs::FileExt;
+use privet_seal::Stored;
 
 use crate::Error;
 
@@ -39,7 +38,7 @@ pub enum Region<'a> {
     /// In a file.
     File {
         /// Which one.
-        file: &'a File,
+        file: &'a Stored,
         /// Where the region begins.
         offset: u64,
     },
@@ -77,19 +76,19 @@ impl Source for &[u8] {
 /// A body in a file, from its beginning. It holds as much as the largest entry that was pulled: one batch's corrections.
 /// Regions are read by whoever evaluates them, a few hundred kilobytes at a time, which then are still in the cache.
 pub struct KeyFile {
-    file: File,
+    file: Stored,
     offset: u64,
     window: Vec<u8>,
 }
 
 impl KeyFile {
     /// Reads the body from the beginning of `file`.
-    pub fn new(file: File) -> Self {
+    pub fn new(file: Stored) -> Self {
         Self::behind(file, 0)
     }
 
     /// Reads the body behind the first `offset` bytes of `file`.
-    pub fn behind(file: File, offset: u64) -> Self {
+    pub fn behind(file: Stored, offset: u64) -> Self {
         Self { file, offset, window: Vec::new() }
     }
 }
@@ -116,7 +115,7 @@ impl Source for KeyFile {
 }
 
 /// Fills `out` with what `file` has from `offset` on.
-fn fill(file: &File, offset: u64, out: &mut [u8]) -> Result<(), Error> {
+fn fill(file: &Stored, offset: u64, out: &mut [u8]) -> Result<(), Error> {
     let mut filled = 0;
     while filled < out.len() {
         match file.read_at(&mut out[filled..], offset + filled as u64) {
@@ -140,7 +139,7 @@ mod tests {
         let bytes: Vec<u8> = (0..200).collect();
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&bytes).unwrap();
-        let (mut memory, mut file) = (&bytes[..], KeyFile::new(file));
+        let (mut memory, mut file) = (&bytes[..], KeyFile::new(Stored::plain(file)));
         for count in [0, 3, 50, 1, 40] {
             let expected = memory.pull(count).map(<[u8]>::to_vec).ok();
             assert_eq!(file.pull(count).map(<[u8]>::to_vec).ok(), expected);

@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use privet_suites::{MaterialId, Store, session};
+use privet_suites::{MaterialId, session};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -11,6 +11,7 @@ use crate::dealer::Dialer;
 use crate::errors::Failure;
 use crate::plan::Plan;
 use crate::progress::Progress;
+use crate::store;
 
 /// An entry that was spent, the outputs (little-endian int64 each), and the cost report.
 type Spent<'py> = (String, Vec<Bound<'py, PyBytes>>, String);
@@ -41,19 +42,20 @@ pub(crate) fn misuse(problem: &str) -> privet_suites::Error {
 #[pymethods]
 impl Client {
     /// Takes over `connection` and greets the server; material is kept in the directory `store`, which this session
-    /// does not take beyond `material` bytes. `dealer` makes it for plans that want it dealt.
+    /// does not take beyond `material` bytes. `dealer` makes it for plans that want it dealt; `key` encrypts the store.
     #[new]
-    #[pyo3(signature = (connection, store, dealer=None, material=None))]
+    #[pyo3(signature = (connection, store, dealer=None, material=None, key=None))]
     fn new(
         py: Python<'_>,
         connection: &Connection,
         store: &str,
         dealer: Option<&Dialer>,
         material: Option<u64>,
+        key: Option<[u8; 32]>,
     ) -> Result<Self, Failure> {
         let channel = connection.take()?;
         let mut session = py.detach(|| {
-            let store = Store::open(store)?;
+            let store = store::open(store, key)?;
             let store = match material {
                 Some(bytes) => store.within(bytes),
                 None => store,

@@ -37,6 +37,7 @@ fn class(error: &Error) -> &'static str {
         Error::Program(_) => "InvalidProgram",
         Error::Store(StoreError::Full { .. }) => "StoreFull",
         Error::Refused(_) | Error::Store(StoreError::Io { .. }) | Error::Randomness(_) => "PrivetError",
+        Error::Store(StoreError::Key { .. }) => "Misuse",
         Error::Store(_) => "MaterialError",
         _ => "Misuse",
     }

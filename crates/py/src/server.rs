@@ -12,6 +12,7 @@ use crate::dealer::Dialer;
 use crate::errors::Failure;
 use crate::plan::form;
 use crate::policy::Policy;
+use crate::store;
 
 /// A catalog of programs and a material store.
 #[pyclass(frozen)]
@@ -26,18 +27,19 @@ pub(crate) struct Server {
 #[pymethods]
 impl Server {
     /// Material is kept in the directory `store`, `material` bytes of it at most; `dealer` makes it for clients that
-    /// want it dealt; `memory` limits this process's resident bytes; `policy` is what is accepted.
+    /// want it dealt; `memory` limits this process's resident bytes; `policy` is what is accepted; `key` encrypts the store.
     #[new]
-    #[pyo3(signature = (store, dealer=None, memory=None, material=None, policy=None))]
+    #[pyo3(signature = (store, dealer=None, memory=None, material=None, policy=None, key=None))]
     fn new(
         store: &str,
         dealer: Option<&Dialer>,
         memory: Option<u64>,
         material: Option<u64>,
         policy: Option<&Policy>,
+        key: Option<[u8; 32]>,
     ) -> Result<Self, Failure> {
         let dealer = dealer.map(|dialer| dialer.connect.clone());
-        let (store, budget) = (Store::open(store)?, memory.map(Budget::new));
+        let (store, budget) = (store::open(store, key)?, memory.map(Budget::new));
         let store = match material {
             Some(bytes) => store.within(bytes),
             None => store,

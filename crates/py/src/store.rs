@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use privet_suites::{Error, MaterialId, StoreEntry, StoreError};
+use privet_suites::{Error, MaterialId, StateKey, StoreEntry, StoreError};
 use pyo3::prelude::*;
 
 use crate::errors::Failure;
@@ -13,10 +13,11 @@ pub(crate) struct Store(privet_suites::Store);
 
 #[pymethods]
 impl Store {
-    /// Opens the store in `path`; what crashes left there is removed.
+    /// Opens the store in `path`, encrypted under `key` if there is one; what crashes left there is removed.
     #[new]
-    fn new(py: Python<'_>, path: &str) -> Result<Self, Failure> {
-        Ok(Self(py.detach(|| privet_suites::Store::open(path))?))
+    #[pyo3(signature = (path, key=None))]
+    fn new(py: Python<'_>, path: &str, key: Option<[u8; 32]>) -> Result<Self, Failure> {
+        Ok(Self(py.detach(|| open(path, key))?))
     }
 
     /// The entries that are ready, each as JSON: `id`, `program`, `model`, `suite`, `peer`, `bytes` and `age_seconds`.
@@ -45,6 +46,11 @@ impl Store {
     fn bytes(&self, py: Python<'_>) -> Result<u64, Failure> {
         Ok(py.detach(|| self.0.bytes())?)
     }
+}
+
+/// Opens a store whose files are encrypted under `key`, if there is one.
+pub(crate) fn open(path: &str, key: Option<[u8; 32]>) -> Result<privet_suites::Store, StoreError> {
+    privet_suites::Store::open_with(path, key.map(|bytes| StateKey::new(&bytes)))
 }
 
 fn describe(entry: &StoreEntry) -> String {

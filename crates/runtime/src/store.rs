@@ -7,6 +7,9 @@
 //! Folders: `ready` (temporary files `*.partial`, and of each entry `ID.material` and `ID.json`), `spent` (a marker for each
 //! entry that was claimed), `setups` ([`setups`]), `secrets`, `hidden`. Opening a store makes them all and syncs what lists
 //! them: markers in a folder that a power loss takes away would mark nothing.
+//!
+//! A store may be [sealed](privet_seal) under its owner's key; then so are all its files but markers and locks, each under its path
+//! in the store as its name, and `sealed` tells whether a key is the store's.
 
 mod draft;
 mod entry;
@@ -15,6 +18,7 @@ mod files;
 #[cfg(test)]
 mod power_loss;
 mod room;
+mod seal;
 mod seeds;
 mod setups;
 mod sweep;
@@ -25,6 +29,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use privet_prg::{Prg, Seed};
+pub use privet_seal::StateKey;
+use privet_seal::{Stored, Writer};
 
 use crate::Error;
 pub use draft::Draft;
@@ -41,6 +47,8 @@ pub struct Store {
     files: Arc<dyn Files>,
     /// Most bytes of material.
     limit: Option<u64>,
+    /// What the files are sealed under.
+    key: Option<StateKey>,
 }
 
 impl Store {
@@ -48,19 +56,28 @@ impl Store {
     /// is removed.
     ///
     /// # Errors
-    /// [`StoreError::Io`].
+    /// [`StoreError::Io`]; [`StoreError::Key`] if the store is encrypted.
     pub fn open(root: impl Into<PathBuf>) -> Result<Self, StoreError> {
-        Self::open_on(Arc::new(Disk), root.into())
+        Self::open_on(Arc::new(Disk), root.into(), None)
     }
 
-    fn open_on(files: Arc<dyn Files>, root: PathBuf) -> Result<Self, StoreError> {
-        let store = Self { root, files, limit: None };
+    /// As [`Store::open`], of a store whose files are encrypted under `key`, if there is one; a new store is from its beginning.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`]; [`StoreError::Key`] if the store is encrypted under another key, or not encrypted, or is and there is none.
+    pub fn open_with(root: impl Into<PathBuf>, key: Option<StateKey>) -> Result<Self, StoreError> {
+        Self::open_on(Arc::new(Disk), root.into(), key)
+    }
+
+    fn open_on(files: Arc<dyn Files>, root: PathBuf, key: Option<StateKey>) -> Result<Self, StoreError> {
+        let store = Self { root, files, limit: None, key };
         store.make_root(&store.root)?;
         for name in ["ready", "spent", "setups", "secrets", "hidden"] {
             store.make_folder(&store.root.join(name))?;
         }
         // Whoever made them may not have come to this yet.
         store.sync(&store.root)?;
+        store.check_key()?;
         store.sweep();
         store.sweep_setups();
         Ok(store)
@@ -89,7 +106,8 @@ impl Store {
     /// # Errors
     /// [`StoreError::Full`] if it would take the store beyond its limit; [`StoreError::Io`].
     pub fn draft(&self, bytes: u64) -> Result<Draft, StoreError> {
-        let (path, file) = self.reserve(bytes)?;
+        let (path, file) = self.reserve(self.stored_bytes(bytes))?;
+        let file = Writer::new(file, self.key.as_ref()).map_err(|error| io(&path, error))?;
         Ok(Draft::new(self.clone(), path, file))
     }
 
@@ -120,7 +138,7 @@ impl Store {
         for file in files {
             let path = file.map_err(|error| io(&ready, error))?.path();
             if path.extension().is_some_and(|extension| extension == "json") {
-                entries.extend(Self::read_entry(&path)?);
+                entries.extend(self.read_entry(&path)?);
             }
         }
         entries.retain(|entry| !self.spent().join(entry.metadata.id.as_str()).exists());
@@ -136,7 +154,7 @@ impl Store {
         if self.spent().join(id.as_str()).exists() {
             return Err(StoreError::Spent { id: id.clone() });
         }
-        Self::read_metadata(&self.path(id, "json"))?.ok_or_else(|| self.missing(id))
+        self.read_metadata(&self.path(id, "json"))?.ok_or_else(|| self.missing(id))
     }
 
     /// Spends the entry `id` and opens it for this one reading. After this returns, or fails later than its first step, no
@@ -144,7 +162,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::Spent`] if it was claimed before; [`StoreError::Missing`] if it was never here.
-    pub fn claim(&self, id: &MaterialId) -> Result<File, StoreError> {
+    pub fn claim(&self, id: &MaterialId) -> Result<Stored, StoreError> {
         let material = self.open_entry(id)?;
         // Tells whoever sweeps that this claim is alive.
         material.lock_shared().map_err(|error| io(&self.path(id, "material"), error))?;
@@ -181,8 +199,10 @@ impl Store {
         })
     }
 
-    fn spend(&self, id: &MaterialId, material: File) -> Result<File, StoreError> {
+    fn spend(&self, id: &MaterialId, material: File) -> Result<Stored, StoreError> {
         let (path, marker) = (self.path(id, "material"), self.spent().join(id.as_str()));
+        // An entry that cannot be read is spent all the same.
+        let material = self.unseal(&path, material);
         match self.files.create(&marker) {
             Ok(file) => self.files.sync_file(&file, &marker).map_err(|error| io(&marker, error))?,
             Err(error) if error.kind() == ErrorKind::AlreadyExists => return Err(StoreError::Spent { id: id.clone() }),
@@ -192,7 +212,7 @@ impl Store {
         // What a crash leaves of these two is swept away: the marker says so.
         self.remove(&path)?;
         self.remove(&self.path(id, "json"))?;
-        Ok(material)
+        material
     }
 
     /// A secret of the store's owner that outlives the process; drawn when it is first asked for.
@@ -209,7 +229,7 @@ impl Store {
                 written => written?,
             }
         }
-        let bytes = fs::read(&path).map_err(|error| io(&path, error))?;
+        let bytes = self.read_file(&path)?.ok_or_else(|| io(&path, ErrorKind::NotFound.into()))?;
         let seed = <[u8; 16]>::try_from(bytes).map_err(|bytes| StoreError::Damaged {
             path: path.display().to_string(),
             problem: format!("it has {} bytes", bytes.len()),
@@ -236,7 +256,7 @@ impl Store {
         path: &Path,
         fill: impl FnOnce(&mut dyn Write) -> Result<(), E>,
     ) -> Result<(), E> {
-        let (partial, _locked) = self.fill(fill)?;
+        let (partial, _locked) = self.fill(path, fill)?;
         self.files.rename(&partial, path).map_err(|error| io(path, error))?;
         Ok(self.sync(folder_of(path))?)
     }
@@ -247,29 +267,29 @@ impl Store {
         path: &Path,
         fill: impl FnOnce(&mut dyn Write) -> Result<(), E>,
     ) -> Result<(), E> {
-        let (partial, _locked) = self.fill(fill)?;
+        let (partial, _locked) = self.fill(path, fill)?;
         let linked = self.files.link(&partial, path).map_err(|error| io(path, error));
         self.remove(&partial)?;
         linked?;
         Ok(self.sync(folder_of(path))?)
     }
 
-    /// A temporary file with what `fill` writes, all of it on the disk; locked as [`Store::partial`] until it is dropped.
+    /// A temporary file with what `fill` writes, for `path`, all of it on the disk; locked as [`Store::partial`] until it is dropped.
     fn fill<E: From<StoreError>>(
         &self,
+        path: &Path,
         fill: impl FnOnce(&mut dyn Write) -> Result<(), E>,
     ) -> Result<(PathBuf, File), E> {
         let (partial, file) = self.partial(0)?;
-        let mut writer = std::io::BufWriter::with_capacity(1 << 20, file);
+        let mut writer = Writer::new(file, self.key.as_ref()).map_err(|error| io(&partial, error))?;
         if let Err(error) = fill(&mut writer) {
             // Nothing refers to the file.
             let _ = self.files.remove(&partial);
             return Err(error);
         }
-        let file = writer.into_inner().map_err(std::io::IntoInnerError::into_error);
-        let synced = file.and_then(|file| self.files.sync_file(&file, &partial).map(|()| file));
-        let file = synced.map_err(|error| io(&partial, error))?;
-        Ok((partial, file))
+        let synced = writer.finish(&self.name_of(path)).and_then(|file| self.files.sync_file(file, &partial));
+        synced.map_err(|error| io(&partial, error))?;
+        Ok((partial, writer.into_file()))
     }
 
     /// Makes a folder unless there is one.
@@ -290,8 +310,8 @@ impl Store {
     }
 
     /// The entry with the metadata at `path`, unless it has gone.
-    fn read_entry(path: &Path) -> Result<Option<StoreEntry>, StoreError> {
-        let Some(metadata) = Self::read_metadata(path)? else { return Ok(None) };
+    fn read_entry(&self, path: &Path) -> Result<Option<StoreEntry>, StoreError> {
+        let Some(metadata) = self.read_metadata(path)? else { return Ok(None) };
         let made = match fs::metadata(path).and_then(|file| file.modified()) {
             Ok(made) => made,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -301,12 +321,8 @@ impl Store {
         Ok(Some(StoreEntry { metadata, bytes, made }))
     }
 
-    fn read_metadata(path: &Path) -> Result<Option<Metadata>, StoreError> {
-        let bytes = match fs::read(path) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(io(path, error)),
-        };
+    fn read_metadata(&self, path: &Path) -> Result<Option<Metadata>, StoreError> {
+        let Some(bytes) = self.read_file(path)? else { return Ok(None) };
         let damaged = |error: serde_json::Error| StoreError::Damaged {
             path: path.display().to_string(),
             problem: error.to_string(),
@@ -343,7 +359,7 @@ impl Held {
     ///
     /// # Errors
     /// As there.
-    pub(crate) fn claim(self) -> Result<File, StoreError> {
+    pub(crate) fn claim(self) -> Result<Stored, StoreError> {
         self.store.spend(&self.id, self.material)
     }
 }

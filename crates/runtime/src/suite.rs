@@ -17,6 +17,7 @@ use privet_ot::Extension;
 use privet_prg::Seed;
 use privet_program::Program;
 use privet_ring::Modulus;
+use privet_seal::Stored;
 
 use crate::forecast::{Forecast, Memory, too_little};
 use crate::security::Security;
@@ -240,7 +241,7 @@ pub enum Material {
         /// Its name.
         id: MaterialId,
         /// Its bytes.
-        file: File,
+        file: Stored,
     },
     /// None: they are made as it goes.
     Unprepared(Filling),

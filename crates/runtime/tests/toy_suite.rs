@@ -3,7 +3,6 @@
 //! The toy runs a single dense layer on additive shares, with material that both parties see in the clear. Everything around
 //! it is the real thing: sessions, stores, requests, memory budgets.
 
-use std::fs::File;
 use std::io::{Read, Write};
 use std::sync::{Arc, LazyLock};
 use std::thread;
@@ -183,7 +182,7 @@ fn words(bytes: &[u8]) -> Vec<u64> {
 fn read(material: Material) -> Vec<u64> {
     let Material::Claimed { mut file, .. } = material else { panic!("toys are prepared") };
     let mut stored = Vec::new();
-    File::read_to_end(&mut file, &mut stored).expect("material");
+    file.read_to_end(&mut stored).expect("material");
     words(&stored)
 }
 

@@ -23,7 +23,8 @@ mod turns;
 
 pub use privet_runtime::{
     Counterpart, Draft, Error, LayerCost, MaterialId, Metadata, Observer, PeerMisbehaved, Phase, PhaseCost, Report,
-    Silent, Store, StoreEntry, StoreError, forecast, report, resident_memory, security, session, store, suite,
+    Silent, StateKey, Store, StoreEntry, StoreError, forecast, report, resident_memory, security, session, store,
+    suite,
 };
 
 pub(crate) use privet_runtime::check_inputs;

@@ -23,11 +23,11 @@ mod suite;
 #[cfg(test)]
 mod equivocation;
 
-use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 
 use privet_fss::{KeyFile, Role};
 use privet_prg::Seed;
+use privet_seal::Stored;
 use privet_shark::{Key, Setup, Weights};
 use sha2::{Digest, Sha256};
 
@@ -66,7 +66,7 @@ impl Head {
     ///
     /// # Errors
     /// [`Error::Misuse`] if it is not this plan's material.
-    pub(crate) fn read(stored: &mut File, plan: &Plan, role: Role) -> Result<Self, Error> {
+    pub(crate) fn read(stored: &mut Stored, plan: &Plan, role: Role) -> Result<Self, Error> {
         let mut head = Vec::new();
         let before = plan.prepared_bytes() + plan.body_bytes(role);
         let read = stored.seek(SeekFrom::Start(before)).and_then(|_| stored.read_to_end(&mut head));
@@ -86,7 +86,7 @@ impl Material {
     /// [`StoreError::OtherWeights`] if what was made offline was made with other weights than the setup has: together they
     /// would give an output that belongs to neither. [`Error::Misuse`] if it cannot be read.
     pub(crate) fn new(
-        stored: File,
+        stored: Stored,
         plan: &Plan,
         head: &Head,
         opened: &Opened,
@@ -95,8 +95,7 @@ impl Material {
         if head.digest != opened.digest {
             return Err(StoreError::OtherWeights { id: session }.into());
         }
-        let prepared = stored.try_clone().map(KeyFile::new);
-        let prepared = prepared.map_err(|error| Error::Misuse(format!("material cannot be read: {error}")))?;
+        let prepared = KeyFile::new(stored.clone());
         let body = KeyFile::behind(stored, plan.prepared_bytes());
         let (key, seed) = (opened.setup.key().clone(), Seed::from_bytes(*head.seed.as_bytes()));
         Ok(Self { key, seed, prepared, body, session })

@@ -17,6 +17,7 @@ from privet.runtime.credentials import Credentials
 from privet.runtime.dealer import dialer
 from privet.runtime.memory import parse_size
 from privet.runtime.revocation import Revoked
+from privet.state_key import state_key
 from privet.suites import Policy, make_policy
 from privet.suites.costs import LayerCost, PhaseCost, read_report
 
@@ -89,7 +90,8 @@ class Server(Service):
         limit = parse_size(memory)
         room = parse_size(max_material, "disk space")
         accepted = policy or make_policy(dealer=dealer is not None)
-        self._native = _native.Server(str(Path(state) / "server"), way, limit, room, accepted)
+        store = str(Path(state) / "server")
+        self._native = _native.Server(store, way, limit, room, accepted, state_key())
         self._on_finished, self._keep = on_finished, weights
         self._revoked = Revoked(revoked)
         super().__init__(

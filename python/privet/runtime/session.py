@@ -10,6 +10,7 @@ from privet import _native
 from privet.errors import PrivetError
 from privet.runtime.credentials import Credentials
 from privet.runtime.dealer import dialer
+from privet.state_key import state_key
 
 
 class Line:
@@ -105,7 +106,7 @@ class Session(Line):
         """As `Line`."""
         super().open()
         store, max_disk = self._store
-        self.native = _native.Client(self.connection, store, self._dialer, max_disk)
+        self.native = _native.Client(self.connection, store, self._dialer, max_disk, state_key())
 
     def reopen(self) -> None:
         """Leaves a connection that may have broken, and connects again."""

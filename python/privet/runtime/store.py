@@ -15,6 +15,7 @@ from typing import Literal
 
 from privet import _native
 from privet.errors import Misuse
+from privet.state_key import state_key
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class MaterialStore:
     def __init__(
         self, state: str | os.PathLike[str], party: Literal["client", "server"] = "client"
     ) -> None:
-        self._native = _native.Store(str(Path(state) / party))
+        self._native = _native.Store(str(Path(state) / party), state_key())
 
     @classmethod
     def at(cls, state: str | os.PathLike[str]) -> MaterialStore:

@@ -9,6 +9,7 @@ use privet_fss::{
 use privet_prg::{Prg, Seed};
 use privet_ring::tournament::{Ties, matches};
 use privet_ring::{Bits, Lines, Modulus};
+use privet_seal::Stored;
 use proptest::prelude::*;
 
 use crate::support::{both, deal, prg, run_gate, share};
@@ -329,7 +330,7 @@ fn a_key_in_a_file_does_as_well() {
     let files = key.bodies.each_ref().map(|body| {
         let mut file = tempfile::tempfile().expect("a file");
         file.write_all(body).expect("room on the disk");
-        KeyFile::new(file)
+        KeyFile::new(Stored::plain(file))
     });
     let [ours, theirs] = files;
     let inputs = [(&key.seeds.client, ours, client), (&key.seeds.server, theirs, server)];

@@ -1,7 +1,6 @@
 //! The client's side of a session.
 
 use std::collections::BTreeSet;
-use std::fs::File;
 
 use privet_channel::Channel;
 use privet_prg::Prg;
@@ -132,13 +131,13 @@ impl Client {
         let Some((ring, layers)) = plan.hidden_layers() else { return Ok(None) };
         let program = plan.program().hash().to_string();
         let path = self.store.hidden_weights(&program, &self.server());
-        let known = HiddenWeights::name(&path);
+        let known = HiddenWeights::name(&self.store, &path);
         messages::send(&mut self.channel, &Request::HiddenWeights { program, known: known.clone() })?;
         let Hidden { mask } = messages::receive(&mut self.channel)?;
         if known.as_deref() != Some(mask.as_str()) {
             HiddenWeights::receive(&mut self.channel, ring, &layers, mask.as_str(), &self.store, &path)?;
         }
-        HiddenWeights::open(&path, ring, layers).map(Some)
+        HiddenWeights::open(&self.store, &path, ring, layers).map(Some)
     }
 
     /// Runs one inference on the entry `id`, which is spent once the server was asked, whatever happens after, unless it
@@ -246,7 +245,7 @@ impl Client {
             }
             return Err(error);
         }
-        let file: File = self.guarded(|_| Ok(held.claim()?))?;
+        let file = self.guarded(|_| Ok(held.claim()?))?;
         let material = Material::Claimed { id: id.clone(), file };
         let result = self.guarded(|client| client.run(plan, material, inputs, observer));
         // The server is told first: it may hold what other runs wait for.

@@ -1,12 +1,12 @@
 //! The client's copy of a server's hidden weights, `W - A`: fetched once, read layer by layer at each deal.
 
-use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::path::Path;
 
 use privet_channel::Channel;
 use privet_ring::Modulus;
+use privet_seal::Stored;
 
 use crate::{Error, Store, StoreError};
 
@@ -15,7 +15,7 @@ const CHUNK: usize = 1 << 20;
 
 /// A file: the name of the mask in hexadecimal, then every layer packed to the ring's width.
 pub struct HiddenWeights {
-    file: File,
+    file: Stored,
     path: String,
     ring: Modulus,
     layers: Vec<usize>,
@@ -26,9 +26,9 @@ const NAME: usize = 32;
 
 impl HiddenWeights {
     /// The name of the mask under which weights lie in `path`; `None` if there are none.
-    pub(super) fn name(path: &Path) -> Option<String> {
+    pub(super) fn name(store: &Store, path: &Path) -> Option<String> {
         let mut name = [0; NAME];
-        File::open(path).and_then(|mut file| file.read_exact(&mut name)).ok()?;
+        store.open_file(path).ok().flatten()?.read_exact(&mut name).ok()?;
         String::from_utf8(name.to_vec()).ok()
     }
 
@@ -53,8 +53,8 @@ impl HiddenWeights {
     }
 
     /// Opens what was received.
-    pub(super) fn open(path: &Path, ring: Modulus, layers: Vec<usize>) -> Result<Self, Error> {
-        let file = File::open(path).map_err(|error| io(path, error))?;
+    pub(super) fn open(store: &Store, path: &Path, ring: Modulus, layers: Vec<usize>) -> Result<Self, Error> {
+        let file = store.open_file(path)?.ok_or_else(|| io(path, ErrorKind::NotFound.into()))?;
         Ok(Self { file, path: path.display().to_string(), ring, layers })
     }
 

@@ -1,8 +1,9 @@
 //! Entries in the making.
 
-use std::fs::File;
-use std::io::{BufWriter, Seek, Write};
-use std::path::PathBuf;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use privet_seal::Writer;
 
 use super::{Metadata, Store, StoreError, io};
 
@@ -10,14 +11,14 @@ use super::{Metadata, Store, StoreError, io};
 pub struct Draft {
     store: Store,
     path: PathBuf,
-    file: BufWriter<File>,
+    file: Writer,
     published: bool,
 }
 
 impl Draft {
-    /// A draft in the new file `file` at `path`.
-    pub(super) fn new(store: Store, path: PathBuf, file: File) -> Self {
-        Self { store, path, file: BufWriter::with_capacity(1 << 20, file), published: false }
+    /// A draft in the new file at `path` that `file` writes.
+    pub(super) fn new(store: Store, path: PathBuf, file: Writer) -> Self {
+        Self { store, path, file, published: false }
     }
 
     /// Writes the last bytes and publishes the entry.
@@ -38,7 +39,7 @@ impl Draft {
             return Err(StoreError::Spent { id: metadata.id.clone() });
         }
         let path = self.store.path(&metadata.id, "material");
-        let written = self.settle().and_then(|()| self.store.files.rename(&self.path, &path));
+        let written = self.settle(&path).and_then(|()| self.store.files.rename(&self.path, &path));
         written.map_err(|error| io(&path, error))?;
         self.published = true;
         let header = serde_json::to_vec(metadata).expect("metadata is plain data");
@@ -47,12 +48,9 @@ impl Draft {
         self.store.write_whole(&json, |out| out.write_all(&header).map_err(|error| io(&json, error)))
     }
 
-    /// Writes everything to disk and gives back room that was not used.
-    fn settle(&mut self) -> std::io::Result<()> {
-        self.file.flush()?;
-        let file = self.file.get_mut();
-        let end = file.stream_position()?;
-        file.set_len(end)?;
+    /// Writes everything to disk, as what `name` will hold, and gives back room that was not used.
+    fn settle(&mut self, name: &Path) -> std::io::Result<()> {
+        let file = self.file.finish(&self.store.name_of(name))?;
         self.store.files.sync_file(file, &self.path)
     }
 }

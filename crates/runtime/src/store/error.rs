@@ -53,6 +53,15 @@ pub enum StoreError {
         /// Most bytes that the store holds.
         limit: u64,
     },
+    /// The store is encrypted and the key is not its own, or there is one and the store is not encrypted, or the other way
+    /// round.
+    #[error("the material store {store} {problem}")]
+    Key {
+        /// The directory.
+        store: String,
+        /// What is wrong, and what to do.
+        problem: String,
+    },
     /// A file is not what the store writes.
     #[error("{path} is damaged ({problem}): delete it and prepare again")]
     Damaged {

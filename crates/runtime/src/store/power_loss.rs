@@ -359,7 +359,7 @@ struct Life<'a> {
 
 fn open(recorder: &Arc<Recorder>) -> Store {
     let files: Arc<dyn Files> = Arc::clone(recorder) as Arc<dyn Files>;
-    Store::open_on(files, recorder.base.join("deep/store")).unwrap()
+    Store::open_on(files, recorder.base.join("deep/store"), None).unwrap()
 }
 
 impl Life<'_> {
@@ -452,7 +452,7 @@ impl Life<'_> {
 fn broken(base: &Path, before: &[Event]) -> Option<String> {
     let root = base.join("deep/store");
     let recorder = Recorder::new(base, |_, _| false);
-    let store = Store::open_on(recorder, root).map_err(|error| error.to_string());
+    let store = Store::open_on(recorder, root, None).map_err(|error| error.to_string());
     let store = match store {
         Ok(store) => store,
         Err(error) => return Some(error),

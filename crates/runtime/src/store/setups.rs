@@ -16,6 +16,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use privet_prg::Seed;
+use privet_seal::Stored;
 use privet_shark::{Error as CheckError, Turns};
 
 use super::room::is_at;
@@ -94,13 +95,11 @@ impl Setups {
             let name = path.file_name().and_then(|name| MaterialId::try_from(name.to_str()?.to_owned()).ok());
             let Some(name) = name else { continue };
             let mut seed = [0; 16];
-            let read = File::open(&path).and_then(|mut file| {
-                file.read_exact(&mut seed)?;
-                file.metadata()?.modified()
-            });
+            // Somebody may have given it up meanwhile.
+            let Some(mut file) = self.store.open_file(&path)? else { continue };
+            let read = file.read_exact(&mut seed).and_then(|()| fs::metadata(&path)?.modified());
             match read {
                 Ok(made) => kept.push((made, KeptSetup { name, seed: Seed::from_bytes(seed) })),
-                // Somebody has given it up meanwhile.
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 Err(error) => return Err(io(&path, error)),
             }
@@ -161,11 +160,8 @@ impl SetupEntry {
     ///
     /// # Errors
     /// [`StoreError::GivenUp`] if it is not here.
-    pub fn open(&self) -> Result<File, StoreError> {
-        match File::open(&self.path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => Err(StoreError::GivenUp { name: self.name.clone() }),
-            file => file.map_err(|error| io(&self.path, error)),
-        }
+    pub fn open(&self) -> Result<Stored, StoreError> {
+        self.store.open_file(&self.path)?.ok_or_else(|| StoreError::GivenUp { name: self.name.clone() })
     }
 
     /// Gives it up, durably, and the material that was made with it.

@@ -11,6 +11,7 @@ use std::thread;
 use privet_channel::pair;
 use privet_gmw::Truncation;
 use privet_program::{Program, Weights};
+use privet_seal::Stored;
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
@@ -113,7 +114,7 @@ impl Scene {
 
     /// The other weights under the setup of this entry: their digest, and what the client would have received of them.
     fn other_weights(&self, id: &MaterialId) -> ([u8; 32], Vec<u8>) {
-        let setup = std::fs::File::open(self.setup(&self.theirs, id)).unwrap();
+        let setup = Stored::plain(std::fs::File::open(self.setup(&self.theirs, id)).unwrap());
         let (mut near, mut far) = pair();
         let opened = prepare::hide_weights(&mut far, &self.plan, &weights(false), setup).unwrap();
         let mut hidden = std::fs::read(self.setup(&self.ours, id)).unwrap()[..16].to_vec();

@@ -10,7 +10,6 @@
 //! digest of the weights behind their masks.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::io::{Read, Write};
 use std::time::Instant;
 
@@ -18,6 +17,7 @@ use privet_channel::Channel;
 use privet_fss::{KeyFile, Role, Seeds};
 use privet_prg::{Prg, Seed};
 use privet_program::Weights as Tensors;
+use privet_seal::Stored;
 use privet_shark::dealer::MASK_BYTES;
 use privet_shark::{Party, Setup, Values, Weights};
 
@@ -193,7 +193,7 @@ pub(crate) fn hide_weights(
     channel: &mut Channel,
     plan: &Plan,
     tensors: &Tensors,
-    stored: File,
+    stored: Stored,
 ) -> Result<Opened, Error> {
     let mut send = |message: &[u8]| Ok(channel.send(message)?);
     let opened = hide(plan, tensors, stored, &mut send)?;
@@ -214,7 +214,7 @@ pub(crate) fn take_weights(channel: &mut Channel, plan: &Plan, out: &mut dyn Wri
 ///
 /// # Errors
 /// [`StoreError::Damaged`] if it is not of this program.
-pub(crate) fn open_weights(stored: File, plan: &Plan, tensors: Option<&Tensors>) -> Result<Opened, Error> {
+pub(crate) fn open_weights(stored: Stored, plan: &Plan, tensors: Option<&Tensors>) -> Result<Opened, Error> {
     match tensors {
         Some(tensors) => hide(plan, tensors, stored, &mut |_| Ok(())),
         None => take(plan, stored),
@@ -224,7 +224,7 @@ pub(crate) fn open_weights(stored: File, plan: &Plan, tensors: Option<&Tensors>)
 fn hide(
     plan: &Plan,
     tensors: &Tensors,
-    mut stored: File,
+    mut stored: Stored,
     send: &mut dyn FnMut(&[u8]) -> Result<(), Error>,
 ) -> Result<Opened, Error> {
     plan.check_weights(tensors)?;
@@ -239,7 +239,7 @@ fn hide(
     Ok(Opened::new(setup, weights))
 }
 
-fn take(plan: &Plan, mut stored: File) -> Result<Opened, Error> {
+fn take(plan: &Plan, mut stored: Stored) -> Result<Opened, Error> {
     let mut setup = Setup::new(Role::Client, &read_seed(&mut stored)?);
     let mut weights = Vec::new();
     for (_, len) in plan.tensors() {
@@ -250,7 +250,7 @@ fn take(plan: &Plan, mut stored: File) -> Result<Opened, Error> {
     Ok(Opened::new(setup, weights))
 }
 
-fn read_seed(stored: &mut File) -> Result<Seed, Error> {
+fn read_seed(stored: &mut Stored) -> Result<Seed, Error> {
     let mut seed = [0; 16];
     stored.read_exact(&mut seed).map_err(damaged)?;
     Ok(Seed::from_bytes(seed))

@@ -1,11 +1,11 @@
 //! The keys of suite `fss`, in batches: their sizes, and how they are dealt and used up.
 
-use std::fs::File;
 use std::io::{self, Write};
 
 use privet_fss::{Gate, KeyBytes, KeyFile, Role, Seeds, Source};
 use privet_gmw::cost::Cost;
 use privet_prg::{Prg, Seed};
+use privet_seal::Stored;
 
 use crate::Error;
 use crate::bodies::Body;
@@ -90,7 +90,7 @@ impl Write for Both<'_> {
 /// A party's keys while they are used up: the seed, and the bodies of all batches in order.
 pub struct Keys {
     seed: Seed,
-    bodies: Option<File>,
+    bodies: Option<Stored>,
 }
 
 impl Keys {
@@ -100,7 +100,7 @@ impl Keys {
     }
 
     /// Keys whose bodies begin the file `stored`.
-    pub(super) fn new(seed: Seed, stored: File) -> Self {
+    pub(super) fn new(seed: Seed, stored: Stored) -> Self {
         Self { seed, bodies: Some(stored) }
     }
 

@@ -4,12 +4,12 @@
 //! them, so that no party ever holds them all. The head follows: masks and shares packed to the ring's width, then the
 //! stock of correlations or the seed of the keys.
 
-use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 
 use privet_ot::{Role, Stock};
 use privet_prg::Seed;
 use privet_ring::Modulus;
+use privet_seal::Stored;
 
 use super::keys::{self, Keys};
 use super::party::fss_role;
@@ -61,7 +61,7 @@ impl ClientMaterial {
     ///
     /// # Errors
     /// [`Error::Misuse`] or [`Error::Correlations`] if it is not this plan's material.
-    pub fn read(mut stored: File, plan: &Plan) -> Result<Self, Error> {
+    pub fn read(mut stored: Stored, plan: &Plan) -> Result<Self, Error> {
         let head = read_head(&mut stored, plan, Role::Client)?;
         let mut rest = head.as_slice();
         let masks = unpack(plan.mask_ring(), &mut rest, plan.masks().iter().copied())?;
@@ -84,7 +84,7 @@ impl ServerMaterial {
     ///
     /// # Errors
     /// [`Error::Misuse`] or [`Error::Correlations`] if it is not this plan's material.
-    pub fn read(mut stored: File, plan: &Plan) -> Result<Self, Error> {
+    pub fn read(mut stored: Stored, plan: &Plan) -> Result<Self, Error> {
         let head = read_head(&mut stored, plan, Role::Server)?;
         let mut rest = head.as_slice();
         let shares = unpack(plan.product_ring(), &mut rest, outputs(plan))?;
@@ -130,7 +130,7 @@ fn packed(vectors: &[Vec<u64>], ring: Modulus) -> Vec<u8> {
 }
 
 /// The head of a stored entry.
-fn read_head(stored: &mut File, plan: &Plan, role: Role) -> Result<Vec<u8>, Error> {
+fn read_head(stored: &mut Stored, plan: &Plan, role: Role) -> Result<Vec<u8>, Error> {
     let bodies: u64 = plan.keys().iter().map(|batches| keys::body_bytes(batches, fss_role(role))).sum();
     let mut head = Vec::new();
     let read = stored.seek(SeekFrom::Start(bodies)).and_then(|_| stored.read_to_end(&mut head));
@@ -138,7 +138,7 @@ fn read_head(stored: &mut File, plan: &Plan, role: Role) -> Result<Vec<u8>, Erro
     Ok(head)
 }
 
-fn correlated(plan: &Plan, rest: &[u8], stored: File) -> Result<Correlated, Error> {
+fn correlated(plan: &Plan, rest: &[u8], stored: Stored) -> Result<Correlated, Error> {
     match plan.options().suite {
         Suite::Gmw { .. } => Ok(Correlated::Stock(Box::new(Stock::from_bytes(rest)?))),
         Suite::Fss => {

@@ -4,7 +4,6 @@
 //! same checks must find.
 
 use std::collections::HashSet;
-use std::fs::File;
 use std::io::{Write, sink};
 
 use privet_channel::record::{self, Direction, Transcript};
@@ -12,6 +11,7 @@ use privet_channel::{Channel, pair};
 use privet_prg::{Prg, Seed};
 use privet_program::Operator;
 use privet_ring::Modulus;
+use privet_seal::Stored;
 use privet_suites::session::Client;
 use privet_suites::sharing::{
     self, ClientMaterial, Encrypted, MaskedWeights, Model, Options, Plan, Rounds, ServerMaterial, Truncation,
@@ -426,10 +426,10 @@ fn online(plan: &Plan, model: &Model, ours: ClientMaterial, theirs: ServerMateri
 }
 
 /// A file with these bytes.
-fn stored(bytes: &[u8]) -> File {
+fn stored(bytes: &[u8]) -> Stored {
     let mut file = tempfile::tempfile().expect("a file");
     file.write_all(bytes).expect("room on the disk");
-    file
+    Stored::plain(file)
 }
 
 #[test]

@@ -1,6 +1,5 @@
 //! Products of two private tensors: what is opened, by whom they are refused, and what an adversary sees of their operands.
 
-use std::fs::File;
 use std::io::{Write, sink};
 
 use privet_channel::record::{self, Direction};
@@ -8,6 +7,7 @@ use privet_channel::tamper::{self, Action};
 use privet_channel::{Channel, pair};
 use privet_prg::Prg;
 use privet_ring::Modulus;
+use privet_seal::Stored;
 use privet_suites::sharing::{
     self, ClientMaterial, Maker, MaskedWeights, Options, Plan, Rounds, ServerMaterial, Truncation, WeightMask,
 };
@@ -32,7 +32,7 @@ impl MaskedWeights for NoWeights {
 }
 
 /// Material of a plan without linear layers and without keys.
-fn material(plan: &Plan) -> Stored {
+fn material(plan: &Plan) -> Halves {
     if !plan.is_dealt() {
         return made(plan);
     }
@@ -55,7 +55,7 @@ fn material(plan: &Plan) -> Stored {
 }
 
 /// Material that the two parties make.
-fn made(plan: &Plan) -> Stored {
+fn made(plan: &Plan) -> Halves {
     let ((mut near, mut far), model) = (pair(), GRAM.model(plan));
     let (ours, theirs) = both(
         || sharing::prepare_client(&mut near, plan, &mut Silent).map(|it| it.0),
@@ -65,7 +65,7 @@ fn made(plan: &Plan) -> Stored {
 }
 
 /// Both halves as they lie in the store.
-type Stored = (Vec<u8>, Vec<u8>);
+type Halves = (Vec<u8>, Vec<u8>);
 
 /// What a client gets.
 type Predicted = (Vec<Vec<i64>>, Report);
@@ -75,16 +75,16 @@ fn clients(plan: &Plan, bytes: &[u8]) -> Result<ClientMaterial, Error> {
     ClientMaterial::read(file(bytes), plan)
 }
 
-fn file(bytes: &[u8]) -> File {
+fn file(bytes: &[u8]) -> Stored {
     let mut file = tempfile::tempfile().expect("a file");
     file.write_all(bytes).expect("room on the disk");
-    file
+    Stored::plain(file)
 }
 
 fn infer(
     [mut near, mut far]: [Channel; 2],
     plan: &Plan,
-    (ours, theirs): &Stored,
+    (ours, theirs): &Halves,
     inputs: &[Vec<i64>],
 ) -> (Result<Predicted, Error>, Result<Report, Error>) {
     let model = GRAM.model(plan);
@@ -97,7 +97,7 @@ fn infer(
 }
 
 /// The opening of the one product, as either party learns it: the sum of both messages.
-fn opening(plan: &Plan, material: &Stored, inputs: &[Vec<i64>]) -> Vec<u64> {
+fn opening(plan: &Plan, material: &Halves, inputs: &[Vec<i64>]) -> Vec<u64> {
     let (near, far, transcript) = record::pair();
     let (ours, theirs) = infer([near, far], plan, material, inputs);
     GRAM.case.check(&ours.expect("an inference").0, plan.options());
