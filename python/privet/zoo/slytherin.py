@@ -1,7 +1,8 @@
 """The networks of slytHErin (Intoci et al.), whose activations are polynomials.
 
-NN5 is CryptoNets' network; NN20 and NN50 are those of Chillotti et al. (2021). The intervals of the
-interpolants are ours: the paper's were measured on its own training data.
+NN5 is CryptoNets' network; NN20 and NN50 are those of Chillotti et al. (2021). The paper's "~754K"
+and "~1M" parameters count the convolution as the 784 x 676 matrix that its framework multiplies by.
+The intervals of the interpolants are ours: the paper's were measured on its own training data.
 """
 
 from __future__ import annotations

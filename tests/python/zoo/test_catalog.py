@@ -44,6 +44,15 @@ def test_costs_match_published_numbers(name: str) -> None:
         assert expected is None or actual == expected
 
 
+@pytest.mark.parametrize(("layers", "published"), [(20, 754e3), (50, 1e6)])
+def test_deep_networks_of_slytherin_have_its_parameters(layers: int, published: float) -> None:
+    """The paper counts a convolution as the matrix by which its framework multiplies."""
+    matrix = (28 * 28 + 1) * 26 * 26
+    convolution = 3 * 3 + 1
+    written_out = zoo.describe(f"nn{layers}").parameters - convolution + matrix
+    assert written_out == pytest.approx(published, rel=0.01)
+
+
 def test_squeezenet_reaches_the_published_relus_once_its_first_pooling_comes_first() -> None:
     saved = 64 * (113**2 - 56**2)
     assert round((zoo.describe("squeezenet").relus - saved) / 1e6, 2) == 2.03

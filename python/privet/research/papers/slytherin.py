@@ -4,20 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from privet.planner.setting import cohort
+from privet import suites
+from privet.compiler.compile import compile
 from privet.research.papers.paper import Cell, Grid
 from privet.research.papers.workplace import Workplace
 from privet.runtime import Run
+from privet.runtime.machine import machine_memory
 from privet.suites import Ckks
 
 BATCH = 83
 """The paper's best batch of NN5."""
 
 LARGE = 4096
-MEMBERS = (3, 5)
-"""Cohorts whose members fit beside each other into the memory of one machine."""
+COHORT_BATCH, DEEP_BATCH = 292, 585
+"""Batches of NN20 and NN50 in a cohort, and of NN50 between two."""
 
-LAYERS = 51
+MEMBERS = (3, 5, 10, 20)
+LAYERED = "6GB"
+"""Memory of the coordinator of ten members or more: their processes share it with it."""
+
+DEEPEST, LAYERS = "nn50", 51
+PIXELS = (0.0, 1.0)
 
 
 def _nn5(at: Workplace, batch: int) -> Run:
@@ -32,32 +39,73 @@ def table_1(at: Workplace) -> Grid:
 
 def figure_4(at: Workplace) -> Grid:
     rows: dict[str, Sequence[Cell]] = {}
-    for batch in (1, 2) if at.quick else (1, 8, 32, BATCH, 128):
+    for batch in (1, 2) if at.quick else (1, 8, 32, BATCH, 128, 512, 1024):
         seconds = _nn5(at, batch).online.seconds
         rows[f"batch {batch}"] = [seconds, 1000 * seconds / batch]
     return Grid(("seconds", "ms a sample"), rows)
 
 
+def _cohort(at: Workplace, members: int, batch: int) -> Run:
+    memory = LAYERED if members >= 10 else None
+    return at.run("nn20", Ckks.cohort(members), batch, memory)
+
+
 def table_2(at: Workplace) -> Grid:
     rows: dict[str, Sequence[Cell]] = {}
-    batch = 292
     for members in MEMBERS:
-        run = at.run("nn20", cohort(members).config, batch)
-        rows[f"{members} parties"] = [run.online.seconds, batch / run.online.seconds]
-    return Grid(("seconds", "samples/s"), rows)
+        seconds = _cohort(at, members, COHORT_BATCH).online.seconds
+        model = "layer by layer" if members >= 10 else "before"
+        rows[f"{members} parties"] = [seconds, COHORT_BATCH / seconds, model]
+    return Grid(("seconds", "samples/s", "model sent"), rows)
+
+
+def figure_5(at: Workplace) -> Grid:
+    runs = {"central, one server": at.run("nn20", Ckks(flooding="light"))}
+    runs |= {f"together, {it} parties": _cohort(at, it, 1) for it in MEMBERS[:-1]}
+    rows: dict[str, Sequence[Cell]] = {}
+    for name, run in runs.items():
+        refreshes = None if run.plan is None else run.plan["refreshes"]
+        rows[name] = [run.online.seconds, run.online.cpu_seconds, refreshes]
+    return Grid(("seconds", "CPU s", "refreshes"), rows)
 
 
 def table_3(at: Workplace) -> Grid:
-    suites = {
-        "1: encrypted data": (Ckks(), 585),
-        "2: encrypted model": (Ckks(scenario="encrypted-model"), 585),
-        "3: both, 3 parties": (cohort(3).config, 292),
+    cases = {
+        "1: encrypted data": (Ckks(flooding="light"), DEEP_BATCH),
+        "2: encrypted model": (Ckks(scenario="encrypted-model"), DEEP_BATCH),
+        "3: both, 3 parties": (Ckks.cohort(3), COHORT_BATCH),
     }
     rows: dict[str, Sequence[Cell]] = {}
-    for name, (suite, batch) in suites.items():
-        seconds = at.run("nn50", suite, batch).online.seconds
+    for name, (suite, batch) in cases.items():
+        memory = LAYERED if suite.collective else None
+        needed = 0.0 if memory else _server_bytes(at, suite, batch)
+        if needed > machine_memory():
+            rows[name] = [f"needs {needed / 1e9:.0f} GB", None, None, None]
+            continue
+        seconds = at.run(DEEPEST, suite, batch, memory).online.seconds
         rows[name] = [seconds, seconds / batch, batch / seconds, seconds / LAYERS]
     return Grid(("seconds", "s a sample", "samples/s", "s a layer"), rows)
 
 
-RUNNERS = {"table-1": table_1, "figure-4": figure_4, "table-2": table_2, "table-3": table_3}
+def _server_bytes(at: Workplace, suite: Ckks, batch: int) -> float:
+    """What the larger party's memory has to hold, by the plan."""
+    numbers = suite.precision
+    compiled = compile(
+        at.model(DEEPEST),
+        bits=numbers.bits,
+        scale=numbers.scale,
+        batch=batch,
+        input_range=PIXELS,
+    )
+    public = compiled.program.to_public_bytes()
+    plan = suites.plan_ckks(public, suite.scenario, suite.flooding, suite.parties)
+    return float(max(plan["memory_bytes_server"], plan["memory_bytes_client"]))
+
+
+RUNNERS = {
+    "table-1": table_1,
+    "figure-4": figure_4,
+    "table-2": table_2,
+    "figure-5": figure_5,
+    "table-3": table_3,
+}

@@ -63,16 +63,26 @@ class Workplace:
             raise Misuse(f"{name} is a file of a checkout of Privet, in zoo/models")
         return folder / name
 
-    def run(self, model: str | Path, suite: Suite, batch: int = 1) -> Run:
-        """A run of a model, by its name in the zoo or its file, between local processes."""
+    def run(
+        self, model: str | Path, suite: Suite, batch: int = 1, memory: str | None = None
+    ) -> Run:
+        """A run of a model, by its name in the zoo or its file, between local processes; `memory`
+        as in `privet.run`."""
         path = model if isinstance(model, Path) else self.model(model)
 
         def make() -> Run:
             self.say(f"{path.stem}, {suite.name}, batch {batch}")
             ranges = STUDY.input_ranges.get(path.stem)
-            return run(path, suite=suite, batch=batch, input_range=ranges, timeout=TIMEOUT)
+            return run(
+                path,
+                suite=suite,
+                batch=batch,
+                input_range=ranges,
+                memory=memory,
+                timeout=TIMEOUT,
+            )
 
-        return self.once((path.stem, suite, batch), make)
+        return self.once((path.stem, suite, batch, memory), make)
 
     def records(
         self, models: Iterable[str], names: Iterable[str], batches: Iterable[int] = (1,)
