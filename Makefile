@@ -25,6 +25,7 @@ LEFT_OUT := $(if $(shell command -v npm),, and not browser)$(if $(shell command 
 RUST_TESTS := --workspace --exclude privet-py --exclude privet-kernels --profile $(CARGO_PROFILE) $(CARGO_FLAGS)
 AUDIT ?=
 DIST ?= dist
+RELEASE ?=
 WHEEL_DATA := privet._native.data
 # Four processes: tests of parties and services wait more than they compute. A file's tests stay together, and files begin in
 # order: those of tests/e2e, which take longest, well before those of tests/python.
@@ -34,7 +35,7 @@ export PYO3_PYTHON := $(ROOT)/$(BIN)/python
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-rust test-go compile test-python test-all browser mutation audit check check-rust check-go check-python docs man fmt lock wheel clean
+.PHONY: help setup demo test test-rust test-go compile test-python test-all browser mutation audit check check-rust check-go check-python docs man fmt lock wheel release-check clean
 
 help: ## List these targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  \033[1m%-14s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -114,6 +115,9 @@ wheel: setup ## One wheel in dist: the extension and the programs of suite ckks,
 	    cp $(addprefix $(BIN)/privet-ckks,'' .wasm .js) $(WHEEL_DATA)/scripts && \
 	    $(BIN)/maturin build --profile $(CARGO_PROFILE) $(CARGO_FLAGS) --strip --interpreter $(BIN)/python --quiet --out $(DIST)
 	$(BIN)/python -m scripts.wheel $(DIST)
+
+release-check: setup ## Bill of materials, licences, known flaws, a wheel that comes out twice (RELEASE=--strict: nothing unchecked)
+	$(BIN)/python -m scripts.release $(RELEASE)
 
 man: setup ## The manual page privet(1) in target/man, made from the commands themselves
 	$(BIN)/python -m sphinx --builder man --quiet --doctree-dir target/doctrees-man docs target/man

@@ -1,0 +1,1 @@
+"""What is checked before a release: dependencies, their licences, known flaws, and the wheel."""

@@ -1,0 +1,49 @@
+"""Whether the wheel comes out the same twice: built from nothing, in two target folders."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from .component import ROOT
+from .verdict import Verdict
+
+
+def wheel(folder: Path) -> Verdict:
+    """Builds twice in `folder`, with the time of the last commit, and compares the bytes."""
+    sums = []
+    for turn in ("first", "second"):
+        place = folder / turn
+        # Nothing of an earlier build may be taken for a new one.
+        shutil.rmtree(place, ignore_errors=True)
+        environment = os.environ | {
+            "CARGO_TARGET_DIR": str(place / "target"),
+            "SOURCE_DATE_EPOCH": commit_time(),
+        }
+        command = ["make", "wheel", f"DIST={place / 'dist'}"]
+        done = subprocess.run(
+            command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            return Verdict.failed(done.stderr.strip()[-300:]).named("reproducible wheel")
+        (built,) = (place / "dist").glob("privet-*.whl")
+        sums.append(hashlib.sha256(built.read_bytes()).hexdigest())
+        shutil.rmtree(place / "target")
+    return compare(sums).named("reproducible wheel")
+
+
+def compare(sums: list[str]) -> Verdict:
+    """What the hashes of two builds tell."""
+    if len(set(sums)) == 1:
+        return Verdict.passed(f"sha256 {sums[0]} twice")
+    return Verdict.failed(f"two builds differ: {' and '.join(sums)}")
+
+
+def commit_time() -> str:
+    """When the last commit was made, in seconds since 1970; every file of the wheel gets it."""
+    command = ["git", "log", "-1", "--format=%ct"]
+    done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
