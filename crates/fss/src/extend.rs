@@ -3,7 +3,7 @@
 //! A value `y` in `[0, 2^n)` that is opened as `y^ = y + r` is `y^ - r + 2^n c` with `c = [y^ < r]`, and `r = r_C + r_S - 2^n w`
 //! with `w` the wrap of the mask's parts. So a party needs shares of `w + c` in Z_2^(m-n) to go on in Z_2^m.
 //!
-//! [`Extend`] shifts a signed value by `2^(n-1)` to make it such a `y`, and compares. [`ExtendBounded`] knows that
+//! [`Extend`] shifts a signed value by `2^(n-1)` to make it such a `y`, and looks the carry up ([`carry`]). [`ExtendBounded`] knows that
 //! `y < 2^(n-1)`: then `c = t (1 - t^)` by the top bits of `r` and `y^`, and `t^` is public.
 
 use std::io::Write;
@@ -12,7 +12,7 @@ use privet_prg::Seed;
 use privet_ring::Modulus;
 use zeroize::Zeroizing;
 
-use crate::compared::Compared;
+use crate::carry::{self, Carried};
 use crate::streams::Streams;
 use crate::{Error, Gate, KeyBytes, Party, Role, Seeds, Source, secrets};
 
@@ -34,7 +34,7 @@ impl Extend {
     }
 }
 
-impl Compared for Extend {
+impl Carried for Extend {
     fn input(&self) -> Modulus {
         self.input
     }
@@ -55,21 +55,35 @@ impl Compared for Extend {
         mask
     }
 
-    fn secret_rings(&self) -> Vec<Modulus> {
-        vec![Modulus::new(self.output.bits() - self.input.bits()); 2]
+    fn carry_ring(&self) -> Modulus {
+        Modulus::new(self.output.bits() - self.input.bits())
     }
 
-    fn secrets(&self, masks: [u64; 2], flip: bool, out: &mut [u64]) {
-        let wrap = (masks[0] + masks[1]) >> self.input.bits();
-        out[0] = wrap + u64::from(flip);
-        out[1] = wrap + u64::from(!flip);
+    fn base(&self, masks: [u64; 2]) -> u64 {
+        (masks[0] + masks[1]) >> self.input.bits()
     }
 
-    fn choose(&self, role: Role, mask: u64, opened: u64, bit: bool, secrets: &[u64]) -> u64 {
+    fn complete(&self, role: Role, mask: u64, opened: u64, carried: u64) -> u64 {
         let shifted = self.public_point(opened).wrapping_sub(1 << (self.input.bits() - 1));
-        // The opened bit is that of the opposite comparison.
-        let wraps = if bit { secrets[0] } else { secrets[1] };
-        role.public(shifted).wrapping_sub(mask).wrapping_add(wraps << self.input.bits())
+        role.public(shifted).wrapping_sub(mask).wrapping_add(carried << self.input.bits())
+    }
+}
+
+impl Gate for Extend {
+    fn key_bytes(&self, count: usize) -> KeyBytes {
+        carry::key_bytes(self, count)
+    }
+
+    fn message_bytes(&self, count: usize) -> Vec<usize> {
+        carry::message_bytes(self, count)
+    }
+
+    fn parts(&self, count: usize) -> usize {
+        carry::parts(count)
+    }
+
+    fn deal(&self, count: usize, seeds: &Seeds, _: &mut dyn Write) -> Result<Vec<u8>, Error> {
+        Ok(carry::deal(self, count, seeds))
     }
 }
 

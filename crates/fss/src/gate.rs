@@ -58,6 +58,11 @@ pub trait Gate {
     /// Bytes of each message that either party sends for `count` elements, in order; one exchange each.
     fn message_bytes(&self, count: usize) -> Vec<usize>;
 
+    /// Seeds that the key of `count` elements draws for its parts; none in most gates.
+    fn parts(&self, _count: usize) -> usize {
+        0
+    }
+
     /// Makes the key of a batch of `count` elements: writes the words for both parties, entry by entry, and returns the
     /// server's corrections.
     ///

@@ -44,7 +44,17 @@ impl Streams {
         self.hashes.block()
     }
 
-    /// This party's parts of the next `count` bits that hide a comparison's result. Called once for a batch.
+    /// The seeds of a batch's parts, in a gate without trees. Of each part the client's streams alone are used.
+    pub(crate) fn parts(&mut self, count: usize) -> Vec<Seed> {
+        (0..count).map(|_| self.roots.seed()).collect()
+    }
+
+    /// The client's shares of a part's tables.
+    pub(crate) fn pads(&mut self, out: &mut [u64]) {
+        self.roots.fill_words(out);
+    }
+
+    /// This party's parts of the next `count` bits that hide a comparison's result. Called once for each that an element opens.
     pub(crate) fn flips(&mut self, count: usize) -> Bits {
         let mut words = vec![0; count.div_ceil(64)];
         self.flips.fill_words(&mut words);

@@ -1,13 +1,14 @@
 //! Exact truncation, in two rounds.
 //!
 //! With `x^ = x + r` in Z_2^n and `c = [low(x^) < low(r)]` over the `f` bits that are dropped,
-//! `floor(x / 2^f) = (x^ >> f) - (r >> f) - c` in Z_2^(n-f). The parties open `c ^ u`; then `c` is `u` or `1 - u`, and one
-//! of the two secrets `(r >> f) + u`, `(r >> f) - u` completes it.
+//! `floor(x / 2^f) = (x^ >> f) - (r >> f) - c` in Z_2^(n-f): the parties get shares of `(r >> f) + c` ([`carry`]).
+
+use std::io::Write;
 
 use privet_ring::Modulus;
 
-use crate::Role;
-use crate::compared::Compared;
+use crate::carry::{self, Carried};
+use crate::{Error, Gate, KeyBytes, Role, Seeds};
 
 /// `floor(x / 2^f)` from Z_2^n into Z_2^(n-f).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +28,7 @@ impl Truncate {
     }
 }
 
-impl Compared for Truncate {
+impl Carried for Truncate {
     fn input(&self) -> Modulus {
         self.input
     }
@@ -48,23 +49,33 @@ impl Compared for Truncate {
         Modulus::new(self.dropped).reduce(mask)
     }
 
-    fn secret_rings(&self) -> Vec<Modulus> {
-        vec![self.output(); 2]
+    fn carry_ring(&self) -> Modulus {
+        self.output()
     }
 
-    fn secrets(&self, masks: [u64; 2], flip: bool, out: &mut [u64]) {
-        let high = self.input.reduce(masks[0].wrapping_add(masks[1])) >> self.dropped;
-        out[0] = high.wrapping_add(u64::from(flip));
-        out[1] = high.wrapping_sub(u64::from(flip));
+    fn base(&self, masks: [u64; 2]) -> u64 {
+        self.input.reduce(masks[0].wrapping_add(masks[1])) >> self.dropped
     }
 
-    fn choose(&self, role: Role, _: u64, opened: u64, bit: bool, secrets: &[u64]) -> u64 {
-        let high = opened >> self.dropped;
-        // The opened bit is that of the opposite comparison.
-        if bit {
-            role.public(high).wrapping_sub(secrets[0])
-        } else {
-            role.public(high.wrapping_sub(1)).wrapping_sub(secrets[1])
-        }
+    fn complete(&self, role: Role, _: u64, opened: u64, carried: u64) -> u64 {
+        role.public(opened >> self.dropped).wrapping_sub(carried)
+    }
+}
+
+impl Gate for Truncate {
+    fn key_bytes(&self, count: usize) -> KeyBytes {
+        carry::key_bytes(self, count)
+    }
+
+    fn message_bytes(&self, count: usize) -> Vec<usize> {
+        carry::message_bytes(self, count)
+    }
+
+    fn parts(&self, count: usize) -> usize {
+        carry::parts(count)
+    }
+
+    fn deal(&self, count: usize, seeds: &Seeds, _: &mut dyn Write) -> Result<Vec<u8>, Error> {
+        Ok(carry::deal(self, count, seeds))
     }
 }

@@ -3,8 +3,8 @@
 use std::io::Write;
 
 use privet_fss::{
-    Compared, Error, Extend, ExtendBounded, Gate, KeyBytes, KeyFile, Lift, Piecewise, Relu, Role, Seeds, Select, Sign,
-    Truncate, argmax, leaves, max_pool,
+    Carried, Compared, Error, Extend, ExtendBounded, Gate, KeyBytes, KeyFile, Lift, Piecewise, Relu, Role, Seeds,
+    Select, Sign, Source, Truncate, argmax, leaves, max_pool,
 };
 use privet_prg::{Prg, Seed};
 use privet_ring::tournament::{Ties, matches};
@@ -160,8 +160,9 @@ fn keys_have_the_bytes_of_their_formulas() {
     assert_eq!(bytes(&Relu::new(64, 64)), [16 + 64 * 57 * 16, 8 * 2 * 64]);
     assert_eq!(bytes(&Sign::new(37)), [16 + 64 * 30 * 16, 8]);
     assert_eq!(bytes(&Select::new(37)), [0, 8 * 2 * 37]);
-    assert_eq!(bytes(&Truncate::new(37, 12)), [16 + 64 * 6 * 16, 8 * 2 * 25]);
-    assert_eq!(bytes(&Extend::new(25, 37)), [16 + 64 * 19 * 16, 8 * 2 * 12]);
+    // Tables of two digits of 6 bits and 5 secrets; of digits of 7, 6, 6 and 6 bits and 23 secrets.
+    assert_eq!(bytes(&Truncate::new(37, 12)), [0, 64 * 16 + 8 * 5 * 25]);
+    assert_eq!(bytes(&Extend::new(25, 37)), [0, 64 * 40 + 8 * 23 * 12]);
     // A comparison of 9 bits in three levels, and the seven levels below the root of a tree over 13.
     assert_eq!(bytes(&Piecewise::new(21, 9, 37)), [32 + 64 * (3 + 7) * 16, 8 * (4 * 37 + 2 * 16)]);
     assert_eq!(bytes(&ExtendBounded::non_negative(25, 37)), [0, 8 * 2 * 12]);
@@ -337,6 +338,48 @@ fn a_key_in_a_file_does_as_well() {
     let results = both(inputs, |party, (seed, mut body, x)| gate.evaluate(party, seed, &mut body, &x));
     let expected: Vec<u64> = values.iter().map(|x| ring.signed(*x).max(0) as u64).collect();
     assert_eq!(Modulus::new(37).add(&results[0].0, &results[1].0), expected);
+}
+
+#[test]
+fn a_batch_of_several_parts_is_right_from_a_file_too() {
+    let (ring, gate, mut prg) = (Modulus::new(21), Extend::new(21, 40), prg(1));
+    let values: Vec<u64> = (0..9001).map(|_| ring.reduce(prg.word())).collect();
+    let key = deal(&gate, values.len(), &mut prg);
+    assert!(key.bodies[0].is_empty(), "the client's key is its seed");
+    let [client, server] = share(&values, ring, &mut prg);
+    let mut file = tempfile::tempfile().expect("a file");
+    file.write_all(&key.bodies[1]).expect("room on the disk");
+    let bodies: [Box<dyn Source + Send>; 2] = [Box::new(&key.bodies[0][..]), Box::new(KeyFile::new(file))];
+    let [ours, theirs] = bodies;
+    let inputs = [(&key.seeds.client, ours, client), (&key.seeds.server, theirs, server)];
+    let results = both(inputs, |party, (seed, mut body, x)| gate.evaluate(party, seed, &mut *body, &x));
+    let expected: Vec<u64> = values.iter().map(|x| Modulus::new(40).reduce(ring.signed(*x) as u64)).collect();
+    assert_eq!(Modulus::new(40).add(&results[0].0, &results[1].0), expected);
+}
+
+#[test]
+fn a_carry_refuses_short_keys_and_messages_of_another_length() {
+    let (gate, count, mut prg) = (Truncate::new(37, 12), 100, prg(1));
+    let key = deal(&gate, count, &mut prg);
+    let [masked, bits] = gate.message_bytes(count)[..] else { panic!("two messages") };
+    let start = || gate.start(Role::Server, &key.seeds.server, &[0; 100]).0;
+    for theirs in misfits(masked) {
+        let refused = start().compare(&theirs, &mut &key.bodies[1][..]).err();
+        assert!(matches!(refused, Some(Error::PeerMisbehaved(_))), "{refused:?}");
+    }
+    for theirs in misfits(bits) {
+        let mut body = &key.bodies[1][..];
+        let (carrying, _) = start().compare(&vec![0; masked], &mut body).expect("a message that fits");
+        assert!(matches!(carrying.finish(&theirs, &mut body), Err(Error::PeerMisbehaved(_))));
+    }
+    let tables = 16 * count;
+    assert!(matches!(
+        start().compare(&vec![0; masked], &mut &key.bodies[1][..tables - 1]),
+        Err(Error::KeyTooShort { .. })
+    ));
+    let mut body = &key.bodies[1][..key.bodies[1].len() - 1];
+    let (carrying, _) = start().compare(&vec![0; masked], &mut body).expect("all tables");
+    assert!(matches!(carrying.finish(&vec![0; bits], &mut body), Err(Error::KeyTooShort { .. })));
 }
 
 #[test]

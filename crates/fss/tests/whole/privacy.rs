@@ -7,7 +7,8 @@ use std::thread;
 
 use privet_channel::record::{self, Direction};
 use privet_fss::{
-    Compared, Error, Extend, ExtendBounded, Gate, Lift, Party, Piecewise, Relu, Role, Select, Sign, Source, Truncate,
+    Carried, Compared, Error, Extend, ExtendBounded, Gate, Lift, Party, Piecewise, Relu, Role, Select, Sign, Source,
+    Truncate,
 };
 use privet_prg::Seed;
 use privet_ring::{Bits, Lines, Modulus};
@@ -155,16 +156,44 @@ fn a_bit_that_becomes_a_number_shows_nothing() {
 fn a_truncation_shows_nothing() {
     let (input, output) = (Modulus::new(37), Modulus::new(25));
     let gate = Truncate::new(37, 12);
-    check(&gate, &[input, BIT], &[output; 2], output, &|party, seed, body, x| {
+    // Tables of two digits, then secrets.
+    let secrets = [[Modulus::new(64); 2].as_slice(), &[output; 5]].concat();
+    check(&gate, &[input, BIT, BIT, BIT], &secrets, output, &|party, seed, body, x| {
         gate.evaluate(party, seed, body, &reduced(x, 37))
     });
+}
+
+#[test]
+fn digits_are_hidden_by_bits_of_their_own() {
+    // What is opened for one digit, added to what is opened for another, tells nothing either.
+    let (gate, value) = (Extend::new(25, 37), 0x155_5555);
+    let key = deal(&gate, COUNT, &mut prg(1));
+    let [shares, others] = [3, value - 3].map(|share| vec![share; COUNT]);
+    let [client, server] =
+        [gate.start(Role::Client, &key.seeds.client, &shares), gate.start(Role::Server, &key.seeds.server, &others)];
+    let (_, ours) = client.0.compare(&server.1, &mut &key.bodies[0][..]).expect("an honest message");
+    let (_, theirs) = server.0.compare(&client.1, &mut &key.bodies[1][..]).expect("an honest message");
+    let columns: Vec<Bits> = (ours.chunks(COUNT / 8).zip(theirs.chunks(COUNT / 8)))
+        .map(|(ours, theirs)| {
+            let [ours, theirs] = [ours, theirs].map(|bytes| Bits::from_bytes(bytes, COUNT).expect("a column"));
+            ours.xor(&theirs)
+        })
+        .collect();
+    assert_eq!(columns.len(), 7);
+    for (i, one) in columns.iter().enumerate() {
+        for (j, other) in columns.iter().enumerate().skip(i + 1) {
+            let sums: Vec<u64> = one.xor(other).iter().map(u64::from).collect();
+            assert!(is_balanced(&sums, BIT), "columns {i} and {j}");
+        }
+    }
 }
 
 #[test]
 fn an_extension_shows_nothing() {
     let (input, output, above) = (Modulus::new(25), Modulus::new(37), Modulus::new(12));
     let gate = Extend::new(25, 37);
-    check(&gate, &[input, BIT], &[above; 2], output, &|party, seed, body, x| {
+    let secrets = [[Modulus::new(64); 5].as_slice(), &[above; 23]].concat();
+    check(&gate, &[[input].as_slice(), &[BIT; 7]].concat(), &secrets, output, &|party, seed, body, x| {
         gate.evaluate(party, seed, body, &reduced(x, 25))
     });
     let gate = ExtendBounded::non_negative(25, 37);

@@ -1,6 +1,6 @@
 //! From one ring to another, or to a field and back: what the planner puts between operations.
 
-use privet_fss::{Compared, ExtendBounded};
+use privet_fss::{Carried, ExtendBounded};
 use privet_gmw::{Rounds, Sign, cost};
 use privet_ring::{Field, Modulus};
 

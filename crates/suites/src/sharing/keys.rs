@@ -37,6 +37,11 @@ impl Batch {
         (per_key > 0).then_some(per_key)
     }
 
+    /// Seeds that its key draws for its parts.
+    pub(super) fn parts(&self) -> usize {
+        self.gate.parts(self.count)
+    }
+
     fn key_bytes(&self) -> KeyBytes {
         self.gate.key_bytes(self.count)
     }

@@ -1,6 +1,6 @@
 //! `floor(x / 2^bits)`, in the ring that is smaller by `bits` bits, or in a smaller one that the program says the result fits.
 
-use privet_fss::Compared;
+use privet_fss::Carried;
 use privet_gmw::{Rounds, Truncation, cost, drop_low_bits};
 use privet_ot::Role;
 use privet_ring::{Field, Modulus};
