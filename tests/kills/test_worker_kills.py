@@ -13,7 +13,7 @@ from privet.compiler.compile import Compiled
 from privet.compiler.executor import execute
 from privet.suites import Fss, Gmw, MaterialSuite
 
-SUITES = {Gmw(): "gmw linear exact tables", Fss(): "fss exact"}
+SUITES = {Gmw(): "gmw linear exact tables", Fss(): "fss exact tables"}
 """Ways of making material, and the labels of it."""
 
 

@@ -217,7 +217,9 @@ mod tests {
     #[test]
     fn every_label_is_what_peers_and_stores_know() {
         let mut known: Vec<String> =
-            ["fss one-bit", "fss exact", "fss malicious one-bit", "fss malicious exact"].map(str::to_owned).into();
+            ["fss one-bit tables", "fss exact tables", "fss malicious one-bit", "fss malicious exact"]
+                .map(str::to_owned)
+                .into();
         for (rounds, tables) in [("linear", " tables"), ("log", ""), ("blocks", " tables")] {
             for source in ["", " dealt", " one-shot"] {
                 let name = |truncation| format!("gmw {rounds} {truncation}{source}{tables}");
@@ -240,7 +242,7 @@ mod tests {
             (r#"{"suite": "gmw", "rounds": "log"}"#, "gmw log exact"),
             (r#"{"suite": "gmw", "rounds": "log", "correlations": "dealer"}"#, "gmw log exact dealt"),
             (r#"{"suite": "gmw", "security": "semi-honest", "field": "prime"}"#, "gmw linear exact prime tables"),
-            (r#"{"suite": "fss", "truncation": "one-bit"}"#, "fss one-bit"),
+            (r#"{"suite": "fss", "truncation": "one-bit"}"#, "fss one-bit tables"),
             (r#"{"suite": "fss", "security": "malicious"}"#, "fss malicious exact"),
         ] {
             assert_eq!(read(json).unwrap().label(), label);

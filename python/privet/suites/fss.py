@@ -59,8 +59,9 @@ class Fss(MaterialSuite):
     @property
     def label(self) -> str:
         """As `Suite`."""
-        level = " malicious" if self.security == "malicious" else ""
-        return f"{self.name}{level} {self.truncation}"
+        if self.security == "malicious":
+            return f"{self.name} malicious {self.truncation}"
+        return f"{self.name} {self.truncation} tables"
 
     @classmethod
     def labelled(cls) -> Sequence[Fss]:

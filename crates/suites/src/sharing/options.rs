@@ -177,12 +177,12 @@ impl Options {
         self.arithmetic == Arithmetic::Prime
     }
 
-    /// The suite with its options, as control messages and stores name it. Comparisons of which the material holds tables say so: those of
-    /// version 0.2 had other material under the bare name.
+    /// The suite with its options, as control messages and stores name it. Where the material holds tables it says so: that of
+    /// version 0.2 was other material under the bare name.
     pub fn name(self) -> String {
         let truncation = self.truncation.name();
         let Suite::Gmw { rounds } = self.suite else {
-            return format!("fss {truncation}");
+            return format!("fss {truncation} tables");
         };
         let mut name = format!("gmw {} {truncation}", rounds.name());
         for (is_said, word) in [
@@ -227,7 +227,7 @@ mod tests {
     fn labels_are_what_stores_and_peers_know() {
         let mut labels: Vec<String> = Options::all().map(Options::name).collect();
         labels.sort_unstable();
-        let mut known = vec!["fss one-bit".to_owned(), "fss exact".to_owned()];
+        let mut known = vec!["fss one-bit tables".to_owned(), "fss exact tables".to_owned()];
         for (rounds, tables) in [("linear", " tables"), ("log", ""), ("blocks", " tables")] {
             for material in ["", " dealt", " one-shot"] {
                 let name = |truncation| format!("gmw {rounds} {truncation}{material}{tables}");
