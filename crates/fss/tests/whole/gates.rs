@@ -349,7 +349,8 @@ fn a_batch_of_several_parts_is_right_from_a_file_too() {
     let [client, server] = share(&values, ring, &mut prg);
     let mut file = tempfile::tempfile().expect("a file");
     file.write_all(&key.bodies[1]).expect("room on the disk");
-    let bodies: [Box<dyn Source + Send>; 2] = [Box::new(&key.bodies[0][..]), Box::new(KeyFile::new(file))];
+    let bodies: [Box<dyn Source + Send>; 2] =
+        [Box::new(&key.bodies[0][..]), Box::new(KeyFile::new(Stored::plain(file)))];
     let [ours, theirs] = bodies;
     let inputs = [(&key.seeds.client, ours, client), (&key.seeds.server, theirs, server)];
     let results = both(inputs, |party, (seed, mut body, x)| gate.evaluate(party, seed, &mut *body, &x));
