@@ -5,6 +5,7 @@ No container engine runs here: images are not built, and no cluster has read the
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -87,3 +88,33 @@ def test_units_are_understood_and_name_commands(unit: Path) -> None:
         if line.startswith(unit.name) and "not executable" not in line and "man " not in line
     ]
     assert not others
+
+
+@pytest.mark.slow
+@pytest.mark.go
+def test_the_chart_is_understood_and_names_commands(tmp_path: Path) -> None:
+    """Helm's linter and Kubernetes' types in Go; then what is rendered against the commands."""
+    done = subprocess.run(
+        ["go", "test", "-count=1", "./..."],
+        cwd=DEPLOY / "helm" / "check",
+        env=os.environ | {"PRIVET_RENDERED": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    seen = set()
+    for rendered in sorted(tmp_path.glob("*.yaml")):
+        objects = [it for it in yaml.safe_load_all(rendered.read_text()) if it]
+        (settings,) = [it["data"] for it in objects if it["kind"] == "ConfigMap"]
+        file = tmp_path / f"{rendered.stem}.toml"
+        file.write_text(settings["privet.toml"])
+        for one in objects:
+            if one["kind"] in ("Deployment", "StatefulSet"):
+                container = one["spec"]["template"]["spec"]["containers"][0]
+                name, *_ = container["args"]
+                check_words(container["args"])
+                # What the programs themselves make of their tables.
+                assert configuration.defaults(COMMANDS[name].load(name), name, file)
+                seen.add(name)
+    assert seen == {"serve", "dealer", "gateway"}
