@@ -73,6 +73,16 @@ def run_command(
         float | None,
         typer.Option(metavar="MINUTES", help="Leave out what takes longer."),
     ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="A folder with MNIST, CIFAR-10 or ImageNet, and models NAME.onnx trained on them: "
+            "tables of accuracy have rows for these, too.",
+            exists=True,
+            file_okay=False,
+        ),
+    ] = None,
 ) -> None:
     """Run a paper's items and keep a record of each, from which `report` makes pages."""
     of = paper(name)
@@ -82,7 +92,7 @@ def run_command(
     def say(text: str) -> None:
         stderr.print(f"  {text}", highlight=False, markup=False)
 
-    place_of_work = Workplace(output, say=say)
+    place_of_work = Workplace(output, say=say, data=data)
     for item in wanted:
         if at_most is not None and item.minutes > at_most:
             continue

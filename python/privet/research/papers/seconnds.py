@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import onnx
 from onnx import TensorProto, helper
 
 from privet.compiler.compile import compile
+from privet.research.papers.datasets import IMAGENET, Array
 from privet.research.papers.paper import Cell, Grid
 from privet.research.papers.workplace import Workplace
 from privet.runtime import Run
@@ -42,6 +44,9 @@ OPERATIONS = {
 """Operators by what the paper calls them; the last two are not in its table."""
 
 COMPARISONS = 1 << 13
+PHOTOS, PHOTO_BATCH = 32, 4
+"""Of the user's ImageNet: how many of the validation images, and how many at a time."""
+
 SIZES = (256, 1024, 4096)
 
 
@@ -199,24 +204,39 @@ def prime_field(at: Workplace) -> Grid:
 
 
 def accuracy(at: Workplace) -> Grid:
-    """The digits that training did not see, as the CNN of the zoo is committed with."""
-    data = np.load(at.trained("digits-cnn.npz"))
+    """Samples that training did not see, of the zoo's trained CNN and of the user's ImageNet."""
+    kept = np.load(at.trained("digits-cnn.npz"))
     count = 4 if at.quick else 64
-    inputs, labels = data["inputs"][:count], data["labels"][:count]
+    inputs, labels = kept["inputs"][:count], kept["labels"][:count]
+    cases = {"digits": (at.trained("digits-cnn.onnx"), inputs, labels, count)}
+    for name in ("squeezenet", "resnet50"):
+        if (path := at.given_model(name, IMAGENET)) is not None:
+            photos = at.given(IMAGENET, most=PHOTOS)
+            cases[f"{name}, {PHOTOS} photos"] = (path, photos.images, photos.labels, PHOTO_BATCH)
     rows: dict[str, Sequence[Cell]] = {}
-    for name, suite in (("exact", Gmw()), ("one-bit", Gmw(truncation="one-bit"))):
-        at.say(f"digits-cnn, {name}, {count} samples")
-        run = run_locally(at.trained("digits-cnn.onnx"), [inputs], suite=suite, batch=count)
-        (key,) = run.outputs
-        ours, theirs = (
-            np.asarray(it[key], float).reshape(count, -1) for it in (run.outputs, run.reference)
-        )
-        rows[f"digits, {name}"] = [
-            100 * float(np.mean(ours.argmax(1) == labels)),
-            100 * float(np.mean(ours.argmax(1) == theirs.argmax(1))),
-            100 * float(np.mean(np.abs(ours - theirs) / np.abs(theirs).clip(1e-3))),
-        ]
+    for title, (path, inputs, labels, batch) in cases.items():
+        for name, suite in (("exact", Gmw()), ("one-bit", Gmw(truncation="one-bit"))):
+            at.say(f"{title}, {name}")
+            rows[f"{title}, {name}"] = _agreement(path, suite, inputs, labels, batch)
     return Grid(("top-1 %", "label agreement %", "mean relative error of logits, %"), rows)
+
+
+def _agreement(path: Path, suite: Gmw, inputs: Array, labels: Array, batch: int) -> list[Cell]:
+    """Of private inferences, `batch` at a time: right labels, labels as in the clear, and how far
+    logits are from those in the clear, all in %."""
+    private, clear = [], []
+    for start in range(0, len(inputs), batch):
+        part = inputs[start : start + batch]
+        run = run_locally(path, [part], suite=suite, batch=len(part))
+        (key,) = run.outputs
+        private.append(np.asarray(run.outputs[key], float).reshape(len(part), -1))
+        clear.append(np.asarray(run.reference[key], float).reshape(len(part), -1))
+    ours, theirs = np.concatenate(private), np.concatenate(clear)
+    return [
+        100 * float(np.mean(ours.argmax(1) == labels)),
+        100 * float(np.mean(ours.argmax(1) == theirs.argmax(1))),
+        100 * float(np.mean(np.abs(ours - theirs) / np.abs(theirs).clip(1e-3))),
+    ]
 
 
 RUNNERS = {

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from privet import suites
 from privet.compiler.compile import compile
+from privet.research.papers.datasets import MNIST
 from privet.research.papers.paper import Cell, Grid
 from privet.research.papers.workplace import Workplace
 from privet.runtime import Run
+from privet.runtime import run as run_locally
 from privet.runtime.machine import machine_memory
 from privet.suites import Ckks
 
@@ -25,6 +29,12 @@ which larger cohorts and deeper networks reach with fewer samples to a ciphertex
 DEEP_COHORT = 128
 LAYERED = "6GB"
 """Memory of the coordinator of ten members or more: their processes share it with it."""
+
+DIGITS = 512
+"""Of the user's MNIST: how many digits are encrypted."""
+
+DIGIT = 16.0
+"""The brightest pixel of scikit-learn's digits."""
 
 DEEPEST, LAYERS = "nn50", 51
 PIXELS = (0.0, 1.0)
@@ -108,10 +118,38 @@ def _server_bytes(at: Workplace, suite: Ckks, batch: int) -> float:
     return float(max(plan["memory_bytes_server"], plan["memory_bytes_client"]))
 
 
+def accuracy(at: Workplace) -> Grid:
+    """Polynomial activations on samples that training did not see: of the zoo's digits models, and
+    of the user's MNIST."""
+    kept = np.load(at.trained("digits-smooth/held-out.npz"))
+    pixels = (kept["raw"] / DIGIT).astype(np.float32)
+    cases = {
+        f"digits, {it}": (at.trained(f"digits-smooth/{it}.onnx"), pixels[:, None], kept["labels"])
+        for it in ("square", "silu")
+    }
+    if (path := at.given_model("nn5", MNIST)) is not None:
+        samples = at.given(MNIST, most=DIGITS)
+        cases[f"NN5, {DIGITS} digits of MNIST"] = (path, samples.images, samples.labels)
+    rows: dict[str, Sequence[Cell]] = {}
+    for title, (path, inputs, labels) in cases.items():
+        at.say(title)
+        count = 4 if at.quick else len(labels)
+        done = run_locally(path, [inputs[:count]], suite=Ckks(), batch=count, input_range=PIXELS)
+        (key,) = done.outputs
+        encrypted, clear = (
+            np.asarray(it[key], float).reshape(count, -1).argmax(1)
+            for it in (done.outputs, done.reference)
+        )
+        shares = (clear == labels[:count], encrypted == labels[:count], clear == encrypted)
+        rows[title] = [100 * float(np.mean(it)) for it in shares]
+    return Grid(("in the clear %", "encrypted %", "label agreement %"), rows)
+
+
 RUNNERS = {
     "table-1": table_1,
     "figure-4": figure_4,
     "table-2": table_2,
     "figure-5": figure_5,
     "table-3": table_3,
+    "accuracy": accuracy,
 }

@@ -12,9 +12,12 @@ from privet.planner.cases import Case, find_models, plan_cases
 from privet.planner.measure import measure
 from privet.planner.record import Record, read_record
 from privet.planner.setting import settings
+from privet.research.papers.datasets import Samples, has, read
+from privet.research.papers.training import train
 from privet.research.report.standard import STUDY
 from privet.runtime import Run, run
 from privet.suites import Suite
+from privet.zoo.perceptron import WIDTHS
 
 Say = Callable[[str], None]
 
@@ -26,11 +29,19 @@ Made = TypeVar("Made")
 class Workplace:
     """A folder with models and with records of runs, which are not made a second time.
 
-    `quick` asks for the smallest run that shows a figure, for tests; `say` hears what runs.
+    `quick` asks for the smallest run that shows a figure, for tests; `say` hears what runs. `data`
+    is a folder of the user's with data sets, and with models `NAME.onnx` that are trained on them.
     """
 
-    def __init__(self, folder: Path, *, quick: bool = False, say: Say = lambda _: None) -> None:
-        self.folder, self.quick, self.say = folder, quick, say
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        quick: bool = False,
+        say: Say = lambda _: None,
+        data: Path | None = None,
+    ) -> None:
+        self.folder, self.quick, self.say, self.data = folder, quick, say, data
         self._kept: dict[Hashable, Any] = {}
 
     def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
@@ -62,6 +73,33 @@ class Workplace:
         if not folder.is_dir():
             raise Misuse(f"{name} is a file of a checkout of Privet, in zoo/models")
         return folder / name
+
+    def given(self, name: str, *, train: bool = False, most: int | None = None) -> Samples:
+        """Samples of a data set in the user's folder; call it if `given_model` found a model.
+
+        # Errors
+        `InputError` if they cannot be read.
+        """
+        if self.data is None:
+            raise Misuse(f"{name} needs a folder with it: --data")
+        folder = self.data
+        return self.once((name, train, most), lambda: read(folder, name, train=train, most=most))
+
+    def given_model(self, name: str, data: str) -> Path | None:
+        """A model of the zoo trained on a data set in the user's folder: `NAME.onnx` in it, or, of
+        a perceptron, trained now. None if the data or the model is not there, which is said."""
+        if self.data is None or not has(self.data, data):
+            return None
+        if (path := self.data / f"{name}.onnx").exists():
+            return path
+        if name not in WIDTHS:
+            self.say(f"left out: {name}, as {path} is not there")
+            return None
+        trained = self.models / f"{name}-trained.onnx"
+        if not trained.exists():
+            self.say(f"training {name} on {data}")
+            train(name, self.given(data, train=True), trained)
+        return trained
 
     def run(
         self, model: str | Path, suite: Suite, batch: int = 1, memory: str | None = None

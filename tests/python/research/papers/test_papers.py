@@ -27,8 +27,10 @@ QUICK = [
     ("swiftsnni", "table-1"),
     ("swiftsnni", "exclusivity"),
     ("swiftsnni", "partition"),
+    ("ppstream", "table-4"),
     ("ppstream", "table-5"),
     ("ppstream", "table-6"),
+    ("slytherin", "accuracy"),
 ]
 """Items that take a few seconds when asked to be quick; the others run in the slow tests."""
 

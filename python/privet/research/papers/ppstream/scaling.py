@@ -1,4 +1,4 @@
-"""Experiment 1: scaling factors, the accuracy that they leave and what they cost."""
+"""Experiment 1: what scaling factors cost."""
 
 from __future__ import annotations
 
@@ -10,25 +10,11 @@ from privet.compiler.compile import compile
 from privet.research.papers.paper import Cell, Grid
 from privet.research.papers.ppstream.models import Prepared, chosen
 from privet.research.papers.workplace import Workplace
-from privet.research.stream.survey import scaling_of
 from privet.stream.cipher import PAILLIER
 from privet.stream.profile import profile
 
-TRAINED = {"Breast": "breast-mlp", "digits (CNN)": "digits-cnn"}
-"""Models of the zoo that are trained, each with samples that training did not see."""
-
 WEIGHT_BITS = {2: 7, 3: 10, 4: 14, 5: 17, 6: 20}
 """Fractional bits that hold so many decimals, as far as a program takes them."""
-
-
-def table_5(at: Workplace) -> Grid:
-    rows: dict[str, list[Cell]] = {}
-    for title, name in TRAINED.items():
-        at.say(name)
-        found = scaling_of(at.trained(f"{name}.onnx"), at.trained(f"{name}.npz"))
-        cells: list[Cell] = [100 * it for it in found.accuracies]
-        rows[title] = [*cells, *[None] * (7 - len(cells)), 100 * found.original]
-    return Grid((*(f"10^{decimals}" for decimals in range(7)), "original"), rows)
 
 
 def figure_6(at: Workplace) -> Grid:
