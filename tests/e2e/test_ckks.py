@@ -167,10 +167,17 @@ def test_options_of_other_suites_are_refused(options: dict[str, str]) -> None:
         suites.from_options("ckks", options)
 
 
-def test_the_links_of_a_cohort_are_not_shaped(tmp_path: Path) -> None:
-    suite = privet.Ckks(scenario="collective")
-    with pytest.raises(Misuse, match="links of a cohort are not shaped"):
-        privet.run(zoo.build("nn5", tmp_path), suite=suite, input_range=(0, 1), link="wan")
+def test_each_link_of_a_cohort_is_shaped(tmp_path: Path) -> None:
+    path = zoo.build("nn5", tmp_path)
+    suite = privet.Ckks(scenario="collective", parties=2)
+    near, far = (
+        privet.run(path, suite=suite, input_range=(0, 1), link=it)
+        for it in (None, "400ms,1000Mbit")
+    )
+    assert far.argmax_agrees
+    assert far.online.rounds == near.online.rounds
+    # A round of a cohort is a whole trip there and back.
+    assert far.online.seconds - near.online.seconds > 0.7 * 0.4 * far.online.rounds
 
 
 @pytest.mark.parametrize(("name", "batch"), [("nn5", 1), ("mlp-square", 1), ("nn5", 24)])

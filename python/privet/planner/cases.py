@@ -77,7 +77,7 @@ def plan_cases(
     seconds: float | None = None,
     input_range: tuple[float, float] | None = None,
 ) -> list[Case]:
-    """All cases, ordered by program; networks only where a link can be shaped."""
+    """All cases, ordered by program."""
     settings, sizes, shapes = list(chosen), list(batches), list(networks)
     return [
         Case(model, setting, batch, network, repeats, seconds, input_range)
@@ -85,7 +85,6 @@ def plan_cases(
         for batch in sizes
         for setting in settings
         for network in shapes
-        if network is None or setting.config.can_shape
     ]
 
 

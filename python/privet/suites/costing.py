@@ -124,11 +124,6 @@ class Costed(Suite):
         """The name of the instance: its family, and what differs within that."""
         return self.family
 
-    @property
-    def can_shape(self) -> bool:
-        """Whether `privet.run` can slow its link down."""
-        return True
-
     @abstractmethod
     def link_use(self, phase: str) -> LinkUse:
         """How its phase `offline` or `online` uses the link."""

@@ -150,10 +150,16 @@ def figure_4(at: Workplace) -> Grid:
 
 
 def figure_5(at: Workplace) -> Grid:
-    rows = figures.energy_parts(_single(at))
-    joules, idle = _sums(rows), _shares(rows, ["idle"])
-    columns = [f"{it} J" for it in joules.columns] + [f"{it} idle %" for it in idle.columns]
-    cells = {name: [*joules.rows[name], *idle.rows[name]] for name in joules.rows}
+    records = _single(at)
+    rows = figures.energy_parts(records)
+    parts = {
+        "J": _sums(rows),
+        "idle %": _shares(rows, ["idle"]),
+        "network's J": _sums(figures.carried_energy(records)),
+    }
+    columns = [f"{it} {unit}" for unit, grid in parts.items() for it in grid.columns]
+    names = parts["J"].rows
+    cells = {name: [it for grid in parts.values() for it in grid.rows[name]] for name in names}
     return Grid(tuple(columns), cells)
 
 

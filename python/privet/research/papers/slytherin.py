@@ -27,6 +27,9 @@ COHORTS = {3: 292, 5: 292, 10: 128, 20: 64}
 which larger cohorts and deeper networks reach with fewer samples to a ciphertext."""
 
 DEEP_COHORT = 128
+LINK = "40ms,1000Mbit"
+"""The paper's delay of 20 ms each way between members, and its bandwidth."""
+
 LAYERED = "6GB"
 """Memory of the coordinator of ten members or more: their processes share it with it."""
 
@@ -82,6 +85,18 @@ def figure_5(at: Workplace) -> Grid:
         refreshes = None if run.plan is None else run.plan["refreshes"]
         rows[name] = [run.online.seconds, run.online.cpu_seconds, refreshes]
     return Grid(("seconds", "CPU s", "refreshes"), rows)
+
+
+def links(at: Workplace) -> Grid:
+    rows: dict[str, Sequence[Cell]] = {}
+    model, cohorts = ("nn5", (2,)) if at.quick else ("nn20", (3, 5, 10))
+    for members in cohorts:
+        memory = LAYERED if members >= 10 else None
+        near, far = (at.run(model, Ckks.cohort(members), 1, memory, it) for it in (None, LINK))
+        megabytes = (far.online.bytes_client + far.online.bytes_server) / 1e6
+        cells = near.online.seconds, far.online.seconds, far.online.rounds, megabytes
+        rows[f"{members} parties"] = cells
+    return Grid(("loopback, s", "links, s", "rounds", "MB"), rows)
 
 
 def table_3(at: Workplace) -> Grid:
@@ -151,5 +166,6 @@ RUNNERS = {
     "table-2": table_2,
     "figure-5": figure_5,
     "table-3": table_3,
+    "links": links,
     "accuracy": accuracy,
 }

@@ -102,10 +102,15 @@ class Workplace:
         return trained
 
     def run(
-        self, model: str | Path, suite: Suite, batch: int = 1, memory: str | None = None
+        self,
+        model: str | Path,
+        suite: Suite,
+        batch: int = 1,
+        memory: str | None = None,
+        link: str | None = None,
     ) -> Run:
         """A run of a model, by its name in the zoo or its file, between local processes; `memory`
-        as in `privet.run`."""
+        and `link` as in `privet.run`."""
         path = model if isinstance(model, Path) else self.model(model)
 
         def make() -> Run:
@@ -117,10 +122,11 @@ class Workplace:
                 batch=batch,
                 input_range=ranges,
                 memory=memory,
+                link=link,
                 timeout=TIMEOUT,
             )
 
-        return self.once((path.stem, suite, batch, memory), make)
+        return self.once((path.stem, suite, batch, memory, link), make)
 
     def records(
         self, models: Iterable[str], names: Iterable[str], batches: Iterable[int] = (1,)

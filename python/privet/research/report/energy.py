@@ -38,6 +38,13 @@ FAST = 1e9
 SLOW = 50e6
 """Bytes a second below which it counts as one of low speed."""
 
+CARRIED = 8 * 100e-9
+"""Joules a byte that a wide area network takes to carry it: the paper's 100 nJ a bit (Section
+IV-C), which it leaves out of its figures, as somebody else pays."""
+
+WIDE = 1e-3
+"""Seconds of a round trip from which a network is a wide area one."""
+
 
 @dataclass(frozen=True)
 class Energy:
@@ -73,6 +80,14 @@ def energy(prediction: Prediction) -> tuple[Energy, Energy]:
         _phase(prediction.offline, prediction.network, 3 if dealt else 2),
         _phase(prediction.online, prediction.network, 2),
     )
+
+
+def carried(prediction: Prediction) -> float:
+    """Joules of a wide area network for the bytes of a batch, both phases; 0 on a local one."""
+    if prediction.network.rtt < WIDE:
+        return 0.0
+    record = prediction.record
+    return CARRIED * (record.offline.bytes + record.online.bytes)
 
 
 def _phase(parts: Parts, network: Network, machines: int) -> Energy:

@@ -9,7 +9,7 @@ from privet.planner.network import PRESETS, Network
 from privet.planner.predict import Prediction, predict
 from privet.planner.prices import Prices, per_batch
 from privet.planner.record import Record
-from privet.research.report.energy import energy
+from privet.research.report.energy import carried, energy
 from privet.research.report.tables import (
     Row,
     best_of_families,
@@ -115,6 +115,11 @@ def energy_parts(chosen: Sequence[Record]) -> list[Row]:
         for phase, used in zip(("offline", "online"), energy(it), strict=True)
         for name, joules in vars(used).items()
     ]
+
+
+def carried_energy(chosen: Sequence[Record]) -> list[Row]:
+    """Joules of the network for a sample's bytes, which no party pays."""
+    return [_part(it, "carried", carried(it) / it.batch) for it in _each(chosen)]
 
 
 def _part(it: Prediction, part: str, value: float) -> Row:

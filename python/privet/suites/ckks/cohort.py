@@ -15,12 +15,13 @@ import numpy as np
 
 from privet import keys
 from privet.compiler.program import Program
-from privet.errors import Misuse, PeerError
+from privet.errors import PeerError
 from privet.suites.base import Array, LocalJob, LocalResult
 from privet.suites.ckks.account import parameters
 from privet.suites.ckks.config import Ckks
 from privet.suites.ckks.program import program_path
 from privet.suites.costs import LayerCost, MemoryUse, PhaseCost
+from privet.suites.relay import relayed
 from privet.suites.spawned import event, party
 
 
@@ -28,10 +29,8 @@ def run_collective(suite: Ckks, job: LocalJob) -> LocalResult:
     """The outputs as integers at their values' scales, and costs.
 
     # Errors
-    `Misuse` if the job wants a shaped link; `PeerError` if a party fails.
+    `PeerError` if a party fails.
     """
-    if job.link is not None:
-        raise Misuse("the links of a cohort are not shaped; its bytes and rounds are those printed")
     command, folder = [program_path()], job.folder
     job.compiled.save(folder / "program")
     keys.make(folder / "keys", (), members=suite.parties)
@@ -47,7 +46,10 @@ def run_collective(suite: Ckks, job: LocalJob) -> LocalResult:
     with ExitStack() as running:
         hub = running.enter_context(party(folder, {"role": "coordinator", **common}, command))
         listening = event(hub, "listening")
-        common["port"] = listening["port"]
+        port = listening["port"]
+        if job.link is not None:  # each connection with the coordinator is a link of its own
+            port = running.enter_context(relayed(port, job.link))
+        common["port"] = port
         helpers = [
             running.enter_context(party(folder, {"role": "member", "member": k, **common}, command))
             for k in range(suite.parties)

@@ -154,11 +154,6 @@ class Ckks(Costed):
         """As `Costed`."""
         return f"{self.name}-{COLLECTIVE}" if self.collective else self.name
 
-    @property
-    def can_shape(self) -> bool:
-        """As `Costed`: all links but those of a cohort."""
-        return not self.collective
-
     def link_use(self, phase: str) -> LinkUse:
         """As `Costed`."""
         if self.collective:

@@ -179,6 +179,16 @@ def test_idle_energy_is_told_apart(study: list[Record]) -> None:
     assert idle["WAN_S"] > 1000 * idle["LAN_S"] > 0
 
 
+def test_a_wide_area_network_takes_energy_for_bytes(study: list[Record]) -> None:
+    chosen = tables.of_subject(study, "resnet20", 1)
+    joules: dict[str, float] = {}
+    for row in figures.carried_energy(chosen):
+        joules[row["network"]] = max(joules.get(row["network"], 0.0), row["value"])
+    most = max(it.offline.bytes + it.online.bytes for it in chosen)
+    assert 0 < joules["WAN_M"] <= 800 * most / 1e9
+    assert joules["LAN_S"] == 0
+
+
 def test_without_a_base_there_is_no_report(study: list[Record], tmp_path: Path) -> None:
     with pytest.raises(Misuse, match="loopback"):
         report.write([it for it in study if it.link], tmp_path / "r.html", read_prices())
