@@ -66,7 +66,7 @@ def test_names_stand_for_settings() -> None:
         settings(["gmv"])
 
 
-def test_only_links_that_can_be_shaped_are_cases() -> None:
+def test_every_setting_runs_on_the_loopback_and_over_links() -> None:
     network = parse_network("WAN_S")
     wanted = settings(["gmw-log", "ckks-collective-3"])
     cases = plan_cases([MODEL], wanted, [1], [None, network])
@@ -74,8 +74,9 @@ def test_only_links_that_can_be_shaped_are_cases() -> None:
         ("gmw-log", True),
         ("gmw-log", False),
         ("ckks-collective-3", True),
+        ("ckks-collective-3", False),
     ]
-    assert len({it.file_name for it in cases}) == 3
+    assert len({it.file_name for it in cases}) == 4
 
 
 def test_an_unknown_model_is_named(tmp_path: Path) -> None:
