@@ -133,9 +133,10 @@ PEERS := .venv-spu
 BENCH ?= --quick
 KERNELS ?=
 SERVING ?=
+LOAD ?=
 CKKS ?=
 STREAM ?=
-.PHONY: bench bench-serve bench-kernels bench-ckks bench-stream bench-peers
+.PHONY: bench bench-serve bench-load bench-kernels bench-ckks bench-stream bench-peers
 
 bench: setup ## Measure Privet beside the installed peers (ten minutes; BENCH=--all for everything)
 	$(BIN)/python -m benches.run $(BENCH)
@@ -143,6 +144,9 @@ bench: setup ## Measure Privet beside the installed peers (ten minutes; BENCH=--
 bench-serve: setup ## Measure `privet serve` under a real workload, then simulate the paper's (half an hour; SERVING=--help)
 	$(BIN)/python -m benches.serving $(SERVING)
 	$(BIN)/privet simulate --sweep --report target/simulation
+
+bench-load: setup ## Load `privet serve`: 100 clients, idle clients, peers that stall (40 minutes; LOAD=--help)
+	$(BIN)/python -m benches.load $(LOAD)
 
 bench-kernels: setup ## Measure every kernel beside what this machine allows (two minutes; KERNELS=bfv for some)
 	CRITERION_HOME=$(ROOT)/target/kernels RAYON_NUM_THREADS=1 \

@@ -18,6 +18,7 @@ import resource
 import socket
 import ssl
 import time
+from asyncio import sslproto
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -33,6 +34,10 @@ PAUSE_SECONDS = 0.2
 
 RESERVED_FILES = 32
 """Files that a process may open besides connections: stores, pipes to workers, databases."""
+
+TLS_BUFFER_BYTES = 32 << 10
+"""What asyncio reserves for what arrives at a connection with TLS, instead of its 256 KiB: a record
+has 16 KiB at most, and most connections of a service wait for news."""
 
 MOST_CONNECTIONS = 4096
 KEPT_PLACES = 4
@@ -125,6 +130,8 @@ class Listening:
         `OSError` if the address cannot be had.
         """
         loop = asyncio.get_running_loop()
+        # It is read when a connection is made, and there is no other way to set it.
+        sslproto.SSLProtocol.max_size = TLS_BUFFER_BYTES
         found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, _, _, _, address = found[0]
         listener = socket.create_server(

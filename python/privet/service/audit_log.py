@@ -8,12 +8,13 @@ That, and lines that are cut off at the end, show to whoever keeps the latest ha
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import logging
 import os
 import time
-from collections import deque
+from collections import OrderedDict, deque
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,25 +25,34 @@ from privet.logs import Seldom
 FIRST = "0" * 64
 """What the first line holds as `previous`."""
 
+MOST_REFUSED = 10_000
+"""Clients and modes of which is remembered when a refusal was written."""
+
 _log = logging.getLogger(__name__)
 
 
 class AuditLog:
-    """Appends to the file at `path`, of which this is the only writer. Lines that a full disk does
-    not take wait, and are written in order by the next `write` or `catch_up`.
+    """Appends to the file at `path`, of which this is the only writer: it holds a lock on the file.
+    Lines that a full disk does not take wait, and are written in order by the next `write` or
+    `catch_up`.
 
     # Errors
-    `Misuse` if the file cannot be opened.
+    `Misuse` if the file cannot be opened, or another service writes it.
     """
 
     def __init__(self, path: Path) -> None:
         try:
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             kept = path.read_bytes()
+        except BlockingIOError as error:
+            os.close(self._file)
+            raise Misuse(f"another service writes the audit log {path}") from error
         except OSError as error:
             raise Misuse(f"the audit log {path} cannot be opened: {error.strerror}") from error
         self._waiting: deque[bytes] = deque()
         self._seldom = Seldom()
+        self._refusals: OrderedDict[tuple[str, str], Seldom] = OrderedDict()
         lines = kept.removesuffix(b"\n").rpartition(b"\n")
         self.head = _digest(lines[2]) if kept else FIRST
         if kept and not kept.endswith(b"\n"):
@@ -60,6 +70,19 @@ class AuditLog:
         self.head = _digest(line)
         self._waiting.append(line + b"\n")
         self.catch_up()
+
+    def refused(self, client: str, mode: str, reason: str) -> None:
+        """Appends a line for a call that the policy refused: the first of a client in a mode (as
+        JSON), then one a minute at most, which says how many `times` it was since. So a client that
+        asks again and again does not fill the disk."""
+        seldom = self._refusals.setdefault((client, mode), Seldom())
+        self._refusals.move_to_end((client, mode))
+        if len(self._refusals) > MOST_REFUSED:
+            self._refusals.popitem(last=False)
+        times = seldom.due()
+        if times is not None:
+            fields = {"client": client, "mode": json.loads(mode)}
+            self.write("refused", **fields, reason=reason, times=times)
 
     def catch_up(self) -> None:
         """Writes what waits, as long as there is room."""

@@ -391,8 +391,7 @@ class Service:
         refusal = self.guard.check(client, name, mode.text)
         if refusal is not None:
             if self.audit is not None:
-                fields = {"client": client, "mode": json.loads(mode.text)}
-                self.audit.write("refused", **fields, reason=refusal)
+                self.audit.refused(client, mode.text, refusal)
             raise NotAccepted(refusal)
         spent = self.guard.count(client, name, answers) if answers else None
         if spent is not None:

@@ -7,6 +7,7 @@ say.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -89,8 +90,14 @@ class Field:
 
 def fields_of(of: type[Any]) -> Iterator[Field]:
     """The options of a dataclass."""
-    for field in dataclasses.fields(of):
-        yield Field(field.name, field.default, field.metadata[_KEY])
+    yield from _fields(of)
+
+
+@functools.lru_cache(maxsize=64)
+def _fields(of: type[Any]) -> tuple[Field, ...]:
+    return tuple(
+        Field(field.name, field.default, field.metadata[_KEY]) for field in dataclasses.fields(of)
+    )
 
 
 def check_fields(instance: Any) -> None:

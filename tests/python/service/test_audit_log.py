@@ -84,3 +84,41 @@ def test_a_file_that_cannot_be_opened_is_said(tmp_path: Path) -> None:
     with pytest.raises(Misuse, match="cannot be opened"):
         AuditLog(tmp_path / "absent" / "audit.log")
     assert AuditLog(tmp_path / "new.log").head == FIRST
+
+
+def test_a_second_writer_is_refused(path: Path) -> None:
+    log = AuditLog(path)
+    with pytest.raises(Misuse, match="another service writes"):
+        AuditLog(path)
+    log.write("asked", number=4)
+    log.close()
+    again = AuditLog(path)
+    again.close()
+    assert (check(path).lines, check(path).problems) == (5, [])
+
+
+def test_a_client_that_is_refused_again_and_again_writes_little(tmp_path: Path) -> None:
+    with mock.patch("privet.logs.time.monotonic") as clock:
+        clock.return_value = 0.0
+        log = AuditLog(tmp_path / "audit.log")
+        for _ in range(1000):
+            log.refused("a", '{"suite": "fss"}', "no dealer")
+        log.refused("b", '{"suite": "fss"}', "no dealer")
+        clock.return_value = 61.0
+        log.refused("a", '{"suite": "fss"}', "no dealer")
+        log.close()
+    lines = map(json.loads, (tmp_path / "audit.log").read_bytes().splitlines())
+    told = [(it["client"], it["mode"]["suite"], it["times"]) for it in lines]
+    assert told == [("a", "fss", 1), ("b", "fss", 1), ("a", "fss", 1000)]
+    assert check(tmp_path / "audit.log").problems == []
+
+
+def test_no_more_clients_are_remembered_than_there_is_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("privet.service.audit_log.MOST_REFUSED", 2)
+    log = AuditLog(tmp_path / "audit.log")
+    for client in ("a", "b", "c", "c", "a"):
+        log.refused(client, "{}", "no")
+    log.close()
+    assert check(tmp_path / "audit.log").lines == 4

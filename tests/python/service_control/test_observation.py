@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import json
 import logging
+import re
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.e2e.caller import ServiceCaller
 from tests.python.service_control.actors import Scene, eventually, scene
 
+from privet.gateway.oip.observe import Observer
 from privet.logs import JsonLines
 from privet.service.control.identity import Gate, Token
 
@@ -29,12 +31,18 @@ def values(text: str) -> dict[str, float]:
     }
 
 
-async def work(it: Scene, caller: ServiceCaller) -> str:
-    """A notice, its request, one that fails, one that is refused; the metrics afterwards."""
+async def announce(it: Scene, caller: ServiceCaller) -> tuple[str, str]:
+    """A notice whose material is made, and the metrics then."""
     notice = await caller.notify("digits")
     it.executor.finish((await it.executor.granted("prepare")).job)
     await eventually(lambda: len(it.service.driver.scheduler.material.unused()) == 1)
-    between = values((await caller.call("GET", "/metrics"))[1])
+    return notice, str((await caller.call("GET", "/metrics"))[1])
+
+
+async def work(it: Scene, caller: ServiceCaller) -> str:
+    """A notice, its request, one that fails, one that is refused; the metrics afterwards."""
+    notice, text = await announce(it, caller)
+    between = values(text)
     assert between[f"privet_stock model=digits/1 {SUITE}"] == 1
     assert between["privet_queue_length queue=transit"] == 1
     assert between["privet_queue_oldest_seconds queue=transit"] > 0
@@ -46,8 +54,7 @@ async def work(it: Scene, caller: ServiceCaller) -> str:
     await caller.call("POST", "/v2/models/digits/requests", {"suite": "fss"})
     await caller.request("digits")
     await it.executor.granted("prepare")
-    _, text = await caller.call("GET", "/metrics")
-    return str(text)
+    return str((await caller.call("GET", "/metrics"))[1])
 
 
 def test_metrics_count_what_happened(folder: Path, key_folder: Path, program: Path) -> None:
@@ -122,3 +129,68 @@ def test_a_trace_is_one_line() -> None:
     assert trace[0] == "ValueError"
     assert "test_observation.py" in trace[1]
     assert "of two" not in line
+
+
+DASHBOARD = Path(__file__).parents[3] / "deploy" / "grafana" / "privet.json"
+SUFFIXES = {"histogram": ("_bucket", "_sum", "_count"), "counter": ("",), "gauge": ("",)}
+
+
+def series(text: str) -> dict[str, set[str]]:
+    """The names that Prometheus can be asked for, with their labels as far as samples tell them."""
+    found: dict[str, set[str]] = {}
+    for name, kind in re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE):
+        found |= {name + suffix: set() for suffix in SUFFIXES[kind]}
+    for name, labels in re.findall(r"^(\w+)\{(.*)\} ", text, re.MULTILINE):
+        if name in found:
+            found[name] |= set(re.findall(r'(\w+)="', labels))
+    return found
+
+
+def asked(target: dict[str, str]) -> tuple[set[str], set[str]]:
+    """The metrics and the labels in a query of the dashboard and its legend."""
+    expression = target["expr"]
+    labels = set(re.findall(r"\{\{(\w+)\}\}", target["legendFormat"]))
+    labels |= set(re.findall(r"[{,]\s*(\w+)\s*!?=", expression))
+    for group in re.findall(r"by \(([^)]*)\)", expression):
+        labels |= set(re.split(r",\s*", group))
+    return set(re.findall(r"privet_\w+", expression)), labels
+
+
+def test_the_dashboard_asks_for_what_there_is(
+    folder: Path, key_folder: Path, program: Path
+) -> None:
+    async def main() -> str:
+        async with (
+            scene(folder, key_folder, program) as it,
+            ServiceCaller(it.address, key_folder, folder / "o", "operator") as caller,
+        ):
+            return await work(it, caller)
+
+    observer = Observer()
+    observer.models["digits"].add(1.0, done=True)
+    observer.calls["/v2", 200] += 1
+    there = series(asyncio.run(main()) + observer.metrics())
+    # What lay ready was used by then.
+    there["privet_stock"] |= {"model", "suite"}
+    panels = json.loads(DASHBOARD.read_text())["panels"]
+    assert len(panels) == len({panel["title"] for panel in panels}) > 10
+    for panel in panels:
+        for target in panel["targets"]:
+            names, labels = asked(target)
+            assert names, panel["title"]
+            for name in names:
+                assert labels <= there[name], (panel["title"], name)
+    shown = {name for it in panels for t in it["targets"] for name in asked(t)[0]}
+    missed = {
+        name.removesuffix("_bucket")
+        for name in there
+        if not re.search("_(sum|count|created)$", name)
+    } - {name.removesuffix("_bucket") for name in shown}
+    assert missed == set(), "no metric is left out"
+
+
+def test_a_query_for_a_metric_that_is_not_there_shows() -> None:
+    target = {"expr": 'sum by (le, a) (rate(privet_x_bucket{b!="1"}[5m]))', "legendFormat": "{{c}}"}
+    assert asked(target) == ({"privet_x_bucket"}, {"le", "a", "b", "c"})
+    text = '# TYPE privet_x histogram\nprivet_x_bucket{le="1",a="m"} 1\n'
+    assert series(text)["privet_x_bucket"] == {"le", "a"}

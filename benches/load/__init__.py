@@ -1,0 +1,1 @@
+"""Load on `privet serve`: many clients for long, idle clients, and peers that stall."""
