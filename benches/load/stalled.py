@@ -1,14 +1,15 @@
 """Peers that take places of a service and then say nothing, come again whenever they are cut off.
 
 `handshakes` connect and never begin TLS. `protocols` finish the handshake, with a certificate of a
-client, and stop in the middle of their first message. Both go to the control plane and to the
-workers in turn.
+client, and then say nothing to a worker, or half a call to the control plane. Both go to the
+control plane and to the workers in turn.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 from benches.load.place import Place, Running
@@ -29,12 +30,15 @@ async def stalled(
     """So many peers that stall meanwhile, with the certificates from the client `first` on."""
     ports = (int(running.address.rpartition(":")[2]), *running.ports)
 
+    roles = [place.role(first + number) for number in range(count)]
+    contexts = [Credentials.from_directory(place.keys, role).tls() for role in roles]
+
     async def handshake(number: int) -> None:
-        await _hold(ports[number % len(ports)], None)
+        await _hold(ports[number % len(ports)])
 
     async def protocol(number: int) -> None:
-        role = place.role(first + number)
-        await _hold(ports[number % len(ports)], Credentials.from_directory(place.keys, role))
+        port = ports[number % len(ports)]
+        await _hold(port, contexts[number], BEGINNING if port == ports[0] else b"")
 
     stalls: dict[str, Stall] = {"handshakes": handshake, "protocols": protocol}
     tasks = [asyncio.create_task(_again(stalls[kind], number)) for number in range(count)]
@@ -54,14 +58,12 @@ async def _again(stall: Stall, number: int) -> None:
         await asyncio.sleep(PAUSE_SECONDS)
 
 
-async def _hold(port: int, credentials: Credentials | None) -> None:
+async def _hold(port: int, tls: ssl.SSLContext | None = None, beginning: bytes = b"") -> None:
     """Connects, and returns when the other side has hung up."""
-    tls = None if credentials is None else credentials.tls()
     name = None if tls is None else "localhost"
     reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=tls, server_hostname=name)
     try:
-        if tls is not None:
-            writer.write(BEGINNING)
+        writer.write(beginning)
         await reader.read()
     finally:
         writer.close()

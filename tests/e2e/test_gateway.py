@@ -83,6 +83,28 @@ def test_a_model_of_another_suite_is_not_ready(
             assert client.get_model_repository_index()[0]["state"] == "UNAVAILABLE"
 
 
+def test_grpc_tells_what_http_does(front: Gateway) -> None:
+    with front.client(GRPC) as client:
+        client.infer("digits", [tensor(GRPC, SEVEN)])
+        (stats,) = client.get_inference_statistics("digits").model_stats
+        every = client.get_inference_statistics().model_stats
+        index = client.get_model_repository_index().models
+        config = client.get_model_config("pairs").config
+        extensions = set(client.get_server_metadata().extensions)
+        with pytest.raises(GRPC.InferenceServerException, match="elsewhere"):
+            client.get_model_config("elsewhere")
+    with front.client(HTTP) as client:
+        (told,) = client.get_inference_statistics("digits")["model_stats"]
+        assert extensions == set(client.get_server_metadata()["extensions"])
+        assert client.get_model_config("pairs")["max_batch_size"] == config.max_batch_size == 2
+    assert stats.inference_count == told["inference_count"] > 0
+    assert stats.inference_stats.success.ns == told["inference_stats"]["success"]["ns"] > 0
+    assert {it.name for it in every} == {"digits", "pairs"}
+    assert {it.name: it.state for it in index} == {"digits": "READY", "pairs": "READY"}
+    (given,) = config.input
+    assert (list(given.dims), given.data_type) == ([1, 8, 8], 11)
+
+
 @BOTH
 def test_a_prediction(front: Gateway, library: ModuleType) -> None:
     with front.client(library) as client:

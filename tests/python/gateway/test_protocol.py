@@ -6,9 +6,13 @@ from typing import Any
 
 from google.protobuf import descriptor_pb2
 from scripts import protocol
-from tritonclient.grpc import service_pb2
+from tritonclient.grpc import model_config_pb2, service_pb2
 
 from privet.gateway.oip import predict_pb2
+from privet.gateway.oip.tensors import config_type
+
+OUTPUTS = ("FP32", "INT64", "BOOL", "BYTES")
+"""The types that outputs may have."""
 
 
 def messages(module: Any) -> dict[str, Any]:
@@ -31,11 +35,29 @@ def messages(module: Any) -> dict[str, Any]:
     return found
 
 
+PARTIAL = {"ModelConfig", "ModelInput", "ModelOutput", "ModelStatistics", "InferStatistics"}
+"""Messages of which the gateway fills some fields; the others are left out."""
+
+
 def test_every_message_is_as_in_tritons_library() -> None:
-    ours, theirs = messages(predict_pb2), messages(service_pb2)
-    assert len(ours) > 15
+    ours = messages(predict_pb2)
+    theirs = messages(service_pb2) | messages(model_config_pb2)
+    assert len(ours) > 25
     for name, fields in ours.items():
-        assert fields == theirs[name], name
+        if name.removeprefix("inference.") in PARTIAL:
+            assert fields
+            assert fields < theirs[name], name
+        else:
+            assert fields == theirs[name], name
+
+
+def test_every_datatype_is_as_in_tritons_library() -> None:
+    ours, theirs = (
+        {it.name: it.number for it in module.DESCRIPTOR.enum_types_by_name["DataType"].values}
+        for module in (predict_pb2, model_config_pb2)
+    )
+    assert {config_type(it) for it in OUTPUTS} == ours.keys() - {"TYPE_INVALID"}
+    assert ours.items() < theirs.items()
 
 
 def test_every_call_is_as_in_tritons_library() -> None:
@@ -47,7 +69,7 @@ def test_every_call_is_as_in_tritons_library() -> None:
         }
 
     ours = calls(predict_pb2)
-    assert len(ours) == 6
+    assert len(ours) == 9
     assert ours.items() <= calls(service_pb2).items()
 
 

@@ -17,10 +17,13 @@ from privet.gateway.client import ServiceClient
 from privet.gateway.jobs import Notice
 from privet.gateway.model import Terms
 from privet.gateway.oip.observe import Observer
-from privet.gateway.oip.tensors import REAL, Array, output_datatypes
+from privet.gateway.oip.tensors import REAL, Array, config_type, output_datatypes
 from privet.runtime import Result
 
 EXTENSIONS = ("binary_tensor_data",)
+
+MORE = ("model_repository", "model_configuration", "statistics")
+"""Extensions that tell of models."""
 
 TIMEOUT = "timeout"
 """Parameter of a request: microseconds, as Triton has it."""
@@ -129,7 +132,7 @@ class Exchange:
         batch = (await self._client.offer(name, _number(version))).program.batch
         sides = {
             side: [
-                {"name": it.name, "data_type": f"TYPE_{it.datatype}", "dims": list(it.shape[1:])}
+                {"name": it.name, "data_type": config_type(it.datatype), "dims": list(it.shape[1:])}
                 for it in tensors
             ]
             for side, tensors in (("input", found.inputs), ("output", found.outputs))
@@ -137,11 +140,16 @@ class Exchange:
         return {"name": name, "platform": found.platform, "max_batch_size": batch, **sides}
 
     async def statistics(self, name: str, version: str) -> dict[str, Any]:
-        """How many requests for a model this gateway answered, and how long that took.
+        """How many requests for a model this gateway answered, and how long that took; of all
+        models without a name.
 
         # Errors
         As `ServiceClient.model`.
         """
+        names = [name] if name else await self._client.models()
+        return {"model_stats": [await self._ended(it, version) for it in names]}
+
+    async def _ended(self, name: str, version: str) -> dict[str, Any]:
         model = await self._client.model(name, _number(version))
         tally = self.observer.models[name]
         ended = {
@@ -150,7 +158,7 @@ class Exchange:
         }
         row = {"name": name, "version": str(model.version), "last_inference": int(tally.last * 1e3)}
         row |= {"inference_count": tally.done, "execution_count": tally.done}
-        return {"model_stats": [{**row, "inference_stats": ended}]}
+        return {**row, "inference_stats": ended}
 
     async def metadata(self, name: str, version: str) -> ModelMetadata:
         """A model's inputs and outputs.

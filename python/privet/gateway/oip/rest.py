@@ -10,15 +10,12 @@ from aiohttp import web
 
 from privet.errors import PrivetError
 from privet.gateway.oip.binary import HEADER, Body
-from privet.gateway.oip.exchange import EXTENSIONS, Exchange
+from privet.gateway.oip.exchange import EXTENSIONS, MORE, Exchange
 from privet.gateway.oip.faults import MISTAKE, fault, log_mistake
 from privet.service.http import METHODS, read_body
 
 MODEL = "/v2/models/{model}"
 VERSION = MODEL + "/versions/{version}"
-
-MORE = ("model_repository", "model_configuration", "statistics")
-"""Extensions of HTTP alone."""
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

@@ -10,7 +10,7 @@ import grpc.aio
 
 from privet.errors import InputError, PrivetError
 from privet.gateway.oip import predict_pb2 as messages
-from privet.gateway.oip.exchange import EXTENSIONS, Answer, Exchange, Question
+from privet.gateway.oip.exchange import EXTENSIONS, MORE, Answer, Exchange, Question
 from privet.gateway.oip.faults import MISTAKE, fault, log_mistake
 from privet.gateway.oip.tensors import DATATYPES, Array, from_numbers, from_raw, to_raw
 
@@ -82,7 +82,7 @@ class _Calls:
     async def ServerMetadata(self, _request: Any) -> Any:  # noqa: N802
         exchange = self._exchange
         return messages.ServerMetadataResponse(
-            name=exchange.name, version=exchange.version, extensions=EXTENSIONS
+            name=exchange.name, version=exchange.version, extensions=(*EXTENSIONS, *MORE)
         )
 
     async def ModelMetadata(self, request: Any) -> Any:  # noqa: N802
@@ -98,6 +98,26 @@ class _Calls:
 
     async def ModelInfer(self, request: Any) -> Any:  # noqa: N802
         return _message(await self._exchange.infer(_question(request)))
+
+    async def RepositoryIndex(self, request: Any) -> Any:  # noqa: N802
+        if request.repository_name:
+            raise InputError("models are in one repository, which has no name")
+        rows = await self._exchange.index()
+        return messages.RepositoryIndexResponse(
+            models=[
+                messages.RepositoryIndexResponse.ModelIndex(**row)
+                for row in rows
+                if row["state"] == "READY" or not request.ready
+            ]
+        )
+
+    async def ModelConfig(self, request: Any) -> Any:  # noqa: N802
+        found = await self._exchange.config(request.name, request.version)
+        return messages.ModelConfigResponse(config=messages.ModelConfig(**found))
+
+    async def ModelStatistics(self, request: Any) -> Any:  # noqa: N802
+        found = await self._exchange.statistics(request.name, request.version)
+        return messages.ModelStatisticsResponse(**found)
 
 
 def _question(request: Any) -> Question:

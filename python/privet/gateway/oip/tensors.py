@@ -99,6 +99,11 @@ def output_datatypes(program: Program) -> dict[str, str]:
     return {each.name: _KINDS[each.kind] for each in describe_outputs(program)}
 
 
+def config_type(datatype: str) -> str:
+    """How a model's configuration calls a type: there texts are strings."""
+    return "TYPE_STRING" if datatype == "BYTES" else f"TYPE_{datatype}"
+
+
 def _form(name: str, datatype: str, shape: Sequence[int]) -> tuple[np.dtype[Any], int]:
     if datatype not in DATATYPES:
         raise InputError(
