@@ -5,9 +5,9 @@
 
 One service with two cores for jobs, a dealer, and a model of the zoo. In turn: one client that asks
 one by one; all clients with connections that are kept; all with a connection for each prediction;
-a few clients, without and with peers that stall, by the kinds of `benches.load.stalled`; 1,000
-clients that only wait. Every answer is compared with ONNX Runtime's. Clients, dealer and service
-share this machine.
+a few clients, without, with and without peers that stall, of each kind in `benches.load.stalled`;
+1,000 clients that only wait. Every answer is compared with ONNX Runtime's. Clients, dealer and
+service share this machine.
 """
 
 from __future__ import annotations
@@ -106,6 +106,8 @@ async def _phases(place: Place, running: Running, amounts: Amounts) -> dict[str,
         async with stalled(kind, amounts.stalls, place, running, few):
             name = f"{few} clients, {amounts.stalls} stalled {kind}"
             keep(name, await crowd.ask(process, few, short))
+    # Whether the machine itself went slower meanwhile.
+    keep(f"{few} clients, again", await crowd.ask(process, few, short))
     waiting = await idle(place, running.address, process, amounts.idle)
     sys.stderr.write(f"idle: {json.dumps(waiting)}\n")
     return {"amounts": vars(amounts).copy(), "phases": phases, "idle": waiting}

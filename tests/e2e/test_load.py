@@ -13,7 +13,7 @@ IDLE_KB = 150.0
 def test_load_is_answered_beside_stalled_and_idle_peers(tmp_path: Path, figures: list[str]) -> None:
     amounts = Amounts(clients=3, seconds=2, short=1, few=2, stalls=12, idle=60)
     record = measure(tmp_path, amounts)
-    assert len(record["phases"]) == 6
+    assert len(record["phases"]) == 7
     for name, phase in record["phases"].items():
         assert phase["faults"] == {}, name
         assert phase["answers"] > 0, name

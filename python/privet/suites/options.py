@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from privet.errors import Misuse
 
@@ -90,11 +90,11 @@ class Field:
 
 def fields_of(of: type[Any]) -> Iterator[Field]:
     """The options of a dataclass."""
-    yield from _fields(of)
+    yield from _fields(cast(Hashable, of))
 
 
 @functools.lru_cache(maxsize=64)
-def _fields(of: type[Any]) -> tuple[Field, ...]:
+def _fields(of: Any) -> tuple[Field, ...]:
     return tuple(
         Field(field.name, field.default, field.metadata[_KEY]) for field in dataclasses.fields(of)
     )
