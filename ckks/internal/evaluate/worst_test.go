@@ -38,16 +38,17 @@ func TestRankOneLayersAndExtremeInputsStayWithinWhatIsFlooded(t *testing.T) {
 	for i := range x {
 		x[i] = sample.Magnitude
 	}
-	// One key can be lucky: the largest of a few is compared.
 	measured, last := 0.0, len(full.Nodes)-1
-	for range 4 {
-		s := newSceneOn(t, model, [][]float64{x, x})
-		measured = max(measured, s.noiseBeside(t, sample.Run(x)))
-	}
 	scene := flood.Scene{Holders: 1, Magnitudes: parsed.Magnitudes()}
 	scene.AnyInput = true // no interval is trusted
 	limit := flood.Norms(full, planned, scene)[last]
 	average := averageCase(planned, testmodel.Width, last)
+	// Four keys stay below the bound. The largest noise is compared with the average case; as four keys can all be lucky,
+	// more are made until one is not.
+	for keys := 0; keys < 4 || (keys < 24 && measured < 3*average); keys++ {
+		s := newSceneOn(t, model, [][]float64{x, x})
+		measured = max(measured, s.noiseBeside(t, sample.Run(x)))
+	}
 	t.Logf("noise of 2^%.1f, bound 2^%.1f, average case 2^%.1f", math.Log2(measured), math.Log2(limit), math.Log2(average))
 	if measured > limit || measured < limit/(1<<8) {
 		t.Errorf("noise of 2^%.1f where the bound is 2^%.1f", math.Log2(measured), math.Log2(limit))
