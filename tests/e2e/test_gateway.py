@@ -268,7 +268,9 @@ def test_bodies_that_are_none_of_the_protocol(front: Gateway) -> None:
         ({"inputs": [good | {"data": [0.5]}]}, "has 64 elements; 1 were given"),
         ({"inputs": [good | {"data": ["x"]}]}, "cannot be read as FP32"),
         ({"inputs": [good | {"shape": [-1], "data": []}]}, "negative length"),
-        ({"inputs": [good | {"datatype": "BYTES", "data": []}]}, "has type BYTES"),
+        ({"inputs": [good | {"datatype": "BYTES", "data": []}]}, "elements; 0 texts were given"),
+        ({"inputs": [good | {"datatype": "BYTES", "data": ["7"] * 64}]}, "real numbers are needed"),
+        ({"inputs": [good | {"datatype": "STRING", "data": []}]}, "has type STRING"),
         ({"inputs": [good | {"parameters": {"binary_data_size": 8}}]}, "0 bytes are left"),
         ({"inputs": [good | {"parameters": {"shared_memory_region": "r"}}]}, "no part of what"),
     ]:

@@ -99,6 +99,9 @@ type Program struct {
 	Calibration string `json:"calibration"`
 	// Head is what the client computes in the clear on the outputs, which this program leaves to its caller.
 	Head json.RawMessage `json:"head"`
+	// Front is what the client computes in the clear on what the user gives, before the inputs; it is left to the
+	// caller, too.
+	Front json.RawMessage `json:"front"`
 
 	// Hash is the SHA-256 of the public half, the name by which both parties know the program.
 	Hash string `json:"-"`

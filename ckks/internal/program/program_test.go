@@ -23,7 +23,7 @@ func TestAProgramAndItsWeightsAreRead(t *testing.T) {
 }
 
 func TestWhatIsForOthersIsRead(t *testing.T) {
-	more := []byte(`"calibration":"samples","head":{"nodes":[]},"format"`)
+	more := []byte(`"calibration":"samples","head":{"nodes":[]},"front":{"given":[]},"format"`)
 	public := bytes.Replace(testmodel.New(2, 1).Public, []byte(`"format"`), more, 1)
 	if _, err := program.Parse(public); err != nil {
 		t.Error(err)

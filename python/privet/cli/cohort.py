@@ -129,7 +129,7 @@ def infer(
     endpoint = Endpoint(host, port, keys, suite, server_name, memory, timeout)
     client = CohortClient(endpoint, program)
     console, names = show.make_console(), read_labels(labels, None)
-    shapes = [client.program.input_shape(it) for it in client.program.inputs]
+    shapes = [it.shape for it in client.program.given]
     with show.progress(Console(stderr=True), not as_json and console.is_terminal) as progress:
         found = client.infer(read_inputs(input, shapes, client.program.batch), progress=progress)
     if as_json:

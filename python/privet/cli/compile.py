@@ -26,6 +26,7 @@ def compile(
     calibration: options.Calibration = None,
     input_range: options.InputRange = None,
     reveal: options.Reveal = "outputs",
+    client_side: options.ClientSide = False,
     shape: options.Shapes = None,
     sound: options.Sound = False,
     headroom: Annotated[
@@ -48,6 +49,7 @@ def compile(
         calibration=read_samples(calibration) if calibration else None,
         input_range=input_range,
         reveal=reveal,
+        client_side=client_side,
         input_shapes=options.shapes(shape),
         batch=batch,
         sound=sound,
@@ -68,6 +70,7 @@ def compile(
     console = show.make_console()
     ranges.show(console, suite, compiled)
     show.quantized(console, compiled)
+    show.front(console, compiled.program)
     show.warn_inaccurate(compiled.accuracy())
     show.warn_uncalibrated(compiled.program.calibration)
     console.print(

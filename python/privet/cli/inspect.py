@@ -33,6 +33,7 @@ def inspect(
     calibration: options.Calibration = None,
     input_range: options.InputRange = None,
     reveal: options.Reveal = "outputs",
+    client_side: options.ClientSide = False,
     shape: options.Shapes = None,
     ciphertexts: Annotated[
         bool,
@@ -66,6 +67,7 @@ def inspect(
         "calibration": read_samples(calibration) if calibration else None,
         "input_range": input_range,
         "reveal": reveal,
+        "client_side": client_side,
         "input_shapes": options.shapes(shape),
         "batch": batch,
     }

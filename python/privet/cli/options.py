@@ -103,6 +103,15 @@ Reveal = Annotated[
         "steps of the model read, which the client then computes; or labels alone.",
     ),
 ]
+ClientSide = Annotated[
+    bool,
+    typer.Option(
+        "--client-side",
+        rich_help_panel=MODEL_PANEL,
+        help="Let the client compute what comes before the first private operation (scaling, "
+        "imputing, encoding of categories, texts, too); these constants become public.",
+    ),
+]
 Shapes = Annotated[
     list[str] | None,
     typer.Option(

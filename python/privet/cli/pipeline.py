@@ -207,7 +207,7 @@ def data_command(
             server_name=server_name,
         ) as provider:
             program = provider.stages.program
-            shapes = [program.input_shape(it) for it in program.inputs]
+            shapes = [it.shape for it in program.given]
             samples = [read_input(path, shapes) for path in input for _ in range(repeat)]
             began = time.monotonic()
             found = await asyncio.gather(*(provider.infer(sample) for sample in samples))

@@ -69,6 +69,7 @@ def plan(
     shape: options.Shapes = None,
     input_range: options.InputRange = None,
     reveal: options.Reveal = "outputs",
+    client_side: options.ClientSide = False,
     records: Annotated[
         Path | None,
         typer.Option(
@@ -114,6 +115,7 @@ def plan(
         input_shapes=options.shapes(shape),
         input_range=input_range,
         reveal=reveal,
+        client_side=client_side,
         records=records,
         prices=read_prices(price_table, prices),
         progress=progress,

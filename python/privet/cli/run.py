@@ -16,6 +16,7 @@ from privet.cli import options, show
 from privet.cli.inputs import read_inputs, read_labels
 from privet.cli.modes import show_modes
 from privet.cli.suite_options import Suite
+from privet.compiler.client_side import part
 from privet.compiler.graph import import_model, load_model
 from privet.compiler.graph.input_shapes import InputShapes
 from privet.runtime import Run
@@ -31,6 +32,7 @@ def run(
     calibration: options.Calibration = None,
     input_range: options.InputRange = None,
     reveal: options.Reveal = "outputs",
+    client_side: options.ClientSide = False,
     shape: options.Shapes = None,
     batch: options.Batch = 1,
     link: options.Link = None,
@@ -54,7 +56,9 @@ def run(
     console = show.make_console()
     names = read_labels(None, model)
     shapes = options.shapes(shape)
-    inputs = read_inputs(input, _input_shapes(model, shapes), batch) if input else None
+    inputs = None
+    if input:
+        inputs = read_inputs(input, _input_shapes(model, shapes, client_side), batch)
     shared: dict[str, Any] = {
         "suite": suite,
         "batch": batch,
@@ -64,6 +68,7 @@ def run(
         "input_range": input_range,
         "input_shapes": shapes,
         "reveal": reveal,
+        "client_side": client_side,
     }
     if modes is not None:
         show_modes(console, suite, run_modes(model, inputs, modes, **shared), as_json)
@@ -121,8 +126,11 @@ def as_object(result: Run) -> dict[str, Any]:
     }
 
 
-def _input_shapes(model: Path, given: InputShapes) -> list[tuple[int, ...]]:
-    graph = import_model(load_model(model), name=model.stem, input_shapes=given)
+def _input_shapes(model: Path, given: InputShapes, client_side: bool) -> list[tuple[int, ...]]:
+    source = load_model(model)
+    if client_side and (front := part(source, given)[0]) is not None:
+        return [it.shape for it in front.given]
+    graph = import_model(source, name=model.stem, input_shapes=given)
     return [graph.input_shape(entry) for entry in graph.inputs]
 
 

@@ -18,7 +18,7 @@ from rich.table import Table
 
 from privet.compiler.compile import Compiled
 from privet.compiler.executor.widths import Accuracy
-from privet.compiler.program import caveat
+from privet.compiler.program import Program, caveat
 from privet.runtime import (
     DealerCost,
     Holding,
@@ -286,6 +286,17 @@ def quantized(console: Console, compiled: Compiled) -> None:
             f"[bold]Quantised model:[/] it runs dequantised, at the program's scales. Values leave "
             f"the range of their integers in {kept} of {stated} places on calibration inputs, and "
             "are kept in it there; nothing is rounded to its own steps.",
+            soft_wrap=True,
+        )
+
+
+def front(console: Console, program: Program) -> None:
+    """What of a model clients compute before the private part, whose constants are public."""
+    if program.front is not None:
+        steps = ", ".join(dict.fromkeys(node.op for node in program.front.steps.nodes))
+        console.print(
+            f"[bold]At the client:[/] it computes {steps} on its input first, and all constants of "
+            "these steps are public.",
             soft_wrap=True,
         )
 

@@ -95,6 +95,7 @@ def compile(
     headroom: int | None = None,
     sound: bool = False,
     reveal: str = "outputs",
+    client_side: bool = False,
     name: str | None = None,
 ) -> Compiled:
     """Compiles an ONNX model, given by path, bytes or `ModelProto`.
@@ -135,6 +136,10 @@ def compile(
     can be, and the client sees what it reads; with `reveal="label"` the client learns labels alone:
     other outputs are left out, and a model that gives scores gets an argmax.
 
+    With `client_side` the client computes what precedes the first private operation and reads
+    inputs and constants alone: scaling, imputing, encoding of categories, texts, too. These
+    constants become public; `Program.front` has them.
+
     Truncations are placed so that `headroom` bits are left above the point; by default as many as
     the largest magnitude measured takes, a number that the places of truncations then tell.
 
@@ -143,7 +148,8 @@ def compile(
     leave the ring as measured or, with `sound`, at all; `InputError` on unfit calibration inputs;
     `Misuse` on options out of range.
     """
-    from privet.compiler.executor.ranges import calibration_batches, measure
+    from privet.compiler.client_side import part
+    from privet.compiler.executor.ranges import calibration_batches, front_samples, measure
     from privet.compiler.executor.widths import (
         Choice,
         candidates,
@@ -188,14 +194,16 @@ def compile(
     if reveal == "label":
         source = labels_alone(source)
     title = name or model_name(model, source)
+    front, behind = part(source, input_shapes) if client_side else (None, source)
     imported = import_model(
-        source,
+        behind,
         name=title,
-        input_shapes=input_shapes,
+        input_shapes=input_shapes if front is None else None,
         scores=reveal == "scores",
         functions=smooth == "function",
     )
-    batches = list(calibration_batches(imported, calibration, input_range))
+    samples = calibration if front is None else front_samples(front, calibration, input_range)
+    batches = list(calibration_batches(imported, samples, input_range))
     quantized = None
     if stated := saturations(imported):
         imported, kept = keep_saturations(imported, measure(imported, iter(batches)))
@@ -240,6 +248,7 @@ def compile(
             scale_bits=widths.scale,
             batch=batch,
             calibration=basis,
+            front=front,
         )
         check_size(program)
         reached = tuple((value.magnitude or 0.0) / margin for value in integers.values.values())

@@ -80,6 +80,7 @@ def plan(
     input_shapes: InputShapes | None = None,
     input_range: tuple[float, float] | None = None,
     reveal: str = "outputs",
+    client_side: bool = False,
     records: str | Path | None = None,
     prices: Prices | None = None,
     progress: Progress | None = None,
@@ -91,9 +92,9 @@ def plan(
     `budget` in dollars a month. `order_leak` allows a suite whose client sees values inside the
     network in a random order. `parties` is how many share the key of data and model, if the
     host that evaluates may see neither. `suite` is the one to weigh, with its options; without it
-    all are, in their usual settings. `calibration`, `input_shapes`, `input_range` and `reveal` are
-    as in `privet.compile`. `records` is a folder of `privet study measure`. The first plan on a
-    machine finds unit costs, which takes a few minutes.
+    all are, in their usual settings. `calibration`, `input_shapes`, `input_range`, `reveal` and
+    `client_side` are as in `privet.compile`. `records` is a folder of `privet study measure`. The
+    first plan on a machine finds unit costs, which takes a few minutes.
 
     # Errors
     Those of `privet.compile`; `Misuse` on an option that makes no sense.
@@ -126,6 +127,7 @@ def plan(
             "input_shapes": input_shapes,
             "input_range": input_range,
             "reveal": reveal,
+            "client_side": client_side,
         }
         costs = {
             (setting, size): found

@@ -40,6 +40,7 @@ def compile_once(
     smooth: str = "polynomial",
     sound: bool = False,
     reveal: str = "outputs",
+    client_side: bool = False,
     input_shapes: InputShapes | None = None,
 ) -> Path:
     """A folder with the program that this file and these options compile to, below `folder`.
@@ -62,6 +63,7 @@ def compile_once(
         "smooth": smooth,
         "sound": sound,
         "reveal": reveal,
+        "client_side": client_side,
         "input_shapes": {name: list(shape) for name, shape in (input_shapes or {}).items()},
     }
     digest.update(json.dumps(options).encode())
@@ -83,6 +85,7 @@ def compile_once(
             batch=batch,
             sound=sound,
             reveal=reveal,
+            client_side=client_side,
             input_shapes=input_shapes,
         )
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)

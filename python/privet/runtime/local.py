@@ -18,7 +18,7 @@ from privet.compiler.executor import decode_output, execute
 from privet.compiler.executor.codec import Inputs, as_tensor, encode_input
 from privet.compiler.executor.ranges import Calibration
 from privet.compiler.executor.reference import as_declared, random_inputs, run_plaintext
-from privet.compiler.executor.samples import fill, split, trim
+from privet.compiler.executor.samples import by_name, fill, pad, split, trim
 from privet.compiler.executor.widths import Accuracy
 from privet.compiler.graph import ModelSource
 from privet.compiler.graph.input_shapes import InputShapes
@@ -104,6 +104,7 @@ def run(
     input_range: tuple[float, float] | None = None,
     input_shapes: InputShapes | None = None,
     reveal: str = "outputs",
+    client_side: bool = False,
     timeout: float = 600.0,
     progress: Progress | None = None,
 ) -> Run:
@@ -116,7 +117,7 @@ def run(
     `suite` is a suite with its options, such as `privet.Gmw(rounds="log")`, or the name of one for
     its defaults. The server here accepts what is asked for; `Run.weaknesses` names what is weaker
     than the default. `bits` and `scale` are those of `privet.compile`; each suite has its own.
-    `input_shapes` and `reveal` are those of `privet.compile`, too.
+    `input_shapes`, `reveal` and `client_side` are those of `privet.compile`, too.
 
     `batch` compiles the model for that many samples at once, as `privet.compile` says; `inputs`
     then hold up to that many along their first axis. `link` delays both directions and limits their
@@ -130,7 +131,12 @@ def run(
     config = suites.as_suite(suite)
     link = Link(link) if isinstance(link, str) else link
     widths = config.precision.with_widths(bits, scale)
-    how = {**vars(widths), "input_shapes": input_shapes, "reveal": reveal}
+    how = {
+        **vars(widths),
+        "input_shapes": input_shapes,
+        "reveal": reveal,
+        "client_side": client_side,
+    }
     if isinstance(model, Compiled):
         compiled = model
     else:
@@ -139,7 +145,8 @@ def run(
     config.check_supports(compiled.program)
     if inputs is None:
         inputs = as_declared(compiled.source, random_inputs(compiled.program, input_range))
-    named, samples = fill(compiled.program, inputs)
+    given, samples = pad(compiled.program, inputs)
+    named, _ = fill(compiled.program, given)
     encode_input(compiled.program, named)
     alone = None
     if config.compiled_batch(batch) < batch:
@@ -148,8 +155,8 @@ def run(
         alone = build(alone=True)
     with tempfile.TemporaryDirectory(prefix="privet-") as folder:
         limit = parse_size(memory)
-        job = LocalJob(Path(folder), compiled, named, timeout, link, limit, progress, alone)
-        return _compare(compiled, named, samples, link, config.run_local(job))
+        job = LocalJob(Path(folder), compiled, given, named, timeout, link, limit, progress, alone)
+        return _compare(compiled, given, named, samples, link, config.run_local(job))
 
 
 def compile_for(
@@ -198,12 +205,14 @@ def _covering(
     if covered or not np.isfinite(largest):
         return samples
     known = samples or split(random_inputs(compiled.program, input_range), 1)
-    seen = [given] if compiled.program.batch == 1 else split(given, count)
+    named = by_name(compiled.program, inputs)
+    seen = [named] if compiled.program.batch == 1 else split(named, count)
     return [*known, *seen]
 
 
 def _compare(
     compiled: Compiled,
+    given: Mapping[str, Array],
     inputs: Mapping[str, Array],
     samples: int,
     link: Link | None,
@@ -213,7 +222,7 @@ def _compare(
     decoded = decode_output(program, result.integers)
     outputs = dict(zip(decoded, trim(program, list(decoded.values()), samples), strict=True))
     fixed = execute(program, compiled.weights, inputs)
-    single = [inputs] if program.batch == 1 else split(inputs, samples)
+    single = [given] if program.batch == 1 else split(given, samples)
     reference = run_plaintext(compiled.source, single, list(outputs))
     return Run(
         model=program.model,

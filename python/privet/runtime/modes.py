@@ -67,6 +67,7 @@ def run_modes(
     input_range: tuple[float, float] | None = None,
     input_shapes: InputShapes | None = None,
     reveal: str = "outputs",
+    client_side: bool = False,
     batch: int = 1,
     **options: Any,
 ) -> Sequence[tuple[Mode, Run]]:
@@ -79,7 +80,12 @@ def run_modes(
     config = suites.as_suite(suite)
     wanted = modes(config, words)
     widths = config.precision.with_widths(bits, scale)
-    how = {**vars(widths), "input_shapes": input_shapes, "reveal": reveal}
+    how = {
+        **vars(widths),
+        "input_shapes": input_shapes,
+        "reveal": reveal,
+        "client_side": client_side,
+    }
     compiled = compile_for(model, inputs, calibration, input_range, batch=batch, **how)
     if inputs is None:
         inputs = random_inputs(compiled.program, input_range)

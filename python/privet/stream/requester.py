@@ -23,6 +23,7 @@ import numpy as np
 from privet import _native
 from privet.compiler.executor import decode_output, encode_input
 from privet.compiler.executor.codec import Inputs
+from privet.compiler.executor.samples import fill
 from privet.compiler.graph.operations import Array
 from privet.compiler.program import Program
 from privet.errors import LinkError, Misuse, PeerMisbehaved, PrivetError
@@ -217,7 +218,8 @@ class DataProvider:
 
     async def integers(self, inputs: Inputs) -> list[Array]:
         """As `infer`, the outputs as the program's integers."""
-        encoded = encode_input(self.stages.program, inputs)
+        filled, _ = fill(self.stages.program, inputs)
+        encoded = encode_input(self.stages.program, filled)
         async with self._slots:
             if self.link.failure is not None:
                 raise self.link.failure

@@ -94,13 +94,15 @@ class Planned:
 class LocalJob:
     """An inference with every party on this machine.
 
-    `inputs` are those of `compiled`, by name. `alone` is the model compiled for one sample, for a
+    `given` are the model's inputs by name, of which its front makes `inputs`, those of the
+    program; without a front they are the same. `alone` is the model compiled for one sample, for a
     suite that runs a batch on such a program (`Suite.compiled_batch`). `memory` is the limit of
     each party in bytes; `folder` is empty.
     """
 
     folder: Path
     compiled: Compiled
+    given: Mapping[str, Array]
     inputs: Mapping[str, Array]
     timeout: float
     link: Link | None = None

@@ -49,7 +49,9 @@ def test_an_empty_tensor() -> None:
     ("datatype", "shape", "numbers", "problem"),
     [
         ("FP8", [1], [0], "has type FP8"),
-        ("BYTES", [1], ["a"], "has type BYTES"),
+        ("BYTES", [2], ["a"], "has 1 texts"),
+        ("BYTES", [1], [1], "texts are needed"),
+        ("BYTES", [1], [b"\xff"], "not UTF-8"),
         ("FP32", [-1], [0], "negative length"),
         ("FP32", [2], [0], "has 2 elements; 1 were given"),
         ("FP32", [2], [[0], [1, 2]], "cannot be read as FP32"),

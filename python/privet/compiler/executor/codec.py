@@ -10,11 +10,17 @@ import numpy.typing as npt
 
 from privet.compiler.executor.head import run_head, softmax
 from privet.compiler.graph import ClientStep
+from privet.compiler.graph.front import Front, Given
+from privet.compiler.graph.head import plain
 from privet.compiler.graph.one_hot import one_hot
 from privet.compiler.graph.operations import Array, Shape
 from privet.compiler.graph.order import places
 from privet.compiler.program.public import Program, ProgramInput
-from privet.errors import InputError
+from privet.errors import InputError, InvalidProgram
+
+_DTYPES = {"real": np.float64, "integer": np.int64, "boolean": np.bool_, "text": np.str_}
+_KINDS = {"real": "fiub", "integer": "iub", "boolean": "b", "text": "U"}
+"""Types of numpy that serve for each kind of input."""
 
 Inputs = Mapping[str, npt.ArrayLike] | Sequence[npt.ArrayLike]
 
@@ -22,21 +28,71 @@ Inputs = Mapping[str, npt.ArrayLike] | Sequence[npt.ArrayLike]
 def encode_input(program: Program, inputs: Inputs) -> list[Array]:
     """Each input as int64 at its value's scale, in the program's order.
 
-    `inputs` maps names to arrays, or lists the arrays in order.
+    `inputs` maps names to arrays, or lists the arrays in order; of a program with a front they are
+    what `by_front` makes.
 
     # Errors
     `InputError` if a name, shape or type is wrong, or a number is not finite or beyond the
     magnitude that the program was compiled for.
     """
+    names = [entry.name for entry in program.inputs]
     return [
         _encode(program, entry, array)
-        for entry, array in zip(program.inputs, ordered(program, inputs), strict=True)
+        for entry, array in zip(program.inputs, _ordered(names, inputs), strict=True)
     ]
 
 
+def by_front(program: Program, given: Mapping[str, Array]) -> dict[str, Array]:
+    """The program's inputs, by name, of what a user gives for some samples, one or several.
+
+    # Errors
+    `InputError` if an array has another type or shape than the program says, or steps of the front
+    cannot be computed on it.
+    """
+    front = program.front
+    if front is None:
+        return dict(given)
+    if program.batch == 1:
+        return run_front(front, given)
+    samples = [
+        run_front(front, {name: array[i : i + 1] for name, array in given.items()})
+        for i in range(min(map(len, given.values())))
+    ]
+    return {name: np.concatenate([it[name] for it in samples]) for name in front.steps.outputs}
+
+
+def run_front(front: Front, given: Mapping[str, Array]) -> dict[str, Array]:
+    """What a front makes of one sample, by the names of the program's inputs.
+
+    # Errors
+    As `by_front`.
+    """
+    sample = {it.name: _typed(it, given[it.name]) for it in front.given}
+    for it in front.given:
+        if sample[it.name].shape != it.shape:
+            found = list(sample[it.name].shape)
+            raise InputError(f"input {it.name} has shape {found}, not {list(it.shape)}")
+    try:
+        return run_head(front.steps, sample, "what the client computes first")
+    except InvalidProgram as error:
+        raise InputError(str(error)) from error
+
+
+def _typed(entry: Given, given: npt.ArrayLike) -> Array:
+    """An array as a front takes it: float64, int64, booleans or texts."""
+    array = plain(np.asarray(given))
+    if array.dtype.kind not in _KINDS[entry.kind]:
+        raise InputError(f"input {entry.name} has type {array.dtype}; {entry.kind} is needed")
+    return array.astype(_DTYPES[entry.kind])
+
+
 def ordered(program: Program, inputs: Inputs) -> list[npt.ArrayLike]:
-    """The given arrays in the program's order; `InputError` if some are missing or unknown."""
-    names = [entry.name for entry in program.inputs]
+    """The given arrays in the model's order; `InputError` if some are missing or unknown."""
+    names = [entry.name for entry in program.given]
+    return _ordered(names, inputs)
+
+
+def _ordered(names: Sequence[str], inputs: Inputs) -> list[npt.ArrayLike]:
     if isinstance(inputs, Mapping):
         unknown = [name for name in inputs if name not in names]
         missing = [name for name in names if name not in inputs]

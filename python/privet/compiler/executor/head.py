@@ -1,19 +1,21 @@
-"""Computes the head of a model in the clear, at the client, with nothing but numpy.
+"""Computes the head and the front of a model in the clear, at the client, with nothing but numpy.
 
-The head may come from a server that means ill: operators are those of `OPERATORS` alone, and no
-tensor takes more than `MAX_BYTES`, nor all together more than `MAX_TOTAL`. Reals are float64,
-integers int64, strings numpy's; a map from labels to numbers, which `ZipMap` makes, is a `dict` in
-an array of one axis, as ONNX Runtime gives a list of them.
+Either may come from a server that means ill: operators are those of `OPERATORS` and `FRONT` alone,
+and no tensor takes more than `MAX_BYTES`, nor all together more than `MAX_TOTAL`. Reals are
+float64, integers int64, strings numpy's; a map from labels to numbers, which `ZipMap` makes, is a
+`dict` in an array of one axis, as ONNX Runtime gives a list of them.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
+from privet.compiler.executor import encoders
 from privet.compiler.graph.head import MAX_BYTES, MAX_TOTAL, Head, HeadNode
 from privet.compiler.graph.operations import Array
 from privet.errors import InvalidProgram
@@ -22,8 +24,10 @@ FLOATS, INTEGERS, BOOLEAN, TEXT = (1, 10, 11, 16), (2, 3, 4, 5, 6, 7, 12, 13), 9
 """Types of ONNX, by their numbers."""
 
 
-def run_head(head: Head, revealed: Mapping[str, Array]) -> dict[str, Array]:
-    """The outputs of a head by name, in its order.
+def run_head(
+    head: Head, revealed: Mapping[str, Array], title: str = "the program's head"
+) -> dict[str, Array]:
+    """The outputs of a head by name, in its order; `title` is what messages call it.
 
     # Errors
     `InvalidProgram` if a node cannot be computed, or would take too many elements.
@@ -40,7 +44,7 @@ def run_head(head: Head, revealed: Mapping[str, Array]) -> dict[str, Array]:
                 raise ValueError(f"it takes more than {MAX_TOTAL} bytes")
         except (ArithmeticError, LookupError, TypeError, ValueError, MemoryError) as error:
             place = f"node {', '.join(node.outputs)} ({node.op})"
-            raise InvalidProgram(f"the program's head fails at {place}: {error}") from error
+            raise InvalidProgram(f"{title} fails at {place}: {error}") from error
         tensors.update(zip(node.outputs, made, strict=False))
     return {name: tensors[name] for name in head.outputs}
 
@@ -49,7 +53,7 @@ class _Call:
     """A node on its operands."""
 
     def __init__(self, node: HeadNode, operands: Sequence[Array | None], opset: int) -> None:
-        self.node, self.opset = node, opset
+        self.node, self.opset, self.operands = node, opset, operands
         self.given = [operand for operand in operands if operand is not None]
 
     def run(self) -> list[Array]:
@@ -309,6 +313,27 @@ def _table(call: _Call, which: str) -> Array:
     raise ValueError(f"it has no {which}")
 
 
+def _one_hot_encoder(call: _Call) -> Array:
+    attributes = call.node.attributes
+    categories = attributes.get("cats_strings") or attributes.get("cats_int64s", [])
+    _bound((*call.x.shape, len(categories)))
+    return encoders.one_hot_encoder(call.x, attributes)
+
+
+def _clip(call: _Call) -> Array:
+    """Bounds as inputs, each of which may be left out, or as attributes."""
+    low, high = (
+        call.operands[at] if len(call.operands) > at else call.attribute(name, None)
+        for at, name in ((1, "min"), (2, "max"))
+    )
+    return np.asarray(np.clip(call.x, low, high)) if low is not None or high is not None else call.x
+
+
+def _split(call: _Call) -> list[Array]:
+    sizes = call.given[1].ravel().tolist() if len(call.given) > 1 else call.attribute("split", [])
+    return encoders.split(call.x, call.axis(0), sizes, len(call.node.outputs))
+
+
 def _zip_map(call: _Call) -> Array:
     """A map for each row, by its labels in order, as ONNX Runtime has it."""
     texts, numbers = (call.attribute(f"classlabels_{k}", None) for k in ("strings", "int64s"))
@@ -365,5 +390,19 @@ _OPERATORS: dict[str, Callable[[_Call], Array | list[Array]]] = {
     "ArgMin": _arg_extreme,
     "TopK": _top_k,
     "LabelEncoder": _label_encoder,
+    "Clip": _clip,
+    "Equal": _elementwise(np.equal),
+    "Floor": _elementwise(np.floor),
+    "IsNaN": _elementwise(np.isnan),
+    "Max": _elementwise(lambda *operands: reduce(np.maximum, operands)),
+    "Min": _elementwise(lambda *operands: reduce(np.minimum, operands)),
+    "Pow": _elementwise(np.power),
+    "Sqrt": _elementwise(np.sqrt),
+    "Where": _elementwise(np.where),
+    "Split": _split,
+    "FeatureVectorizer": lambda call: encoders.feature_vectorizer(call.given),
+    "Imputer": lambda call: encoders.imputer(call.x, call.node.attributes),
+    "OneHotEncoder": _one_hot_encoder,
+    "Scaler": lambda call: encoders.scaler(call.x, call.node.attributes),
     "ZipMap": _zip_map,
 }

@@ -8,8 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from privet.compiler.executor.codec import run_front
 from privet.compiler.executor.real import run
+from privet.compiler.executor.reference import draw_given
 from privet.compiler.graph import Graph, Input
+from privet.compiler.graph.front import Front
 from privet.compiler.graph.one_hot import one_hot
 from privet.compiler.graph.operations import Array
 from privet.compiler.graph.order import may_be_missing
@@ -58,6 +61,30 @@ def calibration_batches(
                 else np.full(graph.values[entry.value].shape, bound, np.float32)
                 for entry in graph.inputs
             ]
+
+
+def front_samples(
+    front: Front, calibration: Calibration | None, input_range: tuple[float, float] | None
+) -> list[Sample]:
+    """What a front makes of calibration samples, or of a few random inputs.
+
+    # Errors
+    `InputError` if a sample does not fit.
+    """
+    names = [it.name for it in front.given]
+    given: list[Mapping[str, Array]] = []
+    for sample in calibration or ():
+        named = sample if isinstance(sample, Mapping) else {names[0]: sample}
+        if set(named) != set(names):
+            raise InputError(f"a calibration sample names {list(named)}; the inputs are {names}")
+        given.append({name: np.asarray(array) for name, array in named.items()})
+    if calibration is None:
+        generator = np.random.default_rng(RANDOM_SEED)
+        given = [
+            {it.name: draw_given(front, it, generator, input_range) for it in front.given}
+            for _ in range(RANDOM_SAMPLES)
+        ]
+    return [run_front(front, sample) for sample in given]
 
 
 def measure(graph: Graph, batches: Iterator[list[Array]]) -> dict[int, tuple[float, float]]:

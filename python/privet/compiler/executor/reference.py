@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 
+from privet.compiler.graph.front import Front, Given
 from privet.compiler.graph.input_shapes import WHOLE
 from privet.compiler.program import Program
 from privet.compiler.program.public import ProgramInput
@@ -19,6 +20,7 @@ Array = npt.NDArray[np.generic]
 _DTYPES: dict[str, npt.DTypeLike] = {
     "tensor(double)": np.float64,
     "tensor(bool)": np.bool_,
+    "tensor(string)": np.object_,
     **{f"tensor({kind})": np.dtype(kind) for kind in ("int8", "int16", "int32", "int64")},
     **{f"tensor({kind})": np.dtype(kind) for kind in ("uint8", "uint16", "uint32", "uint64")},
 }
@@ -30,6 +32,9 @@ def as_declared(model: onnx.ModelProto, inputs: Mapping[str, Array]) -> dict[str
     kinds = {entry.name: entry.type.tensor_type.elem_type for entry in model.graph.input}
     found = {}
     for name, array in inputs.items():
+        if kinds.get(name) == onnx.TensorProto.STRING:
+            found[name] = array
+            continue
         found[name] = np.rint(array.astype(np.float64)) if kinds.get(name) in WHOLE else array
         if kinds.get(name) == onnx.TensorProto.BOOL:
             found[name] = (array.astype(np.float64) > 0).astype(np.float64)
@@ -74,8 +79,15 @@ def _as_array(result: Any) -> Array:
 def random_inputs(
     program: Program, input_range: tuple[float, float] | None = None, seed: int = 0
 ) -> dict[str, Array]:
-    """Inputs for a trial run: uniform within `input_range`, else standard normal within bounds."""
+    """Inputs for a trial run: uniform within `input_range`, else standard normal within bounds.
+
+    For a front, texts and whole numbers are those that its steps know; others are zeros and ones,
+    or an empty text.
+    """
     rng = np.random.default_rng(seed)
+    if program.front is not None:
+        front = program.front
+        return {it.name: draw_given(front, it, rng, input_range) for it in program.given}
 
     def draw(entry: ProgramInput) -> Array:
         shape, magnitude = program.values[entry.value].shape, entry.magnitude
@@ -86,3 +98,18 @@ def random_inputs(
         return np.clip(rng.standard_normal(shape), -magnitude, magnitude)
 
     return {entry.name: draw(entry) for entry in program.inputs}
+
+
+def draw_given(
+    front: Front,
+    entry: Given,
+    rng: np.random.Generator,
+    input_range: tuple[float, float] | None,
+) -> Array:
+    """A random array for what a user gives to a front."""
+    if entry.kind == "real":
+        drawn = rng.standard_normal(entry.shape)
+        return drawn if input_range is None else rng.uniform(*input_range, entry.shape)
+    text = entry.kind == "text"
+    fitting = [it for it in front.examples(entry.name) if isinstance(it, str) == text]
+    return rng.choice(np.array(fitting or ([""] if text else [0, 1])), entry.shape)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from privet.compiler.executor.codec import Inputs, describe_outputs, ordered
+from privet.compiler.executor.codec import Inputs, by_front, describe_outputs, ordered
 from privet.compiler.graph.operations import Array
 from privet.compiler.program.public import Program
 from privet.errors import InputError
@@ -15,28 +15,47 @@ from privet.errors import InputError
 def fill(program: Program, inputs: Inputs) -> tuple[dict[str, Array], int]:
     """Inputs by name as the program takes them, and how many samples were given.
 
-    Up to `program.batch` samples lie along the first axis of each input; zeros take the place of
-    those that are missing. A program for one sample gets the inputs as they are.
+    What the model's front makes of what a user gives is computed here; the rest is as `pad` does.
+
+    # Errors
+    Those of `pad`; `InputError` if the front cannot be computed.
+    """
+    given, count = pad(program, inputs)
+    return by_front(program, given), count
+
+
+def pad(program: Program, inputs: Inputs) -> tuple[dict[str, Array], int]:
+    """What a user gives, by name, for as many samples as the program takes, and how many were
+    given.
+
+    Up to `program.batch` samples lie along the first axis of each input; the last one again takes
+    the place of those that are missing. A program for one sample gets the inputs as they are.
 
     # Errors
     `InputError` if the inputs hold different numbers of samples, none, or too many.
     """
-    names = [entry.name for entry in program.inputs]
-    arrays = [np.asarray(array) for array in ordered(program, inputs)]
+    given = by_name(program, inputs)
     if program.batch == 1:
-        return dict(zip(names, arrays, strict=True)), 1
-    counts = {len(array) if array.ndim else 0 for array in arrays}
+        return given, 1
+    counts = {len(array) if array.ndim else 0 for array in given.values()}
     if len(counts) != 1:
         raise InputError("the inputs hold different numbers of samples along their first axis")
     (count,) = counts
     if not 1 <= count <= program.batch:
         raise InputError(f"{count} samples given; the program takes 1 to {program.batch} at once")
-    missing = program.batch - count
-    padded = [
-        np.concatenate([array, np.zeros((missing, *array.shape[1:]), array.dtype)])
-        for array in arrays
-    ]
-    return dict(zip(names, padded, strict=True)), count
+    rows = np.minimum(np.arange(program.batch), count - 1)
+    return {name: array[rows] for name, array in given.items()}, count
+
+
+def by_name(program: Program, inputs: Inputs) -> dict[str, Array]:
+    """What a user gives, by the names of the model's inputs.
+
+    # Errors
+    `InputError` if some are missing or unknown.
+    """
+    names = [it.name for it in program.given]
+    arrays = [np.asarray(array) for array in ordered(program, inputs)]
+    return dict(zip(names, arrays, strict=True))
 
 
 def portions(program: Program, inputs: Inputs) -> list[dict[str, Array]]:
@@ -48,10 +67,9 @@ def portions(program: Program, inputs: Inputs) -> list[dict[str, Array]]:
     `InputError` if the inputs hold different numbers of samples, or none; other misfits are found
     by `fill` and `encode_input`.
     """
-    names = [entry.name for entry in program.inputs]
-    shapes = [program.input_shape(entry) for entry in program.inputs]
-    arrays = [np.asarray(array) for array in ordered(program, inputs)]
-    given = dict(zip(names, arrays, strict=True))
+    shapes = [it.shape for it in program.given]
+    given = by_name(program, inputs)
+    arrays = list(given.values())
     fits = all(array.shape == shape for array, shape in zip(arrays, shapes, strict=True))
     outputs = [output.shape for output in describe_outputs(program)]
     stacks = all(shape[:1] == (program.batch,) for shape in [*shapes, *outputs])

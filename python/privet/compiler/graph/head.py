@@ -120,26 +120,32 @@ def _constant(entry: Mapping[str, Any]) -> Array:
     return array.reshape(shape)
 
 
-def check_head(head: Head, revealed: Mapping[str, int]) -> Iterator[tuple[str, str]]:
-    """Places and problems of a head that reads `revealed`: names, and how many elements each."""
+def check_head(
+    head: Head,
+    revealed: Mapping[str, int],
+    operators: Collection[str] = OPERATORS,
+    title: str = "its head",
+) -> Iterator[tuple[str, str]]:
+    """Places and problems of a head that reads `revealed`: names, and how many elements each. Its
+    nodes may be of `operators` alone; `title` says what it is."""
     if len(head.nodes) > MAX_NODES:
-        yield "its head", f"more than {MAX_NODES} nodes"
+        yield title, f"more than {MAX_NODES} nodes"
     if sum(array.size for array in head.constants.values()) > MAX_CONSTANTS:
-        yield "its head", f"constants of more than {MAX_CONSTANTS} elements"
+        yield title, f"constants of more than {MAX_CONSTANTS} elements"
     if 8 * max(revealed.values()) > MAX_BYTES:
-        yield "its head", f"it reads a tensor of more than {MAX_BYTES // 8} elements"
+        yield title, f"it reads a tensor of more than {MAX_BYTES // 8} elements"
     known = {*revealed, *head.constants}
     if len(known) < len(revealed) + len(head.constants):
-        yield "its head", "a constant has the name of an output"
+        yield title, "a constant has the name of what it reads"
     for node in head.nodes:
-        place = f"node {', '.join(node.outputs)} of its head"
-        if node.op not in OPERATORS:
+        place = f"node {', '.join(node.outputs)} of {title}"
+        if node.op not in operators:
             yield place, f"operator {node.op!r} is not one that clients compute"
         yield from ((place, why) for why in _wiring(node, known))
         known.update(node.outputs)
     missing = [name for name in head.outputs if name not in known]
     if missing or not head.outputs or len(set(head.outputs)) < len(head.outputs):
-        yield "its head", f"outputs {', '.join(missing) or 'that are missing or the same'}"
+        yield title, f"outputs {', '.join(missing) or 'that are missing or the same'}"
 
 
 def _wiring(node: HeadNode, known: Collection[str]) -> Iterator[str]:

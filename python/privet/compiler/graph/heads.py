@@ -326,8 +326,7 @@ class HeadBuilder:
                     )
                 self._constants[name] = plain(operand)
             names.append(name)
-        attributes = {a.name: _attribute(a) for a in node.attribute}
-        made = HeadNode(node.op_type, tuple(names), tuple(node.output), attributes)
+        made = HeadNode(node.op_type, tuple(names), tuple(node.output), attributes_of(node))
         self._nodes.append(made)
 
     def reveal(self, name: str, operand: Private) -> str:
@@ -360,6 +359,11 @@ def _are_labels(constant: Array) -> bool:
     in_a_row = constant.size == max(constant.shape, default=1)
     whole = constant.dtype.kind in "biuSUO" or bool(np.all(constant == np.round(constant)))
     return in_a_row and whole
+
+
+def attributes_of(node: onnx.NodeProto) -> dict[str, Any]:
+    """A node's attributes as JSON has them; raises `Unsupported` on what is no number or text."""
+    return {attribute.name: _attribute(attribute) for attribute in node.attribute}
 
 
 def _attribute(attribute: onnx.AttributeProto) -> Any:

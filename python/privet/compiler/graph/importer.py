@@ -206,7 +206,7 @@ class _Walk:
                 entry.name,
                 "graph input",
                 f"its type is {type_name}, and only numbers can be private",
-                "Start the model at a tensor of numbers (do decoding before)",
+                "Let clients encode it (--client-side), or start the model at a tensor of numbers",
             )
         shape = self.shapes.get(entry.name)
         rows = table_rows(self.nodes, self.tensors, entry.name) if kind in WHOLE else None

@@ -8,6 +8,7 @@ from types import MappingProxyType
 import numpy as np
 
 from privet.compiler.graph import Graph, Input, Node, Output, Value
+from privet.compiler.graph.front import Front
 from privet.compiler.graph.operations import LINEAR, Array
 from privet.compiler.program.operations import decode, encode
 from privet.compiler.program.public import (
@@ -32,6 +33,7 @@ def build_program(
     scale_bits: int,
     batch: int = 1,
     calibration: str = "random",
+    front: Front | None = None,
 ) -> tuple[Program, Weights]:
     """The two halves of an integer graph whose values have scales and magnitudes."""
     ids = {id: position for position, id in enumerate(graph.values)}
@@ -70,6 +72,7 @@ def build_program(
         batch=batch,
         calibration=calibration,
         head=graph.head,
+        front=front,
     )
     return program, weights
 

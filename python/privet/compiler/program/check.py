@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from privet.compiler.graph.front import check_front
 from privet.compiler.graph.head import check_head
 from privet.compiler.graph.operations import Array, Shape
 from privet.compiler.graph.shapes import infer_shape
@@ -142,6 +143,8 @@ def _problems(program: Program) -> Iterator[tuple[str, str]]:
     if program.head is not None and written.issuperset(o.value for o in program.outputs):
         sizes = {o.name: math.prod(program.values[o.value].shape) for o in program.outputs}
         yield from check_head(program.head, sizes)
+    if program.front is not None:
+        yield from check_front(program.front, tuple(entry.name for entry in program.inputs))
     yield from _batch(program)
 
 
@@ -149,6 +152,9 @@ def _batch(program: Program) -> Iterator[tuple[str, str]]:
     """Every input and output of several samples has them along its first axis."""
     ends = [(entry.name, entry.value) for entry in program.inputs]
     ends += [(output.name, output.value) for output in program.outputs]
+    for it in program.front.given if program.front is not None else ():
+        if program.batch > 1 and it.shape[:1] != (1,):
+            yield it.name, f"shape {list(it.shape)} of one sample"
     for name, id in ends:
         known = program.batch > 1 and 0 <= id < len(program.values)
         if known and program.values[id].shape[:1] != (program.batch,):

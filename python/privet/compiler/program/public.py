@@ -17,6 +17,7 @@ from functools import cached_property
 from typing import Any
 
 from privet.compiler.graph import ClientStep
+from privet.compiler.graph.front import Front, Given
 from privet.compiler.graph.head import Head
 from privet.compiler.graph.operations import Shape
 from privet.errors import InvalidProgram
@@ -98,7 +99,8 @@ class Program:
 
     `calibration` is one of `CALIBRATIONS`: what its owner chose, which says nothing of the weights
     but that, with `sound`, they allow the proof. `head` is what the client computes in the clear on
-    `outputs`; without one, those are what the user gets.
+    `outputs`; without one, those are what the user gets. `front` is what it computes in the clear
+    before, of what the user gives; without one, that is `inputs`.
     """
 
     model: str
@@ -113,6 +115,7 @@ class Program:
     batch: int = 1
     calibration: str = "random"
     head: Head | None = None
+    front: Front | None = None
 
     def to_public_bytes(self) -> bytes:
         """The file: JSON with sorted keys and no spaces, the same for equal programs."""
@@ -124,6 +127,20 @@ class Program:
         """The shape of what the client gives for an input."""
         shape = self.values[entry.value].shape
         return shape[:-1] if entry.one_hot else shape
+
+    @cached_property
+    def given(self) -> tuple[Given, ...]:
+        """What the user gives, of `batch` samples."""
+        if self.front is None:
+            return tuple(
+                Given(it.name, "integer" if it.one_hot else "real", self.input_shape(it))
+                for it in self.inputs
+            )
+        if self.batch == 1:
+            return self.front.given
+        return tuple(
+            Given(it.name, it.kind, (self.batch, *it.shape[1:])) for it in self.front.given
+        )
 
     @cached_property
     def program_hash(self) -> str:
@@ -182,6 +199,7 @@ class Program:
             **({} if self.batch == 1 else {"batch": self.batch}),
             **({} if self.calibration == "random" else {"calibration": self.calibration}),
             **({} if self.head is None else {"head": self.head.to_document()}),
+            **({} if self.front is None else {"front": self.front.to_document()}),
         }
 
     @classmethod
@@ -214,6 +232,7 @@ class Program:
             batch=_int(document.get("batch", 1)),
             calibration=_text(document.get("calibration", "random")),
             head=Head.parse(document["head"]) if "head" in document else None,
+            front=Front.parse(document["front"]) if "front" in document else None,
         )
 
 

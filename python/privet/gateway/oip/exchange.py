@@ -17,7 +17,7 @@ from privet.gateway.client import ServiceClient
 from privet.gateway.jobs import Notice
 from privet.gateway.model import Terms
 from privet.gateway.oip.observe import Observer
-from privet.gateway.oip.tensors import REAL, Array, config_type, output_datatypes
+from privet.gateway.oip.tensors import Array, config_type, input_datatypes, output_datatypes
 from privet.runtime import Result
 
 EXTENSIONS = ("binary_tensor_data",)
@@ -168,13 +168,16 @@ class Exchange:
         """
         model = await self._client.model(name, _number(version))
         program = (await self._client.offer(name, model.version)).program
-        types = output_datatypes(program)
+        types, given = output_datatypes(program), input_datatypes(program)
         free = _is_stacked(program)
         return ModelMetadata(
             model.name,
             tuple(str(number) for number in model.versions),
             "privet",
-            tuple(TensorMetadata(it.name, REAL, _shape(it.shape, free)) for it in model.inputs),
+            tuple(
+                TensorMetadata(it.name, given[it.name], _shape(it.shape, free))
+                for it in program.given
+            ),
             tuple(
                 TensorMetadata(it.name, types[it.name], _shape(it.shape, free))
                 for it in describe_outputs(program)
@@ -265,7 +268,7 @@ def _number(version: str) -> int | None:
 
 def _is_stacked(program: Program) -> bool:
     """Whether any number of samples can be given along the first axis."""
-    shapes = [program.input_shape(entry) for entry in program.inputs]
+    shapes = [it.shape for it in program.given]
     shapes += [output.shape for output in describe_outputs(program)]
     return all(shape[:1] == (program.batch,) for shape in shapes)
 

@@ -17,6 +17,7 @@ from privet.gateway.oip.tensors import DATATYPES, Array, from_numbers, from_raw,
 SERVICE = "GRPCInferenceService"
 
 CONTENTS = {
+    "BYTES": "bytes_contents",
     "FP32": "fp32_contents",
     "FP64": "fp64_contents",
     "INT8": "int_contents",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,10 @@ DATATYPES = {
 REAL = "FP32"
 """The type of inputs and outputs that are real numbers, as models declare it."""
 
-_KINDS = {"real": REAL, "map": REAL, "integer": "INT64", "boolean": "BOOL", "text": "BYTES"}
+TEXT = "BYTES"
+"""The type of texts."""
+
+_KINDS = {"real": REAL, "map": REAL, "integer": "INT64", "boolean": "BOOL", "text": TEXT}
 
 
 def from_raw(name: str, datatype: str, shape: Sequence[int], raw: bytes) -> Array:
@@ -42,6 +45,8 @@ def from_raw(name: str, datatype: str, shape: Sequence[int], raw: bytes) -> Arra
     # Errors
     `InputError` if there is no such type, or the bytes are not those of that shape.
     """
+    if datatype == TEXT:
+        return _texts(name, shape, list(_cut(name, raw)))
     kind, count = _form(name, datatype, shape)
     if len(raw) != count * kind.itemsize:
         raise InputError(
@@ -52,12 +57,14 @@ def from_raw(name: str, datatype: str, shape: Sequence[int], raw: bytes) -> Arra
 
 
 def from_numbers(name: str, datatype: str, shape: Sequence[int], numbers: Any) -> Array:
-    """A tensor from its elements as numbers, flat or in nested lists.
+    """A tensor from its elements as numbers or texts, flat or in nested lists.
 
     # Errors
     `InputError` if there is no such type, or something is no number of it, or their count is not
     that of the shape.
     """
+    if datatype == TEXT:
+        return _texts(name, shape, np.asarray(numbers, dtype=object).ravel().tolist())
     kind, count = _form(name, datatype, shape)
     try:
         array = np.asarray(numbers)
@@ -78,9 +85,36 @@ def from_numbers(name: str, datatype: str, shape: Sequence[int], numbers: Any) -
     return array.reshape(shape)
 
 
+def _texts(name: str, shape: Sequence[int], texts: Sequence[Any]) -> Array:
+    count = math.prod(shape)
+    if any(size < 0 for size in shape) or count != len(texts):
+        raise InputError(
+            f"input {name} of shape {list(shape)} has {count} elements; "
+            f"{len(texts)} texts were given"
+        )
+    try:
+        plain = [it.decode() if isinstance(it, bytes) else it for it in texts]
+    except UnicodeDecodeError as error:
+        raise InputError(f"input {name} holds a text that is not UTF-8") from error
+    if not all(isinstance(it, str) for it in plain):
+        raise InputError(f"input {name} cannot be read as {TEXT}: texts are needed")
+    return np.array(plain, dtype=np.str_).reshape(shape)
+
+
+def _cut(name: str, raw: bytes) -> Iterator[bytes]:
+    """Texts that have their lengths in four bytes before them."""
+    at = 0
+    while at < len(raw):
+        end = at + 4 + int.from_bytes(raw[at : at + 4], "little")
+        if len(raw) < end or len(raw) < at + 4:
+            raise InputError(f"input {name} ends in the middle of a text")
+        yield raw[at + 4 : end]
+        at = end
+
+
 def to_raw(array: Array, datatype: str) -> bytes:
     """The elements as the protocol sends them; a text with its length in four bytes before it."""
-    if datatype == "BYTES":
+    if datatype == TEXT:
         texts = [str(text).encode() for text in array.ravel().tolist()]
         return b"".join(len(text).to_bytes(4, "little") + text for text in texts)
     return array.astype(np.bool_ if datatype == "BOOL" else DATATYPES[datatype]).tobytes()
@@ -104,10 +138,17 @@ def config_type(datatype: str) -> str:
     return "TYPE_STRING" if datatype == "BYTES" else f"TYPE_{datatype}"
 
 
+def input_datatypes(program: Program) -> dict[str, str]:
+    """The type of each input, by its name: reals, or what the program's front takes."""
+    kinds = {"real": REAL} if program.front is None else _KINDS
+    return {each.name: kinds.get(each.kind, REAL) for each in program.given}
+
+
 def _form(name: str, datatype: str, shape: Sequence[int]) -> tuple[np.dtype[Any], int]:
     if datatype not in DATATYPES:
         raise InputError(
-            f"input {name} has type {datatype}; possible are {', '.join(sorted(DATATYPES))}"
+            f"input {name} has type {datatype}; possible are "
+            f"{', '.join(sorted([*DATATYPES, TEXT]))}"
         )
     if any(size < 0 for size in shape):
         raise InputError(f"input {name} has shape {list(shape)}: no axis has a negative length")

@@ -46,7 +46,8 @@ async function list() {
     const path = `/v2/models/${row.name}/versions/${row.version}`;
     const told = await ask(path);
     const picture = told.inputs.length === 1 && told.outputs.length === 1 ? size(told.inputs[0].shape) : null;
-    if (picture === null) continue;
+    // What comes before the private part is not computed here.
+    if (picture === null || told.privet.client_side.length > 0) continue;
     const name = `${row.name}/${row.version}`;
     models.set(name, {
       ...picture, name, program: told.privet.program, address: `wss://${location.host}${path}/session`,

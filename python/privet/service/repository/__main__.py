@@ -34,6 +34,7 @@ def build(job: dict[str, Any]) -> Path:
         batch=job["batch"],
         sound=job["sound"],
         reveal=job["reveal"],
+        client_side=job["client_side"],
         input_shapes=job["shapes"],
     )
 

@@ -61,5 +61,6 @@ class Builder:
             "input_range": config.input_range,
             "sound": config.sound,
             "reveal": config.reveal,
+            "client_side": config.client_side,
             "shapes": dict(config.shapes),
         }

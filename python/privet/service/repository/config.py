@@ -168,6 +168,12 @@ class ModelConfig:
         "last steps of the model read, which clients then compute; `label`: labels alone",
         REVEALS[0],
     )
+    client_side: bool = option(
+        Flag(),
+        "whether clients compute what comes before the first private operation, such as scaling "
+        "and encoding of categories; these constants are then public",
+        False,
+    )
     shapes: tuple[tuple[str, tuple[int, ...]], ...] = option(
         _Shapes(),
         "shapes of inputs whose axes the model leaves open, such as `{ image = [1, 3, 64, 64] }`",

@@ -29,7 +29,7 @@ def run_local(
     folder = job.folder
     job.compiled.save(folder / "program")
     keys.make(folder / "keys", ())
-    np.savez(folder / "inputs.npz", *job.inputs.values())
+    np.savez(folder / "inputs.npz", *job.given.values())
     common: dict[str, Any] = {
         "keys": str(folder / "keys"),
         "memory": job.memory,

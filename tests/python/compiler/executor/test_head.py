@@ -15,6 +15,7 @@ from tests.python.compiler.graph.single import constant, model, node
 
 from privet.compiler.compile import compile
 from privet.compiler.executor.head import _OPERATORS, run_head
+from privet.compiler.graph.front import FRONT
 from privet.compiler.graph.head import MAX_NODES, OPERATORS, Head, HeadNode, plain
 from privet.compiler.program import Program
 from privet.errors import InvalidProgram
@@ -68,18 +69,48 @@ CASES: list[Case] = [
     ),
     ("ZipMap", [X[:, :2]], {"classlabels_strings": ["no", "yes"]}),
     ("ZipMap", [X[:, :2]], {"classlabels_int64s": [4, 2]}),
+    ("Equal", [X, X * (X > 0)], {}),
+    *((op, [X, constant(1, 4, seed=3)], {}) for op in ("Max", "Min")),
+    ("Pow", [np.abs(X), np.float32(1.5)], {}),
+    ("Sqrt", [np.abs(X)], {}),
+    ("Floor", [X], {}),
+    ("IsNaN", [np.where(X > 0, X, np.float32(np.nan))], {}),
+    ("Where", [X > 0, X, np.float32(-3)], {}),
+    *(("Clip", [X, *bounds], {}) for bounds in ([np.float32(-0.5), np.float32(0.5)], [])),
+    ("Split", [X, np.array([1, 3])], {"axis": 1}),
+    ("Split", [X], {"axis": 0, "num_outputs": 2}),
+    ("FeatureVectorizer", [X, X[:, :1]], {"inputdimensions": [4, 1]}),
+    ("Scaler", [X], {"offset": [0.5], "scale": [2.0]}),
+    ("Scaler", [X], {"offset": [0.5, 1, 2, 3], "scale": [2.0, 1, 0.5, 0.25]}),
+    (
+        "Imputer",
+        [np.where(X > 0, X, np.float32(np.nan))],
+        {"imputed_value_floats": [1.0, 2, 3, 4], "replaced_value_float": float("nan")},
+    ),
+    ("Imputer", [np.maximum(X, 0)], {"imputed_value_floats": [7.0]}),
+    (
+        "Imputer",
+        [np.array([[1.0, -1.0]], np.float32)],
+        {"imputed_value_floats": [7.0], "replaced_value_float": -1.0},
+    ),
+    (
+        "Imputer",
+        [np.array([[3, -1]])],
+        {"imputed_value_int64s": [7], "replaced_value_int64": -1},
+    ),
+    ("OneHotEncoder", [np.array([[0, 2], [5, 0]])], {"cats_int64s": [0, 2], "zeros": 1}),
 ]
 
 
 def test_every_operator_is_known_and_tried() -> None:
-    assert set(_OPERATORS) == OPERATORS == {*(op for op, _, _ in CASES), *PARTS}
+    assert set(_OPERATORS) == OPERATORS | FRONT == {*(op for op, _, _ in CASES), *PARTS}
 
 
 @pytest.mark.parametrize("case", CASES, ids=[f"{i}-{op}" for i, (op, _, _) in enumerate(CASES)])
 def test_an_operator_is_onnx_runtimes(case: Case) -> None:
     op, operands, attributes = case
     names = [f"x{index}" for index in range(len(operands))]
-    outputs = ["y", "z"] if op == "TopK" else ["y"]
+    outputs = ["y", "z"] if op in ("Split", "TopK") else ["y"]
     domain = ML if onnx.defs.has(op, ML) else ""
     head = Head(
         21,

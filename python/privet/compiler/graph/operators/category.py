@@ -20,7 +20,7 @@ from privet.compiler.graph.registry import operator
 from privet.compiler.graph.site import Operand, Private, Site
 
 _NUMBERS = "of private numbers that are whole or known; texts at the client"
-_TEXTS = "Let the model begin behind it, and do it at the client"
+_TEXTS = "Let clients compute it (--client-side), or let the model begin behind it"
 
 
 @operator("OneHotEncoder", domain=ML, since=1, restrictions=_NUMBERS)

@@ -22,7 +22,7 @@ DATATYPE = "FP64"
 """Of inputs and outputs at the client, in the protocol's words; in between they are integers."""
 
 DATATYPES = {"integer": "INT64", "boolean": "BOOL", "text": "BYTES"}
-"""Of what the head of a model makes."""
+"""Of what the head of a model makes, and its front takes."""
 
 
 async def index(call: Call[Any]) -> Answer:
@@ -90,7 +90,7 @@ def describe(version: Version, siblings: list[Version], stock: dict[str, int]) -
         "name": version.model,
         "versions": [str(it.number) for it in siblings],
         "platform": "privet",
-        "inputs": [_tensor(it.name, program.input_shape(it)) for it in program.inputs],
+        "inputs": _inputs(program),
         "outputs": _outputs(program),
         "privet": {
             "version": str(version.number),
@@ -100,6 +100,7 @@ def describe(version: Version, siblings: list[Version], stock: dict[str, int]) -
             "ring_bits": program.ring_bits,
             "scale_bits": program.scale_bits,
             "calibration": program.calibration,
+            "client_side": [it.op for it in program.front.steps.nodes] if program.front else [],
             "magnitudes": {it.name: it.magnitude for it in program.inputs},
             "input_range": version.config.input_range and list(version.config.input_range),
             "suites": [
@@ -139,5 +140,10 @@ def _outputs(program: Program) -> list[dict[str, Any]]:
     ]
 
 
-def _tensor(name: str, shape: tuple[int, ...]) -> dict[str, Any]:
-    return {"name": name, "datatype": DATATYPE, "shape": list(shape)}
+def _inputs(program: Program) -> list[dict[str, Any]]:
+    """What a client gives: reals, or what the front of the program takes."""
+    kinds = {} if program.front is None else DATATYPES
+    return [
+        {"name": it.name, "datatype": kinds.get(it.kind, DATATYPE), "shape": list(it.shape)}
+        for it in program.given
+    ]

@@ -1,0 +1,188 @@
+"""Parts a model where its owner lets clients compute what precedes the first private operation.
+
+Those nodes read inputs and constants alone, and are of the list in `privet.compiler.graph.front`:
+scaling, imputing, encoding of categories. Their constants become public. What they make is what the
+rest of the model takes as its input, privately.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+import onnx
+
+from privet.compiler.executor.head import run_head
+from privet.compiler.graph.constants import array_of, dense, fold, foldable
+from privet.compiler.graph.front import FRONT, MAX_GIVEN, Front, Given
+from privet.compiler.graph.head import Head, HeadNode, plain
+from privet.compiler.graph.heads import attributes_of
+from privet.compiler.graph.input_shapes import FLOATS, WHOLE, InputShapes, resolve
+from privet.compiler.graph.onnx_model import DEFAULT_DOMAINS, ML, opset_of
+from privet.compiler.graph.operations import Array, Shape
+from privet.compiler.graph.site import Unsupported
+from privet.errors import InvalidProgram
+
+_EXAMPLES = {"real": 0.0, "integer": 0, "boolean": False, "text": "0"}
+_TYPES = {"f": onnx.TensorProto.FLOAT, "i": onnx.TensorProto.INT64, "b": onnx.TensorProto.BOOL}
+
+
+def part(
+    model: onnx.ModelProto, input_shapes: InputShapes | None
+) -> tuple[Front | None, onnx.ModelProto]:
+    """The front that clients compute, and the model behind it; no front if nothing is to be done.
+
+    # Errors
+    `InvalidModel` if a shape is missing or does not fit.
+    """
+    parting = _Parting(model, resolve(model, input_shapes))
+    for node in model.graph.node:
+        parting.take(node)
+    return parting.result()
+
+
+class _Parting:
+    """The nodes of the front so far, with what each makes of an example."""
+
+    def __init__(self, model: onnx.ModelProto, shapes: Mapping[str, Shape]) -> None:
+        self.model, self.opset = model, opset_of(model)
+        self.constants: dict[str, Array] = {t.name: array_of(t) for t in model.graph.initializer}
+        for sparse in model.graph.sparse_initializer:
+            self.constants[sparse.values.name] = dense(sparse)
+        entries = [it for it in model.graph.input if it.name in shapes]
+        self.given = [Given(it.name, _kind(it), shapes[it.name]) for it in entries]
+        self.made: dict[str, Array] = {}
+        for it in self.given:
+            if it.kind in _EXAMPLES and math.prod(it.shape) <= MAX_GIVEN:
+                self.made[it.name] = np.full(it.shape, _EXAMPLES[it.kind])
+        self.nodes: list[HeadNode] = []
+        self.used: dict[str, Array] = {}
+        self.rest: list[onnx.NodeProto] = []
+
+    def take(self, node: onnx.NodeProto) -> None:
+        """Gives a node to the front if it can be computed there, else to the rest."""
+        reads = [name for name in node.input if name]
+        known = node.domain in (*DEFAULT_DOMAINS, ML) and bool(node.output)
+        if node.op_type in ("Shape", "Size") and reads[0] in self.made:
+            self._measure(node)
+        elif known and all(name in self.constants for name in reads) and foldable(node):
+            self._fold(node)
+        elif not (known and node.op_type in FRONT and self._compute(node, reads)):
+            self.rest.append(node)
+
+    def _measure(self, node: onnx.NodeProto) -> None:
+        """A shape is a constant."""
+        example = np.zeros(self.made[node.input[0]].shape, np.float32)
+        opsets = self.model.opset_import
+        self.constants[node.output[0]] = fold(node, [example], opsets)[0]
+
+    def _fold(self, node: onnx.NodeProto) -> None:
+        given = [self.constants[name] if name else None for name in node.input]
+        try:
+            made = fold(node, given, self.model.opset_import)
+        except Exception:  # the importer of the rest says what is wrong
+            self.rest.append(node)
+            return
+        self.constants.update(zip([name for name in node.output if name], made, strict=True))
+
+    def _compute(self, node: onnx.NodeProto, reads: Sequence[str]) -> bool:
+        """Whether the front can compute a node; tries it on the example."""
+        if not all(name in self.made or name in self.constants for name in reads):
+            return False
+        try:
+            step = HeadNode(node.op_type, tuple(node.input), tuple(node.output), _attributes(node))
+            constants = {
+                name: plain(self.constants[name]) for name in reads if name not in self.made
+            }
+            forgiving = HeadNode(step.op, step.inputs, step.outputs, _forgiving(step.attributes))
+            trial = Head(self.opset, step.outputs, (forgiving,), constants)
+            made = run_head(trial, {name: self.made[name] for name in reads if name in self.made})
+        except (Unsupported, InvalidProgram, ValueError):
+            return False
+        self.nodes.append(step)
+        self.used |= constants
+        self.made |= made
+        return True
+
+    def result(self) -> tuple[Front | None, onnx.ModelProto]:
+        """The two parts."""
+        if not self.nodes:
+            return None, self.model
+        wanted = {name for node in self.rest for name in _names(node)}
+        wanted |= {output.name for output in self.model.graph.output}
+        cut = [name for name in self.made if name in wanted]
+        nodes = _needed(self.nodes, cut)
+        if not nodes:
+            return None, self.model
+        read = {name for node in nodes for name in node.inputs}
+        read.update(cut)
+        steps = Head(
+            self.opset, tuple(cut), nodes, {k: v for k, v in self.used.items() if k in read}
+        )
+        given = tuple(it for it in self.given if it.name in read)
+        return Front(given, steps), self._behind(cut)
+
+    def _behind(self, cut: Sequence[str]) -> onnx.ModelProto:
+        model = onnx.ModelProto()
+        model.CopyFrom(self.model)
+        declared = {entry.name: entry for entry in self.model.graph.input}
+        entries = []
+        for name in cut:
+            kind = _TYPES.get(self.made[name].dtype.kind, onnx.TensorProto.STRING)
+            shape = self.made[name].shape
+            if name in declared:
+                kind = declared[name].type.tensor_type.elem_type
+            entries.append(onnx.helper.make_tensor_value_info(name, kind, shape))
+        del model.graph.input[:]
+        model.graph.input.extend(entries)
+        del model.graph.node[:]
+        model.graph.node.extend(self.rest)
+        known = {tensor.name for tensor in model.graph.initializer}
+        wanted = {name for node in self.rest for name in _names(node)}
+        for name in wanted.intersection(self.constants) - known:
+            array = self.constants[name]
+            model.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
+        return model
+
+
+def _kind(entry: onnx.ValueInfoProto) -> str:
+    kind = entry.type.tensor_type.elem_type
+    if kind == onnx.TensorProto.BOOL:
+        return "boolean"
+    if kind in FLOATS:
+        return "real"
+    return "integer" if kind in WHOLE else "text" if kind == onnx.TensorProto.STRING else "unknown"
+
+
+def _attributes(node: onnx.NodeProto) -> dict[str, object]:
+    """A node's attributes; the one that may be no number as a text."""
+    copy = onnx.NodeProto()
+    copy.CopyFrom(node)
+    del copy.attribute[:]
+    copy.attribute.extend(it for it in node.attribute if not math.isnan(it.f))
+    missing = {it.name: "nan" for it in node.attribute if math.isnan(it.f)}
+    return {**attributes_of(copy), **missing}
+
+
+def _forgiving(attributes: Mapping[str, object]) -> dict[str, object]:
+    """As the attributes, with zeros for what is no category: an example need not be one."""
+    return {**attributes, "zeros": 1} if "zeros" in attributes else dict(attributes)
+
+
+def _names(node: onnx.NodeProto) -> Iterable[str]:
+    yield from node.input
+    for attribute in node.attribute:
+        for graph in [*attribute.graphs, *([attribute.g] if attribute.HasField("g") else [])]:
+            for inner in graph.node:
+                yield from _names(inner)
+
+
+def _needed(nodes: Sequence[HeadNode], outputs: Sequence[str]) -> tuple[HeadNode, ...]:
+    """The nodes that some output depends on, in their order."""
+    needed, kept = set(outputs), []
+    for node in reversed(nodes):
+        if needed.intersection(node.outputs):
+            kept.append(node)
+            needed.update(node.inputs)
+    return tuple(kept[::-1])
