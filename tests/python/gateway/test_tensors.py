@@ -49,7 +49,7 @@ def test_an_empty_tensor() -> None:
     ("datatype", "shape", "numbers", "problem"),
     [
         ("FP8", [1], [0], "has type FP8"),
-        ("BYTES", [2], ["a"], "has 1 texts"),
+        ("BYTES", [2], ["a"], "has 2 elements; 1 texts were given"),
         ("BYTES", [1], [1], "texts are needed"),
         ("BYTES", [1], [b"\xff"], "not UTF-8"),
         ("FP32", [-1], [0], "negative length"),

@@ -56,6 +56,7 @@ MODEL = fields(
         ring_bits=COUNT,
         scale_bits=COUNT,
         calibration=words(*CALIBRATIONS),
+        client_side=several(TEXT),
         magnitudes={"type": "object", "additionalProperties": SECONDS},
         input_range=maybe(several({"type": "number"})),
         suites=several(
