@@ -112,6 +112,7 @@ def test_scaling_prints_the_papers_table() -> None:
     shown = CliRunner().invoke(app, ["pipeline", "scale", MODEL, "--calibration", DATA])
     assert "10^0" in shown.stdout
     assert "original" in shown.stdout
+    assert f"--weight-scale {found['bits']}" in shown.stdout
 
 
 def test_leakage_is_printed_plainly() -> None:

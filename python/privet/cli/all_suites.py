@@ -42,12 +42,18 @@ class Verdict:
         return " ".join(f"--{name.replace('_', '-')} {value}" for name, value in words)
 
 
-def survey(model: ModelSource, bits: int | None, scale: int | None, **given: Any) -> list[Verdict]:
+def survey(
+    model: ModelSource,
+    bits: int | None,
+    scale: int | None,
+    weight_scale: int | None = None,
+    **given: Any,
+) -> list[Verdict]:
     """What each suite makes of a model that is compiled with options as `given`."""
     compiled: dict[Any, Compiled | ModelError] = {}
     verdicts = []
     for of in suites.all_suites():
-        precision = of.precision.with_widths(bits, scale)
+        precision = of.precision.with_widths(bits, scale, weight_scale)
         if precision not in compiled:
             try:
                 compiled[precision] = compile(model, **vars(precision), **given)

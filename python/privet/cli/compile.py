@@ -22,6 +22,7 @@ def compile(
     suite: Suite = suites.DEFAULT,
     bits: options.Bits = None,
     scale: options.Scale = None,
+    weight_scale: options.WeightScale = None,
     batch: options.Batch = 1,
     calibration: options.Calibration = None,
     input_range: options.InputRange = None,
@@ -40,12 +41,9 @@ def compile(
     as_json: options.AsJson = False,
 ) -> None:
     """Compile a model into a public half, for everybody, and a private one with its weights."""
-    widths = suite.precision.with_widths(bits, scale)
     compiled = compile_model(
         model,
-        bits=widths.bits,
-        scale=widths.scale,
-        smooth=widths.smooth,
+        **vars(suite.precision.with_widths(bits, scale, weight_scale)),
         calibration=read_samples(calibration) if calibration else None,
         input_range=input_range,
         reveal=reveal,

@@ -28,6 +28,7 @@ def inspect(
     suite: Suite = suites.DEFAULT,
     bits: options.Bits = None,
     scale: options.Scale = None,
+    weight_scale: options.WeightScale = None,
     batch: options.Batch = 1,
     link: options.Link = None,
     calibration: options.Calibration = None,
@@ -72,7 +73,9 @@ def inspect(
         "batch": batch,
     }
     if every_suite:
-        all_suites.print_survey(all_suites.survey(model, bits, scale, **given), as_json)
+        all_suites.print_survey(
+            all_suites.survey(model, bits, scale, weight_scale, **given), as_json
+        )
         return
     shaped = Link(link) if link else None
     nodes = [
@@ -83,7 +86,7 @@ def inspect(
     try:
         compiled = compile(
             model,
-            **vars(suite.precision.with_widths(bits, scale)),
+            **vars(suite.precision.with_widths(bits, scale, weight_scale)),
             **given,
         )
         suite.check_supports(compiled.program)

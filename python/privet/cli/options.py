@@ -22,6 +22,10 @@ Scale = Annotated[
         help="Fractional bits of inputs and weights, 4 to 20; by default what suits the suite."
     ),
 ]
+WeightScale = Annotated[
+    int | None,
+    typer.Option(help="Fractional bits of weights, 4 to 20; by default those of inputs."),
+]
 Batch = Annotated[
     int,
     typer.Option(

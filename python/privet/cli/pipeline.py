@@ -88,6 +88,7 @@ def provider_command(
     ] = 0,
     bits: options.Bits = None,
     scale: options.Scale = None,
+    weight_scale: options.WeightScale = None,
     calibration: options.Calibration = None,
     input_range: options.InputRange = None,
     reveal_values: Annotated[
@@ -120,6 +121,7 @@ def provider_command(
         model,
         bits=bits,
         scale=scale,
+        weight_scale=weight_scale,
         calibration=read_samples(calibration) if calibration else None,
         input_range=input_range,
         smooth="function",
@@ -325,7 +327,7 @@ def scale_command(
     table.add_row(*shown, f"{100 * it.original:.2f}")
     console = show.make_console()
     console.print(table)
-    console.print(f"Accuracy in %; factor 10^{it.decimals}, held by weights of {it.bits} bits.")
+    console.print(f"Accuracy in %; factor 10^{it.decimals}: serve with --weight-scale {it.bits}.")
 
 
 def _facts(cipher: str, ledger: Ledger) -> dict[str, Any]:

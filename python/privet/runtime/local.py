@@ -97,6 +97,7 @@ def run(
     suite: Suite | str = suites.DEFAULT,
     bits: int | None = None,
     scale: int | None = None,
+    weight_scale: int | None = None,
     batch: int = 1,
     link: Link | str | None = None,
     memory: int | str | None = None,
@@ -116,8 +117,8 @@ def run(
 
     `suite` is a suite with its options, such as `privet.Gmw(rounds="log")`, or the name of one for
     its defaults. The server here accepts what is asked for; `Run.weaknesses` names what is weaker
-    than the default. `bits` and `scale` are those of `privet.compile`; each suite has its own.
-    `input_shapes`, `reveal` and `client_side` are those of `privet.compile`, too.
+    than the default. `bits`, `scale` and `weight_scale` are those of `privet.compile`; each suite
+    has its own. `input_shapes`, `reveal` and `client_side` are those of `privet.compile`, too.
 
     `batch` compiles the model for that many samples at once, as `privet.compile` says; `inputs`
     then hold up to that many along their first axis. `link` delays both directions and limits their
@@ -130,7 +131,7 @@ def run(
     """
     config = suites.as_suite(suite)
     link = Link(link) if isinstance(link, str) else link
-    widths = config.precision.with_widths(bits, scale)
+    widths = config.precision.with_widths(bits, scale, weight_scale)
     how = {
         **vars(widths),
         "input_shapes": input_shapes,

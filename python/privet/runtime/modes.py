@@ -63,6 +63,7 @@ def run_modes(
     suite: Suite | str = suites.DEFAULT,
     bits: int | None = None,
     scale: int | None = None,
+    weight_scale: int | None = None,
     calibration: Calibration | None = None,
     input_range: tuple[float, float] | None = None,
     input_shapes: InputShapes | None = None,
@@ -79,7 +80,7 @@ def run_modes(
     """
     config = suites.as_suite(suite)
     wanted = modes(config, words)
-    widths = config.precision.with_widths(bits, scale)
+    widths = config.precision.with_widths(bits, scale, weight_scale)
     how = {
         **vars(widths),
         "input_shapes": input_shapes,

@@ -19,11 +19,16 @@ class Precision:
     relu: str = "exact"
     smooth: str = "polynomial"
 
-    def with_widths(self, bits: int | None, scale: int | None) -> Precision:
-        """The same with other widths, where they are given; `scale` is for weights, too."""
+    def with_widths(
+        self, bits: int | None, scale: int | None, weight_scale: int | None = None
+    ) -> Precision:
+        """The same with other widths, where they are given; `scale` is for weights, too, unless
+        these have `weight_scale`."""
+        if weight_scale is None and scale is None:
+            weight_scale = self.weight_scale
         return replace(
             self,
             bits=self.bits if bits is None else bits,
             scale=self.scale if scale is None else scale,
-            weight_scale=self.weight_scale if scale is None else scale,
+            weight_scale=weight_scale,
         )

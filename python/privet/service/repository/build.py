@@ -50,7 +50,9 @@ class Builder:
         return Path(answer["folder"])
 
     def _job(self, source: Source, config: ModelConfig) -> dict[str, Any]:
-        widths = config.types[0].precision.with_widths(config.bits, config.scale)
+        widths = config.types[0].precision.with_widths(
+            config.bits, config.scale, config.weight_scale
+        )
         return {
             "onnx": str(source.onnx),
             "programs": str(self.programs),

@@ -145,6 +145,9 @@ class ModelConfig:
             )
         ),
     )
+    weight_scale: int | None = option(
+        Integer(4, 20), "fractional bits of weights; if left out as many as `scale` says"
+    )
     batch: int = option(Integer(1, 4096), "samples that one inference computes at once", 1)
     cores: int = option(Integer(1, 4096), "cores that each job of this model gets", 1)
     calibration: str | None = option(
