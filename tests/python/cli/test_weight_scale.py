@@ -23,7 +23,7 @@ def layers(*words: str) -> list[dict[str, object]]:
 
 
 def error(found: list[dict[str, object]]) -> float:
-    last = found[-1]["of_spread"]
+    last = found[-1]["error"]
     assert isinstance(last, float)
     return last
 
