@@ -19,6 +19,7 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any
 
+from privet import tracing
 from privet.errors import PrivetError
 
 OWN = "privet"
@@ -28,7 +29,8 @@ _PLAIN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "ta
 
 
 class JsonLines(logging.Formatter):
-    """Time, level, where, what, and the fields given by `extra`."""
+    """Time, level, where, what, the ids of the trace that it belongs to, and the fields given by
+    `extra`."""
 
     def format(self, record: logging.LogRecord) -> str:
         """The line."""
@@ -36,6 +38,7 @@ class JsonLines(logging.Formatter):
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "source": record.name,
+            **tracing.ids(),
         }
         if record.name.partition(".")[0] == OWN:
             line["message"] = record.getMessage()

@@ -31,6 +31,7 @@ def dealer(
     ] = PATIENCE_SECONDS,
     revoked: options.Revoked = None,
     timeout: options.Timeout = 120.0,
+    _trace: options.Trace = None,
     _config: Config = None,
     as_json: options.AsJson = False,
 ) -> None:

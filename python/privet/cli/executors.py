@@ -30,6 +30,7 @@ def make_executor(
     policy: str,
     timeout: float,
     revoked: Path | None,
+    trace: str | None,
 ) -> Executor:
     """The executor `local` or `ray`; sizes in bytes, `timeout` in seconds.
 
@@ -48,6 +49,7 @@ def make_executor(
         "policy": policy,
         "timeout": timeout,
         "revoked": revoked,
+        "trace": trace,
     }
     if kind == "ray":
         return _ray(address, cores, advertise, each)

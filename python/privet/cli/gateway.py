@@ -57,6 +57,7 @@ def gateway(
     patience: Annotated[
         float, typer.Option(min=0, help="Seconds to try again while the service is busy or away.")
     ] = 60.0,
+    _trace: options.Trace = None,
     _config: Config = None,
     as_json: options.AsJson = False,
 ) -> None:

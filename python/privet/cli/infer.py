@@ -68,6 +68,7 @@ def infer(
     timeout: asking.Patience = 300.0,
     wait: asking.Wait = 0.0,
     layers: Annotated[bool, typer.Option("--layers", help="Also print every step's cost.")] = False,
+    _trace: options.Trace = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Get a private prediction from a service; the input stays on this host.

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from privet import tracing
 from privet.errors import Misuse
 
 Model = Annotated[
@@ -160,6 +161,24 @@ Revoked = Annotated[
         help="SHA-256 fingerprints of certificates that are refused, one a line; read again when "
         "it changes.",
         dir_okay=False,
+    ),
+]
+
+
+def _trace(context: typer.Context, target: str | None) -> str | None:
+    if not context.resilient_parsing:
+        tracing.configure(target, f"privet-{context.info_name}")
+    return target
+
+
+Trace = Annotated[
+    str | None,
+    typer.Option(
+        "--trace",
+        metavar="FILE|URL",
+        callback=_trace,
+        help="Write spans of each prediction to a file, or to an OpenTelemetry collector "
+        "(https://HOST:PORT); never a value.",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]

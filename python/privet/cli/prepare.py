@@ -67,6 +67,7 @@ def prepare(
     memory: options.Memory = None,
     timeout: asking.Patience = 300.0,
     wait: asking.Wait = 0.0,
+    _trace: options.Trace = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Make material ahead, for inferences that then take milliseconds.

@@ -183,6 +183,7 @@ def serve(
         bool,
         typer.Option("--check", help="Check options, files and the address, and serve nothing."),
     ] = False,
+    trace: options.Trace = None,
     _config: Config = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -269,6 +270,7 @@ def serve(
         policy=uncounted(accepts).text(),
         timeout=timeout,
         revoked=revoked,
+        trace=trace,
     )
     console = show.make_console()
     if check:

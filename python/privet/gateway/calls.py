@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
+from privet import tracing
 from privet.errors import (
     MaterialError,
     Misuse,
@@ -106,7 +107,10 @@ class Calls:
         """
         try:
             async with self._open().ws_connect(
-                self._base + path, server_hostname=self.server_name, max_msg_size=MOST_BYTES
+                self._base + path,
+                headers=tracing.headers(),
+                server_hostname=self.server_name,
+                max_msg_size=MOST_BYTES,
             ) as link:
                 yield link
         except aiohttp.WSServerHandshakeError as error:
@@ -206,6 +210,7 @@ class Calls:
             self._base + path,
             params={name: str(value) for name, value in query.items()},
             json=body,
+            headers=tracing.headers(),
             server_hostname=self.server_name,
             allow_redirects=False,
             timeout=aiohttp.ClientTimeout(

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from privet import _native
+from privet import _native, tracing
 from privet.compiler.executor import encode_input
 from privet.compiler.executor.codec import Inputs
 from privet.compiler.executor.samples import fill, portions
@@ -196,6 +196,18 @@ class ServiceClient:
         In suite `ckks` it is a session with keys of its own: up to the program's batch of samples,
         and neither notice nor deadline.
         """
+        with tracing.span("predict", kind="client", model=model):
+            return await self._predict(model, inputs, terms, notice, timeout, deadline)
+
+    async def _predict(
+        self,
+        model: str,
+        inputs: Inputs,
+        terms: Terms | None,
+        notice: Notice | str | None,
+        timeout: float | None,
+        deadline: float | None,
+    ) -> Result:
         keyed = terms is not None and terms.suite.jobs[0].serves is None
         if terms is not None and notice is not None and (keyed or not terms.suite.prepares_ahead):
             name = terms.suite.name
@@ -204,9 +216,11 @@ class ServiceClient:
             offer = await self._catalog.offer(model, terms.version)
             offer.settle(terms)
             path = version_path(model, offer.model.version)
-            return await infer_encrypted(
+            result = await infer_encrypted(
                 self._calls, path, offer, inputs, terms, timeout or SILENCE, self._progress
             )
+            tracing.steps("online", result.online, result.layers)
+            return result
         id = notice.id if isinstance(notice, Notice) else notice
 
         async def ask(offer: Offer, settled: Terms) -> Request:

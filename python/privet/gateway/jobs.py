@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
+from privet import tracing
 from privet.errors import JobFailed, MaterialError, PeerError, PeerMisbehaved, PrivetError
 from privet.gateway.attempt import Attempt, Lease, Payload, WorkerClient, read_lease
 from privet.gateway.model import Offer, Terms
@@ -47,7 +48,8 @@ class AttemptExecutor:
             material, report = await making
         finally:
             self._making.discard(making)
-        self._costs[material] = read_report(report)
+        cost, layers = self._costs[material] = read_report(report)
+        tracing.steps("offline", cost, layers, material)
         if len(self._costs) > MOST_COSTS:
             self._costs.popitem(last=False)
         return material
@@ -94,6 +96,7 @@ class ClientJob:
         self.error: PrivetError | None = None
         self.updated_at = asyncio.get_running_loop().time()
         self._executor = executor
+        self._trace = tracing.current()
         self._sequence = 0
         self._begun: set[str] = set()
         self._attempts: dict[Attempt, asyncio.Task[None]] = {}
@@ -166,11 +169,15 @@ class ClientJob:
         self._attempts[attempt] = asyncio.create_task(self._run(attempt))
 
     async def _run(self, attempt: Attempt) -> None:
+        lease = attempt.lease
         try:
-            if attempt.lease.phase == "prepare":
-                await self._executor.prepare(attempt)
-            else:
-                await self._infer(attempt)
+            with tracing.span(
+                lease.phase, parent=self._trace, kind="client", job=lease.job, suite=lease.suite
+            ):
+                if lease.phase == "prepare":
+                    await self._executor.prepare(attempt)
+                else:
+                    await self._infer(attempt)
         except PrivetError as error:
             self.error = error
             _log.info("attempt %s failed: %s", attempt.lease.job, error)
@@ -254,13 +261,14 @@ class Request(ClientJob):
         except BaseException:
             self._pending.appendleft(index)
             raise
-        self._results[index] = read_result(
+        result = self._results[index] = read_result(
             self.offer.program,
             self.terms.suite,
             spent,
             portion.samples,
             made=made,
         )
+        tracing.steps("online", result.online, result.layers[len(made[1]) :])
 
 
 class Notice(ClientJob):

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from privet import _native
+from privet import _native, tracing
 from privet.errors import Misuse, PrivetError
 from privet.keys import DEALER_NAME
 from privet.runtime.acceptor import Acceptor, Service
@@ -80,6 +80,13 @@ class Dealer(Service):
         if dealt is not None:
             model, material, to_client, to_server, seconds, peak_rss_mb = dealt
             cost = DealerCost(to_client, to_server, seconds, peak_rss_mb)
+            tracing.dealt(
+                material,
+                seconds,
+                model=model,
+                bytes_client=to_client,
+                bytes_server=to_server,
+            )
             self._tell(Dealt(peer, model, material, cost))
 
     def _failed(self, peer: str, error: PrivetError) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
+from privet import tracing
 from privet.errors import Misuse, PrivetError
 from privet.service import confinement
 from privet.service.confinement import MemoryBound
@@ -228,10 +229,16 @@ class ClientSession:
             self._asked = True
         return refusal
 
-    def hear(self, _kind: str, _model: str, material: str | None, report: str | None) -> None:
+    def hear(self, kind: str, _model: str, material: str | None, report: str | None) -> None:
         """A request was served."""
         if report is not None:
-            self.served(read_report(report, by_server=True)[0], material)
+            cost, layers = read_report(report, by_server=True)
+            if self._lease is not None and self._asked:
+                # The protocol may call from a thread of its own.
+                with tracing.within(self._lease.grant.trace):
+                    phase = "offline" if kind == "prepared" else "online"
+                    tracing.steps(phase, cost, layers, material)
+            self.served(cost, material)
 
     def served(self, cost: PhaseCost, material: str | None = None) -> None:
         """The job is done; the client has a moment to say goodbye."""

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from privet import tracing
 from privet.errors import PrivetError
 from privet.runtime import StoreEntry
 from privet.scheduler import (
@@ -287,15 +288,29 @@ class Driver:
     async def _job(self, start: Start) -> None:
         began = self.clock()
         job = self._find(start)
+        with tracing.span(
+            f"job {'infer' if start.phase is Phase.ON else 'prepare'}",
+            parent=None if job is None else job.trace,
+            job=start.job,
+            model=start.model,
+            suite=start.suite,
+            machine=start.machine,
+            cores=len(start.cores),
+            waited=None if job is None else time.time() - job.created,
+        ) as span:
+            outcome = await self._outcome(start, job)
+            span.error = outcome.failure
+        self._over(Ran(start, outcome, began, self.clock()))
+
+    async def _outcome(self, start: Start, job: Job | None) -> Outcome:
         try:
-            outcome = await self._carry_out(start, job)
+            return await self._carry_out(start, job)
         except (PrivetError, OSError) as error:
             # No worker came up, or the material went meanwhile: it starts again from a fresh entry.
-            outcome = Outcome(start.job, "crashed", str(error), start.material)
+            return Outcome(start.job, "crashed", str(error), start.material)
         finally:
             if job is not None and job.go.pop(start.job, None) is not None:
                 self._changed(job)
-        self._over(Ran(start, outcome, began, self.clock()))
 
     async def _carry_out(self, start: Start, job: Job | None) -> Outcome:
         node = self._nodes.get(start.machine)
@@ -336,6 +351,7 @@ class Driver:
             start.limit_seconds,
             start.material,
             self._grace(start.client),
+            tracing.current(),
         )
 
     def _grace(self, client: str) -> float:

@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Callable
 
+from privet import tracing
 from privet.scheduler import (
     Action,
     Ended,
@@ -124,7 +125,9 @@ class EventRecorder:
             self._jobs.changed(job)
         if outcome.failure is not None:
             extra = {"job": start.job, "failure": outcome.failure, "why": outcome.message}
-            _log.info("job failed", extra=extra)
+            _log.info(
+                "job failed", extra={**extra, **tracing.ids(None if job is None else job.trace)}
+            )
 
     def _run(self, ran: Ran) -> Run:
         start, outcome = ran.start, ran.outcome
@@ -179,6 +182,7 @@ class EventRecorder:
             self._monitor.add(Done(job.ended, seconds, job.waited or 0.0))
         extra = {"job": job.id, "kind": job.kind, "model": job.version.name}
         extra |= {"client": job.client[:16], "outcome": job.outcome, "reason": job.reason}
+        extra |= tracing.ids(job.trace)
         _log.info("ended", extra={**extra, "seconds": round(seconds, 3)})
         claim = self._claims.pop(job.id, None)
         waits = job.kind == "notice" and job.outcome == "done" and self._material.has(job.id)

@@ -11,6 +11,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from privet import tracing
 from privet.service.repository import Asked, Version
 from privet.suites import JOB_FACTS
 
@@ -60,7 +61,7 @@ class Job:
     samples whose material is made (of a notice) or that are inferred (of a request); `notice` is
     what announced a request, or the session that it is made in; `waited` is
     how many seconds passed until the first inference started, `key` is the client's name for the
-    call that made it."""
+    call that made it, `trace` the span of that call."""
 
     id: str
     client: str
@@ -78,6 +79,7 @@ class Job:
     done: int = 0
     waited: float | None = None
     sequence: int = 0
+    trace: str | None = field(default_factory=tracing.current)
     go: dict[str, Go] = field(default_factory=dict)
 
     def document(self) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from privet import _native
+from privet import _native, tracing
 from privet.compiler.compile import PRIVATE_FILE, PUBLIC_FILE
 from privet.compiler.program import Program
 from privet.errors import Misuse, PrivetError
@@ -111,6 +111,7 @@ class Worker:
     """Obeys orders of its parent, who reads events from the file descriptor `events`."""
 
     def __init__(self, job: dict[str, Any], events: int) -> None:
+        tracing.configure(job["trace"], "privet-worker")
         self._events = events
         self._lock = threading.Lock()
         self._admission = Admission(self.say, self.die)
@@ -196,6 +197,7 @@ def main() -> None:
     except PrivetError as error:
         line = {"event": "not listening", "error": type(error).__name__, "message": str(error)}
         os.write(events, (json.dumps(line) + "\n").encode())
+    tracing.flush()
     # Jobs and sessions end with the process; nobody waits for them.
     os._exit(0)
 

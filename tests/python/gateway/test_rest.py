@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import io
 import json
 import logging
 from typing import Any, cast
@@ -29,6 +30,7 @@ from privet.gateway.oip.exchange import Answer, Exchange, Question
 from privet.gateway.oip.faults import fault
 from privet.gateway.oip.observe import Observer
 from privet.gateway.oip.rest import application
+from privet.logs import JsonLines
 
 MOST_BYTES = 1 << 16
 
@@ -71,18 +73,27 @@ def test_pages_in_a_browser_are_refused() -> None:
     assert not exchange.asked
 
 
-def test_a_call_is_logged_and_counted_with_its_trace(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO)
+def test_a_call_is_logged_and_counted_with_its_trace() -> None:
+    written = io.StringIO()
+    handler = logging.StreamHandler(written)
+    handler.setFormatter(JsonLines())
+    log = logging.getLogger("privet.gateway.oip.observe")
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
     exchange = Echo()
     trace = f"00-{'a1' * 16}-{'b2' * 8}-01"
-    status, headers, _ = ask(exchange, json=BODY, headers={"traceparent": trace})
-    assert (status, headers["traceparent"]) == (200, trace)
-    assert "traceparent" not in ask(exchange, json=BODY, headers={"traceparent": "secret"})[1]
-    first, second = (vars(record) for record in caplog.records if record.message == "call")
+    try:
+        status, headers, _ = ask(exchange, json=BODY, headers={"traceparent": trace})
+        assert (status, headers["traceparent"]) == (200, trace)
+        assert "traceparent" not in ask(exchange, json=BODY, headers={"traceparent": "secret"})[1]
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(logging.NOTSET)
+    first, second = map(json.loads, written.getvalue().splitlines())
     assert (first["route"], first["status"]) == ("/v2/models/{model}/infer", 200)
-    assert first["trace"] == "a1" * 16
-    assert "trace" not in second
-    assert not [record for record in caplog.records if "secret" in str(vars(record))]
+    assert first["trace_id"] == "a1" * 16
+    assert "trace_id" not in second
+    assert "secret" not in written.getvalue()
     ask(Echo(), json=BODY)
     exchange.observer.models["m"].add(0.5, done=True)
     text = exchange.observer.metrics()

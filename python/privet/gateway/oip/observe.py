@@ -1,13 +1,12 @@
-"""What a gateway tells of its calls: a line of log and counters for each, and never a value.
+"""What a gateway tells of its calls: a line of log, counters, a span for each, and never a value.
 
-The log's line has the ids of a `traceparent` (W3C Trace Context) where a caller sends one, so that
-it can be found from a trace, and the answer carries it back.
+Where a caller sends a `traceparent`, the call belongs to that trace, and the answer carries it
+back.
 """
 
 from __future__ import annotations
 
 import logging
-import re
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
@@ -15,10 +14,8 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
+from privet import tracing
 from privet.service.http import METHODS
-
-TRACE = "traceparent"
-_TRACE = re.compile(r"[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -55,20 +52,19 @@ class Observer:
     async def log(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Logs and counts a call; models that nobody serves have no name of their own."""
         started = time.monotonic()
-        traced = _TRACE.fullmatch(request.headers.get(TRACE, ""))
-        response = await handler(request)
+        given = request.headers.get(tracing.HEADER)
         resource = request.match_info.route.resource
-        fields = {
-            "method": request.method if request.method in METHODS else "other",
-            "route": resource.canonical if resource is not None else "none",
-            "status": response.status,
-            "seconds": round(time.monotonic() - started, 6),
-        }
-        self.calls[str(fields["route"]), response.status] += 1
-        if traced is not None:
-            fields["trace"] = traced[1]
-            response.headers[TRACE] = traced[0]
-        _log.info("call", extra=fields)
+        method = request.method if request.method in METHODS else "other"
+        route = resource.canonical if resource is not None else "none"
+        with tracing.call(f"{method} {route}", given, begins=method != "GET") as span:
+            response = await handler(request)
+            fields = {"method": method, "route": route, "status": response.status}
+            self.calls[route, response.status] += 1
+            if given is not None and tracing.ids(given):
+                response.headers[tracing.HEADER] = given
+            if span is not None:
+                span.add(status=response.status)
+            _log.info("call", extra={**fields, "seconds": round(time.monotonic() - started, 6)})
         return response
 
     def metrics(self) -> str:

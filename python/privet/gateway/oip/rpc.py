@@ -8,6 +8,7 @@ from typing import Any
 import grpc
 import grpc.aio
 
+from privet import tracing
 from privet.errors import InputError, PrivetError
 from privet.gateway.oip import predict_pb2 as messages
 from privet.gateway.oip.exchange import EXTENSIONS, MORE, Answer, Exchange, Question
@@ -52,8 +53,11 @@ def handlers(exchange: Exchange) -> Any:
 
 def _guarded(call: Callable[[Any], Awaitable[Any]]) -> Callable[[Any, Context], Awaitable[Any]]:
     async def guarded(request: Any, context: Context) -> Any:
+        given = dict(context.invocation_metadata() or ()).get(tracing.HEADER)
+        begins = call.__name__ == "ModelInfer"
         try:
-            return await call(request)
+            with tracing.call(f"gRPC {call.__name__}", _text(given), begins=begins):
+                return await call(request)
         except PrivetError as error:
             reply = fault(error)
             return await context.abort(reply.grpc, reply.message)
@@ -62,6 +66,10 @@ def _guarded(call: Callable[[Any], Awaitable[Any]]) -> Callable[[Any, Context], 
             return await context.abort(grpc.StatusCode.INTERNAL, MISTAKE)
 
     return guarded
+
+
+def _text(given: Any) -> str | None:
+    return given if isinstance(given, str) else None
 
 
 class _Calls:

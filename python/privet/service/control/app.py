@@ -13,6 +13,7 @@ from typing import Any
 
 from aiohttp import web
 
+from privet import tracing
 from privet.errors import Misuse
 from privet.service.asks import parameters
 from privet.service.control.calls import Call, Route
@@ -59,9 +60,18 @@ def _front(service: Service) -> Any:
 
     @web.middleware
     async def front(request: web.Request, handler: Endpoint) -> web.StreamResponse:
-        start = time.monotonic()
         resource = request.match_info.route.resource
         name = resource.canonical if resource is not None else "unknown"
+        method = request.method if request.method in METHODS else "other"
+        given = request.headers.get(tracing.HEADER)
+        with tracing.call(f"{method} {name}", given, begins=method != "GET") as span:
+            response = await respond(request, handler, name)
+            if span is not None:
+                span.add(status=response.status)
+        return response
+
+    async def respond(request: web.Request, handler: Endpoint, name: str) -> web.StreamResponse:
+        start = time.monotonic()
         response: web.StreamResponse
         try:
             response = await handler(request)

@@ -34,7 +34,7 @@ class Grant:
 
     `cores` are those of the node `machine`, `memory` the bytes that the job may take beyond what
     its process holds at rest. `seconds` limits the job from the client's request on; before that
-    the client has `grace` seconds to connect and to ask.
+    the client has `grace` seconds to connect and to ask. `trace` is the span that it belongs to.
     """
 
     job: str
@@ -48,6 +48,7 @@ class Grant:
     seconds: float
     material: str | None = None
     grace: float = GRACE_SECONDS
+    trace: str | None = None
 
     def __post_init__(self) -> None:
         if self.phase == "prepare" and self.material is not None:

@@ -39,7 +39,7 @@ class LocalExecutor:
     `advertise` (the same). `dealer` and `max_material` are those of `privet.Server`; `policy` is
     what workers accept, in JSON, by default as `privet.Server` (the control plane counts answers
     before them); `timeout` bounds a worker's wait for any one message, in seconds; `revoked` is a
-    file as for `privet.Server`.
+    file as for `privet.Server`, `trace` where workers write their spans.
     """
 
     def __init__(
@@ -60,6 +60,7 @@ class LocalExecutor:
         policy: str | None = None,
         timeout: float = 30.0,
         revoked: str | os.PathLike[str] | None = None,
+        trace: str | None = None,
     ) -> None:
         mine = sorted(os.sched_getaffinity(0))
         cores = tuple(usable_cores() if cores is None else cores)
@@ -79,6 +80,7 @@ class LocalExecutor:
             "host": host,
             "timeout": timeout,
             "revoked": None if revoked is None else str(Path(revoked).absolute()),
+            "trace": trace,
         }
         self._first_port = first_port
         self._count = len(lent) if workers is None else workers

@@ -82,7 +82,7 @@ class RayExecutor:
     `state` is a directory on each node, in which each has one of its own; `keys` is where each
     finds the server's certificate. `memory` are the bytes that the jobs of one node may have (what
     Ray says that it has). `options` are those of `LocalExecutor` for each node: `workers`,
-    `first_port`, `dealer`, `max_material`, `policy`, `timeout`, `revoked`.
+    `first_port`, `dealer`, `max_material`, `policy`, `timeout`, `revoked`, `trace`.
     """
 
     def __init__(
