@@ -10,9 +10,12 @@ from __future__ import annotations
 
 import json
 import shutil
+import sqlite3
 import sys
 import tempfile
+from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -25,6 +28,7 @@ from privet.compiler.compile import compile
 from privet.runtime import Client, Credentials, Server
 from privet.service.control import openapi
 from privet.service.control.routes import ROUTES
+from privet.service.records import VERSION, Records, Run
 from privet.suites import Gmw, make_policy
 
 FOLDER = Path(__file__).parent
@@ -136,6 +140,36 @@ def record_session(folder: Path) -> None:
     (folder / "session.json").write_text(json.dumps(frames, indent=0) + "\n")
 
 
+def record_service(folder: Path) -> None:
+    """What a service knows of its jobs: one that is done, one under way, a run and a profile; in
+    `service.sql`."""
+    program = SimpleNamespace(program_hash="ab" * 32)
+    facts = {"client": "cd" * 32, "kind": "request", "samples": 2, "notice": None, "created": 1.8e9}
+    facts["version"] = SimpleNamespace(model="digits", number=3, program=program)
+    facts["asked"] = SimpleNamespace(label="gmw linear exact")
+
+    def job(id: str, **ended: Any) -> Any:
+        said = {"id": id, "kind": "request", "model": "digits", "version": 3, "samples": 2}
+        return SimpleNamespace(**facts, id=id, document=lambda: said, **ended)
+
+    with tempfile.TemporaryDirectory(prefix="privet-") as place:
+        path = Path(place) / "service.sqlite"
+        records = Records(path)
+        for id in ("0a", "0b"):
+            records.submitted(job(id))
+        records.ended(job("0a", ended=1.8e9 + 4, outcome="done", reason=""))
+        stream = ("digits/3", "gmw linear exact", 2)
+        times = (1.8e9 + 1, 1.8e9 + 3, 1.5)
+        records.ran(Run("0a-1", "0a", "on", *stream, "local", (0, 1), *times, 1 << 20, None))
+        profile = dict(zip(("model", "suite", "batch"), stream, strict=True))
+        rest = {"phase": "on", "cores": 1, "memory": 1 << 20, "seconds": 1.5, "material": 2048}
+        records.keep_profiles([profile | rest])
+        records.close()
+        with closing(sqlite3.connect(path)) as base:
+            lines = [*base.iterdump(), f"PRAGMA user_version = {VERSION};"]
+    (folder / "service.sql").write_text("\n".join(lines) + "\n")
+
+
 def frame_bytes(frame: dict[str, Any]) -> bytes:
     """A recorded frame as it is on the wire."""
     payload = bytes.fromhex(frame["payload"])
@@ -154,3 +188,4 @@ if __name__ == "__main__":
     record(version)
     record_session(version)
     record_calls(version)
+    record_service(version)

@@ -1,6 +1,6 @@
 """What an earlier version left on a disk or says on the wire is still good.
 
-Its program, its material, its policy, its session and its calls of a service.
+Its program, its material, its policy, its session, its service's records and calls.
 """
 
 from __future__ import annotations
@@ -9,9 +9,11 @@ import copy
 import json
 import shutil
 import socket
+import sqlite3
 import ssl
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +24,11 @@ from tests.kills.wiretap import PROTOCOL
 
 from privet import keys, load, suites
 from privet.compiler.executor import execute
+from privet.errors import Misuse
 from privet.runtime import Client, Credentials, Server
 from privet.service.control import openapi
 from privet.service.control.routes import ROUTES
+from privet.service.records import RESTARTED, VERSION, Records
 from privet.suites import Gmw
 
 VERSIONS = sorted(path.parent for path in Path(__file__).parent.glob("*/answer.json"))
@@ -183,3 +187,37 @@ def _broken_lists(old: list[Any], new: list[Any], place: str, asked: bool) -> It
         yield from (f"{place}: {it}" for it in new if it not in old)
     else:
         yield from (f"{place}: {it}" for it in old if it not in new)
+
+
+def test_a_services_records_are_read_and_written_on(version: Path, tmp_path: Path) -> None:
+    """The profiles and what was done stay; what was under way is said to be interrupted."""
+    path = tmp_path / "service.sqlite"
+    with closing(sqlite3.connect(path)) as base:
+        base.executescript((version / "service.sql").read_text())
+    records = Records(path)
+    (profile,) = records.profiles()
+    assert (profile["model"], profile["seconds"], profile["material"]) == ("digits/3", 1.5, 2048)
+    (run,) = records.runs(0.0)
+    assert (run.request, run.cores, run.memory) == ("0a", (0, 1), 1 << 20)
+    assert records.interrupt(1.8e9 + 9) == 1
+    done, lost = (records.past("cd" * 32, id) for id in ("0a", "0b"))
+    assert done is not None
+    assert lost is not None
+    assert (done["outcome"], lost["outcome"], lost["reason"]) == ("done", "failed", RESTARTED)
+    records.ran(replace(run, job="0a-2"))
+    assert len(records.runs(0.0)) == 2
+    records.close()
+
+
+def test_records_of_a_later_version_are_refused_and_left(tmp_path: Path) -> None:
+    path = tmp_path / "service.sqlite"
+    Records(path).close()
+    with closing(sqlite3.connect(path)) as base:
+        assert base.execute("PRAGMA user_version").fetchone() == (VERSION,)
+        base.execute(f"PRAGMA user_version = {VERSION + 1}")
+    with pytest.raises(Misuse, match="later version"):
+        Records(path)
+    with closing(sqlite3.connect(path)) as base:
+        assert base.execute("PRAGMA user_version").fetchone() == (VERSION + 1,)
+        base.execute(f"PRAGMA user_version = {VERSION}")
+    Records(path).close()

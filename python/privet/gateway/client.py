@@ -47,6 +47,9 @@ SHORTEST_SECONDS = 0.1
 
 MOST_ASKED = 1000
 
+MOST_RESTARTS = 5
+"""How often a request is asked anew because the service was restarted meanwhile."""
+
 MOST_LOST = 100
 """Material entries that a request tries of which this side has lost its half."""
 
@@ -190,7 +193,8 @@ class ServiceClient:
 
         # Errors
         `InputError` before anything is sent if an input does not fit; `JobFailed` if the service
-        ended the request without a result: asking again takes fresh material; `MaterialError` if
+        ended the request without a result (one that was restarted meanwhile is asked again):
+        asking again takes fresh material; `MaterialError` if
         the notice or its material is gone or used; else as `notify`.
 
         In suite `ckks` it is a session with keys of its own: up to the program's batch of samples,
@@ -243,9 +247,13 @@ class ServiceClient:
             request = await ask(notice.offer, replace(notice.terms, version=version))
             try:
                 return await self._result(request, timeout)
+            except JobFailed:
+                if not request.is_lost:
+                    raise
+                terms, id = replace(notice.terms, version=version), None
             finally:
                 self._used(notice, request)
-        lost = 0
+        lost = restarts = 0
         while True:
             request = await self._catalog.with_current(model, terms or Terms(), ask)
             try:
@@ -254,8 +262,15 @@ class ServiceClient:
                 # The service has material whose other half is not here. Nothing was sent; the
                 # service drops the entry, and others may be complete.
                 lost += 1
-                if notice is not None or lost == MOST_LOST:
+                if id is not None or lost == MOST_LOST:
                     raise
+            except JobFailed:
+                # The process that took the request is gone; another one is asked anew, and uses
+                # other material.
+                restarts += 1
+                if not request.is_lost or restarts == MOST_RESTARTS:
+                    raise
+                id = None
 
     async def prepared(self, model: str, *, terms: Terms | None = None) -> list[Notice]:
         """Notices whose material lies ready, of other clients with this certificate: each for one

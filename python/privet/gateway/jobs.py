@@ -94,6 +94,7 @@ class ClientJob:
         self.outcome: str | None = None
         self.reason = ""
         self.error: PrivetError | None = None
+        self.is_lost = False
         self.updated_at = asyncio.get_running_loop().time()
         self._executor = executor
         self._trace = tracing.current()
@@ -132,8 +133,10 @@ class ClientJob:
                 self._begin(lease)
         self._changed.set()
 
-    def end(self, outcome: str, reason: str) -> None:
-        """The service does not run the job any more."""
+    def end(self, outcome: str, reason: str, *, lost: bool = False) -> None:
+        """The service does not run the job any more; it `is_lost` if the process that took it is
+        gone."""
+        self.is_lost = lost
         self.state, self.outcome, self.reason = "ended", outcome, reason
         self._changed.set()
 

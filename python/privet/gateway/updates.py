@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from privet.errors import Misuse, PeerMisbehaved, PrivetError
-from privet.gateway.calls import Calls
+from privet.gateway.calls import Calls, NotThere
 from privet.gateway.jobs import ClientJob
 
 WAIT_SECONDS = 25.0
@@ -142,11 +142,13 @@ class JobUpdates:
         try:
             document = await self._calls.get(f"/v2/jobs/{job.id}")
         except Misuse as error:
-            job.end("failed", str(error))
+            job.end("failed", str(error), lost=isinstance(error, NotThere))
         else:
             if isinstance(document, dict) and document.get("state") == "ended":
                 # Perhaps from the records of an earlier process, whose count of changes is gone.
-                job.end(str(document.get("outcome")), str(document.get("reason")))
+                outcome = str(document.get("outcome"))
+                lost = document.get("sequence") == 0 and outcome == "failed"
+                job.end(outcome, str(document.get("reason")), lost=lost)
             else:
                 self._notify(document)
         if job.is_over:

@@ -184,7 +184,10 @@ class Jobs:
                 event.set()
 
     async def wait(self, client: str, seen: int, seconds: float, id: str | None = None) -> None:
-        """Waits until a job of the client, or its job `id`, changes after `seen`."""
+        """Waits until a job of the client, or its job `id`, changes after `seen`; not at all if
+        `seen` is of another life of the service."""
+        if seen > self.sequence(client):
+            return
         deadline = asyncio.get_running_loop().time() + seconds
         event = asyncio.Event()
         self._waiting[client].add(event)

@@ -32,7 +32,8 @@ MOST_WAITING = 10_000
 
 _log = logging.getLogger(__name__)
 
-_TABLES = """
+_MIGRATIONS = (
+    """
 CREATE TABLE IF NOT EXISTS jobs (
     id TEXT PRIMARY KEY, client TEXT NOT NULL, kind TEXT NOT NULL, model TEXT NOT NULL,
     version INTEGER NOT NULL, program TEXT NOT NULL, suite TEXT NOT NULL, samples INTEGER NOT NULL,
@@ -51,8 +52,12 @@ CREATE TABLE IF NOT EXISTS profiles (
     memory INTEGER NOT NULL, seconds REAL NOT NULL, material INTEGER NOT NULL,
     PRIMARY KEY (model, suite, batch, phase)
 );
-PRAGMA user_version = 1;
-"""
+""",
+)
+"""What turns a file of version n into one of n + 1, from an empty file (0) on. A script that was
+released is never changed; `tests/compat` has a file of each release."""
+
+VERSION = len(_MIGRATIONS)
 
 
 @dataclass(frozen=True)
@@ -83,7 +88,7 @@ class Records:
     the disk is full.
 
     # Errors
-    `Misuse` if another service writes the file.
+    `Misuse` if another service writes the file, or a later version of Privet wrote it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -96,13 +101,31 @@ class Records:
             raise Misuse(f"another service writes {path}: stop it first") from None
         self._base = sqlite3.connect(path, isolation_level=None)
         path.chmod(0o600)
+        self._check_version(path)
         self._base.row_factory = sqlite3.Row
         # Without a flush for every job: what a crash of the system loses is the last few lines.
         self._base.execute("PRAGMA journal_mode = WAL")
         self._base.execute("PRAGMA synchronous = NORMAL")
-        self._base.executescript(_TABLES)
+        self._migrate()
         self._waiting: deque[tuple[str, Any]] = deque(maxlen=MOST_WAITING)
         self._seldom = Seldom()
+
+    def _check_version(self, path: Path) -> None:
+        found = self._version()
+        if found > VERSION:
+            self.close()
+            raise Misuse(
+                f"{path} is of a later version of Privet (format {found}, this one knows {VERSION})"
+                ": use that version, or move the file away: it holds records of jobs alone"
+            )
+
+    def _migrate(self) -> None:
+        for number in range(self._version(), VERSION):
+            script = f"BEGIN; {_MIGRATIONS[number]} PRAGMA user_version = {number + 1}; COMMIT;"
+            self._base.executescript(script)
+
+    def _version(self) -> int:
+        return int(self._base.execute("PRAGMA user_version").fetchone()[0])
 
     @property
     def waiting(self) -> int:
