@@ -87,7 +87,7 @@ def test_clients_learn_no_weight_no_profile_and_nothing_of_other_clients(
         assert set(told["privet"]) == {
             "version", "description", "program", "batch", "ring_bits", "scale_bits",
             "calibration", "client_side", "magnitudes", "input_range", "suites", "operations",
-            "stock",
+            "stock", "labels", "features",
         }  # fmt: skip
         assert all(set(step) == {"op", "name", "shape"} for step in told["privet"]["operations"])
         (row,) = (await caller.good("GET", "/v2/models"))["models"]

@@ -1,14 +1,17 @@
-// A pad to draw on, and what a model sees of it: grey levels of 8 bits, ink bright on dark.
+// A pad to draw on, and what a model sees of it: levels of 8 bits, grey (ink bright on dark) or a plane for each colour.
 
 const INK = 22;
 // The part of a model's image that a drawn digit fills: all of small ones, as in the UCI digits, the middle of MNIST's.
 const FILLED = { small: 1, large: 20 / 28 };
 const SMALL = 16;
+const STEP = 8;
+const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
 export class Pad {
   #canvas;
   #pen;
   #drawn = false;
+  #keys = { place: null, down: false };
 
   constructor(canvas, changed) {
     this.#canvas = canvas;
@@ -20,11 +23,12 @@ export class Pad {
       this.#drawn = true;
       this.#pen.beginPath();
       this.#pen.moveTo(...this.#place(event));
-      this.#line(event);
+      this.#line(this.#place(event));
     });
     canvas.addEventListener("pointermove", (event) => {
-      if (event.buttons & 1 && canvas.hasPointerCapture(event.pointerId)) this.#line(event);
+      if (event.buttons & 1 && canvas.hasPointerCapture(event.pointerId)) this.#line(this.#place(event));
     });
+    canvas.addEventListener("keydown", (event) => this.#key(event));
   }
 
   clear() {
@@ -34,15 +38,15 @@ export class Pad {
     this.changed();
   }
 
-  // Shows a picture, whole. One with a light ground is inverted.
-  async show(file) {
+  // Shows a picture, whole. For a model of grey pictures, one with a light ground is inverted.
+  async show(file, colours) {
     const picture = await createImageBitmap(file);
     const { width, height } = this.#canvas;
     this.#pen.imageSmoothingEnabled = false;
     this.#pen.drawImage(picture, 0, 0, width, height);
     const shown = this.#pen.getImageData(0, 0, width, height);
     const ground = [0, width - 1, width * (height - 1), width * height - 1].map((at) => brightness(shown.data, at));
-    if (ground.reduce((sum, it) => sum + it, 0) > 2 * 255) {
+    if (colours === 1 && ground.reduce((sum, it) => sum + it, 0) > 2 * 255) {
       for (let at = 0; at < shown.data.length; at += 1) if (at % 4 < 3) shown.data[at] = 255 - shown.data[at];
       this.#pen.putImageData(shown, 0, 0);
     }
@@ -50,15 +54,15 @@ export class Pad {
     this.changed();
   }
 
-  // Grey levels, row by row, of an image so large.
-  levels(width, height) {
+  // Levels of an image so large, row by row; of 3 colours, one plane after the other.
+  levels(width, height, colours) {
     const from = this.#drawn ? this.#bounds(Math.min(width, height)) : this.#whole();
     const all = this.#pen.getImageData(0, 0, this.#canvas.width, this.#canvas.height);
-    const seen = new Uint8Array(width * height);
-    for (let row = 0; row < height; row += 1) {
-      for (let column = 0; column < width; column += 1) {
-        seen[row * width + column] = mean(all, from, column / width, row / height, 1 / width, 1 / height);
-      }
+    const seen = new Uint8Array(colours * width * height);
+    for (let pixel = 0; pixel < seen.length; pixel += 1) {
+      const colour = colours === 1 ? null : Math.floor(pixel / (width * height));
+      const [row, column] = [Math.floor(pixel / width) % height, pixel % width];
+      seen[pixel] = mean(all, from, column / width, row / height, 1 / width, 1 / height, colour);
     }
     return seen;
   }
@@ -90,9 +94,27 @@ export class Pad {
     return [(event.clientX - box.left) * scale, (event.clientY - box.top) * scale];
   }
 
-  #line(event) {
+  // A pen that the arrow keys move: Space sets it down and lifts it.
+  #key(event) {
+    const keys = this.#keys;
+    const [x, y] = keys.place ?? [this.#canvas.width / 2, this.#canvas.height / 2];
+    const step = ARROWS[event.key];
+    if (event.key === " ") keys.down = !keys.down;
+    else if (step === undefined) return;
+    event.preventDefault();
+    this.#drawn = true;
+    const within = (at, size) => Math.min(size - 1, Math.max(0, at));
+    keys.place = step === undefined ? [x, y]
+      : [within(x + STEP * step[0], this.#canvas.width), within(y + STEP * step[1], this.#canvas.height)];
+    if (!keys.down) return;
+    this.#pen.beginPath();
+    this.#pen.moveTo(x, y);
+    this.#line(keys.place);
+  }
+
+  #line(to) {
     Object.assign(this.#pen, { strokeStyle: "#fff", lineWidth: INK, lineCap: "round", lineJoin: "round" });
-    this.#pen.lineTo(...this.#place(event));
+    this.#pen.lineTo(...to);
     this.#pen.stroke();
     this.changed();
   }
@@ -102,8 +124,8 @@ function brightness(data, at) {
   return (data[4 * at] + data[4 * at + 1] + data[4 * at + 2]) / 3;
 }
 
-// The mean brightness of a cell, given as parts of the square `from`; outside of the pad it is dark.
-function mean({ data, width, height }, from, x, y, w, h) {
+// The mean brightness of a cell, or of one of its colours, given as parts of the square `from`; outside of the pad it is dark.
+function mean({ data, width, height }, from, x, y, w, h, colour) {
   const cell = (start, part, size) => {
     const first = Math.round(start + from.side * part);
     return [first, Math.max(first + 1, Math.round(start + from.side * (part + size)))];
@@ -113,7 +135,8 @@ function mean({ data, width, height }, from, x, y, w, h) {
   let sum = 0;
   for (let row = Math.max(0, top); row < Math.min(height, bottom); row += 1) {
     for (let column = Math.max(0, left); column < Math.min(width, right); column += 1) {
-      sum += brightness(data, row * width + column);
+      const at = row * width + column;
+      sum += colour === null ? brightness(data, at) : data[4 * at + colour];
     }
   }
   return Math.round(sum / ((right - left) * (bottom - top)));

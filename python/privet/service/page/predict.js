@@ -1,4 +1,5 @@
-// The page that asks a model of suite ckks: a picture goes to the worker, which encrypts it, and scores come back.
+// The page that asks a model of suite ckks: a picture or a row of numbers goes to the worker, which encrypts it, and
+// scores come back.
 
 import { Client } from "./client.js";
 import { Pad } from "./pad.js";
@@ -24,13 +25,19 @@ function traffic(phase) {
   return `${seconds(phase.seconds)}, ${bytes(phase.bytes_sent)} sent, ${bytes(phase.bytes_received)} received`;
 }
 
-// Width and height of a model's pictures; null if it takes none. The first axis is the batch.
-function size(shape) {
-  const [height, width] = shape.slice(-2);
+// A row as long as this whose numbers have no names is taken for a square picture, if it can be one.
+const PICTURE = 64;
+
+// What a model takes: a picture, by its width, height and colours, or else so many numbers. The first axis is the batch.
+function form(shape, features) {
   const count = shape.slice(1).reduce((product, it) => product * it, 1);
-  if (shape.length > 2 && count === height * width) return { width, height };
+  const [colours, height, width] = [1, ...shape.slice(1)].slice(-3);
+  if (shape.length > 2 && [1, 3].includes(colours) && count === colours * height * width) {
+    return { width, height, colours };
+  }
   const side = Math.sqrt(count);
-  return shape.length === 2 && Number.isInteger(side) ? { width: side, height: side } : null;
+  const square = shape.length === 2 && features.length === 0 && count >= PICTURE && Number.isInteger(side);
+  return square ? { width: side, height: side, colours: 1 } : { count };
 }
 
 async function ask(path) {
@@ -45,30 +52,84 @@ async function list() {
   for (const row of rows.filter((it) => it.ready && it.suites.includes("ckks"))) {
     const path = `/v2/models/${row.name}/versions/${row.version}`;
     const told = await ask(path);
-    const picture = told.inputs.length === 1 && told.outputs.length === 1 ? size(told.inputs[0].shape) : null;
     // What comes before the private part is not computed here.
-    if (picture === null || told.privet.client_side.length > 0) continue;
+    if (told.inputs.length !== 1 || told.outputs.length !== 1 || told.privet.client_side.length > 0) continue;
     const name = `${row.name}/${row.version}`;
     models.set(name, {
-      ...picture, name, program: told.privet.program, address: `wss://${location.host}${path}/session`,
-      range: told.privet.input_range ?? [0, 1],
+      ...form(told.inputs[0].shape, told.privet.features), name, program: told.privet.program, address: `wss://${location.host}${path}/session`,
+      range: told.privet.input_range ?? [0, 1], description: told.privet.description,
+      labels: told.privet.labels, features: told.privet.features, most: told.privet.magnitudes[told.inputs[0].name],
     });
     at("model").append(element("option", { value: name }, name));
   }
-  if (models.size === 0) throw new Error("no model for pictures is served in suite ckks");
+  if (models.size === 0) throw new Error("no model with one input and one output is served in suite ckks");
 }
 
 const chosen = () => models.get(at("model").value);
 
 function look() {
   const model = chosen();
-  if (model === undefined) return null;
-  const seen = pad.levels(model.width, model.height);
-  Object.assign(at("seen"), { width: model.width, height: model.height });
-  const grey = new Uint8ClampedArray(4 * seen.length);
-  seen.forEach((level, pixel) => grey.set([level, level, level, 255], 4 * pixel));
-  at("seen").getContext("2d", { willReadFrequently: true }).putImageData(new ImageData(grey, model.width, model.height), 0, 0);
+  if (model?.width === undefined) return null;
+  const { width, height, colours } = model;
+  const seen = pad.levels(width, height, colours);
+  Object.assign(at("seen"), { width, height });
+  const shown = new Uint8ClampedArray(4 * width * height).fill(255);
+  for (let at = 0; at < 3 * width * height; at += 1) {
+    const [pixel, colour] = [Math.floor(at / 3), at % 3];
+    shown[4 * pixel + colour] = seen[pixel + (colours === 1 ? 0 : colour * width * height)];
+  }
+  at("seen").getContext("2d", { willReadFrequently: true }).putImageData(new ImageData(shown, width, height), 0, 0);
   return seen;
+}
+
+// Shows the form of the chosen model.
+function choose() {
+  const model = chosen();
+  const picture = model.width !== undefined;
+  for (const id of ["picture", "from-file", "clear"]) at(id).hidden = !picture;
+  at("numbers").hidden = picture;
+  at("description").textContent = model.description;
+  clear(at("fields"));
+  if (picture) {
+    look();
+    return;
+  }
+  const [low, high] = model.range;
+  for (let place = 0; place < model.count; place += 1) {
+    const name = model.features[place] ?? `number ${place + 1}`;
+    const bounds = { min: -model.most, max: model.most, placeholder: `${low} to ${high}` };
+    const field = element("input", { type: "number", step: "any", required: "", ...bounds });
+    at("fields").append(element("label", {}, name, field));
+  }
+}
+
+const fields = () => [...at("fields").querySelectorAll("input")];
+
+// The numbers that are to be encrypted.
+function given(model) {
+  if (model.width !== undefined) {
+    const [low, high] = model.range;
+    return Float64Array.from(look(), (level) => low + (level / 255) * (high - low));
+  }
+  const missing = fields().find((field) => !field.checkValidity());
+  if (missing !== undefined) {
+    missing.focus();
+    const name = missing.parentNode.firstChild.textContent;
+    throw new Error(`${name}: a number from ${missing.min} to ${missing.max} is needed`);
+  }
+  return Float64Array.from(fields(), (field) => field.valueAsNumber);
+}
+
+// Fills the form from a row of a table.
+function fill(text) {
+  const numbers = text.trim().split(/[\s,;]+/).filter((it) => it !== "");
+  const all = fields();
+  if (numbers.length !== all.length || numbers.some((it) => !Number.isFinite(Number(it)))) {
+    say(`a row of ${all.length} numbers is needed`, "bad");
+    return;
+  }
+  all.forEach((field, place) => { field.value = numbers[place]; });
+  say("ready", "good");
 }
 
 const pad = new Pad(at("pad"), () => look());
@@ -86,29 +147,33 @@ const steps = {
   },
 };
 
-function show(scores) {
+// The class with the highest score; a score that is alone is the answer itself.
+function show(scores, labels) {
   const best = scores.indexOf(Math.max(...scores));
   const [low, high] = [Math.min(...scores), Math.max(...scores)];
-  at("answer").textContent = String(best);
-  clear(at("scores")).append(...scores.map((score, label) => element("tr", {},
-    element("td", {}, label),
-    element("td", {}, element("meter", { min: low, max: high, value: score })),
+  const name = (place) => labels[place] ?? String(place);
+  clear(at("scores"));
+  if (scores.length === 1) {
+    at("answer").textContent = scores[0].toFixed(3);
+    return;
+  }
+  at("answer").textContent = name(best);
+  at("scores").append(...scores.map((score, place) => element("tr", {},
+    element("td", {}, name(place)),
+    element("td", {}, element("meter", { min: low, max: high, value: score, "aria-label": `score of ${name(place)}` })),
     element("td", { class: "number" }, score.toFixed(3)))));
 }
 
 async function predict() {
   const model = chosen();
-  const seen = look();
   at("predict").disabled = true;
   at("answer").textContent = "";
   say("planning");
   try {
-    const [low, high] = model.range;
-    const sample = Float64Array.from(seen, (level) => low + (level / 255) * (high - low));
     const { scores, cost: phase } = await client.predict(
-      model, sample, at("light").checked, (step, facts) => steps[step](facts),
+      model, given(model), at("light").checked, (step, facts) => steps[step](facts),
     );
-    show(scores);
+    show([...scores], model.labels);
     cost("Prediction", traffic(phase));
     say("ready", "good");
   } catch (error) {
@@ -123,7 +188,7 @@ async function start() {
     const [module] = await Promise.all([client.load(), list()]);
     cost("Module", bytes(module.bytes));
     at("hash").textContent = module.hash;
-    look();
+    choose();
     at("predict").disabled = false;
     say("ready", "good");
   } catch (error) {
@@ -133,8 +198,9 @@ async function start() {
 
 at("predict").addEventListener("click", predict);
 at("clear").addEventListener("click", () => pad.clear());
-at("model").addEventListener("change", look);
+at("model").addEventListener("change", choose);
+at("row").addEventListener("change", ({ target }) => fill(target.value));
 at("file").addEventListener("change", ({ target }) => {
-  if (target.files.length > 0) pad.show(target.files[0]).catch(() => say("this file is no picture", "bad"));
+  if (target.files.length > 0) pad.show(target.files[0], chosen().colours).catch(() => say("this file is no picture", "bad"));
 });
 start();

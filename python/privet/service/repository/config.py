@@ -129,6 +129,12 @@ class ModelConfig:
     """What `config.toml` says; every option may be left out, and the file too."""
 
     description: str = option(Text(longest=500), "a line for people who list the models", "")
+    labels: tuple[str, ...] = option(
+        Several(Text(), most=10_000), "names of the classes, in order, for the page `/predict`", ()
+    )
+    features: tuple[str, ...] = option(
+        Several(Text(), most=10_000), "names of an input's numbers, in order, for that page", ()
+    )
     versions: str | tuple[int, ...] = option(
         _Versions(), 'folders to serve: `"newest"`, `"all"`, or numbers such as `[1, 3]`', NEWEST
     )

@@ -95,6 +95,8 @@ def describe(version: Version, siblings: list[Version], stock: dict[str, int]) -
         "privet": {
             "version": str(version.number),
             "description": version.config.description,
+            "labels": list(version.config.labels),
+            "features": list(version.config.features),
             "program": program.program_hash,
             "batch": program.batch,
             "ring_bits": program.ring_bits,
