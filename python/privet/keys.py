@@ -149,12 +149,17 @@ def make(
     _write(paths.operator_certificate, _certificate_pem(operator), 0o644)
     _write(paths.operator_key, _key_pem(operator), 0o600)
     for index in range(members):
-        member = _issue(authority, f"privet member {index}", [asks], [])
+        member = _issue(authority, certified(f"member {index}"), [asks], [])
         _write(directory / f"member-{index}.pem", _certificate_pem(member), 0o644)
         _write(directory / f"member-{index}.key", _key_pem(member), 0o600)
     if paths.ca_key:
         _write(paths.ca_key, _key_pem(authority), 0o600)
     return paths
+
+
+def certified(party: str) -> str:
+    """The common name in the certificate of a party that others rely on."""
+    return f"privet {party}"
 
 
 def issue(directory: Path | str, name: str, *, days: int = VALIDITY_DAYS) -> tuple[Path, Path]:

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -9,7 +10,6 @@ import (
 
 	"privet/ckks/internal/channel"
 	"privet/ckks/internal/cohort"
-	"privet/ckks/internal/evaluate"
 	"privet/ckks/internal/program"
 	"privet/ckks/internal/session"
 )
@@ -22,12 +22,8 @@ func setup(j job) (*cohort.Setup, error) {
 	return cohort.NewSetup(public, j.Members, j.Statistical)
 }
 
-// coordinate runs one inference of a cohort, once all its members and a client have come.
+// coordinate serves a cohort until standard input closes; it has the public half of the program alone.
 func coordinate(j job) error {
-	credentials, err := channel.LoadCredentials(j.Keys, "server")
-	if err != nil {
-		return err
-	}
 	s, err := setup(j)
 	if err != nil {
 		return err
@@ -38,43 +34,21 @@ func coordinate(j job) error {
 		return fmt.Errorf("coordinating %s takes about %d MB, more than the limit of %d MB: give more memory, or a smaller batch",
 			s.Program.Model, need/1e6, limit/1e6)
 	}
-	listener, err := channel.Listen(net.JoinHostPort(hostOf(j), strconv.Itoa(j.Port)), credentials)
+	listener, err := listen(j)
 	if err != nil {
 		return err
+	}
+	server := &cohort.Server{Setup: s, Timeout: timeout(j), Notify: emitEvent}
+	orders := func() { _, _ = io.Copy(io.Discard, os.Stdin) }
+	if j.Scheduled {
+		gate := newGate()
+		server.Gate, server.Notify, orders = gate, gate.follow, func() { gate.readOrders(os.Stdin) }
 	}
 	emit("listening", map[string]any{
-		"port": listener.Addr().(*net.TCPAddr).Port, "memory": session.Resident(),
-		"needs": need, "cpu_seconds": session.ProcessorSeconds(),
+		"port": portOf(listener), "memory": session.Resident(), "needs": need, "cpu_seconds": session.ProcessorSeconds(),
+		"seconds": session.EvaluationSeconds(s.Plan, s.Params),
 	})
-	connections, err := cohort.Accept(listener, s, timeout(j), timeout(j))
-	if err != nil {
-		return err
-	}
-	if j.Guarded {
-		guard := newGuard()
-		go guard.readOrders(os.Stdin)
-		if err := guard.ask(connections.Client, s.Plan.Batch*s.Plan.Groups); err != nil {
-			session.GiveUp(connections.Client, err)
-			connections.Close(err)
-			return err
-		}
-	}
-	offline := session.Begin(nil)
-	var online session.Meter
-	var layers []session.Layer
-	prepared := func() {
-		emit("prepared", map[string]any{"cost": offline.End()})
-		online = session.Begin(nil)
-	}
-	err = cohort.Coordinate(s, connections.Members, connections.Client, prepared, func(step evaluate.Step) {
-		layers = append(layers, session.Layer{Name: step.Name, Operator: step.Kind, Seconds: step.Seconds})
-	})
-	connections.Close(err)
-	if err != nil {
-		return err
-	}
-	emit("inferred", map[string]any{"cost": online.End(), "layers": layers})
-	return nil
+	return runUntil(orders, listener, server.Run)
 }
 
 // join is one member of a cohort.
@@ -105,7 +79,12 @@ func join(j job) error {
 	defer link.Close()
 	meter := session.Begin(link)
 	var offline session.Cost
-	bits, err := cohort.Member(link, own, s, j.Member, weights, func() { offline = meter.End() })
+	begun := func() {
+		// The time until then was spent waiting.
+		meter = meter.Restarted()
+		emit("begun", nil)
+	}
+	bits, err := cohort.Member(link, own, s, j.Member, weights, begun, func() { offline = meter.End() })
 	if err != nil {
 		session.GiveUp(link, err)
 		return err

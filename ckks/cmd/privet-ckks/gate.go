@@ -124,6 +124,17 @@ func (g *gate) lend(cores int) {
 	runtime.GOMAXPROCS(max(1, g.cores))
 }
 
+// Gone implements cohort.Gate.
+func (g *gate) Gone(c *channel.Channel) <-chan struct{} { return g.session(c.Session()).gone }
+
+// follow tells of a server's events, and forgets sessions that have left.
+func (g *gate) follow(event session.Event) {
+	if event.Kind == "left" {
+		g.forget(event.Session)
+	}
+	emitEvent(event)
+}
+
 // forget drops a session that has left.
 func (g *gate) forget(number uint64) {
 	g.mutex.Lock()

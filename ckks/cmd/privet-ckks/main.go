@@ -39,9 +39,6 @@ type job struct {
 	Member  int `json:"member"`
 	// Scheduled says that whoever started a server shares out processors and memory; see gate.
 	Scheduled bool `json:"scheduled"`
-	// Guarded says that whoever started a server or a coordinator decides over clients; see guard. A scheduled server has that
-	// done before.
-	Guarded bool `json:"guarded"`
 	// Memory is the most resident memory in bytes; 0 sets no limit.
 	Memory int64 `json:"memory"`
 }

@@ -26,19 +26,9 @@ func serve(j job) error {
 		Programs: []*session.Served{served}, Timeout: timeout(j), Limit: j.Memory, Notify: emitEvent,
 	}
 	orders := func() { _, _ = io.Copy(io.Discard, os.Stdin) }
-	if j.Guarded {
-		guard := newGuard()
-		server.Guard, orders = guard.ask, func() { guard.readOrders(os.Stdin) }
-	}
 	if j.Scheduled {
 		gate := newGate()
-		server.Gate, orders = gate, func() { gate.readOrders(os.Stdin) }
-		server.Notify = func(event session.Event) {
-			if event.Kind == "left" {
-				gate.forget(event.Session)
-			}
-			emitEvent(event)
-		}
+		server.Gate, server.Notify, orders = gate, gate.follow, func() { gate.readOrders(os.Stdin) }
 	}
 	emit("listening", map[string]any{
 		"port":   portOf(listener),
@@ -51,8 +41,13 @@ func serve(j job) error {
 		// What a group takes on one processor, about.
 		"seconds": served.Seconds(),
 	})
+	return runUntil(orders, listener, server.Run)
+}
+
+// runUntil runs a server at a listener until there are no more orders.
+func runUntil(orders func(), listener *channel.Listener, run func(*channel.Listener) error) error {
 	done := make(chan error, 1)
-	go func() { done <- server.Run(listener) }()
+	go func() { done <- run(listener) }()
 	go func() {
 		orders()
 		listener.Close()

@@ -42,7 +42,7 @@ func relayed(t *testing.T, path string, perMinute uint32) *channel.Channel {
 	}
 	t.Cleanup(func() { raw.Close() })
 	introduction := binary.LittleEndian.AppendUint32(bytes.Clone(fingerprint), perMinute)
-	if _, err := raw.Write(binary.LittleEndian.AppendUint64(introduction, 7)); err != nil {
+	if _, err := raw.Write(append(binary.LittleEndian.AppendUint64(introduction, 7), 0)); err != nil {
 		t.Fatal(err)
 	}
 	return channel.Over(raw, patience)

@@ -110,20 +110,26 @@ func (c *Channel) lastWords() error {
 
 // Receive receives a message of exactly so many bytes.
 func (c *Channel) Receive(length int) ([]byte, error) {
-	return c.receive(length, length)
+	return c.receive(length, length, time.Now().Add(c.timeout))
+}
+
+// ReceiveWhenever receives a message of exactly so many bytes, however long the peer takes to begin with it.
+func (c *Channel) ReceiveWhenever(length int) ([]byte, error) {
+	return c.receive(length, length, time.Time{})
 }
 
 // ReceiveUpTo receives a message of at most so many bytes.
 func (c *Channel) ReceiveUpTo(limit int) ([]byte, error) {
-	return c.receive(0, limit)
+	return c.receive(0, limit, time.Now().Add(c.timeout))
 }
 
-func (c *Channel) receive(least, most int) ([]byte, error) {
+// receive receives a message that must begin by a time, if there is one.
+func (c *Channel) receive(least, most int, begin time.Time) ([]byte, error) {
 	if c.sending {
 		c.Rounds, c.sending = c.Rounds+1, false
 	}
 	var header [headerBytes]byte
-	if err := c.readFull(header[:], time.Now().Add(c.timeout)); err != nil {
+	if err := c.readFull(header[:], begin); err != nil {
 		return nil, err
 	}
 	length := int(binary.LittleEndian.Uint32(header[1:]))

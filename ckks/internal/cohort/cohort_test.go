@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"privet/ckks/internal/channel"
-	"privet/ckks/internal/evaluate"
 	"privet/ckks/internal/program"
+	"privet/ckks/internal/session"
 	"privet/ckks/internal/testmodel"
 )
 
@@ -112,7 +112,7 @@ func (s stage) member(t *testing.T, index int) {
 	}
 	link := s.dial(t, fmt.Sprintf("member-%d", index))
 	defer link.Close()
-	if _, err := Member(link, s.credentials(t, fmt.Sprintf("member-%d", index)), s.setup, index, weights, func() {}); err != nil {
+	if _, err := Member(link, s.credentials(t, fmt.Sprintf("member-%d", index)), s.setup, index, weights, func() {}, func() {}); err != nil {
 		t.Errorf("member %d: %v", index, err)
 	}
 }
@@ -179,16 +179,14 @@ func (s stage) predict(t *testing.T) {
 	}
 	results := make(chan [][][]float64, 1)
 	go func() { results <- s.query(t, inputs) }()
-	connections, err := Accept(s.listener, s.setup, patience, patience)
+	run := s.accept(t, patience)
+	err := run.coordinate()
+	run.end(err)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer connections.Close(nil)
-	if err := s.coordinate(connections); err != nil {
-		t.Fatal(err)
-	}
 	outputs := <-results
-	s.checkTraffic(t, connections)
+	s.checkTraffic(t, run.members)
 	worst := 0.0
 	for i, x := range inputs {
 		for k, expected := range sample.run(x) {
@@ -209,10 +207,10 @@ func (s stage) predict(t *testing.T) {
 const statementBytes = 10_000
 
 // checkTraffic compares what members and the coordinator sent each other with the plan, up to headers, greetings and statements.
-func (s stage) checkTraffic(t *testing.T, connections *Connections) {
+func (s stage) checkTraffic(t *testing.T, members []*channel.Channel) {
 	t.Helper()
 	sent, received, summary := int64(0), int64(0), s.setup.Summary()
-	for _, link := range connections.Members {
+	for _, link := range members {
 		sent, received = sent+link.Sent, received+link.Received
 	}
 	planned := map[string][2]int64{
@@ -236,9 +234,54 @@ func (s stage) query(t *testing.T, inputs [][]float64) [][][]float64 {
 	return outputs
 }
 
-func (s stage) coordinate(connections *Connections) error {
-	return Coordinate(s.setup, connections.Members, connections.Client, func() {}, func(evaluate.Step) {})
+// run is an inference that a test runs in place of a server.
+type run struct {
+	*stage
+	members []*channel.Channel
+	client  *channel.Channel
+	ended   chan error
 }
+
+// accept waits until all members and a client are at a server, whose messages time out after so long.
+func (s stage) accept(t *testing.T, timeout time.Duration) run {
+	t.Helper()
+	runs := make(chan run, 1)
+	server := s.server(t, timeout)
+	server.coordinate = func(_ *Setup, members []*channel.Channel, client *channel.Channel, _ *Course) error {
+		it := run{&s, members, client, make(chan error)}
+		runs <- it
+		return <-it.ended
+	}
+	s.start(t, server)
+	select {
+	case it := <-runs:
+		return it
+	case <-time.After(patience):
+		t.Fatal("not all have come")
+		return run{}
+	}
+}
+
+func (s stage) server(t *testing.T, timeout time.Duration) *Server {
+	return &Server{Setup: s.setup, Timeout: timeout, Notify: func(e session.Event) { t.Logf("%s: %v", e.Kind, e.Err) }}
+}
+
+// start runs a server until the test ends.
+func (s stage) start(t *testing.T, server *Server) {
+	done := make(chan error, 1)
+	go func() { done <- server.Run(s.listener) }()
+	t.Cleanup(func() {
+		s.listener.Close()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func (r run) coordinate() error { return Coordinate(r.setup, r.members, r.client, &Course{}) }
+
+// end has the server close all connections.
+func (r run) end(err error) { r.ended <- err }
 
 // TestAMemberThatFailsARefreshIsNamed has member 1 take part until the first refresh, and then be silent or send another
 // share than it should.
@@ -255,7 +298,7 @@ func TestAMemberThatFailsARefreshIsNamed(t *testing.T) {
 				return
 			}
 			// The coordinator closes the connections.
-			_, _ = Member(link, s.credentials(t, "member-0"), s.setup, 0, weights, func() {})
+			_, _ = Member(link, s.credentials(t, "member-0"), s.setup, 0, weights, func() {}, func() {})
 		}()
 		go func() {
 			link := s.dial(t, "member-1")
@@ -284,17 +327,23 @@ func TestAMemberThatFailsARefreshIsNamed(t *testing.T) {
 			row := make([]float64, testmodel.Hidden)
 			_, _ = Client(link, s.credentials(t, "client"), s.setup, [][][]float64{{row, row}}, func() {})
 		}()
-		connections, err := Accept(s.listener, s.setup, patience, patience)
-		if err != nil {
-			t.Fatal(err)
-		}
-		err = s.coordinate(connections)
+		run := s.accept(t, patience)
+		err := run.coordinate()
 		if err == nil || !strings.Contains(err.Error(), "member 1: ") {
 			t.Errorf("%s: %v", name, err)
 		}
-		connections.Close(err)
+		run.end(err)
 		close(ended)
 	}
+}
+
+// asked is what becomes of a client at a server that waits two seconds for members.
+func (s stage) asked(t *testing.T) error {
+	s.start(t, s.server(t, 2*time.Second))
+	link := s.dial(t, "client")
+	defer link.Close()
+	_, err := Client(link, s.credentials(t, "client"), s.setup, [][][]float64{{make([]float64, testmodel.Inputs)}}, func() {})
+	return err
 }
 
 func TestWhoIsAbsentIsNamed(t *testing.T) {
@@ -302,28 +351,33 @@ func TestWhoIsAbsentIsNamed(t *testing.T) {
 	hash := s.setup.Program.Hash
 	for _, h := range []hello{
 		{roleMember, 0, 3, hash, false}, {roleMember, 2, 3, hash, false},
-		// A second member 2 and a member of another connections take nobody's seat.
+		// A second member 2 takes nobody's seat but its own; members of another cohort or program, and with light noise, none.
 		{roleMember, 2, 3, hash, false}, {roleMember, 1, 4, hash, false}, {roleMember, 1, 3, "other", false},
+		{roleMember, 1, 3, hash, true},
 	} {
 		s.come(t, h, nil)
 	}
-	_, err := Accept(s.listener, s.setup, 3*time.Second, patience)
-	if err == nil || !strings.Contains(err.Error(), "member 1, the client has not come within 3s") {
+	if err := s.asked(t); err == nil || !strings.Contains(err.Error(), "member 1 of the cohort has not come") {
 		t.Errorf("%v", err)
 	}
 }
 
 func TestACertificateOfAnotherMemberTakesNoSeat(t *testing.T) {
 	s := newStage(t, shallow(2), 2)
+	refused := make(chan error, 1)
 	go func() {
 		link := s.dial(t, "member-1")
 		defer link.Close()
-		if introduce(link, s.setup.hello(roleMember, 0)) == nil {
-			_, _ = link.Receive(1) // the refusal
+		err := introduce(link, s.setup.hello(roleMember, 0))
+		if err == nil {
+			_, err = link.Receive(1)
 		}
+		refused <- err
 	}()
-	_, err := Accept(s.listener, s.setup, 2*time.Second, patience)
-	if err == nil || !strings.Contains(err.Error(), "member 0, member 1, the client has not come") {
+	if err := s.asked(t); err == nil || !strings.Contains(err.Error(), "member 0, member 1 of the cohort has not come") {
+		t.Errorf("%v", err)
+	}
+	if err := <-refused; err == nil || !strings.Contains(err.Error(), "is not that of member 0") {
 		t.Errorf("%v", err)
 	}
 }
@@ -334,7 +388,7 @@ func TestAMemberThatSendsNonsenseIsNamed(t *testing.T) {
 		link := s.dial(t, "member-0")
 		defer link.Close()
 		// Whatever comes of it, the coordinator closes the connections first.
-		_, _ = Member(link, s.credentials(t, "member-0"), s.setup, 0, nil, func() {})
+		_, _ = Member(link, s.credentials(t, "member-0"), s.setup, 0, nil, func() {}, func() {})
 	}()
 	for _, h := range []hello{s.setup.hello(roleMember, 1), s.setup.hello(roleClient, 0)} {
 		var nonsense []byte
@@ -343,15 +397,12 @@ func TestAMemberThatSendsNonsenseIsNamed(t *testing.T) {
 		}
 		s.come(t, h, nonsense)
 	}
-	connections, err := Accept(s.listener, s.setup, patience, patience)
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = s.coordinate(connections)
+	run := s.accept(t, patience)
+	err := run.coordinate()
 	if err == nil || !strings.Contains(err.Error(), "member 1: ") {
 		t.Errorf("%v", err)
 	}
-	connections.Close(err)
+	run.end(err)
 }
 
 func TestAMemberThatFallsSilentIsNamed(t *testing.T) {
@@ -360,17 +411,14 @@ func TestAMemberThatFallsSilentIsNamed(t *testing.T) {
 		link := s.dial(t, "member-0")
 		defer link.Close()
 		// Whatever comes of it, the coordinator closes the connections first.
-		_, _ = Member(link, s.credentials(t, "member-0"), s.setup, 0, nil, func() {})
+		_, _ = Member(link, s.credentials(t, "member-0"), s.setup, 0, nil, func() {}, func() {})
 	}()
 	s.come(t, s.setup.hello(roleMember, 1), nil)
 	s.come(t, s.setup.hello(roleClient, 0), nil)
-	connections, err := Accept(s.listener, s.setup, patience, 2*time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = Coordinate(s.setup, connections.Members, connections.Client, func() {}, func(evaluate.Step) {})
+	run := s.accept(t, 2*time.Second)
+	err := run.coordinate()
 	if err == nil || !strings.Contains(err.Error(), "member 1: the peer was silent") || strings.Contains(err.Error(), "member 0") {
 		t.Errorf("%v", err)
 	}
-	connections.Close(err)
+	run.end(err)
 }

@@ -25,9 +25,19 @@ type hub struct {
 	vouchers []byte
 }
 
-// Coordinate runs one inference with all members and a client; observe hears of each step of the evaluation, and prepared
-// when keys and model are there.
-func Coordinate(s *Setup, members []*channel.Channel, client *channel.Channel, prepared func(), observe func(evaluate.Step)) error {
+// Course is what is to happen between the steps of an inference; what is nil does not.
+type Course struct {
+	// Prepared is called when keys and model are there, Evaluate when inputs are: the evaluation begins when it returns, and it may
+	// set Stop.
+	Prepared func()
+	Evaluate func() error
+	// Step hears of each step of the evaluation, which ends early when Stop is closed.
+	Step func(evaluate.Step)
+	Stop <-chan struct{}
+}
+
+// Coordinate runs one inference with all members and a client.
+func Coordinate(s *Setup, members []*channel.Channel, client *channel.Channel, course *Course) error {
 	h := &hub{setup: s, members: members, client: client}
 	keys, public, err := h.keys()
 	if err != nil {
@@ -37,8 +47,10 @@ func Coordinate(s *Setup, members []*channel.Channel, client *channel.Channel, p
 	if err != nil {
 		return err
 	}
-	prepared()
-	return h.infer(model, ckks.NewEvaluator(s.Params, keys), public, observe)
+	if course.Prepared != nil {
+		course.Prepared()
+	}
+	return h.infer(model, ckks.NewEvaluator(s.Params, keys), public, course)
 }
 
 // gather receives a message of so many bytes from each member, side by side, and names the member that fails.
@@ -176,7 +188,7 @@ func (h *hub) model() (*evaluate.Model, error) {
 	return model, nil
 }
 
-func (h *hub) infer(model *evaluate.Model, evaluator *ckks.Evaluator, public *rlwe.PublicKey, observe func(evaluate.Step)) error {
+func (h *hub) infer(model *evaluate.Model, evaluator *ckks.Evaluator, public *rlwe.PublicKey, course *Course) error {
 	params := h.setup.Params
 	if err := h.client.Send(wire.AppendQP(nil, params, public.Value...)); err != nil {
 		return err
@@ -198,7 +210,17 @@ func (h *hub) infer(model *evaluate.Model, evaluator *ckks.Evaluator, public *rl
 			return err
 		}
 	}
-	outputs, err := model.RunGroups(evaluator, evaluate.Helpers{Hiding: switched{}, Refresher: &refresher{hub: h}}, inputs, observe)
+	if course.Evaluate != nil {
+		if err := course.Evaluate(); err != nil {
+			return err
+		}
+	}
+	help := evaluate.Helpers{Hiding: switched{}, Refresher: &refresher{hub: h}, Stop: course.Stop}
+	observe := course.Step
+	if observe == nil {
+		observe = func(evaluate.Step) {}
+	}
+	outputs, err := model.RunGroups(evaluator, help, inputs, observe)
 	if failed, ok := err.(*evaluate.MakeError); ok {
 		return blame(0, failed.Err)
 	}

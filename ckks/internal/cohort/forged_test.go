@@ -47,16 +47,13 @@ func (f forging) run(t *testing.T, s stage) []string {
 		}()
 	}
 	s.come(t, s.setup.hello(roleClient, 0), nil)
-	connections, err := Accept(s.listener, s.setup, patience, patience)
-	if err != nil {
-		t.Fatal(err)
-	}
-	h := &hub{setup: s.setup, members: connections.Members, client: connections.Client}
+	run := s.accept(t, patience)
+	h := &hub{setup: s.setup, members: run.members, client: run.client}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		f.relay(h)
-		connections.Close(fmt.Errorf("the test closes the connections"))
+		run.end(fmt.Errorf("the test closes the connections"))
 	}()
 	var found []string
 	for _, result := range results {

@@ -15,10 +15,11 @@ import (
 )
 
 // Member takes part in one inference as member `index`. Member 0 has the weights (nil at all others), which it encrypts
-// under the cohort's key; it alone knows, and gives, by how many bits flooding protects the key. prepared is called when
+// under the cohort's key; it alone knows, and gives, by how many bits flooding protects the key. It waits for the inference to
+// begin, when `begun` is called. prepared is called when
 // keys, and the model unless it goes layer by layer, are sent. `own` is the certificate that the member came with: it signs
 // what it tells the other members.
-func Member(c *channel.Channel, own *channel.Credentials, s *Setup, index int, weights *program.Weights, prepared func()) (bits float64, err error) {
+func Member(c *channel.Channel, own *channel.Credentials, s *Setup, index int, weights *program.Weights, begun, prepared func()) (bits float64, err error) {
 	if err := introduce(c, s.hello(roleMember, index)); err != nil {
 		return 0, err
 	}
@@ -26,6 +27,7 @@ func Member(c *channel.Channel, own *channel.Credentials, s *Setup, index int, w
 	if err != nil {
 		return 0, err
 	}
+	begun()
 	if err := makeKeys(c, own, s, index, m); err != nil {
 		return 0, err
 	}
@@ -62,7 +64,8 @@ func join(c *channel.Channel, s *Setup) (*collective.Member, error) {
 	if err := c.Send(own); err != nil {
 		return nil, err
 	}
-	all, err := c.Receive(s.Members * collective.ContributionBytes)
+	// The first message comes once all members wait and a client is there, however long that takes.
+	all, err := c.ReceiveWhenever(s.Members * collective.ContributionBytes)
 	if err != nil {
 		return nil, err
 	}

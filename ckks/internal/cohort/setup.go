@@ -105,10 +105,19 @@ const (
 func blame(member int, err error) error {
 	text := fmt.Sprintf("member %d: %v", member, err)
 	if known, ok := err.(*channel.Error); ok {
-		return &channel.Error{Family: known.Family, Text: text}
+		return &memberError{member, &channel.Error{Family: known.Family, Text: text}}
 	}
-	return channel.Misbehaviour(text)
+	return &memberError{member, channel.Misbehaviour(text)}
 }
+
+// memberError is an error that a member is to blame for.
+type memberError struct {
+	member int
+	error
+}
+
+// Unwrap gives the error with its family.
+func (e *memberError) Unwrap() error { return e.error }
 
 // results are the output nodes that the ciphertexts of one inference's results belong to, in order: group by group.
 func (s *Setup) results() []int {

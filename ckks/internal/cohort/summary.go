@@ -45,6 +45,9 @@ func (s *Setup) Summary() Summary {
 	sent, _ := s.Plan.Ciphertexts()
 	made.OnlineBytesClient = int64(wire.QPBytes(s.Params, 2)) + int64(sent)*int64(wire.PolysBytes(s.Params, s.Params.MaxLevel(), 2))
 	made.MemoryServer = s.Plan.CohortMemory()
+	// All that a coordinator holds is of one inference.
+	made.MemoryModel = plan.Memory{}.Server()
+	made.MemoryKeys = made.MemoryServer - made.MemoryModel - made.MemoryWorking
 	return made
 }
 

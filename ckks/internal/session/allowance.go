@@ -7,15 +7,15 @@ import (
 	"privet/ckks/internal/channel"
 )
 
-// allowances count the inferences of each peer in the last minute, over all its sessions.
-type allowances struct {
+// Allowances count the inferences of each peer in the last minute, over all its sessions.
+type Allowances struct {
 	mutex sync.Mutex
 	begun map[string][]time.Time
 }
 
-// take refuses an inference beyond what the peer may have in a minute. Answers tell of the weights bit by bit, whatever
+// Take refuses an inference beyond what the peer may have in a minute. Answers tell of the weights bit by bit, whatever
 // protects them: the limit is the price of extracting a model.
-func (a *allowances) take(peer string, perMinute int, now time.Time) error {
+func (a *Allowances) Take(peer string, perMinute int, now time.Time) error {
 	if perMinute == 0 {
 		return nil
 	}
@@ -32,7 +32,7 @@ func (a *allowances) take(peer string, perMinute int, now time.Time) error {
 	return nil
 }
 
-func (a *allowances) forget(before time.Time) {
+func (a *Allowances) forget(before time.Time) {
 	for peer, times := range a.begun {
 		for len(times) > 0 && !times[0].After(before) {
 			times = times[1:]

@@ -86,10 +86,7 @@ func (s *Server) help(c *channel.Channel, state *clientState, what string) error
 		if !state.key.Covers(len(state.served.outputs()), state.served.Plan.Refreshes()) {
 			return refuse(channel.BadRequest, "the budget of decryptions under this key is spent: a new session has a new key")
 		}
-		if err := s.allowances.take(c.Peer(), c.PerMinute(), time.Now()); err != nil {
-			return err
-		}
-		if err := s.guard(c, state.served.Plan.Batch); err != nil {
+		if err := s.allowances.Take(c.Peer(), c.PerMinute(), time.Now()); err != nil {
 			return err
 		}
 		state.run = &run{meter: Begin(c)}

@@ -43,6 +43,12 @@ func Begin(c *channel.Channel) Meter {
 	return Meter{c, time.Now(), ProcessorSeconds(), c.Sent, c.Received, c.Rounds}
 }
 
+// Restarted measures time from now on, and traffic as before.
+func (m Meter) Restarted() Meter {
+	m.start = time.Now()
+	return m
+}
+
 // End is what the phase took.
 func (m Meter) End() Cost {
 	if m.channel == nil {

@@ -4,9 +4,12 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tuneinsight/lattigo/v6/schemes/ckks"
+
 	"privet/ckks/internal/evaluate"
 	"privet/ckks/internal/flood"
 	"privet/ckks/internal/network"
+	"privet/ckks/internal/plan"
 	"privet/ckks/internal/program"
 )
 
@@ -69,18 +72,23 @@ func (s *Served) Needs() int64 {
 // Seconds is about what evaluating one group takes on one processor: the plan's transforms, at what one takes here and now.
 // Where clients evaluate, it is what decrypting a result takes.
 func (s *Served) Seconds() float64 {
-	set := s.Plan.Set
 	if s.Terms.Scenario == EncryptedModel {
-		return float64(set.Limbs(set.Floor())) * s.transformSeconds()
+		set := s.Plan.Set
+		return float64(set.Limbs(set.Floor())) * transformSeconds(s.params)
 	}
-	unit := float64(set.Slots()) * float64(set.LogN)
-	return s.Plan.Cost / float64(s.Plan.Groups) / unit * s.transformSeconds()
+	return EvaluationSeconds(s.Plan, s.params) / float64(s.Plan.Groups)
+}
+
+// EvaluationSeconds is about what evaluating all groups of a plan takes on one processor.
+func EvaluationSeconds(p *plan.Plan, params ckks.Parameters) float64 {
+	unit := float64(p.Set.Slots()) * float64(p.Set.LogN)
+	return p.Cost / unit * transformSeconds(params)
 }
 
 const transformsTimed = 16
 
-func (s *Served) transformSeconds() float64 {
-	ring := s.params.RingQ().SubRings[0]
+func transformSeconds(params ckks.Parameters) float64 {
+	ring := params.RingQ().SubRings[0]
 	values := make([]uint64, ring.N)
 	ring.NTT(values, values) // the first one finds nothing in caches
 	start := time.Now()
@@ -97,6 +105,3 @@ func (s *Served) session() int64 {
 	}
 	return s.Plan.Memory().Session()
 }
-
-// answers is how many samples one inference computes.
-func (s *Served) answers() int { return s.Plan.Batch * s.Plan.Groups }

@@ -66,12 +66,9 @@ type Server struct {
 	Notify func(Event)
 	// Gate is nil where a server has its machine for itself.
 	Gate Gate
-	// Guard holds clients to a policy: it is asked before anything is made for a client, with no answers, and before each
-	// inference with as many as it gives. Nil accepts all.
-	Guard func(c *channel.Channel, answers int) error
 
 	evaluating sync.Mutex
-	allowances allowances
+	allowances Allowances
 	admission  sync.Mutex
 	held       int64
 }
@@ -161,20 +158,9 @@ func (s *Server) serveRequests(c *channel.Channel) error {
 	}
 }
 
-// guard asks the server's policy.
-func (s *Server) guard(c *channel.Channel, answers int) error {
-	if s.Guard == nil {
-		return nil
-	}
-	return s.Guard(c, answers)
-}
-
 func (s *Server) answer(c *channel.Channel, state *clientState, asked request) error {
 	switch asked.Request {
 	case "describe":
-		if err := s.guard(c, 0); err != nil {
-			return err
-		}
 		served, err := s.named(asked.Model)
 		if err != nil {
 			return err
@@ -192,15 +178,12 @@ func (s *Server) answer(c *channel.Channel, state *clientState, asked request) e
 		if state.keys == nil || state.served.Program.Hash != asked.Program {
 			return refuse(channel.BadRequest, "keys for this program come before data")
 		}
-		if err := s.allowances.take(c.Peer(), c.PerMinute(), time.Now()); err != nil {
+		if err := s.allowances.Take(c.Peer(), c.PerMinute(), time.Now()); err != nil {
 			return err
 		}
 		_, results := state.served.Plan.Ciphertexts()
 		if state.handed += results; state.served.Terms.Statistical && state.handed > state.served.Plan.Budget {
 			return refuse(channel.BadRequest, "the budget of results under these keys is spent: a new session has new keys")
-		}
-		if err := s.guard(c, state.served.answers()); err != nil {
-			return err
 		}
 		return s.infer(c, state.served, state.keys)
 	case "run", "refresh", "decrypt":
@@ -216,9 +199,6 @@ func (s *Server) answer(c *channel.Channel, state *clientState, asked request) e
 func (s *Server) begin(c *channel.Channel, state *clientState, asked request) error {
 	state.release()
 	*state = clientState{release: func() {}}
-	if err := s.guard(c, 0); err != nil {
-		return err
-	}
 	served, release, err := s.admit(asked)
 	if err != nil {
 		return err

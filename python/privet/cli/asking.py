@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from privet.errors import Misuse, PrivetError
+from privet.errors import PrivetError
 from privet.runtime import Credentials
-from privet.suites import PAIR, Progress, Suite
+from privet.suites import Progress
 
 if TYPE_CHECKING:
     from privet.gateway import ServiceClient
@@ -47,13 +47,6 @@ MaxDisk = Annotated[
     str | None,
     typer.Option(metavar="SIZE", help="Most material on disk in --state, such as 10GB."),
 ]
-
-
-def check_asked(suite: Suite) -> None:
-    """Raises `Misuse` unless a client asks one server, and at most a dealer, for a prediction."""
-    parties = suite.jobs[-1].parties
-    if others := [it for it in parties if it not in PAIR]:
-        raise Misuse(f"this takes {', '.join(others)} besides: ask by `privet cohort infer`")
 
 
 async def reach(client: ServiceClient, wait: float) -> None:

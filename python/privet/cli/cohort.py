@@ -1,82 +1,41 @@
-"""`privet cohort`: members on hosts of their own that share a key, one inference at a time."""
+"""`privet cohort`: a member of a cohort, whose inferences a service coordinates."""
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import numpy as np
 import typer
-from rich.console import Console
 
-from privet.cli import options, show
-from privet.cli.inputs import read_inputs, read_labels
+from privet.cli import asking, options, show
 from privet.cli.suite_options import option_of
-from privet.errors import Misuse
-from privet.runtime.address import split_address
-from privet.runtime.homomorphic import Endpoint, Prediction
-from privet.runtime.meeting import CohortClient, coordinate, take_part
-from privet.runtime.revocation import Revoked
-from privet.suites import Guard, make_policy
+from privet.errors import PrivetError
+from privet.runtime import Credentials, PhaseCost
+from privet.runtime.homomorphic import Endpoint
+from privet.runtime.member import check_half
 from privet.suites.ckks import COHORT
-from privet.suites.ckks.account import parameters
 
 app = typer.Typer(
-    help="Predict under a key whose parts the members of a cohort keep.", no_args_is_help=True
+    help="Take part in predictions under a key whose parts the members of a cohort keep.",
+    no_args_is_help=True,
 )
 
 Parties = Annotated[int, option_of(type(COHORT), "parties")]
 Flooding = Annotated[str, option_of(type(COHORT), "flooding")]
-PublicHalf = Annotated[
-    Path,
-    typer.Argument(
-        metavar="PROGRAM", help="What `privet compile` wrote: program.json.", exists=True
-    ),
-]
 
 
-@app.command(name="coordinate")
-def coordinate_cohort(
-    program: PublicHalf,
-    keys: options.Keys,
-    parties: Parties = COHORT.parties,
-    flooding: Flooding = COHORT.flooding,
-    listen: Annotated[
-        str, typer.Option(metavar="HOST:PORT", help="Where to listen.")
-    ] = "127.0.0.1:7400",
-    accept: options.Accept = None,
-    answers_per_hour: options.AnswersPerHour = None,
-    state: options.State = Path("privet-state"),
-    revoked: options.Revoked = None,
-    memory: options.Memory = None,
-    timeout: options.Timeout = 120.0,
-    as_json: options.AsJson = False,
-) -> None:
-    """Run one inference of a cohort, under a key whose parts its members keep; it has no secret."""
-    suite = replace(COHORT, parties=parties, flooding=flooding)
-    host, port = split_address(listen)
-    console = show.make_console()
-
-    def heard(found: dict[str, Any]) -> None:
-        if as_json:
-            named = {"address": f"{host}:{found['port']}"} if "port" in found else {}
-            typer.echo(json.dumps({**found, **named}))
-        elif found["event"] == "listening":
-            console.print(f"Waiting for {parties} members and a client at {host}:{found['port']}.")
-        else:
-            console.print(f"{found['event'].capitalize()} in {found['cost']['seconds']:.3f} s.")
-
-    endpoint = Endpoint(host, port, keys, suite, None, memory, timeout)
-    policy = make_policy(accept, weaker=suite.weaknesses, answers_per_hour=answers_per_hour)
-    guard = Guard(policy, str(state / "coordinator" / "answers"))
-    coordinate(program, endpoint, guard, heard, Revoked(revoked))
+@app.callback()
+def cohort() -> None:
+    """Take part in predictions under a key whose parts the members of a cohort keep."""
 
 
 @app.command()
 def join(
-    address: Annotated[str, typer.Argument(metavar="HOST:PORT", help="The coordinator.")],
+    address: asking.Address,
     program: Annotated[
         Path,
         typer.Argument(
@@ -87,80 +46,61 @@ def join(
     ],
     keys: options.Keys,
     member: Annotated[int, typer.Option(min=0, help="Which member this is; 0 has the model.")],
+    model: Annotated[
+        str | None, typer.Option(help="Name of the model; needed if the service has several.")
+    ] = None,
+    version: asking.Version = None,
     parties: Parties = COHORT.parties,
     flooding: Flooding = COHORT.flooding,
     server_name: options.ServerName = None,
     memory: options.Memory = None,
     timeout: options.Timeout = 120.0,
+    wait: asking.Wait = 60.0,
     as_json: options.AsJson = False,
 ) -> None:
-    """Take part in one inference of a cohort as a member, with a share of its key."""
+    """Take part in a cohort's inferences as a member, with a share of each one's key, until Ctrl-C.
+
+    Example: privet cohort join service.example.org:7480 program.json --keys keys --member 1
+    """
+    # These libraries are for this command alone.
+    from privet.gateway.calls import Calls
+    from privet.gateway.catalog import Catalog
+    from privet.gateway.cohort import Seat, take_seat
+
+    check_half(program, member, parties)
     suite = replace(COHORT, parties=parties, flooding=flooding)
-    host, port = split_address(address)
-    endpoint = Endpoint(host, port, keys, suite, server_name, memory, timeout)
-    cost = take_part(program, member, endpoint)
-    if as_json:
-        typer.echo(json.dumps({"event": "helped", "member": member, "cost": asdict(cost)}))
-        return
-    sent = show.size(cost.bytes_client)
-    show.make_console().print(f"Member {member} helped for {cost.seconds:.3f} s, sent {sent}.")
+    endpoint = Endpoint("", 0, keys, suite, None, memory, timeout)
+    role = f"member-{member}"
+    calls = Calls(
+        address,
+        Credentials.from_directory(keys, role),
+        server_name=server_name,
+        token=os.environ.get(asking.TOKEN),
+    )
+    console = show.make_console()
 
+    def heard(ended: PhaseCost | PrivetError) -> None:
+        if isinstance(ended, PrivetError):
+            event = {"event": "failed", "member": member, "message": str(ended)}
+            text = f"An inference failed: {ended}"
+        else:
+            event = {"event": "helped", "member": member, "cost": asdict(ended)}
+            sent = show.size(ended.bytes_client)
+            text = f"Member {member} helped for {ended.seconds:.3f} s, sent {sent}."
+        typer.echo(json.dumps(event)) if as_json else console.print(text)
 
-@app.command()
-def infer(
-    address: Annotated[str, typer.Argument(metavar="HOST:PORT", help="The coordinator.")],
-    program: PublicHalf,
-    keys: options.Keys,
-    input: options.Input = None,
-    parties: Parties = COHORT.parties,
-    flooding: Flooding = COHORT.flooding,
-    server_name: options.ServerName = None,
-    labels: options.Labels = None,
-    memory: options.Memory = None,
-    timeout: options.Timeout = 120.0,
-    layers: Annotated[bool, typer.Option("--layers", help="Also print every step's cost.")] = False,
-    as_json: options.AsJson = False,
-) -> None:
-    """Get a private prediction from a cohort, of whose key this client has no part."""
-    if not input:
-        raise Misuse("give --input for a prediction")
-    suite = replace(COHORT, parties=parties, flooding=flooding)
-    host, port = split_address(address)
-    endpoint = Endpoint(host, port, keys, suite, server_name, memory, timeout)
-    client = CohortClient(endpoint, program)
-    console, names = show.make_console(), read_labels(labels, None)
-    shapes = [it.shape for it in client.program.given]
-    with show.progress(Console(stderr=True), not as_json and console.is_terminal) as progress:
-        found = client.infer(read_inputs(input, shapes, client.program.batch), progress=progress)
-    if as_json:
-        typer.echo(json.dumps(_as_object(found)))
-        return
-    softmax = found.program.outputs[0].client is not None
-    show.prediction(console, found.outputs, names, softmax, found.program.batch)
-    show.costs(console, found.offline, found.online, found.program.batch)
-    show.account(console, parameters(found.plan, found.program.program_hash))
-    show.calibration(console, found.program.calibration)
-    show.weaknesses(console, found.suite.mode)
-    if layers:
-        show.layers(console, found.layers)
+    async def main() -> None:
+        try:
+            await calls.reach(wait)
+            catalog = Catalog(calls, None, 0)
+            name = model or await catalog.only()
+            found = await catalog.model(name, version)
+            if not as_json:
+                console.print(f"Member {member} waits for inferences of {name}. Stop with Ctrl-C.")
+            await take_seat(
+                calls, Seat(name, found.version, program, member), endpoint, heard, wait
+            )
+        finally:
+            await calls.close()
 
-
-def _as_object(found: Prediction) -> dict[str, Any]:
-    program = found.program
-    outputs = {name: np.asarray(array).tolist() for name, array in found.outputs.items()}
-    return {
-        "model": program.model,
-        "suite": found.suite.name,
-        **show.weaknesses_fields(found.suite.mode),
-        "program_hash": program.program_hash,
-        "calibration": program.calibration,
-        "batch": program.batch,
-        "server": found.server,
-        "output": next(iter(outputs.values())) if len(outputs) == 1 else outputs,
-        "samples": found.samples,
-        "offline": asdict(found.offline),
-        "online": asdict(found.online),
-        "per_sample": show.per_sample(program.batch, offline=found.offline, online=found.online),
-        "layers": [asdict(layer) for layer in found.layers],
-        "plan": found.plan,
-    }
+    asyncio.run(main())

@@ -81,7 +81,6 @@ def infer(
         raise Misuse("give --input for a prediction; `privet prepare` makes material for later")
     if when_dry not in (MAKE, WAIT, REFUSE):
         raise Misuse(f"--when-dry is {when_dry!r}; possible are {MAKE}, {WAIT}, {REFUSE}")
-    asking.check_asked(suite)
     terms = Terms(suite, version, program_hash)
     names = read_labels(labels, None)
     console = show.make_console()

@@ -116,6 +116,9 @@ class Calls:
         except aiohttp.WSServerHandshakeError as error:
             if error.status in BUSY:
                 raise PeerBusy(f"the service has no place for a session ({error.status})") from None
+            if error.status == 403:
+                text = "the service's policy accepts no such session with this certificate"
+                raise NotAccepted(text) from None
             raise PeerError(f"the service refused a session ({error.status})") from None
         except (aiohttp.ClientError, TimeoutError, OSError) as cause:
             raise await self._not_reached(cause) from cause

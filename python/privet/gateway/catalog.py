@@ -46,6 +46,18 @@ class Catalog:
         except (KeyError, TypeError) as error:
             raise PeerMisbehaved(f"the service lists no models: {error!r}") from error
 
+    async def only(self) -> str:
+        """The name of the model, where the service offers one alone.
+
+        # Errors
+        `Misuse` with the names if there are others, or none.
+        """
+        names = await self.names()
+        if len(names) != 1:
+            offered = f"it offers {', '.join(sorted(names))}" if names else "it offers none now"
+            raise Misuse(f"say which model of the service: {offered}")
+        return names[0]
+
     async def model(self, name: str, version: int | None = None) -> Model:
         """A model as it is now.
 

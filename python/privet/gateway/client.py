@@ -94,6 +94,7 @@ class ServiceClient:
             url, credentials, server_name=server_name, token=token, patience=patience
         )
         self._progress = progress
+        self._credentials = credentials
         link = _native.Link(link) if isinstance(link, str) else link
         self.link = link
         self.state = Path(state)
@@ -212,7 +213,7 @@ class ServiceClient:
         timeout: float | None,
         deadline: float | None,
     ) -> Result:
-        keyed = terms is not None and terms.suite.jobs[0].serves is None
+        keyed = terms is not None and terms.suite.in_sessions
         if terms is not None and notice is not None and (keyed or not terms.suite.prepares_ahead):
             name = terms.suite.name
             raise Misuse(f"suite {name} prepares nothing ahead: ask without a notice")
@@ -220,9 +221,9 @@ class ServiceClient:
             offer = await self._catalog.offer(model, terms.version)
             offer.settle(terms)
             path = version_path(model, offer.model.version)
-            result = await infer_encrypted(
-                self._calls, path, offer, inputs, terms, timeout or SILENCE, self._progress
-            )
+            limit = timeout or SILENCE
+            where = (self._calls, self._credentials, path)
+            result = await infer_encrypted(*where, offer, inputs, terms, limit, self._progress)
             tracing.steps("online", result.online, result.layers)
             return result
         id = notice.id if isinstance(notice, Notice) else notice
@@ -333,11 +334,7 @@ class ServiceClient:
         # Errors
         `Misuse` with the names if there are others, or none.
         """
-        names = await self.models()
-        if len(names) != 1:
-            offered = f"it offers {', '.join(sorted(names))}" if names else "it offers none now"
-            raise Misuse(f"say which model of the service: {offered}")
-        return names[0]
+        return await self._catalog.only()
 
     async def cancel(self, notice: Notice) -> None:
         """Withdraws a notice; material that was made for it serves another request."""

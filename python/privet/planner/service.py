@@ -18,8 +18,6 @@ def config(choice: Choice | None) -> str:
     if choice is None:
         raise Misuse("nothing fits, so that there is nothing to configure")
     setting, suite = choice.setting, choice.setting.config
-    if setting.members:
-        raise Misuse("`privet serve` runs no cohort: see `privet cohort`")
     fields: dict[str, object] = {
         "suites": [suite.name],
         "security": [suite.facts()["security"]],
@@ -31,8 +29,8 @@ def config(choice: Choice | None) -> str:
         value = getattr(suite, field.name)
         if value == field.default:
             continue
-        if len({getattr(it, field.name) for it in suite.at_one_server()}) > 1:
-            fields[field.name] = [value]
+        if len({getattr(it, field.name) for it in suite.served()}) > 1:
+            fields[field.name] = value if suite.in_sessions else [value]
         else:
             asked.append(field.flag if value is True else f"{field.flag} {value}")
     head = f"# By `privet plan`: {setting.name}."
@@ -40,6 +38,8 @@ def config(choice: Choice | None) -> str:
         head += (
             f" Keep {choice.pool} material entries ready (`privet prepare --keep {choice.pool}`)."
         )
+    if not suite.serves_weights:
+        head += " Put the public half of the program, program.json, into the repository."
     if asked:
         head += f" Clients ask for it by `{' '.join(asked)}`."
     if setting.reveals_order:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from privet.compiler.compile import PUBLIC_FILE
 from privet.compiler.executor import decode_output
 from privet.compiler.executor.codec import Inputs, encode_input
 from privet.compiler.executor.samples import fill, trim
@@ -102,18 +103,24 @@ def ask(
     with tempfile.TemporaryDirectory(prefix="privet-") as name:
         folder = Path(name)
         write_reals(folder / "inputs.f64", named)
+        (folder / PUBLIC_FILE).write_bytes(program.to_public_bytes())
         job = endpoint.job(
-            "client",
+            "cohort-client" if endpoint.suite.collective else "client",
             model=model,
             program_hash=program.program_hash,
+            members=endpoint.suite.parties,
+            program=str(folder),
             inputs=str(folder / "inputs.f64"),
             result=str(folder / "result.f64"),
         )
         with party(folder, job, [program_path()]) as process:
             _tell(progress, "offline", 0)
-            event(process, "prepared")
+            offline = event(process, "prepared")["cost"]
             _tell(progress, "online", 0)
-            result = event(process, "result")
+            result = {"offline": offline, **event(process, "result")}
+        if endpoint.suite.collective:  # its parties agreed on the flooding, each adds its own
+            plan = {**result["plan"], "statistical": endpoint.suite.statistical}
+            result = {**result, "plan": plan}
         integers = read_integers(program, folder / "result.f64")
     return read_prediction(endpoint.suite, program, integers, samples, result)
 

@@ -148,6 +148,15 @@ class Scheduler:
         self._state.timers.drop(Alarm.ABSENT, client)
         self._state.watch(now, client)
 
+    def party_waits(self, now: float, party: str, waits: bool) -> None:
+        """Whether `party` waits to take part in a job; once one that needs it has started, it does
+        not until it says so again."""
+        self._at(now)
+        if waits:
+            self._state.parties.add(party)
+        else:
+            self._state.parties.discard(party)
+
     def client_lapsed(self, now: float, client: str) -> None:
         """`client` was told to come to a job and did not, before the job is reported as failed."""
         self._at(now)

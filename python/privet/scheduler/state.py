@@ -49,6 +49,7 @@ class State:
         self.running_of: Counter[str] = Counter()
         self.running_for: Counter[str] = Counter()
         self.clients = Clients(limits.absent_seconds)
+        self.parties: set[str] = set()
         self.entries: dict[str, Entry] = {}
         self.past: OrderedDict[str, tuple[str, str]] = OrderedDict()
         self.making: dict[Stream, list[Pair]] = {}
@@ -174,6 +175,7 @@ class State:
         owner = pair.owner
         limit = self.limits.of_job(now, demand.seconds, owner.arrived, owner.submission.timeout)
         self.queues.remove(pair)
+        self.parties.difference_update(owner.submission.parties)
         pair.stage = Stage.MAKING if phase is Phase.PRE else Stage.INFERRING
         pair.job, pair.machine, pair.since = job, machine, now
         what = (stream.client, stream.model, stream.suite, stream.batch)
@@ -219,8 +221,10 @@ class State:
     # Clients ------------------------------------------------------------------------------------
 
     def listens(self, pair: Pair) -> bool:
-        """Whether a pair's client would come now. That of a session is there while it waits; its
-        session is cancelled otherwise."""
+        """Whether a pair's client would come now, and its parties wait. The client of a session is
+        there while it waits; its session is cancelled otherwise."""
+        if not self.parties.issuperset(pair.owner.submission.parties):
+            return False
         return pair.in_session or self.expects(pair.stream.client)
 
     def expects(self, client: str) -> bool:

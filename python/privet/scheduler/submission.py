@@ -65,6 +65,9 @@ class Submission:
     on its `machine`, and the session says when their client has left; others run wherever there is
     room, while their client listens. A T_pre alone is a session's: a notice that keeps its memory
     for a while (`Scheduler.rest`), `lease` seconds at most.
+
+    `parties` must all wait (`Scheduler.party_waits`) for jobs of it to start, besides the client;
+    each takes part in one job and says again that it waits for another.
     """
 
     id: str
@@ -79,6 +82,7 @@ class Submission:
     only: Phase | None = None
     machine: str = ""
     lease: float = 0.0
+    parties: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.id or "/" in self.id:
@@ -89,6 +93,8 @@ class Submission:
             raise Misuse("a notice refers to no other notice")
         if self.only is None and self.machine:
             raise Misuse("jobs of a session alone name their machine")
+        if self.parties and not self.machine:
+            raise Misuse("jobs of a session alone wait for parties")
         if self.only is Phase.PRE and not self.machine:
             raise Misuse("a T_pre alone is a session's, on a machine")
         if self.only is not None and self.notice != (self.only is Phase.PRE):

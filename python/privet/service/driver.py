@@ -153,6 +153,11 @@ class Driver:
         self.scheduler.client_listens(self.clock(), client, listens)
         self._wake.set()
 
+    def waits(self, party: str, waits: bool) -> None:
+        """A party of sessions began or ceased to wait for its next job."""
+        self.scheduler.party_waits(self.clock(), party, waits)
+        self._wake.set()
+
     def rest(self, start: Start, outcome: Outcome, began: float) -> None:
         """A job that began then has done its work, and from now on only keeps its memory."""
         now = self.clock()

@@ -33,6 +33,8 @@ SESSIONS = 16
 
 SESSIONS_PER_CLIENT = 2
 
+MOST_NAME_BYTES = 255
+
 SILENCE_SECONDS = 120.0
 """How long a process waits for the next message of a client."""
 
@@ -111,6 +113,7 @@ class ModelServer:
         self._reading: asyncio.Task[None] | None = None
         self._starting = asyncio.Lock()
         self._sessions: Counter[str] = Counter()
+        self._partners: Counter[str] = Counter()
 
     async def start(self) -> None:
         """Starts the process, unless it runs, and waits until it listens.
@@ -155,15 +158,12 @@ class ModelServer:
 
     def _job(self) -> dict[str, Any]:
         limit = parse_size(self.version.config.limits.memory)
-        suite = encrypting(self.version.session.suite)
         return {
-            "role": "server",
+            **encrypting(self.version.session.suite).serving,
             "socket": str(self._socket),
             "program": str(self.version.folder),
             "memory": limit or available_memory() // 2,
             "timeout": SILENCE_SECONDS,
-            "scenario": suite.scenario,
-            "statistical": suite.statistical,
             "scheduled": True,
         }
 
@@ -197,34 +197,42 @@ class ModelServer:
             _log.info(f"session: {event['event']}", extra=fields)
 
     @contextmanager
-    def place(self, client: str) -> Iterator[None]:
-        """A place for one session of a client.
+    def place(self, client: str, partner: str | None = None) -> Iterator[None]:
+        """A place for one session of a client, or of a `partner` who has places of its own.
 
         # Errors
         `PeerBusy` if the client has its sessions, or there are as many as can be.
         """
-        if self._sessions[client] >= SESSIONS_PER_CLIENT:
+        sessions = self._sessions if partner is None else self._partners
+        if sessions[client] >= SESSIONS_PER_CLIENT:
             raise PeerBusy(f"you have {SESSIONS_PER_CLIENT} sessions already")
-        if self._sessions.total() >= SESSIONS:
+        if partner is None and sessions.total() >= SESSIONS:
             raise PeerBusy("there are as many sessions as can be: try again later")
-        self._sessions[client] += 1
+        sessions[client] += 1
         try:
             yield
         finally:
-            self._sessions[client] -= 1
-            self._sessions += Counter()
+            sessions[client] -= 1
+            if not sessions[client]:
+                del sessions[client]
 
-    async def connect(self, client: str, per_minute: int, number: int) -> Streams:
+    async def connect(self, client: str, name: str | None, per_minute: int, number: int) -> Streams:
         """A connection for the session `number` of `client`, the SHA-256 of its certificate in
-        hexadecimal, which may have so many inferences in a minute over all its sessions.
+        hexadecimal, with the common `name` in it, which may have so many inferences in a minute
+        over all its sessions.
 
         # Errors
         `OSError`; those of `start` if the process had died and does not come up.
         """
         await self.start()
         reader, writer = await asyncio.open_unix_connection(self._socket)
+        called = (name or "").encode()[:MOST_NAME_BYTES]
         writer.write(
-            bytes.fromhex(client) + per_minute.to_bytes(4, "little") + number.to_bytes(8, "little")
+            bytes.fromhex(client)
+            + per_minute.to_bytes(4, "little")
+            + number.to_bytes(8, "little")
+            + bytes([len(called)])
+            + called
         )
         return reader, writer
 

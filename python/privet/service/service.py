@@ -166,6 +166,7 @@ class Service:
             self.limit_reached,
             self.admit,
             lambda: self._local_node.name,
+            settings.door.grace,
         )
         self.driver.lend(self.sessions)
 
@@ -435,6 +436,8 @@ class Service:
         self._recorder.on_action(action)
         if isinstance(action, Ended):
             self.sessions.ended(action)
+        elif isinstance(action, Start):
+            self.sessions.started(action)
 
     def _hear(self, model_server: ModelServer, event: dict[str, Any] | None) -> None:
         self.sessions.hear(model_server, event)

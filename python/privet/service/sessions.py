@@ -48,19 +48,21 @@ _log = logging.getLogger(__name__)
 @dataclass(eq=False)
 class Permit:
     """Something that a session asked for: the `job` it became. `start` once the scheduler let it
-    begin, `end` is then set when it is over."""
+    begin, `end` is then set when it is over. `missing` were not there when it was last looked."""
 
     work: Work
     job: Job
     start: Start | None = None
     began: float = 0.0
     end: asyncio.Future[Outcome] | None = None
+    missing: frozenset[str] = frozenset()
 
 
 @dataclass(eq=False)
 class Session:
     """A client's conversation with a version's process, `number` on both sides; `name` is the
-    common name in the client's certificate.
+    common name in the client's certificate. Where it is that of a party which others' inferences
+    need, that is its `partner`, and `taken` the submission whose job takes it now.
 
     `keys` and `asked` are what it holds and what it waits for or computes; `busy` from a client's
     question to its answer. `over`: the client has left. `ending`: it is to end once it is not busy;
@@ -71,6 +73,8 @@ class Session:
     client: str
     model_server: ModelServer
     name: str | None = None
+    partner: str | None = None
+    taken: str | None = None
     keys: Permit | None = None
     asked: Permit | None = None
     busy: bool = False
@@ -96,6 +100,7 @@ class Sessions:
         limit_reached: Callable[[str, Version], LimitReached | None],
         admit: Callable[[str, str | None, Mode, int], None],
         machine: Callable[[], str],
+        grace: float,
     ) -> None:
         self._driver = driver
         self._jobs = jobs
@@ -104,21 +109,31 @@ class Sessions:
         self._limit_reached = limit_reached
         self._admit = admit
         self._machine = machine
+        self._grace = grace
+        self._partners: dict[str, Session] = {}
         self._last = 0
         self._sessions: dict[int, Session] = {}
         self._permits: dict[str, tuple[Session, Permit]] = {}
 
     # For the control plane ----------------------------------------------------------------------
 
-    def open(self, client: str, model_server: ModelServer, name: str | None = None) -> Session:
-        """A client comes, with the common name in its certificate."""
+    def open(
+        self,
+        client: str,
+        model_server: ModelServer,
+        name: str | None = None,
+        partner: str | None = None,
+    ) -> Session:
+        """A client comes, with the common name in its certificate; or a `partner` of clients."""
         self._last += 1
-        session = self._sessions[self._last] = Session(self._last, client, model_server, name)
+        session = Session(self._last, client, model_server, name, partner)
+        self._sessions[self._last] = session
         return session
 
     def close(self, session: Session) -> None:
         """A client has left: what waits is cancelled, what computes ends soon."""
         session.over = True
+        self._vacate(session)
         permit = session.asked
         if permit is not None and permit.start is None:
             self._driver.cancel(permit.job.id)
@@ -131,6 +146,8 @@ class Sessions:
         for session in list(self._sessions.values()):
             if refuses(session.client) is not None:
                 session.closing.set()
+                if session.partner is not None:
+                    session.model_server.order(session=session.number, gone=True)
 
     # For the model servers ----------------------------------------------------------------------
 
@@ -148,6 +165,8 @@ class Sessions:
         elif event["event"] == "ask":
             # The client left before the process came to ask, which waits for an answer.
             model_server.order(session=event["session"], refused=OVER, busy=True)
+        elif event["event"] == "waits":
+            model_server.order(session=event["session"], gone=True)
 
     def _heard(self, session: Session, event: dict[str, Any]) -> None:
         match event["event"]:
@@ -157,8 +176,61 @@ class Sessions:
                 self._worked(session, float(event["seconds"]), event.get("error"))
             case "prepared" | "inferred" | "failed":
                 self._answered(session)
+            case "waits":
+                self._waits(session)
             case "left":
                 self._left(session)
+
+    # Partners -----------------------------------------------------------------------------------
+
+    def _waits(self, session: Session) -> None:
+        """A partner waits for the next inference; an earlier connection of it does so no more."""
+        if session.partner is not None and not session.over:
+            awaited = session.version.awaited(session.partner)
+            self._partners[awaited] = session
+            session.taken = None
+            self._driver.waits(awaited, True)
+
+    def _vacate(self, session: Session) -> None:
+        """A partner has left."""
+        if session.partner is not None:
+            awaited = session.version.awaited(session.partner)
+            if self._partners.get(awaited) is session:
+                del self._partners[awaited]
+                self._driver.waits(awaited, False)
+
+    def started(self, start: Start) -> None:
+        """The scheduler starts a job, which takes its partners."""
+        found = self._permits.get(start.request)
+        if found is not None and found[1].work == "keys":
+            for partner in found[0].version.session.suite.partners:
+                if session := self._partners.get(found[0].version.awaited(partner)):
+                    session.taken = start.request
+
+    def _untake(self, request: str) -> None:
+        """A job comes to nothing before its process hears of it: its partners wait on."""
+        for session in list(self._partners.values()):
+            if session.taken == request:
+                self._waits(session)
+
+    def _look(self, job: Job) -> None:
+        """Refuses a client whose job waits for partners that were away for the grace."""
+        found = self._permits.get(job.id)
+        if found is None or found[1].start is not None:
+            return
+        session, permit = found
+        version = session.version
+        away = [
+            it for it in version.session.suite.partners if version.awaited(it) not in self._partners
+        ]
+        if long := [it for it in away if it in permit.missing]:
+            verb = "has" if len(long) == 1 else "have"
+            self._give_up(session, permit, f"{', '.join(long)} {verb} not come: try again later")
+            return
+        permit.missing = frozenset(away)
+        asyncio.get_running_loop().call_later(self._grace, self._look, job)
+
+    # Work ---------------------------------------------------------------------------------------
 
     def _ask(self, session: Session, work: Work) -> None:
         if session.over:
@@ -176,9 +248,10 @@ class Sessions:
                 self._recorder.refused(limit_reached.reason)
                 self._refuse(session, str(limit_reached), busy=True)
                 return
-            if work == "infer":
-                mode, answers = session.version.session.mode, session.version.session_batch
-                self._admit(session.client, session.name, mode, answers)
+            together = bool(session.version.session.suite.partners)
+            if work == ("keys" if together else "infer"):
+                # What others take part in is counted when they all do.
+                self._count(session, 0 if together else session.version.session_batch)
             session.asked = Permit(work, self._submit(session, work))
         except (NotAccepted, Exhausted) as refused:
             busy = isinstance(refused, Exhausted)
@@ -192,6 +265,11 @@ class Sessions:
         self._permits[session.asked.job.id] = (session, session.asked)
         loop = asyncio.get_running_loop()
         loop.call_later(QUEUE_SECONDS, self._waited, session.asked.job)
+        if together and work == "keys":
+            self._look(session.asked.job)
+
+    def _count(self, session: Session, answers: int) -> None:
+        self._admit(session.client, session.name, session.version.session.mode, answers)
 
     def _submit(self, session: Session, work: Work) -> Job:
         version, keys = session.version, work == "keys"
@@ -215,6 +293,7 @@ class Sessions:
                 only=Phase.PRE if keys else Phase.ON,
                 machine=self._machine(),
                 lease=LEASE_SECONDS if keys else 0.0,
+                parties=tuple(map(version.awaited, asked.suite.partners)) if keys else (),
             )
         )
         self._recorder.submitted(job, None)
@@ -224,13 +303,16 @@ class Sessions:
         """Nobody waits for ever: the client would take the service for dead."""
         found = self._permits.get(job.id)
         if found is not None and found[1].start is None:
-            session, permit = found
-            del self._permits[job.id]
-            session.asked = None
-            self._recorder.refused("full")
             text = f"the service is full: no room in {QUEUE_SECONDS:.0f} s; try again later"
-            self._refuse(session, text, busy=True)
-            self._driver.cancel(permit.job.id)
+            self._give_up(*found, text)
+
+    def _give_up(self, session: Session, permit: Permit, text: str) -> None:
+        """Refuses what has not begun."""
+        del self._permits[permit.job.id]
+        session.asked = None
+        self._recorder.refused("full")
+        self._refuse(session, text, busy=True)
+        self._driver.cancel(permit.job.id)
 
     def _worked(self, session: Session, seconds: float, error: str | None) -> None:
         """The process has computed, or received keys."""
@@ -257,6 +339,7 @@ class Sessions:
 
     def _left(self, session: Session) -> None:
         self._sessions.pop(session.number, None)
+        self._vacate(session)
         self._drop_keys(session)
 
     def _lost(self, session: Session) -> None:
@@ -280,8 +363,20 @@ class Sessions:
         """Lets a session's process work, and waits until it has."""
         found = self._permits.get(start.request)
         if found is None or found[0].over:
+            self._untake(start.request)
             return Outcome(start.job, "absent", "the client has left")
         session, permit = found
+        if permit.work == "keys" and session.version.session.suite.partners:
+            try:
+                self._count(session, session.version.session_batch)
+            except (NotAccepted, Exhausted) as refused:
+                busy = isinstance(refused, Exhausted)
+                self._recorder.refused("answers" if busy else "policy")
+                del self._permits[start.request]
+                session.asked = None
+                self._refuse(session, str(refused), busy=busy)
+                self._untake(start.request)
+                return Outcome(start.job, "failed", str(refused))
         permit.start, permit.began = start, self._driver.clock()
         permit.end = asyncio.get_running_loop().create_future()
         permit.job.state = "preparing" if permit.work == "keys" else "inferring"
@@ -306,6 +401,7 @@ class Sessions:
         found = self._permits.get(ended.id)
         if found is None or found[1].start is not None:
             return
+        self._untake(ended.id)
         session, permit = found
         del self._permits[ended.id]
         if session.asked is permit:

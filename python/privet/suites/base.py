@@ -33,6 +33,9 @@ Array = npt.NDArray[np.generic]
 PAIR = ("client", "server", "dealer")
 """The parties of an inference at one server, with the dealer that some suites take."""
 
+COORDINATOR = "coordinator"
+"""The party in a server's place that has the public half of a program alone."""
+
 JOB_FACTS = {
     "suite": "the suite",
     "security": "the security level",
@@ -207,9 +210,9 @@ class Suite(ABC):
         """One instance for each label."""
 
     @classmethod
-    def at_one_server(cls) -> Sequence[Self]:
-        """One instance for each label whose inferences take a client and one server."""
-        return [it for it in cls.labelled() if set(it.jobs[-1].parties) <= set(PAIR)]
+    def served(cls) -> Sequence[Self]:
+        """One instance for each way in which a service can offer it."""
+        return cls.labelled()
 
     def to_json(self) -> dict[str, Any]:
         """Its name and every option, as `from_json` reads them."""
@@ -276,6 +279,22 @@ class Suite(ABC):
         """Whether something is made for an inference before it is asked for."""
         return any(job.ahead for job in self.jobs[:-1])
 
+    @property
+    def partners(self) -> tuple[str, ...]:
+        """Who takes part in an inference besides the client, the dealer, and whoever serves."""
+        return tuple(it for it in self.jobs[-1].parties if it not in (*PAIR, COORDINATOR))
+
+    @property
+    def serves_weights(self) -> bool:
+        """Whether whoever serves has the weights."""
+        return COORDINATOR not in self.jobs[-1].parties
+
+    @property
+    def in_sessions(self) -> bool:
+        """Whether inferences are made in sessions with a process of the model: its keys serve any
+        number of them, or others take part."""
+        return self.jobs[0].serves is None or bool(self.partners)
+
     def without_preparation(self) -> Suite:
         """The same, with nothing made ahead of an inference.
 
@@ -336,6 +355,7 @@ class Suite(ABC):
 
 
 __all__ = [
+    "COORDINATOR",
     "JOB_FACTS",
     "PAIR",
     "Array",

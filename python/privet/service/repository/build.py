@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
+import os
 import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from privet.compiler.compile import PUBLIC_FILE
 from privet.errors import ModelError
 from privet.service import child
-from privet.service.repository.config import ModelConfig
+from privet.service.repository.config import MODEL_FILE, ModelConfig
 from privet.service.repository.files import Source
 
 Build = Callable[[Source, ModelConfig], Awaitable[Path]]
@@ -26,11 +29,15 @@ class Builder:
     programs: Path
 
     async def __call__(self, source: Source, config: ModelConfig) -> Path:
-        """The folder with the program.
+        """The folder with the program; of a public half, with that alone.
 
         # Errors
-        `ModelError` with the compiler's own message, or if its process died.
+        `ModelError` with the compiler's own message, or if its process died; if the suite needs
+        weights and there are none, or there are and the service must not have them.
         """
+        self._check_half(source, config)
+        if source.is_public_half:
+            return await asyncio.to_thread(self._keep, source.onnx)
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             *("-m", __package__),
@@ -48,6 +55,32 @@ class Builder:
         if "error" in answer:
             raise ModelError(answer["error"])
         return Path(answer["folder"])
+
+    @staticmethod
+    def _check_half(source: Source, config: ModelConfig) -> None:
+        suite = config.session
+        weights = suite is None or suite.serves_weights
+        if weights and source.is_public_half:
+            raise ModelError(
+                f"{source.onnx} is the public half of a program, and this suite takes the weights "
+                f"here: put the model into {source.onnx.with_name(MODEL_FILE)}"
+            )
+        if suite is not None and not weights and not source.is_public_half:
+            raise ModelError(
+                f"{source.onnx} has weights, which stay with {suite.partners[0]} in this suite: "
+                f"`privet compile` it there, and serve {PUBLIC_FILE} alone"
+            )
+
+    def _keep(self, public: Path) -> Path:
+        """A copy, which stays as it is."""
+        data = public.read_bytes()
+        folder = self.programs / hashlib.sha256(data).hexdigest()[:32]
+        if not (folder / PUBLIC_FILE).is_file():
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            partial = folder / f"{PUBLIC_FILE}.{os.getpid()}"
+            partial.write_bytes(data)
+            partial.rename(folder / PUBLIC_FILE)
+        return folder
 
     def _job(self, source: Source, config: ModelConfig) -> dict[str, Any]:
         widths = config.types[0].precision.with_widths(

@@ -6,6 +6,7 @@ repository/
   digits/1/model.onnx
   digits/2/model.onnx         a version is a folder named by a whole number
   digits/2/samples.npy        calibration = "samples.npy"
+  shared/1/program.json       the public half of a program, where the service must not have weights
 ```
 """
 
@@ -16,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from privet.compiler.compile import PUBLIC_FILE
 from privet.errors import Misuse
 from privet.service.repository.config import ALL, MODEL_FILE, NEWEST, ModelConfig, read_config
 
@@ -30,12 +32,18 @@ Signature = tuple[tuple[str, int, int, int], ...]
 
 @dataclass(frozen=True)
 class Source:
-    """The files of one version. `calibration` is None where there is none."""
+    """The files of one version: a model, or the public half of a program that was compiled from one
+    elsewhere. `calibration` is None where there is none."""
 
     model: str
     number: int
     onnx: Path
     calibration: Path | None
+
+    @property
+    def is_public_half(self) -> bool:
+        """Whether it has no weights."""
+        return self.onnx.suffix == Path(PUBLIC_FILE).suffix
 
     def signature(self) -> Signature:
         """What changes when a file does."""
@@ -127,7 +135,13 @@ def check_name(name: str) -> None:
 def versions(folder: Path) -> list[int]:
     """The versions that have a model, in order."""
     found = (it.name for it in folder.iterdir() if _NUMBER.fullmatch(it.name))
-    return sorted(int(name) for name in found if (folder / name / MODEL_FILE).is_file())
+    return sorted(int(name) for name in found if _file(folder / name) is not None)
+
+
+def _file(home: Path) -> Path | None:
+    """What a version is made of; None if it is none."""
+    places = (home / MODEL_FILE, home / PUBLIC_FILE)
+    return next((place for place in places if place.is_file()), None)
 
 
 def chosen(folder: Path, config: ModelConfig) -> list[Source]:
@@ -160,7 +174,7 @@ def _source(folder: Path, number: int, config: ModelConfig) -> Source:
         calibration = next((place for place in places if place.is_file()), None)
         if calibration is None:
             raise Misuse(f"calibration {places[0]} is missing, and so is {places[1]}")
-    return Source(folder.name, number, home / MODEL_FILE, calibration)
+    return Source(folder.name, number, _file(home) or home / MODEL_FILE, calibration)
 
 
 def _mark(path: Path) -> tuple[str, int, int, int] | None:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from privet.errors import Misuse
-from privet.service.schema import Entry, Several, Text
+from privet.service.schema import Entry, Integer, Kind, Several, Text
 from privet.suites import JOB_FACTS, Suite, all_suites
 from privet.suites.options import fields_of
 
@@ -22,7 +22,7 @@ SECURITY = "security"
 
 def in_sessions(of: type[Suite]) -> bool:
     """Whether inferences are made in sessions with a process of the model."""
-    return of().jobs[0].serves is None
+    return of().in_sessions
 
 
 def by_jobs(of: type[Suite]) -> bool:
@@ -30,14 +30,14 @@ def by_jobs(of: type[Suite]) -> bool:
     return not in_sessions(of)
 
 
-SERVED = {of.name: of for of in all_suites() if of.at_one_server()}
+SERVED = {of.name: of for of in all_suites() if of.served()}
 """The suites that a service can offer, by name."""
 
 
 def choices(of: type[Suite]) -> dict[str, tuple[Any, ...]]:
     """The options in which what can be offered differs, with their values."""
     found = {
-        field.name: tuple(dict.fromkeys(getattr(it, field.name) for it in of.at_one_server()))
+        field.name: tuple(dict.fromkeys(getattr(it, field.name) for it in of.served()))
         for field in fields_of(of)
     }
     return {name: values for name, values in found.items() if len(values) > 1}
@@ -53,7 +53,7 @@ def offered(of: type[Suite], limits: Mapping[str, Any]) -> list[Suite]:
     levels = limits.get(SECURITY)
     found = [
         it
-        for it in of.at_one_server()
+        for it in of.served()
         if all(getattr(it, name) in values for name, values in allowed.items())
         and (levels is None or it.facts()[SECURITY] in levels)
     ]
@@ -82,13 +82,19 @@ def limits() -> list[Entry]:
                 found[name] = Entry(name, Several(Text(values)), text, values)
             else:
                 default = next(it.default for it in fields_of(of) if it.name == name)
-                found[name] = Entry(name, Text(values), f"{where}: {about[name]}", default)
+                found[name] = Entry(name, _one_of(values), f"{where}: {about[name]}", default)
     return list(found.values())
+
+
+def _one_of(values: Sequence[Any]) -> Kind:
+    if all(isinstance(value, int) for value in values):
+        return Integer(min(values), max(values))
+    return Text(tuple(values))
 
 
 def wishes() -> list[Entry]:
     """How a job is to be computed, as calls say it: those of a suite's facts that are told."""
-    those = [it for of in SERVED.values() if by_jobs(of) for it in of.at_one_server()]
+    those = [it for of in SERVED.values() if by_jobs(of) for it in of.served()]
     found = []
     for name, about in JOB_FACTS.items():
         values = dict.fromkeys(it.facts()[name] for it in those)

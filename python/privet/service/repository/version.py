@@ -10,6 +10,7 @@ from typing import Any
 from privet import suites
 from privet.compiler.compile import PUBLIC_FILE
 from privet.compiler.program import Program
+from privet.keys import certified
 from privet.errors import InvalidProgram, Misuse, PrivetError
 from privet.service.repository.config import ModelConfig
 from privet.service.repository.offering import SECURITY, fulfilling
@@ -93,8 +94,21 @@ class Version:
 
     @property
     def session_batch(self) -> int:
-        """How many samples one evaluation in a session computes."""
-        return min(self.program.batch, int((self.plan or {})["batch"]))
+        """How many samples one evaluation in a session computes; with others, all groups at once."""
+        plan = self.plan or {}
+        if self.session.suite.partners:
+            return int(plan["batch"]) * int(plan["groups"])
+        return min(self.program.batch, int(plan["batch"]))
+
+    def partner(self, name: str | None) -> str | None:
+        """Which of the parties of its sessions a certificate of this common name is for."""
+        if not self.in_sessions:
+            return None
+        return next((it for it in self.session.suite.partners if name == certified(it)), None)
+
+    def awaited(self, partner: str) -> str:
+        """How schedules call one of these parties."""
+        return f"{self.key} {partner}"
 
     @property
     def in_sessions(self) -> bool:

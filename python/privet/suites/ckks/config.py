@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from privet._native import Link
 from privet.compiler.program.public import Program
 from privet.errors import Misuse
-from privet.suites.base import Job, LocalJob, LocalResult, Planned, Suite, Trust
+from privet.suites.base import COORDINATOR, Job, LocalJob, LocalResult, Planned, Suite, Trust
 from privet.suites.ckks import costing
 from privet.suites.ckks.account import packing, parameters
 from privet.suites.ckks.program import plan_ckks
@@ -82,6 +82,16 @@ class Ckks(Costed):
     def statistical(self) -> bool:
         """Whether noise hides all that results tell beside outputs."""
         return self.flooding == STATISTICAL
+
+    @property
+    def serving(self) -> dict[str, Any]:
+        """What a process of `privet-ckks` must know to serve it."""
+        return {
+            "role": COORDINATOR if self.collective else "server",
+            "scenario": self.scenario,
+            "statistical": self.statistical,
+            "members": self.parties,
+        }
 
     def flooded(self, *, statistical: bool) -> Ckks:
         """The same with this noise on results."""
@@ -182,8 +192,8 @@ class Ckks(Costed):
         if self.collective:
             members = tuple(f"member {number}" for number in range(self.parties))
             return (
-                Job("keys", "collective keys and the encrypted model", ("coordinator", *members)),
-                Job("infer", "prediction", ("client", "coordinator", *members)),
+                Job("keys", "collective keys and the encrypted model", (COORDINATOR, *members)),
+                Job("infer", "prediction", ("client", COORDINATOR, *members)),
             )
         made = "evaluation keys" if self.scenario == ENCRYPTED_DATA else "the encrypted model"
         pair = ("client", "server")

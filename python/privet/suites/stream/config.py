@@ -151,7 +151,7 @@ class Stream(Costed, SingleJobSuite):
         return [cls(), *paillier]
 
     @classmethod
-    def at_one_server(cls) -> Sequence[Stream]:
+    def served(cls) -> Sequence[Stream]:
         """As `Suite`: a server chooses the cipher."""
         return [cls(), cls(cipher=PAILLIER)]
 

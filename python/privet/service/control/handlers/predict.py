@@ -77,20 +77,24 @@ async def session(call: Call[Any]) -> Answer:
     if (why := call.service.why_no_room()) is not None:
         raise Refusal(507, "disk", f"{why}: try again later", 30.0)
     _check_origin(call.request)
-    try:
-        call.service.admit(call.caller.client, call.caller.certified, version.session.mode, 0)
-    except NotAccepted as error:
-        raise Refusal(403, "policy", str(error)) from error
+    partner = version.partner(call.caller.certified)
+    if partner is None:
+        try:
+            call.service.admit(call.caller.client, call.caller.certified, version.session.mode, 0)
+        except NotAccepted as error:
+            raise Refusal(403, "policy", str(error)) from error
     rates = (call.service.limits.requests_per_minute, version.config.limits.requests_per_minute)
     per_minute = max(1, int(min(rate for rate in rates if rate is not None)))
     try:
-        with model_server.place(call.caller.client):
+        with model_server.place(call.caller.client, partner):
             await model_server.start()
             session = call.service.sessions.open(
-                call.caller.client, model_server, call.caller.certified
+                call.caller.client, model_server, call.caller.certified, partner
             )
             try:
-                streams = await model_server.connect(session.client, per_minute, session.number)
+                streams = await model_server.connect(
+                    session.client, session.name, 0 if partner else per_minute, session.number
+                )
                 return await _relay(call, streams, session.closing)
             finally:
                 call.service.sessions.close(session)
