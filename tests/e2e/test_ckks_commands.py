@@ -100,7 +100,6 @@ def test_plans_of_every_scenario(words: tuple[str, ...], sends: str, nn5: Path) 
     "words",
     [
         ("prepare", "--count", "2"),
-        ("infer", "--input", "x.npy", "--scenario", "collective"),
         ("infer", "--input", "x.npy", "--scenario", "encrypted-model", "--suite", "gmw"),
     ],
 )

@@ -23,7 +23,7 @@ from privet.errors import Misuse, NotAccepted, PeerBusy, PeerError, PrivetError
 from privet.runtime import Client, Credentials, Server
 from privet.stream.cipher import BFV
 from privet.stream.pair import pair
-from privet.suites import Fss, Gmw, Mode, Policy, make_policy
+from privet.suites import Fss, Gmw, Policy, make_policy
 
 MODELS = Path(__file__).parents[2] / "zoo" / "models"
 DIGITS, SEVEN = MODELS / "digits-cnn.onnx", MODELS / "digit-7.png"
@@ -170,26 +170,3 @@ def test_a_server_of_suite_ckks_turns_a_revoked_client_away(
         refused = privet("infer", address, *asked, code=4)["error"]
         assert refused["type"] == "NotAccepted"
         assert "this certificate was revoked" in refused["message"]
-
-
-def test_a_cohort_counts_its_clients_answers(key_folder: Path, tmp_path: Path) -> None:
-    """The coordinator asks before any key is made, so that members do nothing for nothing."""
-    from privet.runtime.guarded import _verdict
-    from privet.runtime.revocation import Revoked
-    from privet.suites import Guard
-
-    nobody = Revoked()
-
-    mode = Mode("ckks", scenario="collective", flooding="statistical")
-    asked = {"guard": 5, "client": "ab" * 32, "name": "", "answers": 2}
-    guard = Guard(make_policy(answers_per_hour=2), str(tmp_path / "answers"))
-    assert _verdict(guard, mode, nobody, asked) == {"guard": 5}
-    again = Guard(make_policy(answers_per_hour=2), str(tmp_path / "answers"))
-    refused = _verdict(again, mode, nobody, asked)
-    assert refused["busy"] is True
-    assert "2 answers in an hour" in refused["refused"]
-    revoked = tmp_path / "revoked"
-    revoked.write_text("ab" * 32)
-    assert "revoked" in _verdict(guard, mode, Revoked(revoked), asked)["refused"]
-    light = Mode("ckks", scenario="collective", flooding="light")
-    assert "flooding light" in _verdict(guard, light, nobody, {**asked, "answers": 0})["refused"]

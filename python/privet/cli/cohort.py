@@ -7,7 +7,7 @@ import json
 import os
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -79,15 +79,21 @@ def join(
     )
     console = show.make_console()
 
-    def heard(ended: PhaseCost | PrivetError) -> None:
-        if isinstance(ended, PrivetError):
+    def heard(ended: PhaseCost | PrivetError | None) -> None:
+        event: dict[str, Any]
+        if ended is None:
+            event, text = {"event": "begun", "member": member}, "An inference begins."
+        elif isinstance(ended, PrivetError):
             event = {"event": "failed", "member": member, "message": str(ended)}
             text = f"An inference failed: {ended}"
         else:
             event = {"event": "helped", "member": member, "cost": asdict(ended)}
             sent = show.size(ended.bytes_client)
             text = f"Member {member} helped for {ended.seconds:.3f} s, sent {sent}."
-        typer.echo(json.dumps(event)) if as_json else console.print(text)
+        if as_json:
+            typer.echo(json.dumps(event))
+        else:
+            console.print(text)
 
     async def main() -> None:
         try:

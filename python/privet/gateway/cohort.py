@@ -22,8 +22,8 @@ from privet.suites.costs import PhaseCost
 
 PAUSE_SECONDS = 0.5
 
-Heard = Callable[[PhaseCost | PrivetError], None]
-"""Hears what an inference has cost, or why it failed."""
+Heard = Callable[[PhaseCost | PrivetError | None], None]
+"""Hears that an inference has begun (None), what it has cost, or why it failed."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,13 @@ async def take_seat(
     limit = time.monotonic() + wait
     while True:
         began, begun = time.monotonic(), threading.Event()
+
+        def begins(begun: threading.Event = begun) -> None:
+            begun.set()
+            heard(None)
+
         try:
-            heard(await _once(calls, path, seat, endpoint, begun))
+            heard(await _once(calls, path, seat, endpoint, begins))
         except PrivetError as error:
             if begun.is_set():
                 heard(error)
@@ -69,12 +74,12 @@ async def take_seat(
 
 
 async def _once(
-    calls: Calls, path: str, seat: Seat, endpoint: Endpoint, begun: threading.Event
+    calls: Calls, path: str, seat: Seat, endpoint: Endpoint, begins: Callable[[], None]
 ) -> PhaseCost:
     async with relay(calls, path) as (socket, failures):
         where = replace(endpoint, socket=socket)
         try:
-            return await asyncio.to_thread(take_part, seat.program, seat.member, where, begun.set)
+            return await asyncio.to_thread(take_part, seat.program, seat.member, where, begins)
         except LinkError as error:
             # What broke the link is what the service said, if it said anything.
             raise (failures[0] if failures else error) from error

@@ -102,7 +102,7 @@ def test_the_service_reads_what_is_advised(name: str, tmp_path: Path) -> None:
         assert value == field.default or told or field.flag in written
 
 
-def test_a_cohort_is_advised_with_its_trust(record: MakeRecord) -> None:
+def test_a_cohort_is_advised_with_its_trust(record: MakeRecord, tmp_path: Path) -> None:
     known = costs(record("ckks-collective-5"), record("gmw-log"))
     assert not any(
         it.setting.members for it in advise("a", Question(NETWORK), known, PRICES).choices
@@ -122,8 +122,12 @@ def test_a_cohort_is_advised_with_its_trust(record: MakeRecord) -> None:
         per_month(predict(record(f"ckks-collective-{n}"), NETWORK), PRICES, 0.01) for n in (5, 3)
     )
     assert five.instance > three.instance
-    with pytest.raises(Misuse, match="privet cohort"):
-        found.config()
+    written = found.config()
+    assert "program.json" in written
+    (tmp_path / CONFIG_FILE).write_text(written)
+    session = read_config(tmp_path).session
+    assert session is not None
+    assert session.label == "ckks collective 5"
     with pytest.raises(Misuse, match="2 to 20"):
         advise("a", Question(NETWORK, parties=21), known, PRICES)
 

@@ -228,3 +228,62 @@ def test_what_no_job_alone_can_be_is_refused() -> None:
     ):
         with pytest.raises(Misuse):
             Submission("a", "alice", "keyed", "ckks", **wrong)
+
+
+def together(id: str) -> Submission:
+    """The keys of a session that take two others."""
+    return Submission(
+        id,
+        id,
+        "keyed",
+        "ckks",
+        notice=True,
+        only=Phase.PRE,
+        machine="here",
+        lease=LEASE,
+        parties=("member 0", "member 1"),
+    )
+
+
+def test_a_job_waits_for_all_its_parties_and_holds_nothing_meanwhile() -> None:
+    scheduler = make()
+    scheduler.party_waits(0.0, "member 0", True)
+    scheduler.submit(0.0, together("s"))
+    scheduler.submit(0.0, inference("other"))
+    assert starts(scheduler.decide(0.0)) == ["other/on#1"]
+    scheduler.finished(1.0, "other/on#1")
+    assert starts(scheduler.decide(1.0)) == []
+    (load,) = scheduler.snapshot(1.0).machines
+    assert (load.cores_taken, load.memory_taken) == (0, 0)
+    scheduler.party_waits(2.0, "member 1", True)
+    scheduler.party_waits(2.0, "member 0", False)
+    assert starts(scheduler.decide(2.0)) == []
+    scheduler.party_waits(3.0, "member 0", True)
+    assert starts(scheduler.decide(3.0)) == ["s/pre#1"]
+
+
+def test_a_party_takes_part_in_one_job_at_a_time() -> None:
+    scheduler = make()
+    for party in ("member 0", "member 1"):
+        scheduler.party_waits(0.0, party, True)
+    scheduler.submit(0.0, together("s"))
+    scheduler.submit(0.0, together("t"))
+    assert starts(scheduler.decide(0.0)) == ["s/pre#1"]
+    scheduler.finished(1.0, "s/pre#1")
+    assert starts(scheduler.decide(1.0)) == []
+    for party in ("member 0", "member 1"):
+        scheduler.party_waits(2.0, party, True)
+    assert starts(scheduler.decide(2.0)) == ["t/pre#1"]
+
+
+def test_jobs_beyond_their_patience_do_not_wait_behind_absent_parties() -> None:
+    scheduler = make()
+    scheduler.submit(0.0, together("s"))
+    late = Limits().patience + 1.0
+    scheduler.submit(late, inference("t"))
+    assert starts(scheduler.decide(late)) == ["t/on#1"]
+
+
+def test_only_jobs_of_a_session_wait_for_parties() -> None:
+    with pytest.raises(Misuse, match="wait for parties"):
+        Submission("r", "alice", "m", "gmw", parties=("member 0",))

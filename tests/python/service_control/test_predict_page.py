@@ -49,9 +49,9 @@ class Tap:
         connect = ModelServer.connect
 
         async def tapped(
-            model_server: ModelServer, client: str, per_minute: int, number: int
+            model_server: ModelServer, client: str, name: str | None, per_minute: int, number: int
         ) -> Streams:
-            reader, writer = await connect(model_server, client, per_minute, number)
+            reader, writer = await connect(model_server, client, name, per_minute, number)
             self.sessions.append(bytearray())
             write, into = writer.write, self.sessions[-1]
 

@@ -12,6 +12,7 @@ import pytest
 from tests.e2e.services import put_digits
 from tests.e2e.test_commands import DIGITS
 
+from privet.compiler.compile import compile
 from privet.errors import Misuse, ModelError
 from privet.service.repository import (
     Builder,
@@ -255,5 +256,39 @@ def test_choices_are_filled_up_and_checked(play: Callable[[Act], None]) -> None:
         ):
             with pytest.raises(Misuse, match=words):
                 version.ask(wish)
+
+    play(act)
+
+
+COLLECTIVE = 'suites = ["ckks"]\nscenario = "collective"\nparties = 2\n'
+
+
+@pytest.mark.go
+def test_a_coordinator_has_the_public_half_alone(
+    play: Callable[[Act], None], tmp_path: Path
+) -> None:
+    model = Path(__file__).parents[3] / "zoo" / "models" / "digits-smooth" / "square.onnx"
+
+    async def act(stage: Stage) -> None:
+        home = stage.folder / "shared" / "1"
+        home.mkdir(parents=True)
+        shutil.copy(model, home / "model.onnx")
+        (home.parent / "config.toml").write_text(COLLECTIVE)
+        await stage.repository.refresh()
+        assert "which stay with member 0" in str(stage.row("shared").error)
+        compile(model, bits=50, scale=16, input_range=(0, 1)).save(tmp_path / "owner")
+        (home / "model.onnx").unlink()
+        shutil.copy(tmp_path / "owner" / "program.json", home)
+        await stage.repository.refresh()
+        assert stage.row("shared").ready
+        version = stage.repository.version("shared")
+        assert version is not None
+        assert [it.name for it in version.folder.iterdir()] == ["program.json"]
+        assert version.partner("privet member 1") == "member 1"
+        assert version.partner("privet member 2") is None
+        # Whoever takes weights here says so.
+        (home.parent / "config.toml").write_text('suites = ["ckks"]\n')
+        await stage.repository.refresh()
+        assert "takes the weights here" in str(stage.row("shared").error)
 
     play(act)

@@ -10,8 +10,8 @@ from typing import Any
 from privet import suites
 from privet.compiler.compile import PUBLIC_FILE
 from privet.compiler.program import Program
-from privet.keys import certified
 from privet.errors import InvalidProgram, Misuse, PrivetError
+from privet.keys import certified
 from privet.service.repository.config import ModelConfig
 from privet.service.repository.offering import SECURITY, fulfilling
 from privet.suites import MaterialSuite, Mode, SingleJobSuite, Suite
@@ -94,7 +94,7 @@ class Version:
 
     @property
     def session_batch(self) -> int:
-        """How many samples one evaluation in a session computes; with others, all groups at once."""
+        """How many samples an evaluation computes; where others take part, all groups at once."""
         plan = self.plan or {}
         if self.session.suite.partners:
             return int(plan["batch"]) * int(plan["groups"])
