@@ -52,10 +52,10 @@ class Cohort:
         words: list[object] = ["cohort", "join", self.address, program, "--member", member]
         return [*words, *self._shared, "--keys", identity or self._keys, *more]
 
-    def infer(self, *more: object) -> list[object]:
+    def infer(self, *more: object, identity: Path | None = None) -> list[object]:
         """The words of a client."""
         words: list[object] = ["infer", self.address, "shared", "--suite", "ckks"]
-        words += ["--scenario", "collective", *self._shared, "--keys", self._keys]
+        words += ["--scenario", "collective", *self._shared, "--keys", identity or self._keys]
         return [*words, "--input", self._keys / "x.npy", *more]
 
     def check(self) -> None:
@@ -149,17 +149,45 @@ def test_a_seat_is_for_the_certificate_of_its_member_alone(
     with ExitStack() as stack:
         cohort = stack.enter_context(serving(tmp_path, owner, key_folder))
         for role in ("client", "member-2", "member-0"):
-            forged = tmp_path / role
-            forged.mkdir()
-            shutil.copy(key_folder / "ca.pem", forged)
-            for suffix in ("pem", "key"):
-                shutil.copy(key_folder / f"{role}.{suffix}", forged / f"member-1.{suffix}")
+            forged = disguised(tmp_path, key_folder, role, "member-1")
             refused = privet(*cohort.join(1, identity=forged), code=4)["error"]
             assert "is not that of member 1" in refused["message"]
         # Whoever has the certificate gets the seat.
         for member in range(2):
             stack.enter_context(running(*cohort.join(member)))
         cohort.check()
+
+
+@pytest.mark.parametrize(
+    ("role", "reason"),
+    [
+        ("server", "the coordinator signed the client's public key"),
+        ("member-1", "member 1 signed the client's public key"),
+    ],
+)
+def test_members_hand_no_result_to_the_coordinator_or_a_member(
+    role: str, reason: str, owner: Path, key_folder: Path, tmp_path: Path
+) -> None:
+    """The relay at a member tells it whose certificate the service has. The control is every other
+    test, in which a client's certificate gets its result."""
+    forged = disguised(tmp_path, key_folder, role, "client")
+    with (
+        serving(tmp_path, owner, key_folder) as cohort,
+        running(*cohort.join(0)) as owning,
+        running(*cohort.join(1)),
+    ):
+        privet(*cohort.infer(identity=forged), code=4)
+        assert reason in until(owning, "failed")["message"]
+
+
+def disguised(folder: Path, key_folder: Path, role: str, name: str) -> Path:
+    """Keys among which those of one party are called as another's."""
+    forged = folder / f"{role} as {name}"
+    forged.mkdir()
+    shutil.copy(key_folder / "ca.pem", forged)
+    for suffix in ("pem", "key"):
+        shutil.copy(key_folder / f"{role}.{suffix}", forged / f"{name}.{suffix}")
+    return forged
 
 
 def test_parties_must_mean_the_same(owner: Path, key_folder: Path, tmp_path: Path) -> None:
