@@ -221,8 +221,10 @@ class _Placement:
         return place_trees(self.rewriter, node, x, self.ring_bits)
 
     def average(self, node: Node, pool: op.AvgPool2d, x: int) -> int:
-        """Picks by how much the scale rises, so that the factors become integers."""
-        factors = [factor for factor in pool.factors if factor] or [1.0]
+        """Picks by how much the scale rises, so that the factors become integers; those that are
+        nothing beside the largest have no say."""
+        least = max(map(abs, pool.factors)) * 2.0**-self.base
+        factors = [factor for factor in pool.factors if factor and abs(factor) >= least] or [1.0]
         mantissas = {math.frexp(abs(factor))[0] for factor in factors}
         exponents = [1 - math.frexp(factor)[1] for factor in factors]
         if mantissas == {0.5}:

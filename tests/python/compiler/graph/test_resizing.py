@@ -8,9 +8,6 @@ import numpy as np
 import pytest
 from tests.python.compiler.graph.single import check, single
 
-from privet.compiler.graph import import_model
-from privet.errors import UnsupportedModel
-
 SHAPE = (1, 2, 5, 4)
 COORDINATES = ["half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric"]
 
@@ -54,10 +51,14 @@ def test_a_crop_that_reaches_outside() -> None:
     check(single("Resize", [SHAPE, window, "", np.array([1, 2, 3, 3])], **how))
 
 
-def test_antialias_is_refused() -> None:
-    made = single("Resize", [SHAPE, "", "", np.array([1, 2, 3, 2])], mode="linear", antialias=1)
-    with pytest.raises(UnsupportedModel, match="antialias"):
-        import_model(made, name="m")
+@pytest.mark.parametrize("mode", ["linear", "cubic"])
+@pytest.mark.parametrize("excludes", [0, 1])
+@pytest.mark.parametrize("coordinates", ["half_pixel", "align_corners"])
+def test_antialias(mode: str, excludes: int, coordinates: str) -> None:
+    how = {"coordinate_transformation_mode": coordinates, "exclude_outside": excludes}
+    how |= {"mode": mode, "antialias": 1}
+    for sizes in ([1, 2, 3, 2], [1, 2, 9, 3], [1, 2, 1, 1]):
+        check(single("Resize", [(1, 2, 8, 7), "", "", np.array(sizes)], opset=19, **how))
 
 
 @pytest.mark.parametrize("mode", ["nearest", "linear"])

@@ -21,15 +21,13 @@ ROUNDINGS: dict[str, Callable[[Array], Array]] = {
 }
 
 
-@operator("Resize", since=10, restrictions="without antialias; scales, sizes and roi constant")
+@operator("Resize", since=10, restrictions="scales, sizes and roi constant")
 def resize(site: Site) -> Operand:
     """Modes nearest, linear and cubic, with every coordinate mode."""
     if site.opset < 11:
         return _upsampled(site)
     x = site.private(0)
     rank = len(x.shape)
-    if site.attribute("antialias", 0):
-        site.refuse("it has antialias", "Export it without")
     axes = [site.axis(axis, rank) for axis in site.ints("axes") or range(rank)]
     scales, sizes = _targets(site, x, axes)
     window = np.ravel(site.constant(1, "roi")) if site.has(1) else np.zeros(0)
@@ -62,7 +60,7 @@ def _upsampled(site: Site) -> Private:
         if site.attribute("mode", "nearest") == "nearest":
             x = pick(site, x, axis, _kept_inside(np.floor(at), x.shape[axis]).tolist())
         else:
-            x = _linear(site, x, axis, at)
+            x = _filtered(site, x, axis, at, _triangle, 1)
     return x
 
 
@@ -100,15 +98,17 @@ def _along(
     if scale == 1.0 and count == size and mode != FAR_OUT:
         return x
     at = _coordinates(site, mode, size, scale, count, ends)
+    shrinks = min(scale, 1.0) if site.attribute("antialias", 0) else 1.0
     match site.attribute("mode", "nearest"):
         case "nearest":
             rounding = site.attribute("nearest_mode", "round_prefer_floor")
             places = _kept_inside(ROUNDINGS[rounding](at), size)
             made = pick(site, x, axis, places.tolist())
         case "linear":
-            made = _linear(site, x, axis, at)
+            made = _filtered(site, x, axis, at, _triangle, 1, shrinks)
         case "cubic":
-            made = _cubic(site, x, axis, at)
+            kernel = _keys(float(site.attribute("cubic_coeff_a", -0.75)))
+            made = _filtered(site, x, axis, at, kernel, 2, shrinks)
         case other:
             site.refuse(f"its mode is {other}", "Use mode nearest, linear or cubic")
     outside = (at < 0) | (at > size - 1)
@@ -150,24 +150,39 @@ def _kept_inside(places: Array, size: int) -> Array:
     return np.clip(places, 0, size - 1).astype(np.int64)
 
 
-def _linear(site: Site, x: Private, axis: int, at: Array) -> Private:
-    at = np.clip(at, 0, x.shape[axis] - 1)
-    low = np.floor(at)
-    share = (at - low).astype(np.float64)
-    places = np.stack([low, np.minimum(low + 1, x.shape[axis] - 1)]).astype(np.int64)
-    return blend(site, x, axis, places, np.stack([1.0 - share, share]))
+def _triangle(apart: Array) -> Array:
+    return np.asarray(np.maximum(1.0 - apart, 0.0))
 
 
-def _cubic(site: Site, x: Private, axis: int, at: Array) -> Private:
-    """Keys' kernel over four neighbours; those outside count as the edge, or not at all."""
-    a, size = float(site.attribute("cubic_coeff_a", -0.75)), x.shape[axis]
+def _keys(a: float) -> Callable[[Array], Array]:
+    """Keys' cubic kernel."""
+
+    def kernel(apart: Array) -> Array:
+        near = ((a + 2) * apart - (a + 3)) * apart**2 + 1
+        far = ((a * apart - 5 * a) * apart + 8 * a) * apart - 4 * a
+        return np.where(apart <= 1, near, np.where(apart < 2, far, 0.0))
+
+    return kernel
+
+
+def _filtered(
+    site: Site,
+    x: Private,
+    axis: int,
+    at: Array,
+    kernel: Callable[[Array], Array],
+    reach: int,
+    shrinks: float = 1.0,
+) -> Private:
+    """Neighbours weighted by a kernel that is 0 from `reach` on, stretched by `1 / shrinks`; those
+    outside count as the edge, or not at all."""
+    size = x.shape[axis]
+    wide = math.ceil(reach / shrinks)
+    site.bound(2 * wide * len(at))
     low = np.floor(at)
-    places = np.stack([low + k for k in (-1, 0, 1, 2)])
-    apart = np.abs(at - places).astype(np.float64)
-    near = ((a + 2) * apart - (a + 3)) * apart**2 + 1
-    far = ((a * apart - 5 * a) * apart + 8 * a) * apart - 4 * a
-    weights = np.where(apart <= 1, near, far)
+    places = np.stack([low + k for k in range(1 - wide, wide + 1)])
+    weights = kernel(np.abs(at - places).astype(np.float64) * shrinks)
     if site.attribute("exclude_outside", 0):
         weights = np.where((places < 0) | (places >= size), 0.0, weights)
-        weights = weights / weights.sum(axis=0)
+    weights = weights / weights.sum(axis=0)
     return blend(site, x, axis, _kept_inside(places, size), weights)
