@@ -116,6 +116,13 @@ def softmax(x: Array, axes: tuple[int, ...], *, log: bool) -> Array:
     return np.asarray(shifted - np.log(total) if log else exponentials / total)
 
 
+def _softmax_zero(call: _Call) -> Array:
+    """Softmax of the scores that are not 0, in rows; those stay 0."""
+    x = call.x
+    exponentials = np.where(np.abs(x) > 1e-7, np.exp(x - x.max(axis=-1, keepdims=True)), 0.0)
+    return np.asarray(exponentials / exponentials.sum(axis=-1, keepdims=True))
+
+
 def _softmax(call: _Call) -> Array:
     axis = call.axis(1 if call.opset < 13 else -1)
     axes = tuple(range(axis, call.x.ndim)) if call.opset < 13 else (axis,)
@@ -358,6 +365,7 @@ _OPERATORS: dict[str, Callable[[_Call], Array | list[Array]]] = {
     "Abs": _elementwise(np.abs),
     "Neg": _elementwise(np.negative),
     "Sign": _elementwise(np.sign),
+    "SoftmaxZero": _softmax_zero,
     "Probit": _elementwise(_probit),
     "PairwiseCoupling": _coupling,
     "Not": _elementwise(np.logical_not),

@@ -27,7 +27,17 @@ OPERATORS = ARITHMETIC | {
     *("Exp", "Flatten", "Gather", "Greater", "Identity", "LabelEncoder", "Less", "Log"),
     *("LogSoftmax", "Neg", "Normalizer", "Not", "PairwiseCoupling", "Probit", "Reciprocal"),
     *("ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceSum", "Reshape", "Sigmoid", "Sign"),
-    *("Slice", "Softmax", "Squeeze", "Tanh", "TopK", "Transpose", "Unsqueeze", "ZipMap"),
+    *(
+        "Slice",
+        "Softmax",
+        "SoftmaxZero",
+        "Squeeze",
+        "Tanh",
+        "TopK",
+        "Transpose",
+        "Unsqueeze",
+        "ZipMap",
+    ),
 }
 """What a client computes of a head; all else is refused before anything runs."""
 

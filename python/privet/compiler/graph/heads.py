@@ -26,8 +26,17 @@ from privet.errors import Misuse
 INVERTIBLE = frozenset(
     {
         *("Concat", "Dropout", "Exp", "Flatten", "Identity", "LabelEncoder", "Log", "LogSoftmax"),
-        *("Neg", "Normalizer", "Probit", "Reciprocal", "Reshape", "Sigmoid", "Softmax", "Squeeze"),
-        *("Tanh", "Transpose", "Unsqueeze", "ZipMap"),
+        *(
+            "Neg",
+            "Normalizer",
+            "Probit",
+            "Reciprocal",
+            "Reshape",
+            "Sigmoid",
+            "Softmax",
+            "SoftmaxZero",
+        ),
+        *("Squeeze", "Tanh", "Transpose", "Unsqueeze", "ZipMap"),
     }
 )
 """Operators whose result tells what they read, softmax and normalisations up to one number."""
@@ -35,7 +44,7 @@ INVERTIBLE = frozenset(
 BEGINNINGS = frozenset(
     {
         *("ArgMax", "ArgMin", "LabelEncoder", "LogSoftmax", "Normalizer", "PairwiseCoupling"),
-        *("Probit", "Sigmoid", "Softmax", "TopK", "ZipMap"),
+        *("Probit", "Sigmoid", "Softmax", "SoftmaxZero", "TopK", "ZipMap"),
     }
 )
 """Operators that a head may begin with; others are part of one only behind these."""

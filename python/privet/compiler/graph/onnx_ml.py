@@ -16,8 +16,14 @@ from onnx import helper
 from privet.compiler.graph.input_shapes import WHOLE
 from privet.compiler.graph.onnx_model import ML
 
-TRANSFORMS = {"NONE": None, "LOGISTIC": "Sigmoid", "SOFTMAX": "Softmax"}
-"""What may become of a classifier's scores, and the operator that does it."""
+TRANSFORMS = {
+    "NONE": None,
+    "LOGISTIC": "Sigmoid",
+    "SOFTMAX": "Softmax",
+    "SOFTMAX_ZERO": "SoftmaxZero",
+    "PROBIT": "Probit",
+}
+"""What may become of scores, and the operator that does it."""
 NUMBERED = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
 """The names of `TreeEnsemble`'s numbers."""
 REGRESSORS = ("TreeEnsembleRegressor", "TreeEnsemble")
@@ -59,7 +65,7 @@ def _transformed(node: onnx.NodeProto) -> list[onnx.NodeProto]:
     if given is None:
         return [node]
     transform = NUMBERED[given.i] if given.type == onnx.AttributeProto.INT else given.s.decode()
-    after = {**TRANSFORMS, "PROBIT": "Probit"}.get(transform)
+    after = TRANSFORMS.get(transform)
     targets = next((a.i for a in node.attribute if a.name == "n_targets"), 1)
     if after is None or (targets == 1 and transform != "PROBIT"):
         return [node]  # ONNX Runtime leaves one number as it is
@@ -77,7 +83,9 @@ def _is_classifier(node: onnx.NodeProto) -> bool:
     if node.domain != ML or node.op_type != "LinearClassifier":
         return False
     found = {a.name: helper.get_attribute_value(a) for a in node.attribute}
-    return found.get("post_transform", b"NONE").decode() in TRANSFORMS
+    transform = found.get("post_transform", b"NONE").decode()
+    # Of one score ONNX Runtime makes a PROBIT that is no number.
+    return transform in TRANSFORMS and (transform != "PROBIT" or len(found["intercepts"]) > 1)
 
 
 class _Classifier:
@@ -126,9 +134,15 @@ class _Classifier:
         return self._made
 
     def _both(self, raw: str, transform: str | None, scores: str) -> str:
-        """Scores of both labels where the model has those of the second; the order they have."""
+        """Scores of both labels where the model has those of the second, as ONNX Runtime gives
+        them: `1 - s` and `s` unless they become probabilities; and the order they have."""
         both = self._add("Concat", [self._add("Neg", [raw]), raw], axis=1)
-        self._add(transform or "Identity", [both], output=scores)
+        if transform == "Sigmoid":
+            self._add(transform, [both], output=scores)
+        else:
+            one = onnx.numpy_helper.from_array(np.ones((), np.float32), f"{self._name}_one")
+            self._graph.initializer.append(one)
+            self._add("Concat", [self._add("Sub", [one.name, raw]), raw], output=scores, axis=1)
         return both
 
     def _add(self, op: str, inputs: Sequence[str], *, output: str = "", **more: Any) -> str:

@@ -16,7 +16,12 @@ from onnx import helper
 
 from privet.compiler.graph.onnx_model import ML
 
-TRANSFORMS = {"NONE": "Identity", "LOGISTIC": "Sigmoid", "SOFTMAX": "Softmax"}
+TRANSFORMS = {
+    "NONE": "Identity",
+    "LOGISTIC": "Sigmoid",
+    "SOFTMAX": "Softmax",
+    "SOFTMAX_ZERO": "SoftmaxZero",
+}
 """What may become of the scores, and the operator that does it."""
 
 
@@ -53,8 +58,8 @@ def why_not(node: onnx.NodeProto) -> str | None:
         return "it has two base values for one score"
     if transform != "NONE" and _all_positive(given):
         return f"its labels are those of scores above a half, and its post_transform is {transform}"
-    if transform == "SOFTMAX":
-        return "it has a SOFTMAX of one score"
+    if transform.startswith("SOFTMAX"):
+        return f"it has a {transform} of one score"
     return None
 
 

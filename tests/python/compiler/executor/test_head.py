@@ -22,7 +22,7 @@ from privet.errors import InvalidProgram
 
 X = constant(3, 4, seed=7, spread=2.0)
 ML = "ai.onnx.ml"
-PARTS = ("PairwiseCoupling", "Probit")
+PARTS = ("PairwiseCoupling", "Probit", "SoftmaxZero")
 """Parts of operators, which the tests of support vector machines and of trees try."""
 Case = tuple[str, list[Any], dict[str, Any]]
 

@@ -159,7 +159,7 @@ def test_the_least_and_the_largest_of_all_trees(how: str) -> None:
     assert np.allclose(computed(model, x), reference(model, x)[0], rtol=0, atol=1e-3)
 
 
-@pytest.mark.parametrize("transform", ["LOGISTIC", "SOFTMAX", "PROBIT"])
+@pytest.mark.parametrize("transform", ["LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO", "PROBIT"])
 def test_what_becomes_of_sums(transform: str) -> None:
     model = random_trees(5, 3, 4, targets=3, rows=20, post_transform=transform)
     for attribute in model.graph.node[0].attribute:

@@ -20,14 +20,12 @@ from privet.compiler.graph.site import Operand, Private, Site
 AT_CLIENT = "only on what the outputs tell: the client computes it"
 
 
-@operator(
-    "LinearClassifier", domain=ML, since=1, restrictions="post_transform not PROBIT or SOFTMAX_ZERO"
-)
+@operator("LinearClassifier", domain=ML, since=1)
 def linear_classifier(site: Site) -> Operand:
     """What could not be taken apart."""
     site.refuse(
         f"its post_transform is {site.attribute('post_transform', 'NONE')}",
-        "Export it with raw scores, or LOGISTIC or SOFTMAX",
+        "Check the model",
     )
 
 

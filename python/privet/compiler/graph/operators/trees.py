@@ -24,8 +24,8 @@ MODES = ("LEQ", "LT", "GTE", "GT", "EQ", "NEQ", "MEMBER")
 """How a node compares, in the order of `TreeEnsemble`'s numbers."""
 LEAF = "LEAF"
 _NAN = "NaN where nothing else is computed of an input"
-CLASSIFIERS = f"post_transform NONE, LOGISTIC or SOFTMAX; {_NAN}"
-RESTRICTIONS = f"post_transform not SOFTMAX_ZERO, of one target NONE or PROBIT; {_NAN}"
+CLASSIFIERS = f"post_transform not PROBIT; {_NAN}"
+RESTRICTIONS = f"of one target post_transform NONE or PROBIT; {_NAN}"
 
 
 @operator("TreeEnsembleRegressor", domain=ML, since=1, restrictions=RESTRICTIONS)
