@@ -21,12 +21,13 @@ from privet.compiler.graph.control_flow import CONTROL, names_read, unroll
 from privet.compiler.graph.graph import ClientStep, Graph, GraphBuilder, Input, Value
 from privet.compiler.graph.heads import AtClient, HeadBuilder, compare_scores, cut
 from privet.compiler.graph.input_shapes import FLOATS, WHOLE, InputShapes, resolve
-from privet.compiler.graph.one_hot import THROUGH_ONE_HOT, table_rows
+from privet.compiler.graph.one_hot import MEASURES, MOVES, table_rows
 from privet.compiler.graph.onnx_ml import expand
 from privet.compiler.graph.onnx_model import DEFAULT_DOMAINS, ML, opset_of, type_title
 from privet.compiler.graph.onnx_svm import COUPLING, expand_svm
 from privet.compiler.graph.onnx_trees import expand_trees
-from privet.compiler.graph.operations import Array, Reshape, Shape
+from privet.compiler.graph.operations import Array, Shape
+from privet.compiler.graph.public_maps import pick
 from privet.compiler.graph.registry import OLDEST_OPSET
 from privet.compiler.graph.shapes import MAX_SAMPLE
 from privet.compiler.graph.site import (
@@ -263,12 +264,6 @@ class _Walk:
             _refuse_client_steps(given)
         if node.op_type not in THROUGH_DEAD:
             _refuse_dead(given)
-        first = operands[0] if operands else None
-        if isinstance(first, Private) and first.one_hot and node.op_type in THROUGH_ONE_HOT:
-            shape = (*self._inferred(node)[node.output[0]], first.shape[-1])
-            moved = self.builder.add(Reshape(shape), [first.id], node=name)
-            self.tensors[node.output[0]] = replace(first, id=moved, shape=shape)
-            return
         site = Site(
             node,
             name=name,
@@ -278,6 +273,10 @@ class _Walk:
             builder=self.builder,
             inner=id(node) in self.inner,
         )
+        first = operands[0] if operands else None
+        if isinstance(first, Private) and first.one_hot and node.op_type in MOVES | MEASURES:
+            self._move_rows(site, first, operands[1:])
+            return
         before = self.builder.made()
         steps = _steps(node.op_type, operands)
         if steps is not None:
@@ -298,6 +297,24 @@ class _Walk:
                 self.builder.rename(result.id, tensor)
         for tensor in node.output[len(made) :]:
             self.tensors[tensor] = None
+
+    def _move_rows(
+        self, site: Site, x: Private, others: Sequence[Operand | TensorList | None]
+    ) -> None:
+        """What a node that moves ids does, done with the zeros and ones that stand for them."""
+        ids = np.arange(math.prod(x.shape[:-1])).reshape(x.shape[:-1])
+        known = [it if isinstance(it, np.ndarray) else None for it in others]
+        self._fold(site.node, [ids, *known])
+        if site.operator in MEASURES:
+            return
+        for tensor in filter(None, site.node.output):
+            moved = self.tensors[tensor]
+            assert isinstance(moved, np.ndarray)
+            from_, shape = moved.ravel().astype(np.int64), (*moved.shape, x.shape[-1])
+            rows = x
+            if not np.array_equal(from_, ids.ravel()):
+                rows = pick(site, site.reshape(x, (ids.size, x.shape[-1])), 0, from_.tolist())
+            self.tensors[tensor] = replace(site.reshape(rows, shape), integer=True, one_hot=True)
 
     def _fold(self, node: onnx.NodeProto, constants: Sequence[Array | None]) -> None:
         try:

@@ -30,30 +30,55 @@ def one_hot(name: str, ids: Array, count: int) -> Array:
     return np.equal(whole[..., None], np.arange(count))
 
 
-THROUGH_ONE_HOT = ("Cast", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze")
+MOVES = frozenset(
+    {
+        *("Cast", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Split", "Squeeze"),
+        *("Transpose", "Unsqueeze"),
+    }
+)
 """Operators that may stand between an input and the tables that it takes rows of."""
+MEASURES = frozenset({"Shape", "Size"})
+"""Operators that may read such an input, too: what they give is known."""
 
 
 def table_rows(
     nodes: Sequence[onnx.NodeProto], constants: Mapping[str, object], name: str
 ) -> int | None:
-    """The rows of the tables of which the tensor `name` takes some; None if it has other readers.
+    """The most rows of the tables of which the tensor `name` takes some; None if it has other
+    readers.
 
     `constants` are the tensors of the model that are known.
     """
-    counts = set()
-    names = {name}
+    counts: list[int] = []
+    found = _look_ups(nodes, constants, {name}, counts)
+    return max(counts) if found and counts else None
+
+
+def _look_ups(
+    nodes: Sequence[onnx.NodeProto],
+    constants: Mapping[str, object],
+    names: set[str],
+    counts: list[int],
+) -> bool:
+    """Whether nodes, and those of bodies that see the same names, do nothing with tensors in
+    `names` but move them and take rows of tables, whose numbers of rows go to `counts`."""
     for node in nodes:
+        bodies = [it.g for it in node.attribute if it.HasField("g")]
+        if not all(_look_ups(body.node, constants, names, counts) for body in bodies):
+            return False
         if not names.intersection(node.input):
             continue
-        if node.op_type in THROUGH_ONE_HOT:
-            names.update(node.output)
-            continue
+        if node.input[0] in names and not names.intersection(node.input[1:]):
+            if node.op_type in MOVES:
+                names.update(node.output)
+                continue
+            if node.op_type in MEASURES:
+                continue
         table = constants.get(node.input[0])
         looks_up = node.op_type == "Gather" and node.input[1] in names
         if not looks_up or not isinstance(table, np.ndarray) or table.ndim < 1:
-            return None
+            return False
         if any(it.name == "axis" and it.i != 0 for it in node.attribute):
-            return None
-        counts.add(len(table))
-    return counts.pop() if len(counts) == 1 else None
+            return False
+        counts.append(len(table))
+    return True

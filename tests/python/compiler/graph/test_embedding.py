@@ -154,3 +154,40 @@ def test_a_client_that_does_not_know_tokens_refuses_the_program() -> None:
     assert b'"one_hot":true' in public
     with pytest.raises(InvalidProgram, match="canonical"):
         Program.from_public_bytes(public.replace(b'"one_hot":true', b'"two_hot":true'))
+
+
+@pytest.mark.parametrize("picks", ["Gather", "Slice", "Split", "Transpose"])
+def test_columns_are_rows_of_tables_of_their_own(picks: str) -> None:
+    """Categories of a table of data, one column each; a shorter table has no rows beyond."""
+    tables: dict[str, Array] = {"a": constant(5, 3), "b": constant(3, 3, seed=2)}
+    tables |= {name: np.array([k]) for k, name in enumerate(("zero", "one", "two"))}
+    columns = {
+        "Gather": [
+            node("Gather", ["ids", "zero"], ["u"], axis=1),
+            node("Gather", ["ids", "one"], ["v"], axis=-1),
+        ],
+        "Slice": [
+            node("Slice", ["ids", "zero", "one", "one"], ["u"]),
+            node("Slice", ["ids", "one", "two", "one"], ["v"]),
+        ],
+        "Split": [node("Split", ["ids"], ["u", "v"], axis=1)],
+        "Transpose": [
+            node("Transpose", ["ids"], ["t"], perm=[1, 0]),
+            node("Gather", ["t", "zero"], ["u"]),
+            node("Gather", ["t", "one"], ["v"]),
+        ],
+    }[picks]
+    nodes = [
+        *columns,
+        node("Gather", ["a", "u"], ["e"]),
+        node("Gather", ["b", "v"], ["f"]),
+        node("Add", ["e", "f"], ["y"]),
+    ]
+    made = embedding(nodes, tables, 2, 2)
+    given = {"ids": np.array([[4, 2], [1, 0]])}
+    if picks == "Transpose":
+        given = {"ids": np.array([[4, 1], [2, 0]]).T}
+    compiled = compile(made, bits=BITS, scale=SCALE, calibration=[given])
+    assert compiled.program.inputs[0].one_hot
+    (found,) = execute(compiled.program, compiled.weights, given).outputs.values()
+    np.testing.assert_allclose(found, expected(made, given)[0], rtol=0, atol=2.0**-SCALE)

@@ -69,7 +69,8 @@ def gather(site: Site) -> Operand:
     if isinstance(ids, Private) and ids.one_hot:
         table = real(site.constant(0, "table"))
         shape = ids.shape[:-1]
-        hot = site.reshape(ids, (math.prod(shape), len(table)))
+        hot = site.reshape(ids, (math.prod(shape), ids.shape[-1]))
+        hot = _slice(site, hot, [(0, hot.shape[0], 1), (0, len(table), 1)])
         chosen = site.emit(Dense(table.reshape(len(table), -1), None), hot)
         return site.reshape(chosen, (*shape, *table.shape[1:]))
     x = site.private(0)
