@@ -7,6 +7,8 @@ also after a restart.
 from __future__ import annotations
 
 import asyncio
+import signal
+import threading
 from typing import Any
 
 from privet.errors import Misuse
@@ -47,6 +49,18 @@ async def join(ray: Any, address: str, **options: Any) -> None:
         await asyncio.to_thread(ray.init, address=address, log_to_driver=False, **options)
     except (OSError, ValueError, RuntimeError) as error:
         raise Misuse(f"there is no Ray cluster at {address}: {error}") from error
+    _keep_signals()
+
+
+def _keep_signals() -> None:
+    """Sets Python's handlers of signals again. Ray puts one of its own before them, which aborts
+    the process three seconds after SIGTERM, in the middle of a drain."""
+    if threading.current_thread() is not threading.main_thread():
+        return
+    for number in (signal.SIGTERM, signal.SIGINT):
+        handler = signal.getsignal(number)
+        if handler is not None:
+            signal.signal(number, handler)
 
 
 def names(node: Any) -> list[str]:
