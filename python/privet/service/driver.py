@@ -101,7 +101,7 @@ class Driver:
         self._host: Host | None = None
         self._hosted: set[str] = set()
         self._rested: set[str] = set()
-        self._told: Callable[[Action], None] = lambda action: None
+        self._acted: Callable[[Action], None] = lambda action: None
         self._ran: Callable[[Ran], None] = lambda ran: None
         self._nodes: dict[str, Node] = {}
         self._starts: dict[str, Start] = {}
@@ -112,10 +112,10 @@ class Driver:
         self._closed = False
         self._fault: BaseException | None = None
 
-    def tell(self, told: Callable[[Action], None], ran: Callable[[Ran], None]) -> None:
-        """From now on, `told` hears of each action as it is carried out, `ran` of each job that is
+    def tell(self, acted: Callable[[Action], None], ran: Callable[[Ran], None]) -> None:
+        """From now on, `acted` hears of each action as it is carried out, `ran` of each job that is
         over. Both must be quick."""
-        self._told, self._ran = told, ran
+        self._acted, self._ran = acted, ran
 
     def lend(self, host: Host) -> None:
         """From now on, `host` runs the jobs of sessions."""
@@ -288,7 +288,7 @@ class Driver:
             self._background((hosted or self._executor).stop(action.job))
         elif isinstance(action, MaterialGone) and action.reason != "machine lost":
             self.remove(action.material, action.machine)
-        self._told(action)
+        self._acted(action)
 
     async def _job(self, start: Start) -> None:
         began = self.clock()
@@ -329,15 +329,15 @@ class Driver:
             return await self._host.run(start, tuple(node.cores[index] for index in start.cores))
         grant = self._grant(start, node, job)
         running = await self._executor.run(grant)
-        told = start.job not in self._stops
-        if told:
+        let_go = start.job not in self._stops
+        if let_go:
             self._let_go(start, job, grant, running)
         else:
             await self._executor.stop(start.job)
         outcome = await running.outcome()
-        if told and outcome.failure in ("absent", "stopped") and not outcome.seconds:
+        if let_go and outcome.failure in ("absent", "stopped") and not outcome.seconds:
             self.scheduler.client_lapsed(self.clock(), start.client)
-        if told and outcome.kept and grant.material is not None:
+        if let_go and outcome.kept and grant.material is not None:
             # Its client was told to come and did not: perhaps it has lost its half of the entry.
             outcome = replace(outcome, kept=False)
             self.remove(grant.material, grant.machine)

@@ -62,8 +62,8 @@ class EventRecorder:
         # Notices that a request took over before their material was made: by which.
         self._claims: dict[str, str] = {}
 
-    def submitted(self, job: Job, told: Job | None) -> None:
-        """A notice or a request was admitted; `told` is the notice that it names."""
+    def submitted(self, job: Job, notice: Job | None) -> None:
+        """A notice or a request was admitted; `notice` is the one that it names."""
         self._jobs.add(job)
         self._records.submitted(job)
         if self._audit is not None:
@@ -72,10 +72,10 @@ class EventRecorder:
             fields = {"client": job.client, "kind": job.kind, **told_of, "mode": mode}
             self._audit.write("asked", job=job.id, **fields, samples=job.samples)
         self._metrics.submitted(job.kind, job.version.key, job.asked.label)
-        if told is not None and told.state == "prepared":
-            self.close(told, f"used by {job.id}")
-        elif told is not None:
-            self._claims[told.id] = job.id
+        if notice is not None and notice.state == "prepared":
+            self.close(notice, f"used by {job.id}")
+        elif notice is not None:
+            self._claims[notice.id] = job.id
 
     def refused(self, reason: str) -> None:
         """Something was not admitted, in a word."""

@@ -151,9 +151,9 @@ class ModelServer:
         line = await process.stdout.readline()
         if not line:
             raise PrivetError(f"the process of {self.version.name} ended before it listened")
-        told = json.loads(line)
-        raise_failure(told)
-        self.seconds = float(told["seconds"])
+        listening = json.loads(line)
+        raise_failure(listening)
+        self.seconds = float(listening["seconds"])
         self._reading = asyncio.create_task(self._follow(process.stdout))
 
     def _job(self) -> dict[str, Any]:

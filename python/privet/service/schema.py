@@ -251,11 +251,11 @@ def _entries(of: type[Any]) -> list[tuple[Entry, str]]:
     """What a document may have, with the fields that hold it."""
     found = []
     for field in dataclasses.fields(of):
-        told = field.metadata
-        if "kind" in told:
-            entry = Entry(field.name, told["kind"], told["about"], _default(field))
+        metadata = field.metadata
+        if "kind" in metadata:
+            entry = Entry(field.name, metadata["kind"], metadata["about"], _default(field))
             found.append((entry, field.name))
-        found += [(entry, field.name) for entry in told.get("entries", ())]
+        found += [(entry, field.name) for entry in metadata.get("entries", ())]
     return found
 
 

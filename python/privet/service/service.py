@@ -335,16 +335,18 @@ class Service:
         does not accept it, `Exhausted` if it gives no answer now; `Refused` by the scheduler.
         """
         notice = body.notice if isinstance(body, RequestBody) else None
-        told = self._notice(client, notice) if notice is not None else None
+        announced = self._notice(client, notice) if notice is not None else None
         request = isinstance(body, RequestBody)
         unprepared = body.unprepared if isinstance(body, RequestBody) else False
         asked = (
-            told.asked if told and not body.wish else version.ask(body.wish, unprepared=unprepared)
+            announced.asked
+            if announced and not body.wish
+            else version.ask(body.wish, unprepared=unprepared)
         )
         batch = version.program.batch
         cores = version.config.cores
         if asked.load is not None:
-            if told is not None or not request:
+            if announced is not None or not request:
                 raise Misuse("nothing is prepared ahead of this: ask without a notice")
             self._estimates.expect_single(version.key, asked.scheduled, batch, asked.load, cores)
         elif asked.forecast is not None:
@@ -374,13 +376,13 @@ class Service:
                 asked.scheduled,
                 answers,
                 not request,
-                told.id if told else None,
+                announced.id if announced else None,
                 min(body.timeout or most, most),
                 None if deadline is None else self.driver.clock() + deadline,
                 only=None if asked.load is None else Phase.ON,
             )
         )
-        self._recorder.submitted(job, told)
+        self._recorder.submitted(job, announced)
         return job
 
     def admit(self, client: str, name: str | None, mode: suites.Mode, answers: int) -> None:
@@ -411,10 +413,10 @@ class Service:
 
     def _notice(self, client: str, id: str) -> Job | None:
         """The notice that a request names; None if it came to nothing with an earlier process."""
-        told = self.jobs.mine(client, id)
-        if told is None and self.records.past(client, id) is None:
+        announced = self.jobs.mine(client, id)
+        if announced is None and self.records.past(client, id) is None:
             raise Refused(Why.UNKNOWN_NOTICE, f"there is no notice {id}")
-        return told
+        return announced
 
     # For repository and driver ------------------------------------------------------------------
 

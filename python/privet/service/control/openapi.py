@@ -113,8 +113,8 @@ def _section(path: str, method: str, operation: dict[str, Any]) -> str:
     fields = body["content"]["application/json"]["schema"]["properties"] if body else {}
     query = {it["name"]: it["schema"] for it in operation["parameters"] if it["in"] == "query"}
     common = {(str(status), text) for status, text in COMMON.items()}
-    told = {status: answer["description"] for status, answer in operation["responses"].items()}
-    answers = _answers(dict(it for it in told.items() if it not in common))
+    described = {status: answer["description"] for status, answer in operation["responses"].items()}
+    answers = _answers(dict(it for it in described.items() if it not in common))
     role = operation["tags"][0]
     tag = f' <span class="role">{escape(role)}</span>' if role != "client" else ""
     return (
@@ -125,10 +125,10 @@ def _section(path: str, method: str, operation: dict[str, Any]) -> str:
     )
 
 
-def _answers(told: dict[str, str]) -> str:
+def _answers(described: dict[str, str]) -> str:
     return "".join(
         f"<tr><td><code>{status}</code></td><td>{_text(text)}</td></tr>"
-        for status, text in told.items()
+        for status, text in described.items()
     )
 
 
