@@ -17,15 +17,14 @@ QUICK, MANY, AT_ONCE = range(8), 1000, 20
 SEEDS = [
     (name, range(first, first + AT_ONCE))
     for name in suites.names()
-    for first in range(0, 100 if suites.suite_type(name).exact else AT_ONCE, AT_ONCE)
+    for first in range(0, 100, AT_ONCE)
 ]
-"""Suites that are not exact take long for each comparison, and try fewer seeds."""
 ALLOWED = 0.02
 """How far an output may be from ONNX Runtime's, of the largest, or of 1 if that is more."""
 REFUSED = ("one of its windows lies wholly on padding", "is larger than the padded axis")
 """What is refused of pools in ceil mode, of which ONNX Runtime computes something."""
-UNPLANNED = ("flooding protects keys", "its windows overlap")
-"""What plans refuse: noise that grows too much, and windows that would tell places."""
+UNPLANNED = ("flooding protects keys", "no secure ring up to degree", "its windows overlap")
+"""What plans refuse: noise or depth that grows too much, and windows that would tell places."""
 
 
 @pytest.mark.parametrize("seed", QUICK)

@@ -219,12 +219,19 @@ def compile(
     if relu == "sign":
         graph = approximate_relus(graph, error=activation_error)
     lows = {id: low / margin for id, (low, _) in ends.items()}
+    stated_ends = {
+        id: (-ranges[value.name], ranges[value.name])
+        for id, value in graph.values.items()
+        if ranges and value.name in ranges
+    }
 
     def lowered(widths: Widths, samples: int) -> tuple[Graph, Graph]:
         made = graph
         if smooth == "piecewise":
             precision = function_scale(widths.scale, widths.weight_scale, each=widths.each)
-            made = tabulate_functions(graph, lows, scale_bits=precision, error=activation_error)
+            made = tabulate_functions(
+                graph, lows, {**ends, **stated_ends}, scale_bits=precision, error=activation_error
+            )
         return lower(
             widen(made, samples),
             ring_bits=widths.bits,

@@ -29,9 +29,8 @@ TOLERANCE = 1e-3
 Made = TypeVar("Made")
 
 KEPT = 4 * TOLERANCE
-"""The error up to which the first candidate is kept, and that is remarked on: wider rings cost
-more."""
-SAMPLES = 4
+"""The error up to which the first candidate is kept: wider rings cost more."""
+SAMPLES = 16
 """Most calibration inputs that candidates are tried on."""
 ELEMENTS = 1 << 20
 """Elements of values in all that are tried, after the first input."""
@@ -131,10 +130,10 @@ class Accuracy:
 
     @property
     def loser(self) -> LayerError | None:
-        """The first layer that is off by more than `KEPT`, if an output is."""
-        if self.relative <= KEPT:
+        """The first layer that is off by more than `TOLERANCE`, if an output is."""
+        if self.relative <= TOLERANCE:
             return None
-        return next(it for it in (*self.layers, *self.outputs) if it.relative > KEPT)
+        return next(it for it in (*self.layers, *self.outputs) if it.relative > TOLERANCE)
 
     @property
     def warning(self) -> str | None:

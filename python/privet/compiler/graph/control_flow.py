@@ -1,16 +1,16 @@
-"""If and Loop whose conditions are known while the model is read: their bodies as plain nodes."""
+"""If, Loop and Scan whose courses are known while a model is read: their bodies as plain nodes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import onnx
 
-from privet.compiler.graph.operations import Array
+from privet.compiler.graph.operations import Array, Shape
 from privet.compiler.graph.site import Unsupported
 
-CONTROL = ("If", "Loop")
+CONTROL = ("If", "Loop", "Scan")
 MOST_NODES = 1 << 13
 """Most nodes that a loop is unrolled to."""
 
@@ -18,6 +18,8 @@ Run = Callable[[Iterable[onnx.NodeProto]], None]
 """Walks over nodes in place of the one that holds them."""
 Known = Callable[[str], Array | None]
 """The value of a tensor that was met, if it is a constant."""
+ShapeOf = Callable[[str], Shape | None]
+"""The shape of a tensor that was met, if it is known."""
 
 
 def names_read(node: onnx.NodeProto) -> Iterator[str]:
@@ -29,14 +31,17 @@ def names_read(node: onnx.NodeProto) -> Iterator[str]:
             yield from names_read(inner)
 
 
-def unroll(node: onnx.NodeProto, known: Known, run: Run) -> None:
-    """Walks over the nodes that stand for an If or a Loop.
+def unroll(node: onnx.NodeProto, known: Known, shape_of: ShapeOf, run: Run) -> None:
+    """Walks over the nodes that stand for an If, a Loop or a Scan.
 
     # Errors
     `Unsupported` if a condition, or how often a loop runs, is no constant.
     """
     if node.op_type == "If":
         run(_branch(node, _truth(known(node.input[0]))))
+        return
+    if node.op_type == "Scan":
+        _scan(node, shape_of, run)
         return
     (body,) = _bodies(node)
     carried = list(node.input[2:])
@@ -68,21 +73,65 @@ def unroll(node: onnx.NodeProto, known: Known, run: Run) -> None:
     run(_results(node, carried, stacked))
 
 
+def _scan(node: onnx.NodeProto, shape_of: ShapeOf, run: Run) -> None:
+    """One step for each slice of the tensors that it goes along."""
+    given = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
+    (body,) = _bodies(node)
+    count = len(node.input) - int(given["num_scan_inputs"])
+    carried, sources = list(node.input[:count]), list(node.input[count:])
+    shapes = [shape_of(source) for source in sources]
+    axes = given.get("scan_input_axes") or [0] * len(sources)
+    backwards = given.get("scan_input_directions") or [0] * len(sources)
+    if not shapes or any(shape is None for shape in shapes):
+        raise _depends("how often it runs")
+    (steps,) = {shape[axis] for shape, axis in zip(shapes, axes, strict=True) if shape}
+    if steps * len(body.node) > MOST_NODES:
+        raise Unsupported(f"it runs to more than {MOST_NODES} nodes", "Export it unrolled")
+    stacked: list[list[str]] = [[] for _ in body.output[count:]]
+    for step in range(steps):
+        ahead = f"{node.output[0]}/{step}/"
+        nodes: list[onnx.NodeProto] = []
+        slices: list[str] = []
+        for source, axis, reverse in zip(sources, axes, backwards, strict=True):
+            at = _constant(
+                f"{ahead}{len(slices)}/at", np.array(steps - 1 - step if reverse else step)
+            )
+            slices.append(f"{ahead}{len(slices)}/slice")
+            taken = onnx.helper.make_node(
+                "Gather", [source, at.output[0]], slices[-1:], axis=axis, name=slices[-1]
+            )
+            nodes += [at, taken]
+        entries = [entry.name for entry in body.input]
+        names = dict(zip(entries, [*carried, *slices], strict=True))
+        run([*nodes, *_inlined(body, names, ahead)])
+        results = [names.get(output.name, output.name) for output in body.output]
+        carried = results[:count]
+        for parts, result in zip(stacked, results[count:], strict=True):
+            parts.append(result)
+    for parts, reverse in zip(stacked, given.get("scan_output_directions", []), strict=False):
+        parts[:] = parts[::-1] if reverse else parts
+    run(_results(node, carried, stacked, given.get("scan_output_axes", [])))
+
+
 def _results(
-    node: onnx.NodeProto, carried: list[str], stacked: list[list[str]]
+    node: onnx.NodeProto,
+    carried: list[str],
+    stacked: list[list[str]],
+    axes: Sequence[int] = (),
 ) -> Iterator[onnx.NodeProto]:
     outputs = list(node.output)
     for source, output in zip(carried, outputs, strict=False):
         if output:
             yield onnx.helper.make_node("Identity", [source], [output])
-    for parts, output in zip(stacked, outputs[len(carried) :], strict=False):
+    for index, (parts, output) in enumerate(zip(stacked, outputs[len(carried) :], strict=False)):
+        axis = axes[index] if axes else 0
         if not parts and output:
             raise Unsupported("it stacks what no step makes", "Export it unrolled")
         if output:
             sequence = f"{output}/steps"
             yield onnx.helper.make_node("SequenceConstruct", parts, [sequence])
             yield onnx.helper.make_node(
-                "ConcatFromSequence", [sequence], [output], axis=0, new_axis=1
+                "ConcatFromSequence", [sequence], [output], axis=axis, new_axis=1
             )
 
 

@@ -17,6 +17,8 @@ from privet.compiler.graph.operations import Array, Trees
 
 PADDING = 8
 """Nodes and leaves of trees that are not complete are padded to a multiple of this."""
+MOST_COPIES = 64
+"""At most so many times as many nodes as in the model become of nodes that several ways lead to."""
 DEEPEST = 12
 """Most levels of complete trees."""
 BLOCK, BLOCK_WEIGHTS = 300, 4096
@@ -70,14 +72,21 @@ class Tree:
 
 
 def walk(root: object, node: Callable[[object], Branch | Leaf]) -> Tree:
-    """The tree below `root`. Raises `ValueError` if a node is reached twice."""
-    tree, seen = Tree(), set()
+    """The tree below `root`; what several ways lead to stands at the end of each.
+
+    Raises `ValueError` if a way leads back, or nodes stand at too many ends.
+    """
+    tree, known = Tree(), set()
     stack: list[tuple[object, Way, int]] = [(root, [], 0)]
+    ways = 0
     while stack:
         key, way, place = stack.pop()
-        if key in seen:
-            raise ValueError(f"node {key} is reached twice")
-        seen.add(key)
+        known.add(key)
+        ways += 1
+        if len(way) >= len(known):
+            raise ValueError(f"a way leads back to node {key}")
+        if ways > MOST_COPIES * (len(known) + 1):
+            raise ValueError(f"too many ways lead to node {key}")
         found, level = node(key), 1 << len(way)
         if isinstance(found, Leaf):
             tree.leaves.append((found, way, place))

@@ -21,6 +21,7 @@ from privet.compiler.graph.control_flow import CONTROL, names_read, unroll
 from privet.compiler.graph.graph import ClientStep, Graph, GraphBuilder, Input, Value
 from privet.compiler.graph.heads import AtClient, HeadBuilder, compare_scores, cut
 from privet.compiler.graph.input_shapes import FLOATS, WHOLE, InputShapes, resolve
+from privet.compiler.graph.log_softmax import fuse_log_softmax
 from privet.compiler.graph.one_hot import MEASURES, MOVES, table_rows
 from privet.compiler.graph.onnx_ml import expand
 from privet.compiler.graph.onnx_model import DEFAULT_DOMAINS, ML, opset_of, type_title
@@ -97,7 +98,11 @@ def import_model(
         walk = _Walk(made, name, input_shapes, scores, functions)
         walk.run()
         if not walk.unrolled:
-            return walk.graph()
+            fused = fuse_log_softmax(made, walk.shapes_met())
+            if fused is made:
+                return walk.graph()
+            made = fused
+            continue
         # What follows a body, and where the head begins, is seen once its nodes are the model's.
         made = walk.plain()
 
@@ -181,7 +186,11 @@ class _Walk:
             found = self.tensors.get(name)
             return found if isinstance(found, np.ndarray) else None
 
-        unroll(node, known, walk_over)
+        def shape_of(name: str) -> Shape | None:
+            found = self.tensors.get(name)
+            return found.shape if isinstance(found, Private | np.ndarray) else None
+
+        unroll(node, known, shape_of, walk_over)
         self.unrolled[id(node)] = made
 
     def graph(self) -> Graph:
@@ -315,6 +324,11 @@ class _Walk:
             if not np.array_equal(from_, ids.ravel()):
                 rows = pick(site, site.reshape(x, (ids.size, x.shape[-1])), 0, from_.tolist())
             self.tensors[tensor] = replace(site.reshape(rows, shape), integer=True, one_hot=True)
+
+    def shapes_met(self) -> dict[str, Shape]:
+        """Shapes of the private tensors so far, by name."""
+        met = self.tensors.items()
+        return {name: found.shape for name, found in met if isinstance(found, Private)}
 
     def _fold(self, node: onnx.NodeProto, constants: Sequence[Array | None]) -> None:
         try:

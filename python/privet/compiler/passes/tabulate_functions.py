@@ -42,6 +42,9 @@ MOST_FINE = 10
 """Most bits that a reciprocal's arguments and values keep beyond others'."""
 MOST_BITS = 30
 """Bits that a reciprocal's largest value may have."""
+EXCESS, END = 16.0, 0.5
+"""A table ends where the function passes its largest value, if it went on to `EXCESS` times that;
+and at a multiple of `END`."""
 POINTS = 8
 """Points in each line where its error is looked at."""
 
@@ -59,11 +62,17 @@ class Domain:
 
 
 def tabulate_functions(
-    graph: Graph, lows: Mapping[int, float], *, scale_bits: int, error: float
+    graph: Graph,
+    lows: Mapping[int, float],
+    ends: Mapping[int, tuple[float, float]],
+    *,
+    scale_bits: int,
+    error: float,
 ) -> Graph:
     """The graph with each `Elementwise` a `Piecewise` on what is brought into its range.
 
-    Values need magnitudes; `lows` has the smallest that is to be expected of each.
+    Values need magnitudes; `lows` has the smallest that is to be expected of each, `ends` the
+    smallest and the largest that were measured.
 
     # Errors
     `UnsupportedModel` if lines are off by more than `error` times the largest value in range.
@@ -84,10 +93,12 @@ def tabulate_functions(
         if math.ldexp(magnitude, scale_bits) >= 2.0 ** RING_BITS[-1]:
             return rewriter.copy(node)  # `check_ranges` refuses the argument
         domain = domain_of(function, lows[x], magnitude or 1.0, scale_bits)
+        reach = graph.values[node.output].magnitude or 0.0
+        domain = within(function, domain, ends[x], reach, scale_bits)
         made = fit(function, domain, scale_bits, error)
         if made is None:
-            ends = f"{lows[x]:.3g} to {magnitude:.3g}"
-            why = f"2^{INDEX_BITS[-1]} lines are not close to it from {ends}"
+            span = f"{lows[x]:.3g} to {magnitude:.3g}"
+            why = f"2^{INDEX_BITS[-1]} lines are not close to it from {span}"
             instead = "Give calibration inputs, or a larger error for activations"
             problems.append(Problem(node.name, "activation", why, instead))
             return rewriter.copy(node)
@@ -128,6 +139,34 @@ def domain_of(function: Function, low: float, magnitude: float, scale: int) -> D
     if _is_of_positives(function):
         return Domain(0, bits + 1)
     return Domain(-(1 << bits), bits + 1)
+
+
+def within(
+    function: Function, domain: Domain, measured: tuple[float, float], reach: float, scale: int
+) -> Domain:
+    """The domain without arguments above or below those `measured` at which the function is far
+    beyond `reach`, as an exponential is of arguments with a margin.
+
+    The end is rounded to a whole `END` and told by the program.
+    """
+    unit = 2.0**-scale
+    first, last = domain.low * unit, (domain.low + (1 << domain.bits)) * unit
+    if domain.rises or not reach or not first <= measured[0] <= measured[1] <= last:
+        return domain
+    sides = [np.linspace(at, end, 4097) for at, end in zip(measured, (first, last), strict=True)]
+    values = [np.abs(function(side)) for side in sides]
+    far = [not float(value.max()) <= EXCESS * reach for value in values]
+    if sum(far) != 1:
+        return domain
+    side, value = sides[far[1]], values[far[1]]
+    beyond = float(side[np.flatnonzero(~(value <= reach))[0]])
+    if far[1]:
+        top = math.ceil(beyond / END) * END
+        bits = max(math.ceil(math.log2((top - first) / unit)), INDEX_BITS[0] + 1)
+        return Domain(round(top / unit) - (1 << bits), bits)
+    bottom = math.floor(beyond / END) * END
+    bits = max(math.ceil(math.log2((last - bottom) / unit)), INDEX_BITS[0] + 1)
+    return Domain(round(bottom / unit), bits)
 
 
 def is_reciprocal(function: Function) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from tests.python.compiler.graph.single import Array, check, constant, expected, model, node, single
 
@@ -79,3 +80,14 @@ def test_where(constants: tuple[str, ...]) -> None:
     if "c" not in constants:
         free |= {"x": POINTS, "x2": OTHER}
     checked(model(nodes, dict.fromkeys(free, (2, 4)), ["y"], held), **free)
+
+
+def test_a_cast_to_booleans_tells_zero_from_others() -> None:
+    nodes = [
+        node("Relu", ["x"], ["r"]),
+        node("Cast", ["r"], ["b"], to=onnx.TensorProto.BOOL),
+        node("Not", ["b"], ["n"]),
+        node("Cast", ["n"], ["m"], to=onnx.TensorProto.FLOAT),
+        node("Add", ["m", "r"], ["y"]),
+    ]
+    check(model(nodes, {"x": (3, 5)}, ["y"]))

@@ -130,3 +130,25 @@ def test_a_sequence_as_an_output_is_refused() -> None:
     made = model([node("SequenceConstruct", ["x", "x"], ["y"])], {"x": (2,)}, ["y"])
     with pytest.raises(UnsupportedModel, match="sequence of tensors"):
         import_model(made, name="m")
+
+
+@pytest.mark.parametrize("reverse", [0, 1])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_scan_is_unrolled(axis: int, reverse: int) -> None:
+    """Distances of a private row to constant ones, with a state, as exporters of kernels write."""
+    step = body(
+        [
+            node("Sub", ["state", "row"], ["apart"]),
+            node("ReduceSumSquare", ["apart", "last"], ["distance"], keepdims=0),
+            node("Add", ["state", "row"], ["next"]),
+        ],
+        [("next", FLOAT), ("distance", FLOAT)],
+        [("state", FLOAT), ("row", FLOAT)],
+        {"last": np.array([1])},
+    )
+    for entry in step.input:
+        entry.type.tensor_type.ClearField("shape")
+    how: dict[str, Any] = {"num_scan_inputs": 1, "scan_input_directions": [reverse]}
+    how |= {"scan_output_directions": [reverse], "scan_output_axes": [axis]}
+    nodes = [node("Scan", ["x", "rows"], ["end", "y"], body=step, **how)]
+    check(model(nodes, {"x": (2, 3)}, ["y"], {"rows": constant(4, 3)}))

@@ -62,6 +62,7 @@ def test_reduce_over_nothing() -> None:
 @pytest.mark.parametrize("keepdims", [0, 1])
 def test_arg_max(axis: int, keepdims: int) -> None:
     check(single("ArgMax", [(4, 5, 6)], axis=axis, keepdims=keepdims))
+    check(single("ArgMin", [(4, 5, 6)], axis=axis, keepdims=keepdims))
 
 
 @pytest.mark.parametrize("select_last", [0, 1])

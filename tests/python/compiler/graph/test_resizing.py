@@ -55,8 +55,8 @@ def test_a_crop_that_reaches_outside() -> None:
 @pytest.mark.parametrize("excludes", [0, 1])
 @pytest.mark.parametrize("coordinates", ["half_pixel", "align_corners"])
 def test_antialias(mode: str, excludes: int, coordinates: str) -> None:
-    how = {"coordinate_transformation_mode": coordinates, "exclude_outside": excludes}
-    how |= {"mode": mode, "antialias": 1}
+    how: dict[str, Any] = {"coordinate_transformation_mode": coordinates, "mode": mode}
+    how |= {"exclude_outside": excludes, "antialias": 1}
     for sizes in ([1, 2, 3, 2], [1, 2, 9, 3], [1, 2, 1, 1]):
         check(single("Resize", [(1, 2, 8, 7), "", "", np.array(sizes)], opset=19, **how))
 

@@ -192,6 +192,43 @@ def test_missing_values_are_refused_where_something_else_handles_them(kind: str)
         computed(model, np.array([[1.0, np.nan]], np.float32))
 
 
+def shared(true: list[int], false: list[int]) -> onnx.ModelProto:
+    """A tree whose nodes 0 and 1 test for 1 and 2, as LightGBM's exporter writes sets of values."""
+    made = onnx.helper.make_node(
+        *("TreeEnsembleRegressor", ["x"], ["y"]),
+        domain="ai.onnx.ml",
+        n_targets=1,
+        nodes_treeids=[0] * 4,
+        nodes_nodeids=[0, 1, 2, 3],
+        nodes_featureids=[0] * 4,
+        nodes_values=[1.0, 2.0, 0.0, 0.0],
+        nodes_modes=["BRANCH_EQ", "BRANCH_EQ", "LEAF", "LEAF"],
+        nodes_truenodeids=true,
+        nodes_falsenodeids=false,
+        target_treeids=[0, 0],
+        target_nodeids=[2, 3],
+        target_ids=[0, 0],
+        target_weights=[5.0, -1.0],
+    )
+    entry = onnx.helper.make_tensor_value_info
+    graph = onnx.helper.make_graph([made], "g", [entry("x", 1, [4, 1])], [entry("y", 1, [4, 1])])
+    opsets = [onnx.helper.make_opsetid("", 17), onnx.helper.make_opsetid("ai.onnx.ml", 3)]
+    return onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8)
+
+
+def test_a_leaf_that_several_ways_lead_to() -> None:
+    model = shared([2, 2, 0, 0], [1, 3, 0, 0])
+    x = np.array([[0.0], [1.0], [2.0], [3.0]], np.float32)
+    expected = reference(model, x)[0]
+    assert expected.ravel().tolist() == [-1.0, 5.0, 5.0, -1.0]
+    assert np.allclose(computed(model, x), expected, rtol=0, atol=1e-3)
+
+
+def test_a_way_that_leads_back_is_refused() -> None:
+    with pytest.raises(UnsupportedModel, match=r"leads back|are no trees"):
+        compile(shared([2, 2, 0, 0], [1, 1, 0, 0]))
+
+
 def test_what_is_refused() -> None:
     row = np.array([[1.0, np.nan]], np.float32)
     with pytest.raises(InputError, match="NaN"):

@@ -145,6 +145,19 @@ def test_arguments_beyond_a_measured_range_count_as_its_ends() -> None:
     np.testing.assert_allclose(found, np.exp(far[name]), rtol=2.0**-11)
 
 
+@pytest.mark.parametrize("rising", [True, False])
+def test_an_exponential_ends_where_it_passes_its_largest_value(rising: bool) -> None:
+    """A margin on its argument would square it."""
+    sign = np.array(1.0 if rising else -1.0, np.float32)
+    nodes = [node("Mul", ["x", "sign"], ["z"]), node("Exp", ["z"], ["y"])]
+    made = model(nodes, {"x": (1, 4)}, ["y"], {"sign": sign})
+    near = {"x": np.array([[-60.0, -9.0, -2.0, -0.25]], np.float32) * sign}
+    it = compile(made, calibration=[near], smooth="piecewise")
+    (found,) = execute(it.program, it.weights, near).outputs.values()
+    np.testing.assert_allclose(found, np.exp(near["x"] * sign), rtol=0, atol=4 * UNIT)
+    assert float(it.magnitudes["y"]) < 2.0
+
+
 def test_the_rest_of_a_model_sees_rounded_values() -> None:
     nodes = [
         node("MatMul", ["x", "w"], ["hidden"]),

@@ -30,7 +30,7 @@ def dropout(site: Site) -> Operand:
     return site.private(0)
 
 
-@operator("Cast", restrictions="between floating-point types, or from whole numbers")
+@operator("Cast", restrictions="between floating-point types, to booleans, or from whole numbers")
 def cast(site: Site) -> Operand:
     """Nothing, as the private tensor is in fixed point either way."""
     x = site.private(0)
@@ -39,6 +39,9 @@ def cast(site: Site) -> Operand:
         return replace(x, integer=False)
     if (x.integer or x.whole) and to in (onnx.TensorProto.INT32, onnx.TensorProto.INT64):
         return replace(x, integer=True)
+    if to == onnx.TensorProto.BOOL:
+        zero = np.zeros((), np.float32)
+        return site.apply("Not", site.apply("Equal", x, zero))
     site.refuse(
         f"it rounds a private tensor to {type_title(to)}", "Remove the cast, or do it on the client"
     )

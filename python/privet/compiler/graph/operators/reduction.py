@@ -152,6 +152,12 @@ def arg_max(site: Site) -> Operand:
     return site.emit(ArgMax(axis, keepdims, select_last), x)
 
 
+@operator("ArgMin")
+def arg_min(site: Site) -> Operand:
+    """The index of the largest of the negated elements."""
+    return site.apply("ArgMax", site.emit(Negate(), site.private(0)), **site.attributes)
+
+
 def reduced(site: Site, of_rows: Callable[[Private], Private]) -> Private:
     """The axes that a node names, reduced by what makes `[rows, n]` to `[rows, 1]`."""
     x = site.private(0)

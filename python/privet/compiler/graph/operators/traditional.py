@@ -105,5 +105,4 @@ def _at_client(site: Site) -> Operand:
 
 
 operator("ZipMap", domain=ML, since=1, restrictions=AT_CLIENT)(_at_client)
-for _name in ("ArgMin", "TopK"):
-    operator(_name, restrictions=AT_CLIENT)(_at_client)
+operator("TopK", restrictions=AT_CLIENT)(_at_client)

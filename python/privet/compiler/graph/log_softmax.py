@@ -1,0 +1,56 @@
+"""`x - logsumexp(x)` over the last axis, as exporters of naive Bayes and mixtures write LogSoftmax.
+
+Under that name it can be part of what the client computes, and needs no logarithm of a sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import onnx
+
+from privet.compiler.graph.constants import array_of
+from privet.compiler.graph.operations import Shape
+
+
+def fuse_log_softmax(model: onnx.ModelProto, shapes: Mapping[str, Shape]) -> onnx.ModelProto:
+    """The model with each such difference of a matrix as a LogSoftmax; itself if it has none.
+
+    `shapes` has those of private tensors, by name.
+    """
+    nodes = model.graph.node
+    sums = {node.output[0]: node for node in nodes if node.op_type == "ReduceLogSumExp"}
+    if not sums:
+        return model
+    constants = {tensor.name: tensor for tensor in model.graph.initializer}
+    for node in nodes:
+        if node.op_type == "Reshape" and node.input[0] in sums and node.input[1] in constants:
+            target = array_of(constants[node.input[1]])
+            if target.size == 2 and target[-1] == 1:
+                sums[node.output[0]] = sums[node.input[0]]
+    found = []
+    for index, node in enumerate(nodes):
+        total = sums.get(node.input[1]) if node.op_type == "Sub" else None
+        if total is None or total.input[0] != node.input[0] or node.domain:
+            continue
+        matrix = len(shapes.get(node.input[0], ())) == 2
+        if matrix and _axes(total, constants) in ([1], [-1]):
+            found.append(index)
+    if not found:
+        return model
+    changed = onnx.ModelProto()
+    changed.CopyFrom(model)
+    for index in found:
+        node = changed.graph.node[index]
+        del node.input[1]
+        node.op_type = "LogSoftmax"
+        node.attribute.append(onnx.helper.make_attribute("axis", 1))
+    return changed
+
+
+def _axes(node: onnx.NodeProto, constants: dict[str, onnx.TensorProto]) -> list[int] | None:
+    if len(node.input) > 1:
+        tensor = constants.get(node.input[1])
+        return None if tensor is None else [int(axis) for axis in np.ravel(array_of(tensor))]
+    return next((list(a.ints) for a in node.attribute if a.name == "axes"), None)

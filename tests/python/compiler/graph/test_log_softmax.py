@@ -1,0 +1,47 @@
+"""Naive Bayes and mixtures: `x - logsumexp(x)` is what the client computes of scores."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.python.compiler.graph.single import constant, expected, model, node, samples
+
+from privet.compiler.compile import compile
+from privet.compiler.executor import execute
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+def test_a_matrix_less_its_logarithms_of_sums(keeps: bool) -> None:
+    between = [] if keeps else [node("Reshape", ["sums", "column"], ["total"])]
+    nodes = [
+        node("MatMul", ["x", "w"], ["scores"]),
+        node("ReduceLogSumExp", ["scores", "axis"], ["total" if keeps else "sums"], keepdims=keeps),
+        *between,
+        node("Sub", ["scores", "total"], ["logs"]),
+        node("Exp", ["logs"], ["chances"]),
+        node("ArgMax", ["scores"], ["label"], axis=1),
+    ]
+    constants = {"w": 40 * constant(3, 4), "axis": np.array([1]), "column": np.array([-1, 1])}
+    made = model(nodes, {"x": (2, 3)}, ["chances", "label"], constants)
+    given = samples(made)
+    compiled = compile(made, smooth="piecewise", calibration=[given])
+    head = compiled.program.head
+    assert head is not None
+    assert {entry.op for entry in head.nodes} == {"LogSoftmax", "Exp", "ArgMax"}
+    found = execute(compiled.program, compiled.weights, given).outputs
+    chances, label = expected(made, given)
+    np.testing.assert_allclose(found["chances"], chances, rtol=0, atol=1e-2)
+    assert np.array_equal(found["label"], label)
+
+
+def test_other_axes_stay_as_they_are() -> None:
+    nodes = [
+        node("ReduceLogSumExp", ["x", "axis"], ["total"], keepdims=1),
+        node("Sub", ["x", "total"], ["y"]),
+    ]
+    made = model(nodes, {"x": (2, 3)}, ["y"], {"axis": np.array([0])})
+    given = samples(made)
+    compiled = compile(made, smooth="piecewise", calibration=[given])
+    assert compiled.program.head is None
+    (found,) = execute(compiled.program, compiled.weights, given).outputs.values()
+    np.testing.assert_allclose(found, expected(made, given)[0], rtol=0, atol=1e-2)
