@@ -26,7 +26,7 @@ pub const MAX_LINEAR: usize = 1 << 9;
 /// Most inputs of all operations together.
 const MAX_INPUTS: usize = 4 * MAX_OPERATIONS;
 
-/// Most inputs and outputs of a program.
+/// Most inputs, outputs and tensors of state of a program.
 const MAX_ENDS: usize = 1 << 8;
 
 pub(crate) fn file(file: &File) -> Result<(), Error> {
@@ -34,6 +34,9 @@ pub(crate) fn file(file: &File) -> Result<(), Error> {
     let mut written = vec![false; file.values.len()];
     for input in &file.inputs {
         write(&mut written, input.value, || format!("input {}", input.name))?;
+    }
+    for state in &file.state {
+        write(&mut written, state.input, || format!("state {}", state.name))?;
     }
     for operation in &file.operations {
         let place = || format!("operation {} ({})", operation.name, operation.operator.name());
@@ -53,6 +56,13 @@ pub(crate) fn file(file: &File) -> Result<(), Error> {
     }
     for output in &file.outputs {
         read(&written, output.value, || format!("output {}", output.name))?;
+    }
+    for state in &file.state {
+        let place = || format!("state {}", state.name);
+        read(&written, state.output, place)?;
+        if file.values[state.input] != file.values[state.output] {
+            return Err(Error::inconsistent(place(), "leaves another shape or scale than it begins with"));
+        }
     }
     Ok(())
 }
@@ -74,8 +84,8 @@ fn header(file: &File) -> Result<(), Error> {
         return Err(Error::inconsistent("operations", format!("more than {MAX_INPUTS} inputs of operations")));
     }
     weights(file)?;
-    if file.inputs.len().max(file.outputs.len()) > MAX_ENDS {
-        return Err(Error::inconsistent("inputs and outputs", format!("more than {MAX_ENDS}")));
+    if file.inputs.len().max(file.outputs.len()).max(file.state.len()) > MAX_ENDS {
+        return Err(Error::inconsistent("inputs, outputs and state", format!("more than {MAX_ENDS}")));
     }
     if file.inputs.is_empty() || file.outputs.is_empty() {
         return Err(Error::inconsistent("inputs and outputs", "a program needs at least one of each"));

@@ -22,5 +22,5 @@ pub use check::{MAX_BYTES, MAX_ELEMENTS, MAX_LINEAR, MAX_OPERATIONS, MAX_TOTAL};
 pub use error::Error;
 pub use function::{Constant, Primitive, Step};
 pub use operation::{Operation, Operator, Window};
-pub use program::{ClientStep, Input, Output, Program, ProgramHash, Value};
+pub use program::{ClientStep, Input, Output, Program, ProgramHash, State, Value};
 pub use weights::Weights;

@@ -85,6 +85,17 @@ pub struct Output {
     pub client: Option<ClientStep>,
 }
 
+/// A tensor that one inference of a session leaves to the next: shared between the parties all the while, and zero at first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct State {
+    /// The ONNX input's name.
+    pub name: String,
+    /// The value that an inference begins with.
+    pub input: usize,
+    /// The value that it leaves, of the same shape and scale.
+    pub output: usize,
+}
+
 /// The public half of a compiled model, checked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Program {
@@ -105,6 +116,8 @@ pub(crate) struct File {
     pub batch: u32,
     pub inputs: Vec<Input>,
     pub outputs: Vec<Output>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub state: Vec<State>,
     pub values: Vec<Value>,
     pub operations: Vec<Operation>,
 }
@@ -163,6 +176,16 @@ impl Program {
     /// What the client learns, in order.
     pub fn outputs(&self) -> &[Output] {
         &self.file.outputs
+    }
+
+    /// What inferences of a session leave to one another; empty for most programs.
+    pub fn state(&self) -> &[State] {
+        &self.file.state
+    }
+
+    /// The state that a session begins with, or a party's share of it.
+    pub fn zero_state(&self) -> Vec<Vec<u64>> {
+        self.state().iter().map(|state| vec![0; self.value(state.input).len()]).collect()
     }
 
     /// All values by id.

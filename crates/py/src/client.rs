@@ -145,6 +145,19 @@ impl Client {
         Ok((to_python(py, &outputs), json(&report)))
     }
 
+    /// Which step of a sequence the next inference of `plan` is; 0 for the first, and for a program without state.
+    fn step(&self, py: Python<'_>, plan: &Plan) -> Result<u64, Failure> {
+        self.with(py, |session| Ok(session.step(&*plan.0)))
+    }
+
+    /// Ends a sequence: the next inference is the first of another.
+    fn end_sequence(&self, py: Python<'_>) -> Result<(), Failure> {
+        self.with(py, |session| {
+            session.end_sequence();
+            Ok(())
+        })
+    }
+
     /// Says goodbye; later calls fail.
     fn close(&self, py: Python<'_>) -> Result<(), Failure> {
         py.detach(|| {

@@ -15,6 +15,7 @@ mod hidden;
 pub mod messages;
 mod refusal;
 mod requests;
+mod sequence;
 mod server;
 
 pub use admission::{Admission, Caller, Refused};

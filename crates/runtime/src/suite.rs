@@ -257,6 +257,9 @@ pub struct Inference<'a> {
     pub setups: Setups,
     /// What the suite keeps for this session.
     pub session: &'a mut SessionState,
+    /// This party's shares of the program's state, in its ring: those that the inference begins with, to be replaced by those
+    /// that it leaves.
+    pub kept: &'a mut Vec<Vec<u64>>,
     /// Hears of progress.
     pub observer: &'a mut dyn Observer,
 }

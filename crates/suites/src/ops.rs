@@ -299,9 +299,24 @@ pub(crate) trait LinearMap: Rules {
     }
 }
 
-/// For each value, whether a step that reads it, perhaps rearranged, needs it in the wide ring. `rules`: of each operation.
+/// Refuses a program with state, in suites that keep none.
+///
+/// # Errors
+/// [`Error::Misuse`] with what to do.
+pub(crate) fn check_stateless(program: &Program) -> Result<(), Error> {
+    match program.state() {
+        [] => Ok(()),
+        [state, ..] => Err(Error::Misuse(format!(
+            "this suite keeps no state, such as {}, from one inference to the next: choose suite gmw or fss without authentication",
+            state.name
+        ))),
+    }
+}
+
+/// For each value, whether a step that reads it, perhaps rearranged, or a later inference needs it in the wide ring. `rules`: of each operation.
 pub(crate) fn needs_ring<R: Rules + ?Sized>(program: &Program, rules: &[Box<R>]) -> Vec<bool> {
     let mut needs = vec![false; program.values().len()];
+    program.state().iter().for_each(|state| needs[state.output] = true);
     for (reader, rules) in program.operations().iter().zip(rules).rev() {
         let needed = rules.needs_ring(needs[reader.output]);
         reader.inputs.iter().for_each(|&input| needs[input] |= needed);
@@ -319,14 +334,15 @@ pub(crate) fn signs<R: Rules + ?Sized>(program: &Program, rules: &[Box<R>]) -> V
     signs
 }
 
-/// The steps at which values are read or written for the last time: for each step, the values that no later step and no output
-/// touches. `touched`: by each step.
+/// The steps at which values are read or written for the last time: for each step, the values that no later step, no output and
+/// no later inference touches. `touched`: by each step.
 pub(crate) fn last_uses(program: &Program, touched: &[Vec<usize>]) -> Vec<Vec<usize>> {
     let mut last: Vec<Option<usize>> = vec![None; program.values().len()];
     for (step, values) in touched.iter().enumerate() {
         values.iter().for_each(|&value| last[value] = Some(step));
     }
     program.outputs().iter().for_each(|output| last[output.value] = None);
+    program.state().iter().for_each(|state| last[state.output] = None);
     let mut of_step = vec![Vec::new(); touched.len()];
     for (value, step) in last.into_iter().enumerate() {
         if let Some(step) = step {

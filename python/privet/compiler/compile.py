@@ -140,6 +140,10 @@ def compile(
     inputs and constants alone: scaling, imputing, encoding of categories, texts, too. These
     constants become public; `Program.front` has them.
 
+    Outputs `present.X` of a decoder are the state of its inputs `past_key_values.X`
+    (`Program.state`): they stay shared between the parties from one inference of a session to the
+    next. A sample of `calibration` is then a session: arrays with an axis of steps in front.
+
     Truncations are placed so that `headroom` bits are left above the point; by default as many as
     the largest magnitude measured takes, a number that the places of truncations then tell.
 
@@ -202,6 +206,8 @@ def compile(
         scores=reveal == "scores",
         functions=smooth == "function",
     )
+    if imported.state:
+        _check_state(batch=batch, sound=sound, client_side=client_side, reveal=reveal)
     samples = calibration if front is None else front_samples(front, calibration, input_range)
     batches = list(calibration_batches(imported, samples, input_range))
     quantized = None
@@ -212,6 +218,10 @@ def compile(
         imported, public_functions=smooth != "polynomial", products=smooth == "piecewise"
     )
     ends = measure(graph, iter(batches))
+    for pair in graph.state.values():
+        lows_and_highs = [ends[id] for id in pair]
+        both = min(low for low, _ in lows_and_highs), max(high for _, high in lows_and_highs)
+        ends |= dict.fromkeys(pair, both)
     measured = {id: max(-low, high, 0.0) for id, (low, high) in ends.items()}
     graph = check_masks(_with_magnitudes(graph, measured, ranges or {}, margin))
     if smooth == "polynomial":
@@ -327,6 +337,19 @@ def _check_options(
         low, high = input_range
         if not (isfinite(low) and isfinite(high) and low <= high):
             raise Misuse(f"input_range is {input_range}; give the lowest and the highest number")
+
+
+def _check_state(*, batch: int, sound: bool, client_side: bool, reveal: str) -> None:
+    """Raises `Misuse` on what a model with state cannot be compiled with."""
+    refused = {
+        "a batch": batch > 1,
+        "sound, as any number of steps may add up": sound,
+        "client_side": client_side,
+        "reveal='label'": reveal == "label",
+    }
+    for option, is_asked in refused.items():
+        if is_asked:
+            raise Misuse(f"a model with state is not compiled with {option}")
 
 
 def _with_magnitudes(

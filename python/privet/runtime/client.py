@@ -10,7 +10,7 @@ from privet.compiler.executor import encode_input
 from privet.compiler.executor.codec import Inputs
 from privet.compiler.executor.samples import fill
 from privet.compiler.program import Program
-from privet.errors import Misuse, PrivetError
+from privet.errors import MaterialError, Misuse, PrivetError
 from privet.runtime import dry
 from privet.runtime.credentials import Credentials
 from privet.runtime.dry import Dry
@@ -53,6 +53,9 @@ class Client:
     this process would take more, before anything else is done with it;
     `max_disk` likewise refuses to prepare beyond that much material in `state`.
 
+    Of a program with state, inferences are steps of a sequence: each goes on where the one before
+    ended, and `restart` begins another. State lives as long as the session, in memory.
+
     Nothing that the server sends can make the client reveal its input: a wrong program gives wrong
     predictions, so pin the hash if you rely on them.
 
@@ -85,6 +88,7 @@ class Client:
         limit = parse_size(memory) or machine_memory()
         self.link = Link(link) if isinstance(link, str) else link
         self._when_dry, self._timeout = when_dry, timeout
+        self._step = 0
         self._costs: dict[str, tuple[PhaseCost, tuple[LayerCost, ...]]] = {}
         self._session = Session(
             host,
@@ -182,14 +186,16 @@ class Client:
 
         # Errors
         `InputError` before anything is spent if an input does not fit; `MaterialError` if no
-        material is ready and none may be made, or if the entry is missing or used here or at the
-        server; `NotAccepted` if the server's policy does not accept this mode, `PeerBusy` if it
-        gives no answer now; `LinkError`; `PeerMisbehaved`.
+        material is ready and none may be made, if the entry is missing or used here or at the
+        server, or if the state that the inference goes on with is gone; `NotAccepted` if the
+        server's policy does not accept this mode, `PeerBusy` if it gives no answer now;
+        `LinkError`; `PeerMisbehaved`.
         """
         filled, samples = fill(self.program, inputs)
         encoded = encode_input(self.program, filled)
         payload = [array.astype("<i8").tobytes() for array in encoded]
         if material is not None:
+            self._check_step(self._asked)
             revealed, report = self._session.native.infer(
                 self._asked.plan, material, payload, progress
             )
@@ -197,9 +203,11 @@ class Client:
 
         def take(route: Route) -> Spent | None:
             route.settle(self._session.native)
+            self._check_step(route)
             return self._session.native.infer_next(route.plan, payload, progress)
 
         def unprepared(route: Route) -> Spent:
+            self._check_step(route)
             return "", *self._session.native.infer_unprepared(route.plan, payload, progress)
 
         supply = Supply(
@@ -214,8 +222,22 @@ class Client:
         )
         return self._result(*supply.spend(), samples)
 
+    def restart(self) -> None:
+        """Ends a sequence: of a program with state, the next inference is the first of another."""
+        self._step = 0
+        self._session.native.end_sequence()
+
+    def _check_step(self, route: Route) -> None:
+        """Raises `MaterialError` if the state is gone: nobody asked for another sequence."""
+        if self.program.state and self._session.native.step(route.plan) != self._step:
+            raise MaterialError(
+                f"the state of step {self._step} is gone: an inference failed, the session was "
+                "opened anew, or the material is of another suite. Call restart and begin again"
+            )
+
     def _result(self, route: Route, why: Dry | None, spent: Spent, samples: int) -> Result:
         # Without a name nothing was prepared.
+        self._step += 1
         made = self._costs.pop(spent[0], (None, ())) if spent[0] else (NOTHING, ())
         return read_result(
             self.program,

@@ -144,6 +144,10 @@ def run(
         build = partial(compile_for, model, inputs, calibration, input_range, batch=batch, **how)
         compiled = build()
     config.check_supports(compiled.program)
+    if compiled.program.state:
+        raise Misuse(
+            "a model with state takes many inferences: privet generate, or Server and Client"
+        )
     if inputs is None:
         inputs = as_declared(compiled.source, random_inputs(compiled.program, input_range))
     given, samples = pad(compiled.program, inputs)

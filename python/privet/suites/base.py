@@ -313,6 +313,7 @@ class Suite(ABC):
     def supports(self, program: Program) -> list[Problem]:
         """Every operation that it does not compute, and every input that it does not take."""
         parts = [(entry.name, "one_hot") for entry in program.inputs if entry.one_hot]
+        parts += [(state.name, "state") for state in program.state]
         parts += [(operation.name, operation.op) for operation in program.operations]
         return [
             Problem(name, kind, *refusal)

@@ -24,6 +24,11 @@ UNCHECKED = (
     "Choose --security semi-honest",
 )
 
+STATELESS = (
+    "state is not authenticated from one inference to the next by --security malicious",
+    "Choose --security semi-honest",
+)
+
 LEVELS = ("semi-honest", "malicious")
 
 
@@ -92,6 +97,8 @@ class Fss(MaterialSuite):
             return UNAUTHENTICATED
         if operation in PRODUCTS and self.security == "malicious":
             return UNCHECKED
+        if operation == "state" and self.security == "malicious":
+            return STATELESS
         return super().refusal(operation)
 
     def native(self, public: bytes, link: Link | None = None) -> Plan:

@@ -11,6 +11,9 @@ PRODUCTS: dict[str, tuple[str, ...]] = {"mul": ("gmw", "fss", "ckks"), "matmul":
 DECIDING = {"step", "leaves"}
 """Comparisons whose result is a number: decisions of trees, and operators such as `Greater`."""
 
+KEEPING = ("gmw", "fss")
+"""Suites in which state stays shared from one inference to the next."""
+
 COMPARING = {"relu", "max_pool2d", "argmax", *DECIDING}
 """Operations that suite `ckks` does not compute."""
 
@@ -26,6 +29,9 @@ def refusal(kind: str, suite: str) -> tuple[str, str] | None:
     if suite == "ckks" and kind in COMPARING:
         why = "it compares values, which suite ckks does not do"
         return why, "Put a smooth activation or an average in its place, or choose another suite"
+    if kind == "state" and suite not in KEEPING:
+        why = f"suite {suite} keeps no state from one inference to the next"
+        return why, f"Choose suite {' or '.join(KEEPING)}, or give the model without a cache"
     if suite not in PRODUCTS.get(kind, (suite,)):
         where = " or ".join(PRODUCTS[kind])
         why = f"it multiplies two private tensors, which suite {suite} does not do"

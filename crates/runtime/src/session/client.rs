@@ -8,6 +8,7 @@ use privet_prg::Prg;
 use super::dealer::{self, Connect};
 use super::hidden::HiddenWeights;
 use super::messages::{self, Accepted, Granted, Hidden, Request};
+use super::sequence::{Sequence, has_steps};
 use crate::store::{Held, Setups};
 use crate::suite::{Filling, Inference, Material, Prediction, Preparation, SessionState, SuitePlan};
 use crate::{Error, MaterialId, Metadata, Observer, Report, Store, StoreError, check_inputs};
@@ -18,6 +19,7 @@ pub struct Client {
     store: Store,
     dealer: Option<Connect>,
     state: SessionState,
+    sequence: Sequence,
 }
 
 impl Client {
@@ -26,7 +28,8 @@ impl Client {
     /// # Errors
     /// [`Error::PeerMisbehaved`] if the peer is no Privet or of another version; [`Error::Channel`].
     pub fn new(channel: Channel, store: Store) -> Result<Self, Error> {
-        let mut client = Self { channel, store, dealer: None, state: SessionState::default() };
+        let mut client =
+            Self { channel, store, dealer: None, state: SessionState::default(), sequence: Sequence::default() };
         client.guarded(|client| messages::greet(&mut client.channel))?;
         Ok(client)
     }
@@ -195,11 +198,27 @@ impl Client {
         self.guarded(|client| {
             let (program, suite) = (plan.program().hash().to_string(), plan.label());
             let Filling { extension, buffer } = filling;
-            let extension = extension.name().to_owned();
-            messages::send(&mut client.channel, &Request::InferUnprepared { program, suite, extension, buffer })?;
+            let (extension, step) = (extension.name().to_owned(), client.step_to_ask(plan));
+            let request = Request::InferUnprepared { program, suite, extension, buffer, step };
+            messages::send(&mut client.channel, &request)?;
             let Granted {} = messages::receive(&mut client.channel)?;
             client.run(plan, Material::Unprepared(filling), inputs, observer)
         })
+    }
+
+    /// Which step of a sequence the next inference of `plan` is; 0 for the first, and always for a program without state.
+    pub fn step(&self, plan: &dyn SuitePlan) -> u64 {
+        self.sequence.next(plan.program(), &plan.label())
+    }
+
+    /// Ends a sequence of inferences: the next is the first of another.
+    pub fn end_sequence(&mut self) {
+        self.sequence.end();
+    }
+
+    /// The step to ask for, of a program with state.
+    fn step_to_ask(&self, plan: &dyn SuitePlan) -> Option<u64> {
+        has_steps(plan.program()).then(|| self.step(plan))
     }
 
     fn hold(&self, plan: &dyn SuitePlan, id: &MaterialId) -> Result<HeldEntry, Error> {
@@ -238,7 +257,7 @@ impl Client {
         inputs: &[Vec<i64>],
         observer: &mut dyn Observer,
     ) -> Result<Prediction, Error> {
-        let asked = self.guarded(|client| client.ask_to_infer(plan.program().hash().to_string(), id));
+        let asked = self.guarded(|client| client.ask_to_infer(plan, id));
         if let Err(error) = asked {
             if !error.is_refusal() {
                 held.claim()?;
@@ -262,12 +281,18 @@ impl Client {
         inputs: &[Vec<i64>],
         observer: &mut dyn Observer,
     ) -> Result<Prediction, Error> {
+        let (step, program, suite) = (self.step(plan), plan.program(), plan.label());
+        let mut kept = self.sequence.take(program, &suite, step).map_err(Error::Misuse)?;
         let (setups, channel, session) = (self.setups(plan), &mut self.channel, &mut self.state);
-        plan.infer_client(Inference { channel, material, setups, session, observer }, inputs)
+        let job = Inference { channel, material, setups, session, kept: &mut kept, observer };
+        let prediction = plan.infer_client(job, inputs)?;
+        self.sequence.keep(program, &suite, step, kept);
+        Ok(prediction)
     }
 
-    fn ask_to_infer(&mut self, program: String, id: &MaterialId) -> Result<(), Error> {
-        messages::send(&mut self.channel, &Request::Infer { program, material: id.clone() })?;
+    fn ask_to_infer(&mut self, plan: &dyn SuitePlan, id: &MaterialId) -> Result<(), Error> {
+        let (program, step) = (plan.program().hash().to_string(), self.step_to_ask(plan));
+        messages::send(&mut self.channel, &Request::Infer { program, material: id.clone(), step })?;
         let Granted {} = messages::receive(&mut self.channel)?;
         Ok(())
     }

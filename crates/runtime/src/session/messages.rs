@@ -30,10 +30,22 @@ pub(super) enum Request {
     Prepare { program: String, suite: String, extension: String, nonce: [u8; 16] },
     /// The name of the mask that hides the weights of a program, and the hidden weights unless the client has them.
     HiddenWeights { program: String, known: Option<String> },
-    /// To use up material.
-    Infer { program: String, material: MaterialId },
+    /// To use up material; of a program with state, `step` tells which inference of a sequence it is, counted from 0.
+    Infer {
+        program: String,
+        material: MaterialId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        step: Option<u64>,
+    },
     /// An inference without material: correlations are made by `extension` as it goes, in chunks of `buffer` OTs.
-    InferUnprepared { program: String, suite: String, extension: String, buffer: usize },
+    InferUnprepared {
+        program: String,
+        suite: String,
+        extension: String,
+        buffer: usize,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        step: Option<u64>,
+    },
     /// To end the session.
     Bye,
 }

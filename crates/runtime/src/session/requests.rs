@@ -13,6 +13,7 @@ use super::dealer::{self, Connect};
 use super::gate::Intent;
 use super::messages::{self, Accepted, Hidden, Request};
 use super::refusal::Refusal;
+use super::sequence::{Sequence, has_steps};
 use super::server::{Event, Server};
 use crate::store::Setups;
 use crate::suite::{Filling, Inference, Material, Preparation, Prepared, ServerSide, SessionState, SuitePlan};
@@ -23,6 +24,7 @@ pub(super) struct Session<'a> {
     pub(super) server: &'a Server,
     pub(super) channel: &'a mut Channel,
     pub(super) state: SessionState,
+    pub(super) sequence: Sequence,
 }
 
 impl Session<'_> {
@@ -36,10 +38,10 @@ impl Session<'_> {
                     on_event(self.prepare(&program, &suite, &extension, &nonce, observer)?);
                 }
                 Request::HiddenWeights { program, known } => self.hidden_weights(&program, known)?,
-                Request::Infer { program, material } => on_event(self.infer(&program, material, observer)?),
-                Request::InferUnprepared { program, suite, extension, buffer } => {
+                Request::Infer { program, material, step } => on_event(self.infer(&program, material, step, observer)?),
+                Request::InferUnprepared { program, suite, extension, buffer, step } => {
                     let filling = Filling { extension: self.extension(&extension)?, buffer };
-                    on_event(self.infer_unprepared(&program, &suite, filling, observer)?);
+                    on_event(self.infer_unprepared(&program, &suite, filling, step, observer)?);
                 }
                 Request::Bye => return Ok(()),
             }
@@ -174,7 +176,26 @@ impl Session<'_> {
         self.server.dealer.clone().ok_or_else(refusal)
     }
 
-    fn infer(&mut self, program: &str, id: MaterialId, observer: &mut dyn Observer) -> Result<Event, Refusal> {
+    /// The state that `step` of a sequence begins with: no state, and no step, in most programs.
+    fn take_state(&mut self, plan: &dyn SuitePlan, step: Option<u64>) -> Result<Vec<Vec<u64>>, Refusal> {
+        match (has_steps(plan.program()), step) {
+            (true, Some(step)) => {
+                let kept = self.sequence.take(plan.program(), &plan.label(), step);
+                kept.map_err(|text| Refusal::new(AbortReason::StaleSession, text))
+            }
+            (false, None) => Ok(Vec::new()),
+            (true, None) => Err(Refusal::new(AbortReason::BadRequest, "this program has state: tell the step")),
+            (false, Some(_)) => Err(Refusal::new(AbortReason::BadRequest, "this program has no state, and no steps")),
+        }
+    }
+
+    fn infer(
+        &mut self,
+        program: &str,
+        id: MaterialId,
+        step: Option<u64>,
+        observer: &mut dyn Observer,
+    ) -> Result<Event, Refusal> {
         let metadata = self.server.store.metadata(&id);
         let suite = metadata.as_ref().ok().map(|metadata| metadata.suite.as_str());
         self.admit(Intent::Infer { program, suite, material: Some(&id) })?;
@@ -192,10 +213,12 @@ impl Session<'_> {
         let plan = served
             .plan(self.server.suites, &metadata.suite)?
             .ok_or_else(|| Refusal::new(AbortReason::StaleSession, format!("material {id} is of another suite")))?;
+        let kept = self.take_state(&*plan, step)?;
         let _memory = self.memory(plan.server_memory(&served, plan.extension())?.online)?;
         self.count(&served)?;
         let file = self.server.store.claim(&id)?;
-        let result = self.run_inference(&*plan, &served, Material::Claimed { id: id.clone(), file }, observer);
+        let material = Material::Claimed { id: id.clone(), file };
+        let result = self.run_inference(&*plan, &served, material, (step, kept), observer);
         if let (true, Some(setup)) = (result.as_ref().is_err_and(Error::spoils_setup), &metadata.setup) {
             self.setups(program).entry(setup).spoil()?;
         }
@@ -207,11 +230,15 @@ impl Session<'_> {
         plan: &dyn SuitePlan,
         served: &Served,
         material: Material,
+        (step, mut kept): (Option<u64>, Vec<Vec<u64>>),
         observer: &mut dyn Observer,
     ) -> Result<Report, Error> {
         let setups = self.setups(&plan.program().hash().to_string());
         let (channel, session) = (&mut *self.channel, &mut self.state);
-        plan.infer_server(Inference { channel, material, setups, session, observer }, served)
+        let job = Inference { channel, material, setups, session, kept: &mut kept, observer };
+        let report = plan.infer_server(job, served)?;
+        self.sequence.keep(plan.program(), &plan.label(), step.unwrap_or(0), kept);
+        Ok(report)
     }
 
     /// An inference without material, which only plans with linear layers online have.
@@ -220,6 +247,7 @@ impl Session<'_> {
         program: &str,
         suite: &str,
         filling: Filling,
+        step: Option<u64>,
         observer: &mut dyn Observer,
     ) -> Result<Event, Refusal> {
         self.admit(Intent::Infer { program, suite: Some(suite), material: None })?;
@@ -234,9 +262,10 @@ impl Session<'_> {
             let text = format!("buffers of this server take {buffer} OTs at most, not {}", filling.buffer);
             return Err(Refusal::new(AbortReason::BadRequest, text));
         }
+        let kept = self.take_state(&*plan, step)?;
         let _memory = self.memory(plan.server_memory(&served, filling.extension)?.online)?;
         self.count(&served)?;
-        let report = self.run_inference(&*plan, &served, Material::Unprepared(filling), observer)?;
+        let report = self.run_inference(&*plan, &served, Material::Unprepared(filling), (step, kept), observer)?;
         Ok(Event::Inferred { model: served.program().model().to_owned(), material: None, report })
     }
 

@@ -10,6 +10,7 @@ use super::catalog::Catalog;
 use super::dealer::Connect;
 use super::gate::Gate;
 use super::requests::Session;
+use super::sequence::Sequence;
 use crate::suite::{SessionState, SuiteRegistry};
 use crate::{Error, MaterialId, Observer, Report, Store};
 
@@ -91,7 +92,8 @@ impl Server {
         observer: &mut dyn Observer,
         on_event: &mut dyn FnMut(Event),
     ) -> Result<(), Error> {
-        let mut session = Session { server: self, channel: &mut channel, state: SessionState::default() };
+        let (state, sequence) = (SessionState::default(), Sequence::default());
+        let mut session = Session { server: self, channel: &mut channel, state, sequence };
         let result = session.run(observer, on_event);
         result.map_err(|refusal| {
             if !refusal.error.is_abort() {

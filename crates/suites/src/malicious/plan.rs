@@ -10,7 +10,7 @@ use super::ops::{self, Purpose, Step};
 use super::planner::Planner;
 use crate::Error;
 use crate::limits;
-use crate::ops::last_uses;
+use crate::ops::{check_stateless, last_uses};
 
 /// The steps of a program, and what they take.
 pub struct Plan {
@@ -42,6 +42,7 @@ impl Plan {
     /// [`Error::Misuse`] if a private tensor is missing from an operation that needs it, or a layer runs only in suite
     /// `ckks`.
     pub fn new(program: Program, config: Config) -> Result<Self, Error> {
+        check_stateless(&program)?;
         let operations = ops::all(&program)?;
         let Planner { steps, written, tensors, bytes, turns, .. } = Planner::plan(&program, &operations, config);
         drop(operations);

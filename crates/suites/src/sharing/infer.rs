@@ -13,6 +13,9 @@ use crate::report::Recorder;
 use crate::suite::Filling;
 use crate::{Error, Observer, Phase, Report, check_inputs};
 
+/// A party's shares of a program's state: those that an inference begins with, and once it is done those that it leaves.
+pub type Kept = Vec<Vec<u64>>;
+
 /// One party with all it needs for an inference.
 struct Half<'a> {
     role: Role,
@@ -24,7 +27,7 @@ struct Half<'a> {
 }
 
 /// The client's side: gives `inputs` (fixed-point integers, one vector for each input of the program) and learns the
-/// program's outputs as signed integers. The material is consumed.
+/// program's outputs as signed integers. The material is consumed, and so is the state `kept`, unless all goes well.
 ///
 /// # Errors
 /// [`Error::Misuse`] if the inputs do not fit the program; otherwise if the link fails or the peer misbehaves.
@@ -33,6 +36,7 @@ pub fn infer_client(
     plan: &Plan,
     material: ClientMaterial,
     inputs: &[Vec<i64>],
+    kept: &mut Kept,
     observer: &mut dyn Observer,
 ) -> Result<(Vec<Vec<i64>>, Report), Error> {
     check_inputs(plan.program(), inputs)?;
@@ -41,11 +45,11 @@ pub fn infer_client(
     let half =
         Half { role: Role::Client, side, triples, supply: Supply::new(correlated, plan.options())?, refills: None };
     let recorder = Recorder::start(Phase::Online, channel);
-    let (outputs, report) = half.run(channel, plan, recorder, as_shares(plan, inputs), observer)?;
+    let (outputs, report) = half.run(channel, plan, recorder, as_shares(plan, inputs), kept, observer)?;
     Ok((signed(outputs), report))
 }
 
-/// The server's side: learns nothing. The material is consumed.
+/// The server's side: learns nothing. The material and the state are consumed as on the client's side.
 ///
 /// # Errors
 /// If the link fails or the peer misbehaves.
@@ -54,6 +58,7 @@ pub fn infer_server(
     plan: &Plan,
     model: &Model,
     material: ServerMaterial,
+    kept: &mut Kept,
     observer: &mut dyn Observer,
 ) -> Result<Report, Error> {
     let ServerMaterial { shares, triples, correlated } = material;
@@ -61,7 +66,7 @@ pub fn infer_server(
     let half =
         Half { role: Role::Server, side, triples, supply: Supply::new(correlated, plan.options())?, refills: None };
     let recorder = Recorder::start(Phase::Online, channel);
-    Ok(half.run(channel, plan, recorder, zeros(plan), observer)?.1)
+    Ok(half.run(channel, plan, recorder, zeros(plan), kept, observer)?.1)
 }
 
 /// Correlations for an inference with linear layers online: made earlier, or as it goes.
@@ -82,6 +87,7 @@ pub fn infer_client_online(
     keys: &mut SessionKeys,
     stocked: Stocked,
     inputs: &[Vec<i64>],
+    kept: &mut Kept,
     observer: &mut dyn Observer,
 ) -> Result<(Vec<Vec<i64>>, Report), Error> {
     check_inputs(plan.program(), inputs)?;
@@ -92,7 +98,7 @@ pub fn infer_client_online(
     let (supply, refills) = stock_up(channel, plan, Role::Client, stocked, &mut recorder)?;
     let side = Side::ClientOnline(ClientSide::new(keys)?);
     let half = Half { role: Role::Client, side, triples: Triples::none(), supply, refills };
-    let (outputs, report) = half.run(channel, plan, recorder, as_shares(plan, inputs), observer)?;
+    let (outputs, report) = half.run(channel, plan, recorder, as_shares(plan, inputs), kept, observer)?;
     Ok((signed(outputs), report))
 }
 
@@ -106,6 +112,7 @@ pub fn infer_server_online(
     model: &Model,
     key: &mut SessionPublicKey,
     stocked: Stocked,
+    kept: &mut Kept,
     observer: &mut dyn Observer,
 ) -> Result<Report, Error> {
     let mut recorder = Recorder::start(Phase::Online, channel);
@@ -117,7 +124,7 @@ pub fn infer_server_online(
     let side = ServerSide::new(key, model, transformed)?;
     let side = Side::ServerOnline(side);
     let half = Half { role: Role::Server, side, triples: Triples::none(), supply, refills };
-    Ok(half.run(channel, plan, recorder, zeros(plan), observer)?.1)
+    Ok(half.run(channel, plan, recorder, zeros(plan), kept, observer)?.1)
 }
 
 fn stock_up(
@@ -163,10 +170,11 @@ impl Half<'_> {
         plan: &Plan,
         mut recorder: Recorder,
         inputs: Vec<Vec<u64>>,
+        kept: &mut Kept,
         observer: &mut dyn Observer,
     ) -> Result<(Outputs, Report), Error> {
         let (program, role) = (plan.program(), self.role);
-        let mut state = State::new(plan, self.side, self.triples, inputs);
+        let mut state = State::new(plan, self.side, self.triples, inputs, std::mem::take(kept));
         let total = plan.steps().len() + 1;
         let last_uses = plan.last_uses();
         for (done, step) in plan.steps().iter().enumerate() {
@@ -194,6 +202,7 @@ impl Half<'_> {
             })?;
         }
         channel.flush()?;
+        *kept = state.left();
         observer.progress(Phase::Online, total, total, "");
         Ok((outputs, recorder.finish(channel)))
     }

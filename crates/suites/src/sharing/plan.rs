@@ -386,10 +386,11 @@ mod tests {
                     let extension = plan.extension();
                     let (material, _) =
                         prepare_server(&mut far, plan, extension, &model, &mut Silent).expect("material");
-                    infer_server(&mut far, plan, &model, material, &mut Silent).expect("an inference");
+                    infer_server(&mut far, plan, &model, material, &mut Vec::new(), &mut Silent).expect("an inference");
                 });
                 let (material, _) = prepare_client(&mut near, plan, &mut Silent).expect("material");
-                let outputs = infer_client(&mut near, plan, material, &inputs, &mut Silent).expect("an inference").0;
+                let done = infer_client(&mut near, plan, material, &inputs, &mut Vec::new(), &mut Silent);
+                let outputs = done.expect("an inference").0;
                 serving.join().expect("the server");
                 outputs
             })

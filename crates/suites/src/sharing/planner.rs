@@ -50,7 +50,7 @@ pub(super) struct Planner<'a> {
 }
 
 impl<'a> Planner<'a> {
-    /// Plans these operations of a program and the opening of its outputs.
+    /// Plans these operations of a program, the opening of its outputs, and its state in the ring that the next inference reads.
     pub(super) fn plan(
         program: &'a Program,
         operations: &[Box<dyn Protocol + '_>],
@@ -81,6 +81,10 @@ impl<'a> Planner<'a> {
             turns: Turns::new(),
         };
         operations.iter().enumerate().for_each(|(index, protocol)| planner.operation(index, &**protocol));
+        for state in program.state() {
+            planner.settle(state.output);
+            planner.extend(state.output);
+        }
         for output in program.outputs() {
             planner.settle(output.value);
             let (len, width) = (planner.len(output.value), planner.widths[output.value]);

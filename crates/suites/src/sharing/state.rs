@@ -49,16 +49,30 @@ pub(super) struct State<'a> {
 }
 
 impl<'a> State<'a> {
-    /// With a party's shares of the program's inputs.
-    pub(super) fn new(plan: &'a Plan, side: Side<'a>, triples: Triples, inputs: Vec<Vec<u64>>) -> Self {
+    /// With a party's shares of the program's inputs and of the state that an inference begins with.
+    pub(super) fn new(
+        plan: &'a Plan,
+        side: Side<'a>,
+        triples: Triples,
+        inputs: Vec<Vec<u64>>,
+        kept: Vec<Vec<u64>>,
+    ) -> Self {
         let program = plan.program();
         let mut shares = vec![Vec::new(); program.values().len()];
+        for (state, share) in program.state().iter().zip(kept) {
+            shares[state.input] = share;
+        }
         for (input, share) in program.inputs().iter().zip(inputs) {
             shares[input.value] = share;
         }
         let widths = (0..shares.len()).map(|id| plan.width(id)).collect();
         let (opened, revealed) = (vec![None; plan.masks().len()], vec![None; plan.masked().len()]);
         Self { plan, side, shares, widths, opened, next_linear: 0, triples, revealed, next_triple: 0 }
+    }
+
+    /// This party's shares of what the inference leaves to the next, in the program's ring.
+    pub(super) fn left(&self) -> Vec<Vec<u64>> {
+        self.plan.program().state().iter().map(|state| self.shares[state.output].clone()).collect()
     }
 
     /// Frees a value that nothing reads any more.

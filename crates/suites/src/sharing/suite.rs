@@ -105,36 +105,44 @@ impl SuitePlan for Plan {
     }
 
     fn infer_client(&self, job: Inference<'_>, inputs: &[Vec<i64>]) -> Result<Prediction, Error> {
-        let Inference { channel, material, session, observer, .. } = job;
+        let Inference { channel, material, session, kept, observer, .. } = job;
         let stocked = match material {
             Material::Claimed { file, .. } => {
                 let material = ClientMaterial::read(file, self)?;
                 if !self.options().is_one_shot() {
-                    return super::infer_client(channel, self, material, inputs, observer);
+                    return super::infer_client(channel, self, material, inputs, kept, observer);
                 }
                 Stocked::Prepared(material.correlated)
             }
             Material::Unprepared(filling) => Stocked::Unprepared(filling),
         };
-        super::infer_client_online(channel, self, session.of::<SessionKeys>(), stocked, inputs, observer)
+        super::infer_client_online(channel, self, session.of::<SessionKeys>(), stocked, inputs, kept, observer)
     }
 
     fn infer_server(&self, job: Inference<'_>, served: &Served) -> Result<Report, Error> {
-        let Inference { channel, material, session, observer, .. } = job;
+        let Inference { channel, material, session, kept, observer, .. } = job;
         let loaded = Loaded::of(served)?;
         let stocked = match material {
             Material::Claimed { file, .. } => {
                 let material = ServerMaterial::read(file, self)?;
                 if !self.options().is_one_shot() {
                     grant(channel)?;
-                    return super::infer_server(channel, self, &loaded.model, material, observer);
+                    return super::infer_server(channel, self, &loaded.model, material, kept, observer);
                 }
                 Stocked::Prepared(material.correlated)
             }
             Material::Unprepared(filling) => Stocked::Unprepared(filling),
         };
         grant(channel)?;
-        super::infer_server_online(channel, self, &loaded.model, session.of::<SessionPublicKey>(), stocked, observer)
+        super::infer_server_online(
+            channel,
+            self,
+            &loaded.model,
+            session.of::<SessionPublicKey>(),
+            stocked,
+            kept,
+            observer,
+        )
     }
 }
 

@@ -12,7 +12,7 @@ use super::forecast::{self, Forecast};
 use super::ops;
 use super::packed::Samples;
 use crate::Error;
-use crate::ops::{InRing, Node};
+use crate::ops::{InRing, Node, check_stateless};
 
 /// What one party does after the other.
 pub(super) enum Step {
@@ -43,6 +43,7 @@ impl Plan {
     /// an argmax before the end, because permutations cannot hide places there; factors of more than 31 bits.
     /// [`Error::Linear`] if the program's ring is too wide for BFV.
     pub fn new(program: Program, cipher: impl Into<Cipher>) -> Result<Self, Error> {
+        check_stateless(&program)?;
         Node::all(&program).try_for_each(check)?;
         let steps = steps(&program)?;
         let method = match cipher.into() {

@@ -21,5 +21,6 @@ mod room;
 mod security;
 mod sharing_a_store;
 mod spoiling;
+mod state;
 mod stream;
 mod tampering;

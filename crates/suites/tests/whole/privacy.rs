@@ -419,8 +419,8 @@ fn no_mask_and_no_share_comes_twice() {
 fn online(plan: &Plan, model: &Model, ours: ClientMaterial, theirs: ServerMaterial, inputs: &[Vec<i64>]) -> Phase {
     let (mut near, mut far, transcript): (Channel, Channel, _) = record::pair();
     both(
-        || sharing::infer_client(&mut near, plan, ours, inputs, &mut Silent).expect("an inference"),
-        || sharing::infer_server(&mut far, plan, model, theirs, &mut Silent).expect("an inference"),
+        || sharing::infer_client(&mut near, plan, ours, inputs, &mut Vec::new(), &mut Silent).expect("an inference"),
+        || sharing::infer_server(&mut far, plan, model, theirs, &mut Vec::new(), &mut Silent).expect("an inference"),
     );
     Phase::of(&transcript.lock().expect("no thread panicked"))
 }

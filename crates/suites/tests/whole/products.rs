@@ -91,8 +91,8 @@ fn infer(
     let ours = clients(plan, ours).expect("the client's half");
     let theirs = ServerMaterial::read(file(theirs), plan).expect("the server's half");
     both(
-        move || sharing::infer_client(&mut near, plan, ours, inputs, &mut Silent),
-        move || sharing::infer_server(&mut far, plan, &model, theirs, &mut Silent),
+        move || sharing::infer_client(&mut near, plan, ours, inputs, &mut Vec::new(), &mut Silent),
+        move || sharing::infer_server(&mut far, plan, &model, theirs, &mut Vec::new(), &mut Silent),
     )
 }
 

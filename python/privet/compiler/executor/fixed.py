@@ -38,12 +38,13 @@ class Execution:
 
     `integers` are the outputs as the suites reveal them, in the program's order; `outputs` are
     the reals that the client ends with, by name; `magnitudes[id]` is the largest absolute integer
-    that value `id` reached.
+    that value `id` reached. `state` is what the program leaves to its next inference.
     """
 
     integers: tuple[Array, ...]
     outputs: dict[str, Array]
     magnitudes: tuple[int, ...]
+    state: tuple[Array, ...] = ()
 
 
 class Arithmetic:
@@ -68,8 +69,11 @@ def execute(
     inputs: Inputs,
     arithmetic: Arithmetic | None = None,
     observe: Observe | None = None,
+    state: Sequence[Array] | None = None,
 ) -> Execution:
     """Runs a program on real inputs, given by name or in order; `observe` sees every value.
+
+    `state` is what the inference before left; without it, this is the first.
 
     # Errors
     `InputError` on wrong inputs, `InvalidProgram` if the halves do not match, `OverflowRisk` if a
@@ -79,11 +83,16 @@ def execute(
     magnitudes = [0] * len(program.values)
     encoded = encode_input(program, inputs)
     arithmetic = arithmetic or Arithmetic()
-    integers = _run(graph, encoded, program.ring_bits, magnitudes, arithmetic, observe)
+    if state is None:
+        state = [np.zeros(program.values[it.input].shape, np.int64) for it in program.state]
+    given = [*encoded, *state]
+    ends = _run(graph, given, program.ring_bits, magnitudes, arithmetic, observe)
+    integers, left = ends[: len(program.outputs)], ends[len(program.outputs) :]
     return Execution(
         integers=tuple(integers),
         outputs=decode_output(program, integers),
         magnitudes=tuple(magnitudes),
+        state=tuple(left),
     )
 
 

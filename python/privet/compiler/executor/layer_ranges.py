@@ -69,6 +69,7 @@ class Ranges:
         bounds = self._bounds(Fraction(1))
         producers = self._graph.producers()
         names = {entry.value: entry.name for entry in program.inputs}
+        names |= {entry.input: entry.name for entry in program.state}
         operators = {o.output: o.op for o in program.operations}
         self.layers = tuple(
             LayerRange(
@@ -155,4 +156,6 @@ class Ranges:
             )
             for entry in self._program.inputs
         }
+        # Nothing but the ring bounds what any number of steps adds up to in a state.
+        inputs |= {it.input: 1 << (self._program.ring_bits - 1) for it in self._program.state}
         return sound_bounds(self._graph, inputs, self._program.ring_bits)

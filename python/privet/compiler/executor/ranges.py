@@ -22,6 +22,10 @@ Sample = npt.ArrayLike | Mapping[str, npt.ArrayLike]
 Calibration = Sequence[Sample]
 
 RANDOM_SAMPLES = 4
+RANDOM_STEPS = 8
+"""Steps of each session of random inputs."""
+STEPS_TOLD = 4
+"""Steps of a session, far apart, that values are measured at."""
 RANDOM_SEED = 20260101
 """The random inputs are the same on every run, so that a model always compiles alike."""
 
@@ -31,9 +35,15 @@ def calibration_batches(
 ) -> Iterator[list[Array]]:
     """Inputs in the graph's order, one batch at a time.
 
+    Of a graph with state a sample is a session: arrays with an axis of steps in front. A few of its
+    steps are told, each with the state that it begins with.
+
     # Errors
     `InputError` if a calibration sample does not fit the graph's inputs.
     """
+    if graph.state:
+        yield from _session_batches(graph, calibration, input_range)
+        return
     if calibration is not None:
         if not len(calibration):
             raise InputError("calibration is empty: give at least one sample, or none at all")
@@ -42,17 +52,7 @@ def calibration_batches(
         return
     generator = np.random.default_rng(RANDOM_SEED)
     for _ in range(RANDOM_SAMPLES):
-        batch = []
-        for entry in graph.inputs:
-            shape = graph.values[entry.value].shape
-            if entry.one_hot:
-                ids = generator.integers(0, shape[-1], shape[:-1])
-                batch.append(_encoded(graph, entry, ids))
-            elif input_range is None:
-                batch.append(generator.standard_normal(shape, dtype=np.float32))
-            else:
-                batch.append(generator.uniform(*input_range, shape).astype(np.float32))
-        yield batch
+        yield _random_batch(graph, generator, input_range)
     if input_range is not None:
         for bound in input_range:
             yield [
@@ -61,6 +61,62 @@ def calibration_batches(
                 else np.full(graph.values[entry.value].shape, bound, np.float32)
                 for entry in graph.inputs
             ]
+
+
+def _random_batch(
+    graph: Graph, generator: np.random.Generator, input_range: tuple[float, float] | None
+) -> list[Array]:
+    batch: list[Array] = []
+    for entry in graph.given:
+        shape = graph.values[entry.value].shape
+        if entry.one_hot:
+            ids = generator.integers(0, shape[-1], shape[:-1])
+            batch.append(_encoded(graph, entry, ids))
+        elif input_range is None:
+            batch.append(generator.standard_normal(shape, dtype=np.float32))
+        else:
+            batch.append(generator.uniform(*input_range, shape).astype(np.float32))
+    return batch
+
+
+def _session_batches(
+    graph: Graph, calibration: Calibration | None, input_range: tuple[float, float] | None
+) -> Iterator[list[Array]]:
+    if calibration is None:
+        generator = np.random.default_rng(RANDOM_SEED)
+        for _ in range(RANDOM_SAMPLES):
+            drawn = [_random_batch(graph, generator, input_range) for _ in range(RANDOM_STEPS)]
+            yield from _steps(graph, drawn)
+    for sample in calibration or ():
+        named = _named(graph, sample)
+        lengths = {len(array) if array.ndim else 0 for array in named.values()}
+        if len(lengths) != 1 or lengths == {0}:
+            raise InputError("a calibration session needs as many steps of every input, at least 1")
+        session = [
+            _sample(graph, {name: array[step] for name, array in named.items()})
+            for step in range(*lengths)
+        ]
+        yield from _steps(graph, session)
+
+
+def _steps(graph: Graph, session: Sequence[Sequence[Array]]) -> Iterator[list[Array]]:
+    """Some inferences of a session, the last one among them: inputs in the graph's order."""
+    told = set(np.linspace(len(session) - 1, 0, STEPS_TOLD).round().astype(int).tolist())
+    names = {entry.name: entry.state for entry in graph.inputs if entry.state is not None}
+    state = {
+        it.name: np.zeros(graph.values[it.value].shape, np.float32)
+        for it in graph.inputs
+        if it.state is not None
+    }
+    for step, given in enumerate(session):
+        left = iter(given)
+        batch = [state[it.name] if it.state is not None else next(left) for it in graph.inputs]
+        if step in told:
+            yield batch
+        with np.errstate(all="ignore"):
+            ends = run(graph, batch, lambda *_: None)
+        after = {it.name: end for it, end in zip(graph.outputs, ends, strict=True)}
+        state = {name: after[output] for name, output in names.items()}
 
 
 def front_samples(
@@ -114,16 +170,10 @@ def measure(graph: Graph, batches: Iterator[list[Array]]) -> dict[int, tuple[flo
 
 
 def _sample(graph: Graph, sample: Sample) -> list[Array]:
-    names = [entry.name for entry in graph.inputs]
-    if not isinstance(sample, Mapping):
-        if len(names) != 1:
-            raise InputError(f"a calibration sample must map {', '.join(names)} to arrays")
-        sample = {names[0]: sample}
-    if set(sample) != set(names):
-        raise InputError(f"a calibration sample names {list(sample)}; the inputs are {names}")
+    named = _named(graph, sample)
     batch, missing = [], may_be_missing(graph)
-    for entry in graph.inputs:
-        array = np.asarray(sample[entry.name])
+    for entry in graph.given:
+        array = named[entry.name]
         shape = graph.input_shape(entry)
         known = array.dtype.kind in "fiub"
         if known and entry.value in missing:
@@ -138,6 +188,17 @@ def _sample(graph: Graph, sample: Sample) -> list[Array]:
             )
         batch.append(_encoded(graph, entry, array))
     return batch
+
+
+def _named(graph: Graph, sample: Sample) -> dict[str, Array]:
+    names = [entry.name for entry in graph.given]
+    if not isinstance(sample, Mapping):
+        if len(names) != 1:
+            raise InputError(f"a calibration sample must map {', '.join(names)} to arrays")
+        sample = {names[0]: sample}
+    if set(sample) != set(names):
+        raise InputError(f"a calibration sample names {list(sample)}; the inputs are {names}")
+    return {name: np.asarray(array) for name, array in sample.items()}
 
 
 def _encoded(graph: Graph, entry: Input, array: Array) -> Array:

@@ -49,6 +49,9 @@ class Input:
     With `missing` any of these may be missing. The pass `move_truncation` decides on both
     (`privet.compiler.graph.order`). With `one_hot` it gives whole numbers, each of which becomes a
     last axis that is 1 at its place and 0 elsewhere.
+
+    With `state` nobody gives it: it is what the output of that name was in the inference before,
+    and zero at first (`privet.compiler.graph.state`).
     """
 
     name: str
@@ -56,6 +59,7 @@ class Input:
     order: bool = False
     missing: bool = False
     one_hot: bool = False
+    state: str | None = None
 
 
 @dataclass(frozen=True)
@@ -72,7 +76,7 @@ class ClientStep:
 
 @dataclass(frozen=True)
 class Output:
-    """A tensor that the client learns."""
+    """A tensor that the client learns, or that is the `state` of an input."""
 
     name: str
     value: int
@@ -97,6 +101,17 @@ class Graph:
         """The shape of what the client gives for an input."""
         shape = self.values[entry.value].shape
         return shape[:-1] if entry.one_hot else shape
+
+    @property
+    def given(self) -> tuple[Input, ...]:
+        """What the client gives: all inputs but state."""
+        return tuple(entry for entry in self.inputs if entry.state is None)
+
+    @property
+    def state(self) -> dict[str, tuple[int, int]]:
+        """The values that each tensor of state has before and after an inference, by name."""
+        ends = {output.name: output.value for output in self.outputs}
+        return {it.name: (it.value, ends[it.state]) for it in self.inputs if it.state is not None}
 
     def uses(self) -> dict[int, int]:
         """How often each value is read, outputs of the graph included."""

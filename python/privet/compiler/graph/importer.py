@@ -39,6 +39,7 @@ from privet.compiler.graph.site import (
     TensorList,
     Unsupported,
 )
+from privet.compiler.graph.state import last_rows, state_pairs
 from privet.errors import InvalidModel, Problem, UnsupportedModel
 
 THROUGH_CLIENT_STEPS = ("Identity", "Dropout", "Cast", "ArgMax")
@@ -132,7 +133,9 @@ class _Walk:
         outputs = [output.name for output in model.graph.output]
         nodes, _ = _needed(model.graph.node, outputs)
         private = [entry.name for entry in model.graph.input if entry.name not in self.tensors]
-        self.cut = cut(nodes, private, outputs, scores=scores, functions=functions)
+        self.state = state_pairs(private, outputs)
+        revealed = [name for name in outputs if name not in self.state.values()]
+        self.cut = cut(nodes, private, revealed, scores=scores, functions=functions)
         self.nodes, self.used = _needed(compare_scores(nodes, self.cut), outputs)
         self.head = HeadBuilder(self.opset)
         self.unrolled: dict[int, list[onnx.NodeProto]] = {}
@@ -196,13 +199,17 @@ class _Walk:
     def graph(self) -> Graph:
         """What `run` found."""
         for output in self.model.graph.output:
-            self._output(output.name)
+            if output.name not in self.state.values():
+                self._output(output.name)
+        left = {name: self._left(name, output) for name, output in self.state.items()}
         if self.problems:
             raise UnsupportedModel(self.problems)
         if not self.head.revealed:
             raise UnsupportedModel([Problem(*ALL_CONSTANT)])
         for tensor, (value, client) in self.head.revealed.items():
             self.builder.output(tensor, value, client)
+        for name, kept in left.items():
+            self.builder.output(self.state[name], kept)
         self.builder.head = self.head.build()
         return self.builder.build()
 
@@ -223,16 +230,19 @@ class _Walk:
         if shape is None:
             self.tensors[entry.name] = None
         elif rows is None:
-            self.tensors[entry.name] = self._declare(entry.name, shape, integer=kind in WHOLE)
+            kept = self.state.get(entry.name)
+            made = self._declare(entry.name, shape, integer=kind in WHOLE, state=kept)
+            self.tensors[entry.name] = made
         else:
             chosen = Value((*shape, rows), entry.name)
-            made = self.builder.input(Input(entry.name, 0, one_hot=True), chosen)
-            self.tensors[entry.name] = Private(made, chosen.shape, integer=True, one_hot=True)
+            id = self.builder.input(Input(entry.name, 0, one_hot=True), chosen)
+            self.tensors[entry.name] = Private(id, chosen.shape, integer=True, one_hot=True)
 
-    def _declare(self, name: str, shape: Shape, *, integer: bool = False) -> Private:
-        return Private(
-            self.builder.input(Input(name, 0), Value(shape, name)), shape, integer=integer
-        )
+    def _declare(
+        self, name: str, shape: Shape, *, integer: bool = False, state: str | None = None
+    ) -> Private:
+        made = self.builder.input(Input(name, 0, state=state), Value(shape, name))
+        return Private(made, shape, integer=integer)
 
     def _node(self, node: onnx.NodeProto, name: str) -> None:
         missing = [tensor for tensor in node.input if tensor and tensor not in self.tensors]
@@ -394,6 +404,26 @@ class _Walk:
         elif not self.problems:
             why = "it is an output of its operator that is not computed"
             self._problem(name, "graph output", why, "Remove this output")
+
+    def _left(self, name: str, output: str) -> int:
+        """The value that the state `name` has after an inference."""
+        before, after = self.tensors.get(name), self.tensors.get(output)
+        instead = "Let it be what the model computes, of the shape of its input or with more rows"
+        if not isinstance(before, Private):
+            return 0  # its shape is missing, which is a problem already
+        if not isinstance(after, Private) or after.client is not None or after.quantized:
+            self._problem(output, "state", "it is no private tensor of numbers", instead)
+            return before.id
+        try:
+            change = last_rows(before.shape, after.shape)
+        except ValueError as error:
+            self._problem(output, "state", str(error), instead)
+            return before.id
+        if change is None:
+            return after.id
+        kept = self.builder.add(change, [after.id], node=output)
+        self.builder.rename(kept, f"{output}.kept")
+        return kept
 
     def _problem(self, node: str, operator: str, why: str, instead: str) -> None:
         self.problems.append(Problem(node, operator, why, instead))

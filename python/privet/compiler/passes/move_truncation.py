@@ -87,7 +87,7 @@ def move_truncation(
         placement.room = max(
             headroom + GUARD_BITS, *(_room(graph, it, scale_bits) for it in tables)
         )
-    return placement.rewriter.walk(placement.place)
+    return placement.rewriter.walk(placement.place_kept)
 
 
 def _room(graph: Graph, node: Node, scale: int) -> int:
@@ -151,6 +151,14 @@ class _Placement:
         self.moved: dict[int, tuple[op.Operation, int]] = {}
         self.uses = graph.uses()
         self.early = truncated_early(graph)
+        self.kept = {after: before for before, after in graph.state.values()}
+
+    def place_kept(self, node: Node) -> int:
+        """As `place`; what is left as state has the scale that it is read at."""
+        made = self.place(node)
+        if node.output not in self.kept:
+            return made
+        return self.at(node, made, self.scale(self.rewriter.new[self.kept[node.output]]))
 
     def place(self, node: Node) -> int:
         inputs = [self.rewriter.new[id] for id in node.inputs]

@@ -16,12 +16,15 @@ from privet.compiler.program.public import (
     ProgramInput,
     ProgramOperation,
     ProgramOutput,
+    ProgramState,
     ProgramValue,
 )
 from privet.compiler.program.weights import Weights
 from privet.errors import InvalidProgram
 
 MAGNITUDE_BITS = 4
+LEFT = "left in "
+"""What the outputs of a program's graph that are state are called, before the name of the state."""
 WEIGHT_BITS_STEP = 4
 """`weight_bits` is rounded up to a multiple of this, to say less about the weights."""
 
@@ -48,6 +51,7 @@ def build_program(
         inputs = tuple(ids[id] for id in node.inputs)
         operations.append(ProgramOperation(name, node.name, inputs, ids[node.output], attributes))
     weights = Weights(tensors)
+    kept = {entry.state for entry in graph.inputs}
     steps = -(-largest.bit_length() // WEIGHT_BITS_STEP)
     program = Program(
         model=graph.name,
@@ -64,15 +68,23 @@ def build_program(
                 e.missing,
                 e.one_hot,
             )
-            for e in graph.inputs
+            for e in graph.given
         ),
-        outputs=tuple(ProgramOutput(o.name, ids[o.value], o.client) for o in graph.outputs),
+        outputs=tuple(
+            ProgramOutput(o.name, ids[o.value], o.client)
+            for o in graph.outputs
+            if o.name not in kept
+        ),
         values=tuple(ProgramValue(v.shape, _scale(v)) for v in graph.values.values()),
         operations=tuple(operations),
         batch=batch,
         calibration=calibration,
         head=graph.head,
         front=front,
+        state=tuple(
+            ProgramState(name, ids[before], ids[after])
+            for name, (before, after) in graph.state.items()
+        ),
     )
     return program, weights
 
@@ -99,8 +111,14 @@ def integer_graph(program: Program, weights: Weights) -> Graph:
     values = {id: Value(v.shape, str(id), scale=v.scale) for id, v in enumerate(program.values)}
     return Graph(
         name=program.model,
-        inputs=tuple(Input(e.name, e.value, e.order, e.missing, e.one_hot) for e in program.inputs),
-        outputs=tuple(Output(o.name, o.value, o.client) for o in program.outputs),
+        inputs=(
+            *(Input(e.name, e.value, e.order, e.missing, e.one_hot) for e in program.inputs),
+            *(Input(e.name, e.input, state=LEFT + e.name) for e in program.state),
+        ),
+        outputs=(
+            *(Output(o.name, o.value, o.client) for o in program.outputs),
+            *(Output(LEFT + e.name, e.output) for e in program.state),
+        ),
         values=MappingProxyType(values),
         nodes=tuple(nodes),
         head=program.head,

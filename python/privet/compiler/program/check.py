@@ -75,8 +75,8 @@ def _bounds(program: Program) -> Iterator[tuple[str, str]]:
         yield "operations", f"more than {MAX_OPERATIONS}"
     if reads > MAX_INPUTS:
         yield "operations", f"more than {MAX_INPUTS} inputs of operations"
-    if max(len(program.inputs), len(program.outputs)) > MAX_ENDS:
-        yield "inputs and outputs", f"more than {MAX_ENDS}"
+    if max(len(program.inputs), len(program.outputs), len(program.state)) > MAX_ENDS:
+        yield "inputs, outputs and state", f"more than {MAX_ENDS}"
     for id, value in enumerate(program.values):
         if not _bounded(value.shape):
             yield f"value {id}", f"shape {list(value.shape)} is out of bounds"
@@ -126,6 +126,8 @@ def _problems(program: Program) -> Iterator[tuple[str, str]]:
         if not (math.isfinite(entry.magnitude) and entry.magnitude > 0):
             yield f"input {entry.name}", f"magnitude {entry.magnitude}"
         yield from _write(program, written, entry.value, f"input {entry.name}")
+    for it in program.state:
+        yield from _write(program, written, it.input, f"state {it.name}")
     for operation in program.operations:
         place = f"operation {operation.name} ({operation.op})"
         missing = [id for id in operation.inputs if id not in written]
@@ -140,6 +142,11 @@ def _problems(program: Program) -> Iterator[tuple[str, str]]:
             rank = len(program.values[output.value].shape)
             if not 0 <= output.client.axis < max(rank, 1):
                 yield f"output {output.name}", f"axis {output.client.axis} of {rank} axes"
+    for it in program.state:
+        if not {it.input, it.output} <= written:
+            yield f"state {it.name}", f"value {it.output} is never written"
+        elif program.values[it.input] != program.values[it.output]:
+            yield f"state {it.name}", "leaves another shape or scale than it begins with"
     if program.head is not None and written.issuperset(o.value for o in program.outputs):
         sizes = {o.name: math.prod(program.values[o.value].shape) for o in program.outputs}
         yield from check_head(program.head, sizes)

@@ -83,6 +83,18 @@ class ProgramOutput:
 
 
 @dataclass(frozen=True)
+class ProgramState:
+    """A tensor that stays shared between the parties from one inference of a session to the next.
+
+    An inference begins with the value `input`, zero in the first, and leaves `output`.
+    """
+
+    name: str
+    input: int
+    output: int
+
+
+@dataclass(frozen=True)
 class ProgramOperation:
     """One step. `attributes` are those of `op` in the file format, tensors by name."""
 
@@ -100,7 +112,8 @@ class Program:
     `calibration` is one of `CALIBRATIONS`: what its owner chose, which says nothing of the weights
     but that, with `sound`, they allow the proof. `head` is what the client computes in the clear on
     `outputs`; without one, those are what the user gets. `front` is what it computes in the clear
-    before, of what the user gives; without one, that is `inputs`.
+    before, of what the user gives; without one, that is `inputs`. With `state`, inferences are
+    steps of a session, each of which goes on where the one before ended.
     """
 
     model: str
@@ -116,6 +129,7 @@ class Program:
     calibration: str = "random"
     head: Head | None = None
     front: Front | None = None
+    state: tuple[ProgramState, ...] = ()
 
     def to_public_bytes(self) -> bytes:
         """The file: JSON with sorted keys and no spaces, the same for equal programs."""
@@ -200,6 +214,7 @@ class Program:
             **({} if self.calibration == "random" else {"calibration": self.calibration}),
             **({} if self.head is None else {"head": self.head.to_document()}),
             **({} if self.front is None else {"front": self.front.to_document()}),
+            **({"state": [vars(it) for it in self.state]} if self.state else {}),
         }
 
     @classmethod
@@ -233,6 +248,10 @@ class Program:
             calibration=_text(document.get("calibration", "random")),
             head=Head.parse(document["head"]) if "head" in document else None,
             front=Front.parse(document["front"]) if "front" in document else None,
+            state=tuple(
+                ProgramState(_text(e["name"]), _int(e["input"]), _int(e["output"]))
+                for e in document.get("state", ())
+            ),
         )
 
 
