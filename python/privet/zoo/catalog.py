@@ -108,6 +108,9 @@ _RANDOM = {
     ),
     "vit-tiny": _Recipe("ViT-Tiny, ImageNet", "Touvron et al., DeiT (2021)", vit.tiny),
     "gpt2": _Recipe("GPT-2 small, 32 tokens", "Radford et al. (2019)", gpt.small),
+    "gpt2-cached": _Recipe(
+        "GPT-2 small, token by token", "Radford et al. (2019)", gpt.small_cached
+    ),
     "llama-block": _Recipe(
         "A block like LLaMA's, 32 tokens", "after Touvron et al. (2023)", gpt.llama_block
     ),

@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
-from .transformer import Heads, Transformer
+import numpy as np
+
+from .graph import Normal, Value
+from .transformer import Cache, Heads, Transformer
+
+HIDDEN = -128.0
+"""What lowers the score of a place in the cache that no token has taken yet. Scores up to 56 are
+then so far above that the softmax is exactly 0 there."""
 
 
 def gpt(
@@ -24,27 +32,68 @@ def gpt(
     """
     net = Transformer(name, (1, tokens), moment=1.0, ids=True)
     x = net.positions(net.embed(net.input, vocabulary, width))
-    gain = 1 / math.sqrt(2 * layers)
+    x = _blocks(net, x, layers, heads)
+    if not every:
+        x = net.token(x, tokens - 1, "last")
+    _scores(net, x, vocabulary)
+    return net
+
+
+def cached(
+    name: str, *, layers: int, heads: int, width: int, context: int, vocabulary: int
+) -> Transformer:
+    """`gpt` token by token, with the same weights: of one token and its position to the scores of
+    the next, beside the keys and values of up to `context - 1` tokens before.
+
+    The cache is a window that moves on by a row with each token. Which of its rows are tokens yet
+    follows from the position, by a table of masks.
+    """
+    net = Transformer(name, (1, 1), moment=1.0, ids=True)
+    net.input = replace(net.input, name="input_ids")
+    place = net.more_input("position_ids", (1, 1), ids=True)
+    x = net.embed(net.input, vocabulary, width)
+    places = net.weight("positions.weight", (context, width), Normal(0.1))
+    shift = net.node("Gather", [places, place], x.shape, signed=0.01, label="positions", axis=0)
+    x = net.node("Add", [x, shift], x.shape, signed=x.moment, label="positions.sum")
+    hidden = np.where(np.tri(context, dtype=bool)[:, ::-1], 0.0, HIDDEN)
+    table = net.constant("masks", hidden)
+    row = (1, 1, context)
+    mask = net.node("Gather", [table, place], row, signed=1.0, label="mask", axis=0)
+    x = _blocks(net, x, layers, heads, Cache(context, mask))
+    _scores(net, x, vocabulary)
+    return net
+
+
+def _blocks(
+    net: Transformer, x: Value, layers: int, heads: int, cache: Cache | None = None
+) -> Value:
+    gain, width = 1 / math.sqrt(2 * layers), x.shape[-1]
     seen = Heads(heads, heads, causal=True)
     for index in range(1, layers + 1):
         label = f"layer{index}"
-        y = net.attention(net.norm(x, f"{label}.attention.norm"), seen, label, gain)
+        y = net.attention(net.norm(x, f"{label}.attention.norm"), seen, label, gain, cache)
         x = net.residual(x, y, f"{label}.attention")
         y = net.norm(x, f"{label}.output.norm")
         x = net.residual(x, net.feed_forward(y, 4 * width, label, gain, "tanh"), f"{label}.output")
-    x = net.norm(x, "norm")
-    if not every:
-        x = net.token(x, tokens - 1, "last")
+    return net.norm(x, "norm")
+
+
+def _scores(net: Transformer, x: Value, vocabulary: int) -> None:
+    width = x.shape[-1]
     table = net.node("Transpose", ["tokens.weight"], (width, vocabulary), signed=1.0, perm=[1, 0])
     shape = (*x.shape[:-1], vocabulary)
     net.multiply_accumulates += math.prod(shape) * width
     net.finish(net.node("MatMul", [x, table], shape, signed=1.0, label="scores"))
-    return net
 
 
 def small() -> Transformer:
     """GPT-2 small, 32 tokens: 12 layers, 12 heads, 768 wide, a vocabulary of 50,257."""
     return gpt("gpt2", layers=12, heads=12, width=768, tokens=32, vocabulary=50257)
+
+
+def small_cached() -> Transformer:
+    """GPT-2 small, token by token, up to 32."""
+    return cached("gpt2-cached", layers=12, heads=12, width=768, context=32, vocabulary=50257)
 
 
 def llama(

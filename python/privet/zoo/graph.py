@@ -94,6 +94,8 @@ class Graph:
         self.ids = ids
         self.input = Value("input", input_shape, moment)
         self.output = self.input
+        self.more_inputs: list[tuple[Value, bool]] = []
+        self.more_outputs: list[Value] = []
         self.nodes: list[NodeProto] = []
         self.weights: list[Weight] = []
         self.multiply_accumulates = 0
@@ -143,10 +145,24 @@ class Graph:
         self.nodes.append(node)
         return Value(output, shape, signed, positive)
 
+    def more_input(self, name: str, shape: tuple[int, ...], *, ids: bool = False) -> Value:
+        """Declare another input; with `ids`, of whole numbers."""
+        value = Value(name, shape, 1.0)
+        self.more_inputs.append((value, ids))
+        return value
+
+    def more_output(self, value: Value, name: str) -> Value:
+        """Make what the last node computes another output of the graph."""
+        self.more_outputs.append(self._renamed(value, name))
+        return self.more_outputs[-1]
+
     def finish(self, value: Value, name: str = "logits") -> None:
         """Make `value` the graph's output under the given name."""
+        self.output = self._renamed(value, name)
+
+    def _renamed(self, value: Value, name: str) -> Value:
         last = self.nodes[-1]
         if list(last.output) != [value.name]:
             raise ValueError(f"{value.name} is not what the last node, {last.name}, computes")
         last.output[0] = name
-        self.output = Value(name, value.shape, value.signed, value.positive)
+        return Value(name, value.shape, value.signed, value.positive)

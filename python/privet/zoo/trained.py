@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .bert import classifier
-from .gpt import gpt
+from .gpt import cached, gpt
 from .graph import Value
 from .network import Network
 from .transformer import Transformer
@@ -50,6 +50,13 @@ def docs_gpt(*, every: bool = False) -> Transformer:
         tokens=64,
         vocabulary=len(CHARACTERS),
         every=every,
+    )
+
+
+def docs_gpt_cached() -> Transformer:
+    """`docs_gpt` character by character, with the same weights."""
+    return cached(
+        "docs-gpt-cached", layers=2, heads=4, width=64, context=64, vocabulary=len(CHARACTERS)
     )
 
 

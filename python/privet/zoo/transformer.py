@@ -28,6 +28,17 @@ class Heads:
     biased: bool = True
 
 
+@dataclass(frozen=True)
+class Cache:
+    """Keys and values of the tokens before: those of `context - 1`, the last of them last.
+
+    Of the new token and these, `mask` `[1, 1, context]` lowers the scores of those that are none.
+    """
+
+    context: int
+    mask: Value
+
+
 class Transformer(Graph):
     """A graph that grows layer by layer, each named by its place."""
 
@@ -93,8 +104,13 @@ class Transformer(Graph):
         scale = self.weight(f"{label}.weight", (x.shape[-1],), Uniform(0.8, 1.2))
         return self._same("Mul", [made, scale], made, f"{label}.scale")
 
-    def attention(self, x: Value, heads: Heads, label: str, gain: float = 1.0) -> Value:
-        """Self-attention and the projection behind it, without the residual sum."""
+    def attention(
+        self, x: Value, heads: Heads, label: str, gain: float = 1.0, cache: Cache | None = None
+    ) -> Value:
+        """Self-attention and the projection behind it, without the residual sum.
+
+        With a `cache`, `x` is the one token that comes next.
+        """
         _, tokens, width = x.shape
         size, groups = width // heads.queries, heads.groups
         shared = heads.queries // groups
@@ -108,6 +124,9 @@ class Transformer(Graph):
         value = projected("value", groups)
         if heads.rotary:
             query, key = (self._rotated(it, f"{label}.{p}") for it, p in ((query, "q"), (key, "k")))
+        if cache is not None:
+            key = self._cached(key, cache, label, "key")
+            value = self._cached(value, cache, label, "value")
         key = self.transpose(key, (0, 1, 3, 2), f"{label}.key.turned")
         if shared > 1:
             query = self.reshape(query, (1, groups, shared, tokens, size), f"{label}.query.groups")
@@ -116,7 +135,9 @@ class Transformer(Graph):
         scores = self._product(query, key, f"{label}.scores", moment=float(size))
         root = self.constant(f"{label}.scores.divisor", math.sqrt(size))
         scores = self._same("Div", [scores, root], scores, f"{label}.scores.scaled")
-        if heads.causal:
+        if cache is not None:
+            scores = self._same("Add", [scores, cache.mask], scores, f"{label}.scores.masked")
+        elif heads.causal:
             mask = np.where(np.tri(tokens, dtype=bool), 0.0, FORBIDDEN)
             allowed = self.constant(f"{label}.mask", mask)
             scores = self._same("Add", [scores, allowed], scores, f"{label}.scores.masked")
@@ -130,6 +151,17 @@ class Transformer(Graph):
         context = self.transpose(context, (0, 2, 1, 3), f"{label}.context.heads")
         context = self.reshape(context, x.shape, f"{label}.context.joined")
         return self.project(context, width, f"{label}.output", gain=gain, biased=heads.biased)
+
+    def _cached(self, x: Value, cache: Cache, label: str, part: str) -> Value:
+        """Keys or values of all tokens, which the next inference gets all but the first of."""
+        name = f"{len(self.more_outputs) // 2}.{part}"
+        batch, heads, _, size = x.shape
+        past = self.more_input(f"past_key_values.{name}", (batch, heads, cache.context - 1, size))
+        whole = (batch, heads, cache.context, size)
+        joined = self.node(
+            "Concat", [past, x], whole, signed=x.moment, label=f"{label}.{part}.cached", axis=2
+        )
+        return self.more_output(joined, f"present.{name}")
 
     def feed_forward(self, x: Value, hidden: int, label: str, gain: float, form: str) -> Value:
         """Two dense layers around GELU: `form` is `erf` or, as GPT-2 has it, `tanh`."""

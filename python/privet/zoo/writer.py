@@ -63,12 +63,17 @@ def _model() -> ModelProto:
 
 
 def _skeleton(graph: Graph) -> GraphProto:
-    kinds = (TensorProto.INT64 if graph.ids else TensorProto.FLOAT, TensorProto.FLOAT)
-    source, sink = (
-        helper.make_tensor_value_info(end.name, kind, end.shape)
-        for end, kind in zip((graph.input, graph.output), kinds, strict=True)
-    )
-    return helper.make_graph(graph.nodes, graph.name, [source], [sink])
+    inputs = [
+        helper.make_tensor_value_info(
+            end.name, TensorProto.INT64 if ids else TensorProto.FLOAT, end.shape
+        )
+        for end, ids in ((graph.input, graph.ids), *graph.more_inputs)
+    ]
+    outputs = [
+        helper.make_tensor_value_info(end.name, TensorProto.FLOAT, end.shape)
+        for end in (graph.output, *graph.more_outputs)
+    ]
+    return helper.make_graph(graph.nodes, graph.name, inputs, outputs)
 
 
 def _dtype(weight: Weight) -> np.dtype[np.generic]:

@@ -1,0 +1,46 @@
+"""A decoder of random weights in both forms: of whole texts, and token by token."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+import privet
+from privet.compiler.compile import Compiled
+from privet.runtime.generate import sessions
+from privet.zoo.gpt import cached, gpt
+from privet.zoo.graph import Graph
+from privet.zoo.initial import draw
+from privet.zoo.writer import write
+
+CONTEXT, VOCABULARY = 6, 11
+TEXTS = np.random.default_rng(3).integers(0, VOCABULARY, (6, CONTEXT))
+SHAPE = {"layers": 1, "heads": 2, "width": 16, "vocabulary": VOCABULARY}
+
+
+def token_by_token() -> Graph:
+    """The form with a cache."""
+    return cached("decoder", context=CONTEXT, **SHAPE)
+
+
+def of_whole_texts() -> Graph:
+    """The form without."""
+    return gpt("decoder", tokens=CONTEXT, **SHAPE)
+
+
+def written(graph: Graph, folder: Path) -> Path:
+    """The ONNX file of a form: weights of the same names are the same in both."""
+    path = folder / f"{graph.name}-{len(graph.more_inputs)}.onnx"
+    write(graph, path, lambda weight: draw("decoder", weight))
+    return path
+
+
+@cache
+def compiled(form: Callable[[], Graph], folder: Path) -> Compiled:
+    """A form compiled on `TEXTS`."""
+    samples = sessions(TEXTS) if form is token_by_token else [text[None] for text in TEXTS]
+    model = written(form(), folder)
+    return privet.compile(model, calibration=samples, smooth="piecewise", bits=40)
