@@ -94,6 +94,10 @@ COMMANDS = {
         "Run a model privately between two local processes and compare it with the plaintext "
         "model.",
     ),
+    "generate": Entry(
+        "generate.generate",
+        "Generate tokens privately, between two local processes, with keys and values kept shared.",
+    ),
     "serve": Entry(
         "serve.serve",
         "Serve a model, or a repository of models, to many clients, on one machine or several.",

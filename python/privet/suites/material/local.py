@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from pathlib import Path
+from subprocess import Popen
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +17,9 @@ from privet.suites.material.suite import MaterialSuite
 from privet.suites.policy import make_policy
 from privet.suites.spawned import event, party
 from privet.suites.text import over
+
+if TYPE_CHECKING:
+    from privet.compiler.compile import Compiled
 
 
 def run_local(
@@ -27,31 +32,12 @@ def run_local(
     `PeerError` if a party fails.
     """
     folder = job.folder
-    job.compiled.save(folder / "program")
-    keys.make(folder / "keys", ())
     np.savez(folder / "inputs.npz", *job.given.values())
-    common: dict[str, Any] = {
-        "keys": str(folder / "keys"),
-        "memory": job.memory,
-        "timeout": job.timeout,
-    }
     with ExitStack() as running:
-        dealer = None
-        if suite.dealt:
-            dealer = running.enter_context(party(folder, {"role": "dealer", **common}))
-            common["dealer"] = f"127.0.0.1:{event(dealer, 'listening')['port']}"
-        serving = {
-            "role": "server",
-            "policy": make_policy(
-                dealer=dealer is not None, truncation=suite.facts()["truncation"]
-            ).text(),
-            "state": str(folder / "s"),
-            "program": str(folder / "program"),
-            "weights": weights,
-            **common,
-        }
-        server = running.enter_context(party(folder, serving))
-        listening = event(server, "listening")
+        parties = serve(
+            running, suite, job.compiled, folder, job.timeout, memory=job.memory, weights=weights
+        )
+        dealer, server, listening = parties.dealer, parties.server, parties.listening
         asking = {
             "role": "client",
             "state": str(folder / "c"),
@@ -61,7 +47,7 @@ def run_local(
             "suite": suite.to_json(),
             "prepared": prepared,
             "link": str(job.link) if job.link else None,
-            **common,
+            **parties.known,
         }
         client = running.enter_context(party(folder, asking))
         result = event(client, "result", job.progress)
@@ -86,6 +72,59 @@ def run_local(
         extension=result["extension"],
         account=(_told(suite, chosen, job, result["extension"]),),
     )
+
+
+@dataclass(frozen=True)
+class Parties:
+    """A server of one program, and a dealer if need be: processes that say what they do.
+
+    `known` is what jobs of all parties have in common, `listening` what the server said at first.
+    """
+
+    server: Popen[str]
+    dealer: Popen[str] | None
+    known: dict[str, Any]
+    listening: dict[str, Any]
+
+
+def serve(
+    running: ExitStack,
+    suite: MaterialSuite,
+    compiled: Compiled,
+    folder: Path,
+    timeout: float,
+    *,
+    memory: int | None = None,
+    weights: str | None = None,
+) -> Parties:
+    """Starts what a client of `suite` needs, until `running` ends; keys are in `folder / "keys"`.
+
+    # Errors
+    `PeerError` if a party fails.
+    """
+    compiled.save(folder / "program")
+    keys.make(folder / "keys", ())
+    known: dict[str, Any] = {
+        "keys": str(folder / "keys"),
+        "memory": memory,
+        "timeout": timeout,
+    }
+    dealer = None
+    if suite.dealt:
+        dealer = running.enter_context(party(folder, {"role": "dealer", **known}))
+        known["dealer"] = f"127.0.0.1:{event(dealer, 'listening')['port']}"
+    serving = {
+        "role": "server",
+        "policy": make_policy(
+            dealer=dealer is not None, truncation=suite.facts()["truncation"]
+        ).text(),
+        "state": str(folder / "s"),
+        "program": str(folder / "program"),
+        "weights": weights,
+        **known,
+    }
+    server = running.enter_context(party(folder, serving))
+    return Parties(server, dealer, known, event(server, "listening"))
 
 
 def _phases(result: dict[str, Any], theirs: list[dict[str, Any]]) -> tuple[PhaseCost, PhaseCost]:
