@@ -126,6 +126,8 @@ class Offer:
             )
         self.model = model
         self.program = Program.from_public_bytes(public)
+        if self.program.state:
+            raise Misuse("a service's jobs are sessions of their own, and keep no state")
         self.public = public
         self._plans: dict[Terms, _native.Plan] = {}
         self._lock = threading.Lock()

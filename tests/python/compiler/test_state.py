@@ -23,6 +23,8 @@ from privet.compiler.executor import execute
 from privet.compiler.graph.state import last_rows, state_pairs
 from privet.compiler.program import Program
 from privet.errors import InvalidProgram, Misuse, UnsupportedModel
+from privet.service.repository.config import ModelConfig
+from privet.service.repository.version import load_version
 
 
 @pytest.fixture(scope="module")
@@ -121,3 +123,9 @@ def test_state_that_nothing_private_makes_is_refused() -> None:
     model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)])
     with pytest.raises(UnsupportedModel, match=r"present\.s"):
         privet.compile(model, smooth="piecewise")
+
+
+def test_a_service_serves_no_state(folder: Path, tmp_path: Path) -> None:
+    compiled(token_by_token, folder).save(tmp_path)
+    with pytest.raises(Misuse, match="state"):
+        load_version("decoder", 1, tmp_path, ModelConfig(), dealer=True)

@@ -76,7 +76,7 @@ mod tests {
         let value = |_| serde_json::json!({"shape": [2], "scale": 12});
         let file = serde_json::json!({
             "format": "privet-program", "version": 1, "model": model, "ring_bits": 37, "scale_bits": 12, "weight_bits": 16,
-            "weights_commitment": "", "values": [0, 1, 2].map(value),
+            "weights_commitment": "", "values": ([0, 1, 2].map(value)),
             "inputs": [{"name": "x", "value": 0}],
             "outputs": [{"name": "y", "value": 2, "client": null}],
             "state": [{"name": "sum", "input": 1, "output": 2}],

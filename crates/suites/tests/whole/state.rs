@@ -22,7 +22,7 @@ static PUBLIC: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let commitment: String = Sha256::digest(NO_WEIGHTS).iter().map(|byte| format!("{byte:02x}")).collect();
     let file = json!({
         "format": "privet-program", "version": 1, "model": "sum", "ring_bits": 37, "scale_bits": 12, "weight_bits": 16,
-        "weights_commitment": commitment, "values": [0, 1, 2, 3].map(value),
+        "weights_commitment": commitment, "values": ([0, 1, 2, 3].map(value)),
         "inputs": [{"name": "x", "value": 0}],
         "outputs": [{"name": "y", "value": 3, "client": null}],
         "state": [{"name": "sum", "input": 1, "output": 2}],

@@ -181,6 +181,8 @@ def load_version(
     except OSError as error:
         raise InvalidProgram(f"{path} cannot be read: {error.strerror}") from error
     program = Program.from_public_bytes(public)
+    if program.state:
+        raise Misuse("a model with state is served by privet.Server, whose sessions keep it, alone")
     offers, missing = [], []
     figures: dict[str, Any] = {}
     for offer in _wanted(config):
