@@ -18,15 +18,9 @@ use privet_ring::{Bits, Modulus};
 use rayon::prelude::*;
 use zeroize::Zeroizing;
 
+use crate::digits::{Digits, PART, add_columns, columns, gathered, hidden, parts, products};
 use crate::streams::Streams;
 use crate::{Error, KeyBytes, Party, Role, Seeds, Source};
-
-/// Elements whose tables and secrets come from one stream, and are worked on by one thread. A multiple of 64, so that each part of a
-/// packed column starts on a byte.
-const PART: usize = 4096;
-
-/// The widest digit: a table of 128 bits.
-const DIGIT_BITS: u32 = 7;
 
 /// What makes one of these gates.
 pub trait Carried: Copy + Sync {
@@ -68,82 +62,10 @@ pub trait Carried: Copy + Sync {
     }
 }
 
-/// Into which digits numbers are cut, and where their tables lie in the words of an element.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Digits {
-    /// Widths, the lowest digit first.
-    widths: Vec<u32>,
-    /// The first bit of each table.
-    offsets: Vec<u32>,
-    /// Words of 64 bits for an element's tables.
-    words: usize,
-}
-
-impl Digits {
-    /// The cheapest for a gate: in bits of the key and of messages.
-    fn of(gate: &impl Carried) -> Self {
-        let (bits, ring) = (gate.compared_bits(), gate.carry_ring());
-        let cost = |digits: &Self| {
-            let key = 64 * digits.words + secrets(digits.count()) * ring.bits() as usize;
-            key + 2 * columns(digits.count())
-        };
-        let least = bits.div_ceil(DIGIT_BITS);
-        (least..=bits.min(least + 2)).map(|count| Self::even(bits, count)).min_by_key(cost).expect("a bit to compare")
-    }
-
-    /// `count` digits of nearly the same width.
-    fn even(bits: u32, count: u32) -> Self {
-        // The highest are the widest. Tables are laid from there on, so that none lies in two words that would fit one.
-        let widths: Vec<u32> = (0..count).rev().map(|digit| bits / count + u32::from(digit < bits % count)).collect();
-        let mut offsets = vec![0; widths.len()];
-        let mut end = 0;
-        for (offset, width) in offsets.iter_mut().zip(&widths).rev() {
-            *offset = end;
-            end += 1 << width;
-        }
-        Self { widths, offsets, words: end.div_ceil(64) as usize }
-    }
-
-    fn count(&self) -> usize {
-        self.widths.len()
-    }
-
-    /// Each digit of `point`, with the first bit of its table and the table's length.
-    fn cut(&self, mut point: u64) -> impl Iterator<Item = (u32, u32, u32)> {
-        self.widths.iter().zip(&self.offsets).map(move |(&width, &offset)| {
-            let digit = point as u32 & ((1 << width) - 1);
-            point >>= width;
-            (digit, offset, 1 << width)
-        })
-    }
-
-    /// This party's share of whether each digit of `point` is less, and equal: bit 0 for the lowest digit, then two bits for each. `word`:
-    /// the element's tables.
-    fn look_up(&self, point: u64, word: impl Fn(usize) -> u64) -> u64 {
-        self.cut(point).enumerate().fold(0, |found, (index, (digit, offset, len))| {
-            let at = offset as usize / 64;
-            let table = match len {
-                128 => u128::from(word(at)) | u128::from(word(at + 1)) << 64,
-                _ => u128::from(word(at) >> (offset % 64)) & ((1 << len) - 1),
-            };
-            let rest = table >> digit;
-            let less = u64::from((rest >> 1).count_ones() & 1);
-            match index {
-                0 => less,
-                _ => found | less << (2 * index - 1) | (rest as u64 & 1) << (2 * index),
-            }
-        })
-    }
-}
-
-/// Bits that are opened for an element with this many digits.
-fn columns(digits: usize) -> usize {
-    2 * digits - 1
-}
-
-/// Products of hidden bits for this many digits.
-fn products(digits: usize) -> usize {
-    (3 << (digits - 1)) - 2
+/// The digits that are the cheapest for a gate: in bits of the key and of messages.
+fn cut(gate: &impl Carried) -> Digits {
+    let ring = gate.carry_ring();
+    Digits::cheapest(gate.compared_bits(), |digits| secrets(digits.count()) * ring.bits() as usize)
 }
 
 /// Secrets of an element: `base` and the products.
@@ -182,11 +104,6 @@ fn carry(digits: usize, opened: u64, one: u64, products: &[u64]) -> u64 {
     known(2 * lower - 1, one, products[0]).wrapping_add(below)
 }
 
-/// Bytes of the tables of `count` elements.
-fn table_bytes(digits: &Digits, count: usize) -> usize {
-    8 * digits.words * count
-}
-
 /// Bytes of the secrets of `count` elements: packed columns, part by part.
 fn secret_bytes(digits: &Digits, ring: Modulus, count: usize) -> usize {
     let part = |count| secrets(digits.count()) * ring.packed_bytes(count);
@@ -195,24 +112,19 @@ fn secret_bytes(digits: &Digits, ring: Modulus, count: usize) -> usize {
 
 /// Exact length of a batch's key.
 pub(crate) fn key_bytes(gate: &impl Carried, count: usize) -> KeyBytes {
-    let digits = Digits::of(gate);
-    let corrections = table_bytes(&digits, count) + secret_bytes(&digits, gate.carry_ring(), count);
+    let digits = cut(gate);
+    let corrections = digits.table_bytes(count) + secret_bytes(&digits, gate.carry_ring(), count);
     KeyBytes { words: 0, corrections }
 }
 
 /// Bytes of either party's messages.
 pub(crate) fn message_bytes(gate: &impl Carried, count: usize) -> Vec<usize> {
-    vec![gate.input().packed_bytes(count), columns(Digits::of(gate).count()) * count.div_ceil(8)]
-}
-
-/// Seeds that a batch draws for its parts.
-pub(crate) fn parts(count: usize) -> usize {
-    count.div_ceil(PART)
+    vec![gate.input().packed_bytes(count), columns(cut(gate).count()) * count.div_ceil(8)]
 }
 
 /// The server's part of a batch's key; the client has none but its seed.
 pub(crate) fn deal(gate: &impl Carried, count: usize, seeds: &Seeds) -> Vec<u8> {
-    let (digits, ring) = (Digits::of(gate), gate.carry_ring());
+    let (digits, ring) = (cut(gate), gate.carry_ring());
     let mut client = Streams::new(Role::Client, &seeds.client);
     let mut server = Streams::new(Role::Server, &seeds.server);
     let masks = Zeroizing::new([&mut client, &mut server].map(|streams| streams.masks(count, gate.input())));
@@ -222,25 +134,17 @@ pub(crate) fn deal(gate: &impl Carried, count: usize, seeds: &Seeds) -> Vec<u8> 
     let parts = client.parts(parts(count));
 
     let width = secrets(digits.count());
-    let mut corrections = vec![0; table_bytes(&digits, count) + secret_bytes(&digits, ring, count)];
-    let (tables, packed) = corrections.split_at_mut(table_bytes(&digits, count));
-    let tables = tables.par_chunks_mut(table_bytes(&digits, PART));
+    let mut corrections = vec![0; digits.table_bytes(count) + secret_bytes(&digits, ring, count)];
+    let (tables, packed) = corrections.split_at_mut(digits.table_bytes(count));
+    let tables = tables.par_chunks_mut(digits.table_bytes(PART));
     let packed = packed.par_chunks_mut(secret_bytes(&digits, ring, PART));
     tables.zip(packed).zip(&parts).enumerate().for_each(|(part, ((tables, packed), seed))| {
         let first = part * PART;
         let here = first..count.min(first + PART);
         let len = here.len();
         let mut streams = Streams::new(Role::Client, seed);
-        let mut words = Zeroizing::new(vec![0; digits.words * len]);
-        streams.pads(&mut words);
-        for (i, at) in here.clone().enumerate() {
-            let mask = gate.input().reduce(masks[0][at].wrapping_add(masks[1][at]));
-            for (digit, offset, _) in digits.cut(gate.secret_point(mask)) {
-                let bit = (offset + digit) as usize;
-                words[bit / 64 * len + i] ^= 1 << (bit % 64);
-            }
-        }
-        tables.chunks_exact_mut(8).zip(words.iter()).for_each(|(out, word)| out.copy_from_slice(&word.to_le_bytes()));
+        let mask = |at: usize| gate.input().reduce(masks[0][at].wrapping_add(masks[1][at]));
+        digits.plant(here.clone().map(|at| gate.secret_point(mask(at))), &mut streams, tables);
 
         let mut shares = Zeroizing::new(vec![0; width * len]);
         streams.shares(&mut shares);
@@ -259,17 +163,6 @@ pub(crate) fn deal(gate: &impl Carried, count: usize, seeds: &Seeds) -> Vec<u8> 
     corrections
 }
 
-/// The bits of each element in one number, the first column's lowest.
-fn gathered(columns: &[Bits], count: usize) -> Vec<u64> {
-    let mut gathered = vec![0; count];
-    for (at, column) in columns.iter().enumerate() {
-        for (numbers, word) in gathered.chunks_mut(64).zip(column.words()) {
-            numbers.iter_mut().enumerate().for_each(|(i, number)| *number |= (word >> i & 1) << at);
-        }
-    }
-    gathered
-}
-
 /// A batch whose masked input is on its way; made by [`Carried::start`].
 pub struct Masked<G> {
     gate: G,
@@ -286,45 +179,13 @@ impl<G: Carried> Masked<G> {
     /// [`Error::PeerMisbehaved`] if the message has another length, or what `body` fails with.
     pub fn compare(self, theirs: &[u8], body: &mut dyn Source) -> Result<(Carrying<G>, Vec<u8>), Error> {
         let Self { gate, role, mut streams, masks, own } = self;
-        let (digits, count) = (Digits::of(&gate), own.len());
+        let (digits, count) = (cut(&gate), own.len());
         let opened = gate.input().add(&own, &gate.input().unpack(theirs, count)?);
         let flips: Vec<Bits> = (0..columns(digits.count())).map(|_| streams.flips(count)).collect();
-        let mut parts: Vec<Streams> =
-            streams.parts(self::parts(count)).iter().map(|seed| Streams::new(Role::Client, seed)).collect();
-        let region = match role {
-            Role::Client => None,
-            Role::Server => Some(body.region(table_bytes(&digits, count))?),
-        };
-        let mut found = vec![0; count];
-        let chunks = found.par_chunks_mut(PART).zip(opened.par_chunks(PART)).zip(&mut parts).enumerate();
-        chunks.try_for_each_init(
-            || (Vec::new(), Zeroizing::new(Vec::new())),
-            |(buffer, words), (part, ((found, opened), streams))| {
-                let len = found.len();
-                words.resize(digits.words * len, 0);
-                match &region {
-                    None => streams.pads(words),
-                    Some(region) => {
-                        let bytes =
-                            region.read(part * table_bytes(&digits, PART), table_bytes(&digits, len), buffer)?;
-                        words
-                            .iter_mut()
-                            .zip(bytes.as_chunks().0)
-                            .for_each(|(word, bytes)| *word = u64::from_le_bytes(*bytes));
-                    }
-                }
-                for (i, (found, &opened)) in found.iter_mut().zip(opened).enumerate() {
-                    *found = digits.look_up(gate.public_point(opened), |word| words[word * len + i]);
-                }
-                Ok::<_, Error>(())
-            },
-        )?;
-        let hidden = |(at, flips): (usize, &Bits)| {
-            let mut column = Bits::from_lowest(found.iter().map(|found| found >> at));
-            column.xor_assign(flips);
-            column
-        };
-        let own: Vec<Bits> = flips.iter().enumerate().map(hidden).collect();
+        let mut parts = streams.part_streams(self::parts(count));
+        let points: Vec<u64> = opened.iter().map(|&opened| gate.public_point(opened)).collect();
+        let found = digits.look_up(&points, role, &mut parts, body)?;
+        let own = hidden(&found, &flips);
         let message = own.iter().flat_map(Bits::to_bytes).collect();
         Ok((Carrying { gate, role, parts, masks, opened, own, digits }, message))
     }
@@ -349,14 +210,7 @@ impl<G: Carried> Carrying<G> {
     /// [`Error::PeerMisbehaved`] if the message has another length, or what `body` fails with.
     pub fn finish(mut self, theirs: &[u8], body: &mut dyn Source) -> Result<Vec<u64>, Error> {
         let (count, gate, role, digits) = (self.opened.len(), self.gate, self.role, &self.digits);
-        let bytes = count.div_ceil(8);
-        let mut rest = theirs;
-        for column in &mut self.own {
-            let (theirs, later) = rest.split_at(bytes.min(rest.len()));
-            column.xor_assign(&Bits::from_bytes(theirs, count)?);
-            rest = later;
-        }
-        Bits::from_bytes(rest, 0)?;
+        add_columns(&mut self.own, theirs, count)?;
         let bits = gathered(&self.own, count);
 
         let (ring, output, width) = (gate.carry_ring(), gate.output(), secrets(digits.count()));
@@ -404,23 +258,11 @@ mod tests {
     use crate::{Extend, Truncate};
 
     #[test]
-    fn digits_are_the_cheapest_and_tables_do_not_overlap() {
-        let widths = |gate: &dyn Fn() -> Digits| gate().widths;
-        assert_eq!(widths(&|| Digits::of(&Extend::new(21, 40))), [7, 7, 7]);
-        assert_eq!(widths(&|| Digits::of(&Truncate::new(33, 12))), [6, 6]);
-        assert_eq!(widths(&|| Digits::of(&Truncate::new(37, 1))), [1]);
-        for bits in 1..64 {
-            let digits = Digits::of(&Extend::new(bits, 64));
-            assert_eq!(digits.widths.iter().sum::<u32>(), bits);
-            assert!(digits.widths.iter().all(|&width| (1..=DIGIT_BITS).contains(&width)));
-            let mut used = vec![false; 64 * digits.words];
-            for (&width, &offset) in digits.widths.iter().zip(&digits.offsets) {
-                assert_eq!(offset % (1 << width), 0, "a table of {width} bits from {offset} on");
-                for bit in &mut used[offset as usize..][..1 << width] {
-                    assert!(!std::mem::replace(bit, true));
-                }
-            }
-        }
+    fn digits_are_the_cheapest() {
+        let widths = |digits: &dyn Fn() -> Digits| digits().widths().to_vec();
+        assert_eq!(widths(&|| cut(&Extend::new(21, 40))), [7, 7, 7]);
+        assert_eq!(widths(&|| cut(&Truncate::new(33, 12))), [6, 6]);
+        assert_eq!(widths(&|| cut(&Truncate::new(37, 1))), [1]);
     }
 
     #[test]

@@ -1,5 +1,9 @@
 //! Gates that open their input behind a mask, compare it with the mask, and open the result behind a bit.
 //!
+//! Few elements are compared by trees ([`point`]), in no round. Where keys would be [`ROUND_BYTES`] longer than with tables, they are compared
+//! digit by digit ([`crate::digits`]), in a round more: the parties open digits behind hidden bits, of which the dealer has shared the
+//! products as bits.
+//!
 //! With `x^ = x + r` and `e` the comparison's shared bit `[s(r) <= p(x^)]`, the parties open `o = e ^ u` and each makes its
 //! share of the gate's value from `x^`, `o` and its shares of a few secrets that depend on `r` and `u` alone. Gates differ
 //! in the two functions `p` and `s` and in the secrets; everything else is here.
@@ -15,6 +19,7 @@ use privet_ring::{Bits, Modulus};
 use rayon::prelude::*;
 use zeroize::Zeroizing;
 
+use crate::digits::{Digits, PART, add_columns, columns, hidden, less, multiply, parts, products};
 use crate::point;
 use crate::streams::Streams;
 use crate::{Error, Gate, KeyBytes, Party, Role, Seeds, Source, secrets};
@@ -23,10 +28,25 @@ use crate::{Error, Gate, KeyBytes, Party, Role, Seeds, Source, secrets};
 const CHUNK: usize = 2048;
 
 /// Keys that one thread reads at once: what fits its cache, and shares a hash.
-const PART: usize = KEYS_A_PART;
+const TREES: usize = KEYS_A_PART;
 
 /// Bytes of the public seed of a batch's tree hashes, which its words follow.
 pub(crate) const HASHES_BYTES: usize = 16;
+
+/// Bytes of keys that a round is worth: what a link of 352 Mbit/s carries in 40 ms.
+const ROUND_BYTES: usize = 1_760_000;
+
+/// Bytes of the server's shares of products of hidden bits.
+fn product_bytes(digits: &Digits, count: usize) -> usize {
+    products(digits.count()) * count.div_ceil(8)
+}
+
+/// The digits by which `count` elements are compared; none where trees are used.
+fn digits_for(gate: &impl Compared, count: usize) -> Option<Digits> {
+    let digits = Digits::cheapest(gate.compared_bits(), |digits| products(digits.count()));
+    let trees = 2 * word_bytes(gate.compared_bits(), count);
+    (trees > digits.table_bytes(count) + product_bytes(&digits, count) + ROUND_BYTES).then_some(digits)
+}
 
 /// What makes one of these gates.
 pub trait Compared: Copy {
@@ -57,13 +77,20 @@ pub trait Compared: Copy {
     }
 
     /// Shares of the gate's value in its output ring; `x`: this party's shares in the input ring. All steps over a channel: two
-    /// rounds.
+    /// rounds, or three by digits.
     ///
     /// # Errors
     /// If the link or the key fails.
     fn evaluate(self, party: &mut Party<'_>, seed: &Seed, body: &mut dyn Source, x: &[u64]) -> Result<Vec<u64>, Error> {
         let (opening, message) = self.start(party.role, seed, x);
-        let (choosing, message) = opening.compare(&party.channel.exchange(&message)?, body)?;
+        let reply = party.channel.exchange(&message)?;
+        let (choosing, message) = match digits_for(&self, x.len()) {
+            None => opening.compare(&reply, body)?,
+            Some(digits) => {
+                let (comparing, message) = opening.look_up(digits, &reply, body)?;
+                comparing.compare(&party.channel.exchange(&message)?, body)?
+            }
+        };
         choosing.finish(&party.channel.exchange(&message)?, body)
     }
 }
@@ -127,10 +154,10 @@ pub(crate) fn compare(bits: u32, points: &[u64], streams: &mut Streams, body: &m
     let mut nodes = Zeroizing::new(vec![0 as Block; points.len()]);
     streams.roots(&mut nodes);
     let mut bit = vec![0; points.len()];
-    let parts = nodes.par_chunks_mut(PART).zip(points.par_chunks(PART)).zip(bit.par_chunks_mut(PART)).enumerate();
+    let parts = nodes.par_chunks_mut(TREES).zip(points.par_chunks(TREES)).zip(bit.par_chunks_mut(TREES)).enumerate();
     parts.try_for_each_init(Vec::new, |buffer, (part, ((nodes, points), bit))| {
-        let words = region.read(part * PART * key_bytes, points.len() * key_bytes, buffer)?;
-        point::at_most(bits, &hashes.behind(part * PART), nodes, points, words.as_chunks().0, bit);
+        let words = region.read(part * TREES * key_bytes, points.len() * key_bytes, buffer)?;
+        point::at_most(bits, &hashes.behind(part * TREES), nodes, points, words.as_chunks().0, bit);
         Ok::<_, Error>(())
     })?;
     let packed = bit.chunks(64).map(|bits| bits.iter().enumerate().fold(0, |word, (i, bit)| word | bit << i)).collect();
@@ -169,6 +196,61 @@ impl<G: Compared> Opening<G> {
         let Self { gate, role, streams, masks, .. } = self;
         Ok((Choosing { gate, role, streams, masks, opened, own }, message))
     }
+
+    /// Looks digits up, given the other party's message; the server reads its tables from `body`. Returns the next message.
+    ///
+    /// # Errors
+    /// [`Error::PeerMisbehaved`] if the message has another length, or what `body` fails with.
+    fn look_up(
+        mut self,
+        digits: Digits,
+        theirs: &[u8],
+        body: &mut dyn Source,
+    ) -> Result<(Comparing<G>, Vec<u8>), Error> {
+        let opened = self.open(theirs)?;
+        let count = opened.len();
+        let points: Vec<u64> = opened.iter().map(|x| self.gate.public_point(*x)).collect();
+        let flips: Vec<Bits> = (0..columns(digits.count())).map(|_| self.streams.flips(count)).collect();
+        let mut parts = self.streams.part_streams(parts(count));
+        let own = hidden(&digits.look_up(&points, self.role, &mut parts, body)?, &flips);
+        let message = own.iter().flat_map(Bits::to_bytes).collect();
+        Ok((Comparing { opening: self, digits, opened, own }, message))
+    }
+}
+
+/// A batch whose compared digits are on their way.
+pub struct Comparing<G> {
+    opening: Opening<G>,
+    digits: Digits,
+    opened: Vec<u64>,
+    own: Vec<Bits>,
+}
+
+impl<G: Compared> Comparing<G> {
+    /// Puts digits together, given the other party's message; the server reads its shares of products from `body`. Returns the next
+    /// message.
+    ///
+    /// # Errors
+    /// [`Error::PeerMisbehaved`] if the message has another length, or what `body` fails with.
+    fn compare(self, theirs: &[u8], body: &mut dyn Source) -> Result<(Choosing<G>, Vec<u8>), Error> {
+        let Self { opening, digits, opened, own: mut digit_columns } = self;
+        let Opening { gate, role, mut streams, masks, .. } = opening;
+        let count = opened.len();
+        add_columns(&mut digit_columns, theirs, count)?;
+        let products: Zeroizing<Vec<Bits>> = Zeroizing::new(match role {
+            Role::Client => (0..products(digits.count())).map(|_| streams.share_bits(count)).collect(),
+            Role::Server => {
+                let shares = body.pull(product_bytes(&digits, count))?.chunks_exact(count.div_ceil(8));
+                shares.map(|share| Bits::from_bytes(share, count)).collect::<Result<_, _>>()?
+            }
+        });
+        let one = if role == Role::Server { Bits::zeros(count).not() } else { Bits::zeros(count) };
+        // The secret is at most the public number unless that is less.
+        let mut own = less(&digit_columns, &one, &products).xor(&one);
+        own.xor_assign(&streams.flips(count));
+        let message = own.to_bytes();
+        Ok((Choosing { gate, role, streams, masks, opened, own }, message))
+    }
 }
 
 /// A batch whose comparison is on its way.
@@ -199,12 +281,24 @@ impl<G: Compared> Choosing<G> {
 
 impl<G: Compared> Gate for G {
     fn key_bytes(&self, count: usize) -> KeyBytes {
-        let words = word_bytes(self.compared_bits(), count);
-        KeyBytes { words, corrections: secrets::bytes(&self.secret_rings(), count) }
+        let secrets = secrets::bytes(&self.secret_rings(), count);
+        match digits_for(self, count) {
+            None => KeyBytes { words: word_bytes(self.compared_bits(), count), corrections: secrets },
+            Some(digits) => {
+                let compared = digits.table_bytes(count) + product_bytes(&digits, count);
+                KeyBytes { words: 0, corrections: compared + secrets }
+            }
+        }
     }
 
     fn message_bytes(&self, count: usize) -> Vec<usize> {
-        vec![self.input().packed_bytes(count), count.div_ceil(8)]
+        let bits = count.div_ceil(8);
+        let digits = digits_for(self, count).map(|digits| columns(digits.count()) * bits);
+        [self.input().packed_bytes(count)].into_iter().chain(digits).chain([bits]).collect()
+    }
+
+    fn parts(&self, count: usize) -> usize {
+        digits_for(self, count).map_or(0, |_| parts(count))
     }
 
     fn deal(&self, count: usize, seeds: &Seeds, words: &mut dyn Write) -> Result<Vec<u8>, Error> {
@@ -213,10 +307,33 @@ impl<G: Compared> Gate for G {
         let masks = Zeroizing::new([&mut client, &mut server].map(|streams| streams.masks(count, self.input())));
         let sum = |i: usize| self.input().reduce(masks[0][i].wrapping_add(masks[1][i]));
         let points = Zeroizing::new((0..count).map(|i| self.secret_point(sum(i))).collect::<Vec<_>>());
-        deal_comparisons(self.compared_bits(), &points, [&mut client, &mut server], words)?;
+        let mut corrections = match digits_for(self, count) {
+            None => {
+                deal_comparisons(self.compared_bits(), &points, [&mut client, &mut server], words)?;
+                Vec::new()
+            }
+            Some(digits) => deal_digits(&digits, &points, [&mut client, &mut server]),
+        };
         let flips = client.flips(count).xor(&server.flips(count));
-        Ok(secrets::correct(&self.secret_rings(), count, &mut client, |i, out| {
+        corrections.extend(secrets::correct(&self.secret_rings(), count, &mut client, |i, out| {
             self.secrets([masks[0][i], masks[1][i]], flips.get(i), out);
-        }))
+        }));
+        Ok(corrections)
     }
+}
+
+/// The server's tables of the digits of `points`, and its shares of products of the bits that hide what is looked up there.
+fn deal_digits(digits: &Digits, points: &[u64], [client, server]: [&mut Streams; 2]) -> Vec<u8> {
+    let count = points.len();
+    let flips: Vec<Bits> =
+        (0..columns(digits.count())).map(|_| client.flips(count).xor(&server.flips(count))).collect();
+    let mut corrections = vec![0; digits.table_bytes(count)];
+    let tables = corrections.par_chunks_mut(digits.table_bytes(PART)).zip(points.par_chunks(PART));
+    tables.zip(client.part_streams(parts(count))).for_each(|((tables, points), mut streams)| {
+        digits.plant(points.iter().copied(), &mut streams, tables);
+    });
+    for product in multiply(&flips) {
+        corrections.extend(product.xor(&client.share_bits(count)).to_bytes());
+    }
+    corrections
 }

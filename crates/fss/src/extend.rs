@@ -13,6 +13,7 @@ use privet_ring::Modulus;
 use zeroize::Zeroizing;
 
 use crate::carry::{self, Carried};
+use crate::digits;
 use crate::streams::Streams;
 use crate::{Error, Gate, KeyBytes, Party, Role, Seeds, Source, secrets};
 
@@ -79,7 +80,7 @@ impl Gate for Extend {
     }
 
     fn parts(&self, count: usize) -> usize {
-        carry::parts(count)
+        digits::parts(count)
     }
 
     fn deal(&self, count: usize, seeds: &Seeds, _: &mut dyn Write) -> Result<Vec<u8>, Error> {

@@ -49,6 +49,11 @@ impl Streams {
         (0..count).map(|_| self.roots.seed()).collect()
     }
 
+    /// The client's streams of the next `count` parts.
+    pub(crate) fn part_streams(&mut self, count: usize) -> Vec<Self> {
+        self.parts(count).iter().map(|seed| Self::new(Role::Client, seed)).collect()
+    }
+
     /// The client's shares of a part's tables.
     pub(crate) fn pads(&mut self, out: &mut [u64]) {
         self.roots.fill_words(out);
@@ -56,15 +61,24 @@ impl Streams {
 
     /// This party's parts of the next `count` bits that hide a comparison's result. Called once for each that an element opens.
     pub(crate) fn flips(&mut self, count: usize) -> Bits {
-        let mut words = vec![0; count.div_ceil(64)];
-        self.flips.fill_words(&mut words);
-        Bits::from_words(words, count).expect("as many words as bits ask for")
+        bits(&mut self.flips, count)
+    }
+
+    /// The client's shares of the next `count` secrets of a bit.
+    pub(crate) fn share_bits(&mut self, count: usize) -> Bits {
+        bits(&mut self.shares, count)
     }
 
     /// The client's shares of the next `out.len()` secrets, to be reduced by whoever uses them.
     pub(crate) fn shares(&mut self, out: &mut [u64]) {
         self.shares.fill_words(out);
     }
+}
+
+fn bits(stream: &mut Prg, count: usize) -> Bits {
+    let mut words = vec![0; count.div_ceil(64)];
+    stream.fill_words(&mut words);
+    Bits::from_words(words, count).expect("as many words as bits ask for")
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use std::io::Write;
 use privet_ring::Modulus;
 
 use crate::carry::{self, Carried};
+use crate::digits;
 use crate::{Error, Gate, KeyBytes, Role, Seeds};
 
 /// `floor(x / 2^f)` from Z_2^n into Z_2^(n-f).
@@ -72,7 +73,7 @@ impl Gate for Truncate {
     }
 
     fn parts(&self, count: usize) -> usize {
-        carry::parts(count)
+        digits::parts(count)
     }
 
     fn deal(&self, count: usize, seeds: &Seeds, _: &mut dyn Write) -> Result<Vec<u8>, Error> {

@@ -121,6 +121,61 @@ fn relu_is_right_for_every_value_of_small_rings() {
     }
 }
 
+/// Enough values of the ring that they are compared digit by digit: every one of a small ring many times, random ones of a wide one.
+fn many(bits: u32) -> Vec<u64> {
+    let (ring, mut prg) = (Modulus::new(bits), prg(u64::from(bits)));
+    let edges = [0, 1, ring.mask(), ring.mask() >> 1, (ring.mask() >> 1) + 1];
+    let count = if bits < 12 { 30_000 } else { 10_001 };
+    (0..count).map(|i| if i % 8 < 5 { edges[i % 8] } else { ring.reduce(prg.word()) }).collect()
+}
+
+#[test]
+fn relu_is_right_for_many_values() {
+    for (bits, wide) in [(10, 10), (11, 37), (22, 22), (25, 37), (40, 40), (64, 64)] {
+        let values = many(bits);
+        assert_eq!(Relu::new(bits, wide).message_bytes(values.len()).len(), 3);
+        check_relu(bits, wide, &values, u64::from(bits));
+    }
+}
+
+#[test]
+fn a_relu_of_many_values_refuses_short_keys_and_messages_of_another_length() {
+    let (gate, count) = (Relu::new(25, 37), 4096);
+    let key = deal(&gate, count, &mut prg(1));
+    let messages = &gate.message_bytes(count);
+    let run = |replies: &[Vec<u8>], body: &[u8]| {
+        let (mut near, mut far) = privet_channel::pair();
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                for (reply, &bytes) in replies.iter().zip(messages) {
+                    let answered = far.send(reply).and_then(|()| far.flush()).and_then(|()| far.recv(bytes));
+                    if answered.is_err() {
+                        return;
+                    }
+                }
+            });
+            let mut party = privet_fss::Party { role: Role::Server, channel: &mut near };
+            let found = gate.evaluate(&mut party, &key.seeds.server, &mut &body[..], &vec![0; count]);
+            drop(near);
+            found
+        })
+    };
+    let fitting: Vec<Vec<u8>> = gate.message_bytes(count).into_iter().map(|bytes| vec![0; bytes]).collect();
+    assert!(run(&fitting, &key.bodies[1]).is_ok());
+    for wrong in 0..fitting.len() {
+        for reply in misfits(fitting[wrong].len()) {
+            let mut replies = fitting.clone();
+            replies[wrong] = reply;
+            let found = run(&replies, &key.bodies[1]);
+            assert!(matches!(found, Err(Error::Channel(_) | Error::PeerMisbehaved(_))), "{found:?}");
+        }
+    }
+    let [tables, products] = [16 * count, 16 * count + 94 * count / 8];
+    for bytes in [0, tables - 1, products - 1, key.bodies[1].len() - 1] {
+        assert!(matches!(run(&fitting, &key.bodies[1][..bytes]), Err(Error::KeyTooShort { .. })));
+    }
+}
+
 #[test]
 fn signs_are_right_for_every_value_of_small_rings() {
     (1..=10).for_each(|bits| check_sign(bits, &everything(bits), u64::from(bits)));
@@ -158,6 +213,13 @@ fn keys_have_the_bytes_of_their_formulas() {
     assert_eq!(bytes(&Relu::new(25, 37)), [16 + 64 * 18 * 16, 8 * (2 * 37 + 3 * 12)]);
     assert_eq!(bytes(&Relu::new(37, 37)), [16 + 64 * 30 * 16, 8 * 2 * 37]);
     assert_eq!(bytes(&Relu::new(64, 64)), [16 + 64 * 57 * 16, 8 * 2 * 64]);
+    // Of many elements: tables of six digits of 4 bits and of five of 4 and 5, 94 and 46 products, and the secrets.
+    let many = |gate: &dyn Gate| {
+        let KeyBytes { words, corrections } = gate.key_bytes(8192);
+        [words, corrections]
+    };
+    assert_eq!(many(&Relu::new(25, 37)), [0, 8192 * 16 + 1024 * (94 + 2 * 37 + 3 * 12)]);
+    assert_eq!(many(&Relu::new(22, 22)), [0, 8192 * 16 + 1024 * (46 + 2 * 22)]);
     assert_eq!(bytes(&Sign::new(37)), [16 + 64 * 30 * 16, 8]);
     assert_eq!(bytes(&Select::new(37)), [0, 8 * 2 * 37]);
     // Tables of two digits of 6 bits and 5 secrets; of digits of 7, 6, 6 and 6 bits and 23 secrets.

@@ -102,10 +102,22 @@ fn the_check_sees_a_value_that_is_not_masked() {
 
 #[test]
 fn a_relu_shows_nothing() {
-    let (input, output, above) = (Modulus::new(25), Modulus::new(37), Modulus::new(12));
-    let gate = Relu::new(25, 37);
+    // So few bits that these values are compared by trees.
+    let (input, output, above) = (Modulus::new(15), Modulus::new(37), Modulus::new(22));
+    let gate = Relu::new(15, 37);
     let secrets = [output, output, above, above, above];
     check(&gate, &[input, BIT], &secrets, output, &|party, seed, body, x| {
+        gate.evaluate(party, seed, body, &reduced(x, 15))
+    });
+}
+
+#[test]
+fn a_relu_of_many_values_shows_nothing() {
+    let (input, output, above) = (Modulus::new(25), Modulus::new(37), Modulus::new(12));
+    let gate = Relu::new(25, 37);
+    // Tables of six digits, products of hidden bits, then the secrets.
+    let secrets = [[Modulus::new(64); 2].as_slice(), &[BIT; 94], &[output, output, above, above, above]].concat();
+    check(&gate, &[[input].as_slice(), &[BIT; 12]].concat(), &secrets, output, &|party, seed, body, x| {
         gate.evaluate(party, seed, body, &reduced(x, 25))
     });
 }

@@ -1,0 +1,283 @@
+//! Comparisons of a public number with one that the dealer knows, digit by digit, by tables that are used once.
+//!
+//! For each digit the dealer shares the unit vector of the secret number's digit by exclusive or. The bit at the public number's digit is
+//! a share of whether both are equal, and the bits behind it add up to a share of whether the public one is less. Once these are opened,
+//! each behind a bit that only the dealer knows, `[public < secret]` is
+//!
+//! `l_m + e_m (l_(m-1) + e_(m-1) (l_(m-2) + ...))`,
+//!
+//! with `l` for less and `e` for equal from the highest digit down, of which no two terms are 1 at once. So it is linear in products of
+//! hidden bits ([`products`] of them). Gates of [`crate::carry`] have these products in a ring; [`multiply`] and [`less`] have them as
+//! bits, for an element of each column at once.
+
+use privet_ring::Bits;
+use rayon::prelude::*;
+use zeroize::Zeroizing;
+
+use crate::streams::Streams;
+use crate::{Error, Role, Source};
+
+/// Elements whose tables come from one stream, and are worked on by one thread. A multiple of 64, so that each part of a packed column
+/// starts on a byte.
+pub(crate) const PART: usize = 4096;
+
+/// The widest digit: a table of 128 bits.
+const DIGIT_BITS: u32 = 7;
+
+/// Into which digits numbers are cut, and where their tables lie in the words of an element.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Digits {
+    /// Widths, the lowest digit first.
+    widths: Vec<u32>,
+    /// The first bit of each table.
+    offsets: Vec<u32>,
+    /// Words of 64 bits for an element's tables.
+    words: usize,
+}
+
+impl Digits {
+    /// The cheapest for numbers of `bits` bits, in bits of the key and of messages; `secrets`: bits of the key beside the tables.
+    pub(crate) fn cheapest(bits: u32, secrets: impl Fn(&Self) -> usize) -> Self {
+        let cost = |digits: &Self| 64 * digits.words + secrets(digits) + 2 * columns(digits.count());
+        let least = bits.div_ceil(DIGIT_BITS);
+        (least..=bits.min(least + 2)).map(|count| Self::even(bits, count)).min_by_key(cost).expect("a bit to compare")
+    }
+
+    /// `count` digits of nearly the same width.
+    fn even(bits: u32, count: u32) -> Self {
+        // The highest are the widest. Tables are laid from there on, so that none lies in two words that would fit one.
+        let widths: Vec<u32> = (0..count).rev().map(|digit| bits / count + u32::from(digit < bits % count)).collect();
+        let mut offsets = vec![0; widths.len()];
+        let mut end = 0;
+        for (offset, width) in offsets.iter_mut().zip(&widths).rev() {
+            *offset = end;
+            end += 1 << width;
+        }
+        Self { widths, offsets, words: end.div_ceil(64) as usize }
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.widths.len()
+    }
+
+    /// Widths, the lowest digit first.
+    #[cfg(test)]
+    pub(crate) fn widths(&self) -> &[u32] {
+        &self.widths
+    }
+
+    /// Bytes of the tables of `count` elements.
+    pub(crate) fn table_bytes(&self, count: usize) -> usize {
+        8 * self.words * count
+    }
+
+    /// Each digit of `point`, with the first bit of its table and the table's length.
+    fn cut(&self, mut point: u64) -> impl Iterator<Item = (u32, u32, u32)> {
+        self.widths.iter().zip(&self.offsets).map(move |(&width, &offset)| {
+            let digit = point as u32 & ((1 << width) - 1);
+            point >>= width;
+            (digit, offset, 1 << width)
+        })
+    }
+
+    /// The dealer's side of a part: writes the server's share of the tables of `points`, of which the client's come from `streams`.
+    pub(crate) fn plant(&self, points: impl ExactSizeIterator<Item = u64>, streams: &mut Streams, tables: &mut [u8]) {
+        let len = points.len();
+        let mut words = Zeroizing::new(vec![0; self.words * len]);
+        streams.pads(&mut words);
+        for (i, point) in points.enumerate() {
+            for (digit, offset, _) in self.cut(point) {
+                let bit = (offset + digit) as usize;
+                words[bit / 64 * len + i] ^= 1 << (bit % 64);
+            }
+        }
+        tables.as_chunks_mut().0.iter_mut().zip(words.iter()).for_each(|(out, word)| *out = word.to_le_bytes());
+    }
+
+    /// This party's shares of whether each digit of each of `points` is less, and equal: bit 0 for the lowest digit, then two bits for
+    /// each. `parts`: what the client's tables come from; the server reads its own from `body`.
+    pub(crate) fn look_up(
+        &self,
+        points: &[u64],
+        role: Role,
+        parts: &mut [Streams],
+        body: &mut dyn Source,
+    ) -> Result<Vec<u64>, Error> {
+        let region = match role {
+            Role::Client => None,
+            Role::Server => Some(body.region(self.table_bytes(points.len()))?),
+        };
+        let mut found = vec![0; points.len()];
+        let chunks = found.par_chunks_mut(PART).zip(points.par_chunks(PART)).zip(parts).enumerate();
+        chunks.try_for_each_init(
+            || (Vec::new(), Zeroizing::new(Vec::new())),
+            |(buffer, words), (part, ((found, points), streams))| {
+                let len = found.len();
+                words.resize(self.words * len, 0);
+                match &region {
+                    None => streams.pads(words),
+                    Some(region) => {
+                        let bytes = region.read(part * self.table_bytes(PART), self.table_bytes(len), buffer)?;
+                        words
+                            .iter_mut()
+                            .zip(bytes.as_chunks().0)
+                            .for_each(|(word, bytes)| *word = u64::from_le_bytes(*bytes));
+                    }
+                }
+                for (i, (found, &point)) in found.iter_mut().zip(points).enumerate() {
+                    *found = self.find(point, |word| words[word * len + i]);
+                }
+                Ok::<_, Error>(())
+            },
+        )?;
+        Ok(found)
+    }
+
+    /// The same for one point; `word`: the element's tables.
+    fn find(&self, point: u64, word: impl Fn(usize) -> u64) -> u64 {
+        self.cut(point).enumerate().fold(0, |found, (index, (digit, offset, len))| {
+            let at = offset as usize / 64;
+            let table = match len {
+                128 => u128::from(word(at)) | u128::from(word(at + 1)) << 64,
+                _ => u128::from(word(at) >> (offset % 64)) & ((1 << len) - 1),
+            };
+            let rest = table >> digit;
+            let less = u64::from((rest >> 1).count_ones() & 1);
+            match index {
+                0 => less,
+                _ => found | less << (2 * index - 1) | (rest as u64 & 1) << (2 * index),
+            }
+        })
+    }
+}
+
+/// Seeds that a batch draws for its parts.
+pub(crate) fn parts(count: usize) -> usize {
+    count.div_ceil(PART)
+}
+
+/// Bits that are opened for an element with this many digits.
+pub(crate) fn columns(digits: usize) -> usize {
+    2 * digits - 1
+}
+
+/// Products of hidden bits for this many digits.
+pub(crate) fn products(digits: usize) -> usize {
+    (3 << (digits - 1)) - 2
+}
+
+/// What [`Digits::look_up`] found, column by column, behind `flips`.
+pub(crate) fn hidden(found: &[u64], flips: &[Bits]) -> Vec<Bits> {
+    let hide = |(at, flips): (usize, &Bits)| {
+        let mut column = Bits::from_lowest(found.iter().map(|found| found >> at));
+        column.xor_assign(flips);
+        column
+    };
+    flips.iter().enumerate().map(hide).collect()
+}
+
+/// Adds the other party's columns of `count` bits to this one's.
+///
+/// # Errors
+/// [`Error::PeerMisbehaved`] if they have another length.
+pub(crate) fn add_columns(own: &mut [Bits], theirs: &[u8], count: usize) -> Result<(), Error> {
+    let (bytes, mut rest) = (count.div_ceil(8), theirs);
+    for column in own {
+        let (theirs, later) = rest.split_at(bytes.min(rest.len()));
+        column.xor_assign(&Bits::from_bytes(theirs, count)?);
+        rest = later;
+    }
+    Bits::from_bytes(rest, 0)?;
+    Ok(())
+}
+
+/// The bits of each element in one number, the first column's lowest.
+pub(crate) fn gathered(columns: &[Bits], count: usize) -> Vec<u64> {
+    let mut gathered = vec![0; count];
+    for (at, column) in columns.iter().enumerate() {
+        for (numbers, word) in gathered.chunks_mut(64).zip(column.words()) {
+            numbers.iter_mut().enumerate().for_each(|(i, number)| *number |= (word >> i & 1) << at);
+        }
+    }
+    gathered
+}
+
+/// All products of the hidden bits, as [`less`] takes them; `hidden`: columns, as they are opened.
+pub(crate) fn multiply(hidden: &[Bits]) -> Vec<Bits> {
+    fn times(hidden: &[Bits], one: Option<&Bits>, out: &mut Vec<Bits>) {
+        let one_times = |bits: &Bits| one.map_or_else(|| bits.clone(), |one| one.and(bits));
+        let [lower @ .., less, equal] = hidden else {
+            return out.push(one_times(&hidden[0]));
+        };
+        let equal = one_times(equal);
+        out.extend([one_times(less), equal.clone()]);
+        times(lower, one, out);
+        times(lower, Some(&equal), out);
+    }
+    let mut out = Vec::with_capacity(products(hidden.len().div_ceil(2)));
+    times(hidden, None, &mut out);
+    out
+}
+
+/// This party's share of whether each public number is less than the secret one, times what `one` is a share of: from opened columns and
+/// shares of the products times that.
+pub(crate) fn less(opened: &[Bits], one: &Bits, products: &[Bits]) -> Bits {
+    let known = |opened: &Bits, plain: &Bits, hidden: &Bits| opened.and(plain).xor(hidden);
+    let [lower @ .., less, equal] = opened else {
+        return known(&opened[0], one, &products[0]);
+    };
+    let (plain, times) = products[2..].split_at(self::products(lower.len().div_ceil(2)));
+    let hidden = self::less(lower, &products[1], times);
+    let below = known(equal, &self::less(lower, one, plain), &hidden);
+    known(less, one, &products[0]).xor(&below)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_do_not_overlap() {
+        for (bits, factor) in (1..64).flat_map(|bits| [(bits, 1), (bits, 64)]) {
+            let digits = Digits::cheapest(bits, |digits| factor * products(digits.count()));
+            assert_eq!(digits.widths.iter().sum::<u32>(), bits);
+            assert!(digits.widths.iter().all(|&width| (1..=DIGIT_BITS).contains(&width)));
+            let mut used = vec![false; 64 * digits.words];
+            for (&width, &offset) in digits.widths.iter().zip(&digits.offsets) {
+                assert_eq!(offset % (1 << width), 0, "a table of {width} bits from {offset} on");
+                for bit in &mut used[offset as usize..][..1 << width] {
+                    assert!(!std::mem::replace(bit, true));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_comparison_is_right_for_every_pair_of_digits_and_every_hidden_bit() {
+        for digits in 1..=4 {
+            // Every pair of numbers with digits of one bit, behind every choice of hidden bits; one element each.
+            let elements: Vec<(u64, u64)> = (0..1 << (2 * digits))
+                .flat_map(|pair| (0..1 << columns(digits)).map(move |flip| (pair, flip)))
+                .collect();
+            let column = |bit: &dyn Fn(u64, u64) -> bool| {
+                Bits::from_bools(&elements.iter().map(|&(pair, flip)| bit(pair, flip)).collect::<Vec<_>>())
+            };
+            let split = |pair: u64| (pair & ((1 << digits) - 1), pair >> digits);
+            let flips: Vec<Bits> = (0..columns(digits)).map(|at| column(&|_, flip| flip >> at & 1 == 1)).collect();
+            let opened: Vec<Bits> = (0..columns(digits))
+                .map(|at| {
+                    let digit = at.div_ceil(2);
+                    column(&|pair, flip| {
+                        let (public, secret) = split(pair);
+                        let [p, s] = [public, secret].map(|x| x >> digit & 1);
+                        (if at == 0 || at % 2 == 1 { p < s } else { p == s }) ^ (flip >> at & 1 == 1)
+                    })
+                })
+                .collect();
+            let products = multiply(&flips);
+            assert_eq!(products.len(), self::products(digits));
+            let expected = column(&|pair, _| split(pair).0 < split(pair).1);
+            assert_eq!(less(&opened, &Bits::zeros(elements.len()).not(), &products), expected);
+        }
+    }
+}
