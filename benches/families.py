@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+from tests.python.compiler.graph.exported import exported as drawn
 
 import privet
 from benches.tasks import Floats
@@ -29,7 +31,8 @@ from privet.suites import Suite
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "reference" / "models.md"
-EXPORTED = ROOT / "tests" / "python" / "compiler" / "graph" / "exported_trees"
+FIXTURES = ROOT / "tests" / "python" / "compiler" / "graph"
+EXPORTED = FIXTURES / "exported_trees"
 BEGIN, END = "<!-- families: python -m benches.families -->\n", "<!-- end of families -->\n"
 SUITES: Mapping[str, Suite] = {"gmw": privet.Gmw(), "fss": privet.Fss()}
 COLUMNS = (
@@ -83,11 +86,84 @@ def _file(name: str) -> Callable[[], Any]:
     return build
 
 
+def _network(name: str) -> Callable[[], Any]:
+    """A network that was exported before, in a folder of fixtures, with drawn weights and inputs;
+    what are rows of tables are numbers up to 6."""
+
+    def build() -> tuple[onnx.ModelProto, list[Floats], list[Floats]]:
+        folder, file = name.split("/")
+        model = (
+            drawn(file) if folder == "exported_networks" else onnx.load(FIXTURES / f"{name}.onnx")
+        )
+        (entry,) = model.graph.input
+        kind = entry.type.tensor_type
+        shape = [dim.dim_value or 1 for dim in kind.shape.dim]
+        rng = np.random.default_rng(0)
+        count = 8 if folder == "exported_networks" else 28
+        whole = kind.elem_type == onnx.TensorProto.INT64
+        rows = [
+            rng.integers(0, 7, shape) if whole else rng.standard_normal(shape).astype(np.float32)
+            for _ in range(count)
+        ]
+        return model, rows[: count // 2], rows[count // 2 :]
+
+    return build
+
+
+NETWORKS = (
+    ("U-Net, 16x16", "`torch.onnx.export(..., dynamo=True)`", "exported_small/unet_dynamo"),
+    ("Autoencoder", "`torch.onnx.export(..., dynamo=False)`", "exported_small/autoencoder_script"),
+    ("`EmbeddingBag`", "`torch.onnx.export(..., dynamo=False)`", "exported_small/bag_script"),
+    (
+        "Embeddings of categories",
+        "`torch.onnx.export(..., dynamo=True)`",
+        "exported_small/categories_dynamo",
+    ),
+    (
+        "LSTM, 5 steps",
+        "`torch.onnx.export(..., dynamo=True)`",
+        "exported_recurrent/lstm_torch_dynamo",
+    ),
+    ("GRU, 5 steps", "`tf2onnx.convert.from_function`", "exported_recurrent/gru_keras_loop"),
+    ("Convolutions", "`tf2onnx.convert.from_function`", "exported_small/convolutions_keras"),
+    ("Dense network", "`tf2onnx.convert.from_function`", "exported_small/dense_keras"),
+    (
+        "SqueezeNet, narrow",
+        "`torch.onnx.export(..., dynamo=False)`",
+        "exported_networks/squeezenet_script",
+    ),
+    (
+        "ShuffleNet v2, narrow",
+        "`torch.onnx.export(..., dynamo=True)`",
+        "exported_networks/shufflenet_v2_dynamo",
+    ),
+)
+"""Networks by their title, exporter and file: `torch.onnx.export`, or tf2onnx."""
+
+
 def _digits() -> tuple[onnx.ModelProto, list[Floats], list[Floats]]:
     folder = ROOT / "zoo" / "models"
     rows = np.load(folder / "digits-cnn.npz")["inputs"][:ROWS]
     samples = np.load(folder / "digits-cnn-samples.npy")
     return onnx.load(folder / "digits-cnn.onnx"), list(samples[:, None]), list(rows[:, None])
+
+
+def _quantised() -> tuple[onnx.ModelProto, list[Floats], list[Floats]]:
+    """The digits' convolutions in int8, as ONNX Runtime quantises them."""
+    from onnxruntime import quantization
+
+    model, samples, rows = _digits()
+    name = model.graph.input[0].name
+    fed = iter([{name: row} for row in samples])
+
+    class Samples(quantization.CalibrationDataReader):  # type: ignore[misc]
+        def get_next(self) -> dict[str, Floats] | None:
+            return next(fed, None)
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "quantised.onnx"
+        quantization.quantize_static(model, path, Samples())
+        return onnx.load(path), samples, rows
 
 
 def families() -> Iterator[Family]:
@@ -122,7 +198,11 @@ def families() -> Iterator[Family]:
     yield Family(
         "CatBoost, 5 rounds", '`model.save_model(..., format="onnx")`', _file("catboost_many")
     )
+    for name, exporter, file in NETWORKS:
+        yield Family(f"{name}, drawn weights", exporter, _network(file))
     yield Family("Convolutions (digits)", "`zoo/train/export.py`", _digits)
+    static = "`onnxruntime.quantization.quantize_static`"
+    yield Family("Convolutions in int8 (digits)", static, _quantised)
 
 
 def rows_of(family: Family, repeat: int) -> Iterator[str]:
