@@ -101,7 +101,7 @@ def _network(name: str) -> Callable[[], Any]:
         rng = np.random.default_rng(0)
         count = 8 if folder == "exported_networks" else 28
         whole = kind.elem_type == onnx.TensorProto.INT64
-        rows = [
+        rows: list[Any] = [
             rng.integers(0, 7, shape) if whole else rng.standard_normal(shape).astype(np.float32)
             for _ in range(count)
         ]

@@ -58,8 +58,9 @@ class Sampling:
         """A token, by scores `[vocabulary]`."""
         if self.temperature == 0.0:
             return int(scores.argmax())
-        order = np.argsort(-scores, kind="stable")[: self.top_k]
-        raised = scores[order].astype(np.float64) / self.temperature
+        exact = scores.astype(np.float64)
+        order = np.argsort(-exact, kind="stable")[: self.top_k]
+        raised = exact[order] / self.temperature
         weights = np.exp(raised - raised.max())
         return int(self._generator.choice(order, p=weights / weights.sum()))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from privet.zoo.writer import write
 
 CONTEXT, VOCABULARY = 6, 11
 TEXTS = np.random.default_rng(3).integers(0, VOCABULARY, (6, CONTEXT))
-SHAPE = {"layers": 1, "heads": 2, "width": 16, "vocabulary": VOCABULARY}
+SHAPE: dict[str, Any] = {"layers": 1, "heads": 2, "width": 16, "vocabulary": VOCABULARY}
 
 
 def token_by_token() -> Graph:
