@@ -58,9 +58,9 @@ class Sampling:
         """A token, by scores `[vocabulary]`."""
         if self.temperature == 0.0:
             return int(scores.argmax())
-        exact = scores.astype(np.float64)
-        order = np.argsort(-exact, kind="stable")[: self.top_k]
-        raised = exact[order] / self.temperature
+        reals = scores.astype(np.float64)
+        order = np.argsort(-reals, kind="stable")[: self.top_k]
+        raised = reals[order] / self.temperature
         weights = np.exp(raised - raised.max())
         return int(self._generator.choice(order, p=weights / weights.sum()))
 

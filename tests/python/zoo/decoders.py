@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -19,17 +18,16 @@ from privet.zoo.writer import write
 
 CONTEXT, VOCABULARY = 6, 11
 TEXTS = np.random.default_rng(3).integers(0, VOCABULARY, (6, CONTEXT))
-SHAPE: dict[str, Any] = {"layers": 1, "heads": 2, "width": 16, "vocabulary": VOCABULARY}
 
 
 def token_by_token() -> Graph:
     """The form with a cache."""
-    return cached("decoder", context=CONTEXT, **SHAPE)
+    return cached("decoder", layers=1, heads=2, width=16, context=CONTEXT, vocabulary=VOCABULARY)
 
 
 def of_whole_texts() -> Graph:
     """The form without."""
-    return gpt("decoder", tokens=CONTEXT, **SHAPE)
+    return gpt("decoder", layers=1, heads=2, width=16, tokens=CONTEXT, vocabulary=VOCABULARY)
 
 
 def written(graph: Graph, folder: Path) -> Path:
