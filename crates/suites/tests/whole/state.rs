@@ -105,7 +105,7 @@ fn a_step_of_another_session_is_refused_before_material_is_spent() {
         assert_eq!(ask(&server, plan.program(), &id, Some(wrong)), AbortReason::StaleSession);
     }
     assert_eq!(ask(&server, plan.program(), &id, None), AbortReason::BadRequest);
-    assert_eq!(theirs.ready(), [id.clone()]);
+    assert_eq!(theirs.ready(), std::slice::from_ref(&id));
     // The control: the same entry serves the step that is due.
     session(&server, &ours, |client| client.infer(&plan, &id, &[vec![4, 4, 4]], &mut Silent).expect("step 0"));
 }
