@@ -77,9 +77,10 @@ fn blocks(secret: &[u8]) -> Vec<Block> {
 }
 
 fn hashed(secret: &[u8]) -> u64 {
-    let mut blocks = blocks(secret);
-    hash::Keys::new(&Seed::from_bytes([5; 16])).at(0).hash(&mut blocks, 7);
-    blocks.iter().fold(0, |sum, x| sum ^ *x as u64)
+    let blocks = blocks(secret);
+    let mut words = vec![0; blocks.len()];
+    hash::Keys::new(&Seed::from_bytes([5; 16])).at(0).words(&blocks, 7, &mut words);
+    fold(&words)
 }
 
 fn dealt(secret: &[u8]) -> u64 {

@@ -15,7 +15,7 @@ pub enum Extension {
 
 impl Extension {
     /// Every extension.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::SoftSpoken(FieldBits::One),
         Self::SoftSpoken(FieldBits::Two),
         Self::SoftSpoken(FieldBits::Four),
@@ -23,6 +23,7 @@ impl Extension {
         Self::Silent(Size::Small),
         Self::Silent(Size::Medium),
         Self::Silent(Size::Large),
+        Self::Silent(Size::Huge),
     ];
 
     /// The extension that makes `demand` in the least time over `link`: exact bytes and rounds, and a core's time per OT as
@@ -51,12 +52,13 @@ impl Extension {
     /// A core's time for one OT, sender and receiver together.
     fn seconds_per_ot(self) -> f64 {
         match self {
-            Self::SoftSpoken(FieldBits::One) => 11.5e-9,
-            Self::SoftSpoken(FieldBits::Two) => 9.7e-9,
-            Self::SoftSpoken(FieldBits::Four) => 12.8e-9,
-            Self::SoftSpoken(FieldBits::Eight) => 48.5e-9,
-            Self::Silent(Size::Small | Size::Medium) => 18.5e-9,
-            Self::Silent(Size::Large) => 19.5e-9,
+            Self::SoftSpoken(FieldBits::One) => 9.2e-9,
+            Self::SoftSpoken(FieldBits::Two) => 7.4e-9,
+            Self::SoftSpoken(FieldBits::Four) => 10.5e-9,
+            Self::SoftSpoken(FieldBits::Eight) => 46.2e-9,
+            Self::Silent(Size::Small | Size::Medium) => 17.5e-9,
+            Self::Silent(Size::Large) => 20e-9,
+            Self::Silent(Size::Huge) => 24e-9,
         }
     }
 
@@ -87,6 +89,7 @@ impl Extension {
             Self::Silent(Size::Small) => "silent-small",
             Self::Silent(Size::Medium) => "silent-medium",
             Self::Silent(Size::Large) => "silent-large",
+            Self::Silent(Size::Huge) => "silent-huge",
         }
     }
 
@@ -110,6 +113,7 @@ impl Extension {
             Self::Silent(Size::Small) => 0x81,
             Self::Silent(Size::Medium) => 0x82,
             Self::Silent(Size::Large) => 0x83,
+            Self::Silent(Size::Huge) => 0x84,
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::tables::{self, Shape, TablesReceived, TablesSent};
 use crate::{Demand, Error, Extension, Role, base, tree};
 
 /// Version of the setup; both parties must speak the same.
-const VERSION: u8 = 3;
+const VERSION: u8 = 4;
 
 /// Bytes of either party's first message: version, role, extension, the sender's point, the receiver's points.
 pub(crate) const FIRST_BYTES: usize = 3 + base::POINT_BYTES + base::RECEIVER_BYTES;
@@ -110,7 +110,7 @@ impl OtParty {
     pub fn send_bits(&mut self, channel: &mut Channel, count: usize) -> Result<BitsSent, Error> {
         let q = self.sender.extend(channel, count)?;
         let first = advance(&mut self.sent, count);
-        let [[r0], [r1]] = random::both_bits(&self.keys[0], q, self.sender.delta(), first);
+        let [[r0], [r1]] = random::both_bits(&self.keys[0], &q, self.sender.delta(), first);
         Ok(BitsSent { r0, r1 })
     }
 
@@ -121,7 +121,7 @@ impl OtParty {
     pub fn receive_bits(&mut self, channel: &mut Channel, count: usize) -> Result<BitsReceived, Error> {
         let (choice, t) = self.receiver.extend(channel, count)?;
         let first = advance(&mut self.received, count);
-        let [received] = random::bits(&self.keys[1], t, first);
+        let [received] = random::bits(&self.keys[1], &t, 0, first);
         Ok(BitsReceived { choice, received })
     }
 
@@ -132,7 +132,7 @@ impl OtParty {
     pub fn send_pairs(&mut self, channel: &mut Channel, count: usize) -> Result<PairsSent, Error> {
         let q = self.sender.extend(channel, count)?;
         let first = advance(&mut self.sent, count);
-        let [r0, r1] = random::both_bits(&self.keys[0], q, self.sender.delta(), first);
+        let [r0, r1] = random::both_bits(&self.keys[0], &q, self.sender.delta(), first);
         Ok(PairsSent { r0, r1 })
     }
 
@@ -143,7 +143,7 @@ impl OtParty {
     pub fn receive_pairs(&mut self, channel: &mut Channel, count: usize) -> Result<PairsReceived, Error> {
         let (choice, t) = self.receiver.extend(channel, count)?;
         let first = advance(&mut self.received, count);
-        Ok(PairsReceived { choice, received: random::bits(&self.keys[1], t, first) })
+        Ok(PairsReceived { choice, received: random::bits(&self.keys[1], &t, 0, first) })
     }
 
     /// `count` random word OTs as sender; the peer must call [`Self::receive_words`].
@@ -153,7 +153,7 @@ impl OtParty {
     pub fn send_words(&mut self, channel: &mut Channel, count: usize) -> Result<WordsSent, Error> {
         let q = self.sender.extend(channel, count)?;
         let first = advance(&mut self.sent, count);
-        Ok(random::both_words(&self.keys[0], q, self.sender.delta(), first))
+        Ok(random::both_words(&self.keys[0], &q, self.sender.delta(), first))
     }
 
     /// `count` random word OTs as receiver; the peer must call [`Self::send_words`].
@@ -163,7 +163,7 @@ impl OtParty {
     pub fn receive_words(&mut self, channel: &mut Channel, count: usize) -> Result<WordsReceived, Error> {
         let (choice, t) = self.receiver.extend(channel, count)?;
         let first = advance(&mut self.received, count);
-        Ok(WordsReceived { choice, received: random::words(&self.keys[1], t, first) })
+        Ok(WordsReceived { choice, received: random::words(&self.keys[1], &t, 0, first) })
     }
 
     /// `count` tables as sender; the peer must call [`Self::receive_tables`].

@@ -1,8 +1,8 @@
 //! Random OT from correlated OT: hashing breaks the correlation (Ishai, Kilian, Nissim and Petrank, CRYPTO 2003), with
-//! the tweakable hash of [`privet_prg::hash`] and the running index of the OT as its tweak. Both parties hash the same chunks of
-//! [`CHUNK`] OTs, each under a key of its own.
+//! the hash of [`privet_prg::hash`]. Both parties hash the same chunks of [`CHUNK`] OTs, each under a key of its own that the running
+//! index of the chunk's first OT chooses.
 //!
-//! The sender's two messages are `H(q, i)` and `H(q ^ delta, i)`; the receiver knows `H(t, i)`, the one its choice bit
+//! The sender's two messages are `H(q)` and `H(q ^ delta)`; the receiver knows `H(t)`, the one its choice bit
 //! selects. A bit OT keeps bit 0 of the hash, one of two bits the lowest two, a word OT the low 64.
 
 use privet_prg::Block;
@@ -10,7 +10,7 @@ use privet_prg::hash::Keys;
 use privet_ring::Bits;
 use rayon::prelude::*;
 
-/// Blocks hashed at once, under one key: both copies stay in the second-level cache.
+/// Blocks hashed at once, under one key.
 pub(crate) const CHUNK: usize = 4096;
 
 /// Chunks that a thread takes at once.
@@ -110,74 +110,53 @@ impl PairsReceived {
     }
 }
 
-/// Hashes of `blocks`, the first with index `first`: their low `N` bits, packed.
-pub(crate) fn bits<const N: usize>(keys: &Keys, mut blocks: Vec<Block>, first: u64) -> [Bits; N] {
+/// Hashes of all `blocks[i] ^ offset`, the first with index `first`: their low `N` bits, packed.
+pub(crate) fn bits<const N: usize>(keys: &Keys, blocks: &[Block], offset: Block, first: u64) -> [Bits; N] {
     let mut words = vec![[0; N]; blocks.len().div_ceil(64)];
-    blocks
-        .par_chunks_mut(CHUNK)
-        .zip(words.par_chunks_mut(CHUNK / 64))
-        .enumerate()
-        .with_min_len(CHUNKS_PER_TASK)
-        .for_each(|(chunk, (blocks, words))| {
-            let first = first + (chunk * CHUNK) as u64;
-            keys.at(first).hash(blocks, first);
-            pack(blocks, words);
-        });
+    blocks.par_chunks(CHUNK).zip(words.par_chunks_mut(CHUNK / 64)).enumerate().with_min_len(CHUNKS_PER_TASK).for_each(
+        |(chunk, (blocks, words))| {
+            keys.at(first + (chunk * CHUNK) as u64).low_bits(blocks, offset, words);
+        },
+    );
     packed(&words, blocks.len())
 }
 
 /// As [`bits`], for both messages of the sender.
-pub(crate) fn both_bits<const N: usize>(keys: &Keys, mut q: Vec<Block>, delta: Block, first: u64) -> [[Bits; N]; 2] {
+pub(crate) fn both_bits<const N: usize>(keys: &Keys, q: &[Block], delta: Block, first: u64) -> [[Bits; N]; 2] {
     let words = q.len().div_ceil(64);
     let (mut r0, mut r1) = (vec![[0; N]; words], vec![[0; N]; words]);
-    q.par_chunks_mut(CHUNK)
+    q.par_chunks(CHUNK)
         .zip(r0.par_chunks_mut(CHUNK / 64))
         .zip(r1.par_chunks_mut(CHUNK / 64))
         .enumerate()
         .with_min_len(CHUNKS_PER_TASK)
-        .for_each_init(Vec::new, |flipped: &mut Vec<Block>, (chunk, ((q, r0), r1))| {
-            let first = first + (chunk * CHUNK) as u64;
-            flipped.clear();
-            flipped.extend(q.iter().map(|q| q ^ delta));
-            let hash = keys.at(first);
-            hash.hash(q, first);
-            pack(q, r0);
-            hash.hash(flipped, first);
-            pack(flipped, r1);
+        .for_each(|(chunk, ((q, r0), r1))| {
+            let hash = keys.at(first + (chunk * CHUNK) as u64);
+            hash.low_bits(q, 0, r0);
+            hash.low_bits(q, delta, r1);
         });
     [packed(&r0, q.len()), packed(&r1, q.len())]
 }
 
-/// Hashes of `blocks`, the first with index `first`: the low word of each.
-pub(crate) fn words(keys: &Keys, mut blocks: Vec<Block>, first: u64) -> Vec<u64> {
-    blocks.par_chunks_mut(CHUNK).enumerate().with_min_len(CHUNKS_PER_TASK).for_each(|(chunk, blocks)| {
-        let first = first + (chunk * CHUNK) as u64;
-        keys.at(first).hash(blocks, first);
-    });
-    blocks.iter().map(|&block| block as u64).collect()
+/// Hashes of all `blocks[i] ^ offset`, the first with index `first`: the low word of each.
+pub(crate) fn words(keys: &Keys, blocks: &[Block], offset: Block, first: u64) -> Vec<u64> {
+    let mut words = vec![0; blocks.len()];
+    blocks.par_chunks(CHUNK).zip(words.par_chunks_mut(CHUNK)).enumerate().with_min_len(CHUNKS_PER_TASK).for_each(
+        |(chunk, (blocks, words))| {
+            keys.at(first + (chunk * CHUNK) as u64).words(blocks, offset, words);
+        },
+    );
+    words
 }
 
 /// As [`words`], for both messages of the sender.
-pub(crate) fn both_words(keys: &Keys, q: Vec<Block>, delta: Block, first: u64) -> WordsSent {
-    let flipped = q.iter().map(|q| q ^ delta).collect();
-    WordsSent { m0: words(keys, q, first), m1: words(keys, flipped, first) }
+pub(crate) fn both_words(keys: &Keys, q: &[Block], delta: Block, first: u64) -> WordsSent {
+    WordsSent { m0: words(keys, q, 0, first), m1: words(keys, q, delta, first) }
 }
 
 /// Bit 0 of every block.
 pub(crate) fn lowest_bits(blocks: &[Block]) -> Bits {
-    let mut words = vec![[0]; blocks.len().div_ceil(64)];
-    pack(blocks, &mut words);
-    let [bits] = packed(&words, blocks.len());
-    bits
-}
-
-/// The low `N` bits of every block, each to words of its own.
-fn pack<const N: usize>(blocks: &[Block], words: &mut [[u64; N]]) {
-    for (words, blocks) in words.iter_mut().zip(blocks.chunks(64)) {
-        for (bit, word) in words.iter_mut().enumerate() {
-            *word = blocks.iter().enumerate().fold(0, |word, (i, &block)| word | (block as u64 >> bit & 1) << i);
-        }
-    }
+    Bits::from_lowest(blocks.iter().map(|&block| block as u64))
 }
 
 fn packed<const N: usize>(words: &[[u64; N]], len: usize) -> [Bits; N] {
@@ -204,10 +183,10 @@ mod tests {
             let choice: Vec<bool> = (0..count).map(|_| prg.word() & 1 == 1).collect();
             let t: Vec<Block> = q.iter().zip(&choice).map(|(q, &c)| if c { q ^ delta } else { *q }).collect();
 
-            let ([r0, r1], received) = (both_bits::<2>(&keys, q.clone(), delta, first), bits::<2>(&keys, t.clone(), first));
-            let ([[only0], [only1]], [only]) = (both_bits(&keys, q.clone(), delta, first), bits(&keys, t.clone(), first));
+            let ([r0, r1], received) = (both_bits::<2>(&keys, &q, delta, first), bits::<2>(&keys, &t, 0, first));
+            let ([[only0], [only1]], [only]) = (both_bits(&keys, &q, delta, first), bits(&keys, &t, 0, first));
             prop_assert_eq!((&r0[0], &r1[0], &received[0]), (&only0, &only1, &only));
-            let (sent_words, received_words) = (both_words(&keys, q, delta, first), words(&keys, t, first));
+            let (sent_words, received_words) = (both_words(&keys, &q, delta, first), words(&keys, &t, 0, first));
             for i in 0..count {
                 let chosen = if choice[i] { &r1 } else { &r0 };
                 for bit in 0..2 {

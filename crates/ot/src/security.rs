@@ -38,9 +38,9 @@ pub struct Strength {
 /// The cheapest attack known on one iteration, in bits (the table of `docs/reference/protocols/ot.md`, to which tests hold the parameters).
 fn lpn_bits(size: Size) -> f64 {
     match size {
-        Size::Small => 130.9,
-        Size::Medium => 130.9_f64.min(131.4),
-        Size::Large => 130.9_f64.min(132.4),
+        Size::Small => 144.4,
+        Size::Medium => 136.2,
+        Size::Large | Size::Huge => 130.6,
     }
 }
 

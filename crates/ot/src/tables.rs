@@ -4,10 +4,10 @@
 //! The `m` blocks of a table are added up over GF(2^128), block `j` times `X^j`. So the sender has `Q`, the receiver
 //! `T = Q + c * delta`, where the number `c` of its choice bits is a polynomial of degree below `m`. Entry `v` is the hash of
 //! `Q + v * delta`: the receiver's own is that of `T`, and all others are hashes of `T + y * delta` with `y = c ^ v`, not zero, so
-//! that `y * delta` is as uniform as `delta` is. The tweak is the table's running index; the inputs of one tweak are distinct.
+//! that `y * delta` is as uniform as `delta` is. A chunk of tables has a key of its own, chosen by its first table's running index.
 
 use privet_prg::Block;
-use privet_prg::hash::Keys;
+use privet_prg::hash::{Hash, Keys};
 use privet_ring::Bits;
 use rayon::prelude::*;
 
@@ -144,15 +144,8 @@ pub(crate) fn sent(keys: &Keys, shape: Shape, q: &[Block], delta: Block, first: 
         times[v] = double(times[v / 2]) ^ if v % 2 == 1 { delta } else { 0 };
     }
     let of_chunk = |(chunk, sums): (usize, &[Block])| -> Vec<Vec<u64>> {
-        let first = first + (chunk * shape.chunk()) as u64;
-        let (hash, mut blocks) = (keys.at(first), Vec::with_capacity(sums.len()));
-        let entry = |times: &Block| {
-            blocks.clear();
-            blocks.extend(sums.iter().map(|sum| sum ^ times));
-            hash.hash(&mut blocks, first);
-            low_bits(&blocks, shape)
-        };
-        times[..shape.entries()].iter().flat_map(entry).collect()
+        let hash = keys.at(first + (chunk * shape.chunk()) as u64);
+        times[..shape.entries()].iter().flat_map(|&times| low_bits(&hash, shape, sums, times)).collect()
     };
     let chunks: Vec<_> = sums.par_chunks(shape.chunk()).enumerate().map(of_chunk).collect();
     TablesSent { entries: together(&chunks, shape.sent_bits(), sums.len()) }
@@ -160,14 +153,11 @@ pub(crate) fn sent(keys: &Keys, shape: Shape, q: &[Block], delta: Block, first: 
 
 /// The other side of [`sent`], from choice bits and blocks in the same order.
 pub(crate) fn received(keys: &Keys, shape: Shape, choice: &Bits, t: &[Block], first: u64) -> TablesReceived {
-    let mut sums = sums(shape, t);
+    let sums = sums(shape, t);
     let count = sums.len();
-    let of_chunk = |(chunk, sums): (usize, &mut [Block])| {
-        let first = first + (chunk * shape.chunk()) as u64;
-        keys.at(first).hash(sums, first);
-        low_bits(sums, shape)
-    };
-    let chunks: Vec<_> = sums.par_chunks_mut(shape.chunk()).enumerate().map(of_chunk).collect();
+    let of_chunk =
+        |(chunk, sums): (usize, &[Block])| low_bits(&keys.at(first + (chunk * shape.chunk()) as u64), shape, sums, 0);
+    let chunks: Vec<_> = sums.par_chunks(shape.chunk()).enumerate().map(of_chunk).collect();
     let choice = (0..shape.choice_bits()).map(|j| choice.slice(j * count, count)).collect();
     TablesReceived { choice, received: together(&chunks, shape.entry_bits(), count) }
 }
@@ -187,12 +177,19 @@ fn double(block: Block) -> Block {
     block << 1 ^ (block >> 127).wrapping_neg() & 0x87
 }
 
-/// The lowest bits of all blocks, as many as an entry has, each packed.
-fn low_bits(blocks: &[Block], shape: Shape) -> Vec<Vec<u64>> {
-    let word = |bit: usize, blocks: &[Block]| {
-        blocks.iter().enumerate().fold(0, |word, (i, &block)| word | (block as u64 >> bit & 1) << i)
-    };
-    (0..shape.entry_bits()).map(|bit| blocks.chunks(64).map(|blocks| word(bit, blocks)).collect()).collect()
+/// The lowest bits of the hashes of all blocks and an offset, as many as an entry has, each packed.
+fn low_bits(hash: &Hash, shape: Shape, blocks: &[Block], offset: Block) -> Vec<Vec<u64>> {
+    match shape {
+        Shape::Eight => planes::<1>(hash, blocks, offset),
+        Shape::Sixteen => planes::<2>(hash, blocks, offset),
+    }
+}
+
+fn planes<const N: usize>(hash: &Hash, blocks: &[Block], offset: Block) -> Vec<Vec<u64>> {
+    let mut words = [[0; N]; CHUNK / 64];
+    let words = &mut words[..blocks.len().div_ceil(64)];
+    hash.low_bits(blocks, offset, words);
+    (0..N).map(|bit| words.iter().map(|words| words[bit]).collect()).collect()
 }
 
 /// The planes of all chunks, each of `len` bits.

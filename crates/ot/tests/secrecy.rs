@@ -168,40 +168,55 @@ impl CotReceiver for Constant {
     }
 }
 
+/// OTs whose hashes have one key.
+const CHUNK: usize = 4096;
+
+/// Bit `CHUNK i` of all `i`: where all blocks are the same, a key gives a whole chunk one bit.
+fn bit_of_each_chunk(bits: &Bits, chunk: usize) -> Vec<bool> {
+    let chunks: Vec<bool> = (0..bits.len()).step_by(chunk).map(|at| bits.get(at)).collect();
+    let whole = (0..bits.len()).all(|at| bits.get(at) == chunks[at / chunk]);
+    assert!(whole, "a chunk of the same blocks under one key");
+    chunks
+}
+
 #[test]
-fn every_transfer_is_hashed_under_a_tweak_of_its_own() -> Result<(), Error> {
+fn every_chunk_is_hashed_under_a_key_of_its_own() -> Result<(), Error> {
     let mut party = OtParty::new(Role::Server, &[7; 32], Box::new(Constant), Box::new(Constant));
     let (mut channel, _peer) = pair();
     let (mut sent, mut received) = (HashSet::new(), HashSet::new());
     for _ in 0..3 {
-        let words = party.send_words(&mut channel, 5000)?;
+        let words = party.send_words(&mut channel, CHUNK + 1)?;
         sent.extend(words.m0.into_iter().chain(words.m1));
-        received.extend(party.receive_words(&mut channel, 5000)?.received);
+        received.extend(party.receive_words(&mut channel, CHUNK + 1)?.received);
     }
-    assert_eq!((sent.len(), received.len()), (30_000, 15_000));
-    let bits = party.send_bits(&mut channel, N)?;
-    for bits in [bits.r0, bits.r1, party.receive_bits(&mut channel, N)?.received] {
-        let words: HashSet<[u8; 8]> = bits.to_bytes().as_chunks().0.iter().copied().collect();
-        assert_eq!(words.len(), N / 64);
+    // Two chunks a time, two messages of the sender.
+    assert_eq!((sent.len(), received.len()), (12, 6));
+    let bits = party.send_bits(&mut channel, 64 * CHUNK)?;
+    let again = party.send_bits(&mut channel, 64 * CHUNK)?;
+    let [first, second, third] = [bits.r0, bits.r1, again.r0].map(|bits| bit_of_each_chunk(&bits, CHUNK));
+    assert!(first != second && first != third);
+    for bits in [first, second, bit_of_each_chunk(&party.receive_bits(&mut channel, 64 * CHUNK)?.received, CHUNK)] {
+        assert!(bits.contains(&true) && bits.contains(&false), "64 chunks under one key");
     }
     Ok(())
 }
 
 #[test]
-fn every_table_is_hashed_under_a_tweak_of_its_own() -> Result<(), Error> {
+fn every_chunk_of_tables_is_hashed_under_a_key_of_its_own() -> Result<(), Error> {
     let mut party = OtParty::new(Role::Server, &[7; 32], Box::new(Constant), Box::new(Constant));
     let (mut channel, _peer) = pair();
     for shape in Shape::ALL {
-        let (mut words, mut all) = (HashSet::new(), 0);
+        let mut planes = HashSet::new();
         for _ in 0..2 {
             let sent = party.send_tables(&mut channel, shape, N)?;
             let received = party.receive_tables(&mut channel, shape, N)?;
             for plane in sent.entries.iter().chain(&received.received) {
-                words.extend(plane.to_bytes().as_chunks::<8>().0.iter().copied());
-                all += N / 64;
+                let bits = bit_of_each_chunk(plane, CHUNK / shape.entries());
+                assert!(bits.contains(&true) && bits.contains(&false), "{shape:?}: all chunks under one key");
+                planes.insert(bits);
             }
         }
-        assert_eq!(words.len(), all, "{shape:?}");
+        assert_eq!(planes.len(), 2 * (shape.sent_bits() + shape.entry_bits()), "{shape:?}: the same keys again");
     }
     Ok(())
 }
@@ -216,7 +231,7 @@ fn no_two_sessions_and_no_two_directions_hash_under_the_same_key() -> Result<(),
     };
     let [first, other] = [hashed(1)?, hashed(2)?];
     let known: HashSet<u64> = first.iter().flatten().copied().collect();
-    assert_eq!(known.len(), 10_000, "the same blocks under the same tweaks, one way and the other");
+    assert_eq!(known.len(), 4, "two chunks of the same block, one way and the other");
     assert!(other.iter().flatten().all(|word| !known.contains(word)));
     // The control: the same session hashes alike.
     assert_eq!(hashed(1)?, first);

@@ -1,23 +1,36 @@
-//! A tweakable correlation-robust hash of blocks from AES under public keys that are fresh for each extension.
+//! A correlation-robust hash of blocks from AES under public keys that are fresh for each extension.
 //!
-//! `H(x, i) = P(P(x) ^ i) ^ P(x)`, the construction TMMO of Guo, Katz, Wang and Yu, "Efficient and Secure Multiparty
-//! Computation from Fixed-Key Block Ciphers" (IEEE S&P 2020): tweakable and circular correlation robust when AES is an
-//! ideal cipher. A tweak must not serve two inputs under one secret correlation, unless they differ by distinct multiples of
-//! it (entries of a table); a running index sees to that.
+//! `H(x) = P(x) ^ x`, one AES call: correlation robust when AES is an ideal cipher (Guo, Katz, Wang and Yu, "Efficient and Secure
+//! Multiparty Computation from Fixed-Key Block Ciphers", IEEE S&P 2020). There is no tweak, so no two inputs under one key may
+//! be the same: the blocks of OTs are pseudorandom, and repeat with a chance of `2^-128` a pair.
 //!
 //! Whoever looks for the correlation compares each trial with all hashes that were made under the same key. So a key serves some
-//! thousand blocks ([`Keys::at`]).
+//! thousand blocks ([`Keys::at`]), as in Guo, Katz, Wang, Weng and Yu, "Better Concrete Security for Half-Gates Garbling" (CRYPTO 2020).
 
 use crate::arch::Aes128;
 use crate::{Block, KeyStream, Seed};
 
 /// `H` under one key.
-pub struct Tweaked(Aes128);
+pub struct Hash(Aes128);
 
-impl Tweaked {
-    /// Replaces `blocks[i]` by `H(blocks[i], tweak_start + i)`. Fastest for multiples of 64 blocks.
-    pub fn hash(&self, blocks: &mut [Block], tweak_start: u64) {
-        self.0.tweaked_hash(tweak_start, blocks);
+impl Hash {
+    /// The low `N` bits of all `H(blocks[i] ^ offset)`: bit `j` of that hash is bit `i % 64` of `out[i / 64][j]`. Bits beyond the last
+    /// block are zero.
+    ///
+    /// # Panics
+    /// Unless `out` has a row for every 64 blocks, rounded up.
+    pub fn low_bits<const N: usize>(&self, blocks: &[Block], offset: Block, out: &mut [[u64; N]]) {
+        assert_eq!(out.len(), blocks.len().div_ceil(64), "a row for every 64 blocks");
+        self.0.hashed_bits(blocks, offset, out);
+    }
+
+    /// The low halves of all `H(blocks[i] ^ offset)`.
+    ///
+    /// # Panics
+    /// Unless `out` is as long as `blocks`.
+    pub fn words(&self, blocks: &[Block], offset: Block, out: &mut [u64]) {
+        assert_eq!(out.len(), blocks.len(), "a word for every block");
+        self.0.hashed_words(blocks, offset, out);
     }
 }
 
@@ -31,43 +44,29 @@ impl Keys {
         Self(KeyStream::new(seed))
     }
 
-    /// The hash of the blocks whose tweaks begin with `first`.
-    pub fn at(&self, first: u64) -> Tweaked {
+    /// The hash of the chunk of OTs that begins with number `first`.
+    pub fn at(&self, first: u64) -> Hash {
         let mut key: [Block; 1] = [0];
         self.0.blocks(first, &mut key);
-        Tweaked(Aes128::new(&key[0].to_le_bytes()))
+        Hash(Aes128::new(&key[0].to_le_bytes()))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::*;
 
-    fn keys() -> Keys {
-        Keys::new(&Seed::from_block(3))
-    }
-
     #[test]
-    fn long_inputs_hash_like_short_ones() {
-        let mut together: Vec<Block> = (0..1000).collect();
-        let mut apart = together.clone();
-        let hash = keys().at(7);
-        hash.hash(&mut together, 5);
-        for (part, blocks) in apart.chunks_mut(77).enumerate() {
-            hash.hash(blocks, 5 + 77 * part as u64);
-        }
-        assert_eq!(together, apart);
-    }
-
-    #[test]
-    fn the_tweak_matters_and_so_does_the_place() {
-        let mut blocks = [[9]; 4];
-        keys().at(0).hash(&mut blocks[0], 1);
-        keys().at(0).hash(&mut blocks[1], 2);
-        keys().at(1).hash(&mut blocks[2], 1);
-        Keys::new(&Seed::from_block(4)).at(0).hash(&mut blocks[3], 1);
-        for (i, one) in blocks.iter().enumerate() {
-            assert!(blocks[i + 1..].iter().all(|other| one != other));
-        }
+    fn every_chunk_and_every_extension_has_a_hash_of_its_own() {
+        let hash_of_nine = |keys: &Keys, first| {
+            let mut word = [0];
+            keys.at(first).words(&[9], 0, &mut word);
+            word[0]
+        };
+        let keys = [3, 4].map(|seed| Keys::new(&Seed::from_block(seed)));
+        let hashes: HashSet<u64> = keys.iter().flat_map(|keys| (0..100).map(|at| hash_of_nine(keys, at))).collect();
+        assert_eq!(hashes.len(), 200);
     }
 }

@@ -1,7 +1,7 @@
 //! Randomness and bit matrices: what the protocols below the ring are made of.
 //!
 //! - [`Prg`] and [`KeyStream`]: AES-128 in counter mode (NIST SP 800-38A), 64 blocks to a call.
-//! - [`hash`]: a tweakable correlation-robust hash of blocks from AES under public keys.
+//! - [`hash`]: a correlation-robust hash of blocks from AES under public keys.
 //! - [`transpose`] and [`subset_sums`]: bit-matrix transposes and sums of rows.
 //! - [`ggm`] and [`sparse`]: trees whose children add up to their parent, and sparse random sums, for silent OT.
 //! - [`paths`]: single paths through many trees, corrected on the way, for point functions; [`tags`] adds up values there.

@@ -1,24 +1,33 @@
-//! Sums of few terms chosen by a public stream of words: a sparse random linear code.
+//! Sums with one term of each of [`PARTS`] parts, chosen by a public stream of words: a sparse random linear code whose reads stay
+//! in a small part for as long as it takes.
 
 use crate::Block;
 use crate::arch;
 
-/// Terms of every sum.
-pub const WEIGHT: usize = 10;
+/// Parts, and so terms of every sum.
+pub const PARTS: usize = 12;
 
-/// Adds to every block of `out` the terms that the next [`WEIGHT`] words of `words` choose.
+/// Parts that are added in one pass over the sums.
+pub const PARTS_A_PASS: usize = 3;
+
+/// Sums that are added to at once.
+pub const ROWS: usize = 512;
+
+/// Blocks of words for them.
+pub const WORD_BLOCKS: usize = PARTS_A_PASS * ROWS / 8;
+
+/// Adds to sum `i` of `out` the terms that words `i`, `ROWS + i` and `2 ROWS + i` of 16 bits choose of the first, second and third of
+/// `parts`.
 ///
-/// A word chooses by its low bits, so `terms` must be a power of two long. `words` holds four words of 32 bits to a
-/// block, lowest first. Addresses depend on `words`, which must be public.
+/// A word chooses by its low bits; `parts` lie one after the other. A block holds eight words, lowest first. Addresses depend on
+/// `words`, which must be public.
 ///
 /// # Panics
-/// If `out` is of odd length, `words` has not `WEIGHT / 4` blocks for each of its blocks, or `terms` is no power of two
-/// up to 2^32.
-pub fn add(out: &mut [Block], terms: &[Block], words: &[Block]) {
-    assert!(out.len().is_multiple_of(2), "an even number of sums");
-    assert_eq!(words.len(), out.len() / 2 * (WEIGHT / 2), "{WEIGHT} words for every sum");
-    assert!(terms.len().is_power_of_two() && terms.len() <= 1 << 32, "a power of two of terms");
-    (arch::kernels().add_sparse)(out, terms, words);
+/// Unless the length of a part is a power of two up to 2^16.
+pub fn add(out: &mut [Block; ROWS], parts: &[Block], words: &[Block; WORD_BLOCKS]) {
+    let len = parts.len() / PARTS_A_PASS;
+    assert!(len.is_power_of_two() && len <= 1 << 16 && parts.len() == PARTS_A_PASS * len, "a power of two of terms");
+    (arch::kernels().add_sparse)(out, parts, words);
 }
 
 #[cfg(test)]
@@ -30,19 +39,21 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_implementation_is_the_definition(pairs in 0_usize..50, log_terms in 0_usize..12, seed: [u8; 16]) {
+        fn every_implementation_is_the_definition(log_terms in 0_usize..=16, seed: [u8; 16]) {
             let mut prg = Prg::from_seed(&Seed::from_bytes(seed));
-            let (mut before, mut terms, mut words) = (vec![0; 2 * pairs], vec![0; 1 << log_terms], vec![0; 5 * pairs]);
+            let (mut before, mut words) = ([0; ROWS], [0; WORD_BLOCKS]);
+            let mut parts = vec![0; PARTS_A_PASS << log_terms];
             prg.fill_blocks(&mut before);
-            prg.fill_blocks(&mut terms);
+            prg.fill_blocks(&mut parts);
             prg.fill_blocks(&mut words);
             for kernels in arch::every_kernels() {
-                let mut out = before.clone();
-                (kernels.add_sparse)(&mut out, &terms, &words);
+                let mut out = before;
+                (kernels.add_sparse)(&mut out, &parts, &words);
                 for (i, (sum, &start)) in out.iter().zip(&before).enumerate() {
-                    let expected = (i * WEIGHT..(i + 1) * WEIGHT).fold(start, |sum, at| {
-                        let word = words[at / 4] >> (32 * (at % 4)) & 0xffff_ffff;
-                        sum ^ terms[(word % terms.len() as Block) as usize]
+                    let expected = parts.chunks(1 << log_terms).enumerate().fold(start, |sum, (part, terms)| {
+                        let at = part * ROWS + i;
+                        let word = (words[at / 8] >> (16 * (at % 8))) as usize;
+                        sum ^ terms[word % terms.len()]
                     });
                     prop_assert_eq!(*sum, expected, "{}", kernels.name);
                 }

@@ -9,13 +9,19 @@ use privet_ot::{Demand, Extension, FieldBits, OtParty, Role, Shape, Size, Stock,
 
 pub fn run(bench: &mut Bench) -> Result<(), Box<dyn Error>> {
     let extensions = [
-        ("ot-softspoken-2", Extension::SoftSpoken(FieldBits::Two), 1 << 20, 6.0, "six AES blocks an OT, both parties"),
+        (
+            "ot-softspoken-2",
+            Extension::SoftSpoken(FieldBits::Two),
+            1 << 20,
+            7.0,
+            "seven AES blocks an OT, both parties",
+        ),
         (
             "ot-silent-large",
             Extension::Silent(Size::Large),
             1 << 22,
-            13.0,
-            "5.5 AES blocks at the receiver, 7.5 at the sender",
+            8.0,
+            "3.5 AES blocks at the receiver, 4.5 at the sender",
         ),
     ];
     for (name, extension, count, blocks, why) in extensions {
@@ -28,8 +34,8 @@ pub fn run(bench: &mut Bench) -> Result<(), Box<dyn Error>> {
         let tables = |shape| Demand { tables_sent_by_server: TableCounts::of(shape, count / 4), ..Demand::NONE };
         let demands = [
             ("", Demand { private_ands: count, ..Demand::NONE }, blocks, why),
-            // A table of four OTs takes 32 blocks to hash at the sender and 2 at the receiver, in place of 16 and 8.
-            ("-tables", tables(Shape::Sixteen), blocks + 2.5, "as much for the extension, and 34 AES blocks a table"),
+            // A table of four OTs takes 16 blocks to hash at the sender and one at the receiver, in place of 8 and 4.
+            ("-tables", tables(Shape::Sixteen), blocks + 1.25, "as much for the extension, and 17 AES blocks a table"),
         ];
         for (suffix, demand, blocks, why) in demands {
             let limit = Limit { aes: blocks * count as f64, why, ..Limit::default() };

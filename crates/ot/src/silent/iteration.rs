@@ -1,7 +1,8 @@
 //! One iteration: LPN samples `A * secret + noise`, computed on the blocks that authenticate them.
 //!
-//! Both parties apply the same public matrix `A`, ten ones to a row, to their blocks for the bits of the secret, and add
-//! the leaves of their trees. The relation `q ^ t = c * delta` is linear, so it carries over, and since `delta` is odd and
+//! Both parties apply the same public matrix `A`, a one to a row in each of [`sparse::PARTS`] parts, to their blocks for the bits of
+//! the secret, and add the leaves of their trees. They go through [`TILE`] samples for a few parts after the other, so that what is
+//! read at random stays in the second-level cache. The relation `q ^ t = c * delta` is linear, so it carries over, and since `delta` is odd and
 //! every `q` even, the choice bit `c` is the lowest bit of `t` all the way.
 
 use std::ops::Range;
@@ -14,11 +15,11 @@ use zeroize::Zeroizing;
 use super::group;
 use super::parameters::Parameters;
 
-/// Rows of the matrix that are drawn at once: their words stay in the first-level cache.
-const ROWS: usize = 128;
+/// Samples that are added to before the next parts: half a MiB.
+const TILE: usize = 1 << 15;
 
-/// Blocks of the matrix's stream for them.
-const ROW_BLOCKS: usize = ROWS * sparse::WEIGHT / 4;
+/// Passes over a tile.
+const PASSES: usize = sparse::PARTS / sparse::PARTS_A_PASS;
 
 /// What an iteration starts from.
 pub(super) struct Iteration {
@@ -45,11 +46,11 @@ impl Iteration {
         let mut message = vec![[0; 16]; groups.len() * self.parameters.group_blocks()];
         out.par_chunks_exact_mut(self.parameters.group_outputs())
             .zip(message.par_chunks_exact_mut(self.parameters.group_blocks()))
-            .zip(groups)
+            .zip(groups.clone())
             .for_each(|((out, message), index)| {
                 group::plant(&self.hash(index), delta, self.tree_base(index), out, message);
-                self.encode(index, out);
             });
+        self.encode(groups.start, out);
         message
     }
 
@@ -57,11 +58,11 @@ impl Iteration {
     pub(super) fn grow(&self, groups: Range<usize>, message: &[[u8; 16]], out: &mut [Block]) {
         out.par_chunks_exact_mut(self.parameters.group_outputs())
             .zip(message.par_chunks_exact(self.parameters.group_blocks()))
-            .zip(groups)
+            .zip(groups.clone())
             .for_each(|((out, message), index)| {
                 group::grow(&self.hash(index), self.tree_base(index), message, out);
-                self.encode(index, out);
             });
+        self.encode(groups.start, out);
     }
 
     /// The hash of a group's trees: its key is a block of the stream that no matrix reaches.
@@ -74,18 +75,24 @@ impl Iteration {
     /// The blocks that the trees of a group start from.
     fn tree_base(&self, group: usize) -> &[Block] {
         let len = TREES * self.parameters.depth;
-        &self.base[self.parameters.secret + group * len..][..len]
+        &self.base[self.parameters.secret() + group * len..][..len]
     }
 
-    /// Adds to the leaves of a group the matrix times the secret.
-    fn encode(&self, group: usize, leaves: &mut [Block]) {
-        let secret = &self.base[..self.parameters.secret];
-        let first = group * self.parameters.group_outputs() * sparse::WEIGHT / 4;
-        let mut words = [0; ROW_BLOCKS];
-        for (batch, rows) in leaves.chunks_exact_mut(ROWS).enumerate() {
-            self.matrix.blocks((first + batch * ROW_BLOCKS) as u64, &mut words);
-            sparse::add(rows, secret, &words);
-        }
+    /// Adds the matrix times the secret to the leaves of all groups from `first` on.
+    fn encode(&self, first: usize, leaves: &mut [Block]) {
+        let first = first * self.parameters.group_outputs() / sparse::ROWS;
+        leaves.par_chunks_mut(TILE).enumerate().for_each(|(tile, leaves)| {
+            let first = first + tile * TILE / sparse::ROWS;
+            let parts =
+                self.base[..self.parameters.secret()].chunks_exact(sparse::PARTS_A_PASS << self.parameters.part_bits);
+            let mut words = [0; sparse::WORD_BLOCKS];
+            for (pass, parts) in parts.enumerate() {
+                for (row, rows) in leaves.as_chunks_mut().0.iter_mut().enumerate() {
+                    self.matrix.blocks(((first + row) * PASSES + pass) as u64 * sparse::WORD_BLOCKS as u64, &mut words);
+                    sparse::add(rows, parts, &words);
+                }
+            }
+        });
     }
 }
 
@@ -99,9 +106,7 @@ impl Iteration {
     /// What the samples would be without noise: a control for the tests.
     pub(super) fn encoded(&self) -> Vec<Block> {
         let mut samples = vec![0; self.parameters.outputs()];
-        for (group, samples) in samples.chunks_exact_mut(self.parameters.group_outputs()).enumerate() {
-            self.encode(group, samples);
-        }
+        self.encode(0, &mut samples);
         samples
     }
 }

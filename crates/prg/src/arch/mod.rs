@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use crate::Block;
 use crate::ggm::TREES;
+use crate::sparse::{ROWS, WORD_BLOCKS};
 
 mod aes;
 mod paths;
@@ -30,7 +31,7 @@ pub(crate) struct Kernels {
     /// See [`crate::ggm::mark`].
     pub(crate) mark: fn(nodes: &mut [Block], paths: &[u64; TREES]),
     /// See [`crate::sparse::add`].
-    pub(crate) add_sparse: fn(out: &mut [Block], terms: &[Block], words: &[Block]),
+    pub(crate) add_sparse: fn(out: &mut [Block; ROWS], parts: &[Block], words: &[Block; WORD_BLOCKS]),
 }
 
 static KERNELS: LazyLock<Kernels> =

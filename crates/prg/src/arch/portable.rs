@@ -4,7 +4,7 @@
 use super::Kernels;
 use crate::Block;
 use crate::ggm::TREES;
-use crate::sparse::WEIGHT;
+use crate::sparse::{PARTS_A_PASS, ROWS, WORD_BLOCKS};
 
 /// The kernels that run everywhere.
 pub(super) const KERNELS: Kernels = Kernels {
@@ -13,7 +13,7 @@ pub(super) const KERNELS: Kernels = Kernels {
     subset_sums: |sums, terms, width| subset_sums(sums, terms, width),
     correct: |nodes, paths, differences| correct(nodes, paths, differences),
     mark: |nodes, paths| mark(nodes, paths),
-    add_sparse: |out, terms, words| add_sparse(out, terms, words),
+    add_sparse: |out, parts, words| add_sparse(out, parts, words),
 };
 
 #[inline(always)]
@@ -112,13 +112,12 @@ pub(super) fn mark(nodes: &mut [Block], paths: &[u64; TREES]) {
 }
 
 #[inline(always)]
-fn add_sparse(out: &mut [Block], terms: &[Block], words: &[Block]) {
-    let (pairs, _) = out.as_chunks_mut::<2>();
-    let (words, _) = words.as_chunks::<{ WEIGHT / 2 }>();
-    for (pair, words) in pairs.iter_mut().zip(words) {
-        for (i, out) in pair.iter_mut().enumerate() {
-            for at in i * WEIGHT..(i + 1) * WEIGHT {
-                *out ^= terms[(words[at / 4] >> (32 * (at % 4))) as u32 as usize & (terms.len() - 1)];
+fn add_sparse(out: &mut [Block; ROWS], parts: &[Block], words: &[Block; WORD_BLOCKS]) {
+    let len = parts.len() / PARTS_A_PASS;
+    for (terms, words) in parts.chunks_exact(len).zip(words.chunks_exact(ROWS / 8)) {
+        for (sums, word) in out.chunks_exact_mut(8).zip(words) {
+            for (i, sum) in sums.iter_mut().enumerate() {
+                *sum ^= terms[(word >> (16 * i)) as usize & (len - 1)];
             }
         }
     }

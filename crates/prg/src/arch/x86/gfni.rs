@@ -33,9 +33,9 @@ pub(super) fn avx512() -> Option<Kernels> {
             // SAFETY: as above.
             unsafe { mark(nodes, paths) }
         },
-        add_sparse: |out, terms, words| {
+        add_sparse: |out, parts, words| {
             // SAFETY: as above.
-            unsafe { wide::add_sparse(out, terms, words) }
+            unsafe { wide::add_sparse(out, parts, words) }
         },
     })
 }

@@ -37,10 +37,16 @@ impl Vaes128 {
         unsafe { counters(&self.round_keys, first, out) }
     }
 
-    /// See [`crate::arch::Aes128::tweaked_hash`].
-    pub(crate) fn tweaked_hash(&self, first: u64, blocks: &mut [Block]) {
+    /// See [`crate::hash::Hash::low_bits`].
+    pub(crate) fn hashed_bits<const N: usize>(&self, blocks: &[Block], offset: Block, out: &mut [[u64; N]]) {
         // SAFETY: this value exists, so the processor has AVX-512F and VAES.
-        unsafe { tweaked_hash(&self.round_keys, first, blocks) }
+        unsafe { hashed_bits(&self.round_keys, blocks, offset, out) }
+    }
+
+    /// See [`crate::hash::Hash::words`].
+    pub(crate) fn hashed_words(&self, blocks: &[Block], offset: Block, out: &mut [u64]) {
+        // SAFETY: this value exists, so the processor has AVX-512F and VAES.
+        unsafe { hashed_words(&self.round_keys, blocks, offset, out) }
     }
 
     /// See [`crate::arch::Aes128::children`].
@@ -105,39 +111,73 @@ fn counter_batch(keys: &[__m512i; 11], first: u64, out: &mut [Block; 4 * COUNTER
 }
 
 #[target_feature(enable = "avx512f,vaes")]
-fn tweaked_hash(round_keys: &[Block; 11], first: u64, blocks: &mut [Block]) {
-    let keys = broadcast(round_keys);
-    let mut tweak = first;
-    let (batches, rest) = blocks.as_chunks_mut::<{ 4 * HASH_VECTORS }>();
-    for batch in batches {
-        hash_batch(&keys, tweak, batch);
-        tweak = tweak.wrapping_add(batch.len() as u64);
+fn hashed_bits<const N: usize>(round_keys: &[Block; 11], blocks: &[Block], offset: Block, out: &mut [[u64; N]]) {
+    let (keys, offset) = (broadcast(round_keys), broadcast_one(offset));
+    let (batches, rest) = blocks.as_chunks::<64>();
+    for (batch, words) in batches.iter().zip(out.iter_mut()) {
+        *words = bits_batch(&keys, offset, batch);
     }
-    if !rest.is_empty() {
-        let mut batch = [0; 4 * HASH_VECTORS];
+    if let (false, Some(words)) = (rest.is_empty(), out.last_mut()) {
+        let mut batch = [0; 64];
         batch[..rest.len()].copy_from_slice(rest);
-        hash_batch(&keys, tweak, &mut batch);
-        rest.copy_from_slice(&batch[..rest.len()]);
+        *words = bits_batch(&keys, offset, &batch).map(|word| word & ((1 << rest.len()) - 1));
     }
 }
 
 #[inline]
 #[target_feature(enable = "avx512f,vaes")]
-fn hash_batch(keys: &[__m512i; 11], tweak: u64, blocks: &mut [Block; 4 * HASH_VECTORS]) {
-    let (blocks, _) = blocks.as_chunks_mut::<4>();
-    let mut inner = [_mm512_setzero_si512(); HASH_VECTORS];
-    for (inner, blocks) in inner.iter_mut().zip(blocks.iter()) {
-        *inner = load(blocks);
+fn bits_batch<const N: usize>(keys: &[__m512i; 11], offset: __m512i, blocks: &[Block; 64]) -> [u64; N] {
+    let mut words = [0; N];
+    let (batches, _) = blocks.as_chunks::<{ 4 * HASH_VECTORS }>();
+    for (batch, blocks) in batches.iter().enumerate() {
+        let lows = low_halves(keys, offset, blocks);
+        for (i, low) in lows.into_iter().enumerate() {
+            for (bit, word) in words.iter_mut().enumerate() {
+                let bits = _mm512_test_epi64_mask(low, _mm512_set1_epi64(1 << bit));
+                *word |= u64::from(bits) << (4 * HASH_VECTORS * batch + 8 * i);
+            }
+        }
     }
-    encrypt(keys, &mut inner);
-    let mut outer = inner;
-    for (i, outer) in outer.iter_mut().enumerate() {
-        *outer = _mm512_xor_si512(*outer, counting(tweak.wrapping_add(4 * i as u64)));
+    words
+}
+
+#[target_feature(enable = "avx512f,vaes")]
+fn hashed_words(round_keys: &[Block; 11], blocks: &[Block], offset: Block, out: &mut [u64]) {
+    let (keys, offset) = (broadcast(round_keys), broadcast_one(offset));
+    for (blocks, words) in blocks.chunks(4 * HASH_VECTORS).zip(out.chunks_mut(4 * HASH_VECTORS)) {
+        let mut batch = [0; 4 * HASH_VECTORS];
+        batch[..blocks.len()].copy_from_slice(blocks);
+        let mut halves = [0; 4 * HASH_VECTORS];
+        for (halves, low) in halves.as_chunks_mut::<8>().0.iter_mut().zip(low_halves(&keys, offset, &batch)) {
+            // SAFETY: the reference covers the 64 bytes written, and the instruction asks for no alignment.
+            unsafe { _mm512_storeu_si512(halves.as_mut_ptr().cast(), low) };
+        }
+        words.copy_from_slice(&halves[..words.len()]);
     }
-    encrypt(keys, &mut outer);
-    for (i, blocks) in blocks.iter_mut().enumerate() {
-        store(blocks, _mm512_xor_si512(inner[i], outer[i]));
+}
+
+/// The low halves of `AES(x) ^ x` for `x = blocks[i] ^ offset`, eight to a vector.
+#[inline]
+#[target_feature(enable = "avx512f,vaes")]
+fn low_halves(
+    keys: &[__m512i; 11],
+    offset: __m512i,
+    blocks: &[Block; 4 * HASH_VECTORS],
+) -> [__m512i; HASH_VECTORS / 2] {
+    let (blocks, _) = blocks.as_chunks::<4>();
+    let mut inputs = [_mm512_setzero_si512(); HASH_VECTORS];
+    for (input, blocks) in inputs.iter_mut().zip(blocks) {
+        *input = _mm512_xor_si512(load(blocks), offset);
     }
+    let mut hashes = inputs;
+    encrypt(keys, &mut hashes);
+    let mut lows = [_mm512_setzero_si512(); HASH_VECTORS / 2];
+    let even = _mm512_setr_epi64(0, 2, 4, 6, 8, 10, 12, 14);
+    for (i, low) in lows.iter_mut().enumerate() {
+        let [first, second] = [2 * i, 2 * i + 1].map(|at| _mm512_xor_si512(hashes[at], inputs[at]));
+        *low = _mm512_permutex2var_epi64(first, even, second);
+    }
+    lows
 }
 
 #[target_feature(enable = "avx512f,vaes")]
@@ -220,9 +260,16 @@ fn counting(first: u64) -> __m512i {
 pub(super) fn broadcast(round_keys: &[Block; 11]) -> [__m512i; 11] {
     let mut keys = [_mm512_setzero_si512(); 11];
     for (key, &block) in keys.iter_mut().zip(round_keys) {
-        *key = _mm512_broadcast_i32x4(_mm_set_epi64x((block >> 64) as i64, block as i64));
+        *key = broadcast_one(block);
     }
     keys
+}
+
+/// A block in all four lanes of a vector.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn broadcast_one(block: Block) -> __m512i {
+    _mm512_broadcast_i32x4(_mm_set_epi64x((block >> 64) as i64, block as i64))
 }
 
 #[inline]

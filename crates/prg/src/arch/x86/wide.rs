@@ -6,7 +6,7 @@ use std::arch::x86_64::*;
 use crate::Block;
 use crate::arch::{Kernels, portable};
 use crate::ggm::TREES;
-use crate::sparse::WEIGHT;
+use crate::sparse::{PARTS_A_PASS, ROWS, WORD_BLOCKS};
 
 /// The kernels for AVX2, if the processor has it.
 pub(super) fn avx2() -> Option<Kernels> {
@@ -28,9 +28,9 @@ pub(super) fn avx2() -> Option<Kernels> {
             // SAFETY: these kernels exist only where the processor has AVX2.
             unsafe { mark(nodes, paths) }
         },
-        add_sparse: |out, terms, words| {
+        add_sparse: |out, parts, words| {
             // SAFETY: these kernels exist only where the processor has AVX2.
-            unsafe { add_sparse(out, terms, words) }
+            unsafe { add_sparse(out, parts, words) }
         },
     })
 }
@@ -55,17 +55,18 @@ fn mark(nodes: &mut [Block], paths: &[u64; TREES]) {
     portable::mark(nodes, paths);
 }
 
-/// The portable code reads and adds 64 bits at a time; this reads and adds 128.
+/// The portable code reads and adds 64 bits at a time, and a part after the other; this reads and adds 128, and all parts at once.
 #[target_feature(enable = "avx2")]
-pub(super) fn add_sparse(out: &mut [Block], terms: &[Block], words: &[Block]) {
-    let mask = terms.len() - 1;
-    let words: &[u32] = bytemuck::must_cast_slice(words);
-    let (rows, _) = words.as_chunks::<WEIGHT>();
-    for (out, row) in out.iter_mut().zip(rows) {
+pub(super) fn add_sparse(out: &mut [Block; ROWS], parts: &[Block], words: &[Block; WORD_BLOCKS]) {
+    let len = parts.len() / PARTS_A_PASS;
+    let words: &[u16] = bytemuck::must_cast_slice(&words[..]);
+    let (words, _) = words.as_chunks::<ROWS>();
+    for (i, out) in out.iter_mut().enumerate() {
         let mut sum = load(out);
-        for &word in row {
-            // SAFETY: `terms` is not empty and its length a power of two, so the masked index is below it.
-            let term = unsafe { terms.get_unchecked(word as usize & mask) };
+        for (part, words) in words.iter().enumerate() {
+            let at = part * len + (usize::from(words[i]) & (len - 1));
+            // SAFETY: the length of a part is a power of two, so the masked index is below it, and `part` below the number of parts.
+            let term = unsafe { parts.get_unchecked(at) };
             sum = _mm_xor_si128(sum, load(term));
         }
         // SAFETY: the reference covers the 16 bytes written, and the instruction asks for no alignment.
