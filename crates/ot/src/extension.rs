@@ -56,9 +56,9 @@ impl Extension {
             Self::SoftSpoken(FieldBits::Two) => 7.4e-9,
             Self::SoftSpoken(FieldBits::Four) => 10.5e-9,
             Self::SoftSpoken(FieldBits::Eight) => 46.2e-9,
-            Self::Silent(Size::Small | Size::Medium) => 17.5e-9,
-            Self::Silent(Size::Large) => 20e-9,
-            Self::Silent(Size::Huge) => 24e-9,
+            Self::Silent(Size::Small | Size::Medium) => 16.2e-9,
+            Self::Silent(Size::Large) => 19e-9,
+            Self::Silent(Size::Huge) => 23e-9,
         }
     }
 
