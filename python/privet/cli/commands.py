@@ -179,7 +179,10 @@ COMMANDS = {
         "compile.compile",
         "Compile a model into a public half, for everybody, and a private one with its weights.",
     ),
-    "cohort": Entry("cohort.app", "Take part in predictions under a key that a cohort shares."),
+    "cohort": Entry(
+        "cohort.app",
+        "Take part in predictions under a key whose parts the members of a cohort keep.",
+    ),
     "simulate": Entry(
         "simulate.simulate",
         "Simulate the service on a machine that you need not have, and compare policies.",

@@ -11,7 +11,7 @@ from privet.cli.commands import COMMANDS, EXTRAS
 
 HIDE = f"import sys; sys.modules.update(dict.fromkeys({[*EXTRAS, 'google.protobuf']}))\n"
 CALL = "from privet.cli import main; sys.argv[0] = 'privet'; main()"
-NEEDS = dict.fromkeys(("inspect", "papers", "plan", "run", "study", "zoo"), "onnx") | {
+NEEDS = dict.fromkeys(("generate", "inspect", "papers", "plan", "run", "study", "zoo"), "onnx") | {
     "simulate": "altair"
 }
 """Commands whose modules need a package, and the first that they miss."""

@@ -18,8 +18,8 @@ from .conftest import Trace
 
 LARGE = {"alexnet", "vgg16", "bert-base"}
 STANDARDISED = {"breast", "heart", "cardio", "bert-tiny", "bert-base"}
-# `test_transformers.py` has these.
-ELSEWHERE = {"vit-tiny", "gpt2", "llama-block"}
+# `test_transformers.py` has these; the last is `gpt2` with other inputs and tables.
+ELSEWHERE = {"vit-tiny", "gpt2", "llama-block", "gpt2-cached"}
 EVERY = [
     pytest.param(name, marks=[pytest.mark.slow] if name in LARGE else [])
     for name in zoo.names()
