@@ -27,13 +27,17 @@ def spelled(
     """
     known, types = set(suites), set(suites.values())
     tree = ast.parse(source)
-    told = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in told:
+        if (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and id(node) not in docstrings
+        ):
             words = [word.split("-") for word in re.split("[,|]", node.value)]
             plain = all(part.isalnum() for word in words for part in word)
             if (plain and any(word[0] in known for word in words)) or (
-                texts and told_of(node.value, known)
+                texts and mentions(node.value, known)
             ):
                 yield node.lineno, node.value
         elif isinstance(node, ast.Call) and ast.unparse(node.func) == "isinstance":
@@ -42,7 +46,7 @@ def spelled(
                 yield node.lineno, asked
 
 
-def told_of(text: str, names: Iterable[str]) -> bool:
+def mentions(text: str, names: Iterable[str]) -> bool:
     """Whether a text for people says something of one suite."""
     either = "|".join(names)
     return re.search(rf"\b[Ss]uites? `?({either})\b|`({either})`", text) is not None

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benches.load.clients import Crowd, Figures, idle
+from benches.load.clients import Figures, Load, idle
 from benches.load.place import Place, Running, build, dealing, serving
 from benches.load.stalled import KINDS, stalled
 from privet.gateway import Terms
@@ -89,7 +89,7 @@ def measure(folder: Path, amounts: Amounts) -> dict[str, Any]:
 
 
 async def _phases(place: Place, running: Running, amounts: Amounts) -> dict[str, Any]:
-    crowd = Crowd(place, running.address, amounts.terms)
+    load = Load(place, running.address, amounts.terms)
     process, short, few = running.process, amounts.short, amounts.few
     phases: dict[str, dict[str, Any]] = {}
 
@@ -97,17 +97,17 @@ async def _phases(place: Place, running: Running, amounts: Amounts) -> dict[str,
         phases[name] = figures.document()
         sys.stderr.write(f"{name}: {json.dumps(phases[name])}\n")
 
-    await crowd.ask(process, 1, min(short, 5.0))  # The first of everything is no figure.
-    keep("one by one", await crowd.ask(process, 1, short))
-    keep("kept connections", await crowd.ask(process, amounts.clients, amounts.seconds))
-    keep("a connection each", await crowd.ask(process, amounts.clients, short, anew=True))
-    keep(f"{few} clients", await crowd.ask(process, few, short))
+    await load.ask(process, 1, min(short, 5.0))  # The first of everything is no figure.
+    keep("one by one", await load.ask(process, 1, short))
+    keep("kept connections", await load.ask(process, amounts.clients, amounts.seconds))
+    keep("a connection each", await load.ask(process, amounts.clients, short, anew=True))
+    keep(f"{few} clients", await load.ask(process, few, short))
     for kind in KINDS:
         async with stalled(kind, amounts.stalls, place, running, few):
             name = f"{few} clients, {amounts.stalls} stalled {kind}"
-            keep(name, await crowd.ask(process, few, short))
+            keep(name, await load.ask(process, few, short))
     # Whether the machine itself went slower meanwhile.
-    keep(f"{few} clients, again", await crowd.ask(process, few, short))
+    keep(f"{few} clients, again", await load.ask(process, few, short))
     waiting = await idle(place, running.address, process, amounts.idle)
     sys.stderr.write(f"idle: {json.dumps(waiting)}\n")
     return {"amounts": vars(amounts).copy(), "phases": phases, "idle": waiting}

@@ -65,7 +65,7 @@ def percentiles(values: Sequence[float]) -> dict[str, float]:
     return {f"p{it}": round(float(np.percentile(values, it)), 1) for it in PERCENTILES}
 
 
-class Crowd:
+class Load:
     """The clients of a phase: each with a certificate and a folder of its own."""
 
     def __init__(self, place: Place, address: str, terms: Terms) -> None:

@@ -176,11 +176,11 @@ def configure(target: str | None, service: str) -> None:
     _send, _flush = None, None
     if target is None:
         return
-    told = [_attribute("service.name", service), _attribute("process.pid", os.getpid())]
+    attributes = [_attribute("service.name", service), _attribute("process.pid", os.getpid())]
 
     def encode(spans: list[dict[str, Any]]) -> bytes:
         scope = {"scope": {"name": "privet"}, "spans": spans}
-        resource = {"resource": {"attributes": told}, "scopeSpans": [scope]}
+        resource = {"resource": {"attributes": attributes}, "scopeSpans": [scope]}
         return json.dumps({"resourceSpans": [resource]}, separators=(",", ":")).encode()
 
     if re.match(r"https?://", target):

@@ -176,7 +176,7 @@ class ModelServer:
 
     @property
     def _socket(self) -> Path:
-        return self._folder / "desk"
+        return self._folder / "socket"
 
     async def _follow(self, lines: asyncio.StreamReader) -> None:
         """Passes on what the process tells of its clients, and logs it."""

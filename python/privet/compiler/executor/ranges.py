@@ -24,7 +24,7 @@ Calibration = Sequence[Sample]
 RANDOM_SAMPLES = 4
 RANDOM_STEPS = 8
 """Steps of each session of random inputs."""
-STEPS_TOLD = 4
+STEPS_REPORTED = 4
 """Steps of a session, far apart, that values are measured at."""
 RANDOM_SEED = 20260101
 """The random inputs are the same on every run, so that a model always compiles alike."""
@@ -101,7 +101,7 @@ def _session_batches(
 
 def _steps(graph: Graph, session: Sequence[Sequence[Array]]) -> Iterator[list[Array]]:
     """Some inferences of a session, the last one among them: inputs in the graph's order."""
-    told = set(np.linspace(len(session) - 1, 0, STEPS_TOLD).round().astype(int).tolist())
+    reported = set(np.linspace(len(session) - 1, 0, STEPS_REPORTED).round().astype(int).tolist())
     names = {entry.name: entry.state for entry in graph.inputs if entry.state is not None}
     state = {
         it.name: np.zeros(graph.values[it.value].shape, np.float32)
@@ -111,7 +111,7 @@ def _steps(graph: Graph, session: Sequence[Sequence[Array]]) -> Iterator[list[Ar
     for step, given in enumerate(session):
         left = iter(given)
         batch = [state[it.name] if it.state is not None else next(left) for it in graph.inputs]
-        if step in told:
+        if step in reported:
             yield batch
         with np.errstate(all="ignore"):
             ends = run(graph, batch, lambda *_: None)

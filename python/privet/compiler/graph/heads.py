@@ -89,7 +89,7 @@ def cut(
     labels = _looked_up(nodes, private)
     weights = {id(it) for it in nodes if _looks_up(it, private)} - labels
     tail = set(_tail(nodes, weights))
-    visible = _told(nodes, private, outputs, labels)
+    visible = _revealed(nodes, private, outputs, labels)
     if scores:
         visible |= {name for node in nodes if id(node) in tail for name in node.input}
     beginnings = BEGINNINGS | (MORE_BEGINNINGS if scores else set())
@@ -144,7 +144,7 @@ def _looks_up(node: onnx.NodeProto, private: Collection[str]) -> bool:
     return node.op_type in _LOOK_UPS and node.input[0] not in private
 
 
-def _told(
+def _revealed(
     nodes: Sequence[onnx.NodeProto],
     private: Collection[str],
     outputs: Collection[str],
@@ -157,19 +157,19 @@ def _told(
         makes = node.op_type in ("ArgMax", "ArgMin", "LabelEncoder") or id(node) in looks_up
         if makes or (node.op_type in _KEEPS and node.input[0] in labels):
             labels.update(node.output)
-    told = set(outputs).intersection(private)
+    revealed = set(outputs).intersection(private)
     for node in reversed(nodes):
         data = [name for name in node.input if name in private]
-        told_by = (
+        reveals = (
             node.op_type in INVERTIBLE
             or (node.op_type == "PairwiseCoupling" and _pairs(node) == 1)
             or (node.op_type in ARITHMETIC and len(data) == 1)
             or (node.op_type == "Cast" and (_to_float(node) or node.input[0] in labels))
             or id(node) in looks_up
         )
-        if told_by and told.intersection(node.output):
-            told.update(data)
-    return told
+        if reveals and revealed.intersection(node.output):
+            revealed.update(data)
+    return revealed
 
 
 def _tail(nodes: Sequence[onnx.NodeProto], weights: Collection[int]) -> Iterator[int]:

@@ -72,15 +72,15 @@ def table_2(at: Workplace) -> Grid:
                     traffic=Traffic(rate),
                     jobs_per_model=held,
                 )
-                told, announced = _compare(case.with_policies([policy], (0.0, NOTICES)))
-                it = told.figures
+                outcome, announced = _compare(case.with_policies([policy], (0.0, NOTICES)))
+                it = outcome.figures
                 rows[f"{workload}, {policy}, {rate:g}/s"] = [
                     it.delay,
                     announced.figures.delay,
                     it.wait,
                     it.throughput,
                     it.makespan,
-                    told.speedup,
+                    outcome.speedup,
                 ]
     return Grid(DELAYS, rows)
 

@@ -17,7 +17,7 @@ function say(text, kind = "") {
 
 function cost(what, text) {
   costs.set(what, text);
-  const rows = [...costs].map(([name, told]) => element("tr", {}, element("td", {}, name), element("td", {}, told)));
+  const rows = [...costs].map(([name, text]) => element("tr", {}, element("td", {}, name), element("td", {}, text)));
   clear(at("costs")).append(...rows);
 }
 
@@ -42,23 +42,23 @@ function form(shape, features) {
 
 async function ask(path) {
   const answer = await fetch(path, { cache: "no-store" });
-  const told = await answer.json();
-  if (!answer.ok) throw new Error(told.error);
-  return told;
+  const content = await answer.json();
+  if (!answer.ok) throw new Error(content.error);
+  return content;
 }
 
 async function list() {
   const { models: rows } = await ask("/v2/models");
   for (const row of rows.filter((it) => it.ready && it.suites.includes("ckks"))) {
     const path = `/v2/models/${row.name}/versions/${row.version}`;
-    const told = await ask(path);
+    const model = await ask(path);
     // What comes before the private part is not computed here.
-    if (told.inputs.length !== 1 || told.outputs.length !== 1 || told.privet.client_side.length > 0) continue;
+    if (model.inputs.length !== 1 || model.outputs.length !== 1 || model.privet.client_side.length > 0) continue;
     const name = `${row.name}/${row.version}`;
     models.set(name, {
-      ...form(told.inputs[0].shape, told.privet.features), name, program: told.privet.program, address: `wss://${location.host}${path}/session`,
-      range: told.privet.input_range ?? [0, 1], description: told.privet.description,
-      labels: told.privet.labels, features: told.privet.features, most: told.privet.magnitudes[told.inputs[0].name],
+      ...form(model.inputs[0].shape, model.privet.features), name, program: model.privet.program, address: `wss://${location.host}${path}/session`,
+      range: model.privet.input_range ?? [0, 1], description: model.privet.description,
+      labels: model.privet.labels, features: model.privet.features, most: model.privet.magnitudes[model.inputs[0].name],
     });
     at("model").append(element("option", { value: name }, name));
   }

@@ -101,7 +101,9 @@ async def session(call: Call[Any]) -> Answer:
     except PeerBusy as error:
         raise too_many(str(error), 5.0, "sessions") from error
     except (PrivetError, OSError) as error:
-        raise unavailable(f"the model's process does not answer: {error}", 5.0, "desk") from error
+        raise unavailable(
+            f"the model's process does not answer: {error}", 5.0, "process"
+        ) from error
 
 
 def _check_origin(request: web.Request) -> None:
