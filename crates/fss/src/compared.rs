@@ -43,8 +43,13 @@ fn product_bytes(digits: &Digits, count: usize) -> usize {
 
 /// The digits by which `count` elements are compared; none where trees are used.
 fn digits_for(gate: &impl Compared, count: usize) -> Option<Digits> {
-    let digits = Digits::cheapest(gate.compared_bits(), |digits| products(digits.count()));
-    let trees = 2 * word_bytes(gate.compared_bits(), count);
+    let bits = gate.compared_bits();
+    if bits == 0 {
+        // Below the only bit of the ring there is no digit.
+        return None;
+    }
+    let digits = Digits::cheapest(bits, |digits| products(digits.count()));
+    let trees = 2 * word_bytes(bits, count);
     (trees > digits.table_bytes(count) + product_bytes(&digits, count) + ROUND_BYTES).then_some(digits)
 }
 

@@ -139,6 +139,15 @@ fn relu_is_right_for_many_values() {
 }
 
 #[test]
+fn many_values_of_one_bit_have_nothing_to_compare() {
+    // More than trees would be worth: below the only bit there is no digit.
+    let values: Vec<u64> = (0..200_000).map(|i| i & 1).collect();
+    let gate = Relu::new(1, 9);
+    assert_eq!(gate.message_bytes(values.len()).len(), 2);
+    check_relu(1, 9, &values, 1);
+}
+
+#[test]
 fn a_relu_of_many_values_refuses_short_keys_and_messages_of_another_length() {
     let (gate, count) = (Relu::new(25, 37), 4096);
     let key = deal(&gate, count, &mut prg(1));
