@@ -24,6 +24,9 @@ from privet.compiler.graph.operations import Array, Shape
 from privet.compiler.graph.site import Unsupported
 from privet.errors import InvalidProgram
 
+LOOKUPS = ("ArrayFeatureExtractor", "Gather")
+"""They move what a user gives; the rows that they take of a constant are learned."""
+
 _EXAMPLES = {"real": 0.0, "integer": 0, "boolean": False, "text": "0"}
 _TYPES = {"f": onnx.TensorProto.FLOAT, "i": onnx.TensorProto.INT64, "b": onnx.TensorProto.BOOL}
 
@@ -89,6 +92,8 @@ class _Parting:
     def _compute(self, node: onnx.NodeProto, reads: Sequence[str]) -> bool:
         """Whether the front can compute a node; tries it on the example."""
         if not all(name in self.made or name in self.constants for name in reads):
+            return False
+        if node.op_type in LOOKUPS and reads[0] not in self.made:
             return False
         try:
             step = HeadNode(node.op_type, tuple(node.input), tuple(node.output), _attributes(node))

@@ -99,6 +99,39 @@ def test_only_who_serves_publishes_the_constants() -> None:
     assert str(MARK).encode() in public.to_public_bytes()
 
 
+def test_a_table_of_embeddings_stays_private() -> None:
+    """The client finds the place of a text; the row there is learned, and looked up privately."""
+    table = constant(3, 4, seed=2)
+    table[1, 2] = MARK
+    encoder = node(
+        "LabelEncoder",
+        ["job"],
+        ["place"],
+        keys_strings=JOBS,
+        values_int64s=[0, 1, 2],
+        default_int64=0,
+        domain=ML,
+    )
+    nodes = [
+        encoder,
+        node("Gather", ["table", "place"], ["e"]),
+        node("Flatten", ["e"], ["f"]),
+        node("MatMul", ["f", "w"], ["y"]),
+    ]
+    inputs = {"job": (onnx.TensorProto.STRING, (1, 1))}
+    made = learned(nodes, inputs, table=table, w=constant(4, 3, seed=1))
+    compiled = privet.compile(made, client_side=True)
+    program = Program.from_public_bytes(compiled.program.to_public_bytes())
+    assert program.front is not None
+    assert [it.op for it in program.front.steps.nodes] == ["LabelEncoder"]
+    assert str(MARK).encode() not in program.to_public_bytes()
+    given = {"job": np.array([["farmer"]])}
+    named, _ = fill(program, given)
+    found = execute(program, compiled.weights, named).outputs["y"]
+    wanted = run_plaintext(made, [given], ["y"])["y"]
+    np.testing.assert_allclose(found, wanted.astype(np.float64), atol=2e-3)
+
+
 def test_what_follows_a_private_operation_stays_private() -> None:
     made = model(
         [
