@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ import privet
 from privet.compiler.executor import execute
 from privet.errors import MaterialError, Misuse
 from privet.runtime import Credentials
-from privet.runtime.generate import Sampling, Step, generate, steps
+from privet.runtime.generate import Sampling, Step, context_of, generate, steps
 from privet.suites import Suite
 
 PROMPT = [3, 1, 4]
@@ -80,6 +81,16 @@ def test_a_client_whose_state_is_gone_does_not_begin_anew_unasked(
             assert client.ready() == ready
             # The control: asked to begin anew, it does.
             assert np.array_equal(next(steps(client, PROMPT, 1)).integers[0], first.integers[0])
+
+
+def test_the_context_is_that_of_positions_in_whatever_order_inputs_are(
+    decoder: privet.Compiled,
+) -> None:
+    program = decoder.program
+    turned = replace(program, inputs=program.inputs[::-1])
+    assert context_of(program) == context_of(turned) == CONTEXT
+    with pytest.raises(Misuse, match="decoder"):
+        context_of(replace(program, state=()))
 
 
 def test_the_client_chooses_by_scores() -> None:

@@ -94,7 +94,8 @@ def context_of(program: Program) -> int:
             f"only a decoder generates: its inputs are {TOKEN} [1, 1] and {POSITION} [1, 1] "
             "besides past_key_values.*, its outputs scores besides present.*"
         )
-    return min(program.values[entry.value].shape[-1] for entry in program.inputs[1:])
+    (places,) = (entry for entry in program.inputs if entry.name == POSITION)
+    return program.values[places.value].shape[-1]
 
 
 def sessions(tokens: Array) -> list[dict[str, Array]]:
