@@ -165,6 +165,7 @@ def compile(
     from privet.compiler.graph.heads import labels_alone
     from privet.compiler.graph.onnx_model import model_name
     from privet.compiler.graph.order import only_compares
+    from privet.compiler.graph.state import state_pairs
     from privet.compiler.passes import (
         approximate_relus,
         check_masks,
@@ -195,6 +196,9 @@ def compile(
     if reveal not in REVEALS:
         raise Misuse(f"reveal is {reveal!r}; possible are {', '.join(REVEALS)}")
     source = load_model(model)
+    inputs, outputs = ([it.name for it in end] for end in (source.graph.input, source.graph.output))
+    if state_pairs(inputs, outputs):
+        _check_state(batch=batch, sound=sound, client_side=client_side, reveal=reveal)
     if reveal == "label":
         source = labels_alone(source)
     title = name or model_name(model, source)
@@ -206,8 +210,6 @@ def compile(
         scores=reveal == "scores",
         functions=smooth == "function",
     )
-    if imported.state:
-        _check_state(batch=batch, sound=sound, client_side=client_side, reveal=reveal)
     samples = calibration if front is None else front_samples(front, calibration, input_range)
     batches = list(calibration_batches(imported, samples, input_range))
     quantized = None

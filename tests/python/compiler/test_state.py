@@ -80,9 +80,17 @@ def test_a_public_half_whose_state_does_not_fit_is_refused(folder: Path, change:
 
 def test_other_ways_to_compile_and_run_are_refused(folder: Path) -> None:
     model = written(token_by_token(), folder)
-    for options in ({"batch": 2}, {"sound": True}, {"reveal": "label"}):
-        with pytest.raises((Misuse, UnsupportedModel)):
+    for options in ({"batch": 2}, {"sound": True}, {"client_side": True}):
+        with pytest.raises(Misuse, match="model with state"):
             privet.compile(model, smooth="piecewise", **options)
+    # A label beside the state: without the state the cache would be an input of the client.
+    labels = onnx.load(model)
+    labels.graph.node.append(onnx.helper.make_node("ArgMax", ["logits"], ["label"], axis=-1))
+    del labels.graph.output[0]
+    whole = onnx.helper.make_tensor_value_info("label", onnx.TensorProto.INT64, (1, 1))
+    labels.graph.output.append(whole)
+    with pytest.raises(Misuse, match="model with state is not compiled with reveal"):
+        privet.compile(labels, smooth="piecewise", reveal="label")
     step = compiled(token_by_token, folder)
     with pytest.raises(Misuse, match="privet generate"):
         privet.run(step)
