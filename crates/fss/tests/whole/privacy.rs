@@ -201,6 +201,29 @@ fn digits_are_hidden_by_bits_of_their_own() {
 }
 
 #[test]
+fn digits_of_a_relu_are_hidden_by_bits_of_their_own() {
+    let (gate, input, value) = (Relu::new(25, 37), Modulus::new(25), 0x155_5555);
+    let key = deal(&gate, COUNT, &mut prg(1));
+    let (mut client, mut server, transcript) = record::pair();
+    let run = |role, channel, seed, mut body: &[u8], x: u64| {
+        gate.evaluate(&mut Party { role, channel }, seed, &mut body, &vec![x; COUNT]).expect("an honest run")
+    };
+    thread::scope(|scope| {
+        scope.spawn(|| run(Role::Server, &mut server, &key.seeds.server, &key.bodies[1], value - 3));
+        run(Role::Client, &mut client, &key.seeds.client, &key.bodies[0], 3)
+    });
+    let (sent, transcript) = ([[input].as_slice(), &[BIT; 12]].concat(), transcript.lock().expect("no panic"));
+    let [forth, back] = [Direction::FirstToSecond, Direction::SecondToFirst]
+        .map(|direction| columns(&transcript.bytes(direction), &sent));
+    let opened: Vec<Vec<u64>> = forth.iter().zip(&back).skip(1).map(|(forth, back)| BIT.add(forth, back)).collect();
+    for (i, one) in opened.iter().enumerate() {
+        for (j, other) in opened.iter().enumerate().skip(i + 1) {
+            assert!(is_balanced(&BIT.add(one, other), BIT), "columns {i} and {j}");
+        }
+    }
+}
+
+#[test]
 fn an_extension_shows_nothing() {
     let (input, output, above) = (Modulus::new(25), Modulus::new(37), Modulus::new(12));
     let gate = Extend::new(25, 37);
