@@ -29,6 +29,8 @@ type gate struct {
 	mutex    sync.Mutex
 	sessions map[uint64]*sessionState
 	cores    int
+	// over says that there are no more orders.
+	over bool
 }
 
 // sessionState is what the gate keeps of a session.
@@ -40,8 +42,9 @@ type sessionState struct {
 
 func newGate() *gate { return &gate{sessions: map[uint64]*sessionState{}} }
 
-// readOrders carries out orders until the reader ends.
+// readOrders carries out orders until the reader ends; then all sessions are over.
 func (g *gate) readOrders(orders io.Reader) {
+	defer g.end()
 	lines := bufio.NewScanner(orders)
 	for lines.Scan() {
 		var o order
@@ -61,15 +64,28 @@ func (g *gate) carryOut(o order) {
 		return // it has asked for nothing, or ended
 	}
 	if o.Gone {
-		if !t.over {
-			t.over = true
-			close(t.gone)
-		}
+		t.end()
 		return
 	}
 	select {
 	case t.answers <- o:
 	default: // nobody asked
+	}
+}
+
+func (g *gate) end() {
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+	g.over = true
+	for _, t := range g.sessions {
+		t.end()
+	}
+}
+
+func (t *sessionState) end() {
+	if !t.over {
+		t.over = true
+		close(t.gone)
 	}
 }
 
@@ -81,6 +97,9 @@ func (g *gate) session(number uint64) *sessionState {
 	if t == nil {
 		t = &sessionState{answers: make(chan order, 1), gone: make(chan struct{})}
 		g.sessions[number] = t
+		if g.over {
+			t.end()
+		}
 	}
 	return t
 }

@@ -66,3 +66,28 @@ func TestOrdersAnswerThoseWhoAsk(t *testing.T) {
 		}
 	}
 }
+
+func TestNobodyWaitsForOrdersThatEnded(t *testing.T) {
+	g := newGate()
+	before := entering(t, g)
+	g.readOrders(strings.NewReader(""))
+	here, there := net.Pipe()
+	defer here.Close()
+	defer there.Close()
+	g.forget(0)
+	after := make(chan error, 1)
+	go func() {
+		_, err := g.Enter(channel.Over(here, time.Second), session.WorkKeys)
+		after <- err
+	}()
+	for _, done := range []chan error{before, after} {
+		select {
+		case err := <-done:
+			if err == nil || !strings.Contains(err.Error(), "the session is over") {
+				t.Errorf("%v", err)
+			}
+		case <-time.After(10 * time.Second):
+			t.Error("it waits for an order that never comes")
+		}
+	}
+}

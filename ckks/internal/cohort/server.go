@@ -166,19 +166,25 @@ func flooding(light bool) string {
 // wait keeps a member until it has taken part in an inference, has left, or came once more.
 func (s *Server) wait(c *channel.Channel, member int) {
 	own := &seat{c, make(chan struct{})}
+	var gone <-chan struct{}
+	if s.Gate != nil {
+		// Whoever hears that the member waits may answer at once that it has left.
+		gone = s.Gate.Gone(c)
+	}
 	s.mutex.Lock()
+	if s.waiting == nil {
+		s.mutex.Unlock()
+		return // all were let go
+	}
 	if before := s.waiting[member]; before != nil {
 		close(before.left)
 	}
 	s.waiting[member] = own
 	close(s.changed)
 	s.changed = make(chan struct{})
-	s.mutex.Unlock()
+	// Told in the order in which connections of a member take its seat.
 	s.notify(c, session.Event{Kind: "waits"})
-	var gone <-chan struct{}
-	if s.Gate != nil {
-		gone = s.Gate.Gone(c)
-	}
+	s.mutex.Unlock()
 	select {
 	case <-own.left:
 		return
@@ -195,14 +201,14 @@ func (s *Server) wait(c *channel.Channel, member int) {
 	}
 }
 
-// dismiss lets all go that wait.
+// dismiss lets all go that wait, and keeps nobody who comes later.
 func (s *Server) dismiss() {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	for member, it := range s.waiting {
-		delete(s.waiting, member)
+	for _, it := range s.waiting {
 		close(it.left)
 	}
+	s.waiting = nil
 }
 
 // take has all members take part in an inference for a client.
