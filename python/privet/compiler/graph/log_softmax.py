@@ -34,8 +34,10 @@ def fuse_log_softmax(model: onnx.ModelProto, shapes: Mapping[str, Shape]) -> onn
         total = sums.get(node.input[1]) if node.op_type == "Sub" else None
         if total is None or total.input[0] != node.input[0] or node.domain:
             continue
-        matrix = len(shapes.get(node.input[0], ())) == 2
-        if matrix and _axes(total, constants) in ([1], [-1]):
+        shape = shapes.get(node.input[0], ())
+        # What has no axis of its own left would be taken along the other one.
+        column = node.input[1] != total.output[0] or _keeps(total) or shape[:1] == (1,)
+        if len(shape) == 2 and column and _axes(total, constants) in ([1], [-1]):
             found.append(index)
     if not found:
         return model
@@ -47,6 +49,10 @@ def fuse_log_softmax(model: onnx.ModelProto, shapes: Mapping[str, Shape]) -> onn
         node.op_type = "LogSoftmax"
         node.attribute.append(onnx.helper.make_attribute("axis", 1))
     return changed
+
+
+def _keeps(node: onnx.NodeProto) -> bool:
+    return next((bool(a.i) for a in node.attribute if a.name == "keepdims"), True)
 
 
 def _axes(node: onnx.NodeProto, constants: dict[str, onnx.TensorProto]) -> list[int] | None:

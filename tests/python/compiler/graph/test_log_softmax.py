@@ -45,3 +45,16 @@ def test_other_axes_stay_as_they_are() -> None:
     assert compiled.program.head is None
     (found,) = execute(compiled.program, compiled.weights, given).outputs.values()
     np.testing.assert_allclose(found, expected(made, given)[0], rtol=0, atol=1e-2)
+
+
+def test_sums_without_an_axis_of_their_own_are_taken_along_rows() -> None:
+    """Of a square matrix, `x - sums` takes the sum of another row from each number."""
+    nodes = [
+        node("ReduceLogSumExp", ["x", "axis"], ["sums"], keepdims=0),
+        node("Sub", ["x", "sums"], ["y"]),
+    ]
+    made = model(nodes, {"x": (3, 3)}, ["y"], {"axis": np.array([1])})
+    given = samples(made)
+    compiled = compile(made, smooth="piecewise", calibration=[given])
+    (found,) = execute(compiled.program, compiled.weights, given).outputs.values()
+    np.testing.assert_allclose(found, expected(made, given)[0], rtol=0, atol=1e-2)
