@@ -17,10 +17,11 @@ from privet.compiler.graph.operations import Array, Trees
 
 PADDING = 8
 """Nodes and leaves of trees that are not complete are padded to a multiple of this."""
-MOST_COPIES = 64
-"""At most so many times as many nodes as in the model become of nodes that several ways lead to."""
 DEEPEST = 12
 """Most levels of complete trees."""
+MOST_COPIES = 64
+"""Nodes that several ways lead to become at most so many times as many as there are in the model,
+`DEEPEST` levels deep; fewer further below."""
 BLOCK, BLOCK_WEIGHTS = 300, 4096
 """What so many weights of a tree's block of paths cost, in comparisons of nodes."""
 
@@ -78,14 +79,14 @@ def walk(root: object, node: Callable[[object], Branch | Leaf]) -> Tree:
     """
     tree, known = Tree(), set()
     stack: list[tuple[object, Way, int]] = [(root, [], 0)]
-    ways = 0
+    copied = 0
     while stack:
         key, way, place = stack.pop()
+        copied += len(way) if key in known else 0
         known.add(key)
-        ways += 1
         if len(way) >= len(known):
             raise ValueError(f"a way leads back to node {key}")
-        if ways > MOST_COPIES * (len(known) + 1):
+        if copied > MOST_COPIES * DEEPEST * (len(known) + 1):
             raise ValueError(f"too many ways lead to node {key}")
         found, level = node(key), 1 << len(way)
         if isinstance(found, Leaf):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from tests.python.compiler.graph.single import Array
 
 from privet.compiler.compile import compile
 from privet.compiler.executor import execute
+from privet.compiler.graph.ensemble import Branch, Leaf, walk
+from privet.compiler.graph.ensemble import Test as Comparison
 from privet.compiler.graph.order import places
 from privet.errors import InputError, OverflowRisk, UnsupportedModel
 
@@ -227,6 +230,24 @@ def test_a_leaf_that_several_ways_lead_to() -> None:
 def test_a_way_that_leads_back_is_refused() -> None:
     with pytest.raises(UnsupportedModel, match=r"leads back|are no trees"):
         compile(shared([2, 2, 0, 0], [1, 1, 0, 0]))
+
+
+@pytest.mark.parametrize("depth", [20, 1500])
+def test_a_chain_of_shared_nodes_is_refused_before_it_fills_the_memory(depth: int) -> None:
+    """A few nodes of which 2^`depth` leaves would become."""
+    test = Comparison(0, 0.0)
+
+    def node(key: object) -> Branch | Leaf:
+        assert isinstance(key, int)
+        return Leaf({}) if key == depth else Branch([test], key + 1, key + 1)
+
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match="too many ways"):
+            walk(0, node)
+        assert tracemalloc.get_traced_memory()[1] < 200e6
+    finally:
+        tracemalloc.stop()
 
 
 def test_what_is_refused() -> None:
