@@ -82,10 +82,8 @@ def _scan(node: onnx.NodeProto, shape_of: ShapeOf, run: Run) -> None:
     shapes = [shape_of(source) for source in sources]
     axes = given.get("scan_input_axes") or [0] * len(sources)
     backwards = given.get("scan_input_directions") or [0] * len(sources)
-    if not shapes or any(shape is None for shape in shapes):
-        raise _depends("how often it runs")
-    (steps,) = {shape[axis] for shape, axis in zip(shapes, axes, strict=True) if shape}
-    if steps * len(body.node) > MOST_NODES:
+    steps = _steps([shape for shape in shapes if shape], axes, len(sources))
+    if steps * (len(body.node) + len(body.initializer) + 2 * len(sources)) > MOST_NODES:
         raise Unsupported(f"it runs to more than {MOST_NODES} nodes", "Export it unrolled")
     stacked: list[list[str]] = [[] for _ in body.output[count:]]
     for step in range(steps):
@@ -111,6 +109,18 @@ def _scan(node: onnx.NodeProto, shape_of: ShapeOf, run: Run) -> None:
     for parts, reverse in zip(stacked, given.get("scan_output_directions", []), strict=False):
         parts[:] = parts[::-1] if reverse else parts
     run(_results(node, carried, stacked, given.get("scan_output_axes", [])))
+
+
+def _steps(shapes: Sequence[Shape], axes: Sequence[int], sources: int) -> int:
+    """How many slices each of the tensors has along its axis."""
+    if not shapes or len(shapes) < sources:
+        raise _depends("how often it runs")
+    if any(not -len(shape) <= axis < len(shape) for shape, axis in zip(shapes, axes, strict=True)):
+        raise Unsupported("it goes along an axis that there is not", "Check the model")
+    found = {shape[axis] for shape, axis in zip(shapes, axes, strict=True)}
+    if len(found) != 1:
+        raise Unsupported("it goes along tensors of different lengths", "Check the model")
+    return found.pop()
 
 
 def _results(

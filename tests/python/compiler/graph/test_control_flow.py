@@ -152,3 +152,25 @@ def test_a_scan_is_unrolled(axis: int, reverse: int) -> None:
     how |= {"scan_output_directions": [reverse], "scan_output_axes": [axis]}
     nodes = [node("Scan", ["x", "rows"], ["end", "y"], body=step, **how)]
     check(model(nodes, {"x": (2, 3)}, ["y"], {"rows": constant(4, 3)}))
+
+
+@pytest.mark.parametrize(
+    ("shapes", "axes", "why"),
+    [
+        ([(9000, 1)], [0], "more than 8192 nodes"),
+        ([(3, 2), (2, 2)], [0, 0], "tensors of different lengths"),
+        ([(3, 2)], [2], "an axis that there is not"),
+        ([()], [0], "how often it runs depends"),
+    ],
+)
+def test_a_scan_of_too_many_slices_or_none_is_refused(
+    shapes: list[tuple[int, ...]], axes: list[int], why: str
+) -> None:
+    """Also where its body has hardly a node."""
+    rows = {f"rows{index}": np.ones(shape, np.float32) for index, shape in enumerate(shapes)}
+    taken = [(f"row{index}", FLOAT) for index in range(len(shapes))]
+    step = body([], [("state", FLOAT)], [("state", FLOAT), *taken])
+    how: dict[str, Any] = {"num_scan_inputs": len(shapes), "scan_input_axes": axes}
+    nodes = [node("Scan", ["x", *rows], ["y"], body=step, **how)]
+    with pytest.raises(UnsupportedModel, match=why):
+        import_model(model(nodes, {"x": (2, 3)}, ["y"], rows), name="m")
