@@ -85,7 +85,9 @@ def _is_classifier(node: onnx.NodeProto) -> bool:
     found = {a.name: helper.get_attribute_value(a) for a in node.attribute}
     transform = found.get("post_transform", b"NONE").decode()
     # Of one score ONNX Runtime makes a PROBIT that is no number.
-    return transform in TRANSFORMS and (transform != "PROBIT" or len(found["intercepts"]) > 1)
+    return transform in TRANSFORMS and (
+        transform != "PROBIT" or len(found.get("intercepts", ())) != 1
+    )
 
 
 class _Classifier:
