@@ -93,7 +93,7 @@ async def session(call: Call[Any]) -> Answer:
             )
             try:
                 streams = await model_server.connect(
-                    session.client, session.name, 0 if partner else per_minute, session.number
+                    session.client, session.name, per_minute, session.number
                 )
                 return await _relay(call, streams, session.closing)
             finally:
