@@ -17,7 +17,7 @@ import onnx
 
 from privet.compiler.graph import registry
 from privet.compiler.graph.constants import array_of, dense, fold, foldable
-from privet.compiler.graph.control_flow import CONTROL, names_read, unroll
+from privet.compiler.graph.control_flow import CONTROL, MOST_NODES, names_read, unroll
 from privet.compiler.graph.graph import ClientStep, Graph, GraphBuilder, Input, Value
 from privet.compiler.graph.heads import AtClient, HeadBuilder, compare_scores, cut
 from privet.compiler.graph.input_shapes import FLOATS, WHOLE, InputShapes, resolve
@@ -98,7 +98,7 @@ def import_model(
     while True:
         walk = _Walk(made, name, input_shapes, scores, functions)
         walk.run()
-        if not walk.unrolled:
+        if not any(id(node) in walk.unrolled for node in walk.nodes):
             fused = fuse_log_softmax(made, walk.shapes_met())
             if fused is made:
                 return walk.graph()
@@ -139,6 +139,8 @@ class _Walk:
         self.nodes, self.used = _needed(compare_scores(nodes, self.cut), outputs)
         self.head = HeadBuilder(self.opset)
         self.unrolled: dict[int, list[onnx.NodeProto]] = {}
+        # How deep in bodies the walk is, and how many nodes the outermost one has become.
+        self.depth = self.in_loops = 0
         self.inner = _read_privately(self.nodes)
 
     def run(self) -> None:
@@ -183,6 +185,10 @@ class _Walk:
         def walk_over(nodes: Iterable[onnx.NodeProto]) -> None:
             fresh = list(nodes)
             made.extend(fresh)
+            self.in_loops += len(fresh)
+            if self.in_loops > 2 * MOST_NODES:
+                why = f"with what is inside, it runs to more than {2 * MOST_NODES} nodes"
+                raise Unsupported(why, "Export it unrolled")
             self._nodes(fresh)
 
         def known(name: str) -> Array | None:
@@ -193,7 +199,13 @@ class _Walk:
             found = self.tensors.get(name)
             return found.shape if isinstance(found, Private | np.ndarray) else None
 
-        unroll(node, known, shape_of, walk_over)
+        if self.depth == 0:
+            self.in_loops = 0
+        self.depth += 1
+        try:
+            unroll(node, known, shape_of, walk_over)
+        finally:
+            self.depth -= 1
         self.unrolled[id(node)] = made
 
     def graph(self) -> Graph:

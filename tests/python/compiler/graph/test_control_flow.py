@@ -174,3 +174,17 @@ def test_a_scan_of_too_many_slices_or_none_is_refused(
     nodes = [node("Scan", ["x", *rows], ["y"], body=step, **how)]
     with pytest.raises(UnsupportedModel, match=why):
         import_model(model(nodes, {"x": (2, 3)}, ["y"], rows), name="m")
+
+
+def test_a_loop_in_a_loop_is_refused_before_both_are_unrolled() -> None:
+    entries = [("step", INT64), ("going", BOOL), ("inner", FLOAT)]
+    nodes = [node("Relu", ["inner"], ["next"]), node("Identity", ["going"], ["goes"])]
+    inner = body(nodes, [("goes", BOOL), ("next", FLOAT)], entries)
+    nodes = [node("Loop", ["times", "", "outer"], ["all"], body=inner)]
+    nodes.append(node("Identity", ["going"], ["on"]))
+    entries = [("round", INT64), ("going", BOOL), ("outer", FLOAT)]
+    outer = body(nodes, [("on", BOOL), ("all", FLOAT)], entries)
+    nodes = [node("Loop", ["times", "", "x"], ["y"], body=outer)]
+    made = model(nodes, {"x": (2, 3)}, ["y"], {"times": np.array(10**6)})
+    with pytest.raises(UnsupportedModel, match="with what is inside"):
+        import_model(made, name="m")
