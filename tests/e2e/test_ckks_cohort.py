@@ -225,6 +225,17 @@ def test_policy_and_revocation_hold_for_clients_and_members(
         assert (refused["type"], "revoked" in refused["message"]) == ("NotAccepted", True)
 
 
+def test_a_member_that_asks_as_a_client_has_no_more_in_a_minute(
+    owner: Path, key_folder: Path, tmp_path: Path
+) -> None:
+    as_client = disguised(tmp_path, key_folder, "member-1", "client")
+    words = ("--requests-per-minute", 1, "--grace", 1)
+    with serving(tmp_path, owner, key_folder, *words) as cohort:
+        refused = [privet(*cohort.infer(identity=as_client), code=4)["error"] for _ in range(2)]
+    assert "not come" in refused[0]["message"]
+    assert "more than 1 inferences in a minute" in refused[1]["message"]
+
+
 def test_member_0_must_have_the_model(owner: Path, key_folder: Path) -> None:
     words = ["cohort", "join", "127.0.0.1:1", owner / "program.json", "--member", 0]
     words += ["--keys", key_folder]
