@@ -14,7 +14,7 @@ from tests.simulated_errors import simulated_bound
 
 import privet as package
 from privet import zoo
-from privet.compiler.compile import compile
+from privet.compiler.compile import Compiled, compile
 from privet.compiler.executor import error_bound, execute
 from privet.errors import InputError
 from privet.runtime import Client
@@ -40,7 +40,7 @@ def test_a_batch_equals_its_samples(suite: Suite, samples: int) -> None:
     assert result.max_fixed_point_error <= bound
     exact = [execute(one.program, one.weights, [x[None]]).outputs["logits"] for x in inputs]
     assert largest_difference(result.outputs["logits"], np.concatenate(exact)) <= bound / 2**24
-    assert result.online.rounds == single.online.rounds
+    assert 0 <= result.online.rounds - single.online.rounds <= more_rounds(one, suite)
     assert result.offline.rounds == single.offline.rounds
 
 
@@ -63,7 +63,14 @@ def test_large_batches(suite: Suite, name: str, samples: int, tmp_path: Path) ->
     bound = simulated_bound(single.program, single.weights, [inputs])
     assert result.max_fixed_point_error <= 2 * bound
     alone = package.run(single, suite=suite)
-    assert result.online.rounds == alone.online.rounds
+    assert 0 <= result.online.rounds - alone.online.rounds <= more_rounds(single, suite)
+
+
+def more_rounds(model: Compiled, suite: Suite) -> int:
+    """Rounds that a batch may take beyond those of a sample. Suite `fss` compares many values in a
+    round more: one for each ReLU, and for each of the two levels of maxima of a 2 x 2 pool."""
+    kinds = [operation.op for operation in model.program.operations]
+    return kinds.count("relu") + 2 * kinds.count("max_pool2d") if suite == Fss() else 0
 
 
 def test_fewer_samples_than_the_batch(session: Callable[..., Client]) -> None:
