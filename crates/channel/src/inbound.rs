@@ -74,8 +74,8 @@ mod tests {
         let mut inbound = Inbound::default();
         let mut out = Vec::new();
         let mut part = vec![0; 70_001];
-        for part in bytes.chunks(100_003) {
-            inbound.push(part).expect("within the limit");
+        for chunk in bytes.chunks(100_003) {
+            inbound.push(chunk).expect("within the limit");
             let count = inbound.pop(&mut part);
             out.extend_from_slice(&part[..count]);
         }
