@@ -150,7 +150,7 @@ def test_a_label_alone(name: str) -> None:
     compared(name, "label")
 
 
-ALONE = ("probable svm", "stochastic")
+ALONE = ("probable svm",)
 """What the client must compute; the parties can take the last steps of others, at a price."""
 
 
