@@ -22,6 +22,9 @@ from privet.errors import Misuse, PrivetError
 ATTEMPTS = 5
 """How often work is tried whose workers are lost."""
 
+START_SECONDS = 60.0
+"""What a new worker may take at least until it answers its first question."""
+
 Place = tuple[int, int]
 """A stage, and which of its parts."""
 
@@ -64,10 +67,11 @@ class WorkerPool(ABC):
     """What asking a worker raises when there is none any more, or none that answers."""
 
     def __init__(self, seconds: float) -> None:
-        """`seconds` is the deadline of a call."""
+        """`seconds` is the deadline of a call, of which a new worker's start is no part."""
         self._seconds = seconds
         self._recipe: Recipe | None = None
         self._workers: dict[Place, Any] = {}
+        self._up: dict[Place, Any] = {}
         self._turns: defaultdict[Place, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     @abstractmethod
@@ -86,6 +90,10 @@ class WorkerPool(ABC):
             if worker is None:
                 raise Misuse(f"there is no worker for part {part} of stage {stage}")
             try:
+                if self._up.get((stage, part)) is not worker:
+                    async with asyncio.timeout(max(self._seconds, START_SECONDS)):
+                        await self._ask(worker, "process", ())
+                    self._up[stage, part] = worker
                 async with asyncio.timeout(self._seconds):
                     return await self._ask(worker, method, arguments)
             except self.gone as error:
