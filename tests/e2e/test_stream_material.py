@@ -228,10 +228,10 @@ def test_preparing_workers_that_hang_are_replaced(
     program: tuple[Compiled, Path], key_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     compiled, folder = program
-    monkeypatch.setattr("privet.stream.pair.CALL_SECONDS", 4.0)
+    monkeypatch.setattr("privet.stream.pair.CALL_SECONDS", 8.0)
 
     async def run() -> None:
-        pools = LocalPool(30.0), LocalPool(30.0)
+        pools = LocalPool(60.0), LocalPool(60.0)
         async with pair(folder, key_folder, cipher=BFV, ahead=1, pools=pools, patience=QUICK) as it:
             await ask(it, compiled, 0)
             assert it.model.receiver is not None

@@ -171,7 +171,7 @@ def test_a_worker_that_hangs_is_replaced(
     compiled, folder = program
 
     async def run() -> None:
-        pools = LocalPool(4.0), LocalPool(30.0)
+        pools = LocalPool(20.0), LocalPool(120.0)
         async with pair(folder, key_folder, cipher=cipher, pools=pools, patience=QUICK) as it:
             await ask(it, compiled, 0)
             stuck = (await pools[0].processes())[1, 0]

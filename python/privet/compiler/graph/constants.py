@@ -118,3 +118,15 @@ def fold(
         if not isinstance(result, np.ndarray | np.generic):
             raise TypeError(f"{node.op_type} gives no tensor")
     return [np.asarray(result) for result in results]
+
+
+def holds_rows(type: int, rows: int) -> bool:
+    """Whether an ONNX element type holds every whole number below `rows` as it is."""
+    if type == onnx.TensorProto.STRING:
+        return False
+    try:
+        dtype = onnx.helper.tensor_dtype_to_np_dtype(type)
+        numbers = np.arange(rows).astype(dtype).astype(np.int64)
+    except (KeyError, TypeError, ValueError):
+        return False
+    return np.array_equal(numbers, np.arange(rows))

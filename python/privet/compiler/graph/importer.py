@@ -16,7 +16,7 @@ import numpy as np
 import onnx
 
 from privet.compiler.graph import registry
-from privet.compiler.graph.constants import array_of, dense, fold, foldable
+from privet.compiler.graph.constants import array_of, dense, fold, foldable, holds_rows
 from privet.compiler.graph.control_flow import CONTROL, MOST_NODES, names_read, unroll
 from privet.compiler.graph.graph import ClientStep, Graph, GraphBuilder, Input, Value
 from privet.compiler.graph.heads import AtClient, HeadBuilder, compare_scores, cut
@@ -334,6 +334,15 @@ class _Walk:
     ) -> None:
         """What a node that moves ids does, done with the zeros and ones that stand for them."""
         ids = np.arange(math.prod(x.shape[:-1])).reshape(x.shape[:-1])
+        if site.operator == "Cast":
+            if not holds_rows(site.attribute("to", 0), x.shape[-1]):
+                site.refuse(
+                    f"it casts places in a table of {x.shape[-1]} rows to a type that does not "
+                    "hold them all",
+                    "Cast them to int64 instead",
+                )
+            self.tensors[site.node.output[0]] = x
+            return
         known = [it if isinstance(it, np.ndarray) else None for it in others]
         self._fold(site.node, [ids, *known])
         if site.operator in MEASURES:

@@ -60,6 +60,32 @@ def test_rows_are_those_of_onnx_runtime(shape: tuple[int, ...], width: tuple[int
     np.testing.assert_allclose(found, expected(made, given)[0], rtol=0, atol=2.0**-SCALE)
 
 
+@pytest.mark.parametrize(
+    ("type", "rows", "holds"),
+    [
+        *(("INT8", 128, True), ("INT8", 129, False), ("UINT8", 256, True), ("UINT8", 257, False)),
+        *(("FLOAT16", 2049, True), ("BOOL", 2, True), ("BOOL", 3, False), ("STRING", 5, False)),
+    ],
+)
+def test_places_are_cast_only_to_a_type_that_holds_them(type: str, rows: int, holds: bool) -> None:
+    made = embedding(
+        [
+            node("Cast", ["ids"], ["cast"], to=getattr(onnx.TensorProto, type)),
+            node("Cast", ["cast"], ["places"], to=onnx.TensorProto.INT64),
+            node("Gather", ["table", "places"], ["y"]),
+        ],
+        {"table": constant(rows, 2)},
+    )
+    given = {"ids": np.array([[rows - 1, 0, 1, rows - 2]])}
+    if not holds:
+        with pytest.raises(UnsupportedModel, match=f"table of {rows} rows .* does not hold"):
+            compile(made, bits=BITS, scale=SCALE, calibration=[given])
+        return
+    compiled = compile(made, bits=BITS, scale=SCALE, calibration=[given])
+    (found,) = execute(compiled.program, compiled.weights, given).outputs.values()
+    np.testing.assert_allclose(found, expected(made, given)[0], rtol=0, atol=2.0**-SCALE)
+
+
 @pytest.mark.parametrize("between", ["Cast", "Identity", "Reshape"])
 @pytest.mark.parametrize("last", ["Softmax", "ArgMax"])
 @pytest.mark.parametrize("reveal", ["outputs", "scores"])
