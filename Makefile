@@ -22,7 +22,7 @@ NEEDS_NPM := command -v npm >/dev/null || { echo "privet: no 'npm' found: the op
 LEFT_OUT := $(if $(shell command -v npm),, and not browser)$(if $(shell command -v $(GO)),, and not go)
 # The extension module is built by maturin and linked by Python, and benchmarks are no tests: cargo has nothing to run in
 # either.
-RUST_TESTS := --workspace --exclude privet-py --exclude privet-kernels --profile $(CARGO_PROFILE) $(CARGO_FLAGS)
+RUST_TESTS := --workspace --exclude privet-kernels --profile $(CARGO_PROFILE) $(CARGO_FLAGS)
 AUDIT ?=
 DIST ?= dist
 RELEASE ?=

@@ -24,16 +24,13 @@ mod deadline;
 mod error;
 mod frame;
 mod inbound;
-#[cfg(feature = "testing")]
 mod intercept;
 mod link;
 mod memory;
 mod peer;
-#[cfg(feature = "testing")]
 pub mod record;
 mod shape;
 mod socket;
-#[cfg(feature = "testing")]
 pub mod tamper;
 pub mod tls;
 mod transport;

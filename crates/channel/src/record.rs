@@ -1,4 +1,4 @@
-//! A link in memory that writes down what passes, for tests of privacy. Only with the feature `testing`.
+//! A link in memory that writes down what passes, for tests of privacy. No socket passes through it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -1,4 +1,4 @@
-//! A link in memory whose first end misbehaves once, for tests of robustness. Only with the feature `testing`.
+//! A link in memory whose first end misbehaves once, for tests of robustness. No socket passes through it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
