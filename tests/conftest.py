@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
 __all__ = ["figures", "key_folder", "session"]
 
 _FIGURES: list[str] = []
+
+# Of the hundreds of processes that tests start, none needs a thread of linear algebra for each core.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # How long an example takes says nothing on a machine that does other work.
 settings.register_profile("privet", deadline=None)

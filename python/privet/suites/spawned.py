@@ -36,7 +36,13 @@ def party(
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **(environment or {})},
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(sys.path),
+            # It multiplies no matrices in Python, and starting a thread for each core takes time.
+            "OPENBLAS_NUM_THREADS": "1",
+            **(environment or {}),
+        },
     ) as process:
         try:
             yield process

@@ -45,7 +45,12 @@ class WorkerProcess:
             stdout=asyncio.subprocess.PIPE,
             limit=LINE_BYTES,
             # Offers use one core; a job brings threads of its own.
-            env={**os.environ, "PYTHONPATH": path, "RAYON_NUM_THREADS": "1"},
+            env={
+                **os.environ,
+                "PYTHONPATH": path,
+                "OPENBLAS_NUM_THREADS": "1",
+                "RAYON_NUM_THREADS": "1",
+            },
         )
         worker = cls(process)
         try:
