@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.table import Table
 
 from privet.compiler.compile import Compiled
-from privet.compiler.executor.widths import Accuracy
 from privet.compiler.program import Program, caveat
 from privet.runtime import (
     DealerCost,
@@ -31,6 +30,9 @@ from privet.suites import Mode, Policy
 from privet.suites import Progress as Listener
 from privet.suites.text import Grid
 from privet.suites.text import size as size
+
+if TYPE_CHECKING:
+    from privet.compiler.executor.widths import Accuracy
 
 Array = npt.NDArray[np.generic]
 
