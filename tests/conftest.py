@@ -16,7 +16,7 @@ __all__ = ["figures", "key_folder", "session"]
 
 _FIGURES: list[str] = []
 
-# Of the hundreds of processes that tests start, none needs a thread of linear algebra for each core.
+# Of the hundreds of processes that tests start, none needs a thread of linear algebra per core.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # How long an example takes says nothing on a machine that does other work.

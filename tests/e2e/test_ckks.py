@@ -39,7 +39,7 @@ def test_models_whose_activations_are_polynomials(name: str, flooding: str, tmp_
     assert as_object(run)["plan"]["log_qp"] <= run.plan["log_qp_limit"]
 
 
-@pytest.mark.parametrize("batch", [2, 5])
+@pytest.mark.parametrize("batch", [pytest.param(2, marks=pytest.mark.slow), 5])
 def test_batches_of_any_size(batch: int, tmp_path: Path) -> None:
     path = zoo.build("nn5", tmp_path)
     x = np.random.default_rng(batch).uniform(0, 1, (batch, 1, 28, 28)).astype(np.float32)
@@ -167,6 +167,7 @@ def test_options_of_other_suites_are_refused(options: dict[str, str]) -> None:
         suites.from_options("ckks", options)
 
 
+@pytest.mark.slow
 def test_each_link_of_a_cohort_is_shaped(tmp_path: Path) -> None:
     path = zoo.build("nn5", tmp_path)
     suite = privet.Ckks(scenario="collective", parties=2)
@@ -180,7 +181,10 @@ def test_each_link_of_a_cohort_is_shaped(tmp_path: Path) -> None:
     assert far.online.seconds - near.online.seconds > 0.7 * 0.4 * far.online.rounds
 
 
-@pytest.mark.parametrize(("name", "batch"), [("nn5", 1), ("mlp-square", 1), ("nn5", 24)])
+@pytest.mark.parametrize(
+    ("name", "batch"),
+    [("nn5", 1), ("mlp-square", 1), pytest.param("nn5", 24, marks=pytest.mark.slow)],
+)
 def test_an_encrypted_model_is_evaluated_by_the_client(
     name: str, batch: int, tmp_path: Path
 ) -> None:
@@ -218,6 +222,7 @@ def test_an_encrypted_model_that_does_not_fit_its_client_is_refused(tmp_path: Pa
         )
 
 
+@pytest.mark.slow
 def test_the_owner_of_an_encrypted_model_refreshes_deep_ones(tmp_path: Path) -> None:
     run = privet.run(
         zoo.build("nn20", tmp_path),
@@ -242,7 +247,10 @@ def test_results_can_be_flooded_statistically(tmp_path: Path) -> None:
     assert run.plan["statistical_bits"] >= 16
 
 
-@pytest.mark.parametrize(("name", "parties"), [("nn5", 2), ("nn5", 4), ("mlp-square", 3)])
+@pytest.mark.parametrize(
+    ("name", "parties"),
+    [("nn5", 2), pytest.param("nn5", 4, marks=pytest.mark.slow), ("mlp-square", 3)],
+)
 def test_a_cohort_keeps_model_and_data_encrypted(name: str, parties: int, tmp_path: Path) -> None:
     path = zoo.build(name, tmp_path)
     run = privet.run(

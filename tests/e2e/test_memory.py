@@ -19,7 +19,7 @@ def resnet20(tmp_path_factory: pytest.TempPathFactory) -> Compiled:
     return compile(zoo.build("resnet20", tmp_path_factory.mktemp("zoo")))
 
 
-@pytest.mark.parametrize("name", ["m2", "hinet", "resnet20"])
+@pytest.mark.parametrize("name", ["m2", pytest.param("hinet", marks=pytest.mark.slow), "resnet20"])
 @pytest.mark.parametrize(
     "way",
     [

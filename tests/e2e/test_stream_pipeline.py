@@ -30,6 +30,12 @@ pytestmark = pytest.mark.timeout(240)
 QUICK = Patience(silence=3.0, resume=20.0, connect=5.0)
 
 
+MOSTLY_BFV = pytest.mark.parametrize(
+    "cipher", [pytest.param(PAILLIER, marks=pytest.mark.slow), BFV], ids=lambda it: it.name
+)
+"""For what happens beside the arithmetic: under Paillier, which takes longer, in the slow tests."""
+
+
 @pytest.fixture(params=[PAILLIER, BFV], ids=lambda it: it.name)
 def cipher(request: pytest.FixtureRequest) -> Cipher:
     """Either cipher: everything here holds under both."""
@@ -124,6 +130,7 @@ def test_killed_workers_are_replaced_and_their_requests_redone(
     asyncio.run(run())
 
 
+@MOSTLY_BFV
 def test_the_stream_goes_on_after_its_connection_was_cut(
     program: tuple[Compiled, Path], cipher: Cipher, key_folder: Path
 ) -> None:
@@ -144,6 +151,7 @@ def test_the_stream_goes_on_after_its_connection_was_cut(
     asyncio.run(run())
 
 
+@MOSTLY_BFV
 def test_requests_end_when_the_other_side_is_gone(
     program: tuple[Compiled, Path], cipher: Cipher, key_folder: Path
 ) -> None:
@@ -165,6 +173,7 @@ def test_requests_end_when_the_other_side_is_gone(
     asyncio.run(run())
 
 
+@MOSTLY_BFV
 def test_a_worker_that_hangs_is_replaced(
     program: tuple[Compiled, Path], cipher: Cipher, key_folder: Path
 ) -> None:
@@ -238,6 +247,7 @@ async def greets(
     return Welcome.parse(await greet(reader, writer, hello, QUICK))
 
 
+@MOSTLY_BFV
 def test_strangers_and_liars_are_shut_out(
     program: tuple[Compiled, Path], cipher: Cipher, key_folder: Path, tmp_path: Path
 ) -> None:
@@ -316,6 +326,7 @@ def test_strangers_and_liars_are_shut_out(
     asyncio.run(run())
 
 
+@MOSTLY_BFV
 def test_bad_rows_fail_their_request_alone(
     program: tuple[Compiled, Path], cipher: Cipher, key_folder: Path
 ) -> None:

@@ -23,7 +23,13 @@ ROWS = 3
 EXPORTED = Path(__file__).parents[1] / "python/compiler/graph/exported_trees"
 
 
-@pytest.mark.parametrize("name", SUITES)
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("one-bit", "prime", "dealt", "fss"),
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("gmw", "online")),
+    ],
+)
 def test_trees_come_out_exactly(name: str) -> None:
     # Complete trees in an odd number, and trees of any shape that compare for equality.
     models = [

@@ -42,8 +42,8 @@ def test_private_outputs_match(name: str, rounds: str | None, tmp_path: Path) ->
     [
         ("m1", "linear"),
         ("m1", "log"),
-        ("m1", "blocks"),
-        ("hinet", "linear"),
+        pytest.param("m1", "blocks", marks=pytest.mark.slow),
+        pytest.param("hinet", "linear", marks=pytest.mark.slow),
         pytest.param("m2", "log", marks=pytest.mark.slow),
     ],
 )

@@ -9,10 +9,18 @@ import pytest
 from tests.kills.stage import WAYS, Stage, infer, named, staged
 
 from privet.compiler.compile import Compiled
-from privet.suites import MaterialSuite
+from privet.suites import Fss, Gmw, MaterialSuite
+
+LIKE_OTHERS = Gmw(linear="online"), Fss(security="malicious")
+"""Ways whose entries lie in the same store as those of others: tested with the slow tests."""
 
 
-@pytest.fixture(params=WAYS, ids=named)
+@pytest.fixture(
+    params=[
+        pytest.param(way, marks=pytest.mark.slow if way in LIKE_OTHERS else ()) for way in WAYS
+    ],
+    ids=named,
+)
 def stage(
     request: pytest.FixtureRequest, tmp_path: Path, key_folder: Path, compiled: Compiled
 ) -> Iterator[Stage]:

@@ -83,6 +83,7 @@ def test_the_extension_is_the_one_that_the_parties_choose(link: str) -> None:
     assert made.offline.rounds == forecast.offline_rounds
 
 
+@pytest.mark.slow
 def test_predictions_hold_on_a_link_that_delays(tmp_path: Path, figures: list[str]) -> None:
     chosen = settings(["gmw-blocks", "gmw-dealer-log", "fss", "fss-malicious"])
     networks = [None, parse_network("60ms,100mbps")]
@@ -108,6 +109,7 @@ def test_predictions_hold_on_a_link_that_delays(tmp_path: Path, figures: list[st
     assert found.median < 0.3
 
 
+@pytest.mark.slow
 @pytest.mark.go
 def test_homomorphic_suites_are_slowed_down_as_well(tmp_path: Path) -> None:
     """Suite `ckks` over a relay, with its keys, and suite `stream` over its own shaped link."""
