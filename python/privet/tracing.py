@@ -34,7 +34,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from privet.errors import Misuse
 
@@ -62,6 +62,8 @@ SEND_SECONDS = 5.0
 _PARENT = re.compile(
     r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})"
 )
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HEADER_VALUE = re.compile(r"[\t -~]*")
 
 _log = logging.getLogger(__name__)
 
@@ -355,9 +357,7 @@ class _Collector:
         elif not _is_here(parts.hostname):
             raise Misuse(f"{url} is not this machine: spans go to others over https alone")
         given = os.environ.get("OTEL_EXPORTER_OTLP_HEADERS", "")
-        pairs = [pair.partition("=") for pair in given.split(",") if "=" in pair]
-        self._headers = {"Content-Type": "application/json"}
-        self._headers |= {name.strip(): value.strip() for name, _, value in pairs}
+        self._headers = {"Content-Type": "application/json", **_header_lines(given)}
 
     def post(self, body: bytes) -> None:
         """Sends a body; `OSError` if it does not come through."""
@@ -377,6 +377,25 @@ class _Collector:
             link.close()
         if status >= 300:
             raise OSError(f"the collector answered {status}")
+
+
+def _header_lines(given: str) -> dict[str, str]:
+    """Header lines as OpenTelemetry writes them: `NAME=VALUE,NAME=VALUE`, values percent-encoded.
+
+    # Errors
+    `Misuse`, which quotes no value, if they are anything else.
+    """
+    lines: dict[str, str] = {}
+    for place, pair in enumerate(filter(str.strip, given.split(",")), 1):
+        name, equals, value = pair.partition("=")
+        name, value = name.strip(), unquote(value.strip())
+        if not equals or not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
+            raise Misuse(
+                f"number {place} in OTEL_EXPORTER_OTLP_HEADERS is no NAME=VALUE that a header line "
+                "may hold"
+            )
+        lines[name] = value
+    return lines
 
 
 class _Batches:

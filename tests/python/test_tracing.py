@@ -132,7 +132,7 @@ def collector(status: int) -> Iterator[tuple[str, list[tuple[str, dict[str, str]
 
 
 def test_a_collector_gets_what_a_process_wrote(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "Authorization=Bearer x, tenant=hospital")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "Authorization=Bearer%20x, tenant=hospital,")
     with collector(200) as (url, taken):
         tracing.configure(url, "privet-test")
         for _ in range(3):
@@ -154,6 +154,19 @@ def test_a_collector_gets_what_a_process_wrote(monkeypatch: pytest.MonkeyPatch) 
         resource = body["resourceSpans"][0]["resource"]["attributes"]
         assert resource[0] == {"key": "service.name", "value": {"stringValue": "privet-test"}}
         assert resource[1]["value"] == {"intValue": str(os.getpid())}
+
+
+@pytest.mark.parametrize(
+    ("given", "place"),
+    [("a=1,secret", 2), ("a b=secret", 1), ("a=1,b=se%0Acret", 2), ("=secret", 1)],
+)
+def test_header_lines_that_cannot_be_sent_are_refused(
+    given: str, place: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", given)
+    with pytest.raises(Misuse, match=f"number {place} in OTEL_EXPORTER_OTLP_HEADERS") as told:
+        tracing.configure("http://127.0.0.1:1", "privet-test")
+    assert "cret" not in str(told.value)
 
 
 @pytest.mark.parametrize("status", [302, 503, None])
