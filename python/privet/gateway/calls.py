@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import socket
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -28,6 +29,7 @@ from privet.errors import (
 )
 from privet.gateway.reach import NotReached, not_reached, refusal
 from privet.runtime import Credentials
+from privet.runtime.listening import notice_loss
 
 HTTPS_PORT = 443
 
@@ -196,7 +198,8 @@ class Calls:
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(ssl=self._tls, limit=32), headers=self._headers
+                connector=aiohttp.TCPConnector(ssl=self._tls, limit=32, socket_factory=_socket),
+                headers=self._headers,
             )
         return self._session
 
@@ -258,6 +261,13 @@ def _parsed(raw: bytes) -> Any:
         return json.loads(raw)
     except (ValueError, RecursionError) as error:
         raise PeerMisbehaved(f"the service's answer is no JSON: {error}") from error
+
+
+def _socket(address: tuple[Any, ...]) -> socket.socket:
+    """A socket for an address that was looked up: a service that vanishes is noticed."""
+    made = socket.socket(*address[:3])
+    notice_loss(made)
+    return made
 
 
 def _refused(answer: aiohttp.ClientResponse, raw: bytes) -> NoReturn:

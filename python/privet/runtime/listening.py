@@ -39,6 +39,9 @@ TLS_BUFFER_BYTES = 32 << 10
 """What asyncio reserves for what arrives at a connection with TLS, instead of its 256 KiB: a record
 has 16 KiB at most, and most connections of a service wait for news."""
 
+QUIET_SECONDS, PROBE_SECONDS, PROBES = 30, 10, 3
+"""When a connection on which nothing came is probed, how often, and how often in vain."""
+
 MOST_CONNECTIONS = 4096
 KEPT_PLACES = 4
 """Connections that are left to clients that have none."""
@@ -84,6 +87,18 @@ def most_files() -> int:
     """How many files this process may open."""
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return 1 << 20 if limit == resource.RLIM_INFINITY else limit
+
+
+def notice_loss(connection: socket.socket) -> None:
+    """Ends the connections of a socket whose peer has vanished without a word, after a minute."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in (
+        ("TCP_KEEPIDLE", QUIET_SECONDS),
+        ("TCP_KEEPINTVL", PROBE_SECONDS),
+        ("TCP_KEEPCNT", PROBES),
+    ):
+        if hasattr(socket, option):
+            connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
 
 
 class WrapsTls(Protocol):
@@ -137,6 +152,7 @@ class Listening:
         listener = socket.create_server(
             cast(tuple[str, int], address), family=family, backlog=BACKLOG
         )
+        notice_loss(listener)  # what is accepted inherits it
         listener.setblocking(False)
         self._listener = listener
         self._task = asyncio.create_task(self._accept(listener))

@@ -220,3 +220,39 @@ def test_failed_handshakes_of_many_addresses_fill_no_log(caplog: pytest.LogCaptu
         for number in range(5000):
             ear._tell_failed(f"10.0.{number // 256}.{number % 256}", "no TLS")
     assert listening.LINES_AT_ONCE <= len(caplog.records) <= listening.LINES_AT_ONCE + 1
+
+
+def test_both_sides_of_a_websocket_notice_that_the_other_has_vanished(made: Path) -> None:
+    """The system probes what is silent; no test here can take a cable out."""
+
+    def minute(transport: socket.socket) -> bool:
+        def option(name: int) -> int:
+            return transport.getsockopt(socket.IPPROTO_TCP, name)
+
+        assert transport.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        quiet, probe = option(socket.TCP_KEEPIDLE), option(socket.TCP_KEEPINTVL)
+        return quiet + probe * option(socket.TCP_KEEPCNT) <= 60
+
+    found: list[bool] = []
+
+    async def session(request: web.Request) -> web.WebSocketResponse:
+        answer = web.WebSocketResponse()
+        await answer.prepare(request)
+        assert request.transport is not None
+        found.append(minute(request.transport.get_extra_info("socket")))
+        return answer
+
+    async def main() -> None:
+        app = web.Application()
+        app.router.add_get("/session", session)
+        async with serving(app, "127.0.0.1", 0, trusting(made), shutdown=0.1) as (_, port):
+            calls = Calls(f"https://localhost:{port}", Credentials.from_directory(made, "client"))
+            try:
+                async with calls.stream("/session") as link:
+                    found.append(minute(link.get_extra_info("socket")))
+                    await link.receive()
+            finally:
+                await calls.close()
+
+    asyncio.run(main())
+    assert found == [True, True]
