@@ -66,12 +66,13 @@ def plain(path: Path, sample: np.ndarray) -> np.ndarray:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder whose `repository` has a model for a table, one for a number, one for colours."""
+    """A folder whose `repository` has a model for a table, one for colours, two for a number."""
     repository = tmp_path / "repository"
     for name, shape, outputs, config in (
         ("credit", [4], 3, TABLE),
         ("colours", [3, 8, 8], 2, 'suites = ["ckks"]\ninput_range = [0, 1]\n'),
         ("price", [4], 1, 'suites = ["ckks"]\ninput_range = [0, 4]\n'),
+        ("long", [120], 1, 'suites = ["ckks"]\ninput_range = [0, 4]\n'),
     ):
         linear(repository / name / "1", shape, outputs)
         (repository / name / "config.toml").write_text(config)
@@ -124,6 +125,20 @@ def test_a_row_fills_the_fields_and_what_is_no_number_is_not_sent(
         await page.locator("#fields input").first.fill("1e9")
         await page.click("#predict")
         await says(page, "#status", "number 1: a number from")
+
+        # More numbers than anybody types into fields.
+        await page.select_option("#model", "long/1")
+        assert await page.locator("#fields input").count() == 0
+        await page.click("#predict")
+        await says(page, "#status", "a row of 120 numbers is needed")
+        numbers = [place % 4 for place in range(120)]
+        await page.fill("#row", " ".join(map(str, [*numbers[:-1], 1e9])))
+        await page.click("#predict")
+        await says(page, "#status", "number 120: a number from")
+        await page.fill("#row", " ".join(map(str, numbers)))
+        answer, _ = await predict(page)
+        expected = plain(folder / "repository" / "long" / "1", np.array([numbers]))
+        assert abs(float(answer) - float(expected[0])) < 0.02
 
     look(act)
 

@@ -28,6 +28,9 @@ function traffic(phase) {
 // A row as long as this whose numbers have no names is taken for a square picture, if it can be one.
 const PICTURE = 64;
 
+// The most numbers that have a field each; more of them come as a row.
+const MOST_FIELDS = 100;
+
 // What a model takes: a picture, by its width, height and colours, or else so many numbers. The first axis is the batch.
 function form(shape, features) {
   const count = shape.slice(1).reduce((product, it) => product * it, 1);
@@ -94,6 +97,10 @@ function choose() {
     look();
     return;
   }
+  if (model.count > MOST_FIELDS) {
+    at("fields").textContent = `This model takes ${model.count} numbers: give them as a row.`;
+    return;
+  }
   const [low, high] = model.range;
   for (let place = 0; place < model.count; place += 1) {
     const name = model.features[place] ?? `number ${place + 1}`;
@@ -111,6 +118,12 @@ function given(model) {
     const [low, high] = model.range;
     return Float64Array.from(look(), (level) => low + (level / 255) * (high - low));
   }
+  if (model.count > MOST_FIELDS) {
+    const numbers = row(at("row").value, model.count);
+    const place = numbers.findIndex((it) => Math.abs(it) > model.most);
+    if (place >= 0) throw new Error(`number ${place + 1}: a number from ${-model.most} to ${model.most} is needed`);
+    return Float64Array.from(numbers);
+  }
   const missing = fields().find((field) => !field.checkValidity());
   if (missing !== undefined) {
     missing.focus();
@@ -120,16 +133,24 @@ function given(model) {
   return Float64Array.from(fields(), (field) => field.valueAsNumber);
 }
 
-// Fills the form from a row of a table.
-function fill(text) {
-  const numbers = text.trim().split(/[\s,;]+/).filter((it) => it !== "");
-  const all = fields();
-  if (numbers.length !== all.length || numbers.some((it) => !Number.isFinite(Number(it)))) {
-    say(`a row of ${all.length} numbers is needed`, "bad");
-    return;
+// The numbers of a row of a table.
+function row(text, count) {
+  const numbers = text.trim().split(/[\s,;]+/).filter((it) => it !== "").map(Number);
+  if (numbers.length !== count || !numbers.every(Number.isFinite)) {
+    throw new Error(`a row of ${count} numbers is needed`);
   }
-  all.forEach((field, place) => { field.value = numbers[place]; });
-  say("ready", "good");
+  return numbers;
+}
+
+// Fills the form from a row.
+function fill(text) {
+  try {
+    const numbers = row(text, chosen().count);
+    fields().forEach((field, place) => { field.value = numbers[place]; });
+    say("ready", "good");
+  } catch (error) {
+    say(error.message, "bad");
+  }
 }
 
 const pad = new Pad(at("pad"), () => look());
