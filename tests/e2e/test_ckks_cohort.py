@@ -111,7 +111,7 @@ def test_an_absent_member_is_named_and_the_next_inference_has_it(
     owner: Path, key_folder: Path, tmp_path: Path
 ) -> None:
     with (
-        serving(tmp_path, owner, key_folder, "--grace", 5) as cohort,
+        serving(tmp_path, owner, key_folder, "--grace", 15) as cohort,
         running(*cohort.join(0)) as owning,
     ):
         refused = privet(*cohort.infer(), code=4)["error"]
