@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from playwright.async_api import Browser, BrowserContext, async_playwright
-from scripts.browser import EXECUTABLE, FONT_CONFIGURATION, LIBRARIES
+from playwright.async_api import Browser, BrowserContext, Page, async_playwright
+from scripts.browser import AXE_SCRIPT, EXECUTABLE, FONT_CONFIGURATION, LIBRARIES
 
 
 @asynccontextmanager
@@ -49,3 +49,16 @@ async def browsing(
         yield await browser.new_context(
             client_certificates=[shown], ignore_https_errors=True, **options
         )
+
+
+FLAWS = """async () => (await axe.run(document, { runOnly: {
+  type: "tag", values: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
+} })).violations.flatMap((it) => it.nodes.map((node) => `${it.id}: ${node.target.join(" ")}`))"""
+
+
+async def flaws(page: Page) -> list[str]:
+    """What axe finds on a page that keeps people from using it: its rule, and where."""
+    # A page's content policy has no script tag from elsewhere; the debugger may run it.
+    await page.evaluate(AXE_SCRIPT.read_text(encoding="utf-8"))
+    found: list[str] = await page.evaluate(FLAWS)
+    return found

@@ -15,8 +15,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from PIL import Image
 from playwright.async_api import FilePayload, Page
+from tests.browser import flaws
 from tests.python.service_control.actors import Scene
-from tests.python.service_control.test_page import CONTRAST
 from tests.python.service_control.test_predict_page import look, predict, says
 
 __all__ = ["look"]
@@ -186,9 +186,7 @@ def test_arrow_keys_draw_and_a_narrow_screen_shows_all(look: Callable[..., None]
             assert await page.evaluate("document.documentElement.scrollWidth") <= 375
             for scheme in SCHEMES:
                 await page.emulate_media(color_scheme=scheme)
-                assert await page.evaluate(CONTRAST) == []
-        unnamed = await page.evaluate(UNNAMED)
-        assert unnamed == []
+                assert await flaws(page) == []
 
     look(act)
 
@@ -204,8 +202,3 @@ INK = """() => {
   const { data } = pad.getContext("2d").getImageData(0, 0, pad.width, pad.height);
   return data.filter((it, at) => at % 4 === 0 && it > 128).length;
 }"""
-
-UNNAMED = """() => [...document.querySelectorAll("input, select, button, canvas")]
-  .filter((it) => !(it.labels?.length || it.getAttribute("aria-label") || it.textContent.trim()))
-  .map((it) => it.outerHTML)"""
-"""Controls without a name that a screen reader could say."""
