@@ -17,6 +17,7 @@ from privet.planner.prices import Prices
 from privet.planner.record import Record
 from privet.research.report import figures, tables
 from privet.research.report.charts import drawings
+from privet.research.report.findings import findings
 from privet.research.report.tables import Row
 from privet.research.report.validate import compare, errors
 
@@ -31,26 +32,35 @@ def write(records: Sequence[Record], output: Path, prices: Prices) -> list[Path]
         raise Misuse("there is no record of the loopback to predict from: `privet study measure`")
     output.parent.mkdir(parents=True, exist_ok=True)
     page, written = Page("What private inference costs"), [output]
-    _introduce(page, records, prices)
-    for name, heading, columns, rows in _tables(records, prices):
-        page.heading(heading)
-        page.table(name, columns, rows)
-        written.append(_write_csv(output, name, rows))
-    page.heading("Figures, after those of the paper")
-    for figure in drawings(records, prices):
+    figures_drawn = {it.name: it for it in drawings(records, prices)}
+
+    def draw(name: str) -> None:
+        figure = figures_drawn.pop(name)
         chart = figure.draw(figure.rows)
         page.figure(figure.name, vl_convert.vegalite_to_svg(chart.to_dict()), figure.caption)
-        written += [_write_png(output, figure.name, chart)]
-        written += [_write_csv(output, figure.name, figure.rows)]
+        written.extend([_write_png(output, name, chart), _write_csv(output, name, figure.rows)])
+
+    for found in findings(records, prices):
+        page.finding(found.text)
+        draw(found.figure)
     page.text(
-        "Figure 6 of the paper (latency by sequence length) and its columns of BERT have no "
-        "counterpart: no suite here runs Transformers."
+        "Suites differ in whom they trust and in what they reveal, which no figure here shows: "
+        "SECURITY.md has a table."
     )
+    page.heading("Tables")
+    for name, heading, columns, rows in _tables(records, prices):
+        page.table(name, heading, columns, rows)
+        written.append(_write_csv(output, name, rows))
+    page.heading("More figures, after those of the paper")
+    for name in list(figures_drawn):
+        draw(name)
+    page.heading("Sources")
+    _cite(page, records, prices)
     output.write_text(page.render())
     return written
 
 
-def _introduce(page: Page, records: Sequence[Record], prices: Prices) -> None:
+def _cite(page: Page, records: Sequence[Record], prices: Prices) -> None:
     machines = dict.fromkeys(
         f"{it.machine.get('cpu')}, {it.machine.get('cores')} cores" for it in records if it.machine
     )
@@ -66,7 +76,8 @@ def _introduce(page: Page, records: Sequence[Record], prices: Prices) -> None:
     page.text(
         f"A model with {tables.TWIN} at the end of its name has smooth activations and stands in "
         "for the one without it where a suite computes no others. Predictions leave out keys "
-        "that serve again."
+        "that serve again. Figure 6 of the paper (latency by sequence length) and its columns of "
+        "BERT have no counterpart: the study measures no Transformer."
     )
 
 
@@ -117,7 +128,8 @@ h1{font-size:1.5em;line-height:1.2}h2{font-size:1.2em;margin-top:2em}
 .wide{overflow:auto;max-height:75vh}table{border-collapse:collapse;font-size:.85em;white-space:nowrap}
 td,th{padding:.15em .6em;text-align:right}th{border-bottom:1px solid #888}
 td:first-child,th:first-child,td:nth-child(2),th:nth-child(2){text-align:left}
-p,figcaption{overflow-wrap:anywhere}
+.finding{font-size:1.15em;margin-top:1.5em}summary{cursor:pointer;padding:.3em 0}
+p,figcaption,summary{overflow-wrap:anywhere}
 figure{margin:1em 0}figure svg{max-width:100%;height:auto}figcaption{color:#555;font-size:.9em}
 .measured{background:#e8f1e4}.predicted{background:#eaf0f8}.paper{background:#f6efdf}
 .key span{padding:.1em .5em;margin-right:.5em}"""
@@ -145,8 +157,14 @@ class Page:
     def text(self, text: str) -> None:
         self.parts.append(f"<p>{html.escape(text)}</p>")
 
-    def table(self, name: str, columns: Sequence[Column], rows: Iterable[dict[str, Any]]) -> None:
-        """A table that scrolls sideways on a narrow screen; empty columns are left out."""
+    def finding(self, text: str) -> None:
+        self.parts.append(f"<p class=finding>{html.escape(text)}</p>")
+
+    def table(
+        self, name: str, title: str, columns: Sequence[Column], rows: Iterable[dict[str, Any]]
+    ) -> None:
+        """A table that is folded away and scrolls sideways on a narrow screen; empty columns are
+        left out."""
         filled = list(rows)
         shown = [it for it in columns if any(row.get(it.key) is not None for row in filled)]
         head = "".join(f'<th class="{it.kind}">{html.escape(it.title)}</th>' for it in shown)
@@ -157,8 +175,9 @@ class Page:
             for row in filled
         )
         self.parts.append(
-            f'<div class=wide id="{name}"><table><thead><tr>{head}</tr></thead>'
-            f"<tbody>{body}</tbody></table></div>"
+            f'<details id="{name}"><summary>{html.escape(title)}</summary><div class=wide '
+            f'tabindex=0 role=group aria-label="{html.escape(title)}"><table><thead><tr>{head}</tr>'
+            f"</thead><tbody>{body}</tbody></table></div></details>"
         )
 
     def figure(self, name: str, svg: str, caption: str) -> None:
@@ -175,9 +194,9 @@ class Page:
             "<!doctype html><html lang=en><meta charset=utf-8>"
             '<meta name=viewport content="width=device-width,initial-scale=1">'
             f"<title>{html.escape(self.title)}</title><style>{STYLE}</style>"
-            f"<h1>{html.escape(self.title)}</h1>"
+            f"<main><h1>{html.escape(self.title)}</h1>"
         )
-        return head + key + "\n".join(self.parts) + "\n"
+        return head + key + "\n".join(self.parts) + "</main>\n"
 
 
 def cell(value: Any) -> str:

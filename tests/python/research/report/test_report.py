@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.browser import launched
+from tests.browser import flaws, launched
 from tests.python.planner.records import MakeRecord
 from typer.testing import CliRunner
 
@@ -146,7 +146,7 @@ def test_every_figure_of_the_paper_is_there_or_said_to_be_missing(
     text = page.read_text()
     for number in range(1, 9):
         assert f"Figure {number}" in text
-    assert "no suite here runs Transformers" in text
+    assert "the study measures no Transformer" in text
     assert "29 times for A2B" in text
     assert "Price of instance: https://aws.amazon.com/" in text
 
@@ -231,7 +231,20 @@ def test_the_page_fits_a_phone(study: list[Record], tmp_path: Path) -> None:
             )
             assert len(boxes) == len(NAMES) - TABLES
             assert all(200 < box <= 375 for box in boxes)
+            # The answer comes first: three findings, each above its figure; tables are folded.
+            order = await page.evaluate(
+                "[...document.querySelectorAll('.finding, figure, details')].map(it => it.tagName)"
+            )
+            assert order[:7] == ["P", "FIGURE", "P", "FIGURE", "P", "FIGURE", "DETAILS"]
+            assert (
+                "takes least time a sample with"
+                in await page.locator(".finding").first.inner_text()
+            )
+            assert not await page.locator("#latency table").is_visible()
+            await page.locator("#latency summary").focus()
+            await page.keyboard.press("Enter")
             assert "WAN_S" in await page.inner_text("#latency")
+            assert await flaws(page) == []
             assert fetched == [page_file.as_uri()]
             assert said == []
 

@@ -1,0 +1,83 @@
+"""What a study found, in three sentences, each with the figure that shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from privet.planner.prices import Prices
+from privet.planner.record import Record
+from privet.research.report import tables
+from privet.research.report.tables import Row
+
+NEAR, FAR = "LAN_S", "WAN_S"
+"""The networks that stand for all: within a building, and over the sea."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A sentence, and the name of its figure."""
+
+    text: str
+    figure: str
+
+
+def findings(records: Sequence[Record], prices: Prices) -> list[Finding]:
+    """Of the model that most suites ran: which is fastest, which is cheapest, which wins where."""
+    subjects = tables.drawn_subjects(records)
+    if not subjects:
+        return []
+    model = subjects[0]
+    names = {it.model for it in records if tables.subject(it) == model}
+    rows = [it for it in tables.predicted(records, prices) if it["model"] in names]
+    rows = [it for it in rows if it["batch"] == 1]
+    near, far = ([it for it in rows if it["network"] == network] for network in (NEAR, FAR))
+    winners = {
+        network: _least([it for it in rows if it["network"] == network], "latency")["setting"]
+        for network in dict.fromkeys(it["network"] for it in rows)
+    }
+    return [
+        Finding(
+            f"{model} takes least time a sample with {_time(near)} on {NEAR}, and with "
+            f"{_time(far)} on {FAR}.",
+            f"time-parts-{model}",
+        ),
+        Finding(
+            f"It costs least with {_money(near)} on {NEAR}, and with {_money(far)} on {FAR}.",
+            f"cost-parts-{model}",
+        ),
+        Finding(
+            f"Of {len({it['setting'] for it in rows})} settings, {_listed(winners)}.",
+            f"regimes-{model}",
+        ),
+    ]
+
+
+def _least(rows: Sequence[Row], what: str) -> Row:
+    return min(rows, key=lambda row: float(row[what]))
+
+
+def _time(rows: Sequence[Row]) -> str:
+    best = _least(rows, "latency")
+    return f"{best['setting']} ({best['latency']:.3g} s, {best['online_latency']:.3g} s online)"
+
+
+def _money(rows: Sequence[Row]) -> str:
+    best, worst = (pick(rows, key=lambda row: row["dollars_per_sample"]) for pick in (min, max))
+    times = worst["dollars_per_sample"] / best["dollars_per_sample"]
+    return f"{best['setting']} ({times:.3g} times less than with {worst['setting']})"
+
+
+def _listed(winners: dict[str, str]) -> str:
+    """`A is fastest on X and Y; B is fastest on Z`."""
+    where: dict[str, list[str]] = {}
+    for network, setting in winners.items():
+        where.setdefault(setting, []).append(network)
+    said = [f"{setting} is fastest on {_series(it)}" for setting, it in where.items()]
+    return "; ".join(said)
+
+
+def _series(names: Sequence[str]) -> str:
+    """`A, B and C`."""
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
