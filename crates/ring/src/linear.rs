@@ -1,6 +1,6 @@
 //! Plaintext linear algebra between ring values and signed weights: what the server computes online.
 //!
-//! Convolutions modulo 2^52 and less use the processor's 52-bit multiplier where it has one.
+//! Products modulo 2^52 and less use the processor's 52-bit multiplier where it has one.
 
 use rayon::prelude::*;
 
@@ -111,12 +111,24 @@ impl Conv2d {
     }
 }
 
-/// `x` of shape `[rows, inner]` times `weights` of shape `[inner, columns]`, modulo 2^64.
-pub fn matmul(x: &[u64], weights: &[i64], rows: usize, inner: usize, columns: usize) -> Vec<u64> {
+/// `x` of shape `[rows, inner]` times `weights` of shape `[inner, columns]`, modulo `ring`.
+pub fn matmul(x: &[u64], weights: &[i64], [rows, inner, columns]: [usize; 3], ring: Modulus) -> Vec<u64> {
+    /// Rows from which on it pays to bring columns together.
+    const MANY: usize = 16;
+    assert_eq!((x.len(), weights.len()), (rows * inner, inner * columns), "operands of a matrix product");
+    if rows < MANY {
+        return multiply_few(x, weights, [rows, inner, columns], ring);
+    }
+    multiply(x, [1, rows, inner, columns], ring, |row, first| {
+        row.iter_mut().zip(&weights[first..]).for_each(|(row, weight)| *row = weight.cast_unsigned());
+    })
+}
+
+/// Reads the weights once, in the order in which they are.
+fn multiply_few(x: &[u64], weights: &[i64], [rows, inner, columns]: [usize; 3], ring: Modulus) -> Vec<u64> {
     /// Columns that one task takes, so that its part of the output stays in the first cache.
     const WIDTH: usize = 256;
-    assert_eq!((x.len(), weights.len()), (rows * inner, inner * columns), "operands of a matrix product");
-    let blocks: Vec<(usize, Vec<u64>)> = (0..columns.div_ceil(WIDTH))
+    let blocks: Vec<Vec<u64>> = (0..columns.div_ceil(WIDTH))
         .into_par_iter()
         .map(|block| {
             let first = block * WIDTH;
@@ -128,11 +140,12 @@ pub fn matmul(x: &[u64], weights: &[i64], rows: usize, inner: usize, columns: us
                     (kernels().accumulate)(out, weights, x[row * inner + k]);
                 }
             }
-            (first, out)
+            ring.reduce_all(&mut out);
+            out
         })
         .collect();
     let mut out = vec![0; rows * columns];
-    for (first, block) in &blocks {
+    for (block, first) in blocks.iter().zip((0..).step_by(WIDTH)) {
         let width = block.len() / rows.max(1);
         for row in 0..rows {
             out[row * columns + first..][..width].copy_from_slice(&block[row * width..][..width]);
@@ -142,12 +155,23 @@ pub fn matmul(x: &[u64], weights: &[i64], rows: usize, inner: usize, columns: us
 }
 
 /// Products of matrices `x` of shape `[batch, rows, inner]` with `y` of shape `[batch, inner, columns]`, modulo `ring`.
+pub fn products(x: &[u64], y: &[u64], sizes: [usize; 4], ring: Modulus) -> Vec<u64> {
+    let [batch, rows, inner, columns] = sizes;
+    assert_eq!((x.len(), y.len()), (batch * rows * inner, batch * inner * columns), "operands of products");
+    multiply(x, sizes, ring, |row, first| row.copy_from_slice(&y[first..][..row.len()]))
+}
+
+/// Products of matrices whose right factors `read` copies from: a part of a row that begins at a place.
 ///
 /// A task takes [`LANES`] neighbouring columns of some rows of one pair.
-pub fn products(x: &[u64], y: &[u64], [batch, rows, inner, columns]: [usize; 4], ring: Modulus) -> Vec<u64> {
+fn multiply(
+    x: &[u64],
+    [batch, rows, inner, columns]: [usize; 4],
+    ring: Modulus,
+    read: impl Fn(&mut [u64], usize) + Sync,
+) -> Vec<u64> {
     /// Rows that one task takes, so that its sums stay in the first cache.
     const HEIGHT: usize = 64;
-    assert_eq!((x.len(), y.len()), (batch * rows * inner, batch * inner * columns), "operands of products");
     let multiply = if ring.bits() <= 52 { kernels().multiply_52 } else { kernels().multiply };
     let (bands, tiles) = (rows.div_ceil(HEIGHT), columns.div_ceil(LANES));
     let compute = |index: usize| {
@@ -163,7 +187,7 @@ pub fn products(x: &[u64], y: &[u64], [batch, rows, inner, columns]: [usize; 4],
             panel.clear();
             panel.extend((first..inner.min(first + DEPTH)).map(|k| {
                 let mut row = Row([0; LANES]);
-                row.0[..width].copy_from_slice(&y[(member * inner + k) * columns + left..][..width]);
+                read(&mut row.0[..width], (member * inner + k) * columns + left);
                 row
             }));
             multiply(&mut sums, &factors[first..], inner, &panel);
@@ -274,16 +298,19 @@ mod tests {
         }
 
         #[test]
-        fn matmul_is_its_definition(rows in 1usize..4, inner in 1usize..20, columns in 1usize..600, seed: u64) {
+        fn matmul_is_its_definition(
+            rows in 1usize..70, inner in 1usize..140, columns in 1usize..300, bits in 1u32..=64, seed: u64,
+        ) {
+            let ring = Modulus::new(bits);
             let x: Vec<u64> = (0..rows * inner).map(|i| seed.wrapping_mul(i as u64 * 2 + 1)).collect();
             let weights: Vec<i64> = (0..inner * columns).map(|i| i as i64 * 77 - 1000).collect();
-            let product = matmul(&x, &weights, rows, inner, columns);
+            let product = matmul(&x, &weights, [rows, inner, columns], ring);
             for (i, &value) in product.iter().enumerate() {
                 let (row, column) = (i / columns, i % columns);
                 let sum = (0..inner).fold(0u64, |sum, k| {
                     sum.wrapping_add(x[row * inner + k].wrapping_mul(weights[k * columns + column] as u64))
                 });
-                prop_assert_eq!(value, sum);
+                prop_assert_eq!(value, ring.reduce(sum));
             }
         }
     }

@@ -361,7 +361,8 @@ mod tests {
         ) {
             let x = [1, 2].map(|i| words(rows * inner, seed ^ i));
             let weights = [3, 4].map(|i| words(inner * columns, seed ^ i));
-            check([&x[0], &x[1]], [&weights[0], &weights[1]], |x, w| linear::matmul(x, w, rows, inner, columns), [
+            let ring = Modulus::new(64);
+            check([&x[0], &x[1]], [&weights[0], &weights[1]], |x, w| linear::matmul(x, w, [rows, inner, columns], ring), [
                 &|x, w, _, _| matmul(word(x), word(w), rows, inner, columns),
                 &|_, w, x, _| matmul(double(x), word(w), rows, inner, columns),
                 &|x, _, _, w| matmul(word(x), double(w), rows, inner, columns),

@@ -44,9 +44,9 @@ const AVX2: Kernels = Kernels {
 const AVX512: Kernels = Kernels {
     name: "avx512",
     // SAFETY: see above.
-    multiply_52: |sums, weights, stride, panel| unsafe { multiply_ifma(sums, weights, stride, panel) },
+    multiply_52: |sums, weights, stride, panel| unsafe { multiply_512::<false>(sums, weights, stride, panel) },
     // SAFETY: see above.
-    multiply: |sums, weights, stride, panel| unsafe { multiply_512(sums, weights, stride, panel) },
+    multiply: |sums, weights, stride, panel| unsafe { multiply_512::<true>(sums, weights, stride, panel) },
     // SAFETY: see above.
     multiply_wide: |sums, weights, stride, panels| unsafe { wide::multiply(sums, weights, stride, panels) },
     // SAFETY: see above.
@@ -83,11 +83,6 @@ fn signed_256(out: &mut [u64], bits: &[u64], x: &[u64]) {
 #[target_feature(enable = "avx2")]
 fn add_products_256(out: &mut [u64], bits: &[u64], x: &[u64], flips: &[u64], shares: &[u64]) {
     portable::add_products(out, bits, x, flips, shares);
-}
-
-#[target_feature(enable = "avx512f,avx512dq")]
-fn multiply_512(sums: &mut [Row], weights: &[i64], stride: usize, panel: &[Row]) {
-    portable::multiply(sums, weights, stride, panel);
 }
 
 #[target_feature(enable = "avx512f,avx512dq")]
@@ -132,24 +127,24 @@ fn add_products_512(out: &mut [u64], bits: &[u64], x: &[u64], flips: &[u64], sha
 /// Rows of `sums` that stay in registers: with four vectors to a row, 24 of the 32 registers.
 const ROWS: usize = 6;
 
-/// One instruction multiplies 52-bit numbers and adds the low 52 bits of the product.
-#[target_feature(enable = "avx512f,avx512ifma")]
-fn multiply_ifma(sums: &mut [Row], weights: &[i64], stride: usize, panel: &[Row]) {
+/// Modulo 2^64 if `WIDE`; modulo 2^52 else, where one instruction multiplies and adds.
+#[target_feature(enable = "avx512f,avx512dq,avx512ifma")]
+fn multiply_512<const WIDE: bool>(sums: &mut [Row], weights: &[i64], stride: usize, panel: &[Row]) {
     let mut blocks = sums.chunks_exact_mut(ROWS);
     let mut first = 0;
     for block in &mut blocks {
-        multiply_rows::<ROWS>(block, &weights[first..], stride, panel);
+        multiply_rows::<ROWS, WIDE>(block, &weights[first..], stride, panel);
         first += ROWS * stride;
     }
     for row in blocks.into_remainder().chunks_mut(1) {
-        multiply_rows::<1>(row, &weights[first..], stride, panel);
+        multiply_rows::<1, WIDE>(row, &weights[first..], stride, panel);
         first += stride;
     }
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512ifma")]
-fn multiply_rows<const N: usize>(sums: &mut [Row], weights: &[i64], stride: usize, panel: &[Row]) {
+#[target_feature(enable = "avx512f,avx512dq,avx512ifma")]
+fn multiply_rows<const N: usize, const WIDE: bool>(sums: &mut [Row], weights: &[i64], stride: usize, panel: &[Row]) {
     const VECTORS: usize = LANES / 8;
     let weights: [&[i64]; N] = std::array::from_fn(|r| &weights[r * stride..][..panel.len()]);
     let mut held = [[_mm512_setzero_si512(); VECTORS]; N];
@@ -166,7 +161,11 @@ fn multiply_rows<const N: usize>(sums: &mut [Row], weights: &[i64], stride: usiz
         for (held, weights) in held.iter_mut().zip(&weights) {
             let weight = _mm512_set1_epi64(weights[t]);
             for (held, x) in held.iter_mut().zip(x) {
-                *held = _mm512_madd52lo_epu64(*held, x, weight);
+                *held = if WIDE {
+                    _mm512_add_epi64(*held, _mm512_mullo_epi64(x, weight))
+                } else {
+                    _mm512_madd52lo_epu64(*held, x, weight)
+                };
             }
         }
     }

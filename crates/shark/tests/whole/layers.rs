@@ -42,7 +42,8 @@ proptest! {
 
     #[test]
     fn matrix_products(rows in 1usize..4, inner in 1usize..9, columns in 1usize..9, bits in 1u32..=64, seed: u64) {
-        check(Layer::MatMul { rows, inner, columns }, rows * inner, bits, seed, |x, w| matmul(x, w, rows, inner, columns));
+        let plain = |x: &[u64], w: &[i64]| matmul(x, w, [rows, inner, columns], Modulus::new(64));
+        check(Layer::MatMul { rows, inner, columns }, rows * inner, bits, seed, plain);
     }
 
     #[test]

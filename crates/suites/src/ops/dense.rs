@@ -66,8 +66,8 @@ impl LinearMap for Dense<'_> {
         weights[output..].iter().step_by(self.weight_shape[1]).copied().collect()
     }
 
-    fn apply(&self, x: &[u64], weights: &[i64], _ring: Modulus) -> Vec<u64> {
+    fn apply(&self, x: &[u64], weights: &[i64], ring: Modulus) -> Vec<u64> {
         let [inner, columns] = self.weight_shape;
-        linear::matmul(x, weights, self.rows(), inner, columns)
+        linear::matmul(x, weights, [self.rows(), inner, columns], ring)
     }
 }
