@@ -43,5 +43,9 @@ pub fn run(bench: &mut Bench) {
         .run("conv-56x56x64-3x3", products(taps), || conv.apply(black_box(&values[..64 * 56 * 56]), &weights, 1, wide));
     let weights: Vec<i64> = (0..1024 * 1024).map(|i| i * 77 % 4096 - 2048).collect();
     let once = Limit { bytes: 8.0 * 1024.0 * 1024.0, why: "8 MiB of weights read once", ..Limit::default() };
-    bench.run("matmul-1024x1024", once, || matmul(black_box(&values[..1024]), &weights, 1, 1024, 1024));
+    bench.run("matmul-1x1024x1024", once, || matmul(black_box(&values[..1024]), &weights, [1, 1024, 1024], wide));
+    let rows = 128 * 1024;
+    bench.run("matmul-128x1024x1024", products(128 << 20), || {
+        matmul(black_box(&values[..rows]), &weights, [128, 1024, 1024], wide)
+    });
 }
