@@ -32,6 +32,10 @@ WHEEL_DATA := privet._native.data
 PYTEST ?= -n 4 --dist loadfile --no-loadscope-reorder
 # The interpreter that PyO3 builds against, whoever calls cargo.
 export PYO3_PYTHON := $(ROOT)/$(BIN)/python
+# Tests start hundreds of processes: sources compiled anew and a thread of linear algebra for each core would double the time of
+# a start.
+export PYTHONDONTWRITEBYTECODE :=
+export OPENBLAS_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
