@@ -1,14 +1,19 @@
-//! AVX-512 with 52-bit multiplications (IFMA).
+//! AVX-512 with 52-bit multiplications (IFMA); in `avx2`, what other processors can run.
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::*;
 
+mod avx2;
 mod lanes;
 
 use super::{BLOCK, Kernels, LIMB_BITS, MOST_LIMBS, Row};
 
-/// What this processor can run.
-pub(super) fn kernels() -> Option<Kernels> {
+/// What this processor can run, the fastest last.
+pub(super) fn kernels() -> Vec<Kernels> {
+    avx2::kernels().into_iter().chain(ifma_kernels()).collect()
+}
+
+fn ifma_kernels() -> Option<Kernels> {
     let runs = is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512ifma");
     runs.then_some(Kernels {
         name: "ifma",
