@@ -55,8 +55,8 @@ test: test-rust test-go test-python ## Set up, then run the tests (not the slow 
 test-rust: setup ## Only the Rust tests
 	$(CARGO) test $(RUST_TESTS)
 
-test-go: setup ## Only the Go tests
-	@$(NEEDS_GO); $(GO_RUN) test ./...
+test-go: setup ## Only the Go tests (not the slow ones)
+	@$(NEEDS_GO); $(GO_RUN) test -short ./...
 
 compile: setup ## Compile what test-rust and test-go run, and run nothing
 	$(CARGO) test $(RUST_TESTS) --no-run

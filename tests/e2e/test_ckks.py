@@ -85,7 +85,9 @@ def test_a_softmax_is_left_to_the_client() -> None:
     assert within(run)
 
 
-@pytest.mark.parametrize("scenario", ["encrypted-data", "collective"])
+@pytest.mark.parametrize(
+    "scenario", ["encrypted-data", pytest.param("collective", marks=pytest.mark.slow)]
+)
 def test_a_relu_is_a_product_with_a_sign(scenario: str) -> None:
     nodes = [
         node("MatMul", ["x", "a"], ["h"]),
@@ -249,7 +251,11 @@ def test_results_can_be_flooded_statistically(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "parties"),
-    [("nn5", 2), pytest.param("nn5", 4, marks=pytest.mark.slow), ("mlp-square", 3)],
+    [
+        ("nn5", 2),
+        pytest.param("nn5", 4, marks=pytest.mark.slow),
+        pytest.param("mlp-square", 3, marks=pytest.mark.slow),
+    ],
 )
 def test_a_cohort_keeps_model_and_data_encrypted(name: str, parties: int, tmp_path: Path) -> None:
     path = zoo.build(name, tmp_path)

@@ -98,6 +98,7 @@ class Wire:
         self.open.clear()
 
 
+@MOSTLY_BFV
 def test_killed_workers_are_replaced_and_their_requests_redone(
     program: tuple[Compiled, Path], cipher: Cipher, key_folder: Path, figures: list[str]
 ) -> None:
@@ -359,7 +360,7 @@ def test_a_revoked_data_provider_is_let_go(
     path.write_text("")
 
     async def main() -> None:
-        async with pair(folder, key_folder, patience=QUICK, revoked=path) as it:
+        async with pair(folder, key_folder, cipher=BFV, patience=QUICK, revoked=path) as it:
             await ask(it, compiled, 1)
             path.write_text(keys.fingerprint(key_folder / "client.pem"))
 

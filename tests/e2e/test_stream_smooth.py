@@ -11,18 +11,24 @@ from tests.python.stream import models
 
 from privet import keys
 from privet.compiler.executor import execute
+from privet.stream.cipher import BFV, PAILLIER, Cipher
 from privet.stream.pair import pair
 
 
 @pytest.mark.timeout(240)
-def test_a_pipeline_computes_smooth_activations_in_the_clear(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "cipher", [pytest.param(PAILLIER, marks=pytest.mark.slow), BFV], ids=lambda it: it.name
+)
+def test_a_pipeline_computes_smooth_activations_in_the_clear(
+    cipher: Cipher, tmp_path: Path
+) -> None:
     compiled = models.gated()
     compiled.save(tmp_path / "program")
     keys.make(tmp_path / "keys")
     samples = [np.random.default_rng(seed).uniform(-1, 1, (1, 6)) for seed in range(3)]
 
     async def ask() -> list[list[np.ndarray]]:
-        async with pair(tmp_path / "program", tmp_path / "keys") as it:
+        async with pair(tmp_path / "program", tmp_path / "keys", cipher=cipher) as it:
             return list(await asyncio.gather(*(it.data.integers([one]) for one in samples)))
 
     for sample, found in zip(samples, asyncio.run(ask()), strict=True):

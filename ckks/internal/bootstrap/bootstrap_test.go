@@ -15,6 +15,9 @@ import (
 )
 
 func TestACircuitGivesLevelsBack(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the circuit takes half a minute; tests/e2e runs a model through it")
+	}
 	const logSlots, depth = 3, 2
 	set, ok := params.ChooseCentral(depth)
 	if !ok {

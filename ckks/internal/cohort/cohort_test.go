@@ -148,6 +148,9 @@ func TestABatchGoesInGroups(t *testing.T) {
 }
 
 func TestACoordinatorWithLittleMemoryGetsLayerAfterLayer(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; TestABatchGoesInGroups also goes layer after layer")
+	}
 	s := newStage(t, deep(), 2)
 	all := s.setup.Plan.CohortMemory()
 	if need := s.setup.Fit(all - 1); need >= all || !s.setup.Streamed {
