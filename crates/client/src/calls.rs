@@ -1,0 +1,291 @@
+//! Calls of a service's control plane: JSON over TLS, made again while there is hope.
+//!
+//! No input and no share goes through here: these calls say which model, how, and when.
+
+use std::fmt;
+use std::io::{Read, Write};
+use std::sync::Arc;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use privet_prg::Prg;
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use ureq::http::{Response, Uri};
+use ureq::unversioned::resolver::DefaultResolver;
+use ureq::unversioned::transport::{
+    Buffers, ConnectionDetails, Connector, LazyBuffers, NextTimeout, TcpConnector, Transport, TransportAdapter,
+};
+use ureq::{Agent, Body, RequestBuilder};
+
+use crate::{Credentials, Error};
+
+/// The largest answer: the public half of a large program is some megabytes.
+const MOST_BYTES: u64 = 64 << 20;
+
+/// How long an answer may take beyond the time that the call asks the service to wait.
+const ANSWER: Duration = Duration::from_secs(30);
+
+/// How long a connection may take to be made.
+const CONNECT: Duration = Duration::from_secs(4);
+
+const PAUSE: Duration = Duration::from_millis(200);
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+
+/// The control plane of one service. A call that meets a busy service or none is made again, later and later and not before the
+/// service says, as long as `patience`.
+pub(crate) struct Calls {
+    agent: Agent,
+    base: String,
+    token: Option<String>,
+    patience: Duration,
+    /// Host and port that it is called at.
+    pub(crate) address: (String, u16),
+    /// The name in the certificates of the service and its workers.
+    pub(crate) server_name: String,
+}
+
+impl Calls {
+    /// `url`: `https://HOST:PORT`.
+    ///
+    /// # Errors
+    /// [`Error::Misuse`] if it is no such address, or `server_name` no name.
+    pub(crate) fn new(
+        url: &str,
+        credentials: &Credentials,
+        server_name: Option<String>,
+        token: Option<String>,
+        patience: Duration,
+    ) -> Result<Self, Error> {
+        let refused = || Error::Misuse(format!("{url:?} is not https://HOST:PORT, such as https://localhost:7480"));
+        let uri: Uri = url.parse().map_err(|_| refused())?;
+        let is_plain = uri.scheme_str() == Some("https") && matches!(uri.path(), "" | "/") && uri.query().is_none();
+        let authority = uri.authority().filter(|_| is_plain).ok_or_else(refused)?;
+        let host = authority.host().trim_matches(['[', ']']).to_owned();
+        let server_name = server_name.unwrap_or_else(|| host.clone());
+        let name = ServerName::try_from(server_name.clone())
+            .map_err(|_| Error::Misuse(format!("{server_name:?} is no name that a certificate could carry")))?;
+        let config = Agent::config_builder()
+            .http_status_as_error(false)
+            .https_only(true)
+            .max_redirects(0)
+            .proxy(None)
+            .timeout_connect(Some(CONNECT))
+            .build();
+        let connector = ().chain(TcpConnector::default()).chain(Tls { config: credentials.tls.clone(), name });
+        Ok(Self {
+            agent: Agent::with_parts(config, connector, DefaultResolver::default()),
+            base: format!("https://{authority}"),
+            token,
+            patience,
+            address: (host, authority.port_u16().unwrap_or(443)),
+            server_name,
+        })
+    }
+
+    /// What a GET answers; the service may hold it for `hold`.
+    pub(crate) fn get<T: DeserializeOwned>(&self, path: &str, hold: Duration) -> Result<T, Error> {
+        parsed(&self.call(path, None, hold)?)
+    }
+
+    /// What a GET answers, byte for byte.
+    pub(crate) fn bytes(&self, path: &str) -> Result<Vec<u8>, Error> {
+        self.call(path, None, Duration::ZERO)
+    }
+
+    /// What a POST answers.
+    pub(crate) fn post<T: DeserializeOwned>(&self, path: &str, body: &Value) -> Result<T, Error> {
+        parsed(&self.call(path, Some(body.to_string().as_bytes()), Duration::ZERO)?)
+    }
+
+    /// Asks once to delete; what is not deleted ends by itself.
+    pub(crate) fn delete(&self, path: &str) {
+        // Otherwise the job ends by its timeout, or when nobody comes.
+        let _ = self.signed(self.agent.delete(format!("{}{path}", self.base)), CONNECT).call();
+    }
+
+    fn call(&self, path: &str, body: Option<&[u8]>, hold: Duration) -> Result<Vec<u8>, Error> {
+        let (limit, mut pause) = (Instant::now() + self.patience, PAUSE);
+        loop {
+            let again = match self.once(path, body, hold) {
+                Err(Refusal::Later(again)) => again,
+                Err(Refusal::Final(error)) => return Err(error),
+                Ok(answer) => return Ok(answer),
+            };
+            // Clients that were turned away together should not come back together.
+            let jitter = Prg::from_os().map_err(no_randomness)?.below(256) as f64 / 1024.0;
+            let rest = again.after.max(pause).mul_f64(1.0 + jitter);
+            if Instant::now() + rest > limit {
+                return Err(again.error);
+            }
+            sleep(rest);
+            pause = LONGEST_PAUSE.min(2 * pause);
+        }
+    }
+
+    fn once(&self, path: &str, body: Option<&[u8]>, hold: Duration) -> Result<Vec<u8>, Refusal> {
+        let (url, limit) = (format!("{}{path}", self.base), hold + ANSWER);
+        let answer = match body {
+            None => self.signed(self.agent.get(url), limit).call(),
+            Some(body) => self.signed(self.agent.post(url).content_type("application/json"), limit).send(body),
+        };
+        let mut answer = answer.map_err(|error| self.not_reached(error))?;
+        let raw = answer.body_mut().with_config().limit(MOST_BYTES).read_to_vec();
+        let raw = raw.map_err(|error| self.not_reached(error))?;
+        if answer.status().is_success() { Ok(raw) } else { Err(refusal(&answer, &raw)) }
+    }
+
+    fn signed<B>(&self, request: RequestBuilder<B>, limit: Duration) -> RequestBuilder<B> {
+        let request = match &self.token {
+            Some(token) => request.header("Authorization", format!("Bearer {token}")),
+            None => request,
+        };
+        request.config().timeout_global(Some(limit)).build()
+    }
+
+    /// What an error of a connection means. Waiting helps unless one side does not accept the other.
+    fn not_reached(&self, error: ureq::Error) -> Refusal {
+        let base = &self.base;
+        if let ureq::Error::BodyExceedsLimit(limit) = error {
+            return Refusal::Final(Error::PeerMisbehaved(format!("{base} sent an answer of more than {limit} bytes")));
+        }
+        if let Some(problem) = tls_problem(&error) {
+            return Refusal::Final(match problem {
+                rustls::Error::InvalidCertificate(why) => Error::PeerMisbehaved(format!(
+                    "the certificate of {base} is refused ({why}): it must be valid, of an authority among the client's \
+                     trusted ones, and for the name {}",
+                    self.server_name
+                )),
+                rustls::Error::AlertReceived(alert) => Error::NotAccepted(format!(
+                    "{base} refuses this client ({alert:?}): use the certificate that its operator gave you, or ask for a \
+                     new one if it has expired or was revoked"
+                )),
+                other => Error::PeerMisbehaved(format!(
+                    "{base} does not speak TLS 1.3 as a service does ({other}): look at the port"
+                )),
+            });
+        }
+        let error = Error::Link(format!(
+            "{base} cannot be reached: {error}. Look at the address, and whether `privet serve` runs there"
+        ));
+        Refusal::Later(Again { error, after: Duration::ZERO })
+    }
+}
+
+pub(crate) fn no_randomness(error: privet_prg::Error) -> Error {
+    Error::Session(error.into())
+}
+
+fn parsed<T: DeserializeOwned>(raw: &[u8]) -> Result<T, Error> {
+    serde_json::from_slice(raw)
+        .map_err(|error| Error::PeerMisbehaved(format!("the service's answer makes no sense: {error}")))
+}
+
+/// Why there is no answer.
+enum Refusal {
+    Later(Again),
+    Final(Error),
+}
+
+/// An error for the caller who has no patience left, and how long the service wants to be left alone.
+struct Again {
+    error: Error,
+    after: Duration,
+}
+
+/// What the service says when it refuses.
+#[derive(Default, Deserialize)]
+struct Said {
+    error: String,
+    #[serde(default)]
+    reason: String,
+}
+
+fn refusal(answer: &Response<Body>, raw: &[u8]) -> Refusal {
+    let status = answer.status().as_u16();
+    let said: Said = serde_json::from_slice(raw).unwrap_or_default();
+    let text = if said.error.is_empty() { format!("the service answered {status}") } else { said.error };
+    Refusal::Final(match (status, said.reason.as_str()) {
+        (429 | 503, _) => {
+            let after = answer.headers().get("Retry-After").and_then(|value| value.to_str().ok()?.parse().ok());
+            let after = Duration::from_secs(after.unwrap_or(0u32).into());
+            return Refusal::Later(Again { error: Error::Busy(text), after });
+        }
+        (409, "other program") => Error::OtherProgram(text),
+        (409, _) => Error::Material(text),
+        (400 | 404 | 405 | 413, _) => Error::Misuse(text),
+        (401 | 403, _) => Error::NotAccepted(text),
+        (507, _) => Error::Busy(text),
+        _ => Error::PeerMisbehaved(text),
+    })
+}
+
+fn tls_problem(error: &ureq::Error) -> Option<&rustls::Error> {
+    match error {
+        ureq::Error::Io(error) => error.get_ref()?.downcast_ref(),
+        _ => None,
+    }
+}
+
+/// Makes a TCP connection one of TLS with the service, whose certificate must carry `name` whatever the address is.
+#[derive(Debug)]
+struct Tls {
+    config: Arc<ClientConfig>,
+    name: ServerName<'static>,
+}
+
+impl<In: Transport> Connector<In> for Tls {
+    type Out = TlsTransport;
+
+    fn connect(&self, details: &ConnectionDetails, chained: Option<In>) -> Result<Option<TlsTransport>, ureq::Error> {
+        let Some(tcp) = chained else { return Ok(None) };
+        let refused = |error| std::io::Error::new(std::io::ErrorKind::InvalidInput, error);
+        let mut connection = ClientConnection::new(self.config.clone(), self.name.clone()).map_err(refused)?;
+        let mut tcp = TransportAdapter::new(tcp.boxed(), details.current_time.clone());
+        tcp.set_timeout(details.timeout);
+        connection.complete_io(&mut tcp)?;
+        let buffers = LazyBuffers::new(details.config.input_buffer_size(), details.config.output_buffer_size());
+        Ok(Some(TlsTransport { buffers, stream: StreamOwned::new(connection, tcp) }))
+    }
+}
+
+struct TlsTransport {
+    buffers: LazyBuffers,
+    stream: StreamOwned<ClientConnection, TransportAdapter>,
+}
+
+impl Transport for TlsTransport {
+    fn buffers(&mut self) -> &mut dyn Buffers {
+        &mut self.buffers
+    }
+
+    fn transmit_output(&mut self, amount: usize, timeout: NextTimeout) -> Result<(), ureq::Error> {
+        self.stream.get_mut().set_timeout(timeout);
+        self.stream.write_all(&self.buffers.output()[..amount])?;
+        Ok(())
+    }
+
+    fn await_input(&mut self, timeout: NextTimeout) -> Result<bool, ureq::Error> {
+        self.stream.get_mut().set_timeout(timeout);
+        let amount = self.stream.read(self.buffers.input_append_buf())?;
+        self.buffers.input_appended(amount);
+        Ok(amount > 0)
+    }
+
+    fn is_open(&mut self) -> bool {
+        self.stream.get_mut().get_mut().is_open()
+    }
+
+    fn is_tls(&self) -> bool {
+        true
+    }
+}
+
+impl fmt::Debug for TlsTransport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TlsTransport")
+    }
+}

@@ -1,0 +1,95 @@
+//! What can go wrong, in the families of all crates: the peer, the caller, the world.
+
+use privet_channel::{AbortReason, PeerMisbehaved};
+use privet_suites::StoreError;
+
+/// A call of this crate failed. The text says what is wrong, where, and what to do.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A call that cannot work: an address that is none, files that cannot be read, a model or a suite that is not offered.
+    #[error("{0}")]
+    Misuse(String),
+    /// An input has the wrong shape, or numbers that the model was not compiled for. Nothing was sent.
+    #[error("{0}")]
+    Input(String),
+    /// The model computes something at the client that this crate does not.
+    #[error("{0}")]
+    Unsupported(String),
+    /// Nothing answers, or the link broke.
+    #[error("{0}")]
+    Link(String),
+    /// The service has no room for the job now.
+    #[error("{0}")]
+    Busy(String),
+    /// The service's policy does not accept what was asked, or not from this client.
+    #[error("{0}")]
+    NotAccepted(String),
+    /// The service offers another program under this name by now: [`Client::model`](crate::Client::model) reads it.
+    #[error("{0}")]
+    OtherProgram(String),
+    /// Prepared material is missing or used.
+    #[error("{0}")]
+    Material(String),
+    /// The service ended the job without a result. Asking again takes fresh material.
+    #[error("job {job} {outcome}: {reason}")]
+    JobFailed {
+        /// Its id.
+        job: String,
+        /// `failed`, `cancelled` or `timed out`.
+        outcome: String,
+        /// What the service says, and what this side met.
+        reason: String,
+        /// Whether the process of the service that took the job is gone.
+        is_lost: bool,
+    },
+    /// The service, its worker or the dealer sent what makes no sense.
+    #[error("{0}")]
+    PeerMisbehaved(String),
+    /// This side's half of a job failed: its store is full or cannot be written, or the program does not fit the suite.
+    #[error(transparent)]
+    Session(privet_suites::Error),
+}
+
+impl Error {
+    /// Whether the service may give the job to another worker after it.
+    pub(crate) fn may_pass(&self) -> bool {
+        matches!(self, Self::Link(_) | Self::Busy(_) | Self::NotAccepted(_))
+    }
+}
+
+impl From<privet_suites::Error> for Error {
+    fn from(error: privet_suites::Error) -> Self {
+        let text = error.to_string();
+        if let Some(privet_channel::Error::PeerMisbehaved(PeerMisbehaved::Aborted { reason, .. })) = error.link() {
+            return match reason {
+                AbortReason::MaterialUnavailable | AbortReason::StaleSession => Self::Material(text),
+                AbortReason::Busy | AbortReason::ShuttingDown => Self::Busy(text),
+                AbortReason::NotAllowed => Self::NotAccepted(text),
+                _ => Self::PeerMisbehaved(text),
+            };
+        }
+        match &error {
+            _ if matches!(error.link(), Some(privet_channel::Error::Io(_))) => Self::Link(text),
+            _ if error.is_given_up() => Self::Material(text),
+            _ if error.is_the_peers_fault() => Self::PeerMisbehaved(text),
+            privet_suites::Error::Misuse(_) => Self::Misuse(text),
+            privet_suites::Error::Store(
+                StoreError::Missing { .. }
+                | StoreError::Spent { .. }
+                | StoreError::Unfit { .. }
+                | StoreError::OtherWeights { .. },
+            ) => Self::Material(text),
+            _ => Self::Session(error),
+        }
+    }
+}
+
+impl From<privet_channel::Error> for Error {
+    fn from(error: privet_channel::Error) -> Self {
+        match error {
+            privet_channel::Error::Misuse(problem) => Self::Misuse(problem.to_string()),
+            error => privet_suites::Error::from(error).into(),
+        }
+    }
+}
