@@ -289,3 +289,112 @@ impl fmt::Debug for TlsTransport {
         f.write_str("TlsTransport")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::thread;
+
+    use rustls::crypto::ring::default_provider;
+    use rustls::pki_types::PrivateKeyDer;
+    use rustls::version::TLS13;
+    use rustls::{ServerConfig, ServerConnection};
+
+    use super::*;
+
+    /// What a service that answers so, one call after the other on one connection, is called with, and what `ask` makes of it.
+    fn answered<T>(asks_with_body: bool, answers: Vec<String>, ask: impl FnOnce(&Calls) -> T) -> (Vec<String>, T) {
+        let (root_key, key) = (rcgen::KeyPair::generate().unwrap(), rcgen::KeyPair::generate().unwrap());
+        let mut root = rcgen::CertificateParams::new([]).unwrap();
+        root.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        let trusted = root.self_signed(&root_key).unwrap().pem();
+        let own = rcgen::CertificateParams::new(["localhost".to_owned()]).unwrap();
+        let certificate = own.signed_by(&key, &rcgen::Issuer::new(root, root_key)).unwrap();
+        let (pem, key_pem) = (certificate.pem(), key.serialize_pem());
+        let credentials = Credentials::from_pem(pem.as_bytes(), key_pem.as_bytes(), trusted.as_bytes()).unwrap();
+        let config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
+            .with_protocol_versions(&[&TLS13])
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate.der().clone()], PrivateKeyDer::try_from(key.serialize_der()).unwrap());
+        let config = Arc::new(config.unwrap());
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let service = thread::spawn(move || {
+            let (tcp, _) = listener.accept().unwrap();
+            let mut stream = StreamOwned::new(ServerConnection::new(config).unwrap(), tcp);
+            let mut asked = Vec::new();
+            for answer in answers {
+                let mut request = Vec::new();
+                // A call with a body is over with its object.
+                let end: &[u8] = if asks_with_body { b"}" } else { b"\r\n\r\n" };
+                while !request.ends_with(end) {
+                    let mut byte = [0];
+                    stream.read_exact(&mut byte).unwrap();
+                    request.extend(byte);
+                }
+                asked.push(String::from_utf8(request).unwrap());
+                stream.write_all(answer.as_bytes()).unwrap();
+            }
+            asked
+        });
+        let url = format!("https://127.0.0.1:{port}");
+        let (name, token) = (Some("localhost".into()), Some("secret".into()));
+        let calls = Calls::new(&url, &credentials, name, token, Duration::from_secs(3)).unwrap();
+        let found = ask(&calls);
+        (service.join().unwrap(), found)
+    }
+
+    fn answer(status: &str, headers: &str, body: &str) -> String {
+        format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\n{headers}\r\n{body}", body.len())
+    }
+
+    #[test]
+    fn a_busy_service_is_asked_again_not_before_it_says() {
+        let busy = answer("503 Service Unavailable", "Retry-After: 1\r\n", r#"{"error": "full"}"#);
+        let body = serde_json::json!({"key": "k"});
+        let start = Instant::now();
+        let answers = vec![busy, answer("202 Accepted", "", r#"{"id": "r"}"#)];
+        let (asked, found) = answered(true, answers, |calls| calls.post::<Value>("/v2/models/m/requests", &body));
+        assert_eq!(found.unwrap()["id"], "r");
+        assert!(start.elapsed() >= Duration::from_secs(1));
+        assert_eq!(asked[0], asked[1]);
+        let [first, ..] = &asked[..] else { panic!("two calls") };
+        assert!(first.starts_with("POST /v2/models/m/requests HTTP/1.1\r\n"), "{first}");
+        assert!(first.to_lowercase().contains("authorization: bearer secret\r\n"), "{first}");
+        assert!(first.ends_with(r#"{"key":"k"}"#), "{first}");
+    }
+
+    #[test]
+    fn a_refusal_says_what_it_is() {
+        let refused = |status: &str, reason: &str| {
+            let said = serde_json::json!({"error": "the reason in words", "reason": reason}).to_string();
+            let (_, found) = answered(false, vec![answer(status, "", &said)], |calls| calls.bytes("/"));
+            let error = found.unwrap_err();
+            assert_eq!(error.to_string(), "the reason in words");
+            error
+        };
+        assert!(matches!(refused("409 Conflict", "other program"), Error::OtherProgram(_)));
+        assert!(matches!(refused("409 Conflict", "used"), Error::Material(_)));
+        assert!(matches!(refused("404 Not Found", ""), Error::Misuse(_)));
+        assert!(matches!(refused("403 Forbidden", "policy"), Error::NotAccepted(_)));
+        assert!(matches!(refused("500 Internal Server Error", ""), Error::PeerMisbehaved(_)));
+    }
+
+    #[test]
+    fn answers_that_make_no_sense_are_refused() {
+        for body in ["", "{", "[1, 2]", &"[".repeat(100_000)] {
+            let (_, found) =
+                answered(false, vec![answer("200 OK", "", body)], |calls| calls.get::<Said>("/", Duration::ZERO));
+            assert!(matches!(found, Err(Error::PeerMisbehaved(_))), "{body:.20}");
+        }
+        // A redirection elsewhere would take the token along.
+        let away = answer("302 Found", "Location: https://example.org/\r\n", "");
+        let (asked, found) = answered(false, vec![away], |calls| calls.bytes("/"));
+        assert!(matches!(found, Err(Error::PeerMisbehaved(_))));
+        assert_eq!(asked.len(), 1);
+        let long = answer("200 OK", "", &" ".repeat(MOST_BYTES as usize + 1));
+        let (_, found) = answered(false, vec![long], |calls| calls.bytes("/"));
+        assert!(matches!(found, Err(Error::PeerMisbehaved(text)) if text.contains("more than")));
+    }
+}

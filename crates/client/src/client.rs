@@ -33,7 +33,6 @@ pub(crate) struct Shared {
 }
 
 /// What a [`Client`] is made of; see [`Client::builder`].
-#[derive(Debug)]
 #[must_use]
 pub struct ClientBuilder {
     url: String,

@@ -267,7 +267,8 @@ impl Predictor {
                     // What an earlier process left on record has no count of changes.
                     let is_lost = job.sequence == 0 && outcome == "failed";
                     let met = met.map(|error: Error| format!(" (this side: {error})")).unwrap_or_default();
-                    return Err(failed(id, &outcome, job.reason + &met, is_lost));
+                    let reason = if job.reason.is_empty() { "the service does not say why".into() } else { job.reason };
+                    return Err(failed(id, &outcome, reason + &met, is_lost));
                 }
                 _ => {}
             }

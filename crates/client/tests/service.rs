@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use privet_client::{Client, ClientBuilder, Credentials, Error, Prediction, Suite, Tensor, Truncation, fss};
+use privet_client::{Client, ClientBuilder, Credentials, Error, Fss, Prediction, Suite, Tensor, Truncation};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -108,7 +108,7 @@ impl Scene {
 
     fn builder(&self) -> ClientBuilder {
         let credentials = Credentials::from_folder(&self.keys).expect("keys");
-        Client::builder(&self.url, credentials, self.state()).patience(Duration::from_secs(5))
+        Client::builder(&self.url, credentials, self.state()).patience(Duration::from_secs(30))
     }
 
     fn state(&self) -> PathBuf {
@@ -181,6 +181,14 @@ fn a_rust_client_asks_a_service_in_each_suite() {
         assert_eq!(logits(&predictor.infer(&input).unwrap()), first);
     }
 
+    // One predictor serves several threads.
+    std::thread::scope(|threads| {
+        let asked = [(), ()].map(|()| threads.spawn(|| gmw.infer(&input).unwrap()));
+        let found = asked.map(|thread| thread.join().unwrap());
+        assert!(found.iter().all(|it| logits(it) == first));
+        assert_ne!(found[0].material, found[1].material);
+    });
+
     refusals(&scene, &client);
 }
 
@@ -193,7 +201,7 @@ fn refusals(scene: &Scene, client: &Client) {
     assert!(matches!(client.model_version("digits", 2), Err(Error::Misuse(text)) if text.contains("it has 1")));
 
     // The server's policy: truncations are exact.
-    let weak = model.predictor(fss::Config { truncation: Truncation::OneBit }).unwrap();
+    let weak = model.predictor(Fss { truncation: Truncation::OneBit }).unwrap();
     assert!(matches!(weak.infer(&[Tensor::new([1, 1, 8, 8], [0f32; 64]).unwrap()]), Err(Error::NotAccepted(_))));
     let small = scene.builder().memory(1 << 20).build().unwrap().model("digits").unwrap();
     assert!(matches!(small.predictor(Suite::gmw()), Err(Error::Misuse(text)) if text.contains("raise the limit")));
@@ -207,7 +215,7 @@ fn refusals(scene: &Scene, client: &Client) {
     let asks = |certificate: &[u8], key: &[u8], trusted: &[u8]| {
         let credentials = Credentials::from_pem(certificate, key, trusted).unwrap();
         Client::builder(&scene.url, credentials, scene.state())
-            .patience(Duration::from_secs(5))
+            .patience(Duration::from_secs(30))
             .build()
             .unwrap()
             .models()
