@@ -126,7 +126,7 @@ impl Scene {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
-            .unwrap_or_else(|error| panic!("{} ({error}): build it by cargo build --example", program.display()));
+            .unwrap_or_else(|error| panic!("{} ({error}): cargo test -p privet-client builds it", program.display()));
         let numbers: Vec<String> = digit.image.iter().map(f32::to_string).collect();
         process.stdin.take().expect("piped").write_all(numbers.join(" ").as_bytes()).expect("it reads");
         let done = process.wait_with_output().expect("it ends");
