@@ -11,7 +11,10 @@ from tests.kills.stage import WAYS, named, staged
 
 from privet.compiler.compile import Compiled
 from privet.compiler.executor import execute
-from privet.suites import MaterialSuite
+from privet.suites import Fss, Gmw, MaterialSuite
+
+QUICK = Gmw(), Fss(security="malicious")
+"""Made by the parties, and dealt; the other ways are in the slow tests."""
 
 
 def survive(way: MaterialSuite, kills: int, folder: Path, keys: Path, compiled: Compiled) -> Ordeal:
@@ -25,7 +28,11 @@ def survive(way: MaterialSuite, kills: int, folder: Path, keys: Path, compiled: 
     return ordeal
 
 
-@pytest.mark.parametrize("way", WAYS, ids=named)
+@pytest.mark.parametrize(
+    "way",
+    [it if it in QUICK else pytest.param(it, marks=pytest.mark.slow) for it in WAYS],
+    ids=named,
+)
 def test_a_few_kills(
     way: MaterialSuite, tmp_path: Path, key_folder: Path, compiled: Compiled
 ) -> None:

@@ -105,7 +105,8 @@ def test_bytes_and_rounds_are_those_of_the_formulas(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "batch"), [("stream", 1), ("stream-packed", 3), ("stream-bfv", 2)]
+    ("name", "batch"),
+    [pytest.param("stream", 1, marks=pytest.mark.slow), ("stream-packed", 3), ("stream-bfv", 2)],
 )
 def test_suite_stream_is_measured_as_planned(name: str, batch: int, tmp_path: Path) -> None:
     (record,), skipped = measure(plan_cases([MODEL], settings([name]), [batch]), tmp_path)

@@ -91,20 +91,32 @@ def walk(
     return [outputs[index] for index in range(len(outputs))]
 
 
+MODELS = [
+    models.perceptron,
+    models.windows,
+    models.overhanging,
+    models.residual,
+    models.movement,
+    models.flattened,
+    models.gated,
+]
+QUICK = [(models.windows, 3), (models.gated, 1)]
+"""Under Paillier, which takes longer, the others are slow tests."""
+
+
 @pytest.mark.parametrize(
-    "model",
+    ("model", "parts", "cipher"),
     [
-        models.perceptron,
-        models.windows,
-        models.overhanging,
-        models.residual,
-        models.movement,
-        models.flattened,
-        models.gated,
+        pytest.param(
+            *(model, parts, cipher),
+            marks=[] if cipher.masked or (model, parts) in QUICK else pytest.mark.slow,
+            id=f"{model.__name__}-{parts}-{cipher.name}",
+        )
+        for model in MODELS
+        for parts in (1, 3)
+        for cipher in CIPHERS
     ],
 )
-@pytest.mark.parametrize("parts", [1, 3])
-@pytest.mark.parametrize("cipher", CIPHERS, ids=str)
 def test_parts_give_the_whole(
     model: Callable[[], Compiled],
     parts: int,
