@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pytest
@@ -104,14 +104,16 @@ def test_material_is_used_with_the_program(version: Path) -> None:
         assert asking.ready() == []
 
 
-def test_a_session_is_answered_byte_for_byte(version: Path) -> None:
-    """A client of that version is played from its record; the online phase draws no randomness."""
-    frames = json.loads((version / "session.json").read_text())
-    asked, answered = (
-        b"".join(frame_bytes(frame) for frame in frames if frame["from"] == party)
-        for party in ("client", "server")
-    )
-    assert b'{"request":"infer"' in asked
+GREETING = b"PRIVET"
+TODAY = (2).to_bytes(2, "little")
+"""The version of the wire, which follows the name in a greeting."""
+REFUSED = {"kind": 2, "payload": "01"}
+"""An abort, whose reason is the version."""
+
+
+@contextmanager
+def played(version: Path, asked: bytes) -> Iterator[BinaryIO]:
+    """What the server answers to a client that sends these frames."""
     context = ssl.create_default_context(cafile=str(version / "keys" / "ca.pem"))
     context.load_cert_chain(version / "keys" / "client.pem", version / "keys" / "client.key")
     context.set_alpn_protocols([PROTOCOL])
@@ -124,6 +126,32 @@ def test_a_session_is_answered_byte_for_byte(version: Path) -> None:
         link.sendall(asked)
         certificate_accepted = answers.read(1)
         assert certificate_accepted
+        yield answers
+
+
+def recorded(version: Path, party: str, *, today: bool) -> bytes:
+    """A party's frames; with `today`, it greets with the version of today."""
+    frames = json.loads((version / "session.json").read_text())
+    sent = [dict(frame) for frame in frames if frame["from"] == party]
+    assert bytes.fromhex(sent[0]["payload"]) == GREETING + b"\1\0"
+    if today:
+        sent[0]["payload"] = (GREETING + TODAY).hex()
+    return b"".join(frame_bytes(frame) for frame in sent)
+
+
+def test_a_client_of_that_version_is_refused_by_its_number(version: Path) -> None:
+    """What the two would make together would give wrong results: OTs are hashed in another way."""
+    greeting = {"kind": 1, "payload": (GREETING + TODAY).hex()}
+    refusal = frame_bytes(greeting) + frame_bytes(REFUSED)
+    with played(version, recorded(version, "client", today=False)) as answers:
+        assert answers.read(len(refusal)) == refusal
+
+
+def test_an_inference_is_answered_as_then_but_for_the_greeting(version: Path) -> None:
+    """A client of that version is played from its record; the online phase draws no randomness."""
+    asked, answered = (recorded(version, it, today=True) for it in ("client", "server"))
+    assert b'{"request":"infer"' in asked
+    with played(version, asked) as answers:
         assert answers.read(len(answered)) == answered
         assert answers.read() == b""
 

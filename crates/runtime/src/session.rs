@@ -28,5 +28,6 @@ pub use hidden::HiddenWeights;
 pub use messages::grant;
 pub use server::{Event, Server};
 
-/// Version of everything that crosses the wire; peers of different versions refuse each other.
-pub const VERSION: u16 = 1;
+/// Version of everything that crosses the wire; peers of different versions refuse each other. It was 1 in Privet 0.2, whose
+/// oblivious transfers are hashed in another way: material made with it would give wrong results without a word.
+pub const VERSION: u16 = 2;
