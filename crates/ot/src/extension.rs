@@ -29,11 +29,21 @@ impl Extension {
     /// The extension that makes `demand` in the least time over `link`: exact bytes and rounds, and a core's time per OT as
     /// measured by `examples/rate.rs`. It depends on public numbers alone, so both parties come to the same.
     pub fn for_demand(demand: &Demand, link: &Link) -> Self {
-        let seconds = |extension: &Self| extension.seconds(demand, link);
-        Self::ALL.into_iter().min_by(|a, b| seconds(a).total_cmp(&seconds(b))).unwrap_or_default()
+        Self::cheapest(&Self::ALL, demand, link, 0.0)
     }
 
-    /// The estimate that [`Self::for_demand`] compares: both directions' transfer at once, and one core for both parties.
+    /// The one of `among` with the least sum of [`Self::seconds`] and the price of its bytes, both directions together:
+    /// `seconds_per_gigabyte` is what sending a gigabyte less is worth. The default if `among` is empty.
+    pub fn cheapest(among: &[Self], demand: &Demand, link: &Link, seconds_per_gigabyte: f64) -> Self {
+        let price = |extension: &Self| {
+            let cost = cost::generate(demand, *extension, Role::Client);
+            let gigabytes = (cost.bytes_sent + cost.bytes_received) as f64 / 1e9;
+            extension.seconds(demand, link) + seconds_per_gigabyte * gigabytes
+        };
+        among.iter().copied().min_by(|a, b| price(a).total_cmp(&price(b))).unwrap_or_default()
+    }
+
+    /// The estimate of time that [`Self::cheapest`] compares: both directions' transfer at once, and one core for both parties.
     pub fn seconds(self, demand: &Demand, link: &Link) -> f64 {
         let cost = cost::generate(demand, self, Role::Client);
         let bits = 8 * cost.bytes_sent.max(cost.bytes_received);

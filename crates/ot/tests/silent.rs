@@ -162,6 +162,28 @@ fn the_demand_and_the_link_choose_the_extension() -> Result<(), Error> {
 }
 
 #[test]
+fn a_price_of_bytes_chooses_the_extension_that_sends_less_even_over_a_fast_link() {
+    let fast = Link::new(Duration::ZERO, 1e11).expect("a link");
+    let many = demand([0, 10_000_000, 0, 0]);
+    let at = |price| Extension::cheapest(&Extension::ALL, &many, &fast, price);
+    assert_eq!(at(0.0), Extension::for_demand(&many, &fast));
+    let bytes = |it: Extension| {
+        let cost = cost::generate(&many, it, Role::Client);
+        cost.bytes_sent + cost.bytes_received
+    };
+    let free = bytes(at(0.0));
+    let mut least = free;
+    for price in [1.0, 100.0, 1e4, 1e6] {
+        assert!(bytes(at(price)) <= least, "a higher price sends no more");
+        least = bytes(at(price));
+    }
+    assert_eq!(Some(least), Extension::ALL.into_iter().map(bytes).min());
+    assert!(least < free / 3, "{least} of {free} bytes");
+    let only = [Extension::SoftSpoken(FieldBits::Two)];
+    assert_eq!(Extension::cheapest(&only, &many, &fast, 1e6), only[0], "a choice stays within what is allowed");
+}
+
+#[test]
 fn parties_with_different_extensions_notice() {
     for other in [Extension::Silent(Size::Large), FieldBits::Eight.into()] {
         let (mut client, mut server) = pair();

@@ -35,12 +35,14 @@ pub struct Config {
     /// Which OT extension makes correlations; material is the same whichever did.
     #[serde(with = "named")]
     pub transfers: Transfers,
+    /// Seconds that a gigabyte less is worth where `transfers` leaves an extension open.
+    pub byte_price: u32,
 }
 
 /// Which OT extension may make correlations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Transfers {
-    /// Whichever is quickest over the link.
+    /// Whichever is quickest over the link, with bytes at their price.
     #[default]
     Auto,
     /// SoftSpokenOT, which assumes nothing of noisy codes.
@@ -97,7 +99,8 @@ impl SuiteConfig for Config {
 
     fn plan(&self, program: Program, link: Link) -> Result<Box<dyn SuitePlan>, Error> {
         let extensions = Extension::ALL.into_iter().filter(|it| self.transfers.allows(*it));
-        Ok(Box::new(Plan::new(program, *self)?.over(link).extending(extensions.collect())))
+        let plan = Plan::new(program, *self)?.over(link).extending(extensions.collect());
+        Ok(Box::new(plan.pricing(self.byte_price)))
     }
 }
 

@@ -13,7 +13,7 @@ from privet.errors import Misuse
 from privet.suites.base import Job, LocalJob, LocalResult, Suite
 from privet.suites.costing import Trial
 from privet.suites.material.suite import TRUNCATIONS, MaterialSuite
-from privet.suites.options import choice, switch
+from privet.suites.options import choice, number, switch
 from privet.suites.refusals import PRODUCTS
 
 AUTO = "auto"
@@ -68,8 +68,16 @@ class Gmw(MaterialSuite):
         AUTO,
         (AUTO, "soft-spoken", "silent"),
         "What makes correlations: SoftSpokenOT, which assumes nothing of noisy codes, or silent "
-        "OT, which sends least; `auto` takes what is quickest over the link.",
+        "OT, which sends least; `auto` takes what is quickest over the link, bytes at their price.",
         "the OT extension",
+    )
+    byte_price: int = number(
+        0,
+        0,
+        1_000_000,
+        "Where traffic is paid for: by how many seconds making correlations may take longer for "
+        "each gigabyte that it sends less; 0 counts time alone.",
+        "the price of bytes",
     )
     weights: str | None = choice(
         None,
@@ -214,5 +222,6 @@ class Gmw(MaterialSuite):
             "linear": self.linear,
             "field": self.field,
             "transfers": self.transfers,
+            "byte_price": self.byte_price,
         }
         return Plan(public, json.dumps(choices), link)

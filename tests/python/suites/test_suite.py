@@ -128,3 +128,15 @@ def test_every_refusal_is_told_at_once() -> None:
     assert privet.Gmw().supports(program) == []
     assert privet.Gmw().runs(program)
     assert not privet.Ckks().runs(program)
+
+
+def test_a_price_of_bytes_takes_the_extension_that_sends_fewest(public: bytes) -> None:
+    def bytes_and_seconds(price: int) -> tuple[int, float]:
+        plan = privet.Gmw(rounds="linear", byte_price=price).native(public)
+        found = json.loads(plan.forecast())
+        (taken,) = [it for it in found["extensions"] if it["name"] == found["extension"]]
+        return taken["bytes_client"] + taken["bytes_server"], taken["core_seconds"]
+
+    (many, quick), (few, slow) = bytes_and_seconds(0), bytes_and_seconds(1_000_000)
+    assert few < many / 3
+    assert slow > quick

@@ -77,6 +77,8 @@ pub struct Plan {
     /// The field of linear layers, if they are not in the ring.
     field: Option<Field>,
     link: Link,
+    /// Seconds that a gigabyte less for correlations is worth.
+    byte_price: u32,
     buffer: usize,
     steps: Vec<Step>,
     /// The keys that each step uses up, in suite `fss`.
@@ -130,6 +132,7 @@ impl Plan {
             options,
             field,
             link: Link::LAN,
+            byte_price: 0,
             buffer: BUFFER,
             steps,
             keys,
@@ -177,6 +180,12 @@ impl Plan {
         Self { extensions, extension: OnceLock::new(), ..self }
     }
 
+    /// The same plan where sending a gigabyte less for correlations is worth so many seconds.
+    #[must_use]
+    pub fn pricing(self, seconds_per_gigabyte: u32) -> Self {
+        Self { byte_price: seconds_per_gigabyte, extension: OnceLock::new(), ..self }
+    }
+
     /// The link that material is made over.
     pub fn link(&self) -> Link {
         self.link
@@ -188,16 +197,15 @@ impl Plan {
         Self { buffer: ots, ..self }
     }
 
-    /// The OT extension that makes the correlations: the one that suits their number and the plan's link. With a dealer, who
-    /// makes them without transfers, the default.
+    /// The OT extension that makes the correlations: the one that suits their number, the plan's link and the price of
+    /// bytes. With a dealer, who makes them without transfers, the default.
     pub fn extension(&self) -> Extension {
         if self.is_dealt() {
             return Extension::default();
         }
         let demand = making::demands(self).into_iter().fold(self.cost.demand, Add::add);
-        let seconds = |extension: &Extension| extension.seconds(&demand, &self.link);
-        let quickest = || self.extensions.iter().min_by(|a, b| seconds(a).total_cmp(&seconds(b)));
-        *self.extension.get_or_init(|| quickest().copied().unwrap_or_default())
+        let price = f64::from(self.byte_price);
+        *self.extension.get_or_init(|| Extension::cheapest(&self.extensions, &demand, &self.link, price))
     }
 
     /// OTs in either direction that the buffer of an inference without material takes at once.

@@ -2,7 +2,7 @@
 
 use privet_channel::{AbortReason, pair};
 use privet_suites::policy::Policy;
-use privet_suites::session::Event;
+use privet_suites::session::{Event, VERSION};
 use privet_suites::sharing::{Encrypted, Keep, Options, Plan, Rounds, Truncation, load_keeping};
 use privet_suites::{Error, Report, Silent, StoreError, registry};
 
@@ -10,6 +10,7 @@ use crate::material::aborted;
 use crate::parties::{
     CHOICE, Fixture, PATIENCE, RESIDUAL, StoreFolder, infer, over, prepare, server, session, session_over,
 };
+use crate::requests::greeting;
 
 /// One-shot with logarithmic rounds.
 fn one_shot(truncation: Truncation) -> Options {
@@ -154,7 +155,7 @@ fn a_server_refuses_other_modes_and_large_buffers_without_material() {
         let (mut near, far) = pair();
         near.set_timeout(PATIENCE);
         let (error, side) = over((near, far), &server(&theirs), |mut channel| {
-            channel.exchange(b"PRIVET\x01\x00").expect("a greeting");
+            channel.exchange(&greeting(VERSION)).expect("a greeting");
             let program = CHOICE.program().hash().to_string();
             let request = format!(
                 r#"{{"request":"infer_unprepared","program":"{program}","suite":"{suite}","extension":"{extension}","buffer":{buffer}}}"#

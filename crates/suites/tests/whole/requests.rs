@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::parties::{CHOICE, PATIENCE, RESIDUAL, StoreFolder, infer, over, prepare, server, session};
 
-fn greeting(version: u16) -> Vec<u8> {
+pub fn greeting(version: u16) -> Vec<u8> {
     [b"PRIVET".as_slice(), &version.to_le_bytes()].concat()
 }
 

@@ -48,7 +48,7 @@ def run_plaintext(
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
-    # Without it, sums of int8 products saturate at 16 bits on processors with AVX2 and without VNNI.
+    # Without it, sums of int8 products saturate at 16 bits on processors that lack VNNI.
     options.add_session_config_entry("session.x64quantprecision", "1")
     options.log_severity_level = 3
     session = onnxruntime.InferenceSession(
