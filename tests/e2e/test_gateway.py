@@ -105,6 +105,21 @@ def test_grpc_tells_what_http_does(front: Gateway) -> None:
     assert (list(given.dims), given.data_type) == ([1, 8, 8], 11)
 
 
+def test_requests_of_several_applications_are_one_inference(
+    service: Scene, key_folder: Path, tmp_path: Path
+) -> None:
+    with gateway(service.address, key_folder, tmp_path, "--batch-delay", 60_000) as front:
+        answers = front.at_once("pairs", [IMAGES[:1], IMAGES[1:2]])
+        alone = front.infer(HTTP, "digits", IMAGES[:1])
+        with front.client(HTTP) as client:
+            (told,) = client.get_inference_statistics("pairs")["model_stats"]
+        with urllib.request.urlopen(f"http://{front.places['rest']}/metrics") as answer:
+            assert b'privet_gateway_inferences_total{model="pairs"} 1' in answer.read()
+    for logits, image in zip([*answers, alone], [*IMAGES[:2, None], IMAGES[:1]], strict=True):
+        assert_right(logits, image)
+    assert (told["inference_count"], told["execution_count"]) == (2, 1)
+
+
 @BOTH
 def test_a_prediction(front: Gateway, library: ModuleType) -> None:
     with front.client(library) as client:

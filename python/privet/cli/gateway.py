@@ -47,6 +47,15 @@ def gateway(
             metavar="MODEL=N", help="Keep material for N inferences ready; again for more models."
         ),
     ] = None,
+    batch_delay: Annotated[
+        float,
+        typer.Option(
+            metavar="MILLISECONDS",
+            min=0,
+            help="How long a request may wait for others of its model, to be answered with them in "
+            "one inference where the model takes several samples at once.",
+        ),
+    ] = 0.0,
     suite: Suite = suites.DEFAULT,
     dealer: options.Dealer = None,
     link: options.Link = None,
@@ -103,7 +112,7 @@ def gateway(
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(client)
             ahead = await stack.enter_async_context(Ahead(client, terms, levels))
-            exchange = Exchange(client, terms, ahead)
+            exchange = Exchange(client, terms, ahead, batch_delay=batch_delay / 1000)
             ports = {}
             for name, serve in (("rest", serve_rest), ("grpc", serve_grpc)):
                 place = places[name]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -131,6 +131,16 @@ def join_results(results: Sequence[Result]) -> Result:
         online=_total([result.online for result in results]),
         layers=tuple(layer for result in results for layer in result.layers),
         samples=sum(result.samples for result in results),
+    )
+
+
+def take_samples(result: Result, samples: slice) -> Result:
+    """Some of the samples of a batch, with what the whole of it cost."""
+    return replace(
+        result,
+        outputs={name: array[samples] for name, array in result.outputs.items()},
+        integers=tuple(array[samples] for array in result.integers),
+        samples=len(range(result.samples)[samples]),
     )
 
 

@@ -71,9 +71,7 @@ def portions(program: Program, inputs: Inputs) -> list[dict[str, Array]]:
     given = by_name(program, inputs)
     arrays = list(given.values())
     fits = all(array.shape == shape for array, shape in zip(arrays, shapes, strict=True))
-    outputs = [output.shape for output in describe_outputs(program)]
-    stacks = all(shape[:1] == (program.batch,) for shape in [*shapes, *outputs])
-    if fits or not stacks or any(array.ndim == 0 for array in arrays):
+    if fits or not is_stacked(program) or any(array.ndim == 0 for array in arrays):
         return [given]
     counts = {len(array) for array in arrays}
     if len(counts) != 1:
@@ -85,6 +83,13 @@ def portions(program: Program, inputs: Inputs) -> list[dict[str, Array]]:
         {name: array[first : first + program.batch] for name, array in given.items()}
         for first in range(0, count, program.batch)
     ]
+
+
+def is_stacked(program: Program) -> bool:
+    """Whether samples lie along the first axis of every input and output."""
+    shapes = [it.shape for it in program.given]
+    shapes += [output.shape for output in describe_outputs(program)]
+    return all(shape[:1] == (program.batch,) for shape in shapes)
 
 
 def split(inputs: Mapping[str, Array], count: int) -> list[dict[str, Array]]:

@@ -9,13 +9,14 @@ from importlib.metadata import version
 from typing import Any
 
 from privet.compiler.executor.codec import as_tensor, describe_outputs
-from privet.compiler.executor.samples import portions
+from privet.compiler.executor.samples import is_stacked, portions
 from privet.compiler.program import Program
 from privet.errors import InputError, MaterialError, Misuse, PeerMisbehaved
 from privet.gateway.ahead import Ahead
 from privet.gateway.client import ServiceClient
 from privet.gateway.jobs import Notice
-from privet.gateway.model import Terms
+from privet.gateway.model import Offer, Terms
+from privet.gateway.oip.batching import Batcher
 from privet.gateway.oip.observe import Observer
 from privet.gateway.oip.tensors import Array, config_type, input_datatypes, output_datatypes
 from privet.runtime import Result
@@ -78,13 +79,16 @@ class Exchange:
     """Answers the protocol's calls through a client of the service.
 
     All requests are made on the same `terms`, but for the version that they name; `ahead` keeps
-    notices for some models.
+    notices for some models. `batch_delay` is how many seconds a request waits for others to join.
     """
 
-    def __init__(self, client: ServiceClient, terms: Terms, ahead: Ahead) -> None:
+    def __init__(
+        self, client: ServiceClient, terms: Terms, ahead: Ahead, *, batch_delay: float = 0
+    ) -> None:
         self._client = client
         self._terms = terms
         self._ahead = ahead
+        self._batcher = Batcher(batch_delay)
         self.observer = Observer()
         self.name = "privet"
         self.version = version("privet")
@@ -157,7 +161,7 @@ class Exchange:
             "fail": {"count": tally.failed, "ns": int(tally.failed_seconds * 1e9)},
         }
         row = {"name": name, "version": str(model.version), "last_inference": int(tally.last * 1e3)}
-        row |= {"inference_count": tally.done, "execution_count": tally.done}
+        row |= {"inference_count": tally.done, "execution_count": tally.inferences}
         return {**row, "inference_stats": ended}
 
     async def metadata(self, name: str, version: str) -> ModelMetadata:
@@ -169,7 +173,7 @@ class Exchange:
         model = await self._client.model(name, _number(version))
         program = (await self._client.offer(name, model.version)).program
         types, given = output_datatypes(program), input_datatypes(program)
-        free = _is_stacked(program)
+        free = is_stacked(program)
         return ModelMetadata(
             model.name,
             tuple(str(number) for number in model.versions),
@@ -201,7 +205,7 @@ class Exchange:
             raise InputError(f"there is no output {unknown[0]}; there is {', '.join(types)}")
         start, done = time.monotonic(), False
         try:
-            result = await self._ask(question, program)
+            result = await self._ask(question, offer)
             done = True
         finally:
             self.observer.models[question.model].add(time.monotonic() - start, done=done)
@@ -214,27 +218,42 @@ class Exchange:
             _parameters(result, time.monotonic() - start),
         )
 
-    async def _ask(self, question: Question, program: Program) -> Result:
+    async def _ask(self, question: Question, offer: Offer) -> Result:
+        timeout = _timeout(question.parameters)
+
+        async def ask(inputs: Mapping[str, Array]) -> Result:
+            self.observer.models[question.model].inferences += 1
+            return await self._infer(question, offer.program, inputs, timeout)
+
+        if timeout is not None:
+            return await ask(question.inputs)
+        version = (question.model, offer.model.version, question.version)
+        return await self._batcher.ask(offer.program, version, question.inputs, ask)
+
+    async def _infer(
+        self,
+        question: Question,
+        program: Program,
+        inputs: Mapping[str, Array],
+        timeout: float | None,
+    ) -> Result:
         terms = self._terms
         number = _number(question.version)
         if number is not None:
             terms = replace(terms, version=number)
-        timeout = _timeout(question.parameters)
         notice: Notice | None = None
-        if number is None and len(portions(program, question.inputs)) == 1:
+        if number is None and len(portions(program, inputs)) == 1:
             notice = self._ahead.take(question.model)
         if notice is not None:
             try:
                 return await self._client.infer(
-                    question.model, question.inputs, notice=notice, timeout=timeout
+                    question.model, inputs, notice=notice, timeout=timeout
                 )
             except (MaterialError, PeerMisbehaved, Misuse):
                 # The notice was not worth what it promised; nothing of the input was used with it.
                 if notice.state != "ended" and not notice.is_over:
                     await self._client.cancel(notice)
-        return await self._client.infer(
-            question.model, question.inputs, terms=terms, timeout=timeout
-        )
+        return await self._client.infer(question.model, inputs, terms=terms, timeout=timeout)
 
 
 def _parameters(result: Result, seconds: float) -> dict[str, Any]:
@@ -264,13 +283,6 @@ def _number(version: str) -> int | None:
     if not version.isdigit():
         raise InputError(f"version {version!r}: versions are numbers")
     return int(version)
-
-
-def _is_stacked(program: Program) -> bool:
-    """Whether any number of samples can be given along the first axis."""
-    shapes = [it.shape for it in program.given]
-    shapes += [output.shape for output in describe_outputs(program)]
-    return all(shape[:1] == (program.batch,) for shape in shapes)
 
 
 def _shape(shape: tuple[int, ...], free: bool) -> tuple[int, ...]:

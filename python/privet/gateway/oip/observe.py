@@ -24,10 +24,12 @@ _log = logging.getLogger(__name__)
 
 @dataclass
 class Tally:
-    """Requests for predictions of one model, by how they ended, with the time that they took."""
+    """Requests for predictions of one model, by how they ended, with the time that they took, and
+    the inferences that were asked for them: fewer where requests are joined."""
 
     done: int = 0
     failed: int = 0
+    inferences: int = 0
     done_seconds: float = 0.0
     failed_seconds: float = 0.0
     last: float = 0.0
@@ -80,4 +82,7 @@ class Observer:
                 for outcome, value in (counts if of == "count" else seconds).items():
                     labels = f'model="{model}",outcome="{outcome}"'
                     lines.append(f"privet_gateway_{name}_total{{{labels}}} {value:g}")
+        lines.append("# TYPE privet_gateway_inferences_total counter")
+        for model, tally in sorted(self.models.items()):
+            lines.append(f'privet_gateway_inferences_total{{model="{model}"}} {tally.inferences}')
         return "\n".join(lines) + "\n"
