@@ -105,7 +105,7 @@ impl Attempt<'_> {
     ) -> Result<T, Error> {
         let dealer = self.plan.is_dealt().then(|| self.dealer()).transpose()?;
         let channel = self.connect()?;
-        let mut session = session::Client::new(channel, self.client.store.clone())?;
+        let mut session = session::Client::new(channel, self.client.store.clone())?.keeping_base_ots();
         if let Some(connect) = dealer {
             session = session.with_dealer(connect);
         }

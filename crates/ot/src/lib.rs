@@ -3,6 +3,7 @@
 //! | Module | What | Paper |
 //! |---|---|---|
 //! | `base` | 128 base OTs over Ristretto | Masny and Rindal, "Endemic Oblivious Transfer" (CCS 2019) |
+//! | `kept` | random OTs that a session leaves for the next, in place of base OTs | Beaver, "Correlated pseudorandomness" (STOC 1996) |
 //! | `tree` | puncturable PRF for groups of base OTs | Goldreich, Goldwasser and Micali (1986), as in SoftSpokenOT |
 //! | `vole` and `softspoken` | OT extension from small-field VOLE | Roy, "SoftSpokenOT" (CRYPTO 2022) |
 //! | `silent` | OT extension from LPN with regular noise | Yang et al., "Ferret" (CCS 2020); Guo et al., "Half-Tree" (EUROCRYPT 2023) |
@@ -23,6 +24,7 @@ pub mod dealer;
 mod demand;
 mod error;
 mod extension;
+mod kept;
 mod material;
 mod party;
 mod random;
@@ -40,6 +42,7 @@ pub use correlations::{PairedTriples, PrivateAnds, ProductsReceived, ProductsSen
 pub use demand::{Demand, Role, TableCounts};
 pub use error::{Error, Kind};
 pub use extension::Extension;
+pub use kept::{BaseOts, Kept};
 pub use party::OtParty;
 pub use random::{BitsReceived, BitsSent, PairsReceived, PairsSent, WordsReceived, WordsSent};
 pub use silent::{SilentReceiver, SilentSender, Size};

@@ -2,11 +2,12 @@
 
 use privet_channel::{Channel, Link};
 use privet_prg::hash::Keys;
-use privet_prg::{Block, Prg, Seed};
+use privet_prg::{Prg, Seed};
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
 use crate::correlated::{CotReceiver, CotSender};
+use crate::kept::{BaseOts, Keys as BaseKeys, Leaving};
 use crate::random::{self, BitsReceived, BitsSent, PairsReceived, PairsSent, WordsReceived, WordsSent};
 use crate::silent::{SilentReceiver, SilentSender};
 use crate::softspoken::{SoftSpokenReceiver, SoftSpokenSender};
@@ -38,29 +39,42 @@ impl OtParty {
     /// [`Error::PeerMisbehaved`] if the peer has another version, the same role or another extension, or sent bytes that
     /// are no points; [`Error::Channel`] if the link fails; [`Error::Io`] without entropy.
     pub fn setup(channel: &mut Channel, role: Role, extension: impl Into<Extension>) -> Result<Self, Error> {
+        Self::setup_from(channel, role, extension, &mut BaseOts::default())
+    }
+
+    /// As [`Self::setup`], from what an earlier session left in place of base OTs if `base` has that, which saves the first
+    /// exchange. What it leaves itself travels with the seeds.
+    ///
+    /// # Errors
+    /// As [`Self::setup`].
+    pub fn setup_from(
+        channel: &mut Channel,
+        role: Role,
+        extension: impl Into<Extension>,
+        base: &mut BaseOts,
+    ) -> Result<Self, Error> {
         let extension = extension.into();
         let field = extension.field();
         let mut prg = Prg::from_os()?;
-        // The lowest bit of blocks carries the choice bit in silent OT, which takes an odd `delta`.
-        let odd = Block::from(matches!(extension, Extension::Silent(_)));
-        let delta = Zeroizing::new(prg.block() | odd);
-        let sender = base::Sender::new(role, &mut prg);
-        let receiver = base::Receiver::new(role.peer(), *delta, &mut prg);
+        let (BaseKeys { both, chosen, delta, session }, age) = match base.keys(role) {
+            Some(keys) => keys,
+            None => (base_ots(channel, role, extension, &mut prg)?, 0),
+        };
 
-        let mut message = vec![VERSION, role.code(), extension.code()];
-        message.extend_from_slice(sender.message());
-        message.extend_from_slice(receiver.message());
+        let (seeds, mut message) = tree::plant(field.k(), &both, &mut prg);
+        let mut receiver = SoftSpokenReceiver::new(field, &seeds);
+        let leaving = base.leaves().then(|| Leaving::new(&mut receiver));
+        let leaving = leaving.map(|(leaving, rest)| {
+            message.extend_from_slice(&rest);
+            leaving
+        });
         let theirs = channel.exchange(&message)?;
-        let session = session_of(role, [&message, &theirs]);
-        let (point, points) = parse_first(&theirs, role, extension)?;
-        let both_keys = sender.keys(points)?;
-        let chosen_keys = receiver.keys(point)?;
-
-        let (seeds, message) = tree::plant(field.k(), &both_keys, &mut prg);
-        let theirs = channel.exchange(&message)?;
-        let known = tree::grow(field.k(), *delta, &chosen_keys, &theirs);
-        let sender = SoftSpokenSender::new(field, *delta, &known);
-        let receiver = SoftSpokenReceiver::new(field, &seeds);
+        let (trees, rest) = theirs.split_at(tree::MESSAGE_BYTES);
+        let known = tree::grow(field.k(), *delta, &chosen, trees);
+        let mut sender = SoftSpokenSender::new(field, *delta, &known);
+        if let Some(leaving) = leaving {
+            base.leave(leaving.finish(&mut sender, rest, (role, &session, age))?);
+        }
         Ok(match extension {
             Extension::SoftSpoken(_) => Self::new(role, &session, Box::new(sender), Box::new(receiver)),
             Extension::Silent(size) => {
@@ -199,6 +213,22 @@ fn advance(next: &mut u64, count: usize) -> u64 {
     first
 }
 
+/// Base OTs in both directions, in one exchange.
+fn base_ots(channel: &mut Channel, role: Role, extension: Extension, prg: &mut Prg) -> Result<BaseKeys, Error> {
+    // The lowest bit of blocks carries the choice bit in silent OT, which takes an odd `delta`.
+    let delta = Zeroizing::new(prg.block() | 1);
+    let sender = base::Sender::new(role, prg);
+    let receiver = base::Receiver::new(role.peer(), *delta, prg);
+
+    let mut message = vec![VERSION, role.code(), extension.code()];
+    message.extend_from_slice(sender.message());
+    message.extend_from_slice(receiver.message());
+    let theirs = channel.exchange(&message)?;
+    let session = session_of(role, [&message, &theirs]);
+    let (point, points) = parse_first(&theirs, role, extension)?;
+    Ok(BaseKeys { both: sender.keys(points)?, chosen: receiver.keys(point)?, delta, session })
+}
+
 /// A digest of both parties' first messages.
 fn session_of(role: Role, [own, theirs]: [&[u8]; 2]) -> [u8; 32] {
     let [client, server] = match role {
@@ -228,15 +258,17 @@ fn parse_first(message: &[u8], role: Role, extension: Extension) -> Result<(&[u8
 #[cfg(test)]
 mod tests {
     use privet_channel::pair;
+    use privet_prg::Block;
 
     use super::*;
     use crate::{FieldBits, Size};
 
     #[test]
     fn every_bit_of_delta_takes_both_values() -> Result<(), Error> {
-        assert_eq!(bits_of_delta(FieldBits::Four.into())?, (u128::MAX, u128::MAX));
-        // The lowest bit stays one.
-        assert_eq!(bits_of_delta(Size::Small.into())?, (u128::MAX, u128::MAX - 1));
+        for extension in [FieldBits::Four.into(), Size::Small.into()] {
+            // The lowest bit stays one.
+            assert_eq!(bits_of_delta(extension)?, (u128::MAX, u128::MAX - 1));
+        }
         Ok(())
     }
 

@@ -15,6 +15,10 @@ pub const BASE_BITS: f64 = 126.0;
 /// Base OTs of a setup, both directions together.
 pub const BASE_COUNT: u64 = 256;
 
+/// Sessions in a row that follow from the same base OTs, if each leaves something for the next ([`crate::Kept`]). Whoever breaks
+/// one follows the later ones, so their terms add up.
+pub const SESSIONS: u64 = 16;
+
 /// An AES-128 key, by search.
 pub const SEED_BITS: f64 = 128.0;
 
@@ -56,7 +60,8 @@ impl Extension {
         });
         let common = Strength {
             seeds: 2 * (groups << field.k()) as u64,
-            delta_bits: 128.0,
+            // The lowest bit of `delta` is fixed.
+            delta_bits: 127.0,
             hashed: directions.into_iter().max().unwrap_or(0).min(CHUNK as u64),
             lpn_bits: None,
             iterations: 0,
@@ -68,8 +73,7 @@ impl Extension {
                 let most = size.ladder().iter().map(Parameters::tree_hashes).max().unwrap_or(0);
                 let iterations =
                     [Role::Client, Role::Server].map(|sender| iterations(size, demand, sender)).iter().sum();
-                // The lowest bit of `delta` is fixed.
-                Strength { delta_bits: 127.0, lpn_bits: Some(lpn_bits(size)), iterations, tree_hashes: most, ..common }
+                Strength { lpn_bits: Some(lpn_bits(size)), iterations, tree_hashes: most, ..common }
             }
         }
     }

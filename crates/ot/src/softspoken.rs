@@ -85,6 +85,15 @@ impl SoftSpokenSender {
         }
         transpose::columns(rows, q);
     }
+
+    /// The blocks `q` of 128 OTs from [`SoftSpokenReceiver::correlate`]'s message.
+    pub(crate) fn correlate(&mut self, message: &[u8]) -> Vec<Block> {
+        let (message, _) = message.as_chunks::<16>();
+        let mut q = vec![0; 128];
+        self.chunk(self.next_block, message, &mut q, &mut Scratch::default());
+        self.next_block += 1;
+        q
+    }
 }
 
 impl CotSender for SoftSpokenSender {
@@ -154,6 +163,15 @@ impl SoftSpokenReceiver {
             }
         }
         transpose::columns(rows, t);
+    }
+
+    /// 128 OTs without a channel: choice bits, blocks `t`, and the message for the sender.
+    pub(crate) fn correlate(&mut self) -> (Block, Vec<Block>, Vec<u8>) {
+        let mut message = vec![[0; 16]; self.field.sent_blocks()];
+        let (mut choice, mut t) = ([0], vec![0; 128]);
+        self.chunk(self.next_block, &mut message, &mut choice, &mut t, &mut Scratch::default());
+        self.next_block += 1;
+        (choice[0], t, message.as_flattened().to_vec())
     }
 }
 

@@ -42,9 +42,10 @@ pub(crate) fn misuse(problem: &str) -> privet_suites::Error {
 #[pymethods]
 impl Client {
     /// Takes over `connection` and greets the server; material is kept in the directory `store`, which this session
-    /// does not take beyond `material` bytes. `dealer` makes it for plans that want it dealt; `key` encrypts the store.
+    /// does not take beyond `material` bytes. `dealer` makes it for plans that want it dealt; `key` encrypts the store;
+    /// `keep_base_ots` takes there what an earlier session left in place of base OTs, and leaves as much.
     #[new]
-    #[pyo3(signature = (connection, store, dealer=None, material=None, key=None))]
+    #[pyo3(signature = (connection, store, dealer=None, material=None, key=None, keep_base_ots=true))]
     fn new(
         py: Python<'_>,
         connection: &Connection,
@@ -52,6 +53,7 @@ impl Client {
         dealer: Option<&Dialer>,
         material: Option<u64>,
         key: Option<[u8; 32]>,
+        keep_base_ots: bool,
     ) -> Result<Self, Failure> {
         let channel = connection.take()?;
         let mut session = py.detach(|| {
@@ -64,6 +66,9 @@ impl Client {
         })?;
         if let Some(dialer) = dealer {
             session = session.with_dealer(dialer.connect.clone());
+        }
+        if keep_base_ots {
+            session = session.keeping_base_ots();
         }
         Ok(Self(Mutex::new(Some(session))))
     }

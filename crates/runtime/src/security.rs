@@ -154,24 +154,35 @@ impl Security {
     }
 }
 
-/// What oblivious transfers for `demand` rest on, `setups` base transfers for as many sessions.
-pub fn transfers(extension: privet_ot::Extension, demand: &privet_ot::Demand, inferences: u64) -> Vec<Assumption> {
+/// What oblivious transfers for `demand` rest on, made anew for so many inferences in a session, where so many sessions follow
+/// from the same base transfers.
+pub fn transfers(
+    extension: privet_ot::Extension,
+    demand: &privet_ot::Demand,
+    inferences: u64,
+    sessions: u64,
+) -> Vec<Assumption> {
     use privet_ot::security::{BASE_BITS, BASE_COUNT, SEED_BITS};
     let strength = extension.strength(demand);
     let delta = strength.delta_bits;
     let mut terms = vec![
         Assumption::new("base OT", "CDH on Ristretto, order of 252 bits", BASE_BITS, BASE_COUNT),
-        Assumption::new("seeds of the OT extension", "AES-128 keys", SEED_BITS, strength.seeds),
-        Assumption::new("hash of OTs", "AES as an ideal cipher, targets under one key", delta, strength.hashed),
+        Assumption::new("seeds of the OT extension", "AES-128 keys", SEED_BITS, sessions * strength.seeds),
+        Assumption::new(
+            "hash of OTs",
+            "AES as an ideal cipher, targets under one key",
+            delta,
+            sessions * strength.hashed,
+        ),
     ];
     if let Some(bits) = strength.lpn_bits {
-        let iterations = strength.iterations * inferences;
+        let iterations = strength.iterations * inferences * sessions;
         terms.push(Assumption::new("silent OT", format!("LPN, regular noise, {}", extension.name()), bits, iterations));
         terms.push(Assumption::new(
             "trees of silent OT",
             "AES as an ideal cipher, targets under one key",
             delta,
-            strength.tree_hashes,
+            sessions * strength.tree_hashes,
         ));
     }
     terms

@@ -5,12 +5,13 @@
 //! keep a store and claim the same id, so a store that was copied or rolled back on one side is caught by the other.
 //!
 //! Folders: `ready` (temporary files `*.partial`, and of each entry `ID.material` and `ID.json`), `spent` (a marker for each
-//! entry that was claimed), `setups` ([`setups`]), `secrets`, `hidden`. Opening a store makes them all and syncs what lists
-//! them: markers in a folder that a power loss takes away would mark nothing.
+//! entry that was claimed), `setups` ([`setups`]), `secrets`, `hidden`, `base` ([`base_ots`]). Opening a store makes them all and
+//! syncs what lists them: markers in a folder that a power loss takes away would mark nothing.
 //!
 //! A store may be [sealed](privet_seal) under its owner's key; then so are all its files but markers and locks, each under its path
 //! in the store as its name, and `sealed` tells whether a key is the store's.
 
+mod base_ots;
 mod draft;
 mod entry;
 mod error;
@@ -72,7 +73,7 @@ impl Store {
     fn open_on(files: Arc<dyn Files>, root: PathBuf, key: Option<StateKey>) -> Result<Self, StoreError> {
         let store = Self { root, files, limit: None, key };
         store.make_root(&store.root)?;
-        for name in ["ready", "spent", "setups", "secrets", "hidden"] {
+        for name in ["ready", "spent", "setups", "secrets", "hidden", "base"] {
             store.make_folder(&store.root.join(name))?;
         }
         // Whoever made them may not have come to this yet.

@@ -13,7 +13,7 @@ use std::fs::File;
 
 use privet_channel::{Channel, Link};
 use privet_linear::Keep;
-use privet_ot::Extension;
+use privet_ot::{BaseOts, Extension};
 use privet_prg::Seed;
 use privet_program::Program;
 use privet_ring::Modulus;
@@ -97,6 +97,11 @@ pub trait SuitePlan: Send + Sync {
     /// The OT extension that the two parties would make material with; only those that make it use it.
     fn extension(&self) -> Extension {
         Extension::for_demand(&Default::default(), &Link::LAN)
+    }
+
+    /// Whether the two parties make correlations by oblivious transfers when they prepare.
+    fn transfers(&self) -> bool {
+        false
     }
 
     /// The ring of the server's hidden weights and the length of each layer, if the client needs them before a deal.
@@ -198,6 +203,8 @@ pub struct Preparation<'a> {
     pub setups: Setups,
     /// Those that the dealer was told of.
     pub kept: Vec<KeptSetup>,
+    /// How oblivious transfers begin, where the parties make correlations themselves.
+    pub base: &'a mut BaseOts,
     /// Keeps other preparations from getting a first setup, too, until it is dropped.
     pub first_setup: Option<File>,
     /// Hears of progress.

@@ -53,6 +53,9 @@ class Client:
     this process would take more, before anything else is done with it;
     `max_disk` likewise refuses to prepare beyond that much material in `state`.
 
+    A preparation leaves in `state` what stands in for base OTs the next time with this server, once;
+    with `keep_base_ots=False` none does, and each begins as the first with a server must.
+
     Of a program with state, inferences are steps of a sequence: each goes on where the one before
     ended, and `restart` begins another. State lives as long as the session, in memory.
 
@@ -81,6 +84,7 @@ class Client:
         link: Link | str | None = None,
         server_name: str | None = None,
         timeout: float = 120.0,
+        keep_base_ots: bool = True,
     ) -> None:
         asked = suites.material_suite(suites.as_suite(suite))
         check_dealer(asked, dealer)
@@ -100,6 +104,7 @@ class Client:
             link=self.link,
             server_name=server_name,
             timeout=timeout,
+            keep_base_ots=keep_base_ots,
         )
         try:
             # What the server sends is read only if it is the program that was pinned.

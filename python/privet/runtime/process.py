@@ -92,6 +92,8 @@ def query(job: dict[str, Any]) -> None:
             memory=job["memory"],
             link=job["link"],
             timeout=job["timeout"],
+            # The directory is gone afterwards.
+            keep_base_ots=False,
         ) as client,
     ):
         processor = Processor()

@@ -68,7 +68,8 @@ class Line:
 class Session(Line):
     """A line on which `native` speaks, for suites that make material.
 
-    `state` is the client's state directory, `max_disk` the most bytes of material in it.
+    `state` is the client's state directory, `max_disk` the most bytes of material in it. With
+    `keep_base_ots`, preparations leave there what stands in for base OTs the next time.
 
     # Errors
     As `Line`; `PeerMisbehaved` if the server is no Privet.
@@ -89,8 +90,10 @@ class Session(Line):
         server_name: str | None,
         timeout: float,
         patience: float | None = None,
+        keep_base_ots: bool = True,
     ) -> None:
         self._store = (str(Path(state) / "client"), max_disk)
+        self._keeps = keep_base_ots
         self._dialer = dialer(dealer, credentials, timeout, link)
         super().__init__(
             host,
@@ -106,7 +109,9 @@ class Session(Line):
         """As `Line`."""
         super().open()
         store, max_disk = self._store
-        self.native = _native.Client(self.connection, store, self._dialer, max_disk, state_key())
+        self.native = _native.Client(
+            self.connection, store, self._dialer, max_disk, state_key(), self._keeps
+        )
 
     def reopen(self) -> None:
         """Leaves a connection that may have broken, and connects again."""

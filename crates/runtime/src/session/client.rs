@@ -3,15 +3,16 @@
 use std::collections::BTreeSet;
 
 use privet_channel::Channel;
+use privet_ot::{BaseOts, Kept};
 use privet_prg::Prg;
 
 use super::dealer::{self, Connect};
 use super::hidden::HiddenWeights;
-use super::messages::{self, Accepted, Granted, Hidden, Request};
+use super::messages::{self, Accepted, Base, Granted, Hidden, Request};
 use super::sequence::{Sequence, has_steps};
 use crate::store::{Held, Setups};
 use crate::suite::{Filling, Inference, Material, Prediction, Preparation, SessionState, SuitePlan};
-use crate::{Error, MaterialId, Metadata, Observer, Report, Store, StoreError, check_inputs};
+use crate::{Error, MaterialId, Metadata, Observer, PeerMisbehaved, Report, Store, StoreError, check_inputs};
 
 /// A session with a server.
 pub struct Client {
@@ -20,6 +21,7 @@ pub struct Client {
     dealer: Option<Connect>,
     state: SessionState,
     sequence: Sequence,
+    keeps_base: bool,
 }
 
 impl Client {
@@ -28,8 +30,8 @@ impl Client {
     /// # Errors
     /// [`Error::PeerMisbehaved`] if the peer is no Privet or of another version; [`Error::Channel`].
     pub fn new(channel: Channel, store: Store) -> Result<Self, Error> {
-        let mut client =
-            Self { channel, store, dealer: None, state: SessionState::default(), sequence: Sequence::default() };
+        let (state, sequence) = (SessionState::default(), Sequence::default());
+        let mut client = Self { channel, store, dealer: None, state, sequence, keeps_base: false };
         client.guarded(|client| messages::greet(&mut client.channel))?;
         Ok(client)
     }
@@ -38,6 +40,13 @@ impl Client {
     #[must_use]
     pub fn with_dealer(self, connect: Connect) -> Self {
         Self { dealer: Some(connect), ..self }
+    }
+
+    /// The same session, which leaves what stands in for base OTs when material is prepared the next time, and takes what an
+    /// earlier one left: once, and only if the server has it, too.
+    #[must_use]
+    pub fn keeping_base_ots(self) -> Self {
+        Self { keeps_base: true, ..self }
     }
 
     /// The public half of `model` (a name or a hash), or of the only program served. If the caller expects the program with
@@ -81,27 +90,60 @@ impl Client {
             Prg::from_os()?.fill(&mut nonce);
             let (program, suite) = (plan.program().hash().to_string(), plan.label());
             let extension = plan.extension().name().to_owned();
-            let request = Request::Prepare { program: program.clone(), suite: suite.clone(), extension, nonce };
+            let (setups, peer) = (client.setups(plan), client.server());
+            let keeps = client.keeps_base && plan.transfers();
+            let named = if keeps { client.store.kept_base(&peer)? } else { None };
+            let base = keeps.then(|| Base { kept: named.clone() });
+            let request = Request::Prepare { program: program.clone(), suite: suite.clone(), extension, nonce, base };
             messages::send(&mut client.channel, &request)?;
             let accepted: Accepted = messages::receive(&mut client.channel)?;
 
             let id = messages::material_id(&nonce, &accepted.nonce);
-            let (setups, peer) = (client.setups(plan), client.server());
+            let half = client.base_named(&named, accepted.kept)?;
+            let mut base = if keeps { BaseOts::keeping(half, id.bytes()) } else { BaseOts::default() };
             let kept = setups.kept()?;
             let mut dealer = dealer.map(|connect| connect()).transpose()?;
             if let Some(dealer) = &mut dealer {
                 dealer::ask_as_client(dealer, plan, &id, peer.clone(), &kept)?;
             }
             let (channel, draft_of_job) = (&mut client.channel, &mut draft);
-            let job = Preparation { channel, dealer, draft: draft_of_job, setups, kept, first_setup, observer };
+            let base_of_job = &mut base;
+            let job = Preparation {
+                channel,
+                dealer,
+                draft: draft_of_job,
+                setups,
+                kept,
+                base: base_of_job,
+                first_setup,
+                observer,
+            };
             let prepared = plan.prepare_client(job, hidden)?;
             let (model, setup) = (plan.program().model().to_owned(), prepared.setup);
-            let metadata = Metadata { id: id.clone(), program, suite, role: "client".into(), peer, model, setup };
             // The server stores first: an entry that only it holds is lost; one that only the client holds would fail later.
             client.channel.recv(1)?;
+            if let Some(left) = base.take_left() {
+                client.store.keep_base(&peer, &id, &left)?;
+            }
+            let metadata = Metadata { id: id.clone(), program, suite, role: "client".into(), peer, model, setup };
             draft.finish(&metadata, &prepared.head)?;
             Ok((id, prepared.report))
         })
+    }
+
+    /// The half that was named, now that the server has taken its own.
+    fn base_named(&self, named: &Option<MaterialId>, taken: bool) -> Result<Option<Kept>, Error> {
+        let Some(name) = named else {
+            let text = "it took what stands in for base OTs, and this party named nothing";
+            return if taken { Err(PeerMisbehaved::ControlMessage(text.into()).into()) } else { Ok(None) };
+        };
+        // Where the server has it no more, another session of this client's may be about to take it here.
+        if !taken {
+            return Ok(None);
+        }
+        let text = "another process took what stood in for base OTs: prepare again";
+        let kept = self.store.take_base(&self.server(), name)?;
+        Ok(Some(kept.ok_or_else(|| Error::Misuse(text.into()))?))
     }
 
     fn setups(&self, plan: &dyn SuitePlan) -> Setups {

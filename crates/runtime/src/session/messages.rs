@@ -27,7 +27,15 @@ pub(super) enum Request {
     /// The public half of a model, by name or hash, or of the only one served.
     Describe { model: Option<String> },
     /// To make material for one inference of a program; `extension` is the OT extension that suits the client's link.
-    Prepare { program: String, suite: String, extension: String, nonce: [u8; 16] },
+    /// With `base` both sides keep what stands in for base OTs next time.
+    Prepare {
+        program: String,
+        suite: String,
+        extension: String,
+        nonce: [u8; 16],
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        base: Option<Base>,
+    },
     /// The name of the mask that hides the weights of a program, and the hidden weights unless the client has them.
     HiddenWeights { program: String, known: Option<String> },
     /// To use up material; of a program with state, `step` tells which inference of a sequence it is, counted from 0.
@@ -48,6 +56,14 @@ pub(super) enum Request {
     },
     /// To end the session.
     Bye,
+}
+
+/// What a client has that can stand in for base OTs.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Base {
+    /// The name of its half, if it has one.
+    pub kept: Option<MaterialId>,
 }
 
 /// The server's yes to an inference.
@@ -76,6 +92,9 @@ pub(super) struct Hidden {
 pub(super) struct Accepted {
     /// The server's part of a new entry's name.
     pub nonce: [u8; 16],
+    /// Whether it took the other half of what the client named in place of base OTs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub kept: bool,
 }
 
 /// Both sides send magic and version and check the other's.

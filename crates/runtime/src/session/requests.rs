@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use privet_channel::{AbortReason, Channel};
-use privet_ot::Extension;
+use privet_ot::{BaseOts, Extension};
 use privet_prg::Prg;
 
 use super::admission::Caller;
@@ -11,7 +11,7 @@ use super::budget::Promise;
 use super::catalog::Served;
 use super::dealer::{self, Connect};
 use super::gate::Intent;
-use super::messages::{self, Accepted, Hidden, Request};
+use super::messages::{self, Accepted, Base, Hidden, Request};
 use super::refusal::Refusal;
 use super::sequence::{Sequence, has_steps};
 use super::server::{Event, Server};
@@ -34,8 +34,8 @@ impl Session<'_> {
         loop {
             match messages::receive(self.channel)? {
                 Request::Describe { model } => on_event(self.describe(model.as_deref())?),
-                Request::Prepare { program, suite, extension, nonce } => {
-                    on_event(self.prepare(&program, &suite, &extension, &nonce, observer)?);
+                Request::Prepare { program, suite, extension, nonce, base } => {
+                    on_event(self.prepare((&program, &suite, &extension), &nonce, base, observer)?);
                 }
                 Request::HiddenWeights { program, known } => self.hidden_weights(&program, known)?,
                 Request::Infer { program, material, step } => on_event(self.infer(&program, material, step, observer)?),
@@ -84,10 +84,9 @@ impl Session<'_> {
 
     fn prepare(
         &mut self,
-        program: &str,
-        suite: &str,
-        extension: &str,
+        (program, suite, extension): (&str, &str, &str),
         client_nonce: &[u8; 16],
+        base: Option<Base>,
         observer: &mut dyn Observer,
     ) -> Result<Event, Refusal> {
         self.admit(Intent::Prepare { program, suite })?;
@@ -100,19 +99,37 @@ impl Session<'_> {
         let _memory = self.memory(plan.server_memory(&served, extension)?.offline)?;
         let mut nonce = [0; 16];
         Prg::from_os()?.fill(&mut nonce);
-        messages::send(self.channel, &Accepted { nonce })?;
+        let (setups, peer) = (self.setups(program), self.peer());
+        let half = match base.as_ref().and_then(|base| base.kept.as_ref()) {
+            Some(name) => self.server.store.take_base(&peer, name).map_err(Error::from)?,
+            None => None,
+        };
+        messages::send(self.channel, &Accepted { nonce, kept: half.is_some() })?;
 
         let id = messages::material_id(client_nonce, &nonce);
-        let (setups, peer) = (self.setups(program), self.peer());
+        let mut base = if base.is_some() { BaseOts::keeping(half, id.bytes()) } else { BaseOts::default() };
         let kept = setups.kept().map_err(Error::from)?;
         let mut dealer = dealer.map(|connect| connect()).transpose()?;
         if let Some(dealer) = &mut dealer {
             dealer::ask_as_server(dealer, &*plan, &id, peer.clone(), &kept, served.public())?;
         }
         let (channel, draft_of_job) = (&mut *self.channel, &mut draft);
-        let job = Preparation { channel, dealer, draft: draft_of_job, setups, kept, first_setup: None, observer };
+        let base_of_job = &mut base;
+        let job = Preparation {
+            channel,
+            dealer,
+            draft: draft_of_job,
+            setups,
+            kept,
+            base: base_of_job,
+            first_setup: None,
+            observer,
+        };
         let side = ServerSide { served: &served, store: &self.server.store, extension };
         let Prepared { head, setup, report } = plan.prepare_server(job, side)?;
+        if let Some(left) = base.take_left() {
+            self.server.store.keep_base(&peer, &id, &left).map_err(Error::from)?;
+        }
         let metadata = Metadata {
             id: id.clone(),
             program: program.to_owned(),

@@ -18,6 +18,7 @@ use privet_prg::{Prg, Seed};
 use privet_shark::{Error as CheckError, PeerMisbehaved, Turns};
 use tempfile::TempDir;
 
+use super::base_ots::tests::half;
 use super::files::{Disk, Files};
 use super::tests::metadata_of;
 use super::{MaterialId, Metadata, Store};
@@ -67,6 +68,8 @@ enum Fact {
     Checked(u8),
     /// The setup was given up.
     GivenUp(u8),
+    /// Somebody uses this half of what stands in for base OTs.
+    TookHalf(u8),
     /// The store's secret.
     Secret([u8; 16]),
 }
@@ -355,6 +358,8 @@ struct Life<'a> {
     /// How much material was made, and how many setups.
     made: u8,
     setups: u8,
+    /// Halves of what stands in for base OTs.
+    halves: u8,
 }
 
 fn open(recorder: &Arc<Recorder>) -> Store {
@@ -365,7 +370,7 @@ fn open(recorder: &Arc<Recorder>) -> Store {
 impl Life<'_> {
     fn live(&mut self, steps: usize, prg: &mut Prg) {
         for _ in 0..steps {
-            match below(8, prg) {
+            match below(10, prg) {
                 0 | 1 => self.put(prg),
                 2 => self.add_setup(),
                 3 => self.claim(prg),
@@ -374,8 +379,25 @@ impl Life<'_> {
                     self.store = open(self.recorder);
                     self.recorder.fact(Fact::Opened);
                 }
+                7 => self.keep_half(),
+                8 => self.take_half(prg),
                 _ => self.secret(),
             }
+        }
+    }
+
+    fn keep_half(&mut self) {
+        self.store.keep_base("", &name(self.halves), &half(self.halves)).unwrap();
+        self.halves += 1;
+    }
+
+    fn take_half(&mut self, prg: &mut Prg) {
+        if self.halves == 0 {
+            return;
+        }
+        let number = below(self.halves.into(), prg) as u8;
+        if self.store.take_base("", &name(number)).unwrap().is_some() {
+            self.recorder.fact(Fact::TookHalf(number));
         }
     }
 
@@ -509,6 +531,16 @@ fn broken(base: &Path, before: &[Event]) -> Option<String> {
             Err(_) => {}
         }
     }
+    for number in 0..STEPS as u8 {
+        match store.take_base("", &name(number)) {
+            Ok(Some(_)) if is(Fact::TookHalf(number)) => return Some(format!("half {number} is used twice")),
+            Ok(Some(taken)) if *taken.to_bytes() != *half(number).to_bytes() => {
+                return Some(format!("half {number} is damaged"));
+            }
+            Err(error) => return Some(error.to_string()),
+            _ => {}
+        }
+    }
     let secret = facts.iter().find_map(|fact| if let Fact::Secret(secret) = fact { Some(secret) } else { None });
     match (secret, store.secret("s")) {
         (Some(secret), Ok(now)) if secret != now.as_bytes() => Some("the secret is another one".into()),
@@ -562,7 +594,7 @@ fn find(histories: u64, leave_out: LeaveOut) -> Option<String> {
         let mut prg = Prg::from_seed(&Seed::from_block(u128::from(seed)));
         let base = folder();
         let recorder = Recorder::new(base.path(), leave_out);
-        let mut life = Life { store: open(&recorder), recorder: &recorder, made: 0, setups: 0 };
+        let mut life = Life { store: open(&recorder), recorder: &recorder, made: 0, setups: 0, halves: 0 };
         recorder.fact(Fact::Opened);
         life.live(STEPS, &mut prg);
         let events = recorder.events();
@@ -580,7 +612,7 @@ fn nothing_is_used_twice_and_no_spoiled_setup_looks_whole_after_a_power_loss() {
 }
 
 /// Each sync that matters, by what it is for.
-const SYNCS: [(&str, LeaveOut); 10] = [
+const SYNCS: [(&str, LeaveOut); 11] = [
     ("the bytes of a new file", |path, last| last.is_none() && path.extension().is_some_and(|it| it == "partial")),
     ("the folder in which the store was made", |path, _| path.ends_with("deep")),
     ("the store's own folder", |path, _| path.ends_with("store")),
@@ -590,6 +622,9 @@ const SYNCS: [(&str, LeaveOut); 10] = [
     ("the names of setups", |path, last| path.ends_with("p-") && matches!(last, Some(Event::Link(..)))),
     ("the mark of a check", |path, last| path.ends_with("p-") && matches!(last, Some(Event::Create(..)))),
     ("the removal of a setup", |path, last| path.ends_with("p-") && matches!(last, Some(Event::Remove(_)))),
+    ("the removal of what stood in for base OTs", |path, last| {
+        path.ends_with("base") && matches!(last, Some(Event::Remove(_)))
+    }),
     ("the secret", |path, _| path.ends_with("secrets")),
 ];
 

@@ -82,7 +82,7 @@ impl Store {
 
     /// Whether the store has a file that would be sealed.
     fn has_secrets(&self) -> Result<bool, StoreError> {
-        for name in ["ready", "setups", "secrets", "hidden"] {
+        for name in ["ready", "setups", "secrets", "hidden", "base"] {
             let folder = self.root.join(name);
             let entries = fs::read_dir(&folder).map_err(|error| io(&folder, error))?;
             // What is being written has no name yet.

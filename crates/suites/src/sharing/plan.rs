@@ -363,6 +363,7 @@ mod tests {
 
     use privet_channel::pair;
     use privet_gmw::{Rounds, Truncation};
+    use privet_ot::BaseOts;
     use privet_program::Weights;
 
     use super::*;
@@ -393,10 +394,12 @@ mod tests {
                 let serving = scope.spawn(|| {
                     let extension = plan.extension();
                     let (material, _) =
-                        prepare_server(&mut far, plan, extension, &model, &mut Silent).expect("material");
+                        prepare_server(&mut far, plan, (extension, &mut BaseOts::default()), &model, &mut Silent)
+                            .expect("material");
                     infer_server(&mut far, plan, &model, material, &mut Vec::new(), &mut Silent).expect("an inference");
                 });
-                let (material, _) = prepare_client(&mut near, plan, &mut Silent).expect("material");
+                let (material, _) =
+                    prepare_client(&mut near, plan, &mut BaseOts::default(), &mut Silent).expect("material");
                 let done = infer_client(&mut near, plan, material, &inputs, &mut Vec::new(), &mut Silent);
                 let outputs = done.expect("an inference").0;
                 serving.join().expect("the server");

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use privet_channel::Channel;
-use privet_ot::{Extension, OtParty, Role, Stock};
+use privet_ot::{BaseOts, Extension, OtParty, Role, Stock};
 use privet_prg::Prg;
 use privet_ring::Modulus;
 
@@ -16,13 +16,14 @@ use super::{ClientMaterial, Correlated, Model, Plan, ServerMaterial, Triples, ma
 use crate::report::Recorder;
 use crate::{Error, Observer, Phase, Report};
 
-/// The client's side.
+/// The client's side; `base` says how oblivious transfers begin.
 ///
 /// # Errors
 /// If the link fails or the peer misbehaves; nothing made so far may then be used.
 pub fn prepare_client(
     channel: &mut Channel,
     plan: &Plan,
+    base: &mut BaseOts,
     observer: &mut dyn Observer,
 ) -> Result<(ClientMaterial, Report), Error> {
     let mut recorder = Recorder::start(Phase::Offline, channel);
@@ -32,7 +33,8 @@ pub fn prepare_client(
     let mut triples = Triples::new(plan, prg.seed(), Vec::new());
 
     observer.progress(Phase::Offline, 0, total, "correlations");
-    let (stock, elements) = correlations(channel, Role::Client, plan, plan.extension(), &triples, &mut recorder)?;
+    let (stock, elements) =
+        correlations(channel, Role::Client, plan, (plan.extension(), base), &triples, &mut recorder)?;
     let keys = match plan.prepared_linear() {
         [] => None,
         [_, ..] => {
@@ -75,7 +77,7 @@ pub fn prepare_client(
 pub fn prepare_server(
     channel: &mut Channel,
     plan: &Plan,
-    extension: Extension,
+    (extension, base): (Extension, &mut BaseOts),
     model: &Model,
     observer: &mut dyn Observer,
 ) -> Result<(ServerMaterial, Report), Error> {
@@ -85,7 +87,7 @@ pub fn prepare_server(
     let mut triples = Triples::new(plan, prg.seed(), Vec::new());
 
     observer.progress(Phase::Offline, 0, total, "correlations");
-    let (stock, elements) = correlations(channel, Role::Server, plan, extension, &triples, &mut recorder)?;
+    let (stock, elements) = correlations(channel, Role::Server, plan, (extension, base), &triples, &mut recorder)?;
     let key = match plan.prepared_linear() {
         [] => None,
         [_, ..] => {
@@ -118,12 +120,12 @@ fn correlations(
     channel: &mut Channel,
     role: Role,
     plan: &Plan,
-    extension: Extension,
+    (extension, base): (Extension, &mut BaseOts),
     masks: &Triples,
     recorder: &mut Recorder,
 ) -> Result<(Stock, Vec<Vec<u64>>), Error> {
     let (mut party, stock) = recorder.layer("correlations", "ot", channel, |channel| {
-        let mut party = OtParty::setup(channel, role, extension)?;
+        let mut party = OtParty::setup_from(channel, role, extension, base)?;
         let stock = Stock::generate(&mut party, channel, &plan.online_cost().demand)?;
         Ok::<_, Error>((party, stock))
     })?;

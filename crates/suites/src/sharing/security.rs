@@ -33,7 +33,8 @@ impl Plan {
             assumptions.extend(self.keys().iter().flatten().filter_map(Batch::tree_hashes).max().map(trees));
         } else {
             let demand = making::demands(self).into_iter().fold(self.online_cost().demand, Add::add);
-            assumptions.extend(transfers(self.extension(), &demand, 1));
+            // Preparations may follow from one another's transfers.
+            assumptions.extend(transfers(self.extension(), &demand, 1, privet_ot::security::SESSIONS));
             let layers = self.encrypted();
             let replies = layers.iter().map(|layer| layer.ciphertexts()[1] as u64).sum::<u64>() * inferences;
             assumptions.extend(layers.first().map(|layer| match layer {

@@ -66,6 +66,10 @@ impl SuitePlan for Plan {
         Self::extension(self)
     }
 
+    fn transfers(&self) -> bool {
+        !Self::is_dealt(self)
+    }
+
     fn hidden_layers(&self) -> Option<(Modulus, Vec<usize>)> {
         let lengths = || self.linear().iter().map(|layer| layer.plan.weights_len()).collect();
         self.is_dealt().then(|| (Modulus::new(self.program().ring_bits()), lengths()))
@@ -85,7 +89,7 @@ impl SuitePlan for Plan {
                 let mut dealer = job.take_dealer()?;
                 super::prepare_client_dealt(&mut dealer, self, &mut hidden, job.draft, job.observer)?
             }
-            None => super::prepare_client(job.channel, self, job.observer)?,
+            None => super::prepare_client(job.channel, self, job.base, job.observer)?,
         };
         Ok(Prepared { head: material.head(self), setup: None, report })
     }
@@ -98,7 +102,7 @@ impl SuitePlan for Plan {
             }
             false => {
                 let loaded = Loaded::of(server.served)?;
-                super::prepare_server(job.channel, self, server.extension, &loaded.model, job.observer)?
+                super::prepare_server(job.channel, self, (server.extension, job.base), &loaded.model, job.observer)?
             }
         };
         Ok(Prepared { head: material.head(self), setup: None, report })

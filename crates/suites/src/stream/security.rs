@@ -25,7 +25,7 @@ impl Plan {
             }
             (Cipher::Bfv, Ok(layout)) => {
                 let inferences = INFERENCES_PER_KEY;
-                let mut assumptions = transfers(layout.extension, &layout.demand(), inferences);
+                let mut assumptions = transfers(layout.extension, &layout.demand(), inferences, 1);
                 let mut losses = Vec::new();
                 if let Some(layer) = layout.layers.first() {
                     let parameters = layer.plan.parameters();

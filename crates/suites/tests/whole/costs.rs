@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use privet_channel::{Link, pair};
-use privet_ot::{Demand, Stock};
+use privet_ot::{BaseOts, Demand, Stock};
 use privet_prg::Prg;
 use privet_suites::session::Event;
 use privet_suites::sharing::{self, Correlated, Options, Plan, Rounds, Truncation};
@@ -105,8 +105,18 @@ fn the_demand_is_what_an_inference_uses_and_material_has_the_forecast_size() {
         let (mut near, mut far) = pair();
         near.set_timeout(PATIENCE);
         let (ours, theirs) = both(
-            || sharing::prepare_client(&mut near, &plan, &mut Silent).expect("material").0,
-            || sharing::prepare_server(&mut far, &plan, plan.extension(), &model, &mut Silent).expect("material").0,
+            || sharing::prepare_client(&mut near, &plan, &mut BaseOts::default(), &mut Silent).expect("material").0,
+            || {
+                sharing::prepare_server(
+                    &mut far,
+                    &plan,
+                    (plan.extension(), &mut BaseOts::default()),
+                    &model,
+                    &mut Silent,
+                )
+                .expect("material")
+                .0
+            },
         );
         for correlated in [&ours.correlated, &theirs.correlated] {
             let Correlated::Stock(stock) = correlated else { panic!("a stock") };

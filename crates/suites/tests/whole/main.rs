@@ -7,6 +7,7 @@ mod deviating;
 mod gates;
 mod hostile_programs;
 mod ideal;
+mod kept_base;
 mod lying;
 mod material;
 mod oneshot;

@@ -153,7 +153,7 @@ impl StoreFolder {
     /// A folder with a copy of what lies in this one now: a backup, or the state to which an attacker rolls back.
     pub fn copy(&self) -> Self {
         let copy = Self::new();
-        for folder in ["ready", "spent"] {
+        for folder in ["ready", "spent", "base"] {
             let Ok(files) = std::fs::read_dir(self.path().join(folder)) else { continue };
             std::fs::create_dir_all(copy.path().join(folder)).expect("a folder");
             for file in files {

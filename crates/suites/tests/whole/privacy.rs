@@ -8,6 +8,7 @@ use std::io::{Write, sink};
 
 use privet_channel::record::{self, Direction, Transcript};
 use privet_channel::{Channel, pair};
+use privet_ot::BaseOts;
 use privet_prg::{Prg, Seed};
 use privet_program::Operator;
 use privet_ring::Modulus;
@@ -283,8 +284,12 @@ type Halves = (ClientMaterial, ServerMaterial);
 fn prepared(plan: &Plan, model: &Model) -> Halves {
     let (mut near, mut far) = pair();
     both(
-        || sharing::prepare_client(&mut near, plan, &mut Silent).expect("material").0,
-        || sharing::prepare_server(&mut far, plan, plan.extension(), model, &mut Silent).expect("material").0,
+        || sharing::prepare_client(&mut near, plan, &mut BaseOts::default(), &mut Silent).expect("material").0,
+        || {
+            sharing::prepare_server(&mut far, plan, (plan.extension(), &mut BaseOts::default()), model, &mut Silent)
+                .expect("material")
+                .0
+        },
     )
 }
 

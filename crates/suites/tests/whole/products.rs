@@ -5,6 +5,7 @@ use std::io::{Write, sink};
 use privet_channel::record::{self, Direction};
 use privet_channel::tamper::{self, Action};
 use privet_channel::{Channel, pair};
+use privet_ot::BaseOts;
 use privet_prg::Prg;
 use privet_ring::Modulus;
 use privet_seal::Stored;
@@ -58,8 +59,11 @@ fn material(plan: &Plan) -> Halves {
 fn made(plan: &Plan) -> Halves {
     let ((mut near, mut far), model) = (pair(), GRAM.model(plan));
     let (ours, theirs) = both(
-        || sharing::prepare_client(&mut near, plan, &mut Silent).map(|it| it.0),
-        || sharing::prepare_server(&mut far, plan, plan.extension(), &model, &mut Silent).map(|it| it.0),
+        || sharing::prepare_client(&mut near, plan, &mut BaseOts::default(), &mut Silent).map(|it| it.0),
+        || {
+            sharing::prepare_server(&mut far, plan, (plan.extension(), &mut BaseOts::default()), &model, &mut Silent)
+                .map(|it| it.0)
+        },
     );
     (ours.expect("material").head(plan), theirs.expect("material").head(plan))
 }

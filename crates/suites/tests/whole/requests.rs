@@ -231,6 +231,15 @@ fn a_client_refuses_answers_that_make_no_sense() {
 }
 
 #[test]
+fn a_client_that_named_nothing_in_place_of_base_ots_refuses_that_it_was_taken() {
+    let plan = CHOICE.plan(Rounds::Log);
+    let accepted = json!({"nonce": vec![7; 16], "kept": true}).to_string().into_bytes();
+    let (result, abort) = client_of(&[greeting(VERSION), accepted], |client| client.prepare(&plan, &mut Silent));
+    assert!(result.expect_err("refused").is_the_peers_fault());
+    assert_eq!(abort, (AbortReason::Misbehaved, String::new()));
+}
+
+#[test]
 fn a_client_reads_nothing_but_the_program_that_it_expects() {
     let expected = CHOICE.program().hash().to_string();
     // A sound program, and bytes that are none: with a pin both are just another program, and the server hears why.

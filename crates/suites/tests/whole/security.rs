@@ -83,7 +83,8 @@ fn a_budget_is_the_sum_of_an_independent_count() {
     let found = budget.inference_bits.expect("a loss");
     assert!((found - expected).abs() < 0.1, "{found} beside {expected}");
 
-    // 256 base OTs, the seeds of SoftSpokenOT's trees, the hash's targets, the key and one secret for each reply.
+    // 256 base OTs, the seeds of SoftSpokenOT's trees and the hash's targets of 16 sessions that follow from them, an odd delta,
+    // the key and one secret for each reply.
     let strength = plan.extension().strength(&plan.online_cost().demand);
     assert!(strength.lpn_bits.is_none(), "a small demand");
     let demand = plan.online_cost().demand;
@@ -94,7 +95,8 @@ fn a_budget_is_the_sum_of_an_independent_count() {
     };
     let hashed = hashes(Role::Server).max(hashes(Role::Client));
     let replies = plan.forecast().linear.iter().map(|layer| layer.ciphertexts[1]).sum::<u64>();
-    let terms = 256.0 * 4.0 + strength.seeds as f64 + hashed.min(4096) as f64 + (1 + replies) as f64;
+    let sessions = 16.0 * (strength.seeds as f64 + 2.0 * hashed.min(4096) as f64);
+    let terms = 256.0 * 4.0 + sessions + (1 + replies) as f64;
     assert!((budget.computational_bits - (128.0 - terms.log2())).abs() < 1e-6, "{budget:?}");
     assert_eq!(budget.assumptions.len(), 4);
 }

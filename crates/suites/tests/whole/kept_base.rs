@@ -1,0 +1,126 @@
+//! What a session leaves in place of base OTs: the next begins with it, once, and with base OTs wherever a party lost it.
+
+use privet_channel::pair;
+use privet_suites::session::{Client, Server};
+use privet_suites::sharing::{Options, Plan, Rounds};
+use privet_suites::{Observer, Phase, Report, Silent};
+
+use crate::parties::{CHOICE, PATIENCE, RESIDUAL, StoreFolder, dealer, infer, over, prepare, server, session};
+
+/// A client that keeps prepares an entry in a session of its own and infers on it, so that what was made is right.
+fn prepared(server: &Server, ours: &StoreFolder, plan: &Plan) -> Report {
+    let (mut near, far) = pair();
+    near.set_timeout(PATIENCE);
+    let fixture = if plan.program().hash() == CHOICE.program().hash() { &CHOICE } else { &RESIDUAL };
+    let (report, side) = over((near, far), server, |channel| {
+        let mut client = Client::new(channel, ours.store()).expect("a greeting").keeping_base_ots();
+        let (id, report) = client.prepare(plan, &mut Silent).expect("material");
+        infer(&mut client, fixture, plan, &id);
+        client.close().expect("a goodbye");
+        report
+    });
+    side.result.expect("the session ends well");
+    report
+}
+
+/// Whether a preparation began without base OTs, which take more than 8 kilobytes each way.
+fn began_with_kept(report: &Report, first: &Report) -> bool {
+    let saved = first.total.bytes_sent.saturating_sub(report.total.bytes_sent);
+    assert!(saved == 0 || saved > 8_000, "{saved} bytes fewer");
+    assert_eq!(first.total.rounds - report.total.rounds, u64::from(saved > 0));
+    saved > 0
+}
+
+/// The halves in a store.
+fn halves(folder: &StoreFolder) -> Vec<String> {
+    let entries = std::fs::read_dir(folder.path().join("base")).expect("a folder");
+    let mut names: Vec<_> = entries.map(|it| it.expect("an entry").file_name().into_string().expect("UTF-8")).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn preparations_begin_with_what_the_last_left_whatever_they_are_for() {
+    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
+    let server = server(&theirs);
+    let plans = [CHOICE.plan(Rounds::Linear), RESIDUAL.plan(Rounds::Log), CHOICE.plan(Rounds::Linear)];
+    let [first, _, last] = plans.each_ref().map(|plan| prepared(&server, &ours, plan));
+    assert!(began_with_kept(&last, &first));
+    assert_eq!((halves(&ours), halves(&ours).len()), (halves(&theirs), 1));
+}
+
+#[test]
+fn clients_that_do_not_keep_leave_nothing() {
+    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
+    let plan = CHOICE.plan(Rounds::Linear);
+    session(&server(&theirs), &ours, |client| prepare(client, &plan));
+    assert!(halves(&ours).is_empty() && halves(&theirs).is_empty());
+}
+
+#[test]
+fn dealt_material_needs_none() {
+    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
+    let (to_dealer, _results) = dealer();
+    let (mut near, far) = pair();
+    near.set_timeout(PATIENCE);
+    let (_, side) = over((near, far), &server(&theirs).with_dealer(to_dealer.clone()), |channel| {
+        let client = Client::new(channel, ours.store()).expect("a greeting").with_dealer(to_dealer);
+        let mut client = client.keeping_base_ots();
+        prepare(&mut client, &CHOICE.plan(Options::dealt().next().expect("such an option")));
+        client.close().expect("a goodbye");
+    });
+    side.result.expect("the session ends well");
+    assert!(halves(&ours).is_empty() && halves(&theirs).is_empty());
+}
+
+#[test]
+fn a_party_that_lost_its_half_or_went_back_to_a_copy_begins_with_base_ots() {
+    let plan = CHOICE.plan(Rounds::Linear);
+    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
+    let first = prepared(&server(&theirs), &ours, &plan);
+    let before = [ours.copy(), theirs.copy()];
+    assert!(began_with_kept(&prepared(&server(&theirs), &ours, &plan), &first));
+
+    let [our_copy, their_copy] = &before;
+    let again = |ours: &StoreFolder, theirs: &StoreFolder| {
+        let began = began_with_kept(&prepared(&server(theirs), ours, &plan), &first);
+        // Then both have halves that fit.
+        assert!(began_with_kept(&prepared(&server(theirs), ours, &plan), &first));
+        began
+    };
+    assert!(!again(&our_copy.copy(), &theirs), "the client went back");
+    assert!(!again(&ours, &their_copy.copy()), "the server went back");
+    assert!(!again(&StoreFolder::new(), &theirs), "the client lost its store");
+    assert!(!again(&ours, &StoreFolder::new()), "the server lost its store");
+    // Where both did, nonces make it another session ([`privet_ot::Kept`]).
+    assert!(again(our_copy, their_copy), "both went back");
+}
+
+#[test]
+fn a_session_that_breaks_off_costs_its_half_and_nothing_else() {
+    let plan = CHOICE.plan(Rounds::Linear);
+    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
+    let first = prepared(&server(&theirs), &ours, &plan);
+    // The client goes away as soon as it has named its half.
+    let (mut near, far) = pair();
+    near.set_timeout(PATIENCE);
+    let (_, side) = over((near, far), &server(&theirs), |channel| {
+        let mut client = Client::new(channel, ours.store()).expect("a greeting").keeping_base_ots();
+        let gone = std::panic::AssertUnwindSafe(|| client.prepare(&plan, &mut Leaves).map(drop));
+        std::panic::catch_unwind(gone).expect_err("the client is gone");
+        drop(client);
+    });
+    side.result.expect_err("the server waits for nobody");
+    assert!(halves(&theirs).is_empty());
+    assert!(!began_with_kept(&prepared(&server(&theirs), &ours, &plan), &first));
+    assert!(began_with_kept(&prepared(&server(&theirs), &ours, &plan), &first));
+}
+
+/// Panics where the work begins.
+struct Leaves;
+
+impl Observer for Leaves {
+    fn progress(&mut self, _phase: Phase, _done: usize, _total: usize, _what: &str) {
+        panic!("gone");
+    }
+}
