@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"io"
 	"net"
 	"runtime"
 	"strings"
@@ -53,8 +54,11 @@ func TestOrdersAnswerThoseWhoAsk(t *testing.T) {
 	} {
 		g := newGate()
 		done := entering(t, g)
-		g.readOrders(strings.NewReader(`{"session":9,"cores":4}` + "\n" + line + "\n"))
+		// Orders go on: their end would end the session, too.
+		orders, last := io.Pipe()
+		go g.readOrders(io.MultiReader(strings.NewReader(`{"session":9,"cores":4}`+"\n"+line+"\n"), orders))
 		err := <-done
+		last.Close()
 		var refused *session.Refusal
 		switch {
 		case expected == "" && err != nil:
