@@ -119,6 +119,23 @@ def test_a_request_alone_and_one_after_its_notice(talk: Callable[..., None], sta
     talk(ask)
 
 
+def test_jobs_begin_with_what_the_last_left_in_place_of_base_ots(
+    service: Scene, tmp_path: Path
+) -> None:
+    async def ask() -> None:
+        async with connect(service, tmp_path) as client, asyncio.timeout(60):
+            results = [await client.infer("digits", {"input": SEVEN}) for _ in range(3)]
+        first, *others = [result.offline for result in results]
+        assert first is not None
+        for other in others:
+            assert other is not None
+            assert other.bytes_client < first.bytes_client - 7000
+            assert other.rounds == first.rounds - 1
+        assert len(list(tmp_path.glob("*/base/*"))) == 1
+
+    asyncio.run(ask())
+
+
 def test_a_notice_serves_while_it_is_still_prepared(talk: Callable[..., None]) -> None:
     async def ask(client: ServiceClient) -> None:
         notice = await client.notify("digits")
