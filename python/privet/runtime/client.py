@@ -53,8 +53,8 @@ class Client:
     this process would take more, before anything else is done with it;
     `max_disk` likewise refuses to prepare beyond that much material in `state`.
 
-    A preparation leaves in `state` what stands in for base OTs the next time with this server, once;
-    with `keep_base_ots=False` none does, and each begins as the first with a server must.
+    A preparation leaves in `state` what stands in for base OTs the next time with this server,
+    once; with `keep_base_ots=False` none does, and each begins as the first with a server must.
 
     Of a program with state, inferences are steps of a sequence: each goes on where the one before
     ended, and `restart` begins another. State lives as long as the session, in memory.

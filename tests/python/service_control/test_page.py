@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -107,6 +108,55 @@ def test_the_timeline_has_a_bar_for_each_job_on_each_core(look: Callable[..., No
         await page.hover(f"rect[data-job='{inferring.job}']")
         await says(page, "#readout", "T_on of digits/1")
         await says(page, "#readout", "failed")
+
+    look(act)
+
+
+def timeless(text: str) -> str:
+    """`text` of a job that still runs, without how long: each second draws it anew."""
+    return re.sub(r"runs for [\d.]+ \w+", "runs", text)
+
+
+def test_the_timeline_works_by_keyboard(look: Callable[..., None]) -> None:
+    async def act(it: Scene, page: Page) -> None:
+        submit(it, 1)
+        prepared = await it.executor.granted("prepare")
+        it.executor.finish(prepared.job)
+        inferring = await it.executor.granted("infer")
+        await page.wait_for_selector("rect.bar.on")
+        await page.focus("#timeline")
+
+        async def chosen(key: str) -> str | None:
+            await page.keyboard.press(key)
+            bar = page.locator("rect.bar.chosen")
+            assert await bar.count() == 1
+            assert timeless(await page.inner_text("#spoken")) == timeless(
+                await page.inner_text("#readout")
+            )
+            return await bar.get_attribute("data-job")
+
+        steps = ["ArrowLeft", "ArrowLeft", "ArrowLeft", "ArrowRight", "ArrowRight", "Home", "End"]
+        reached = [await chosen(key) for key in steps]
+        first, last = prepared.job, inferring.job
+        assert reached == [last, first, first, last, last, first, last]
+        await says(page, "#readout", "T_on of digits/1")
+        # What is drawn anew each second keeps the choice, and other keys go where they belong.
+        assert await page.evaluate("document.activeElement.id") == "timeline"
+        await page.keyboard.press("Tab")
+        assert await page.evaluate("document.activeElement.id") != "timeline"
+        submit(it, 2)
+        other = await it.executor.granted("prepare")
+        await page.wait_for_selector(f"rect[data-job='{other.job}']")
+        await page.focus("#timeline")
+        row = "bar => bar.getAttribute('data-row')"
+        rows = {await page.eval_on_selector("rect.bar.chosen", row)}
+        for key in (
+            "ArrowDown",
+            "ArrowUp",
+        ):  # one of them leads to the other job, which is on another core
+            await chosen(key)
+            rows.add(await page.eval_on_selector("rect.bar.chosen", row))
+        assert len(rows) == 2
 
     look(act)
 

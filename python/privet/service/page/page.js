@@ -1,7 +1,7 @@
 // The operator's page: takes the service's state every second and draws it. No library, no request
 // to anywhere else.
 
-import { drawTimeline } from "/assets/timeline.js";
+import { chooseByKey, drawTimeline } from "/assets/timeline.js";
 import { age, amount, bytes, clear, element, seconds } from "/assets/shape.js";
 
 const QUEUES = [
@@ -139,6 +139,13 @@ function draw() {
   drawTables(latest);
   document.body.dataset.drawn = String(latest.now);
 }
+
+at("timeline").addEventListener("keydown", (event) => {
+  if (latest === null || !chooseByKey(event.key, latest, Number(at("window").value))) return;
+  event.preventDefault();
+  draw();
+  at("spoken").textContent = at("readout").textContent;
+});
 
 // An event has only the runs since the one before.
 function take(state) {

@@ -13,7 +13,7 @@ const STEPS = [5, 10, 15, 30, 60, 120, 300];
 const LABEL_FROM = 13;
 const AHEAD = 0.06; // of the window, for what is expected
 
-let chosen = null; // the job that was pointed at last
+let chosen = null; // the job that was pointed at, or reached by a key, last
 
 function shape(name, attributes, text) {
   const made = document.createElementNS(SVG, name);
@@ -80,6 +80,42 @@ function bar(svg, readout, job, row, box) {
       svg.append(shape("text", { class: "label", x: box.x + 5, y: box.y + box.height / 2 + 4 }, text));
     }
   }
+}
+
+// The jobs in sight, in the order of their beginnings.
+function inSight(state, span) {
+  const jobs = jobsOf(state).filter((it) => it.ended >= state.now - span);
+  return jobs.sort((one, other) => one.started - other.started || one.cores[0] - other.cores[0]);
+}
+
+// Of jobs on rows above or below, those on the nearest row that has some, and of them the one that began nearest.
+function across(jobs, rows, from, step) {
+  const row = (job) => rows.findIndex((it) => it.key === `${job.machine}/${job.cores[0]}`);
+  const here = row(from);
+  const there = jobs.filter((it) => (row(it) - here) * step > 0);
+  const distance = (it) => [Math.abs(row(it) - here), Math.abs(it.started - from.started)];
+  there.sort((one, other) => {
+    const [a, b] = [distance(one), distance(other)];
+    return a[0] - b[0] || a[1] - b[1];
+  });
+  return there[0] ?? from;
+}
+
+// Chooses another job by a key: left and right in time, up and down between cores. Whether the key means something here.
+export function chooseByKey(key, state, span) {
+  const jobs = inSight(state, span);
+  const place = jobs.findIndex((it) => it.job === chosen);
+  const moves = {
+    Home: () => jobs[0],
+    End: () => jobs.at(-1),
+    ArrowLeft: () => jobs[Math.max(0, place - 1)],
+    ArrowRight: () => jobs[Math.min(jobs.length - 1, place + 1)],
+    ArrowUp: () => across(jobs, rowsOf(state), jobs[place], -1),
+    ArrowDown: () => across(jobs, rowsOf(state), jobs[place], 1),
+  };
+  if (!(key in moves) || jobs.length === 0) return false;
+  chosen = (place < 0 ? jobs.at(-1) : moves[key]()).job;
+  return true;
 }
 
 export function drawTimeline(place, readout, state, span) {
