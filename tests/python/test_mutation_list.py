@@ -15,7 +15,7 @@ from scripts.mutation.tree import Tree
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "reference" / "masks.md"
 SOURCE = "crates/gmw/src/and.rs"
-TEST = Test.parse("gmw::privacy::and_is_masked")
+TEST = Test.parse("gmw::whole::privacy::and_is_masked")
 
 
 def mask(*edits: Edit, name: str = "a-mask", test: Test = TEST) -> Mask:
@@ -31,7 +31,7 @@ def small(tmp_path: Path) -> Path:
     return tmp_path
 
 
-TEST_FILE = {"crates/gmw/tests/privacy.rs": "#[test]\nfn and_is_masked() {\n}\n"}
+TEST_FILE = {"crates/gmw/tests/whole/privacy.rs": "#[test]\nfn and_is_masked() {\n}\n"}
 
 
 def test_every_mask_is_where_the_list_says() -> None:
@@ -75,8 +75,8 @@ def test_names_and_tests_that_do_not_fit_are_named(small: Path) -> None:
     fits = mask(Edit(SOURCE, "x = a", "x = 0"))
     assert list(faults([fits, fits], small)) == ["a-mask: 2 masks have this name"]
     assert len(list(faults([replace(fits, id="A mask")], small))) == 1
-    gone = replace(fits, caught_by=Test.parse("gmw::privacy::or_is_masked"))
-    assert list(faults([gone], small)) == ["a-mask: there is no test gmw::privacy::or_is_masked"]
+    gone = replace(fits, caught_by=Test.parse("gmw::whole::privacy::or_is_masked"))
+    assert list(faults([gone], small)) == ["a-mask: there is no test gmw::whole::privacy::or_is_masked"]
     with pytest.raises(ValueError, match="names no test"):
         Test.parse("and_is_masked")
 

@@ -3,6 +3,7 @@
 //! Alone in its process, as the allocator counts for all threads. Both parties take turns over a channel in memory, whose
 //! queue counts too: what it holds at most is known, and taken into account in the direction that makes the test harder.
 
+#[path = "whole/support.rs"]
 mod support;
 
 use peak_alloc::PeakAlloc;

@@ -2,7 +2,7 @@
 //! outputs are those of the ideal functionality, so a client that repeats an input sees the same each time.
 //!
 //! The control, a plan that trusts a value to be non-negative which is not, stands beside the planner
-//! (`sharing::plan::tests`); another, the extension that published systems use, in `crates/gmw/tests/relations.rs`.
+//! (`sharing::plan::tests`); another, the extension that published systems use, in `crates/gmw/tests/whole/relations.rs`.
 
 use privet_program::{Program, Weights};
 use privet_suites::session::Client;

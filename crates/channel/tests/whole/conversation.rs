@@ -1,11 +1,9 @@
 //! What every link must do, over memory and over TLS.
 
-mod support;
-
 use std::time::{Duration, Instant};
 
+use crate::support::{on_every_link, pattern, together};
 use privet_channel::{AbortReason, Cost, Error, Io, Misuse, PeerMisbehaved};
-use support::{on_every_link, pattern, together};
 
 const SHORT: Duration = Duration::from_millis(200);
 
@@ -245,7 +243,7 @@ fn a_peer_that_stops_within_a_message_is_given_up_in_time() {
 
 #[test]
 fn a_peer_that_takes_nothing_is_given_up_in_time() {
-    let (mut a, b) = support::tls_pair();
+    let (mut a, b) = crate::support::tls_pair();
     a.set_timeout(SHORT);
     let start = Instant::now();
     let error = (0..1000).find_map(|_| a.send(&[0; 1 << 20]).err()).expect("the network holds less than 1 GB");

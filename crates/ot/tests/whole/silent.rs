@@ -1,11 +1,9 @@
 //! Silent OT under the stock: bytes by the formulas, relations, the choice of an extension, and a network that cuts and
 //! alters messages.
 
-mod parties;
-
 use std::time::Duration;
 
-use parties::{Party, both, generate};
+use crate::parties::{Party, both, generate};
 use privet_channel::{Channel, Link, pair};
 use privet_ot::{
     Demand, Error, Extension, FieldBits, OtParty, PrivateAnds, Role, Shape, Size, Stock, TableCounts, cost, shift,

@@ -1,11 +1,9 @@
 //! What the correlations rest on: nothing random comes twice, and what one party holds says nothing of what the other
 //! keeps from it.
 
-mod parties;
-
 use std::collections::HashSet;
 
-use parties::{Party, both, generate};
+use crate::parties::{Party, both, generate};
 use privet_channel::record::{self, Direction};
 use privet_channel::{Channel, pair};
 use privet_ot::{

@@ -1,8 +1,6 @@
 //! Bytes, rounds and correlations on the wire equal the formulas of `cost`.
 
-mod pair;
-
-use pair::{half, own, prg, run, share, share_bits};
+use crate::pair::{half, own, prg, run, share, share_bits};
 use privet_gmw::{Error, Party, Rounds, Sign, cost};
 use privet_ot::{Role, TableCounts};
 use privet_ring::tournament::Ties;

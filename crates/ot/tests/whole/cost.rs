@@ -1,8 +1,6 @@
 //! What went over the wire is what the formulas say.
 
-mod parties;
-
-use parties::{generate, set_up};
+use crate::parties::{generate, set_up};
 use privet_ot::{Demand, Error, FieldBits, Role, TableCounts, cost};
 
 #[test]

@@ -1,8 +1,6 @@
 //! The relations between the two parties' correlations, over the real protocol and from a dealer.
 
-mod parties;
-
-use parties::{generate, set_up};
+use crate::parties::{generate, set_up};
 use privet_ot::{Demand, Error, FieldBits, Kind, PrivateAnds, Role, Shape, Stock, TableCounts, dealer, shift};
 use privet_prg::{Prg, Seed};
 use privet_ring::{Bits, Modulus};

@@ -4,11 +4,9 @@
 //! The secrets here are fixed shares (all zero, or all ones), so that a message whose mask is missing is the same in
 //! every run. `a_missing_mask_is_caught` is the control: it runs a protocol on spent correlations and must fail.
 
-mod pair;
-
 use std::collections::HashSet;
 
-use pair::{own, prg, run_over};
+use crate::pair::{own, prg, run_over};
 use privet_channel::record::{self, Direction};
 use privet_gmw::{Error, Party, Rounds, Sign, cost};
 use privet_ot::Demand;

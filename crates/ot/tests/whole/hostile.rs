@@ -1,8 +1,6 @@
 //! A network that reads, cuts and alters messages between two honest parties.
 
-mod parties;
-
-use parties::{Party, both, generate, set_up, set_up_over};
+use crate::parties::{Party, both, generate, set_up, set_up_over};
 use privet_channel::{Channel, pair};
 use privet_ot::{Demand, Error, FieldBits, OtParty, Role, Stock};
 

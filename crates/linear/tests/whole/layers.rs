@@ -1,10 +1,8 @@
 //! Shares of every kind of layer sum to what plain loops compute, and cost what the formula says.
 
-mod support;
-
+use crate::support::{check, check_with};
 use privet_linear::{Conv2d, Diagonal, Keep, Layer, MatMul, Resharing, Workspace};
 use proptest::prelude::*;
-use support::{check, check_with};
 
 fn square(channels: usize, size: usize, outputs: usize, kernel: usize) -> Conv2d {
     Conv2d {

@@ -1,14 +1,12 @@
 //! Several layers under one key: one round, and nothing that repeats or depends on the input.
 
-mod support;
-
 use std::collections::HashSet;
 use std::thread;
 
+use crate::support::{apply, elements, prg, run, weights};
 use privet_channel::{Cost, pair};
 use privet_linear::{ClientKeys, Conv2d, Diagonal, Layer, MatMul, Plan, Resharing, TransformedWeights, Workspace};
 use privet_linear::{decrypt, encrypt, evaluate, receive_public_key};
-use support::{apply, elements, prg, run, weights};
 
 fn program() -> Vec<Layer> {
     let conv = Conv2d {

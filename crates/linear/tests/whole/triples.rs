@@ -1,12 +1,10 @@
 //! Triples of matrices: shares of products, what they cost, and what the client can make of its share.
 
-mod support;
-
 use std::thread;
 
+use crate::support::{elements, prg};
 use privet_channel::{Cost, pair};
 use privet_linear::{ClientKeys, Error, Misuse, Product, Triples, receive_public_key};
-use support::{elements, prg};
 
 /// Both parties' left and right operands.
 type Operands = [[Vec<u64>; 2]; 2];

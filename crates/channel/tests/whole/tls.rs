@@ -1,13 +1,12 @@
 //! Who gets in and who does not, and what both sides are told.
 
-mod support;
-
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::support::{Authority, SOON, meet, together};
 use privet_channel::tls::{Identity, Listener, Trust, connect};
 use privet_channel::{Error, Io, Misuse, PeerMisbehaved};
 use rcgen::{
@@ -19,7 +18,6 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
-use support::{Authority, SOON, meet, together};
 
 /// The text of a refused certificate.
 fn certificate_problem(error: Error) -> String {

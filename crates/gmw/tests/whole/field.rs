@@ -1,8 +1,6 @@
 //! Between rings and prime fields: every share of every value for small primes, laws for those in use, and the wire.
 
-mod pair;
-
-use pair::{join, own, prg, run, run_over, share};
+use crate::pair::{join, own, prg, run, run_over, share};
 use privet_channel::record;
 use privet_gmw::{Rounds, Sign, cost, from_field, open_to_server_in_field, to_field};
 use privet_prg::Prg;

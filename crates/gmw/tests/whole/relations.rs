@@ -1,8 +1,6 @@
 //! Every protocol against its definition: the shares that come out add up to the function of those that went in.
 
-mod pair;
-
-use pair::{half, join, own, prg, run, share, share_bits};
+use crate::pair::{half, join, own, prg, run, share, share_bits};
 use privet_gmw::{Error, Party, Rounds, Sign, cost};
 use privet_ring::tournament::Ties;
 use privet_ring::{Bits, Lines, Modulus};

@@ -1,14 +1,12 @@
 //! Peers that leave or send nonsense, and callers that are wrong: typed errors, no panic, no hanging.
 
-mod support;
-
+use crate::support::{against, prg};
 use privet_bfv::Misuse as BfvMisuse;
 use privet_channel::{AbortReason, Io, PeerMisbehaved as Link};
 use privet_linear::{
     ClientKeys, Conv2d, Diagonal, Error, Layer, MatMul, Misuse, PeerMisbehaved, Plan, PublicKey, Resharing,
 };
 use privet_linear::{TransformedWeights, Workspace, decrypt, encrypt, evaluate, receive_public_key};
-use support::{against, prg};
 
 fn plan() -> Plan {
     Plan::new(&Layer::MatMul(MatMul { rows: 1, inner: 100, columns: 60 }), 37, 16, Resharing::Approximate).unwrap()

@@ -1,9 +1,7 @@
 //! However little memory the server works in, the client gets the same messages and both the same shares.
 
-mod support;
-
+use crate::support::{elements, prg, run_in, weights};
 use privet_linear::{Conv2d, Diagonal, Keep, Layer, MatMul, Plan, Resharing, Workspace};
-use support::{elements, prg, run_in, weights};
 
 fn layers() -> Vec<Layer> {
     let conv = Conv2d {
@@ -34,7 +32,7 @@ fn any_workspace_gives_the_product_in_the_same_messages() {
         let mut prg = prg(seed as u8);
         let r = elements(plan.input_len(), 37, &mut prg);
         let w = weights(plan.weights_len(), 12, &mut prg);
-        let expected = support::apply(layer, &r, &w);
+        let expected = crate::support::apply(layer, &r, &w);
         for keep in [Keep::Transformed, Keep::OnTheFly, Keep::Plain] {
             for sections in [1, 2, 3, 7, plan.sections(), usize::MAX] {
                 let outcome = run_in(&plan, &r, &w, Workspace { keep, sections }, 1);

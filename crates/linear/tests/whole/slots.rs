@@ -1,15 +1,13 @@
 //! Layers in slots: shares add up to plain loops modulo `p` for every kind of layer and packing, and costs are those on the wire.
 
-mod support;
-
 use std::collections::HashSet;
 use std::thread;
 
+use crate::support::{apply, prg, weights};
 use privet_channel::pair;
 use privet_linear::slots::{ClientKeys, Plan, ServerKeys, Weights, decrypt, encrypt, evaluate};
 use privet_linear::{Conv2d, Diagonal, Error, Layer, MatMul, Misuse};
 use privet_ring::{Field, Modulus};
-use support::{apply, prg, weights};
 
 fn field() -> Field {
     Field::over(Modulus::new(37)).unwrap()

@@ -1,14 +1,12 @@
 //! A shaped link takes the time that it says, by its formula, and stays as safe as any other.
 
-mod support;
-
 use std::sync::mpsc::sync_channel;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::support::{pattern, tls_pair, together};
 use privet_channel::{AbortReason, Channel, Error, Io, Link, PeerMisbehaved, pair};
-use support::{pattern, tls_pair, together};
 
 /// Bytes of a frame's header.
 const HEADER: usize = 5;

@@ -1,0 +1,7 @@
+//! Two parties that compute on shares.
+
+mod cost;
+mod field;
+mod pair;
+mod privacy;
+mod relations;
