@@ -13,8 +13,10 @@ ROOT := $(CURDIR)
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
 PYTHON_CODE := python scripts tests docs/conf.py $(wildcard zoo)
 GO_SOURCES := ckks/go.mod ckks/go.sum $(shell find ckks -name '*.go')
-# Suite ckks is a program of its own, in Go without C; all else works where there is no Go.
-GO_RUN := cd ckks && CGO_ENABLED=0 $(GO)
+# Suite ckks is a program of its own, in Go without C; all else works where there is no Go. What is built knows no path of this
+# machine; tests and `go vet` are built likewise, so that they take what `make setup` compiled.
+GO_ENV := CGO_ENABLED=0 GOFLAGS=-trimpath
+GO_RUN := cd ckks && $(GO_ENV) $(GO)
 NEEDS_GO := command -v $(GO) >/dev/null || { echo "privet: no '$(GO)' found: without Go 1.26 there is no suite ckks" >&2; exit 0; }
 # npm fetches a browser that the operator's page is tested in.
 NEEDS_NPM := command -v npm >/dev/null || { echo "privet: no 'npm' found: the operator's page is not tested" >&2; exit 0; }
@@ -176,8 +178,8 @@ $(PEERS)/.requirements: benches/peers/spu-requirements.txt
 # The program of suite ckks, its client for browsers, and Go's script that runs that one, beside the interpreter of .venv.
 # Nothing of the machine gets into the module, so that whoever builds it with the same Go gets the same bytes.
 $(VENV)/.ckks: $(GO_SOURCES) | $(VENV)/.created
-	@$(NEEDS_GO); $(GO_RUN) build -trimpath -buildvcs=false -ldflags '-s -w -buildid=' -o ../$(BIN)/privet-ckks ./cmd/privet-ckks
-	@$(NEEDS_GO); cd ckks && GOOS=js GOARCH=wasm CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false \
+	@$(NEEDS_GO); $(GO_RUN) build -buildvcs=false -ldflags '-s -w -buildid=' -o ../$(BIN)/privet-ckks ./cmd/privet-ckks
+	@$(NEEDS_GO); cd ckks && GOOS=js GOARCH=wasm $(GO_ENV) $(GO) build -buildvcs=false \
 	    -ldflags '-s -w -buildid=' -o ../$(BIN)/privet-ckks.wasm ./cmd/privet-ckks-web
 	@$(NEEDS_GO); cp "$$($(GO) env GOROOT)/lib/wasm/wasm_exec.js" $(BIN)/privet-ckks.js && touch $@
 
