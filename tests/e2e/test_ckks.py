@@ -33,6 +33,7 @@ def test_models_whose_activations_are_polynomials(name: str, flooding: str, tmp_
     assert run.argmax_agrees
     assert within(run)
     assert run.plan is not None
+    assert (run.plan["statistical_bits"] >= 16) is (flooding == "statistical")
     assert run.offline.bytes_client == pytest.approx(run.plan["offline_bytes_client"], rel=0.01)
     assert run.online.bytes_client == pytest.approx(run.plan["online_bytes_client"], rel=0.01)
     assert run.online.bytes_server == pytest.approx(run.plan["online_bytes_server"], rel=0.01)
@@ -185,7 +186,11 @@ def test_each_link_of_a_cohort_is_shaped(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "batch"),
-    [("nn5", 1), ("mlp-square", 1), pytest.param("nn5", 24, marks=pytest.mark.slow)],
+    [
+        ("nn5", 1),
+        pytest.param("mlp-square", 1, marks=pytest.mark.slow),
+        pytest.param("nn5", 24, marks=pytest.mark.slow),
+    ],
 )
 def test_an_encrypted_model_is_evaluated_by_the_client(
     name: str, batch: int, tmp_path: Path
@@ -239,14 +244,6 @@ def test_the_owner_of_an_encrypted_model_refreshes_deep_ones(tmp_path: Path) -> 
     assert run.offline.bytes_server == pytest.approx(run.plan["offline_bytes_server"], rel=0.01)
     assert run.online.bytes_client == pytest.approx(run.plan["online_bytes_client"], rel=0.01)
     assert run.online.bytes_server == pytest.approx(run.plan["online_bytes_server"], rel=0.01)
-
-
-def test_results_can_be_flooded_statistically(tmp_path: Path) -> None:
-    path = zoo.build("nn5", tmp_path)
-    run = privet.run(path, suite=privet.Ckks(flooding="statistical"), input_range=(0, 1))
-    assert within(run, 4 * UNIT)
-    assert run.plan is not None
-    assert run.plan["statistical_bits"] >= 16
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from tests.e2e.processes import listening
 from tests.e2e.test_commands import privet
 from tests.python.stream import models
 
-from privet import keys, zoo
+from privet import keys
 from privet.compiler.compile import Compiled, compile
 from privet.errors import Misuse, NotAccepted, PeerBusy, PeerError, PrivetError
 from privet.runtime import Client, Credentials, Server
@@ -27,6 +27,7 @@ from privet.suites import Fss, Gmw, Policy, make_policy
 
 MODELS = Path(__file__).parents[2] / "zoo" / "models"
 DIGITS, SEVEN = MODELS / "digits-cnn.onnx", MODELS / "digit-7.png"
+SMOOTH = MODELS / "digits-smooth" / "square.onnx"
 
 
 @pytest.fixture(scope="module")
@@ -137,8 +138,8 @@ def test_a_stream_is_served_only_where_values_may_be_revealed(
 def test_a_server_of_suite_ckks_floods_lightly_only_if_both_sides_say_so(
     key_folder: Path, tmp_path: Path
 ) -> None:
-    np.save(tmp_path / "x.npy", np.zeros((1, 1, 28, 28), np.float32))
-    words = ["serve", zoo.build("nn5", tmp_path), "--suite", "ckks", "--keys", key_folder]
+    np.save(tmp_path / "x.npy", np.zeros((1, 1, 8, 8), np.float32))
+    words = ["serve", SMOOTH, "--suite", "ckks", "--keys", key_folder]
     words += ["--state", tmp_path / "state", "--input-range", 0, 1]
     asked = ["--suite", "ckks", "--keys", key_folder, "--input", tmp_path / "x.npy"]
     with listening(*words, "--flooding", "light") as (_, address):
@@ -158,10 +159,10 @@ def test_a_server_of_suite_ckks_floods_lightly_only_if_both_sides_say_so(
 def test_a_server_of_suite_ckks_turns_a_revoked_client_away(
     key_folder: Path, tmp_path: Path
 ) -> None:
-    np.save(tmp_path / "x.npy", np.zeros((1, 1, 28, 28), np.float32))
+    np.save(tmp_path / "x.npy", np.zeros((1, 1, 8, 8), np.float32))
     path = tmp_path / "revoked"
     path.write_text("")
-    words = ["serve", zoo.build("nn5", tmp_path), "--suite", "ckks", "--keys", key_folder]
+    words = ["serve", SMOOTH, "--suite", "ckks", "--keys", key_folder]
     words += ["--state", tmp_path / "state", "--input-range", 0, 1, "--revoked", path]
     asked = ["--suite", "ckks", "--keys", key_folder, "--input", tmp_path / "x.npy"]
     with listening(*words) as (_, address):

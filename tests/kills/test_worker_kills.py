@@ -31,7 +31,7 @@ def survive(way: MaterialSuite, kills: int, folder: Path, keys: Path, compiled: 
     return siege
 
 
-@pytest.mark.parametrize("way", SUITES, ids=named)
+@pytest.mark.parametrize("way", [Gmw(), pytest.param(Fss(), marks=pytest.mark.slow)], ids=named)
 def test_a_few_kills(
     way: MaterialSuite, tmp_path: Path, key_folder: Path, compiled: Compiled
 ) -> None:

@@ -76,7 +76,9 @@ def test_names_and_tests_that_do_not_fit_are_named(small: Path) -> None:
     assert list(faults([fits, fits], small)) == ["a-mask: 2 masks have this name"]
     assert len(list(faults([replace(fits, id="A mask")], small))) == 1
     gone = replace(fits, caught_by=Test.parse("gmw::whole::privacy::or_is_masked"))
-    assert list(faults([gone], small)) == ["a-mask: there is no test gmw::whole::privacy::or_is_masked"]
+    assert list(faults([gone], small)) == [
+        "a-mask: there is no test gmw::whole::privacy::or_is_masked"
+    ]
     with pytest.raises(ValueError, match="names no test"):
         Test.parse("and_is_masked")
 
