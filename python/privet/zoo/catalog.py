@@ -101,6 +101,16 @@ _RANDOM = {
         _BERT,
         partial(bert.encoder, "bert-tiny", layers=2, heads=2, width=128),
     ),
+    **{
+        f"bert-tiny-{tokens}": _Recipe(
+            f"BERT-Tiny encoder, {tokens} tokens",
+            _BERT,
+            partial(
+                bert.encoder, f"bert-tiny-{tokens}", layers=2, heads=2, width=128, tokens=tokens
+            ),
+        )
+        for tokens in (64, 256)
+    },
     "bert-base": _Recipe(
         "BERT-Base encoder, 128 tokens",
         _BERT,

@@ -31,7 +31,7 @@ def test_names_are_those_of_the_papers() -> None:
     assert " ".join(zoo.names()) == (
         "m1 m1-silu m2 hinet alexnet vgg16 mnist-1 mnist-2 mnist-3 breast heart cardio vgg13-cifar "
         "vgg16-cifar vgg19-cifar nn5 nn20 nn50 mlp-square squeezenet resnet20 resnet50 bert-tiny "
-        "bert-base vit-tiny gpt2 gpt2-cached llama-block"
+        "bert-tiny-64 bert-tiny-256 bert-base vit-tiny gpt2 gpt2-cached llama-block"
     )
     assert " ".join(zoo.trained()) == "breast-mlp digits-cnn digits-vit docs-gpt docs-bert"
 

@@ -17,7 +17,8 @@ from privet import zoo
 from .conftest import Trace
 
 LARGE = {"alexnet", "vgg16", "bert-base"}
-STANDARDISED = {"breast", "heart", "cardio", "bert-tiny", "bert-base"}
+TINY = ("bert-tiny", "bert-tiny-64", "bert-tiny-256")
+STANDARDISED = {"breast", "heart", "cardio", *TINY, "bert-base"}
 # `test_transformers.py` has these; the last is `gpt2` with other inputs and tables.
 ELSEWHERE = {"vit-tiny", "gpt2", "llama-block", "gpt2-cached"}
 EVERY = [
@@ -58,7 +59,7 @@ COUNTS = {
     "vgg16": {"Conv": 13, "MaxPool": 5, "Gemm": 3, "Relu": 15},
     "nn20": {"Conv": 1, "Gemm": 20},
     "nn50": {"Conv": 1, "Gemm": 50},
-    "bert-tiny": {"MatMul": 2 * 8, "Softmax": 2, "LayerNormalization": 4, "Erf": 2},
+    **{name: {"MatMul": 2 * 8, "Softmax": 2, "LayerNormalization": 4, "Erf": 2} for name in TINY},
     "bert-base": {"MatMul": 12 * 8, "Softmax": 12, "LayerNormalization": 24, "Erf": 12},
 }
 CLASSES = {"alexnet": 1000, "vgg16": 1000, "squeezenet": 1000, "resnet50": 1000} | dict.fromkeys(

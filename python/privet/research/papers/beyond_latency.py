@@ -5,8 +5,6 @@ from __future__ import annotations
 import statistics
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 from privet.planner.network import PRESETS
@@ -16,9 +14,7 @@ from privet.planner.record import Record
 from privet.research.papers.paper import Cell, Grid
 from privet.research.papers.workplace import Workplace
 from privet.research.report import figures, tables
-from privet.zoo import bert
-from privet.zoo.initial import draw
-from privet.zoo.writer import write
+from privet.research.report.standard import STUDY
 
 MODELS = ("bert-tiny", "resnet20", "resnet50")
 SUBJECT = "resnet20"
@@ -27,15 +23,17 @@ SUBJECT = "resnet20"
 BATCH = 32
 """The largest batch that both parties' memory holds here."""
 
-CONTEXTS = (64, 128, 256)
-
 READ_BYTES = 1e9
 """Bytes a second that keys are read with, in the paper's example."""
 
 
 def _name(record: Record) -> str:
-    """The paper's scheme that a record is of, or else the family of its setting."""
-    return tables.scheme(record.setting) or f"`{record.setting.family}`"
+    return _scheme(record.setting.family)
+
+
+def _scheme(family: str) -> str:
+    """The paper's scheme that a family of settings is of, or else the family itself."""
+    return tables.scheme(family) or f"`{family}`"
 
 
 def _rows(
@@ -164,32 +162,13 @@ def figure_5(at: Workplace) -> Grid:
 
 
 def figure_6(at: Workplace) -> Grid:
+    models = [*STUDY.contexts][: 2 if at.quick else None]
     found: dict[str, dict[str, Cell]] = {}
-    contexts = (8, 16) if at.quick else CONTEXTS
-    base = contexts[0] if at.quick else 128
-    latencies: dict[int, dict[str, tuple[float, float]]] = {}
-    for tokens in contexts:
-        path = _encoder(tokens, at.models)
-        for it in at.records([str(path)], tables.runs("keyed")):
-            on = predict(it, PRESETS["WAN_M"])
-            latencies.setdefault(tokens, {})[_name(it)] = on.online_latency, on.latency
-    for tokens, families in latencies.items():
-        for family, (online, both) in families.items():
-            whole = latencies[base][family]
-            row = found.setdefault(f"{tokens} tokens", {})
-            row[f"{family} online"] = online / whole[0]
-            row[f"{family} both"] = both / whole[1]
+    for row in figures.contexts(at.records(models, tables.runs("one"))):
+        name = _scheme(row["family"])
+        phase = "online" if row["phase"] == "online" else "both"
+        found.setdefault(f"{row['tokens']} tokens", {})[f"{name} {phase}"] = row["times"]
     return _grid(found)
-
-
-def _encoder(tokens: int, folder: Path) -> Path:
-    """BERT-Tiny for so many tokens, with random weights."""
-    name = f"bert-tiny-{tokens}"
-    graph = bert.encoder(name, layers=2, heads=2, width=128, tokens=tokens)
-    path = folder / f"{name}.onnx"
-    if not path.exists():
-        write(graph, path, partial(draw, name))
-    return path
 
 
 def figure_7(at: Workplace) -> Grid:

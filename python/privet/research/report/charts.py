@@ -130,6 +130,20 @@ def speed_sweep(rows: Sequence[Row]) -> alt.TopLevelMixin:
     return chart  # type: ignore[no-any-return]
 
 
+def contexts(rows: Sequence[Row]) -> alt.TopLevelMixin:
+    chart: Any = (
+        _chart(rows)
+        .mark_line(point=True)
+        .encode(
+            x=alt.X("tokens:Q", title="tokens", scale=alt.Scale(type="log", base=2)),
+            y=alt.Y("times:Q", title=f"latency, times that of {figures.CONTEXT} tokens"),
+            color=_family(rows),
+            row=alt.Row("phase:N", title=None),
+        )
+    )
+    return chart  # type: ignore[no-any-return]
+
+
 def regimes(rows: Sequence[Row]) -> alt.TopLevelMixin:
     """Figure 8, by round trip."""
     return _map(rows, "rtt", "round trip", [f"{1000 * rtt:g} ms" for rtt in ROUND_TRIPS])
@@ -167,7 +181,7 @@ class Figure:
 
 
 def drawings(records: Sequence[Record], prices: Prices) -> list[Figure]:
-    """Figures 1 to 5, 7 and 8 (a) of the paper, as far as there are records for them."""
+    """Figures 1 to 7 and 8 (a) of the paper, as far as there are records for them."""
     found: list[Figure] = []
     for model in tables.swept_subjects(records):
         rows = figures.batch_sweep(records, model)
@@ -180,6 +194,9 @@ def drawings(records: Sequence[Record], prices: Prices) -> list[Figure]:
             f"{slowest.setting.name} on WAN_S, by the size of the pool (simulated). {_paper(2)}"
         )
         found.append(Figure("pools", figures.pools(slowest), pools, text))
+    if rows := figures.contexts(records):
+        text = "Figure 6: latency of BERT-Tiny by its tokens on WAN_M, batch 1, predicted. "
+        found.append(Figure("contexts", rows, contexts, text + _paper(6)))
     for model in tables.drawn_subjects(records):
         found += _parts(records, model, prices)
         found += _regimes(records, model)

@@ -29,6 +29,7 @@ SHOWN = (
     ("squeezenet", ("LAN_S", "WAN_S")),
     ("resnet20", ("LAN_S", "WAN_S")),
     ("resnet50", ("LAN_S", "WAN_S")),
+    ("bert-tiny", ("LAN_S", "WAN_S", "WAN_M")),
 )
 """Its models and networks."""
 
@@ -62,6 +63,10 @@ def digest(records: Sequence[Record], prices: Prices) -> dict[str, str]:
         "batches": lambda: (
             ("Largest batch", "batch", "online, WAN_F", "both", "samples/s, WAN_S", "both"),
             _batches(records),
+        ),
+        "contexts": lambda: (
+            ("BERT-Tiny on WAN_M", "tokens", "online", "times that of 128", "both", "times"),
+            _contexts(records),
         ),
         "regimes": lambda: (("Figure 8 (a)", "batch", "phase", "cells won"), _regimes(records)),
         "spending": lambda: (
@@ -202,6 +207,15 @@ def _batches(records: Sequence[Record]) -> list[Cells]:
                 )
             )
     return rows
+
+
+def _contexts(records: Sequence[Record]) -> list[Cells]:
+    """Figure 6: seconds and multiples of each family, both phases of a length in a row."""
+    found: dict[tuple[str, int], list[str]] = {}
+    for row in figures.contexts(records):
+        cells = found.setdefault((row["family"], row["tokens"]), [])
+        cells += [number(row["seconds"]), f"{row['times']:.2f}"]
+    return [(f"`{family}`", str(tokens), *cells) for (family, tokens), cells in found.items()]
 
 
 def _regimes(records: Sequence[Record]) -> list[Cells]:

@@ -10,6 +10,7 @@ from privet.planner.predict import Prediction, predict
 from privet.planner.prices import Prices, per_batch
 from privet.planner.record import Record
 from privet.research.report.energy import carried, energy
+from privet.research.report.standard import STUDY
 from privet.research.report.tables import (
     Row,
     best_of_families,
@@ -125,6 +126,34 @@ def carried_energy(chosen: Sequence[Record]) -> list[Row]:
 def _part(it: Prediction, part: str, value: float) -> Row:
     family = it.record.setting.family
     return {"network": it.network.name, "family": family, "part": part, "value": max(value, 0.0)}
+
+
+CONTEXT = 128
+"""The tokens that Figure 6 compares with."""
+
+
+def contexts(records: Sequence[Record]) -> list[Row]:
+    """Latency on WAN_M by tokens, as a multiple of that of 128 (Figure 6): of models of
+    `STUDY.contexts`, batch 1, each family at its best depth."""
+    seconds: dict[tuple[str, str], dict[int, float]] = {}
+    for model, tokens in STUDY.contexts.items():
+        single = [it for it in plain(records) if (it.model, it.batch) == (model, 1)]
+        for phase, online in (("online", True), ("offline + online", False)):
+            for it in best_of_families(single, PRESETS["WAN_M"], online=online):
+                own = seconds.setdefault((it.record.setting.family, phase), {})
+                own[tokens] = seconds_per_sample(it, online=online)
+    return [
+        {
+            "family": family,
+            "phase": phase,
+            "tokens": tokens,
+            "seconds": found,
+            "times": found / own[CONTEXT],
+        }
+        for (family, phase), own in seconds.items()
+        if CONTEXT in own and len(own) > 1
+        for tokens, found in sorted(own.items())
+    ]
 
 
 def main_costs(chosen: Sequence[Record], prices: Prices) -> list[Row]:

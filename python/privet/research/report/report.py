@@ -18,6 +18,7 @@ from privet.planner.record import Record
 from privet.research.report import figures, tables
 from privet.research.report.charts import drawings
 from privet.research.report.findings import findings
+from privet.research.report.standard import STUDY
 from privet.research.report.tables import Row
 from privet.research.report.validate import compare, errors
 
@@ -76,8 +77,8 @@ def _cite(page: Page, records: Sequence[Record], prices: Prices) -> None:
     page.text(
         f"A model with {tables.TWIN} at the end of its name has smooth activations and stands in "
         "for the one without it where a suite computes no others. Predictions leave out keys "
-        "that serve again. Figure 6 of the paper (latency by sequence length) and its columns of "
-        "BERT have no counterpart: the study measures no Transformer."
+        "that serve again. Figure 6 of the paper (latency by sequence length) needs records of "
+        f"{', '.join(STUDY.contexts)}."
     )
 
 

@@ -180,9 +180,9 @@ def _schemes() -> dict[str, Any]:
     return tomllib.loads(files("privet.research.report").joinpath("data/schemes.toml").read_text())
 
 
-def scheme(setting: Setting) -> str | None:
-    """The paper's scheme that a setting is of; None of others."""
-    found: str | None = _schemes()["schemes"].get(setting.family)
+def scheme(family: str) -> str | None:
+    """The paper's scheme that a family of settings is of; None of others."""
+    found: str | None = _schemes()["schemes"].get(family)
     return found
 
 
@@ -206,7 +206,7 @@ def figure(
 ) -> float | None:
     """The paper's `latency` (s, batch 1) or `throughput` (samples/s) on one of its networks, online
     or with `offline`, for a model of the zoo; None if it has none."""
-    name = scheme(setting)
+    name = scheme(setting.family)
     if name is None:
         return None
     column = name if setting.makes_once else f"{name} {'both' if offline else 'online'}"
@@ -215,7 +215,7 @@ def figure(
 
 def memory(model: str, setting: Setting) -> float | None:
     """The paper's peak memory of a party in GB, without its GPU's."""
-    name = scheme(setting)
+    name = scheme(setting.family)
     return None if name is None else _printed("memory", MODELS.get(model, ""), name)
 
 

@@ -21,6 +21,7 @@ from privet.planner.prices import read_prices
 from privet.planner.record import Record
 from privet.planner.setting import settings
 from privet.research.report import figures, report, tables
+from privet.research.report.standard import STUDY
 
 NAMES = {
     "measured",
@@ -39,6 +40,7 @@ NAMES = {
     "regimes-throughput-resnet20",
     "computing-regimes-throughput-resnet20",
     "regimes-with-stream-resnet20",
+    "contexts",
 }
 TABLES = 5
 
@@ -59,6 +61,10 @@ def study(record: MakeRecord) -> list[Record]:
         record("stream-bfv", model="resnet20", batch=8, online={"rounds": 20}),
         record("gmw-log", model="resnet20", batch=8, online={"rounds": 100}),
         record("gmw-log", model="resnet20", link="40ms,400mbps", online={"seconds": 3.0}),
+        *(
+            record("fss", model=model, online={"rounds": 100, "bytes_client": 10**6 * tokens})
+            for model, tokens in STUDY.contexts.items()
+        ),
     ]
 
 
@@ -75,9 +81,11 @@ def test_every_table_and_figure_is_written(study: list[Record], tmp_path: Path) 
     assert "http://" not in text.replace("http://www.w3.org/", "")
     with (page.parent / "report-latency.csv").open() as file:
         rows = list(csv.DictReader(file))
-    fss = next(r for r in rows if (r["setting"], r["network"]) == ("fss", "WAN_S"))
-    assert float(fss["paper_online_latency"]) == 7.0
-    assert float(fss["paper_latency"]) == 9.4
+    fss = {r["model"]: r for r in rows if (r["setting"], r["network"]) == ("fss", "WAN_S")}
+    assert float(fss["resnet20"]["paper_online_latency"]) == 7.0
+    assert float(fss["resnet20"]["paper_latency"]) == 9.4
+    assert float(fss["bert-tiny"]["paper_latency"]) == 12.0
+    assert fss["bert-tiny-64"]["paper_latency"] == ""
 
 
 def test_the_papers_figures_are_those_of_its_schemes() -> None:
@@ -146,9 +154,19 @@ def test_every_figure_of_the_paper_is_there_or_said_to_be_missing(
     text = page.read_text()
     for number in range(1, 9):
         assert f"Figure {number}" in text
-    assert "the study measures no Transformer" in text
+    assert "Figure 6: latency of BERT-Tiny" in text
     assert "29 times for A2B" in text
     assert "Price of instance: https://aws.amazon.com/" in text
+
+
+def test_longer_texts_are_compared_with_128_tokens(study: list[Record], record: MakeRecord) -> None:
+    rows = figures.contexts(study)
+    assert {row["family"] for row in rows} == {"fss"}
+    online = {row["tokens"]: row["times"] for row in rows if row["phase"] == "online"}
+    assert online[64] < online[128] == 1 < online[256] < 2
+    # A family without the length that all are compared with tells nothing.
+    study.append(record("gmw-dealer-log", model="bert-tiny-64"))
+    assert figures.contexts(study) == rows
 
 
 def test_a_slow_network_favours_few_bytes(study: list[Record]) -> None:
