@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import csv
-import html
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import altair as alt
-import vl_convert
 
 from privet.errors import Misuse
 from privet.planner.prices import Prices
 from privet.planner.record import Record
+from privet.research.page import Column, Page
 from privet.research.report import figures, tables
 from privet.research.report.charts import drawings
 from privet.research.report.findings import findings
@@ -32,13 +30,13 @@ def write(records: Sequence[Record], output: Path, prices: Prices) -> list[Path]
     if not tables.plain(records):
         raise Misuse("there is no record of the loopback to predict from: `privet study measure`")
     output.parent.mkdir(parents=True, exist_ok=True)
-    page, written = Page("What private inference costs"), [output]
+    page, written = Page("What private inference costs", LEGEND), [output]
     figures_drawn = {it.name: it for it in drawings(records, prices)}
 
     def draw(name: str) -> None:
         figure = figures_drawn.pop(name)
         chart = figure.draw(figure.rows)
-        page.figure(figure.name, vl_convert.vegalite_to_svg(chart.to_dict()), figure.caption)
+        page.figure(figure.name, chart, figure.caption)
         written.extend([_write_png(output, name, chart), _write_csv(output, name, figure.rows)])
 
     for found in findings(records, prices):
@@ -122,91 +120,7 @@ def _write_png(output: Path, name: str, chart: alt.TopLevelMixin) -> Path:
     return path
 
 
-STYLE = """:root{color-scheme:light}
-body{font:16px/1.5 system-ui,sans-serif;max-width:1000px;margin:1em auto;padding:0 1em;
-color:#1c1c1c;background:#fff}
-h1{font-size:1.5em;line-height:1.2}h2{font-size:1.2em;margin-top:2em}
-.wide{overflow:auto;max-height:75vh}table{border-collapse:collapse;font-size:.85em;white-space:nowrap}
-td,th{padding:.15em .6em;text-align:right}th{border-bottom:1px solid #888}
-td:first-child,th:first-child,td:nth-child(2),th:nth-child(2){text-align:left}
-.finding{font-size:1.15em;margin-top:1.5em}summary{cursor:pointer;padding:.3em 0}
-p,figcaption,summary{overflow-wrap:anywhere}
-figure{margin:1em 0}figure svg{max-width:100%;height:auto}figcaption{color:#555;font-size:.9em}
-.measured{background:#e8f1e4}.predicted{background:#eaf0f8}.paper{background:#f6efdf}
-.key span{padding:.1em .5em;margin-right:.5em}"""
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column of a table: `kind` is `measured`, `predicted`, `paper` or empty."""
-
-    key: str
-    title: str
-    kind: str = ""
-
-
-@dataclass
-class Page:
-    """A page as it grows, part by part."""
-
-    title: str
-    parts: list[str] = field(default_factory=list)
-
-    def heading(self, text: str) -> None:
-        self.parts.append(f"<h2>{html.escape(text)}</h2>")
-
-    def text(self, text: str) -> None:
-        self.parts.append(f"<p>{html.escape(text)}</p>")
-
-    def finding(self, text: str) -> None:
-        self.parts.append(f"<p class=finding>{html.escape(text)}</p>")
-
-    def table(
-        self, name: str, title: str, columns: Sequence[Column], rows: Iterable[dict[str, Any]]
-    ) -> None:
-        """A table that is folded away and scrolls sideways on a narrow screen; empty columns are
-        left out."""
-        filled = list(rows)
-        shown = [it for it in columns if any(row.get(it.key) is not None for row in filled)]
-        head = "".join(f'<th class="{it.kind}">{html.escape(it.title)}</th>' for it in shown)
-        body = "".join(
-            "<tr>"
-            + "".join(f'<td class="{it.kind}">{cell(row.get(it.key))}</td>' for it in shown)
-            + "</tr>"
-            for row in filled
-        )
-        self.parts.append(
-            f'<details id="{name}"><summary>{html.escape(title)}</summary><div class=wide '
-            f'tabindex=0 role=group aria-label="{html.escape(title)}"><table><thead><tr>{head}</tr>'
-            f"</thead><tbody>{body}</tbody></table></div></details>"
-        )
-
-    def figure(self, name: str, svg: str, caption: str) -> None:
-        self.parts.append(
-            f'<figure id="{name}">{svg}<figcaption>{html.escape(caption)}</figcaption></figure>'
-        )
-
-    def render(self) -> str:
-        key = (
-            "<p class=key><span class=measured>measured</span><span class=predicted>predicted"
-            "</span><span class=paper>the paper's, on GPUs</span></p>"
-        )
-        head = (
-            "<!doctype html><html lang=en><meta charset=utf-8>"
-            '<meta name=viewport content="width=device-width,initial-scale=1">'
-            f"<title>{html.escape(self.title)}</title><style>{STYLE}</style>"
-            f"<main><h1>{html.escape(self.title)}</h1>"
-        )
-        return head + key + "\n".join(self.parts) + "</main>\n"
-
-
-def cell(value: Any) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, float):
-        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
-    return f"{value:,}" if isinstance(value, int) else html.escape(str(value))
-
+LEGEND = {"measured": "measured", "predicted": "predicted", "paper": "the paper's, on GPUs"}
 
 MEASURED = (
     Column("model", "model"),

@@ -2,40 +2,36 @@
 
 from __future__ import annotations
 
-import html
 import json
-from collections.abc import Iterable, Sequence
+import statistics
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import altair as alt
-import vl_convert
 
+from privet.research.page import Column, Page, cell
 from privet.research.simulation.record import Record
 from privet.research.simulation.study import Case, Point, Result, compare, points, table_two
-from privet.research.simulation.workload import WORKLOADS
 from privet.scheduler import Phase
 
-STYLE = """body{font:15px/1.5 system-ui,sans-serif;max-width:1100px;margin:2em auto;padding:0 1em}
-table{border-collapse:collapse;margin:1em 0}td,th{padding:.2em .7em;text-align:right}
-th{border-bottom:1px solid #888}td:first-child,th:first-child,td:nth-child(2){text-align:left}
-.chart{overflow-x:auto;margin:1.5em 0}"""
+LEGEND = {"predicted": "simulated", "paper": "the paper's"}
 
-HEADINGS = {
-    "workload": "workload",
-    "policy": "policy",
-    "rate": "requests/s",
-    "notices": "notices",
-    "delay": "D (s)",
-    "paper_delay": "paper's D",
-    "wait": "W (s)",
-    "throughput": "requests done/s",
-    "makespan": "makespan (s)",
-    "speedup": "speed-up",
-    "paper_speedup": "paper's",
-    "utilisation": "cores in use",
-    "baseline_delay": "baseline's D",
-}
+COLUMNS = (
+    Column("workload", "workload"),
+    Column("policy", "policy"),
+    Column("rate", "requests/s"),
+    Column("notices", "notices, %"),
+    Column("delay", "D, s", "predicted"),
+    Column("paper_delay", "paper's D, s", "paper"),
+    Column("wait", "W, s", "predicted"),
+    Column("throughput", "requests done/s", "predicted"),
+    Column("makespan", "makespan, s", "predicted"),
+    Column("speedup", "speed-up", "predicted"),
+    Column("paper_speedup", "paper's", "paper"),
+    Column("utilisation", "cores in use, %", "predicted"),
+    Column("baseline_delay", "baseline's D, s", "predicted"),
+)
 
 
 def write(folder: Path, case: Case, sweep: bool) -> list[Result]:
@@ -44,12 +40,12 @@ def write(folder: Path, case: Case, sweep: bool) -> list[Result]:
     folder.mkdir(parents=True, exist_ok=True)
     table = list(compare(table_two(case)))
     swept = [(point, next(iter(compare([point.case])))) for point in points(case)] if sweep else []
-    pictures = _pictures(table, swept)
+    pictures = draw(table, swept)
     for name, picture in pictures.items():
         picture.save(folder / f"{name}.png", ppi=110)
     (folder / "figures.json").write_text(json.dumps(_content(case, table, swept), indent=1))
     (folder / "timeline.json").write_text(json.dumps(_timeline(_busiest(table))))
-    (folder / "report.html").write_text(_page(case, table, pictures))
+    (folder / "report.html").write_text(page(case, table, pictures))
     return table
 
 
@@ -69,15 +65,17 @@ def _content(
     }
 
 
-def _pictures(
-    table: Sequence[Result], swept: Sequence[tuple[Point, Result]]
+def draw(
+    table: Sequence[Result], swept: Sequence[tuple[Point, Result]] = ()
 ) -> dict[str, alt.TopLevelMixin]:
+    """The pictures of a report, by name."""
     found: dict[str, alt.TopLevelMixin] = {
-        f"table-{workload}": beside_paper(table, workload) for workload in WORKLOADS
+        f"table-{workload}": beside_paper(table, workload)
+        for workload in dict.fromkeys(it.case.workload for it in table)
     }
     for sweep in dict.fromkeys(point.sweep for point, _ in swept):
         at = [(point.x, result) for point, result in swept if point.sweep == sweep]
-        found[f"sweep-{sweep}"] = alt.hconcat(
+        found[f"sweep-{sweep}"] = alt.vconcat(
             lines(at, sweep, "delay", "Mean delay D"),
             lines(at, sweep, "delay_95", "Delay of the slowest 5 % begins at"),
         )
@@ -95,41 +93,63 @@ def _timeline(result: Result) -> dict[str, Any]:
     return {"run": row, "jobs": [vars(job) for job in result.record.jobs]}
 
 
-def _page(case: Case, table: Sequence[Result], pictures: dict[str, alt.TopLevelMixin]) -> str:
-    parts = [
-        "<!doctype html><meta charset=utf-8><title>Simulated scheduling</title>",
-        f"<style>{STYLE}</style><h1>Simulated scheduling of private inference</h1>",
-        f"<p>Profile <b>{html.escape(case.profile.name)}</b>: {html.escape(case.profile.source)}. "
-        f"{case.machines} machine(s) of {case.cores} cores and {case.memory / 2**30:.0f} GiB, seed "
-        f"{case.seed}. The paper's figures are those of SwiftSNNI, Table 2.</p>",
-        _table(rows(table)),
-    ]
-    version = ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])
-    parts.append(
-        f"<script>{vl_convert.javascript_bundle('window.vegaEmbed = vegaEmbed;', version)}</script>"
+def page(case: Case, table: Sequence[Result], pictures: Mapping[str, alt.TopLevelMixin]) -> str:
+    """The page of results and of their pictures, by name."""
+    made, left = Page("Simulated scheduling of private inference", LEGEND), dict(pictures)
+    for text, name in findings(table):
+        made.finding(text)
+        made.figure(name, left.pop(name), CAPTIONS[name.partition("-")[0]])
+    made.heading("Every run")
+    percent = ("notices", "utilisation")
+    shown = [row | {key: 100 * row[key] for key in percent} for row in rows(table)]
+    made.table("table", "Table 2 of the paper, and what was simulated", COLUMNS, shown)
+    if left:
+        made.heading("More figures")
+    for name, picture in left.items():
+        made.figure(name, picture, CAPTIONS[name.partition("-")[0]])
+    made.heading("Sources")
+    made.text(
+        f"Profile {case.profile.name}: {case.profile.source}. {case.machines} machine(s) of "
+        f"{case.cores} cores and {case.memory / 2**30:.0f} GiB, seed {case.seed}. The paper is "
+        "SwiftSNNI, its figures those of Table 2; the baseline runs one request after the other."
     )
-    for name, picture in pictures.items():
-        specification = json.dumps(picture.to_dict()).replace("</", "<\\/")
-        parts.append(f'<div class=chart id="{name}"></div>')
-        parts.append(f'<script>vegaEmbed("#{name}", {specification}, {{actions: false}})</script>')
-    return "\n".join(parts)
+    return made.render()
 
 
-def _table(rows: Iterable[dict[str, Any]]) -> str:
-    head = "".join(f"<th>{title}</th>" for title in HEADINGS.values())
-    body = "".join(
-        "<tr>" + "".join(f"<td>{_cell(key, row[key])}</td>" for key in HEADINGS) + "</tr>"
-        for row in rows
+CAPTIONS = {
+    "table": "Dots are simulated, diamonds the paper's, dashes the baseline.",
+    "sweep": "Each policy by what is swept.",
+    "timeline": "What each core of the busiest run does until the first hundred requests are done.",
+}
+
+
+def findings(table: Sequence[Result]) -> list[tuple[str, str]]:
+    """What the runs say, each with the name of its picture: how much sooner requests are answered
+    than one after the other, how far that is from the paper, how busy cores are."""
+    workloads = list(dict.fromkeys(it.case.workload for it in table))
+    found = []
+    for workload in workloads:
+        own = [it for it in table if it.case.workload == workload]
+        best = min(own, key=lambda it: it.figures.delay / it.baseline.delay)
+        delay, alone = best.figures.delay, best.baseline.delay
+        text = (
+            f"Workload {workload}: with {best.case.traffic.rate:g} requests/s policy {best.label} "
+            f"answers after {cell(delay)} s on average; one after the other they take "
+            f"{cell(alone)} s, {cell(alone / delay)} times as long."
+        )
+        ratios = [it.figures.delay / it.paper_delay for it in own if it.paper_delay]
+        if ratios:
+            text += (
+                f" The paper has {len(ratios)} of these delays; ours are {min(ratios):.2f} to "
+                f"{max(ratios):.2f} times its, {statistics.median(ratios):.2f} in the middle."
+            )
+        found.append((text, f"table-{workload}"))
+    busiest = _busiest(table)
+    text = (
+        f"Policy {busiest.label} on {busiest.case.workload} at {busiest.case.traffic.rate:g} "
+        f"requests/s keeps most cores in use: {busiest.figures.utilisation:.0%}."
     )
-    return f"<table><tr>{head}</tr>{body}</table>"
-
-
-def _cell(key: str, value: Any) -> str:
-    if value is None:
-        return ""
-    if key in ("notices", "utilisation"):
-        return f"{value:.0%}"
-    return f"{value:.4g}" if isinstance(value, float) else html.escape(str(value))
+    return [*found, (text, "timeline")]
 
 
 #: Colour of each phase in a timeline.
@@ -179,7 +199,7 @@ def lines(
         {"x": x, "policy": it.case.policy, "y": getattr(it.figures, measure)} for x, it in results
     ]
     chart: alt.Chart = (
-        alt.Chart(_data(values), title=title, width=320, height=240)
+        alt.Chart(_data(values), title=title, width=280, height=200)
         .mark_line(point=True)
         .encode(
             x=alt.X("x:Q", title=TITLES[sweep]),
@@ -207,19 +227,17 @@ def beside_paper(results: Sequence[Result], workload: str) -> alt.TopLevelMixin:
         color=alt.Color("policy:N", legend=None, sort=None),
         tooltip=["policy:N", "delay:Q", "paper_delay:Q"],
     )
+    # Screen readers have the paper's delay with ours.
     papers = (
-        base.mark_point(shape="diamond", size=90, color="black")
+        base.mark_point(shape="diamond", size=90, color="black", aria=False)
         .transform_filter("isValid(datum.paper_delay)")
         .encode(x=place, y=alt.Y("paper_delay:Q", scale=scale))
     )
     sequential = base.mark_rule(color="crimson", strokeDash=[4, 3]).encode(
         y=alt.Y("baseline_delay:Q", scale=scale)
     )
-    title = f"Workload {workload}: dots are simulated, diamonds the paper's, dashes the baseline"
-    by_load: alt.FacetChart = (
-        alt.layer(ours, papers, sequential)
-        .facet(column=alt.Column("label:N", title=None))
-        .properties(title=title)
+    by_load: alt.FacetChart = alt.layer(ours, papers, sequential).facet(
+        facet=alt.Facet("label:N", title=None), columns=2
     )
     return by_load
 
@@ -246,8 +264,8 @@ def timeline(record: Record, most: int = 100) -> alt.TopLevelMixin:
         alt.Chart(
             _data(values),
             title=f"T_pre and T_on per core, {record.policy}",
-            width=760,
-            height=420,
+            width=280,
+            height=320,
         )
         .mark_bar()
         .encode(
