@@ -111,13 +111,17 @@ def test_requests_of_several_applications_are_one_inference(
     with gateway(service.address, key_folder, tmp_path, "--batch-delay", 60_000) as front:
         answers = front.at_once("pairs", [IMAGES[:1], IMAGES[1:2]])
         alone = front.infer(HTTP, "digits", IMAGES[:1])
+        # Who will have gone before others come is asked for alone.
+        with front.client(GRPC) as client:
+            answer = client.infer("pairs", [tensor(GRPC, IMAGES[:1])], client_timeout=50.0)
+        assert_right(answer.as_numpy("logits"), IMAGES[:1])
         with front.client(HTTP) as client:
             (told,) = client.get_inference_statistics("pairs")["model_stats"]
         with urllib.request.urlopen(f"http://{front.places['rest']}/metrics") as answer:
-            assert b'privet_gateway_inferences_total{model="pairs"} 1' in answer.read()
+            assert b'privet_gateway_inferences_total{model="pairs"} 2' in answer.read()
     for logits, image in zip([*answers, alone], [*IMAGES[:2, None], IMAGES[:1]], strict=True):
         assert_right(logits, image)
-    assert (told["inference_count"], told["execution_count"]) == (2, 1)
+    assert (told["inference_count"], told["execution_count"]) == (3, 2)
 
 
 @BOTH

@@ -19,7 +19,7 @@ from privet.suites.costs import PhaseCost
 
 LONG = 30.0
 SHORT = 0.02
-V1 = ("m", 1, "")
+V1 = ("m", 1, "a", "")
 
 
 @pytest.fixture(scope="module")
@@ -111,11 +111,12 @@ def test_other_versions_and_types_are_asked_apart_and_without_a_delay_all_are(
         for batcher in (Batcher(SHORT), Batcher(0)):
             await asyncio.gather(
                 batcher.ask(program, V1, rows(1), service.ask),
-                batcher.ask(program, ("m", 1, "1"), rows(2), service.ask),
-                batcher.ask(program, ("m", 2, ""), rows(3), service.ask),
+                batcher.ask(program, ("m", 1, "a", "1"), rows(2), service.ask),
+                batcher.ask(program, ("m", 2, "a", ""), rows(3), service.ask),
                 batcher.ask(program, V1, rows(4, dtype=np.float64), service.ask),
+                batcher.ask(program, ("m", 1, "b", ""), rows(5), service.ask),
             )
-            assert sorted(service.asked) == [[1], [2], [3], [4]]
+            assert sorted(service.asked) == [[1], [2], [3], [4], [5]]
             service.asked.clear()
         await asyncio.gather(*(Batcher(0).ask(program, V1, rows(1), service.ask) for _ in "ab"))
         assert service.asked == [[1], [1]]
@@ -134,6 +135,27 @@ def test_an_input_that_does_not_fit_fails_alone(program: Program) -> None:
         assert isinstance(good, Result)
         assert isinstance(bad, InputError)
         assert service.asked == [[1]]
+
+    play(act)
+
+
+def test_a_program_that_came_meanwhile_refuses_only_what_does_not_fit_it(program: Program) -> None:
+    class Narrower(Service):
+        async def ask(self, inputs: Tensors) -> Result:
+            if inputs["x"].max() > 4:
+                self.asked.append(inputs["x"][:, 0].tolist())
+                raise InputError("beyond its range")
+            return await super().ask(inputs)
+
+    async def act() -> None:
+        service, batcher = Narrower(), Batcher(SHORT)
+        wide, narrow = await asyncio.gather(
+            *(batcher.ask(program, V1, rows(x), service.ask) for x in (5, 1)),
+            return_exceptions=True,
+        )
+        assert isinstance(wide, InputError)
+        assert isinstance(narrow, Result)
+        assert [sorted(it) for it in service.asked] == [[1, 5], [5], [1]]
 
     play(act)
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from privet.compiler.executor.samples import is_stacked
 from privet.compiler.program import Program
+from privet.errors import InputError
 from privet.gateway.client import encode_portions
 from privet.gateway.oip.tensors import Array
 from privet.runtime import Result
@@ -18,8 +19,8 @@ from privet.runtime.result import take_samples
 
 Tensors = Mapping[str, Array]
 Ask = Callable[[Tensors], Awaitable[Result]]
-Version = tuple[str, int, str]
-"""A model's name, the version that is meant, and how a request names it."""
+Version = tuple[str, int, str, str]
+"""A model's name, the version that is meant, the hash of its program, and the version as named."""
 
 Key = tuple[object, ...]
 """What requests that may be joined have in common."""
@@ -52,14 +53,14 @@ class Batcher:
         program, asked for as the same `version`, of the same types.
 
         # Errors
-        `InputError` if the inputs do not fit the program, before others are joined; what `ask`
-        raises, to all of its group.
+        `InputError` if the inputs do not fit the program, before others are joined, or do not fit
+        another that came meanwhile; what else `ask` raises, to all of its group.
         """
         samples = samples_along(program, inputs)
         if self._delay == 0 or not 0 < samples < program.batch:
             return await ask(inputs)
         await asyncio.to_thread(encode_portions, program, inputs)
-        types = [(name, str(array.dtype)) for name, array in sorted(inputs.items())]
+        types = [(name, _type(array)) for name, array in sorted(inputs.items())]
         key = (version, *types)
         group = self._open.get(key)
         if group is None or group.samples + samples > program.batch:
@@ -73,7 +74,13 @@ class Batcher:
         if group.samples == program.batch:
             group.is_full.set()
             self._close(key, group)
-        return take_samples(await self._wait(key, group), slice(first, first + samples))
+        try:
+            return take_samples(await self._wait(key, group), slice(first, first + samples))
+        except InputError:
+            if len(group.inputs) == 1:
+                raise
+            # A new program was asked instead, and somebody's samples do not fit it.
+            return await ask(inputs)
 
     async def _run(self, key: Key, group: _Group, ask: Ask) -> Result:
         with contextlib.suppress(TimeoutError):
@@ -103,6 +110,11 @@ class Batcher:
         """Lets no more requests join."""
         if self._open.get(key) is group:
             del self._open[key]
+
+
+def _type(array: Array) -> str:
+    """What arrays that are joined have in common; texts of any length are."""
+    return array.dtype.kind if array.dtype.kind == "U" else str(array.dtype)
 
 
 def samples_along(program: Program, inputs: Tensors) -> int:

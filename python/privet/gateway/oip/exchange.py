@@ -29,12 +29,16 @@ MORE = ("model_repository", "model_configuration", "statistics")
 TIMEOUT = "timeout"
 """Parameter of a request: microseconds, as Triton has it."""
 
+PATIENCE = 10.0
+"""A request is held for others only if its caller listens for so many times the delay."""
+
 STATEFUL = ("sequence_id", "sequence_start", "sequence_end")
 
 
 @dataclass(frozen=True)
 class Question:
-    """A request for predictions. `outputs` names those that are wanted; all if it is empty."""
+    """A request for predictions. `outputs` names those that are wanted; all if it is empty.
+    `seconds` is how long the caller listens, if its call says so."""
 
     model: str
     version: str
@@ -42,6 +46,7 @@ class Question:
     parameters: Mapping[str, Any]
     inputs: Mapping[str, Array]
     outputs: tuple[str, ...] = ()
+    seconds: float | None = None
 
 
 @dataclass(frozen=True)
@@ -88,6 +93,7 @@ class Exchange:
         self._client = client
         self._terms = terms
         self._ahead = ahead
+        self._delay = batch_delay
         self._batcher = Batcher(batch_delay)
         self.observer = Observer()
         self.name = "privet"
@@ -222,12 +228,15 @@ class Exchange:
         timeout = _timeout(question.parameters)
 
         async def ask(inputs: Mapping[str, Array]) -> Result:
-            self.observer.models[question.model].inferences += 1
+            jobs = len(portions(offer.program, inputs))
+            self.observer.models[question.model].inferences += jobs
             return await self._infer(question, offer.program, inputs, timeout)
 
-        if timeout is not None:
+        hurries = question.seconds is not None and question.seconds < PATIENCE * self._delay
+        if timeout is not None or hurries:
             return await ask(question.inputs)
-        version = (question.model, offer.model.version, question.version)
+        model = offer.model
+        version = (question.model, model.version, model.program, question.version)
         return await self._batcher.ask(offer.program, version, question.inputs, ask)
 
     async def _infer(

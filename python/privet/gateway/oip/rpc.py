@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import grpc
@@ -51,13 +52,15 @@ def handlers(exchange: Exchange) -> Any:
     return grpc.method_handlers_generic_handler(service.full_name, methods)
 
 
-def _guarded(call: Callable[[Any], Awaitable[Any]]) -> Callable[[Any, Context], Awaitable[Any]]:
+def _guarded(
+    call: Callable[[Any, Context], Awaitable[Any]],
+) -> Callable[[Any, Context], Awaitable[Any]]:
     async def guarded(request: Any, context: Context) -> Any:
         given = dict(context.invocation_metadata() or ()).get(tracing.HEADER)
         begins = call.__name__ == "ModelInfer"
         try:
             with tracing.call(f"gRPC {call.__name__}", _text(given), begins=begins):
-                return await call(request)
+                return await call(request, context)
         except PrivetError as error:
             reply = fault(error)
             return await context.abort(reply.grpc, reply.message)
@@ -78,23 +81,23 @@ class _Calls:
     def __init__(self, exchange: Exchange) -> None:
         self._exchange = exchange
 
-    async def ServerLive(self, _request: Any) -> Any:  # noqa: N802
+    async def ServerLive(self, _request: Any, _context: Context) -> Any:  # noqa: N802
         return messages.ServerLiveResponse(live=True)
 
-    async def ServerReady(self, _request: Any) -> Any:  # noqa: N802
+    async def ServerReady(self, _request: Any, _context: Context) -> Any:  # noqa: N802
         return messages.ServerReadyResponse(ready=await self._exchange.ready())
 
-    async def ModelReady(self, request: Any) -> Any:  # noqa: N802
+    async def ModelReady(self, request: Any, _context: Context) -> Any:  # noqa: N802
         ready = await self._exchange.model_ready(request.name, request.version)
         return messages.ModelReadyResponse(ready=ready)
 
-    async def ServerMetadata(self, _request: Any) -> Any:  # noqa: N802
+    async def ServerMetadata(self, _request: Any, _context: Context) -> Any:  # noqa: N802
         exchange = self._exchange
         return messages.ServerMetadataResponse(
             name=exchange.name, version=exchange.version, extensions=(*EXTENSIONS, *MORE)
         )
 
-    async def ModelMetadata(self, request: Any) -> Any:  # noqa: N802
+    async def ModelMetadata(self, request: Any, _context: Context) -> Any:  # noqa: N802
         found = await self._exchange.metadata(request.name, request.version)
         tensor = messages.ModelMetadataResponse.TensorMetadata
         return messages.ModelMetadataResponse(
@@ -105,10 +108,11 @@ class _Calls:
             outputs=[tensor(**vars(it)) for it in found.outputs],
         )
 
-    async def ModelInfer(self, request: Any) -> Any:  # noqa: N802
-        return _message(await self._exchange.infer(_question(request)))
+    async def ModelInfer(self, request: Any, context: Context) -> Any:  # noqa: N802
+        question = replace(_question(request), seconds=context.time_remaining())
+        return _message(await self._exchange.infer(question))
 
-    async def RepositoryIndex(self, request: Any) -> Any:  # noqa: N802
+    async def RepositoryIndex(self, request: Any, _context: Context) -> Any:  # noqa: N802
         if request.repository_name:
             raise InputError("models are in one repository, which has no name")
         rows = await self._exchange.index()
@@ -120,11 +124,11 @@ class _Calls:
             ]
         )
 
-    async def ModelConfig(self, request: Any) -> Any:  # noqa: N802
+    async def ModelConfig(self, request: Any, _context: Context) -> Any:  # noqa: N802
         found = await self._exchange.config(request.name, request.version)
         return messages.ModelConfigResponse(config=messages.ModelConfig(**found))
 
-    async def ModelStatistics(self, request: Any) -> Any:  # noqa: N802
+    async def ModelStatistics(self, request: Any, _context: Context) -> Any:  # noqa: N802
         found = await self._exchange.statistics(request.name, request.version)
         return messages.ModelStatisticsResponse(**found)
 
