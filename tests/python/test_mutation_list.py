@@ -110,8 +110,8 @@ def test_a_tree_takes_no_folder_that_has_other_files(tmp_path: Path) -> None:
     [
         (0, "test result: ok. 1 passed; 0 failed;", "passed"),
         (0, "test result: ok. 0 passed; 0 failed;", "neither passed nor failed"),
-        (101, "failures:\n    and_is_masked\n", "failed"),
-        (101, "failures:\n    and_is_masked_too\n", "neither passed nor failed"),
+        (101, "failures:\n    privacy::and_is_masked\n", "failed"),
+        (101, "failures:\n    privacy::and_is_masked_too\n", "neither passed nor failed"),
         (101, "error: could not compile `privet-gmw`", "did not compile"),
         (101, "error: linking failed", "neither passed nor failed"),
     ],
