@@ -67,7 +67,7 @@ def entropy(path: Path) -> float:
 
 def secrets_of(folder: Path) -> list[Path]:
     """All files of both stores that hold anything but locks, counts and markers."""
-    kept = ("ready", "setups", "secrets", "hidden")
+    kept = ("ready", "setups", "secrets", "hidden", "base")
     files = [it for party in ("client", "server") for it in (folder / party).rglob("*")]
     parts = [it for it in files if it.is_file() and it.stat().st_size > 0]
     return [it for it in parts if it.relative_to(folder).parts[1] in kept]

@@ -20,6 +20,9 @@ use crate::{Error, Role};
 /// Bytes of [`Kept::to_bytes`].
 const KEPT_BYTES: usize = 2 + 16 * (1 + 3 * COUNT);
 
+/// Bytes of a key's tag: a party that holds another key notices, but for a chance of 2^-16.
+const TAG_BYTES: usize = 2;
+
 /// What an extension in each direction grows from.
 pub(crate) struct Keys {
     /// Both keys of each OT that this party sends.
@@ -30,6 +33,42 @@ pub(crate) struct Keys {
     pub delta: Zeroizing<Block>,
     /// What both parties know of this session and no other has.
     pub session: [u8; 32],
+}
+
+impl Keys {
+    /// Tags of both keys of each OT that this party sends, from which nothing of the keys follows.
+    pub(crate) fn tags(&self, role: Role) -> Vec<u8> {
+        let keys = self.both.iter().enumerate().flat_map(|(index, keys)| keys.map(|key| (index, key)));
+        keys.flat_map(|(index, key)| self.tag(role, index, key)).collect()
+    }
+
+    /// Checks that the peer, of whom `tags` are, holds the keys that this party has chosen. Halves of which a bit has changed
+    /// on a disk, or that are not of one session, would give wrong OTs without a word, and so would all that follow them.
+    ///
+    /// # Errors
+    /// [`Error::PeerMisbehaved`] if it does not.
+    pub(crate) fn check(&self, role: Role, tags: &[u8]) -> Result<(), Error> {
+        let (tags, _) = tags.as_chunks::<TAG_BYTES>();
+        let (tags, _) = tags.as_chunks::<2>();
+        let mut difference = 0;
+        for (index, ([zero, one], &key)) in tags.iter().zip(self.chosen.iter()).enumerate() {
+            let is_one = 0_u8.wrapping_sub((*self.delta >> index & 1) as u8);
+            for (byte, own) in self.tag(role.peer(), index, key).into_iter().enumerate() {
+                difference |= own ^ zero[byte] ^ (is_one & (zero[byte] ^ one[byte]));
+            }
+        }
+        if difference == 0 && tags.len() == COUNT {
+            return Ok(());
+        }
+        Err(Error::PeerMisbehaved {
+            what: "what it kept in place of base OTs is not what this party has; both are gone, prepare again",
+        })
+    }
+
+    fn tag(&self, sender: Role, index: usize, key: Block) -> [u8; TAG_BYTES] {
+        let tag = derive(b"privet ot tag of a key", &self.session, sender, index, key);
+        *tag.to_le_bytes().first_chunk().expect("16 bytes")
+    }
 }
 
 /// A party's half of the random OTs that a session left.
@@ -303,6 +342,31 @@ mod tests {
             .collect();
         let expected: Vec<bool> = (0..2 * SESSIONS).map(|session| session % SESSIONS == 0).collect();
         assert_eq!(begins, expected);
+    }
+
+    #[test]
+    fn halves_that_do_not_fit_are_noticed() {
+        let (_, kept, _) = session(EXTENSIONS[0], [None, None], 0);
+        let keys = |spoil: &dyn Fn(&mut Kept)| {
+            let [client, server] = copy(&kept);
+            let mut server = server.expect("a half");
+            spoil(&mut server);
+            (client.expect("a half").keys(Role::Client, &[1; 16]), server.keys(Role::Server, &[1; 16]))
+        };
+        let fit = |(client, server): (Keys, Keys)| {
+            let sides = [(&client, Role::Client, &server), (&server, Role::Server, &client)];
+            sides.iter().all(|(own, role, theirs)| own.check(*role, &theirs.tags(role.peer())).is_ok())
+        };
+        assert!(fit(keys(&|_| ())));
+        for index in [0, 77, COUNT - 1] {
+            assert!(!fit(keys(&|half| half.chosen[index] ^= 1 << 93)), "a key that was chosen");
+            assert!(!fit(keys(&|half| *half.delta ^= 1 << index)), "a choice");
+            // Of what this party sends, the peer has one key, and for the other any will do.
+            let both = [0, 1].map(|key| fit(keys(&|half| half.both[index][key] ^= 1)));
+            assert_eq!(both.iter().filter(|fit| **fit).count(), 1, "a key that is sent");
+        }
+        let (client, server) = keys(&|_| ());
+        assert!(client.check(Role::Client, &server.tags(Role::Server)[2 * TAG_BYTES..]).is_err());
     }
 
     #[test]

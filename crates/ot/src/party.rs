@@ -56,12 +56,16 @@ impl OtParty {
         let extension = extension.into();
         let field = extension.field();
         let mut prg = Prg::from_os()?;
-        let (BaseKeys { both, chosen, delta, session }, age) = match base.keys(role) {
-            Some(keys) => keys,
+        let kept = base.keys(role);
+        // Without a message of base OTs before, this one says who speaks, and shows that both hold the same keys.
+        let opening = kept.as_ref().map(|(keys, _)| [&header(role, extension)[..], &keys.tags(role)].concat());
+        let (keys, age) = match kept {
+            Some(kept) => kept,
             None => (base_ots(channel, role, extension, &mut prg)?, 0),
         };
 
-        let (seeds, mut message) = tree::plant(field.k(), &both, &mut prg);
+        let (seeds, trees) = tree::plant(field.k(), &keys.both, &mut prg);
+        let mut message = [opening.as_deref().unwrap_or_default(), &trees].concat();
         let mut receiver = SoftSpokenReceiver::new(field, &seeds);
         let leaving = base.leaves().then(|| Leaving::new(&mut receiver));
         let leaving = leaving.map(|(leaving, rest)| {
@@ -69,7 +73,12 @@ impl OtParty {
             leaving
         });
         let theirs = channel.exchange(&message)?;
+        let (first, theirs) = theirs.split_at(opening.map_or(0, |opening| opening.len()));
+        if !first.is_empty() {
+            keys.check(role, parse_header(first, role, extension)?)?;
+        }
         let (trees, rest) = theirs.split_at(tree::MESSAGE_BYTES);
+        let BaseKeys { chosen, delta, session, .. } = keys;
         let known = tree::grow(field.k(), *delta, &chosen, trees);
         let mut sender = SoftSpokenSender::new(field, *delta, &known);
         if let Some(leaving) = leaving {
@@ -220,12 +229,13 @@ fn base_ots(channel: &mut Channel, role: Role, extension: Extension, prg: &mut P
     let sender = base::Sender::new(role, prg);
     let receiver = base::Receiver::new(role.peer(), *delta, prg);
 
-    let mut message = vec![VERSION, role.code(), extension.code()];
+    let mut message = header(role, extension).to_vec();
     message.extend_from_slice(sender.message());
     message.extend_from_slice(receiver.message());
     let theirs = channel.exchange(&message)?;
     let session = session_of(role, [&message, &theirs]);
-    let (point, points) = parse_first(&theirs, role, extension)?;
+    let points = parse_header(&theirs, role, extension)?.split_first_chunk::<{ base::POINT_BYTES }>();
+    let (point, points) = points.ok_or(SHORT)?;
     Ok(BaseKeys { both: sender.keys(points)?, chosen: receiver.keys(point)?, delta, session })
 }
 
@@ -238,11 +248,16 @@ fn session_of(role: Role, [own, theirs]: [&[u8]; 2]) -> [u8; 32] {
     Sha256::new_with_prefix(b"privet ot session").chain_update(client).chain_update(server).finalize().into()
 }
 
-/// The peer's points as sender and as receiver of base OTs.
-fn parse_first(message: &[u8], role: Role, extension: Extension) -> Result<(&[u8; base::POINT_BYTES], &[u8]), Error> {
-    let short = Error::PeerMisbehaved { what: "its first message is too short" };
-    let Some((&[version, peer, code], rest)) = message.split_first_chunk() else { return Err(short) };
-    let Some((point, points)) = rest.split_first_chunk() else { return Err(short) };
+const SHORT: Error = Error::PeerMisbehaved { what: "its first message is too short" };
+
+/// How either party's first message begins.
+fn header(role: Role, extension: Extension) -> [u8; 3] {
+    [VERSION, role.code(), extension.code()]
+}
+
+/// What follows the header of the peer's first message.
+fn parse_header(message: &[u8], role: Role, extension: Extension) -> Result<&[u8], Error> {
+    let (&[version, peer, code], rest) = message.split_first_chunk().ok_or(SHORT)?;
     if version != VERSION {
         return Err(Error::PeerMisbehaved { what: "it speaks another version of the oblivious transfer" });
     }
@@ -252,7 +267,7 @@ fn parse_first(message: &[u8], role: Role, extension: Extension) -> Result<(&[u8
     if code != extension.code() {
         return Err(Error::PeerMisbehaved { what: "it uses another OT extension; both sides must set the same" });
     }
-    Ok((point, points))
+    Ok(rest)
 }
 
 #[cfg(test)]

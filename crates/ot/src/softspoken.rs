@@ -216,6 +216,12 @@ impl Scratch {
     }
 }
 
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        self.0.zeroize();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use privet_channel::pair;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use privet_channel::Channel;
-use privet_ot::{BaseOts, Kept};
+use privet_ot::BaseOts;
 use privet_prg::Prg;
 
 use super::dealer::{self, Connect};
@@ -92,14 +92,19 @@ impl Client {
             let extension = plan.extension().name().to_owned();
             let (setups, peer) = (client.setups(plan), client.server());
             let keeps = client.keeps_base && plan.transfers();
-            let named = if keeps { client.store.kept_base(&peer)? } else { None };
-            let base = keeps.then(|| Base { kept: named.clone() });
+            let held = if keeps { client.store.hold_base(&peer)? } else { None };
+            let base = keeps.then(|| Base { kept: held.as_ref().map(|held| held.name.clone()) });
             let request = Request::Prepare { program: program.clone(), suite: suite.clone(), extension, nonce, base };
             messages::send(&mut client.channel, &request)?;
             let accepted: Accepted = messages::receive(&mut client.channel)?;
 
             let id = messages::material_id(&nonce, &accepted.nonce);
-            let half = client.base_named(&named, accepted.kept)?;
+            // A half whose other one is gone serves nobody any more, so it is taken all the same.
+            let half = held.map(|held| client.store.take_held(held)).transpose()?.filter(|_| accepted.kept);
+            if accepted.kept && half.is_none() {
+                let text = "it took what stands in for base OTs, and this party named nothing";
+                return Err(PeerMisbehaved::ControlMessage(text.into()).into());
+            }
             let mut base = if keeps { BaseOts::keeping(half, id.bytes()) } else { BaseOts::default() };
             let kept = setups.kept()?;
             let mut dealer = dealer.map(|connect| connect()).transpose()?;
@@ -123,27 +128,12 @@ impl Client {
             // The server stores first: an entry that only it holds is lost; one that only the client holds would fail later.
             client.channel.recv(1)?;
             if let Some(left) = base.take_left() {
-                client.store.keep_base(&peer, &id, &left)?;
+                client.store.keep_base(&peer, &id, &left);
             }
             let metadata = Metadata { id: id.clone(), program, suite, role: "client".into(), peer, model, setup };
             draft.finish(&metadata, &prepared.head)?;
             Ok((id, prepared.report))
         })
-    }
-
-    /// The half that was named, now that the server has taken its own.
-    fn base_named(&self, named: &Option<MaterialId>, taken: bool) -> Result<Option<Kept>, Error> {
-        let Some(name) = named else {
-            let text = "it took what stands in for base OTs, and this party named nothing";
-            return if taken { Err(PeerMisbehaved::ControlMessage(text.into()).into()) } else { Ok(None) };
-        };
-        // Where the server has it no more, another session of this client's may be about to take it here.
-        if !taken {
-            return Ok(None);
-        }
-        let text = "another process took what stood in for base OTs: prepare again";
-        let kept = self.store.take_base(&self.server(), name)?;
-        Ok(Some(kept.ok_or_else(|| Error::Misuse(text.into()))?))
     }
 
     fn setups(&self, plan: &dyn SuitePlan) -> Setups {

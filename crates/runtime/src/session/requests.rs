@@ -128,7 +128,7 @@ impl Session<'_> {
         let side = ServerSide { served: &served, store: &self.server.store, extension };
         let Prepared { head, setup, report } = plan.prepare_server(job, side)?;
         if let Some(left) = base.take_left() {
-            self.server.store.keep_base(&peer, &id, &left).map_err(Error::from)?;
+            self.server.store.keep_base(&peer, &id, &left);
         }
         let metadata = Metadata {
             id: id.clone(),

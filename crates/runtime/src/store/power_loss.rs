@@ -387,7 +387,7 @@ impl Life<'_> {
     }
 
     fn keep_half(&mut self) {
-        self.store.keep_base("", &name(self.halves), &half(self.halves)).unwrap();
+        self.store.keep_base("", &name(self.halves), &half(self.halves));
         self.halves += 1;
     }
 

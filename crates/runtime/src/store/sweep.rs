@@ -1,5 +1,5 @@
 //! What a crash leaves in a store: drafts that nobody writes, material without its metadata or the other way round, files of
-//! spent entries.
+//! spent entries. And what peers who came no more left.
 //!
 //! All of it is secret, takes room and serves nobody, so it goes when a store is opened. Whoever still works on such a
 //! file holds a lock on it, so processes that share a store do not sweep away each other's work.
@@ -13,6 +13,7 @@ use super::room::is_at;
 impl Store {
     /// Removes what crashes left, as far as that is possible now; the rest is found at the next opening.
     pub(super) fn sweep(&self) {
+        self.sweep_bases();
         let Ok(entries) = fs::read_dir(self.ready()) else { return };
         let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
         // Of one entry, material before metadata.
@@ -41,7 +42,7 @@ impl Store {
     }
 
     /// Removes a file that no process works on, if it is `useless` even then.
-    fn remove_unless_locked(&self, path: &Path, useless: impl FnOnce() -> bool) {
+    pub(super) fn remove_unless_locked(&self, path: &Path, useless: impl FnOnce() -> bool) {
         let Ok(file) = File::open(path) else { return };
         if file.try_lock().is_ok() && is_at(&file, path) && useless() {
             // As above.
