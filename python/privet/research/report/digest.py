@@ -50,7 +50,7 @@ def digest(records: Sequence[Record], prices: Prices) -> dict[str, str]:
         "latency": lambda: (_heads(), _latency(records)),
         "rounds": lambda: (
             ("Rounds online", *STUDY.columns),
-            [(NAMES[model], *_rounds(records, model)) for model, _ in SHOWN],
+            [(NAMES[model], *cells) for model, _ in SHOWN if any(cells := _rounds(records, model))],
         ),
         "largest": lambda: (
             ("Largest runs", "setting", "batch", "memory of a party, GB", "material, GB"),

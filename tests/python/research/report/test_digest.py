@@ -50,7 +50,7 @@ def test_every_table_tells_what_was_found(study: list[Record]) -> None:
     assert "resnet20, stream-bfv | 8 |" in made["batches"]
     assert "cells won" in made["regimes"]
     assert "resnet20, gmw-blocks" in made["spending"]
-    assert set(digest([], read_prices())) == {"rounds"}
+    assert digest([], read_prices()) == {}
 
 
 def test_tables_go_between_their_markers(study: list[Record], tmp_path: Path) -> None:
