@@ -15,7 +15,7 @@ PYTHON_CODE := python scripts tests docs/conf.py $(wildcard zoo)
 GO_SOURCES := ckks/go.mod ckks/go.sum $(shell find ckks -name '*.go')
 # Suite ckks is a program of its own, in Go without C; all else works where there is no Go. What is built knows no path of this
 # machine; tests and `go vet` are built likewise, so that they take what `make setup` compiled.
-GO_ENV := CGO_ENABLED=0 GOFLAGS=-trimpath
+GO_ENV := CGO_ENABLED=0 GOFLAGS='$(strip $(GOFLAGS) -trimpath)'
 GO_RUN := cd ckks && $(GO_ENV) $(GO)
 NEEDS_GO := command -v $(GO) >/dev/null || { echo "privet: no '$(GO)' found: without Go 1.26 there is no suite ckks" >&2; exit 0; }
 # npm fetches a browser that the operator's page is tested in.

@@ -51,6 +51,26 @@ async def browsing(
         )
 
 
+@asynccontextmanager
+async def on_a_phone(file: Path) -> AsyncIterator[Page]:
+    """A report on a screen of 375 pixels: nothing but tables, which scroll by themselves, is wider,
+    and at the end nothing else was fetched, nothing went wrong, and axe finds nothing."""
+    said: list[str] = []
+    fetched: list[str] = []
+    async with launched() as browser:
+        context = await browser.new_context(viewport={"width": 375, "height": 700})
+        page = await context.new_page()
+        page.on("console", lambda message: said.append(message.text))
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.on("request", lambda request: fetched.append(request.url))
+        await page.goto(file.as_uri())
+        assert await page.evaluate("document.documentElement.scrollWidth") <= 375
+        yield page
+        assert await flaws(page) == []
+    assert fetched == [file.as_uri()]
+    assert said == []
+
+
 FLAWS = """async () => (await axe.run(document, { runOnly: {
   type: "tag", values: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
 } })).violations.flatMap((it) => it.nodes.map((node) => `${it.id}: ${node.target.join(" ")}`))"""

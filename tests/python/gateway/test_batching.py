@@ -124,6 +124,22 @@ def test_other_versions_and_types_are_asked_apart_and_without_a_delay_all_are(
     play(act)
 
 
+def test_a_caller_that_would_be_gone_is_not_held(program: Program) -> None:
+    async def act() -> None:
+        service, batcher = Service(), Batcher(LONG)
+        await batcher.ask(program, V1, rows(1), service.ask, seconds=9 * LONG)
+        assert service.asked == [[1]]
+        held = asyncio.create_task(
+            batcher.ask(program, V1, rows(2), service.ask, seconds=11 * LONG)
+        )
+        await asyncio.sleep(0.1)
+        assert service.asked == [[1]]
+        await batcher.ask(program, V1, rows(3, 4, 5), service.ask)
+        assert (await held).samples == 1
+
+    play(act)
+
+
 def test_an_input_that_does_not_fit_fails_alone(program: Program) -> None:
     async def act() -> None:
         service, batcher = Service(), Batcher(SHORT)

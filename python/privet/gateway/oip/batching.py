@@ -22,6 +22,9 @@ Ask = Callable[[Tensors], Awaitable[Result]]
 Version = tuple[str, int, str, str]
 """A model's name, the version that is meant, the hash of its program, and the version as named."""
 
+PATIENCE = 10.0
+"""A request is held for others only if its caller listens for so many times the delay."""
+
 Key = tuple[object, ...]
 """What requests that may be joined have in common."""
 
@@ -48,16 +51,25 @@ class Batcher:
         self._delay = delay
         self._open: dict[Key, _Group] = {}
 
-    async def ask(self, program: Program, version: Version, inputs: Tensors, ask: Ask) -> Result:
+    async def ask(
+        self,
+        program: Program,
+        version: Version,
+        inputs: Tensors,
+        ask: Ask,
+        seconds: float | None = None,
+    ) -> Result:
         """The result for these inputs alone, which `ask` gets for those of a group: of the same
-        program, asked for as the same `version`, of the same types.
+        program, asked for as the same `version`, of the same types. `seconds` is how long the
+        caller listens; None if it did not say.
 
         # Errors
         `InputError` if the inputs do not fit the program, before others are joined, or do not fit
         another that came meanwhile; what else `ask` raises, to all of its group.
         """
         samples = samples_along(program, inputs)
-        if self._delay == 0 or not 0 < samples < program.batch:
+        hurries = seconds is not None and seconds < PATIENCE * self._delay
+        if self._delay == 0 or hurries or not 0 < samples < program.batch:
             return await ask(inputs)
         await asyncio.to_thread(encode_portions, program, inputs)
         types = [(name, _type(array)) for name, array in sorted(inputs.items())]

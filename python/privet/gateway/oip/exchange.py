@@ -29,9 +29,6 @@ MORE = ("model_repository", "model_configuration", "statistics")
 TIMEOUT = "timeout"
 """Parameter of a request: microseconds, as Triton has it."""
 
-PATIENCE = 10.0
-"""A request is held for others only if its caller listens for so many times the delay."""
-
 STATEFUL = ("sequence_id", "sequence_start", "sequence_end")
 
 
@@ -93,7 +90,6 @@ class Exchange:
         self._client = client
         self._terms = terms
         self._ahead = ahead
-        self._delay = batch_delay
         self._batcher = Batcher(batch_delay)
         self.observer = Observer()
         self.name = "privet"
@@ -232,12 +228,13 @@ class Exchange:
             self.observer.models[question.model].inferences += jobs
             return await self._infer(question, offer.program, inputs, timeout)
 
-        hurries = question.seconds is not None and question.seconds < PATIENCE * self._delay
-        if timeout is not None or hurries:
+        if timeout is not None:
             return await ask(question.inputs)
         model = offer.model
         version = (question.model, model.version, model.program, question.version)
-        return await self._batcher.ask(offer.program, version, question.inputs, ask)
+        return await self._batcher.ask(
+            offer.program, version, question.inputs, ask, question.seconds
+        )
 
     async def _infer(
         self,
