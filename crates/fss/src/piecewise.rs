@@ -14,6 +14,7 @@
 
 use std::io::Write;
 
+use privet_prg::paths::GROUP;
 use privet_prg::{Block, KEYS_A_PART, Seed};
 use privet_ring::{Bits, Lines, Modulus};
 use rayon::prelude::*;
@@ -108,21 +109,25 @@ impl Piecewise {
         streams.roots(&mut roots);
         let mut found = vec![[0; 2]; opened.len()];
         let parts = roots.par_chunks(KEYS_A_PART).zip(found.par_chunks_mut(KEYS_A_PART)).enumerate();
-        parts.try_for_each_init(Vec::new, |buffer, (part, (roots, found))| {
-            let first = part * KEYS_A_PART;
+        let room = || (Vec::new(), Zeroizing::new(vec![0; GROUP << (bits - 6)]));
+        parts.try_for_each_init(room, |(buffer, leaves), (part, (roots, found))| {
+            let (hash, first) = (hashes.part(part), part * KEYS_A_PART);
             let words = region.read(first * key_bytes, roots.len() * key_bytes, buffer)?;
-            let mut leaves = Zeroizing::new(vec![0; roots.len() << (bits - 6)]);
-            point::everywhere(bits, &hashes.part(part), roots, words.as_chunks().0, &mut leaves);
-            for ((words, found), i) in leaves.chunks(1 << (bits - 6)).zip(found).zip(first..) {
-                let (high, borrow) = ((opened[i] >> self.distance().bits()) as usize, usize::from(borrows.get(i)));
-                let [plain, flipped] = [
-                    lines.chosen(&words[..half], high.wrapping_sub(borrow)),
-                    lines.chosen(&words[half..], high + borrow),
-                ];
-                *found = [0, 1].map(|part| {
-                    let sum = plain[part].wrapping_add(flipped[part]);
-                    self.output.reduce(if role == Role::Server { sum.wrapping_neg() } else { sum })
-                });
+            let groups = roots.chunks(GROUP).zip(words.chunks(GROUP * key_bytes)).zip(found.chunks_mut(GROUP));
+            for (((roots, words), found), first) in groups.zip((first..).step_by(GROUP)) {
+                let leaves = &mut leaves[..roots.len() << (bits - 6)];
+                point::everywhere(bits, &hash, roots, words.as_chunks().0, leaves);
+                for ((words, found), i) in leaves.chunks(1 << (bits - 6)).zip(found).zip(first..) {
+                    let (high, borrow) = ((opened[i] >> self.distance().bits()) as usize, usize::from(borrows.get(i)));
+                    let [plain, flipped] = [
+                        lines.chosen(&words[..half], high.wrapping_sub(borrow)),
+                        lines.chosen(&words[half..], high + borrow),
+                    ];
+                    *found = [0, 1].map(|part| {
+                        let sum = plain[part].wrapping_add(flipped[part]);
+                        self.output.reduce(if role == Role::Server { sum.wrapping_neg() } else { sum })
+                    });
+                }
             }
             Ok::<_, Error>(())
         })?;

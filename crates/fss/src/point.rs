@@ -114,43 +114,10 @@ fn plant_group(
 /// # Panics
 /// If the lengths do not fit, or `bits` is below 7.
 pub fn everywhere(bits: u32, hash: &TreeHash, roots: &[Block], words: &[[u8; 16]], out: &mut [u64]) {
-    let levels = self::words(bits);
     assert!(bits >= LEAF_BITS, "whole leaves");
-    assert_eq!(words.len(), roots.len() * levels, "the words of each key");
-    assert_eq!(out.len(), roots.len() << levels, "the leaves of each key");
-    let leaves = 1 << (levels - 1);
-    let [mut nodes, mut hashed, mut children] = [(); 3].map(|()| vec![0; GROUP * leaves]);
-    let corrected = |hashed: Block, node: Block, word: Block| hashed ^ word & (node & 1).wrapping_neg();
-    let groups = roots.chunks(GROUP).zip(words.chunks(GROUP * levels)).zip(out.chunks_mut(2 * GROUP * leaves));
-    for ((roots, words), out) in groups {
-        // Node `j` of key `i` is at `j * n + i`; its children are `2 j` and `2 j + 1`.
-        let n = roots.len();
-        nodes[..n].copy_from_slice(roots);
-        for (level, words) in words.chunks(n).enumerate() {
-            let count = n << level;
-            let words: Vec<Block> = words.iter().map(|word| Block::from_le_bytes(*word)).collect();
-            hashed[..count].copy_from_slice(&nodes[..count]);
-            paths::hash(hash, &mut hashed[..count]);
-            if level + 1 == levels {
-                for (i, out) in out.chunks_mut(2 * leaves).enumerate() {
-                    for (j, out) in out.as_chunks_mut::<2>().0.iter_mut().enumerate() {
-                        let leaf = corrected(hashed[j * n + i], nodes[j * n + i], words[i]);
-                        *out = [leaf as u64, (leaf >> 64) as u64];
-                    }
-                }
-                break;
-            }
-            let families = children.chunks_exact_mut(2 * n).zip(hashed.chunks_exact(n)).zip(nodes.chunks_exact(n));
-            for ((children, hashed), nodes) in families.take(1 << level) {
-                let (left, right) = children.split_at_mut(n);
-                for i in 0..n {
-                    left[i] = corrected(hashed[i], nodes[i], words[i]);
-                    right[i] = left[i] ^ nodes[i];
-                }
-            }
-            std::mem::swap(&mut nodes, &mut children);
-        }
-    }
+    let (leaves, rest) = out.as_chunks_mut();
+    assert!(rest.is_empty(), "the leaves of each key");
+    paths::leaves(hash, roots, self::words(bits), words, leaves);
 }
 
 /// One party's bits of `n` comparisons: for each key, its share of whether its point is at most `x`.

@@ -64,6 +64,22 @@ pub fn plant(
     hash.permutation().plant(nodes, differences, paths, levels, words);
 }
 
+/// All leaves of each tree of one or more groups: every level but the last has children, and a node below them becomes a leaf by its
+/// hash and its word.
+///
+/// `roots`: `[n]`. `words`: `[n * levels]` in the order of groups. `out`: `[n, 2^(levels - 1)]`, the low half of each leaf first.
+///
+/// No address and no branch depends on any of them.
+///
+/// # Panics
+/// If the lengths do not fit one another, or `levels` is not from 1 to 32.
+pub fn leaves(hash: &TreeHash, roots: &[Block], levels: usize, words: &[[u8; 16]], out: &mut [[u64; 2]]) {
+    assert!((1..=32).contains(&levels), "from 1 to 32 levels");
+    assert_eq!(words.len(), roots.len() * levels, "a word for each tree and level");
+    assert_eq!(out.len(), roots.len() << (levels - 1), "the leaves of each tree");
+    hash.permutation().leaves(roots, levels, words, out);
+}
+
 /// Replaces every block `x` by `H(x)`. Fastest for multiples of [`GROUP`].
 pub fn hash(hash: &TreeHash, blocks: &mut [Block]) {
     hash.permutation().hash(blocks);
@@ -134,6 +150,27 @@ mod tests {
                         (0..levels).map(|l| Block::from_le_bytes(words[place(i, trees, l, levels)])).collect();
                     let (node, sum) = slow_walk(roots[i], paths[i], &own);
                     prop_assert_eq!((nodes[i], sums[i]), (node, start[i] ^ sum));
+                }
+            }
+        }
+
+        #[test]
+        fn every_implementation_has_the_same_leaves(trees in 0_usize..80, levels in 1_usize..9, seed: [u8; 16]) {
+            let mut prg = Prg::from_seed(&Seed::from_bytes(seed));
+            let roots = blocks(trees, &mut prg);
+            let words: Vec<[u8; 16]> = blocks(trees * levels, &mut prg).iter().map(|b| b.to_le_bytes()).collect();
+            let row = 1 << (levels - 1);
+            for aes in Aes128::every(&KEY) {
+                let mut leaves = vec![[7; 2]; trees * row];
+                aes.leaves(&roots, levels, &words, &mut leaves);
+                for (i, leaves) in leaves.chunks(row).enumerate() {
+                    let own: Vec<Block> =
+                        (0..levels).map(|l| Block::from_le_bytes(words[place(i, trees, l, levels)])).collect();
+                    for (j, leaf) in leaves.iter().enumerate() {
+                        let (node, _) = slow_walk(roots[i], j as u64, &own[..levels - 1]);
+                        let expected = slow_hash(node) ^ if node & 1 == 1 { own[levels - 1] } else { 0 };
+                        prop_assert_eq!(Block::from(leaf[0]) | Block::from(leaf[1]) << 64, expected);
+                    }
                 }
             }
         }

@@ -7,7 +7,7 @@
 //! Beyond the table the function is constant, or above it rises like its argument.
 
 use crate::Modulus;
-use crate::arch::kernels;
+use crate::arch::{Choices, kernels};
 
 /// Bits that are looked at together.
 const WORD: usize = 64;
@@ -17,9 +17,8 @@ const WORD: usize = 64;
 pub struct Lines {
     slopes: Vec<u64>,
     offsets: Vec<u64>,
-    /// Slopes and values at 0 of all lines, the last one first, and between 63 that stand for what lies above and below the table: so a
-    /// word of bits reads a slice.
-    backwards: [Vec<u64>; 2],
+    /// Slopes and values at 0 of all lines, the last one first.
+    backwards: [Vec<Choices>; 2],
     /// Slope and value at 0 above the table.
     above: [u64; 2],
     /// The same below it.
@@ -56,9 +55,8 @@ impl Lines {
         let at_zero = |i: usize| offsets[i].wrapping_sub(slopes[i].wrapping_mul((i as u64) << step_bits));
         let line = |i: usize| [slopes[i], ring.reduce(at_zero(i))];
         let backwards = [0, 1].map(|part| {
-            let lines = (0..count).rev().map(|i| line(i)[part]);
-            let beyond = |line: [u64; 2]| std::iter::repeat_n(line[part], WORD - 1);
-            beyond(above).chain(lines).chain(beyond(below)).collect()
+            let words = (0..count).step_by(WORD);
+            words.map(|first| Choices(std::array::from_fn(|i| line(count - 1 - first - i)[part]))).collect()
         });
         Self { slopes, offsets, backwards, above, below }
     }
@@ -74,31 +72,38 @@ impl Lines {
     /// # Panics
     /// Unless there are four times as many bits as lines, or more, and a power of two.
     pub fn chosen(&self, bits: &[u64], index: usize) -> [u64; 2] {
-        let (words, window) = (bits.len(), self.count() + WORD - 1);
-        assert!(words.is_power_of_two() && words * WORD >= 4 * self.count(), "a bit for each line and as many beyond");
-        let (kernels, mut lanes) = (kernels(), [[0; 8]; 2]);
-        // Word `top - q` has bits for line `first + 64 q` and the 63 before it: for the table, then above, then below.
-        let (top, first) = (index / WORD % words, index % WORD);
-        let word = |q: usize| bits[(top + words - q) % words];
-        let inside = (window - first).div_ceil(WORD);
-        for q in 0..inside {
-            let start = window - 1 - (first + q * WORD);
-            let tables = self.backwards.each_ref().map(|table| table[start..].first_chunk().expect("a word of lines"));
-            (kernels.choose)(&mut lanes, word(q), tables);
-        }
-        // How many are set from the word `first` on; behind the last comes the first.
-        let ones = |first: usize, len: usize| {
-            let (start, end) = (first % words, first % words + len);
-            (kernels.ones)(&bits[start..end.min(words)]) + (kernels.ones)(&bits[..end.saturating_sub(words)])
+        let (words, inside) = (bits.len(), self.backwards[0].len());
+        assert!(words.is_power_of_two() && words >= 4 * inside, "a bit for each line and as many beyond");
+        let kernels = kernels();
+        // From the bit behind that of line 0 on, in a circle: as many as half of all for what lies below the table, some for what lies
+        // above it, and those of the table, the last line first.
+        let behind = index.wrapping_add(1);
+        let (first, shift) = (behind / WORD % words, behind % WORD);
+        let turned = |q: usize| {
+            let at = (first + q) % words;
+            bits[at] >> shift | bits[(at + 1) % words] << 1 << (WORD - 1 - shift)
         };
-        let turning = word(words / 2);
-        let negative = turning & u64::MAX >> (WORD - 1 - first);
-        let above = ones(top + words / 2 + 1, words / 2 - inside) + (kernels.ones)(&[turning ^ negative]);
-        let below = ones(top + 1, words / 2 - 1) + (kernels.ones)(&[negative]);
+        let mut sums = [0_u64; 2];
+        let mut chosen = 0;
+        for start in (0..inside).step_by(8) {
+            let here = start..inside.min(start + 8);
+            let mut held = [0; 8];
+            let held = &mut held[..here.len()];
+            held.iter_mut().zip(here.clone()).for_each(|(word, q)| *word = turned(words - inside + q));
+            let parts = (kernels.choose)(held, self.backwards.each_ref().map(|table| &table[here.clone()]));
+            sums.iter_mut().zip(parts).for_each(|(sum, part)| *sum = sum.wrapping_add(part));
+            chosen += (kernels.ones)(held);
+        }
+        // Whole words, behind the last of which comes the first, and the rest of the words at both ends.
+        let (begin, end) = (first + 1, first + words / 2);
+        let edges = [bits[first] >> shift, bits[end % words] & !(u64::MAX << shift)];
+        let whole = (kernels.ones)(&bits[begin.min(words)..end.min(words)]);
+        let wrapped = (kernels.ones)(&bits[..end.saturating_sub(words)]);
+        let below = whole + wrapped + (kernels.ones)(&edges);
+        let above = (kernels.ones)(bits) - below - chosen;
         [0, 1].map(|part| {
-            let inside = lanes[part].iter().fold(0, |sum: u64, lane| sum.wrapping_add(*lane));
             let beyond = below.wrapping_mul(self.below[part]).wrapping_add(above.wrapping_mul(self.above[part]));
-            inside.wrapping_add(beyond)
+            sums[part].wrapping_add(beyond)
         })
     }
 

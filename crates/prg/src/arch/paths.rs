@@ -51,6 +51,18 @@ impl Aes128 {
         }
     }
 
+    /// See [`crate::paths::leaves`].
+    pub(crate) fn leaves(&self, roots: &[Block], levels: usize, words: &[[u8; 16]], out: &mut [[u64; 2]]) {
+        let groups = roots.chunks(GROUP).zip(words.chunks(GROUP * levels)).zip(out.chunks_mut(GROUP << (levels - 1)));
+        for ((roots, words), out) in groups {
+            match self {
+                Self::Crate(aes) => leaves_group(aes, roots, words, out),
+                #[cfg(target_arch = "x86_64")]
+                Self::Vaes(aes) => aes.leaves_group(roots, words, out),
+            }
+        }
+    }
+
     /// Replaces every `x` by `H(x)`; see [`crate::paths::hash`].
     pub(crate) fn hash(&self, blocks: &mut [Block]) {
         match self {
@@ -107,6 +119,34 @@ fn plant_group(aes: &Aes128Enc, nodes: &mut [Block], differences: &[Block], path
             let word = hashes[0][i] ^ hashes[1][i] ^ differences[i] & !right_turn;
             words[i] = word.to_le_bytes();
             *node = hashes[0][i] ^ word & mask(*node) ^ *node & right_turn;
+        }
+    }
+}
+
+/// One group, level by level; `words` as for [`walk_group`]. Node `j` of tree `i` is at `j * n + i`.
+fn leaves_group(aes: &Aes128Enc, roots: &[Block], words: &[[u8; 16]], out: &mut [[u64; 2]]) {
+    let (n, row) = (roots.len(), out.len() / roots.len());
+    let mut nodes = roots.to_vec();
+    for words in words.chunks_exact(n) {
+        let mut hashed = nodes.clone();
+        hash(aes, &mut hashed);
+        for (i, (hashed, node)) in hashed.iter_mut().zip(&nodes).enumerate() {
+            *hashed ^= Block::from_le_bytes(words[i % n]) & mask(*node);
+        }
+        if nodes.len() == n * row {
+            nodes = hashed;
+            break;
+        }
+        let families = hashed.chunks_exact(n).zip(nodes.chunks_exact(n));
+        nodes = families
+            .flat_map(|(left, nodes)| {
+                left.iter().copied().chain(left.iter().zip(nodes).map(|(left, node)| left ^ node))
+            })
+            .collect();
+    }
+    for (j, leaves) in nodes.chunks_exact(n).enumerate() {
+        for (i, leaf) in leaves.iter().enumerate() {
+            out[i * row + j] = [*leaf as u64, (leaf >> 64) as u64];
         }
     }
 }

@@ -35,8 +35,13 @@ type MultiplyWide = fn(&mut [WideRow], &[&[u64]], usize, &[&[Row]]);
 /// Arguments: `out`, `bits`, `x`, `flips`, `shares`.
 type AddProducts = fn(&mut [u64], &[u64], &[u64], &[u64], &[u64]);
 
-/// Arguments: `sums`, `bits`, `tables`.
-type Choose = fn(&mut [[u64; 8]; 2], u64, [&[u64; 64]; 2]);
+/// Numbers of which each bit of a word chooses one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(align(64))]
+pub(crate) struct Choices(pub(crate) [u64; 64]);
+
+/// Arguments: `bits`, `tables`.
+type Choose = fn(&[u64], [&[Choices]; 2]) -> [u64; 2];
 
 /// The kernels of one level of acceleration. Their arguments are checked by the modules that call them.
 #[derive(Clone, Copy)]
@@ -57,7 +62,7 @@ pub(crate) struct Kernels {
     pub(crate) signed: fn(out: &mut [u64], bits: &[u64], x: &[u64]),
     /// See [`crate::select::add_products`].
     pub(crate) add_products: AddProducts,
-    /// `sums[t][i % 8] += tables[t][i]` for each bit `i` that is set.
+    /// For each table, the sum of its numbers whose bit is set; as many words as parts of a table.
     pub(crate) choose: Choose,
     /// How many bits are set.
     pub(crate) ones: fn(&[u64]) -> u64,
@@ -193,18 +198,18 @@ mod tests {
         }
 
         #[test]
-        fn choices_are_the_same_everywhere(bits: u64, seed: u64) {
-            let tables = [seed, !seed].map(|seed| words(64, seed));
-            let expected = tables.each_ref().map(|table| std::array::from_fn(|lane| {
-                let set = (lane..64).step_by(8).filter(|i| bits >> i & 1 == 1);
-                set.fold(7, |sum: u64, i| sum.wrapping_add(table[i]))
-            }));
+        fn choices_are_the_same_everywhere(bits in prop::collection::vec(any::<u64>(), 0..20), seed: u64) {
+            let tables = [seed, !seed].map(|seed| words(64 * bits.len(), seed));
+            let expected = tables.each_ref().map(|table| {
+                let set = (0..table.len()).filter(|i| bits[i / 64] >> (i % 64) & 1 == 1);
+                set.fold(0, |sum: u64, i| sum.wrapping_add(table[i]))
+            });
+            let parts = tables.map(|table| table.as_chunks().0.iter().map(|part| Choices(*part)).collect::<Vec<_>>());
             for kernels in every_kernels() {
-                let mut sums = [[7; 8]; 2];
-                (kernels.choose)(&mut sums, bits, tables.each_ref().map(|table| table.first_chunk().unwrap()));
+                let sums = (kernels.choose)(&bits, parts.each_ref().map(|parts| &parts[..]));
                 prop_assert_eq!(sums, expected, "{}", kernels.name);
-                let ones = words(33, seed).iter().map(|word| u64::from(word.count_ones())).sum::<u64>();
-                prop_assert_eq!((kernels.ones)(&words(33, seed)), ones, "{}", kernels.name);
+                let ones = bits.iter().map(|word| u64::from(word.count_ones())).sum::<u64>();
+                prop_assert_eq!((kernels.ones)(&bits), ones, "{}", kernels.name);
             }
         }
 

@@ -1,7 +1,7 @@
 //! Kernels in plain integer arithmetic. Inlined into functions that enable wider vectors, for which the compiler then
 //! vectorises the same code.
 
-use super::{Kernels, LANES, LIMB_BITS, Row, WideRow};
+use super::{Choices, Kernels, LANES, LIMB_BITS, Row, WideRow};
 
 /// The kernels that run everywhere.
 pub(super) const KERNELS: Kernels = Kernels {
@@ -12,7 +12,7 @@ pub(super) const KERNELS: Kernels = Kernels {
     accumulate: |target, source, factor| accumulate(target, source, factor),
     signed: |out, bits, x| signed(out, bits, x),
     add_products: |out, bits, x, flips, shares| add_products(out, bits, x, flips, shares),
-    choose: |sums, bits, tables| choose(sums, bits, tables),
+    choose: |bits, tables| choose(bits, tables),
     ones: |words| ones(words),
     pack: |out, values, bits| pack(out, values, bits),
     unpack: |out, bytes, bits| unpack(out, bytes, bits),
@@ -88,14 +88,18 @@ pub(super) fn add_products(out: &mut [u64], bits: &[u64], x: &[u64], flips: &[u6
 }
 
 #[inline(always)]
-pub(super) fn choose(sums: &mut [[u64; 8]; 2], bits: u64, tables: [&[u64; 64]; 2]) {
-    for (sums, table) in sums.iter_mut().zip(tables) {
-        for (eighth, table) in table.as_chunks::<8>().0.iter().enumerate() {
-            for (lane, sum) in sums.iter_mut().enumerate() {
-                *sum = sum.wrapping_add(table[lane] & mask(bits, 8 * eighth + lane));
+pub(super) fn choose(bits: &[u64], tables: [&[Choices]; 2]) -> [u64; 2] {
+    tables.map(|table| {
+        let mut lanes = [0_u64; 8];
+        for (&word, part) in bits.iter().zip(table) {
+            for (eighth, part) in part.0.as_chunks::<8>().0.iter().enumerate() {
+                for (lane, sum) in lanes.iter_mut().enumerate() {
+                    *sum = sum.wrapping_add(part[lane] & mask(word, 8 * eighth + lane));
+                }
             }
         }
-    }
+        lanes.into_iter().fold(0, u64::wrapping_add)
+    })
 }
 
 #[inline(always)]

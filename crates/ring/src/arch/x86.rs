@@ -3,7 +3,7 @@
 
 use std::arch::x86_64::*;
 
-use super::{Kernels, LANES, Row, portable};
+use super::{Choices, Kernels, LANES, Row, portable};
 
 mod wide;
 
@@ -15,7 +15,8 @@ pub(super) fn kernels() -> Vec<Kernels> {
         && is_x86_feature_detected!("avx512bw")
         && is_x86_feature_detected!("avx512dq")
         && is_x86_feature_detected!("avx512ifma")
-        && is_x86_feature_detected!("avx512vbmi");
+        && is_x86_feature_detected!("avx512vbmi")
+        && is_x86_feature_detected!("avx512vpopcntdq");
     avx2.then_some(AVX2).into_iter().chain(avx512.then_some(AVX512)).collect()
 }
 
@@ -34,7 +35,7 @@ const AVX2: Kernels = Kernels {
     // SAFETY: see above.
     add_products: |out, bits, x, flips, shares| unsafe { add_products_256(out, bits, x, flips, shares) },
     // SAFETY: see above.
-    choose: |sums, bits, tables| unsafe { choose_256(sums, bits, tables) },
+    choose: |bits, tables| unsafe { choose_256(bits, tables) },
     // SAFETY: see above.
     ones: |words| unsafe { ones_popcnt(words) },
     pack: |out, values, bits| portable::pack(out, values, bits),
@@ -56,9 +57,9 @@ const AVX512: Kernels = Kernels {
     // SAFETY: see above.
     add_products: |out, bits, x, flips, shares| unsafe { add_products_512(out, bits, x, flips, shares) },
     // SAFETY: see above.
-    choose: |sums, bits, tables| unsafe { choose_512(sums, bits, tables) },
+    choose: |bits, tables| unsafe { choose_512(bits, tables) },
     // SAFETY: see above.
-    ones: |words| unsafe { ones_popcnt(words) },
+    ones: |words| unsafe { ones_512(words) },
     // SAFETY: see above.
     pack: |out, values, bits| unsafe { pack_512(out, values, bits) },
     // SAFETY: see above.
@@ -177,8 +178,8 @@ fn multiply_rows<const N: usize, const WIDE: bool>(sums: &mut [Row], weights: &[
 }
 
 #[target_feature(enable = "avx2")]
-fn choose_256(sums: &mut [[u64; 8]; 2], bits: u64, tables: [&[u64; 64]; 2]) {
-    portable::choose(sums, bits, tables);
+fn choose_256(bits: &[u64], tables: [&[Choices]; 2]) -> [u64; 2] {
+    portable::choose(bits, tables)
 }
 
 #[target_feature(enable = "popcnt")]
@@ -186,15 +187,27 @@ fn ones_popcnt(words: &[u64]) -> u64 {
     portable::ones(words)
 }
 
-#[target_feature(enable = "avx512f")]
-fn choose_512(sums: &mut [[u64; 8]; 2], bits: u64, tables: [&[u64; 64]; 2]) {
-    for (sums, table) in sums.iter_mut().zip(tables) {
-        let mut held = load(sums);
-        for (eight, mask) in table.as_chunks::<8>().0.iter().zip(bits.to_le_bytes()) {
-            held = _mm512_mask_add_epi64(held, mask, held, load(eight));
-        }
-        store(sums, held);
+#[target_feature(enable = "avx512f,avx512vpopcntdq")]
+fn ones_512(words: &[u64]) -> u64 {
+    let (eights, rest) = words.as_chunks::<8>();
+    let mut ones = _mm512_setzero_si512();
+    for eight in eights {
+        ones = _mm512_add_epi64(ones, _mm512_popcnt_epi64(load(eight)));
     }
+    _mm512_reduce_add_epi64(ones).cast_unsigned() + portable::ones(rest)
+}
+
+#[target_feature(enable = "avx512f")]
+fn choose_512(bits: &[u64], [first, second]: [&[Choices]; 2]) -> [u64; 2] {
+    let mut sums = [_mm512_setzero_si512(); 2];
+    for ((word, first), second) in bits.iter().zip(first).zip(second) {
+        for (i, mask) in word.to_le_bytes().into_iter().enumerate() {
+            for (sum, part) in sums.iter_mut().zip([first, second]) {
+                *sum = _mm512_mask_add_epi64(*sum, mask, *sum, load(eight(&part.0, i)));
+            }
+        }
+    }
+    sums.map(|sum| _mm512_reduce_add_epi64(sum).cast_unsigned())
 }
 
 /// The widest values whose bits, shifted to the start of a byte, stay within a 64-bit lane.

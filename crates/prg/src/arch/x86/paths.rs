@@ -10,6 +10,9 @@ use crate::paths::GROUP;
 /// Vectors of four nodes in a group.
 pub(super) const VECTORS: usize = GROUP / 4;
 
+/// Blocks of a cache line.
+const LINE: usize = 4;
+
 /// Levels whose words are asked for ahead. A level takes too long for the processor to see far enough by itself.
 const LEVELS_AHEAD: usize = 16;
 
@@ -57,6 +60,22 @@ impl Vaes128 {
             }
         }
         nodes.copy_from_slice(&work.nodes[..count]);
+    }
+
+    /// One group; `words` as for [`Self::walk_group`].
+    pub(crate) fn leaves_group(&self, roots: &[Block], words: &[[u8; 16]], out: &mut [[u64; 2]]) {
+        let (count, row) = (roots.len(), out.len() / roots.len());
+        let mut all = [0; GROUP];
+        all[..count].copy_from_slice(roots);
+        if count == GROUP {
+            // SAFETY: this value exists, so the processor has AVX-512F and VAES.
+            unsafe { leaves(&self.round_keys, &all, words.as_chunks().0, out) };
+        } else {
+            let mut padded = vec![[0; 2]; GROUP * row];
+            // SAFETY: as above.
+            unsafe { leaves(&self.round_keys, &all, pad(words, count).as_chunks().0, &mut padded) };
+            out.copy_from_slice(&padded[..count * row]);
+        }
     }
 
     /// See [`crate::arch::Aes128::hash`].
@@ -165,6 +184,59 @@ fn plant(round_keys: &[Block; 11], work: &mut Plant, words: &mut [[[u8; 16]; GRO
             }
         }
     }
+}
+
+/// Depth first, so that what waits is one node of each level.
+#[target_feature(enable = "avx512f,vaes")]
+fn leaves(round_keys: &[Block; 11], roots: &[Block; GROUP], words: &[[[u8; 16]; GROUP]], out: &mut [[u64; 2]]) {
+    let keys = broadcast(round_keys);
+    let (depth, row) = (words.len() - 1, out.len() / GROUP);
+    let mut nodes = [_mm512_setzero_si512(); VECTORS];
+    for (node, roots) in nodes.iter_mut().zip(roots.as_chunks().0) {
+        *node = load(roots);
+    }
+    // The right child of each level that is entered next.
+    let mut right = vec![nodes; depth + 1];
+    // As many neighbours as fill a cache line of a tree's leaves, which then is written once.
+    let mut found = [[0; GROUP]; LINE];
+    for leaf in 0..row {
+        let first = if leaf == 0 { 0 } else { depth - leaf.trailing_zeros() as usize };
+        nodes = right[first];
+        for level in first..depth {
+            let parents = nodes;
+            nodes = corrected(&keys, &parents, &words[level]);
+            for i in 0..VECTORS {
+                right[level + 1][i] = _mm512_xor_si512(nodes[i], parents[i]);
+            }
+        }
+        let leaves = corrected(&keys, &nodes, &words[depth]);
+        for (found, leaves) in found[leaf % LINE].as_chunks_mut().0.iter_mut().zip(leaves) {
+            store(found, leaves);
+        }
+        if leaf % LINE == LINE - 1 || leaf == row - 1 {
+            for (tree, out) in out.chunks_exact_mut(row).enumerate() {
+                for (out, found) in out[leaf - leaf % LINE..=leaf].iter_mut().zip(&found) {
+                    *out = [found[tree] as u64, (found[tree] >> 64) as u64];
+                }
+            }
+        }
+    }
+}
+
+/// The hash of each node, with the word where the node's lowest bit is set.
+#[inline]
+#[target_feature(enable = "avx512f,vaes")]
+fn corrected(keys: &[__m512i; 11], nodes: &[__m512i; VECTORS], words: &[[u8; 16]; GROUP]) -> [__m512i; VECTORS] {
+    let mut outer = *nodes;
+    for node in &mut outer {
+        *node = mix(*node);
+    }
+    encrypt(keys, &mut outer);
+    for i in 0..VECTORS {
+        let hashed = _mm512_xor_si512(outer[i], mix(nodes[i]));
+        outer[i] = _mm512_mask_xor_epi64(hashed, is_marked(nodes[i]), hashed, load_bytes(words, i));
+    }
+    outer
 }
 
 #[target_feature(enable = "avx512f,vaes")]
