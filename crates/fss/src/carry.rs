@@ -14,11 +14,12 @@
 //! uniform, and an address depends on opened numbers alone.
 
 use privet_prg::Seed;
+use privet_ring::select::add_products;
 use privet_ring::{Bits, Modulus};
 use rayon::prelude::*;
 use zeroize::Zeroizing;
 
-use crate::digits::{Digits, PART, add_columns, columns, gathered, hidden, parts, products};
+use crate::digits::{self, Digits, PART, add_columns, columns, parts, products};
 use crate::streams::Streams;
 use crate::{Error, KeyBytes, Party, Role, Seeds, Source};
 
@@ -73,35 +74,43 @@ fn secrets(digits: usize) -> usize {
     1 + products(digits)
 }
 
-/// Writes `one` times all products of the hidden bits `hidden`.
-fn multiply(digits: usize, hidden: u64, one: u64, out: &mut [u64]) {
-    let Some(lower) = digits.checked_sub(1).filter(|&lower| lower > 0) else {
-        out[0] = one * (hidden & 1);
-        return;
-    };
-    let (less, equal) = (hidden >> (2 * lower - 1) & 1, hidden >> (2 * lower) & 1);
-    (out[0], out[1]) = (one * less, one * equal);
-    let (plain, times) = out[2..].split_at_mut(products(lower));
-    multiply(lower, hidden, one, plain);
-    multiply(lower, hidden, one * equal, times);
+/// A part of a carry: where `chosen`, a number is added, or subtracted where it is `negated` as well. 64 elements to a word.
+struct Term {
+    /// The product whose share that is; without one, 1.
+    product: Option<usize>,
+    chosen: Vec<u64>,
+    negated: Vec<u64>,
 }
 
-/// A share of the carry times what `one` is a share of, from opened bits and shares of the products times that.
-fn carry(digits: usize, opened: u64, one: u64, products: &[u64]) -> u64 {
-    let known = |at: usize, plain: u64, hidden: u64| match opened >> at & 1 {
-        1 => plain.wrapping_sub(hidden),
-        _ => hidden,
+/// Everywhere, and the sign that changes nothing.
+fn always(words: usize) -> [Vec<u64>; 2] {
+    [vec![u64::MAX; words], vec![0; words]]
+}
+
+/// Writes the terms of the carry by opened columns, times a product or 1 (`one`), where `chosen` and with the sign of `negated`. `first`:
+/// the first of the products of its digits times `one`.
+fn carry(opened: &[&[u64]], one: Option<usize>, first: usize, [chosen, negated]: [&[u64]; 2], out: &mut Vec<Term>) {
+    let and = |x: &[u64], y: &[u64]| x.iter().zip(y).map(|(x, y)| x & y).collect::<Vec<_>>();
+    let xor = |x: &[u64], y: &[u64]| x.iter().zip(y).map(|(x, y)| x ^ y).collect::<Vec<_>>();
+    // A bit that is opened as 1 is 1 less a hidden one, else it is the hidden one.
+    let mut known = |opened: &[u64], hidden: usize| {
+        out.push(Term { product: one, chosen: and(chosen, opened), negated: negated.to_vec() });
+        out.push(Term { product: Some(hidden), chosen: chosen.to_vec(), negated: xor(negated, opened) });
     };
-    let Some(lower) = digits.checked_sub(1).filter(|&lower| lower > 0) else {
-        return known(0, one, products[0]);
-    };
-    let (plain, times) = products[2..].split_at(self::products(lower));
-    let hidden = carry(lower, opened, products[1], times);
-    let below = match opened >> (2 * lower) & 1 {
-        1 => carry(lower, opened, one, plain).wrapping_sub(hidden),
-        _ => hidden,
-    };
-    known(2 * lower - 1, one, products[0]).wrapping_add(below)
+    let [lower @ .., less, equal] = opened else { return known(opened[0], first) };
+    known(less, first);
+    let (plain, hidden) = (first + 2, first + 1);
+    let times = plain + products(lower.len().div_ceil(2));
+    carry(lower, one, plain, [&and(chosen, equal), negated], out);
+    carry(lower, Some(hidden), times, [chosen, &xor(negated, equal)], out);
+}
+
+/// `sums[i] += x[i]` where the term is chosen, with its sign.
+fn add(sums: &mut [u64], term: &Term, x: &[u64]) {
+    // What is not chosen is subtracted and added again.
+    let others: Vec<u64> = term.chosen.iter().map(|word| !word).collect();
+    let signs: Vec<u64> = others.iter().zip(&term.negated).map(|(other, negated)| other | negated).collect();
+    add_products(sums, &others, x, &signs, x);
 }
 
 /// Bytes of the secrets of `count` elements: packed columns, part by part.
@@ -130,10 +139,9 @@ pub(crate) fn deal(gate: &impl Carried, count: usize, seeds: &Seeds) -> Vec<u8> 
     let masks = Zeroizing::new([&mut client, &mut server].map(|streams| streams.masks(count, gate.input())));
     let flips: Vec<Bits> =
         (0..columns(digits.count())).map(|_| client.flips(count).xor(&server.flips(count))).collect();
-    let hidden = Zeroizing::new(gathered(&flips, count));
+    let products = Zeroizing::new(digits::multiply(&flips));
     let parts = client.parts(parts(count));
 
-    let width = secrets(digits.count());
     let mut corrections = vec![0; digits.table_bytes(count) + secret_bytes(&digits, ring, count)];
     let (tables, packed) = corrections.split_at_mut(digits.table_bytes(count));
     let tables = tables.par_chunks_mut(digits.table_bytes(PART));
@@ -141,24 +149,32 @@ pub(crate) fn deal(gate: &impl Carried, count: usize, seeds: &Seeds) -> Vec<u8> 
     tables.zip(packed).zip(&parts).enumerate().for_each(|(part, ((tables, packed), seed))| {
         let first = part * PART;
         let here = first..count.min(first + PART);
-        let len = here.len();
+        let (len, words) = (here.len(), here.len().div_ceil(64));
         let mut streams = Streams::new(Role::Client, seed);
         let mask = |at: usize| gate.input().reduce(masks[0][at].wrapping_add(masks[1][at]));
         digits.plant(here.clone().map(|at| gate.secret_point(mask(at))), &mut streams, tables);
 
-        let mut shares = Zeroizing::new(vec![0; width * len]);
-        streams.shares(&mut shares);
-        let mut values = Zeroizing::new(vec![0; width]);
-        let mut columns = Zeroizing::new(vec![0; width * len]);
-        for ((i, at), shares) in here.enumerate().zip(shares.chunks_exact(width)) {
-            values[0] = gate.base([masks[0][at], masks[1][at]]);
-            multiply(digits.count(), hidden[at], 1, &mut values[1..]);
-            for (column, (value, share)) in values.iter().zip(shares).enumerate() {
-                columns[column * len + i] = ring.reduce(value.wrapping_sub(*share));
-            }
+        let (ones, [everywhere, _]) = (vec![1; len], always(words));
+        let (mut theirs, mut values) = (Zeroizing::new(vec![0; len]), Zeroizing::new(vec![0; len]));
+        for (column, out) in packed.chunks_exact_mut(ring.packed_bytes(len)).enumerate() {
+            // The client's share comes packed, and what is left takes its place.
+            streams.packed_shares(out);
+            ring.unpack_into(&mut theirs, out);
+            let bits = match column.checked_sub(1) {
+                None => {
+                    let bases = here.clone().map(|at| gate.base([masks[0][at], masks[1][at]]));
+                    values.iter_mut().zip(bases).for_each(|(value, base)| *value = base);
+                    &vec![0; words]
+                }
+                Some(product) => {
+                    values.fill(0);
+                    &products[product].words()[first / 64..][..words]
+                }
+            };
+            add_products(&mut values, bits, &ones, &everywhere, &theirs);
+            ring.reduce_all(&mut values);
+            ring.pack_into(out, &values);
         }
-        let packed = packed.chunks_exact_mut(ring.packed_bytes(len));
-        packed.zip(columns.chunks_exact(len)).for_each(|(packed, column)| ring.pack_into(packed, column));
     });
     corrections
 }
@@ -184,8 +200,8 @@ impl<G: Carried> Masked<G> {
         let flips: Vec<Bits> = (0..columns(digits.count())).map(|_| streams.flips(count)).collect();
         let mut parts = streams.part_streams(self::parts(count));
         let points: Vec<u64> = opened.iter().map(|&opened| gate.public_point(opened)).collect();
-        let found = digits.look_up(&points, role, &mut parts, body)?;
-        let own = hidden(&found, &flips);
+        let mut own = digits.look_up(&points, role, &mut parts, body)?;
+        own.iter_mut().zip(&flips).for_each(|(own, flips)| own.xor_assign(flips));
         let message = own.iter().flat_map(Bits::to_bytes).collect();
         Ok((Carrying { gate, role, parts, masks, opened, own, digits }, message))
     }
@@ -211,7 +227,6 @@ impl<G: Carried> Carrying<G> {
     pub fn finish(mut self, theirs: &[u8], body: &mut dyn Source) -> Result<Vec<u64>, Error> {
         let (count, gate, role, digits) = (self.opened.len(), self.gate, self.role, &self.digits);
         add_columns(&mut self.own, theirs, count)?;
-        let bits = gathered(&self.own, count);
 
         let (ring, output, width) = (gate.carry_ring(), gate.output(), secrets(digits.count()));
         let region = match role {
@@ -220,30 +235,38 @@ impl<G: Carried> Carrying<G> {
         };
         let mut results = vec![0; count];
         let chunks = results.par_chunks_mut(PART).zip(&mut self.parts).enumerate();
-        let (masks, opened) = (&self.masks, &self.opened);
+        let (masks, opened, columns) = (&self.masks, &self.opened, &self.own);
         chunks.try_for_each_init(
-            || (Vec::new(), Zeroizing::new(Vec::new()), Zeroizing::new(Vec::new())),
-            |(buffer, shares, column), (part, (results, streams))| {
+            || (Zeroizing::new(Vec::new()), Zeroizing::new(Vec::new())),
+            |(buffer, column), (part, (results, streams))| {
                 let (first, len) = (part * PART, results.len());
-                shares.resize(width * len, 0);
-                match &region {
-                    None => streams.shares(shares),
-                    Some(region) => {
-                        let packed = ring.packed_bytes(len);
-                        let start = part * secret_bytes(digits, ring, PART);
-                        let bytes = region.read(start, width * packed, buffer)?;
-                        column.resize(len, 0);
-                        for (at, bytes) in bytes.chunks_exact(packed).enumerate() {
-                            ring.unpack_into(column, bytes);
-                            shares.iter_mut().skip(at).step_by(width).zip(column.iter()).for_each(|(out, x)| *out = *x);
-                        }
+                let words = len.div_ceil(64);
+                let columns: Vec<&[u64]> =
+                    columns.iter().map(|column| &column.words()[first / 64..][..words]).collect();
+                let (mut terms, [chosen, negated]) = (Vec::new(), always(words));
+                carry(&columns, None, 0, [&chosen, &negated], &mut terms);
+
+                let packed = ring.packed_bytes(len);
+                let bytes = match &region {
+                    None => {
+                        buffer.resize(width * packed, 0);
+                        streams.packed_shares(buffer);
+                        buffer.as_slice()
                     }
+                    Some(region) => region.read(part * secret_bytes(digits, ring, PART), width * packed, buffer)?,
+                };
+                let (base, products) = bytes.split_at(packed);
+                ring.unpack_into(results, base);
+                column.clear();
+                column.resize(len, role.public(1));
+                terms.iter().filter(|term| term.product.is_none()).for_each(|term| add(results, term, column));
+                for (product, bytes) in products.chunks_exact(packed).enumerate() {
+                    ring.unpack_into(column, bytes);
+                    let of_product = terms.iter().filter(|term| term.product == Some(product));
+                    of_product.for_each(|term| add(results, term, column));
                 }
-                for (i, (result, shares)) in results.iter_mut().zip(shares.chunks_exact(width)).enumerate() {
-                    let at = first + i;
-                    let carry = carry(digits.count(), bits[at], role.public(1), &shares[1..]);
-                    let carried = ring.reduce(shares[0].wrapping_add(carry));
-                    *result = output.reduce(gate.complete(role, masks[at], opened[at], carried));
+                for (result, at) in results.iter_mut().zip(first..) {
+                    *result = output.reduce(gate.complete(role, masks[at], opened[at], ring.reduce(*result)));
                 }
                 Ok::<_, Error>(())
             },
@@ -268,22 +291,38 @@ mod tests {
     #[test]
     fn the_carry_is_right_for_every_pair_of_digits_and_every_hidden_bit() {
         for digits in 1..=4 {
-            let pairs = 0..1_u64 << (2 * digits);
-            for pair in pairs {
-                // Digits of one bit: what is compared, and what it is compared with.
-                let (public, secret) = (pair & ((1 << digits) - 1), pair >> digits);
-                let mut bits = 0;
-                for digit in 0..digits {
-                    let [p, s] = [public, secret].map(|x| x >> digit & 1);
-                    let (less, equal) = (u64::from(p < s), u64::from(p == s));
-                    bits |= if digit == 0 { less } else { less << (2 * digit - 1) | equal << (2 * digit) };
-                }
-                for hidden in 0..1 << columns(digits) {
-                    let mut products = vec![0; products(digits)];
-                    multiply(digits, hidden, 1, &mut products);
-                    assert_eq!(carry(digits, bits ^ hidden, 1, &products), u64::from(public < secret));
-                }
+            // Digits of one bit: what is compared, what it is compared with, and the bits over what is opened; one element each.
+            let elements: Vec<(u64, u64, u64)> = (0..1_u64 << (2 * digits))
+                .flat_map(|pair| {
+                    (0..1 << columns(digits)).map(move |flip| (pair & ((1 << digits) - 1), pair >> digits, flip))
+                })
+                .collect();
+            let column = |bit: &dyn Fn(u64, u64, u64) -> bool| {
+                Bits::from_bools(
+                    &elements.iter().map(|&(public, secret, flip)| bit(public, secret, flip)).collect::<Vec<_>>(),
+                )
+            };
+            let flips: Vec<Bits> = (0..columns(digits)).map(|at| column(&|_, _, flip| flip >> at & 1 == 1)).collect();
+            let opened: Vec<Bits> = (0..columns(digits))
+                .map(|at| {
+                    column(&|public, secret, flip| {
+                        let [p, s] = [public, secret].map(|x| x >> at.div_ceil(2) & 1);
+                        (if at == 0 || at % 2 == 1 { p < s } else { p == s }) ^ (flip >> at & 1 == 1)
+                    })
+                })
+                .collect();
+            let products = digits::multiply(&flips);
+            let opened: Vec<&[u64]> = opened.iter().map(Bits::words).collect();
+            let (mut terms, [chosen, negated]) = (Vec::new(), always(elements.len().div_ceil(64)));
+            carry(&opened, None, 0, [&chosen, &negated], &mut terms);
+            let mut carries = vec![0; elements.len()];
+            for term in &terms {
+                let x: Vec<u64> =
+                    (0..elements.len()).map(|i| term.product.map_or(1, |at| u64::from(products[at].get(i)))).collect();
+                add(&mut carries, term, &x);
             }
+            let expected: Vec<u64> = elements.iter().map(|&(public, secret, _)| u64::from(public < secret)).collect();
+            assert_eq!(carries, expected);
         }
     }
 }

@@ -19,7 +19,7 @@ use privet_ring::{Bits, Modulus};
 use rayon::prelude::*;
 use zeroize::Zeroizing;
 
-use crate::digits::{Digits, PART, add_columns, columns, hidden, less, multiply, parts, products};
+use crate::digits::{Digits, PART, add_columns, columns, less, multiply, parts, products};
 use crate::point;
 use crate::streams::Streams;
 use crate::{Error, Gate, KeyBytes, Party, Role, Seeds, Source, secrets};
@@ -217,7 +217,8 @@ impl<G: Compared> Opening<G> {
         let points: Vec<u64> = opened.iter().map(|x| self.gate.public_point(*x)).collect();
         let flips: Vec<Bits> = (0..columns(digits.count())).map(|_| self.streams.flips(count)).collect();
         let mut parts = self.streams.part_streams(parts(count));
-        let own = hidden(&digits.look_up(&points, self.role, &mut parts, body)?, &flips);
+        let mut own = digits.look_up(&points, self.role, &mut parts, body)?;
+        own.iter_mut().zip(&flips).for_each(|(own, flips)| own.xor_assign(flips));
         let message = own.iter().flat_map(Bits::to_bytes).collect();
         Ok((Comparing { opening: self, digits, opened, own }, message))
     }

@@ -7,10 +7,10 @@
 //! `l_m + e_m (l_(m-1) + e_(m-1) (l_(m-2) + ...))`,
 //!
 //! with `l` for less and `e` for equal from the highest digit down, of which no two terms are 1 at once. So it is linear in products of
-//! hidden bits ([`products`] of them). Gates of [`crate::carry`] have these products in a ring; [`multiply`] and [`less`] have them as
-//! bits, for an element of each column at once.
+//! hidden bits ([`products`] of them). Gates of [`crate::carry`] have these products in a ring, others ([`less`]) as bits.
 
 use privet_ring::Bits;
+use privet_ring::digit::{self, Digit};
 use rayon::prelude::*;
 use zeroize::Zeroizing;
 
@@ -71,12 +71,12 @@ impl Digits {
         8 * self.words * count
     }
 
-    /// Each digit of `point`, with the first bit of its table and the table's length.
-    fn cut(&self, mut point: u64) -> impl Iterator<Item = (u32, u32, u32)> {
+    /// The bit of each digit of `point` in the tables.
+    fn places(&self, mut point: u64) -> impl Iterator<Item = usize> {
         self.widths.iter().zip(&self.offsets).map(move |(&width, &offset)| {
             let digit = point as u32 & ((1 << width) - 1);
             point >>= width;
-            (digit, offset, 1 << width)
+            (offset + digit) as usize
         })
     }
 
@@ -86,33 +86,34 @@ impl Digits {
         let mut words = Zeroizing::new(vec![0; self.words * len]);
         streams.pads(&mut words);
         for (i, point) in points.enumerate() {
-            for (digit, offset, _) in self.cut(point) {
-                let bit = (offset + digit) as usize;
+            for bit in self.places(point) {
                 words[bit / 64 * len + i] ^= 1 << (bit % 64);
             }
         }
         tables.as_chunks_mut().0.iter_mut().zip(words.iter()).for_each(|(out, word)| *out = word.to_le_bytes());
     }
 
-    /// This party's shares of whether each digit of each of `points` is less, and equal: bit 0 for the lowest digit, then two bits for
-    /// each. `parts`: what the client's tables come from; the server reads its own from `body`.
+    /// This party's shares of whether each digit of each of `points` is less, and equal: [`columns`] of them, that of the lowest digit
+    /// first, then two for each. `parts`: what the client's tables come from; the server reads its own from `body`.
     pub(crate) fn look_up(
         &self,
         points: &[u64],
         role: Role,
         parts: &mut [Streams],
         body: &mut dyn Source,
-    ) -> Result<Vec<u64>, Error> {
+    ) -> Result<Vec<Bits>, Error> {
         let region = match role {
             Role::Client => None,
             Role::Server => Some(body.region(self.table_bytes(points.len()))?),
         };
-        let mut found = vec![0; points.len()];
-        let chunks = found.par_chunks_mut(PART).zip(points.par_chunks(PART)).zip(parts).enumerate();
+        let columns = columns(self.count());
+        // Of each part, column by column.
+        let mut found = vec![0; columns * points.len().div_ceil(64)];
+        let chunks = found.par_chunks_mut(columns * (PART / 64)).zip(points.par_chunks(PART)).zip(parts).enumerate();
         chunks.try_for_each_init(
             || (Vec::new(), Zeroizing::new(Vec::new())),
             |(buffer, words), (part, ((found, points), streams))| {
-                let len = found.len();
+                let len = points.len();
                 words.resize(self.words * len, 0);
                 match &region {
                     None => streams.pads(words),
@@ -124,30 +125,33 @@ impl Digits {
                             .for_each(|(word, bytes)| *word = u64::from_le_bytes(*bytes));
                     }
                 }
-                for (i, (found, &point)) in found.iter_mut().zip(points).enumerate() {
-                    *found = self.find(point, |word| words[word * len + i]);
-                }
+                self.find(points, words, found);
                 Ok::<_, Error>(())
             },
         )?;
-        Ok(found)
+        let column = |column: usize| {
+            let parts = found.chunks(columns * (PART / 64));
+            let words = parts.flat_map(|part| &part[column * part.len() / columns..][..part.len() / columns]);
+            Ok(Bits::from_words(words.copied().collect(), points.len())?)
+        };
+        (0..columns).map(column).collect()
     }
 
-    /// The same for one point; `word`: the element's tables.
-    fn find(&self, point: u64, word: impl Fn(usize) -> u64) -> u64 {
-        self.cut(point).enumerate().fold(0, |found, (index, (digit, offset, len))| {
-            let at = offset as usize / 64;
-            let table = match len {
-                128 => u128::from(word(at)) | u128::from(word(at + 1)) << 64,
-                _ => u128::from(word(at) >> (offset % 64)) & ((1 << len) - 1),
-            };
-            let rest = table >> digit;
-            let less = u64::from((rest >> 1).count_ones() & 1);
-            match index {
-                0 => less,
-                _ => found | less << (2 * index - 1) | (rest as u64 & 1) << (2 * index),
-            }
-        })
+    /// The same for one part; `words`: its tables, word by word.
+    fn find(&self, points: &[u64], words: &[u64], found: &mut [u64]) {
+        let mut columns = found.chunks_exact_mut(points.len().div_ceil(64));
+        let mut unused = vec![0; points.len().div_ceil(64)];
+        let mut low = 0;
+        for (index, (&bits, &offset)) in self.widths.iter().zip(&self.offsets).enumerate() {
+            let word = |at: u32| &words[at as usize * points.len()..][..points.len()];
+            let tables = [word(offset / 64), if bits == DIGIT_BITS { word(offset / 64 + 1) } else { &[] }];
+            let less = columns.next().expect("a column for each digit");
+            // Nobody asks whether the lowest digit is equal.
+            let equal =
+                if index == 0 { &mut unused } else { columns.next().expect("two columns for each other digit") };
+            digit::compare(points, Digit { low, bits, offset: offset % 64 }, tables, [less, equal]);
+            low += bits;
+        }
     }
 }
 
@@ -166,16 +170,6 @@ pub(crate) fn products(digits: usize) -> usize {
     (3 << (digits - 1)) - 2
 }
 
-/// What [`Digits::look_up`] found, column by column, behind `flips`.
-pub(crate) fn hidden(found: &[u64], flips: &[Bits]) -> Vec<Bits> {
-    let hide = |(at, flips): (usize, &Bits)| {
-        let mut column = Bits::from_lowest(found.iter().map(|found| found >> at));
-        column.xor_assign(flips);
-        column
-    };
-    flips.iter().enumerate().map(hide).collect()
-}
-
 /// Adds the other party's columns of `count` bits to this one's.
 ///
 /// # Errors
@@ -191,18 +185,8 @@ pub(crate) fn add_columns(own: &mut [Bits], theirs: &[u8], count: usize) -> Resu
     Ok(())
 }
 
-/// The bits of each element in one number, the first column's lowest.
-pub(crate) fn gathered(columns: &[Bits], count: usize) -> Vec<u64> {
-    let mut gathered = vec![0; count];
-    for (at, column) in columns.iter().enumerate() {
-        for (numbers, word) in gathered.chunks_mut(64).zip(column.words()) {
-            numbers.iter_mut().enumerate().for_each(|(i, number)| *number |= (word >> i & 1) << at);
-        }
-    }
-    gathered
-}
-
-/// All products of the hidden bits, as [`less`] takes them; `hidden`: columns, as they are opened.
+/// All products of the hidden bits: of the highest digit those for less and equal, then those of lower digits, then the same times
+/// equal. `hidden`: columns, as they are opened.
 pub(crate) fn multiply(hidden: &[Bits]) -> Vec<Bits> {
     fn times(hidden: &[Bits], one: Option<&Bits>, out: &mut Vec<Bits>) {
         let one_times = |bits: &Bits| one.map_or_else(|| bits.clone(), |one| one.and(bits));

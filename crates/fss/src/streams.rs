@@ -69,6 +69,11 @@ impl Streams {
         bits(&mut self.shares, count)
     }
 
+    /// The client's packed shares of the next secrets, as many as fill `out`.
+    pub(crate) fn packed_shares(&mut self, out: &mut [u8]) {
+        self.shares.fill(out);
+    }
+
     /// The client's shares of the next `out.len()` secrets, to be reduced by whoever uses them.
     pub(crate) fn shares(&mut self, out: &mut [u64]) {
         self.shares.fill_words(out);

@@ -5,6 +5,7 @@
 
 mod arch;
 mod bits;
+pub mod digit;
 mod field;
 pub mod layout;
 pub mod linear;

@@ -2,6 +2,8 @@
 
 use std::sync::LazyLock;
 
+use crate::digit::Digit;
+
 mod portable;
 #[cfg(target_arch = "x86_64")]
 mod x86;
@@ -43,6 +45,9 @@ pub(crate) struct Choices(pub(crate) [u64; 64]);
 /// Arguments: `bits`, `tables`.
 type Choose = fn(&[u64], [&[Choices]; 2]) -> [u64; 2];
 
+/// Arguments: `numbers`, `digit`, `tables`, `less` and `equal`.
+type Compare = fn(&[u64], Digit, [&[u64]; 2], [&mut [u64]; 2]);
+
 /// The kernels of one level of acceleration. Their arguments are checked by the modules that call them.
 #[derive(Clone, Copy)]
 pub(crate) struct Kernels {
@@ -64,6 +69,8 @@ pub(crate) struct Kernels {
     pub(crate) add_products: AddProducts,
     /// For each table, the sum of its numbers whose bit is set; as many words as parts of a table.
     pub(crate) choose: Choose,
+    /// See [`crate::digit::compare`].
+    pub(crate) compare: Compare,
     /// How many bits are set.
     pub(crate) ones: fn(&[u64]) -> u64,
     /// Packs to `bits` bits each; `out` is exactly as long as that takes.
@@ -210,6 +217,28 @@ mod tests {
                 prop_assert_eq!(sums, expected, "{}", kernels.name);
                 let ones = bits.iter().map(|word| u64::from(word.count_ones())).sum::<u64>();
                 prop_assert_eq!((kernels.ones)(&bits), ones, "{}", kernels.name);
+            }
+        }
+
+        #[test]
+        fn digits_are_compared_the_same_everywhere(count in 0usize..200, bits in 1_u32..=7, low in 0_u32..57, at: u32, seed: u64) {
+            let numbers = words(count, seed);
+            let offset = if bits >= 6 { 0 } else { (at % (64 >> bits)) << bits };
+            let digit = Digit { low, bits, offset };
+            let tables = [words(count, !seed), if bits == 7 { words(count, seed ^ 9) } else { Vec::new() }];
+            let table = |i: usize| match bits {
+                7 => u128::from(tables[0][i]) | u128::from(tables[1][i]) << 64,
+                _ => u128::from(tables[0][i] >> offset) & ((1 << (1 << bits)) - 1),
+            };
+            for kernels in every_kernels() {
+                let mut found = [vec![3; count.div_ceil(64)], vec![4; count.div_ceil(64)]];
+                let [less, equal] = &mut found;
+                (kernels.compare)(&numbers, digit, tables.each_ref().map(|table| &table[..]), [less, equal]);
+                for (i, number) in numbers.iter().enumerate() {
+                    let rest = table(i) >> (number >> low & ((1 << bits) - 1));
+                    let bits = found.each_ref().map(|words| words[i / 64] >> (i % 64) & 1);
+                    prop_assert_eq!(bits, [u64::from((rest >> 1).count_ones() & 1), rest as u64 & 1], "{}", kernels.name);
+                }
             }
         }
 

@@ -2,6 +2,7 @@
 //! vectorises the same code.
 
 use super::{Choices, Kernels, LANES, LIMB_BITS, Row, WideRow};
+use crate::digit::Digit;
 
 /// The kernels that run everywhere.
 pub(super) const KERNELS: Kernels = Kernels {
@@ -13,6 +14,7 @@ pub(super) const KERNELS: Kernels = Kernels {
     signed: |out, bits, x| signed(out, bits, x),
     add_products: |out, bits, x, flips, shares| add_products(out, bits, x, flips, shares),
     choose: |bits, tables| choose(bits, tables),
+    compare: |numbers, digit, tables, found| compare(numbers, digit, tables, found),
     ones: |words| ones(words),
     pack: |out, values, bits| pack(out, values, bits),
     unpack: |out, bytes, bits| unpack(out, bytes, bits),
@@ -100,6 +102,27 @@ pub(super) fn choose(bits: &[u64], tables: [&[Choices]; 2]) -> [u64; 2] {
         }
         lanes.into_iter().fold(0, u64::wrapping_add)
     })
+}
+
+#[inline(always)]
+pub(super) fn compare(numbers: &[u64], digit: Digit, [low, high]: [&[u64]; 2], [less, equal]: [&mut [u64]; 2]) {
+    let kept = u64::MAX >> (64 - (1 << digit.bits.min(6)));
+    let found = less.iter_mut().zip(equal);
+    for (word, ((less, equal), numbers)) in found.zip(numbers.chunks(64)).enumerate() {
+        (*less, *equal) = (0, 0);
+        for (i, number) in numbers.iter().enumerate() {
+            let at = (number >> digit.low) as u32 & ((1 << digit.bits) - 1);
+            let low = low[64 * word + i] >> digit.offset & kept;
+            let high = high.get(64 * word + i).copied().unwrap_or(0);
+            // Shifts by 64 and more leave nothing: the second one is of `at` below 64, the third of others.
+            let first = low.unbounded_shr(at)
+                | high.unbounded_shl(64_u32.wrapping_sub(at))
+                | high.unbounded_shr(at.wrapping_sub(64));
+            let behind = u64::from((first ^ high.unbounded_shr(at)).count_ones());
+            *less |= ((behind ^ first) & 1) << i;
+            *equal |= (first & 1) << i;
+        }
+    }
 }
 
 #[inline(always)]

@@ -4,6 +4,7 @@
 use std::arch::x86_64::*;
 
 use super::{Choices, Kernels, LANES, Row, portable};
+use crate::digit::Digit;
 
 mod wide;
 
@@ -37,6 +38,8 @@ const AVX2: Kernels = Kernels {
     // SAFETY: see above.
     choose: |bits, tables| unsafe { choose_256(bits, tables) },
     // SAFETY: see above.
+    compare: |numbers, digit, tables, found| unsafe { compare_256(numbers, digit, tables, found) },
+    // SAFETY: see above.
     ones: |words| unsafe { ones_popcnt(words) },
     pack: |out, values, bits| portable::pack(out, values, bits),
     unpack: |out, bytes, bits| portable::unpack(out, bytes, bits),
@@ -58,6 +61,8 @@ const AVX512: Kernels = Kernels {
     add_products: |out, bits, x, flips, shares| unsafe { add_products_512(out, bits, x, flips, shares) },
     // SAFETY: see above.
     choose: |bits, tables| unsafe { choose_512(bits, tables) },
+    // SAFETY: see above.
+    compare: |numbers, digit, tables, found| unsafe { compare_512(numbers, digit, tables, found) },
     // SAFETY: see above.
     ones: |words| unsafe { ones_512(words) },
     // SAFETY: see above.
@@ -180,6 +185,45 @@ fn multiply_rows<const N: usize, const WIDE: bool>(sums: &mut [Row], weights: &[
 #[target_feature(enable = "avx2")]
 fn choose_256(bits: &[u64], tables: [&[Choices]; 2]) -> [u64; 2] {
     portable::choose(bits, tables)
+}
+
+#[target_feature(enable = "avx2,popcnt")]
+fn compare_256(numbers: &[u64], digit: Digit, tables: [&[u64]; 2], found: [&mut [u64]; 2]) {
+    portable::compare(numbers, digit, tables, found);
+}
+
+/// As the portable code; shifts by more than a word leave nothing here, too.
+#[target_feature(enable = "avx512f,avx512vpopcntdq")]
+fn compare_512(numbers: &[u64], digit: Digit, [low, high]: [&[u64]; 2], [less, equal]: [&mut [u64]; 2]) {
+    let kept = _mm512_set1_epi64((u64::MAX >> (64 - (1 << digit.bits.min(6)))).cast_signed());
+    let digits = _mm512_set1_epi64((1 << digit.bits) - 1);
+    let [first_bit, offset] = [digit.low, digit.offset].map(|bits| _mm_cvtsi32_si128(bits.cast_signed()));
+    let (one, word) = (_mm512_set1_epi64(1), _mm512_set1_epi64(64));
+    let (blocks, rest) = numbers.as_chunks::<64>();
+    let (low_blocks, low_rest) = low.as_chunks::<64>();
+    let (high_blocks, high_rest) = high.as_chunks::<64>();
+    for (block, numbers) in blocks.iter().enumerate() {
+        let mut bits = [[0; 8]; 2];
+        for i in 0..8 {
+            let at = _mm512_and_si512(_mm512_srl_epi64(load(eight(numbers, i)), first_bit), digits);
+            let low = _mm512_and_si512(_mm512_srl_epi64(load(eight(&low_blocks[block], i)), offset), kept);
+            let mut first = _mm512_srlv_epi64(low, at);
+            let mut behind = first;
+            if let Some(high) = high_blocks.get(block) {
+                let high = load(eight(high, i));
+                let moved = _mm512_sllv_epi64(high, _mm512_sub_epi64(word, at));
+                let far = _mm512_srlv_epi64(high, _mm512_sub_epi64(at, word));
+                first = _mm512_or_si512(first, _mm512_or_si512(moved, far));
+                behind = _mm512_xor_si512(first, _mm512_srlv_epi64(high, at));
+            }
+            let behind = _mm512_xor_si512(_mm512_popcnt_epi64(behind), first);
+            bits[0][i] = _mm512_test_epi64_mask(behind, one);
+            bits[1][i] = _mm512_test_epi64_mask(first, one);
+        }
+        [less[block], equal[block]] = bits.map(u64::from_le_bytes);
+    }
+    let done = blocks.len();
+    portable::compare(rest, digit, [low_rest, high_rest], [&mut less[done..], &mut equal[done..]]);
 }
 
 #[target_feature(enable = "popcnt")]

@@ -5,7 +5,7 @@ use std::ops::Add;
 use privet_ot::{Demand, Extension, Role, Shape, cost as ot_cost};
 
 use super::party::fss_role;
-use super::{Encrypted, Plan, Suite, Triples, dealt, keys, making};
+use super::{Encrypted, Plan, Suite, Triples, dealt, keys, making, prepare};
 use crate::forecast::{ExtensionForecast, Forecast, LinearForecast};
 
 impl Plan {
@@ -56,7 +56,7 @@ impl Plan {
                 key + ot.bytes_sent + linear_client + matrices.bytes_sent,
                 ot.bytes_received + linear_server + matrices.bytes_received,
             ];
-            (ot.rounds + u64::from(matrices.bytes_sent > 0 || !prepared.is_empty()), bytes)
+            (ot.rounds + prepare::homomorphic_rounds(self), bytes)
         };
         let [dealer_client, dealer_server] = if self.is_dealt() { dealt::dealt_bytes(self) } else { [0, 0] };
 

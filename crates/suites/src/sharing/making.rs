@@ -9,7 +9,7 @@ use privet_gmw::Rounds;
 use privet_linear::{ClientKeys, Triples as MatrixTriples, receive_public_key};
 use privet_ot::{Demand, OtParty, Stock};
 use privet_prg::Prg;
-use privet_program::Program;
+use privet_program::{Operation, Program};
 
 use super::triples::{self, Triple};
 use super::{Options, Plan, Triples};
@@ -142,47 +142,68 @@ pub(super) fn multiply_elements(
     Ok(elementwise(plan).map(part).collect())
 }
 
-/// The client's first half of products of matrices: its key, and its parts of all masks under it. None if there are none.
-pub(super) fn encrypt(
-    channel: &mut Channel,
-    plan: &Plan,
-    masks: &Triples,
-    prg: &mut Prg,
-    recorder: &mut Recorder,
-) -> Result<Option<ClientKeys>, Error> {
-    let Some((_, first)) = matrices(plan).next() else { return Ok(None) };
-    let keys = recorder.layer("product keys", "bfv", channel, |channel| {
-        let keys = ClientKeys::generate(first.parameters(), prg);
-        keys.send_public_key(channel, prg)?;
-        Ok::<_, Error>(keys)
-    })?;
-    for (triple, matrices) in matrices(plan) {
-        recorder.layer(&plan.operation(triple.operation).name, "encrypt", channel, |channel| {
-            let [a, b] = masks.operands(plan, triple);
+/// The client's side of products of matrices: its key, its parts of all masks under it, and what it has opened.
+pub(super) struct Client<'a> {
+    plan: &'a Plan,
+    masks: &'a Triples,
+    matrices: Vec<(&'a Triple, &'a MatrixTriples)>,
+    keys: Option<ClientKeys>,
+    shares: Vec<Vec<u64>>,
+}
+
+impl<'a> Client<'a> {
+    pub(super) fn new(plan: &'a Plan, masks: &'a Triples) -> Self {
+        Self { plan, masks, matrices: matrices(plan).collect(), keys: None, shares: Vec::new() }
+    }
+
+    /// The operation of a product.
+    pub(super) fn operation(&self, at: usize) -> &'a Operation {
+        self.plan.operation(self.matrices[at].0.operation)
+    }
+
+    /// Sends its masks of a product, and before those of the first one its key.
+    pub(super) fn encrypt(
+        &mut self,
+        at: usize,
+        channel: &mut Channel,
+        prg: &mut Prg,
+        recorder: &mut Recorder,
+    ) -> Result<(), Error> {
+        let (triple, matrices) = self.matrices[at];
+        let keys = match self.keys.take() {
+            Some(keys) => keys,
+            None => recorder.layer("product keys", "bfv", channel, |channel| {
+                let keys = ClientKeys::generate(matrices.parameters(), prg);
+                keys.send_public_key(channel, prg)?;
+                Ok::<_, Error>(keys)
+            })?,
+        };
+        recorder.layer(&self.operation(at).name, "encrypt", channel, |channel| {
+            let [a, b] = self.masks.operands(self.plan, triple);
             matrices.encrypt(channel, &keys, &a, &b, prg)
         })?;
+        self.keys = Some(keys);
+        Ok(())
     }
-    Ok(Some(keys))
+
+    /// Opens the replies to a product; in order.
+    pub(super) fn decrypt(&mut self, at: usize, channel: &mut Channel, recorder: &mut Recorder) -> Result<(), Error> {
+        let (triple, matrices) = self.matrices[at];
+        let share = recorder.layer(&self.operation(at).name, "decrypt", channel, |channel| {
+            let [a, b] = self.masks.operands(self.plan, triple);
+            Ok::<_, Error>(matrices.decrypt(channel, self.keys.as_ref().expect("sent before"), &a, &b)?)
+        })?;
+        self.shares.push(share);
+        Ok(())
+    }
+
+    /// Its parts of `C`, in the order of these products.
+    pub(super) fn finish(self) -> Vec<Vec<u64>> {
+        self.shares
+    }
 }
 
-/// Its second half: its parts of `C`, in the order of these products.
-pub(super) fn decrypt(
-    channel: &mut Channel,
-    plan: &Plan,
-    masks: &Triples,
-    keys: Option<&ClientKeys>,
-    recorder: &mut Recorder,
-) -> Result<Vec<Vec<u64>>, Error> {
-    let product = |(triple, matrices): (&Triple, &MatrixTriples)| {
-        recorder.layer(&plan.operation(triple.operation).name, "decrypt", channel, |channel| {
-            let [a, b] = masks.operands(plan, triple);
-            Ok(matrices.decrypt(channel, keys.expect("there are products"), &a, &b)?)
-        })
-    };
-    matrices(plan).map(product).collect()
-}
-
-/// The server's side of both.
+/// The server's side: its key is that of the first product.
 pub(super) fn evaluate(
     channel: &mut Channel,
     plan: &Plan,

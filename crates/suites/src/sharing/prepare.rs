@@ -1,12 +1,12 @@
 //! The offline job: linear layers and products of matrices on random masks under BFV, and correlations from OT.
 //!
 //! The parties make correlations, and by some of them products of single masks; the client then sends its public keys and the
-//! encrypted masks of all layers and products before it reads the first reply. So the whole job takes a handful of rounds, whatever
-//! the depth of the model. In the one-shot mode it is the correlations alone.
+//! encrypted masks of all layers and products before it reads the first reply, as far as [`AHEAD`] lets it. So the whole job takes a
+//! handful of rounds, whatever the depth of the model. In the one-shot mode it is the correlations alone.
 
 use std::sync::Arc;
 
-use privet_channel::Channel;
+use privet_channel::{Channel, Cost};
 use privet_ot::{BaseOts, Extension, OtParty, Role, Stock};
 use privet_prg::Prg;
 use privet_ring::Modulus;
@@ -15,6 +15,48 @@ use super::encrypted::{ClientKeys, ServerKeys};
 use super::{ClientMaterial, Correlated, Model, Plan, ServerMaterial, Triples, making};
 use crate::report::Recorder;
 use crate::{Error, Observer, Phase, Report};
+
+/// Bytes, of both directions, that may be on their way while the client sends ahead of what it opens: what is not read yet waits in
+/// the memory of either party.
+const AHEAD: u64 = 256 << 20;
+
+/// What the client does next with a layer, or a product of matrices behind all layers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    /// Sends its mask.
+    Encrypt(usize),
+    /// Opens the replies.
+    Decrypt(usize),
+}
+
+/// The client's turns for layers and products that cost so much each: all are sent ahead, as far as [`AHEAD`] reaches.
+fn turns(costs: &[Cost]) -> Vec<Turn> {
+    let bytes = |at: usize| costs[at].bytes_sent + costs[at].bytes_received;
+    let (mut turns, mut opened, mut under_way) = (Vec::with_capacity(2 * costs.len()), 0, 0);
+    for at in 0..costs.len() {
+        while opened < at && under_way + bytes(at) > AHEAD {
+            turns.push(Turn::Decrypt(opened));
+            under_way -= bytes(opened);
+            opened += 1;
+        }
+        turns.push(Turn::Encrypt(at));
+        under_way += bytes(at);
+    }
+    turns.extend((opened..costs.len()).map(Turn::Decrypt));
+    turns
+}
+
+/// What layers under BFV take, and then products of matrices.
+fn homomorphic_costs(plan: &Plan) -> Vec<Cost> {
+    let layers = plan.prepared_linear().iter().map(|layer| layer.plan.cost());
+    layers.chain(plan.matrices().map(privet_linear::Triples::cost)).collect()
+}
+
+/// How often the client turns from sending masks to opening replies.
+pub(super) fn homomorphic_rounds(plan: &Plan) -> u64 {
+    let turns = turns(&homomorphic_costs(plan));
+    turns.windows(2).filter(|pair| matches!(pair, [Turn::Encrypt(_), Turn::Decrypt(_)])).count() as u64
+}
 
 /// The client's side; `base` says how oblivious transfers begin.
 ///
@@ -27,7 +69,8 @@ pub fn prepare_client(
     observer: &mut dyn Observer,
 ) -> Result<(ClientMaterial, Report), Error> {
     let mut recorder = Recorder::start(Phase::Offline, channel);
-    let total = 2 * plan.prepared_linear().len() + 2;
+    let (layers, turns) = (plan.prepared_linear(), turns(&homomorphic_costs(plan)));
+    let total = turns.len() + 2;
     let mut prg = Prg::from_os()?;
     let masks: Vec<Vec<u64>> = plan.masks().iter().map(|&len| mask(&mut prg, len, plan)).collect();
     let mut triples = Triples::new(plan, prg.seed(), Vec::new());
@@ -35,7 +78,7 @@ pub fn prepare_client(
     observer.progress(Phase::Offline, 0, total, "correlations");
     let (stock, elements) =
         correlations(channel, Role::Client, plan, (plan.extension(), base), &triples, &mut recorder)?;
-    let keys = match plan.prepared_linear() {
+    let keys = match layers {
         [] => None,
         [_, ..] => {
             observer.progress(Phase::Offline, 1, total, "keys");
@@ -45,25 +88,33 @@ pub fn prepare_client(
             )
         }
     };
-    for (done, layer) in plan.prepared_linear().iter().enumerate() {
-        let operation = plan.operation(layer.operation);
+    let mut products = making::Client::new(plan, &triples);
+    let mut shares = Vec::with_capacity(layers.len());
+    for (done, turn) in turns.into_iter().enumerate() {
+        let (Turn::Encrypt(at) | Turn::Decrypt(at)) = turn;
+        let operation = match layers.get(at) {
+            Some(layer) => plan.operation(layer.operation),
+            None => products.operation(at - layers.len()),
+        };
         observer.progress(Phase::Offline, done + 2, total, &operation.name);
-        recorder.layer(&operation.name, "encrypt", channel, |channel| {
-            let keys = keys.as_ref().expect("there are linear layers");
-            keys.encrypt(channel, &layer.plan, layer.mask_in(&masks), plan.options().guard_bits(), &mut prg)
-        })?;
+        match (turn, layers.get(at), &keys) {
+            (Turn::Encrypt(_), Some(layer), Some(keys)) => {
+                recorder.layer(&operation.name, "encrypt", channel, |channel| {
+                    let r = layer.mask_in(&masks);
+                    keys.encrypt(channel, &layer.plan, r, plan.options().guard_bits(), &mut prg)
+                })?;
+            }
+            (Turn::Decrypt(_), Some(layer), Some(keys)) => {
+                shares.push(
+                    recorder
+                        .layer(&operation.name, "decrypt", channel, |channel| keys.decrypt(channel, &layer.plan))?,
+                )
+            }
+            (Turn::Encrypt(_), ..) => products.encrypt(at - layers.len(), channel, &mut prg, &mut recorder)?,
+            (Turn::Decrypt(_), ..) => products.decrypt(at - layers.len(), channel, &mut recorder)?,
+        }
     }
-    let product_keys = making::encrypt(channel, plan, &triples, &mut prg, &mut recorder)?;
-    let mut shares = Vec::with_capacity(plan.prepared_linear().len());
-    for (done, layer) in plan.prepared_linear().iter().enumerate() {
-        let operation = plan.operation(layer.operation);
-        observer.progress(Phase::Offline, plan.prepared_linear().len() + 2 + done, total, &operation.name);
-        shares.push(recorder.layer(&operation.name, "decrypt", channel, |channel| {
-            let keys = keys.as_ref().expect("there are linear layers");
-            keys.decrypt(channel, &layer.plan)
-        })?);
-    }
-    let matrices = making::decrypt(channel, plan, &triples, product_keys.as_ref(), &mut recorder)?;
+    let matrices = products.finish();
     triples.shares = making::in_order(plan, elements, matrices);
     observer.progress(Phase::Offline, total, total, "");
     let correlated = Correlated::Stock(Box::new(stock));
@@ -151,4 +202,25 @@ pub(crate) fn uniform(prg: &mut Prg, len: usize, ring: Modulus) -> Vec<u64> {
     prg.fill_words(&mut values);
     ring.reduce_all(&mut values);
     values
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn costs(mebibytes: &[u64]) -> Vec<Cost> {
+        mebibytes.iter().map(|mb| Cost { bytes_sent: mb << 19, bytes_received: mb << 19, ..Cost::default() }).collect()
+    }
+
+    #[test]
+    fn what_fits_is_sent_before_anything_is_opened() {
+        use Turn::{Decrypt, Encrypt};
+        assert_eq!(turns(&[]), []);
+        assert_eq!(turns(&costs(&[200, 56])), [Encrypt(0), Encrypt(1), Decrypt(0), Decrypt(1)]);
+        let more = [Encrypt(0), Encrypt(1), Decrypt(0), Encrypt(2), Decrypt(1), Decrypt(2)];
+        assert_eq!(turns(&costs(&[100, 100, 100])), more);
+        // A layer beyond the bound goes alone.
+        assert_eq!(turns(&costs(&[1, 999, 1])).len(), 6);
+        assert_eq!(turns(&costs(&[1, 999, 1]))[..4], [Encrypt(0), Decrypt(0), Encrypt(1), Decrypt(1)]);
+    }
 }
