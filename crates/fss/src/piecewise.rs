@@ -119,14 +119,10 @@ impl Piecewise {
                 point::everywhere(bits, &hash, roots, words.as_chunks().0, leaves);
                 for ((words, found), i) in leaves.chunks(1 << (bits - 6)).zip(found).zip(first..) {
                     let (high, borrow) = ((opened[i] >> self.distance().bits()) as usize, usize::from(borrows.get(i)));
-                    let [plain, flipped] = [
-                        lines.chosen(&words[..half], high.wrapping_sub(borrow)),
-                        lines.chosen(&words[half..], high + borrow),
-                    ];
-                    *found = [0, 1].map(|part| {
-                        let sum = plain[part].wrapping_add(flipped[part]);
-                        self.output.reduce(if role == Role::Server { sum.wrapping_neg() } else { sum })
-                    });
+                    let (plain, flipped) = words.split_at(half);
+                    let sums = lines.chosen([(plain, high.wrapping_sub(borrow)), (flipped, high + borrow)]);
+                    *found =
+                        sums.map(|sum| self.output.reduce(if role == Role::Server { sum.wrapping_neg() } else { sum }));
                 }
             }
             Ok::<_, Error>(())

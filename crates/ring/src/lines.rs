@@ -7,7 +7,7 @@
 //! Beyond the table the function is constant, or above it rises like its argument.
 
 use crate::Modulus;
-use crate::arch::{Choices, kernels};
+use crate::arch::{self, Choices, kernels};
 
 /// Bits that are looked at together.
 const WORD: usize = 64;
@@ -66,41 +66,25 @@ impl Lines {
         self.slopes.len()
     }
 
-    /// The sum, over each `j` whose bit is set, of line `index - j` modulo the number of bits, as a signed number: slope, and value at
-    /// argument 0, modulo 2^64. `index` is public; time and addresses do not depend on `bits`, packed 64 to a word.
+    /// The sum, over each `j` whose bit is set in one of two circles of bits, of line `index - j` modulo the number of bits, as a signed
+    /// number: slope, and value at argument 0, modulo 2^64. Each circle's `index` is public; time and addresses do not depend on its bits,
+    /// packed 64 to a word.
     ///
     /// # Panics
-    /// Unless there are four times as many bits as lines, or more, and a power of two.
-    pub fn chosen(&self, bits: &[u64], index: usize) -> [u64; 2] {
-        let (words, inside) = (bits.len(), self.backwards[0].len());
-        assert!(words.is_power_of_two() && words >= 4 * inside, "a bit for each line and as many beyond");
-        let kernels = kernels();
-        // From the bit behind that of line 0 on, in a circle: as many as half of all for what lies below the table, some for what lies
-        // above it, and those of the table, the last line first.
-        let behind = index.wrapping_add(1);
-        let (first, shift) = (behind / WORD % words, behind % WORD);
-        let turned = |q: usize| {
-            let at = (first + q) % words;
-            bits[at] >> shift | bits[(at + 1) % words] << 1 << (WORD - 1 - shift)
-        };
-        let mut sums = [0_u64; 2];
-        let mut chosen = 0;
-        for start in (0..inside).step_by(8) {
-            let here = start..inside.min(start + 8);
-            let mut held = [0; 8];
-            let held = &mut held[..here.len()];
-            held.iter_mut().zip(here.clone()).for_each(|(word, q)| *word = turned(words - inside + q));
-            let parts = (kernels.choose)(held, self.backwards.each_ref().map(|table| &table[here.clone()]));
-            sums.iter_mut().zip(parts).for_each(|(sum, part)| *sum = sum.wrapping_add(part));
-            chosen += (kernels.ones)(held);
-        }
-        // Whole words, behind the last of which comes the first, and the rest of the words at both ends.
-        let (begin, end) = (first + 1, first + words / 2);
-        let edges = [bits[first] >> shift, bits[end % words] & !(u64::MAX << shift)];
-        let whole = (kernels.ones)(&bits[begin.min(words)..end.min(words)]);
-        let wrapped = (kernels.ones)(&bits[..end.saturating_sub(words)]);
-        let below = whole + wrapped + (kernels.ones)(&edges);
-        let above = (kernels.ones)(bits) - below - chosen;
+    /// Unless each has four times as many bits as lines, or more, and a power of two.
+    pub fn chosen(&self, circles: [(&[u64], usize); 2]) -> [u64; 2] {
+        // From the bit behind that of line 0 on: as many as half of all for what lies below the table, some for what lies above it, and
+        // those of the table, the last line first.
+        let circles = circles.map(|(bits, index)| {
+            let words = bits.len();
+            assert!(
+                words.is_power_of_two() && words * WORD >= 4 * self.count(),
+                "a bit for each line and as many beyond"
+            );
+            (bits, index.wrapping_add(1) % (words * WORD))
+        });
+        let tables = self.backwards.each_ref().map(Vec::as_slice);
+        let arch::Chosen { sums, below, above } = (kernels().choose)(circles, tables);
         [0, 1].map(|part| {
             let beyond = below.wrapping_mul(self.below[part]).wrapping_add(above.wrapping_mul(self.above[part]));
             sums[part].wrapping_add(beyond)
@@ -144,7 +128,8 @@ mod tests {
             ours[at / 64] ^= 1 << (at % 64);
             // As a signed number of nine bits.
             let line = (((index + 512 - at) % 512) ^ 256) as i64 - 256;
-            let [mine, other] = [&ours, &theirs].map(|bits| lines.chosen(bits, index));
+            let nothing = [0; 8];
+            let [mine, other] = [&ours, &theirs].map(|bits| lines.chosen([(bits, index), (&nothing, 3)]));
             let sign = if ours[at / 64] >> (at % 64) & 1 == 1 { 1 } else { u64::MAX };
             let [slope, at_zero] = [0, 1].map(|part| mine[part].wrapping_sub(other[part]).wrapping_mul(sign));
             for d in 0..1 << step {

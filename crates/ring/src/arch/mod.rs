@@ -42,8 +42,22 @@ type AddProducts = fn(&mut [u64], &[u64], &[u64], &[u64], &[u64]);
 #[repr(align(64))]
 pub(crate) struct Choices(pub(crate) [u64; 64]);
 
-/// Arguments: `bits`, `tables`.
-type Choose = fn(&[u64], [&[Choices]; 2]) -> [u64; 2];
+/// What bits in two circles choose: see [`Kernels::choose`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Chosen {
+    /// Sums of the numbers of each table whose bit is set.
+    pub(crate) sums: [u64; 2],
+    /// How many bits of the first half are set.
+    pub(crate) below: u64,
+    /// How many bits between that and those of the tables are set.
+    pub(crate) above: u64,
+}
+
+/// A circle of bits, a power of two of words, and where to begin.
+pub(crate) type Circle<'a> = (&'a [u64], usize);
+
+/// Arguments: `circles`, `tables`.
+type Choose = fn([Circle<'_>; 2], [&[Choices]; 2]) -> Chosen;
 
 /// Arguments: `numbers`, `digit`, `tables`, `less` and `equal`.
 type Compare = fn(&[u64], Digit, [&[u64]; 2], [&mut [u64]; 2]);
@@ -67,12 +81,11 @@ pub(crate) struct Kernels {
     pub(crate) signed: fn(out: &mut [u64], bits: &[u64], x: &[u64]),
     /// See [`crate::select::add_products`].
     pub(crate) add_products: AddProducts,
-    /// For each table, the sum of its numbers whose bit is set; as many words as parts of a table.
+    /// Of the bits of each circle half are counted, then some, and the last ones choose numbers of both tables. At most a quarter as many
+    /// parts of a table as words; both circles' counts and numbers are added up.
     pub(crate) choose: Choose,
     /// See [`crate::digit::compare`].
     pub(crate) compare: Compare,
-    /// How many bits are set.
-    pub(crate) ones: fn(&[u64]) -> u64,
     /// Packs to `bits` bits each; `out` is exactly as long as that takes.
     pub(crate) pack: fn(out: &mut [u8], values: &[u64], bits: u32),
     /// The inverse of `pack`.
@@ -205,18 +218,25 @@ mod tests {
         }
 
         #[test]
-        fn choices_are_the_same_everywhere(bits in prop::collection::vec(any::<u64>(), 0..20), seed: u64) {
-            let tables = [seed, !seed].map(|seed| words(64 * bits.len(), seed));
-            let expected = tables.each_ref().map(|table| {
-                let set = (0..table.len()).filter(|i| bits[i / 64] >> (i % 64) & 1 == 1);
-                set.fold(0, |sum: u64, i| sum.wrapping_add(table[i]))
-            });
+        fn choices_are_the_same_everywhere(size in 2_u32..9, parts in 1_usize..=64, begin: [usize; 2], seed: u64) {
+            let (bits, parts) = (64 << size, parts.min(1 << (size - 2)));
+            let circles = [0, 1].map(|i| (words(1 << size, seed ^ i), begin[i as usize] % bits));
+            let tables = [seed, !seed].map(|seed| words(64 * parts, seed));
+            let mut expected = Chosen { sums: [0; 2], below: 0, above: 0 };
+            for (circle, begin) in &circles {
+                let set = |i: usize| circle[(begin + i) % bits / 64] >> ((begin + i) % 64) & 1;
+                expected.below += (0..bits / 2).map(set).sum::<u64>();
+                expected.above += (bits / 2..bits - 64 * parts).map(set).sum::<u64>();
+                for (sum, table) in expected.sums.iter_mut().zip(&tables) {
+                    let numbers = table.iter().zip((bits - 64 * parts..).map(set));
+                    *sum = numbers.fold(*sum, |sum, (x, set)| sum.wrapping_add(x * set));
+                }
+            }
             let parts = tables.map(|table| table.as_chunks().0.iter().map(|part| Choices(*part)).collect::<Vec<_>>());
+            let circles = circles.each_ref().map(|(circle, begin)| (&circle[..], *begin));
             for kernels in every_kernels() {
-                let sums = (kernels.choose)(&bits, parts.each_ref().map(|parts| &parts[..]));
-                prop_assert_eq!(sums, expected, "{}", kernels.name);
-                let ones = bits.iter().map(|word| u64::from(word.count_ones())).sum::<u64>();
-                prop_assert_eq!((kernels.ones)(&bits), ones, "{}", kernels.name);
+                let chosen = (kernels.choose)(circles, parts.each_ref().map(|parts| &parts[..]));
+                prop_assert_eq!(chosen, expected, "{}", kernels.name);
             }
         }
 

@@ -3,7 +3,7 @@
 
 use std::arch::x86_64::*;
 
-use super::{Choices, Kernels, LANES, Row, portable};
+use super::{Choices, Chosen, Circle, Kernels, LANES, Row, portable};
 use crate::digit::Digit;
 
 mod wide;
@@ -36,11 +36,9 @@ const AVX2: Kernels = Kernels {
     // SAFETY: see above.
     add_products: |out, bits, x, flips, shares| unsafe { add_products_256(out, bits, x, flips, shares) },
     // SAFETY: see above.
-    choose: |bits, tables| unsafe { choose_256(bits, tables) },
+    choose: |circles, tables| unsafe { choose_256(circles, tables) },
     // SAFETY: see above.
     compare: |numbers, digit, tables, found| unsafe { compare_256(numbers, digit, tables, found) },
-    // SAFETY: see above.
-    ones: |words| unsafe { ones_popcnt(words) },
     pack: |out, values, bits| portable::pack(out, values, bits),
     unpack: |out, bytes, bits| portable::unpack(out, bytes, bits),
 };
@@ -60,11 +58,9 @@ const AVX512: Kernels = Kernels {
     // SAFETY: see above.
     add_products: |out, bits, x, flips, shares| unsafe { add_products_512(out, bits, x, flips, shares) },
     // SAFETY: see above.
-    choose: |bits, tables| unsafe { choose_512(bits, tables) },
+    choose: |circles, tables| unsafe { choose_512(circles, tables) },
     // SAFETY: see above.
     compare: |numbers, digit, tables, found| unsafe { compare_512(numbers, digit, tables, found) },
-    // SAFETY: see above.
-    ones: |words| unsafe { ones_512(words) },
     // SAFETY: see above.
     pack: |out, values, bits| unsafe { pack_512(out, values, bits) },
     // SAFETY: see above.
@@ -182,9 +178,27 @@ fn multiply_rows<const N: usize, const WIDE: bool>(sums: &mut [Row], weights: &[
     }
 }
 
-#[target_feature(enable = "avx2")]
-fn choose_256(bits: &[u64], tables: [&[Choices]; 2]) -> [u64; 2] {
-    portable::choose(bits, tables)
+#[target_feature(enable = "avx2,popcnt")]
+fn choose_256(circles: [Circle<'_>; 2], tables: [&[Choices]; 2]) -> Chosen {
+    portable::choose(circles, tables)
+}
+
+#[target_feature(enable = "avx512f,avx512vpopcntdq,popcnt")]
+fn choose_512(circles: [Circle<'_>; 2], tables: [&[Choices]; 2]) -> Chosen {
+    let mut sums = [[_mm512_setzero_si512(); 2]; 2];
+    let [below, above] = portable::chosen(circles, tables[0].len(), |at, words| {
+        let masks = words.map(u64::to_le_bytes);
+        for i in 0..8 {
+            for (sums, table) in sums.iter_mut().zip(tables) {
+                let part = load(eight(&table[at].0, i));
+                for (sum, masks) in sums.iter_mut().zip(masks) {
+                    *sum = _mm512_mask_add_epi64(*sum, masks[i], *sum, part);
+                }
+            }
+        }
+    });
+    let sums = sums.map(|[one, other]| _mm512_reduce_add_epi64(_mm512_add_epi64(one, other)).cast_unsigned());
+    Chosen { sums, below, above }
 }
 
 #[target_feature(enable = "avx2,popcnt")]
@@ -224,34 +238,6 @@ fn compare_512(numbers: &[u64], digit: Digit, [low, high]: [&[u64]; 2], [less, e
     }
     let done = blocks.len();
     portable::compare(rest, digit, [low_rest, high_rest], [&mut less[done..], &mut equal[done..]]);
-}
-
-#[target_feature(enable = "popcnt")]
-fn ones_popcnt(words: &[u64]) -> u64 {
-    portable::ones(words)
-}
-
-#[target_feature(enable = "avx512f,avx512vpopcntdq")]
-fn ones_512(words: &[u64]) -> u64 {
-    let (eights, rest) = words.as_chunks::<8>();
-    let mut ones = _mm512_setzero_si512();
-    for eight in eights {
-        ones = _mm512_add_epi64(ones, _mm512_popcnt_epi64(load(eight)));
-    }
-    _mm512_reduce_add_epi64(ones).cast_unsigned() + portable::ones(rest)
-}
-
-#[target_feature(enable = "avx512f")]
-fn choose_512(bits: &[u64], [first, second]: [&[Choices]; 2]) -> [u64; 2] {
-    let mut sums = [_mm512_setzero_si512(); 2];
-    for ((word, first), second) in bits.iter().zip(first).zip(second) {
-        for (i, mask) in word.to_le_bytes().into_iter().enumerate() {
-            for (sum, part) in sums.iter_mut().zip([first, second]) {
-                *sum = _mm512_mask_add_epi64(*sum, mask, *sum, load(eight(&part.0, i)));
-            }
-        }
-    }
-    sums.map(|sum| _mm512_reduce_add_epi64(sum).cast_unsigned())
 }
 
 /// The widest values whose bits, shifted to the start of a byte, stay within a 64-bit lane.
