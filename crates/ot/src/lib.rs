@@ -43,6 +43,7 @@ pub use demand::{Demand, Role, TableCounts};
 pub use error::{Error, Kind};
 pub use extension::Extension;
 pub use kept::{BaseOts, Kept};
+pub use material::STOCK_HEADER_BYTES;
 pub use party::OtParty;
 pub use random::{BitsReceived, BitsSent, PairsReceived, PairsSent, WordsReceived, WordsSent};
 pub use silent::{SilentReceiver, SilentSender, Size};

@@ -13,6 +13,10 @@ use crate::stock::Tables;
 use crate::{Error, Kind, Role, Shape, Stock, TablesReceived, TablesSent};
 
 const MAGIC: &[u8; 12] = b"privet stock";
+
+/// Bytes of a stored stock before its correlations.
+pub const STOCK_HEADER_BYTES: u64 = 12 + 2 + 9 * 8;
+
 const VERSION: u8 = 3;
 const WITHOUT_TABLES: u8 = 2;
 

@@ -145,7 +145,9 @@ pub fn prepare_client(
         })?;
     }
     let correlated = match plan.options().suite {
-        Suite::Gmw { .. } => Correlated::Stock(Box::new(Stock::of_client(&plan.online_cost().demand, &correlations))),
+        Suite::Gmw { .. } => {
+            Correlated::Stock(Box::new(Stock::of_client(&plan.online_cost().demand, &correlations)), None)
+        }
         Suite::Fss => Correlated::Keys(Keys::put_aside(correlations)),
     };
     receive_keys(dealer, plan, Role::Client, keys, &mut recorder, observer)?;
@@ -198,7 +200,7 @@ pub fn prepare_server(
             return Ok::<_, Error>((triples, Correlated::Keys(Keys::put_aside(seed))));
         }
         let corrections = dealer.recv(dealer::corrections_bytes(&demand, ring))?;
-        Ok((triples, Correlated::Stock(Box::new(Stock::of_server(&demand, &seed, &corrections, ring)?))))
+        Ok((triples, Correlated::Stock(Box::new(Stock::of_server(&demand, &seed, &corrections, ring)?), None)))
     })?;
     let mut shares = Vec::with_capacity(plan.linear().len());
     for (done, layer) in plan.linear().iter().enumerate() {

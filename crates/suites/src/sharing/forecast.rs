@@ -40,7 +40,10 @@ impl Plan {
             .collect();
         let online = self.online_cost();
         let demand = online.demand;
-        let made: Vec<Demand> = [demand].into_iter().chain(making::demands(self)).collect();
+        // The first chunk is made last.
+        let mut chunks: Vec<Demand> = self.stored_chunks().iter().map(|chunk| chunk.demand).collect();
+        chunks.rotate_left(1);
+        let made: Vec<Demand> = chunks.into_iter().chain(making::demands(self)).collect();
         let prepared = &linear[..self.prepared_linear().len()];
         let linear_client: u64 = prepared.iter().map(|layer| layer.bytes_client).sum();
         let linear_server: u64 = prepared.iter().map(|layer| layer.bytes_server).sum();
@@ -132,7 +135,7 @@ impl Plan {
     /// Size of what non-linear steps use up, as it is stored.
     pub(super) fn correlated_bytes(&self, role: Role) -> u64 {
         match self.options().suite {
-            Suite::Gmw { .. } => stored_bytes(&self.online_cost().demand, role),
+            Suite::Gmw { .. } => stored_bytes(&self.stored_chunks()[0].demand, role) + self.later_bytes(role),
             Suite::Fss => 16 + self.keys().iter().map(|batches| keys::body_bytes(batches, fss_role(role))).sum::<u64>(),
         }
     }

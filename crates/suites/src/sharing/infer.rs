@@ -22,7 +22,7 @@ struct Half<'a> {
     side: Side<'a>,
     triples: Triples,
     supply: Supply,
-    /// Fills the supply while the network runs, if nothing was prepared.
+    /// Fills the supply while the network runs.
     refills: Option<Refills>,
 }
 
@@ -42,8 +42,8 @@ pub fn infer_client(
     check_inputs(plan.program(), inputs)?;
     let ClientMaterial { masks, shares, triples, correlated } = material;
     let side = Side::Client { masks, shares };
-    let half =
-        Half { role: Role::Client, side, triples, supply: Supply::new(correlated, plan.options())?, refills: None };
+    let (supply, refills) = Supply::new(correlated, Role::Client, plan)?;
+    let half = Half { role: Role::Client, side, triples, supply, refills };
     let recorder = Recorder::start(Phase::Online, channel);
     let (outputs, report) = half.run(channel, plan, recorder, as_shares(plan, inputs), kept, observer)?;
     Ok((signed(outputs), report))
@@ -63,8 +63,8 @@ pub fn infer_server(
 ) -> Result<Report, Error> {
     let ServerMaterial { shares, triples, correlated } = material;
     let side = Side::Server { shares, model };
-    let half =
-        Half { role: Role::Server, side, triples, supply: Supply::new(correlated, plan.options())?, refills: None };
+    let (supply, refills) = Supply::new(correlated, Role::Server, plan)?;
+    let half = Half { role: Role::Server, side, triples, supply, refills };
     let recorder = Recorder::start(Phase::Online, channel);
     Ok(half.run(channel, plan, recorder, zeros(plan), kept, observer)?.1)
 }
@@ -135,12 +135,12 @@ fn stock_up(
     recorder: &mut Recorder,
 ) -> Result<(Supply, Option<Refills>), Error> {
     match stocked {
-        Stocked::Prepared(correlated) => Ok((Supply::new(correlated, plan.options())?, None)),
+        Stocked::Prepared(correlated) => Supply::new(correlated, role, plan),
         Stocked::Unprepared(filling) => {
             let begin = |channel: &mut Channel| Refills::start(channel, role, plan, filling);
             let refills = recorder.layer("correlations", "ot", channel, begin)?;
-            let empty = Correlated::Stock(Box::new(Stock::empty(role)));
-            Ok((Supply::new(empty, plan.options())?, Some(refills)))
+            let empty = Correlated::Stock(Box::new(Stock::empty(role)), None);
+            Ok((Supply::new(empty, role, plan)?.0, Some(refills)))
         }
     }
 }
@@ -181,7 +181,9 @@ impl Half<'_> {
             let (name, operator) = plan.describe(step);
             observer.progress(Phase::Online, done, total, name);
             if let Some(refills) = self.refills.as_mut().filter(|refills| refills.is_due(done)) {
-                let stock = recorder.layer(name, "refill", channel, |channel| refills.make(channel))?;
+                // What was used up is gone before more comes.
+                self.supply.refill(Stock::empty(role));
+                let stock = recorder.layer(name, refills.name(), channel, |channel| refills.next(channel))?;
                 self.supply.refill(stock);
             }
             recorder.layer(name, operator, channel, |channel| {

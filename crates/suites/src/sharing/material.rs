@@ -1,8 +1,8 @@
 //! What `prepare` makes and `infer` uses up, and its form in the store.
 //!
 //! A stored entry begins with the bodies of its keys, which are written as the dealer sends them and read as gates need
-//! them, so that no party ever holds them all. The head follows: masks and shares packed to the ring's width, then the
-//! stock of correlations or the seed of the keys.
+//! them, so that no party ever holds them all; or with all chunks of correlations but the first ([`super::refill`]). The head follows:
+//! masks and shares packed to the ring's width, then the first stock of correlations or the seed of the keys.
 
 use std::io::{Read, Seek, SeekFrom};
 
@@ -10,6 +10,7 @@ use privet_ot::{Role, Stock};
 use privet_prg::Seed;
 use privet_ring::Modulus;
 use privet_seal::Stored;
+use zeroize::Zeroizing;
 
 use super::keys::{self, Keys};
 use super::party::fss_role;
@@ -19,8 +20,8 @@ use crate::Error;
 
 /// What non-linear steps use up.
 pub enum Correlated {
-    /// In suite `gmw`.
-    Stock(Box<Stock>),
+    /// In suite `gmw`: what the first steps use up, and in an entry from the store the file that has the rest.
+    Stock(Box<Stock>, Option<Stored>),
     /// In suite `fss`.
     Keys(Keys),
 }
@@ -119,7 +120,7 @@ impl Correlated {
     /// Writes the end of an entry's head.
     fn write(&self, bytes: &mut Vec<u8>) {
         match self {
-            Self::Stock(stock) => bytes.extend(stock.to_bytes()),
+            Self::Stock(stock, _) => bytes.extend(Zeroizing::new(stock.to_bytes()).iter()),
             Self::Keys(keys) => bytes.extend(keys.seed().as_bytes()),
         }
     }
@@ -131,7 +132,8 @@ fn packed(vectors: &[Vec<u64>], ring: Modulus) -> Vec<u8> {
 
 /// The head of a stored entry.
 fn read_head(stored: &mut Stored, plan: &Plan, role: Role) -> Result<Vec<u8>, Error> {
-    let bodies: u64 = plan.keys().iter().map(|batches| keys::body_bytes(batches, fss_role(role))).sum();
+    let keys: u64 = plan.keys().iter().map(|batches| keys::body_bytes(batches, fss_role(role))).sum();
+    let bodies = keys + plan.later_bytes(role);
     let mut head = Vec::new();
     let read = stored.seek(SeekFrom::Start(bodies)).and_then(|_| stored.read_to_end(&mut head));
     read.map_err(|error| Error::Misuse(format!("material cannot be read: {error}")))?;
@@ -140,7 +142,7 @@ fn read_head(stored: &mut Stored, plan: &Plan, role: Role) -> Result<Vec<u8>, Er
 
 fn correlated(plan: &Plan, rest: &[u8], stored: Stored) -> Result<Correlated, Error> {
     match plan.options().suite {
-        Suite::Gmw { .. } => Ok(Correlated::Stock(Box::new(Stock::from_bytes(rest)?))),
+        Suite::Gmw { .. } => Ok(Correlated::Stock(Box::new(Stock::from_bytes(rest)?), Some(stored))),
         Suite::Fss => {
             let seed = Seed::from_bytes(rest.try_into().map_err(|_| damaged())?);
             Ok(Correlated::Keys(Keys::new(seed, stored)))
@@ -162,6 +164,6 @@ fn unpack_one(ring: Modulus, bytes: &mut &[u8], len: usize) -> Result<Vec<u64>, 
     ring.unpack(vector, len).map_err(|_| damaged())
 }
 
-fn damaged() -> Error {
+pub(super) fn damaged() -> Error {
     Error::Misuse("the stored material is of another program or damaged: prepare again".into())
 }

@@ -123,13 +123,15 @@ impl Plan {
 
     /// The most of a preparation and of an inference. `most`: what the hungriest linear layer takes for itself.
     fn jobs(&self, role: Role, extension: Extension, masks: u64, most: u64) -> (u64, u64) {
-        let demand = self.online_cost().demand;
-        let stock = stored_bytes(&demand, role);
+        let chunks =
+            self.stored_chunks().into_iter().map(|chunk| stored_bytes(&chunk.demand, role)).collect::<Vec<_>>();
+        let (first, later) = (chunks[0], chunks[1..].iter().copied().max().unwrap_or(0));
+        let stock = first.max(later);
         let products = self.triples().iter().map(|triple| 8 * triples::output_len(self, triple) as u64).sum::<u64>();
         let layers = self.prepared_linear().iter().map(|layer| 8 * layer.plan.output_len() as u64);
         let shares = products + layers.sum::<u64>();
-        let packed = stock + (masks + shares) * u64::from(self.product_ring().bits()) / 64;
-        let material = stock + masks + shares;
+        let packed = first + (masks + shares) * u64::from(self.product_ring().bits()) / 64;
+        let material = first + masks + shares;
         // Correlations are gathered and then assembled; the material is written from one piece of memory.
         let extending = if self.is_dealt() { stock } else { stock + 2 * extension.memory() };
         let multiplying = self.multiplying_elements(role, extension);
@@ -139,7 +141,9 @@ impl Plan {
             // What threads give back that work in slots is not used again for the rest, nor the other way round.
             Some(_) => stock + extending + masks + shares + prepared + packed,
         } + bodies::BUFFERS;
-        let online = (material + packed).max(material.max(self.filled(role, extension)) + self.computing() + computed);
+        // A later chunk is read when the one before is used up.
+        let supplied = material.max(self.filled(role, extension)).max(masks + shares + 2 * later);
+        let online = (material + packed).max(supplied + self.computing() + computed);
         (slack(offline), slack(online))
     }
 

@@ -6,7 +6,8 @@ use privet_gmw::Rounds;
 use privet_ot::{Role, Stock};
 use privet_prg::Prg;
 
-use super::{Correlated, Options, Suite};
+use super::refill::Refills;
+use super::{Correlated, Plan, Suite};
 use crate::Error;
 
 /// A party with what it uses up.
@@ -25,14 +26,22 @@ pub(super) enum Supply {
 }
 
 impl Supply {
+    /// What `correlated` has, and what is still to come from its file.
+    ///
     /// # Errors
-    /// [`Error::Misuse`] if the material is of another suite or its keys are in the store.
-    pub(super) fn new(correlated: Correlated, options: Options) -> Result<Self, Error> {
-        match (correlated, options.suite) {
-            (Correlated::Stock(stock), Suite::Gmw { rounds }) => Ok(Self::Stock { stock, rounds }),
+    /// [`Error::Misuse`] if the material is of another suite or is not in the store yet.
+    pub(super) fn new(correlated: Correlated, role: Role, plan: &Plan) -> Result<(Self, Option<Refills>), Error> {
+        match (correlated, plan.options().suite) {
+            (Correlated::Stock(stock, file), Suite::Gmw { rounds }) => {
+                let refills = match file {
+                    Some(file) => Some(Refills::stored(file, role, plan)?),
+                    None => None,
+                };
+                Ok((Self::Stock { stock, rounds }, refills))
+            }
             (Correlated::Keys(keys), Suite::Fss) => {
                 let (seeds, body) = keys.open()?;
-                Ok(Self::Keys { seeds: Box::new(seeds), body: Box::new(body) })
+                Ok((Self::Keys { seeds: Box::new(seeds), body: Box::new(body) }, None))
             }
             _ => Err(Error::Misuse("the material was made for another suite".into())),
         }

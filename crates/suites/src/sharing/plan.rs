@@ -12,7 +12,7 @@ use privet_ring::{Field, Modulus};
 use super::encrypted::field_of;
 use super::keys::Batch;
 use super::planner::Planner;
-use super::refill::BUFFER;
+use super::refill::{BUFFER, STORED};
 use super::triples::{self, Masked, Triple};
 use super::{Encrypted, Options, making, oneshot, ops};
 use crate::Error;
@@ -80,6 +80,8 @@ pub struct Plan {
     /// Seconds that a gigabyte less for correlations is worth.
     byte_price: u32,
     buffer: usize,
+    /// Bytes that correlations of a chunk of material take in store.
+    chunk_bytes: u64,
     steps: Vec<Step>,
     /// The keys that each step uses up, in suite `fss`.
     keys: Vec<Vec<Batch>>,
@@ -134,6 +136,7 @@ impl Plan {
             link: Link::LAN,
             byte_price: 0,
             buffer: BUFFER,
+            chunk_bytes: STORED,
             steps,
             keys,
             demands,
@@ -195,6 +198,18 @@ impl Plan {
     #[must_use]
     pub fn buffering(self, ots: usize) -> Self {
         Self { buffer: ots, ..self }
+    }
+
+    /// The same plan for material in chunks of at most so many bytes of correlations. Both parties' plans must say the same; those of a
+    /// session have the default.
+    #[must_use]
+    pub fn storing(self, chunk_bytes: u64) -> Self {
+        Self { chunk_bytes, ..self }
+    }
+
+    /// Bytes that correlations of a chunk of material take in store, at most.
+    pub(super) fn chunk_bytes(&self) -> u64 {
+        self.chunk_bytes
     }
 
     /// The OT extension that makes the correlations: the one that suits their number, the plan's link and the price of
@@ -393,13 +408,20 @@ mod tests {
             thread::scope(|scope| {
                 let serving = scope.spawn(|| {
                     let extension = plan.extension();
-                    let (material, _) =
-                        prepare_server(&mut far, plan, (extension, &mut BaseOts::default()), &model, &mut Silent)
-                            .expect("material");
+                    let (material, _) = prepare_server(
+                        &mut far,
+                        plan,
+                        (extension, &mut BaseOts::default()),
+                        &model,
+                        &mut std::io::sink(),
+                        &mut Silent,
+                    )
+                    .expect("material");
                     infer_server(&mut far, plan, &model, material, &mut Vec::new(), &mut Silent).expect("an inference");
                 });
                 let (material, _) =
-                    prepare_client(&mut near, plan, &mut BaseOts::default(), &mut Silent).expect("material");
+                    prepare_client(&mut near, plan, &mut BaseOts::default(), &mut std::io::sink(), &mut Silent)
+                        .expect("material");
                 let done = infer_client(&mut near, plan, material, &inputs, &mut Vec::new(), &mut Silent);
                 let outputs = done.expect("an inference").0;
                 serving.join().expect("the server");

@@ -4,12 +4,14 @@
 //! encrypted masks of all layers and products before it reads the first reply, as far as [`AHEAD`] lets it. So the whole job takes a
 //! handful of rounds, whatever the depth of the model. In the one-shot mode it is the correlations alone.
 
+use std::io::Write;
 use std::sync::Arc;
 
 use privet_channel::{Channel, Cost};
 use privet_ot::{BaseOts, Extension, OtParty, Role, Stock};
 use privet_prg::Prg;
 use privet_ring::Modulus;
+use zeroize::Zeroizing;
 
 use super::encrypted::{ClientKeys, ServerKeys};
 use super::{ClientMaterial, Correlated, Model, Plan, ServerMaterial, Triples, making};
@@ -58,7 +60,7 @@ pub(super) fn homomorphic_rounds(plan: &Plan) -> u64 {
     turns.windows(2).filter(|pair| matches!(pair, [Turn::Encrypt(_), Turn::Decrypt(_)])).count() as u64
 }
 
-/// The client's side; `base` says how oblivious transfers begin.
+/// The client's side; `base` says how oblivious transfers begin, and what comes before the material's head goes to `draft`.
 ///
 /// # Errors
 /// If the link fails or the peer misbehaves; nothing made so far may then be used.
@@ -66,6 +68,7 @@ pub fn prepare_client(
     channel: &mut Channel,
     plan: &Plan,
     base: &mut BaseOts,
+    draft: &mut dyn Write,
     observer: &mut dyn Observer,
 ) -> Result<(ClientMaterial, Report), Error> {
     let mut recorder = Recorder::start(Phase::Offline, channel);
@@ -77,7 +80,7 @@ pub fn prepare_client(
 
     observer.progress(Phase::Offline, 0, total, "correlations");
     let (stock, elements) =
-        correlations(channel, Role::Client, plan, (plan.extension(), base), &triples, &mut recorder)?;
+        correlations(channel, Role::Client, plan, (plan.extension(), base), &triples, draft, &mut recorder)?;
     let keys = match layers {
         [] => None,
         [_, ..] => {
@@ -117,7 +120,7 @@ pub fn prepare_client(
     let matrices = products.finish();
     triples.shares = making::in_order(plan, elements, matrices);
     observer.progress(Phase::Offline, total, total, "");
-    let correlated = Correlated::Stock(Box::new(stock));
+    let correlated = Correlated::Stock(Box::new(stock), None);
     Ok((ClientMaterial { masks, shares, triples, correlated }, recorder.finish(channel)))
 }
 
@@ -130,6 +133,7 @@ pub fn prepare_server(
     plan: &Plan,
     (extension, base): (Extension, &mut BaseOts),
     model: &Model,
+    draft: &mut dyn Write,
     observer: &mut dyn Observer,
 ) -> Result<(ServerMaterial, Report), Error> {
     let mut recorder = Recorder::start(Phase::Offline, channel);
@@ -138,7 +142,8 @@ pub fn prepare_server(
     let mut triples = Triples::new(plan, prg.seed(), Vec::new());
 
     observer.progress(Phase::Offline, 0, total, "correlations");
-    let (stock, elements) = correlations(channel, Role::Server, plan, (extension, base), &triples, &mut recorder)?;
+    let (stock, elements) =
+        correlations(channel, Role::Server, plan, (extension, base), &triples, draft, &mut recorder)?;
     let key = match plan.prepared_linear() {
         [] => None,
         [_, ..] => {
@@ -162,22 +167,29 @@ pub fn prepare_server(
     triples.shares = making::in_order(plan, elements, matrices);
     channel.flush()?;
     observer.progress(Phase::Offline, total, total, "");
-    let correlated = Correlated::Stock(Box::new(stock));
+    let correlated = Correlated::Stock(Box::new(stock), None);
     Ok((ServerMaterial { shares, triples, correlated }, recorder.finish(channel)))
 }
 
-/// Correlations for the online job, and this party's parts of products of single masks.
+/// Correlations for the first steps of the online job, and this party's parts of products of single masks. Those for later steps go to
+/// `draft` first, chunk by chunk.
 fn correlations(
     channel: &mut Channel,
     role: Role,
     plan: &Plan,
     (extension, base): (Extension, &mut BaseOts),
     masks: &Triples,
+    draft: &mut dyn Write,
     recorder: &mut Recorder,
 ) -> Result<(Stock, Vec<Vec<u64>>), Error> {
     let (mut party, stock) = recorder.layer("correlations", "ot", channel, |channel| {
         let mut party = OtParty::setup_from(channel, role, extension, base)?;
-        let stock = Stock::generate(&mut party, channel, &plan.online_cost().demand)?;
+        let chunks = plan.stored_chunks();
+        for chunk in &chunks[1..] {
+            let stock = Stock::generate(&mut party, channel, &chunk.demand)?;
+            draft.write_all(&Zeroizing::new(stock.to_bytes())).map_err(privet_fss::Error::from)?;
+        }
+        let stock = Stock::generate(&mut party, channel, &chunks[0].demand)?;
         Ok::<_, Error>((party, stock))
     })?;
     if making::demands(plan).is_empty() {

@@ -89,7 +89,7 @@ impl SuitePlan for Plan {
                 let mut dealer = job.take_dealer()?;
                 super::prepare_client_dealt(&mut dealer, self, &mut hidden, job.draft, job.observer)?
             }
-            None => super::prepare_client(job.channel, self, job.base, job.observer)?,
+            None => super::prepare_client(job.channel, self, job.base, job.draft, job.observer)?,
         };
         Ok(Prepared { head: material.head(self), setup: None, report })
     }
@@ -102,7 +102,8 @@ impl SuitePlan for Plan {
             }
             false => {
                 let loaded = Loaded::of(server.served)?;
-                super::prepare_server(job.channel, self, (server.extension, job.base), &loaded.model, job.observer)?
+                let base = (server.extension, job.base);
+                super::prepare_server(job.channel, self, base, &loaded.model, job.draft, job.observer)?
             }
         };
         Ok(Prepared { head: material.head(self), setup: None, report })

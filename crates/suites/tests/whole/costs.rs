@@ -105,13 +105,18 @@ fn the_demand_is_what_an_inference_uses_and_material_has_the_forecast_size() {
         let (mut near, mut far) = pair();
         near.set_timeout(PATIENCE);
         let (ours, theirs) = both(
-            || sharing::prepare_client(&mut near, &plan, &mut BaseOts::default(), &mut Silent).expect("material").0,
+            || {
+                sharing::prepare_client(&mut near, &plan, &mut BaseOts::default(), &mut std::io::sink(), &mut Silent)
+                    .expect("material")
+                    .0
+            },
             || {
                 sharing::prepare_server(
                     &mut far,
                     &plan,
                     (plan.extension(), &mut BaseOts::default()),
                     &model,
+                    &mut std::io::sink(),
                     &mut Silent,
                 )
                 .expect("material")
@@ -119,7 +124,7 @@ fn the_demand_is_what_an_inference_uses_and_material_has_the_forecast_size() {
             },
         );
         for correlated in [&ours.correlated, &theirs.correlated] {
-            let Correlated::Stock(stock) = correlated else { panic!("a stock") };
+            let Correlated::Stock(stock, _) = correlated else { panic!("a stock") };
             assert_eq!(stock.left(), plan.online_cost().demand);
         }
         let forecast = plan.forecast();

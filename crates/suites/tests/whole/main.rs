@@ -1,6 +1,7 @@
 //! Whole programs between two parties in one process: results, costs, privacy, and what bad peers can do.
 
 mod authenticated;
+mod chunked;
 mod costs;
 mod dealt;
 mod deviating;

@@ -284,11 +284,22 @@ type Halves = (ClientMaterial, ServerMaterial);
 fn prepared(plan: &Plan, model: &Model) -> Halves {
     let (mut near, mut far) = pair();
     both(
-        || sharing::prepare_client(&mut near, plan, &mut BaseOts::default(), &mut Silent).expect("material").0,
         || {
-            sharing::prepare_server(&mut far, plan, (plan.extension(), &mut BaseOts::default()), model, &mut Silent)
+            sharing::prepare_client(&mut near, plan, &mut BaseOts::default(), &mut std::io::sink(), &mut Silent)
                 .expect("material")
                 .0
+        },
+        || {
+            sharing::prepare_server(
+                &mut far,
+                plan,
+                (plan.extension(), &mut BaseOts::default()),
+                model,
+                &mut std::io::sink(),
+                &mut Silent,
+            )
+            .expect("material")
+            .0
         },
     )
 }

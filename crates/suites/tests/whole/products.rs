@@ -59,10 +59,20 @@ fn material(plan: &Plan) -> Halves {
 fn made(plan: &Plan) -> Halves {
     let ((mut near, mut far), model) = (pair(), GRAM.model(plan));
     let (ours, theirs) = both(
-        || sharing::prepare_client(&mut near, plan, &mut BaseOts::default(), &mut Silent).map(|it| it.0),
         || {
-            sharing::prepare_server(&mut far, plan, (plan.extension(), &mut BaseOts::default()), &model, &mut Silent)
+            sharing::prepare_client(&mut near, plan, &mut BaseOts::default(), &mut std::io::sink(), &mut Silent)
                 .map(|it| it.0)
+        },
+        || {
+            sharing::prepare_server(
+                &mut far,
+                plan,
+                (plan.extension(), &mut BaseOts::default()),
+                &model,
+                &mut std::io::sink(),
+                &mut Silent,
+            )
+            .map(|it| it.0)
         },
     );
     (ours.expect("material").head(plan), theirs.expect("material").head(plan))
