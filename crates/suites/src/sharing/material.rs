@@ -62,13 +62,13 @@ impl ClientMaterial {
     ///
     /// # Errors
     /// [`Error::Misuse`] or [`Error::Correlations`] if it is not this plan's material.
-    pub fn read(mut stored: Stored, plan: &Plan) -> Result<Self, Error> {
-        let head = read_head(&mut stored, plan, Role::Client)?;
+    pub fn read(stored: Stored, plan: &Plan) -> Result<Self, Error> {
+        let (head, body) = read_head(stored, plan, Role::Client)?;
         let mut rest = head.as_slice();
         let masks = unpack(plan.mask_ring(), &mut rest, plan.masks().iter().copied())?;
         let shares = unpack(plan.product_ring(), &mut rest, outputs(plan))?;
         let triples = triples(plan, &mut rest)?;
-        Ok(Self { masks, shares, triples, correlated: correlated(plan, rest, stored)? })
+        Ok(Self { masks, shares, triples, correlated: correlated(plan, rest, body)? })
     }
 }
 
@@ -85,12 +85,12 @@ impl ServerMaterial {
     ///
     /// # Errors
     /// [`Error::Misuse`] or [`Error::Correlations`] if it is not this plan's material.
-    pub fn read(mut stored: Stored, plan: &Plan) -> Result<Self, Error> {
-        let head = read_head(&mut stored, plan, Role::Server)?;
+    pub fn read(stored: Stored, plan: &Plan) -> Result<Self, Error> {
+        let (head, body) = read_head(stored, plan, Role::Server)?;
         let mut rest = head.as_slice();
         let shares = unpack(plan.product_ring(), &mut rest, outputs(plan))?;
         let triples = triples(plan, &mut rest)?;
-        Ok(Self { shares, triples, correlated: correlated(plan, rest, stored)? })
+        Ok(Self { shares, triples, correlated: correlated(plan, rest, body)? })
     }
 }
 
@@ -130,22 +130,37 @@ fn packed(vectors: &[Vec<u64>], ring: Modulus) -> Vec<u8> {
     vectors.iter().flat_map(|vector| ring.pack(vector)).collect()
 }
 
-/// The head of a stored entry.
-fn read_head(stored: &mut Stored, plan: &Plan, role: Role) -> Result<Vec<u8>, Error> {
-    let keys: u64 = plan.keys().iter().map(|batches| keys::body_bytes(batches, fss_role(role))).sum();
-    let bodies = keys + plan.later_bytes(role);
-    let mut head = Vec::new();
-    let read = stored.seek(SeekFrom::Start(bodies)).and_then(|_| stored.read_to_end(&mut head));
-    read.map_err(|error| Error::Misuse(format!("material cannot be read: {error}")))?;
-    Ok(head)
+/// What a stored entry begins with.
+struct Body {
+    stored: Stored,
+    /// Whether that is correlations.
+    is_chunked: bool,
 }
 
-fn correlated(plan: &Plan, rest: &[u8], stored: Stored) -> Result<Correlated, Error> {
+/// The head of a stored entry, and the file with what comes before.
+fn read_head(mut stored: Stored, plan: &Plan, role: Role) -> Result<(Vec<u8>, Body), Error> {
+    let unreadable = |error| Error::Misuse(format!("material cannot be read: {error}"));
+    let keys: u64 = plan.keys().iter().map(|batches| keys::body_bytes(batches, fss_role(role))).sum();
+    let mut later = plan.later_bytes(role);
+    if later > 0 {
+        // Versions before 0.3 had no chunks: all of their entry is the head, which begins with masks or shares.
+        let mut first = [0; 12];
+        stored.seek(SeekFrom::Start(0)).and_then(|_| stored.read_exact(&mut first)).map_err(unreadable)?;
+        later = if Stock::begins_with(&first) { later } else { 0 };
+    }
+    let mut head = Vec::new();
+    stored.seek(SeekFrom::Start(keys + later)).and_then(|_| stored.read_to_end(&mut head)).map_err(unreadable)?;
+    Ok((head, Body { stored, is_chunked: later > 0 }))
+}
+
+fn correlated(plan: &Plan, rest: &[u8], body: Body) -> Result<Correlated, Error> {
     match plan.options().suite {
-        Suite::Gmw { .. } => Ok(Correlated::Stock(Box::new(Stock::from_bytes(rest)?), Some(stored))),
+        Suite::Gmw { .. } => {
+            Ok(Correlated::Stock(Box::new(Stock::from_bytes(rest)?), body.is_chunked.then_some(body.stored)))
+        }
         Suite::Fss => {
             let seed = Seed::from_bytes(rest.try_into().map_err(|_| damaged())?);
-            Ok(Correlated::Keys(Keys::new(seed, stored)))
+            Ok(Correlated::Keys(Keys::new(seed, body.stored)))
         }
     }
 }

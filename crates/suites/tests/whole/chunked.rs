@@ -82,6 +82,15 @@ fn chunks_give_the_same_results_and_cost_what_is_forecast() {
 }
 
 #[test]
+fn material_that_was_stored_in_one_piece_is_used_where_chunks_would_be_made_now() {
+    let (whole, plan) = (RESIDUAL.plan(Rounds::Log), RESIDUAL.plan(Rounds::Log).storing(0));
+    let [ours, theirs] = prepared(&RESIDUAL, &whole);
+    let (client, server) = inferred(&RESIDUAL, &plan, [&ours.0, &theirs.0]);
+    RESIDUAL.case.check(&client.expect("an inference").0, plan.options());
+    server.expect("an inference");
+}
+
+#[test]
 fn a_damaged_chunk_ends_the_inference() {
     let plan = RESIDUAL.plan(Rounds::Linear).storing(0);
     let [ours, theirs] = prepared(&RESIDUAL, &plan);
