@@ -7,7 +7,7 @@
 //! number of ones that each party has tells shares of the sign. A multiplexer removes it; another one multiplies the slope by each
 //! bit of `d`.
 
-use privet_ring::{Bits, Chosen, Lines, Modulus, planes};
+use privet_ring::{Bits, Lines, Modulus, Selected, planes};
 
 use crate::compare::join;
 use crate::select::select;
@@ -27,16 +27,16 @@ pub fn piecewise(party: &mut Party<'_>, x: &[u64], bits: u32, lines: &Lines, to:
     let sum = add(party, planes::from_values(x, bits))?;
     let (distance, index) = sum.split_at((bits - index_bits) as usize);
     let one_hot = one_hot_of(party, index, to)?;
-    let mut chosen = vec![Chosen::default(); n];
-    one_hot.iter().enumerate().for_each(|(line, bits)| lines.add(line, bits.words(), &mut chosen));
+    let one_hot: Vec<&[u64]> = one_hot.iter().map(Bits::words).collect();
+    let Selected { slopes, offsets, counts } = lines.selected(&one_hot, n);
 
-    // What this party's bits choose less what the other's do is the line or its negative, as its count is one more or one less.
+    // What this party's bits select less what the other's do is the line or its negative, as its count is one more or one less.
     let is_server = party.is_server();
     let share = |value: u64| to.reduce(if is_server { value.wrapping_neg() } else { value });
-    let parts: [Vec<u64>; 2] = [|it: &Chosen| it.slope, |it: &Chosen| it.offset]
-        .map(|part: fn(&Chosen) -> u64| chosen.iter().map(|it| share(part(it))).collect());
-    let negative = |it: &Chosen| if is_server { it.count >> 1 ^ it.count } else { it.count >> 1 };
-    let negative = Bits::from_lowest(chosen.iter().map(|it| negative(it) & 1));
+    let parts = [slopes, offsets].map(|part| part.into_iter().map(share).collect::<Vec<_>>());
+    let [ones, twos] = counts;
+    let negative = twos.into_iter().zip(ones).map(|(two, one)| if is_server { two ^ one } else { two }).collect();
+    let negative = Bits::from_words(negative, n)?;
     let twice = mux_all(party, &negative, &[(&parts[0], to), (&parts[1], to)])?;
     let [slopes, mut values] = [0, 1].map(|i| {
         parts[i].iter().zip(&twice[i]).map(|(part, twice)| to.reduce(part.wrapping_sub(twice << 1))).collect::<Vec<_>>()

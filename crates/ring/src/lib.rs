@@ -19,5 +19,5 @@ pub mod window;
 
 pub use bits::{Bits, WrongLength};
 pub use field::Field;
-pub use lines::{Chosen, Lines};
+pub use lines::{Lines, Selected};
 pub use modulus::{BLOCK, BLOCKS_PER_JOB, Modulus};

@@ -6,11 +6,16 @@
 //!
 //! Beyond the table the function is constant, or above it rises like its argument.
 
+use rayon::prelude::*;
+
 use crate::Modulus;
 use crate::arch::{self, Choices, kernels};
 
 /// Bits that are looked at together.
 const WORD: usize = 64;
+
+/// Words of elements that are worth a thread.
+const BLOCKS_A_JOB: usize = 16;
 
 /// `2^n` lines, `n >= 6`, over `2^f` arguments each: line `i` has the value `slopes[i] d + offsets[i]` at distance `d`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,15 +30,15 @@ pub struct Lines {
     below: [u64; 2],
 }
 
-/// A party's share of a line that is chosen by shared bits, up to a shared sign.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Chosen {
-    /// Of the slope.
-    pub slope: u64,
-    /// Of the value at distance 0.
-    pub offset: u64,
-    /// Of the sign: how many lines this party's bits choose.
-    pub count: u64,
+/// A party's shares of lines that shared bits select, up to a shared sign.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Selected {
+    /// Of the slopes.
+    pub slopes: Vec<u64>,
+    /// Of the values at distance 0.
+    pub offsets: Vec<u64>,
+    /// Of the signs: how many lines this party's bits select, modulo 4, the lower bit of each number and the upper one; 64 to a word.
+    pub counts: [Vec<u64>; 2],
 }
 
 impl Lines {
@@ -91,21 +96,28 @@ impl Lines {
         })
     }
 
-    /// Adds line `index` to the sum of every element whose bit is set; 64 elements to a word. Time and addresses do not depend on
-    /// the bits.
+    /// For each of `count` elements the lines whose bit is set; `bits`: for each line a bit of every element, 64 to a word. Time and
+    /// addresses do not depend on them.
     ///
     /// # Panics
-    /// Unless there is a word for each 64 sums.
-    pub fn add(&self, index: usize, bits: &[u64], sums: &mut [Chosen]) {
-        assert_eq!(bits.len(), sums.len().div_ceil(WORD), "a bit for each sum");
-        for (&word, sums) in bits.iter().zip(sums.chunks_mut(WORD)) {
-            for (bit, sum) in sums.iter_mut().enumerate() {
-                let mask = (word >> bit & 1).wrapping_neg();
-                sum.count = sum.count.wrapping_add(mask & 1);
-                sum.slope = sum.slope.wrapping_add(self.slopes[index] & mask);
-                sum.offset = sum.offset.wrapping_add(self.offsets[index] & mask);
-            }
-        }
+    /// Unless there are words for each line and element.
+    pub fn selected(&self, bits: &[&[u64]], count: usize) -> Selected {
+        let blocks = count.div_ceil(WORD);
+        assert_eq!(bits.len(), self.count(), "bits for each line");
+        assert!(bits.iter().all(|bits| bits.len() == blocks), "a bit for each element");
+        let (tables, kernels) = ([&self.slopes[..], &self.offsets[..]], kernels());
+        let sums =
+            (0..blocks).into_par_iter().with_min_len(BLOCKS_A_JOB).map_init(Vec::new, |words: &mut Vec<u64>, block| {
+                words.clear();
+                words.extend(bits.iter().map(|bits| bits[block]));
+                // How many are set, modulo 4, of all elements at once.
+                let counts = words.iter().fold([0, 0], |[ones, twos], word| [ones ^ word, twos ^ ones & word]);
+                ((kernels.select)(words, tables), counts)
+            });
+        let sums: Vec<_> = sums.collect();
+        let part = |part: usize| sums.iter().flat_map(|(parts, _)| parts[part]).take(count).collect();
+        let counts = [0, 1].map(|bit| sums.iter().map(|(_, counts)| counts[bit]).collect());
+        Selected { slopes: part(0), offsets: part(1), counts }
     }
 }
 
@@ -144,16 +156,24 @@ mod tests {
         }
 
         #[test]
-        fn lines_are_added_where_bits_are_set(values in prop::collection::vec(any::<[i64; 2]>(), 64), bits: u64) {
+        fn lines_are_selected_where_bits_are_set(
+            values in prop::collection::vec(any::<[i64; 2]>(), 64), bits in prop::collection::vec(any::<[u64; 2]>(), 64),
+            count in 65_usize..=128,
+        ) {
             let ring = Modulus::new(37);
             let [slopes, offsets] = [0, 1].map(|i| values.iter().map(|pair| pair[i]).collect::<Vec<i64>>());
             let lines = Lines::new(&slopes, &offsets, 3, false, ring);
-            let mut sums = [Chosen::default(); 64];
-            lines.add(5, &[bits], &mut sums);
-            for (i, sum) in sums.iter().enumerate() {
-                let set = bits >> i & 1;
-                let line = [slopes[5], offsets[5]].map(|x| ring.reduce(x as u64) * set);
-                prop_assert_eq!(sum, &Chosen { slope: line[0], offset: line[1], count: set });
+            let columns: Vec<&[u64]> = bits.iter().map(|bits| &bits[..]).collect();
+            let selected = lines.selected(&columns, count);
+            prop_assert_eq!([selected.slopes.len(), selected.offsets.len()], [count; 2]);
+            for i in 0..count {
+                let set = |line: usize| bits[line][i / 64] >> (i % 64) & 1;
+                let sum = |values: &[i64]| (0..64).fold(0, |sum: u64, line| {
+                    sum.wrapping_add(ring.reduce(values[line] as u64) * set(line))
+                });
+                prop_assert_eq!([selected.slopes[i], selected.offsets[i]], [sum(&slopes), sum(&offsets)]);
+                let count = [0, 1].map(|bit| (selected.counts[bit][i / 64] >> (i % 64) & 1) << bit);
+                prop_assert_eq!(count[0] + count[1], (0..64).map(set).sum::<u64>() % 4);
             }
         }
     }

@@ -59,6 +59,9 @@ pub(crate) type Circle<'a> = (&'a [u64], usize);
 /// Arguments: `circles`, `tables`.
 type Choose = fn([Circle<'_>; 2], [&[Choices]; 2]) -> Chosen;
 
+/// Arguments: `bits`, `tables`.
+type Select = fn(&[u64], [&[u64]; 2]) -> [[u64; 64]; 2];
+
 /// Arguments: `numbers`, `digit`, `tables`, `less` and `equal`.
 type Compare = fn(&[u64], Digit, [&[u64]; 2], [&mut [u64]; 2]);
 
@@ -84,6 +87,8 @@ pub(crate) struct Kernels {
     /// Of the bits of each circle half are counted, then some, and the last ones choose numbers of both tables. At most a quarter as many
     /// parts of a table as words; both circles' counts and numbers are added up.
     pub(crate) choose: Choose,
+    /// For each table and each bit of a word, the sum of the numbers in whose word that bit is set; a word for each number of a table.
+    pub(crate) select: Select,
     /// See [`crate::digit::compare`].
     pub(crate) compare: Compare,
     /// Packs to `bits` bits each; `out` is exactly as long as that takes.
@@ -237,6 +242,19 @@ mod tests {
             for kernels in every_kernels() {
                 let chosen = (kernels.choose)(circles, parts.each_ref().map(|parts| &parts[..]));
                 prop_assert_eq!(chosen, expected, "{}", kernels.name);
+            }
+        }
+
+        #[test]
+        fn numbers_are_selected_the_same_everywhere(count in 0_usize..100, seed: u64) {
+            let (bits, tables) = (words(count, seed), [1, 2].map(|i| words(count, seed ^ i)));
+            let expected = tables.each_ref().map(|table| std::array::from_fn(|bit| {
+                let numbers = table.iter().zip(&bits);
+                numbers.fold(0, |sum: u64, (x, word)| sum.wrapping_add(x * (word >> bit & 1)))
+            }));
+            for kernels in every_kernels() {
+                let sums = (kernels.select)(&bits, tables.each_ref().map(|table| &table[..]));
+                prop_assert_eq!(sums, expected, "{}", kernels.name);
             }
         }
 

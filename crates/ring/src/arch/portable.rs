@@ -14,6 +14,7 @@ pub(super) const KERNELS: Kernels = Kernels {
     signed: |out, bits, x| signed(out, bits, x),
     add_products: |out, bits, x, flips, shares| add_products(out, bits, x, flips, shares),
     choose: |circles, tables| choose(circles, tables),
+    select: |bits, tables| select(bits, tables),
     compare: |numbers, digit, tables, found| compare(numbers, digit, tables, found),
     pack: |out, values, bits| pack(out, values, bits),
     unpack: |out, bytes, bits| unpack(out, bytes, bits),
@@ -126,6 +127,19 @@ pub(super) fn chosen(circles: [Circle<'_>; 2], parts: usize, mut add: impl FnMut
         below += ones(&[bits[first - 1] >> shift, bits[end % len] & !(u64::MAX << shift)]);
     }
     [below, circles.into_iter().map(|(bits, _)| ones(bits)).sum::<u64>() - below - inside]
+}
+
+#[inline(always)]
+pub(super) fn select(bits: &[u64], tables: [&[u64]; 2]) -> [[u64; 64]; 2] {
+    let mut sums = [[0_u64; 64]; 2];
+    for (at, &word) in bits.iter().enumerate() {
+        for (sums, table) in sums.iter_mut().zip(tables) {
+            for (i, sum) in sums.iter_mut().enumerate() {
+                *sum = sum.wrapping_add(table[at] & mask(word, i));
+            }
+        }
+    }
+    sums
 }
 
 #[inline(always)]

@@ -38,6 +38,8 @@ const AVX2: Kernels = Kernels {
     // SAFETY: see above.
     choose: |circles, tables| unsafe { choose_256(circles, tables) },
     // SAFETY: see above.
+    select: |bits, tables| unsafe { select_256(bits, tables) },
+    // SAFETY: see above.
     compare: |numbers, digit, tables, found| unsafe { compare_256(numbers, digit, tables, found) },
     pack: |out, values, bits| portable::pack(out, values, bits),
     unpack: |out, bytes, bits| portable::unpack(out, bytes, bits),
@@ -59,6 +61,8 @@ const AVX512: Kernels = Kernels {
     add_products: |out, bits, x, flips, shares| unsafe { add_products_512(out, bits, x, flips, shares) },
     // SAFETY: see above.
     choose: |circles, tables| unsafe { choose_512(circles, tables) },
+    // SAFETY: see above.
+    select: |bits, tables| unsafe { select_512(bits, tables) },
     // SAFETY: see above.
     compare: |numbers, digit, tables, found| unsafe { compare_512(numbers, digit, tables, found) },
     // SAFETY: see above.
@@ -199,6 +203,31 @@ fn choose_512(circles: [Circle<'_>; 2], tables: [&[Choices]; 2]) -> Chosen {
     });
     let sums = sums.map(|[one, other]| _mm512_reduce_add_epi64(_mm512_add_epi64(one, other)).cast_unsigned());
     Chosen { sums, below, above }
+}
+
+#[target_feature(enable = "avx2")]
+fn select_256(bits: &[u64], tables: [&[u64]; 2]) -> [[u64; 64]; 2] {
+    portable::select(bits, tables)
+}
+
+#[target_feature(enable = "avx512f")]
+fn select_512(bits: &[u64], [first, second]: [&[u64]; 2]) -> [[u64; 64]; 2] {
+    let mut held = [[_mm512_setzero_si512(); 8]; 2];
+    for ((word, first), second) in bits.iter().zip(first).zip(second) {
+        let numbers = [first, second].map(|x| _mm512_set1_epi64(x.cast_signed()));
+        for (i, mask) in word.to_le_bytes().into_iter().enumerate() {
+            for (held, number) in held.iter_mut().zip(numbers) {
+                held[i] = _mm512_mask_add_epi64(held[i], mask, held[i], number);
+            }
+        }
+    }
+    let mut sums = [[0; 64]; 2];
+    for (sums, held) in sums.iter_mut().zip(held) {
+        for (i, held) in held.into_iter().enumerate() {
+            store(eight_mut(sums, i), held);
+        }
+    }
+    sums
 }
 
 #[target_feature(enable = "avx2,popcnt")]
