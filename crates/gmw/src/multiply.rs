@@ -19,11 +19,13 @@ pub fn multiply(party: &mut Party<'_>, x: &[u64], y: &[u64], ring: Modulus) -> R
     let (n, width) = (x.len(), ring.bits());
     assert_eq!(n, y.len(), "pairs of values");
     let products = n * width as usize;
-    let (sent, received) = (party.stock.take_products_sent(products)?, party.stock.take_products_received(products)?);
+    let claim = party.stock.claim_products(products)?;
+    let stock = &*party.stock;
+    let ([rho, sent], choice, received) = (stock.sent(&claim), stock.choice(&claim), stock.received(&claim));
     // Bit `i` of element `j` is at `i n + j`.
-    let flips = join(&planes::from_values(x, width)).xor(&received.choice);
+    let flips = join(&planes::from_values(x, width)).xor(&choice);
     let mut message = flips.to_bytes();
-    for (bit, rho) in (0..width).zip(sent.rho.chunks(n.max(1))) {
+    for (bit, rho) in (0..width).zip(rho.chunks(n.max(1))) {
         product::mask(&mut message, rho, Modulus::new(width - bit), |block, out| out.copy_from_slice(&y[block]));
     }
     let reply = party.channel.exchange(&message)?;
@@ -38,9 +40,9 @@ pub fn multiply(party: &mut Party<'_>, x: &[u64], y: &[u64], ring: Modulus) -> R
         let masked = part.unpack(masked, n)?;
         for (j, share) in shares.iter_mut().enumerate() {
             let at = bit as usize * n + j;
-            let mine = (masked[j] & mask_of(&received.choice, at)).wrapping_add(received.share[at]);
+            let mine = (masked[j] & mask_of(&choice, at)).wrapping_add(received[at]);
             let flipped = mask_of(&theirs, at);
-            let others = (y[j] & flipped).wrapping_add(negated(sent.share[at], flipped));
+            let others = (y[j] & flipped).wrapping_add(negated(sent[at], flipped));
             *share = share.wrapping_add(negated(mine, mask_of(&flips, at)).wrapping_add(others) << bit);
         }
     }

@@ -30,20 +30,22 @@ pub fn mux_all(party: &mut Party<'_>, bits: &Bits, values: &[(&[u64], Modulus)])
     let mut pending = Vec::with_capacity(values.len());
     for &(x, ring) in values {
         assert_eq!(x.len(), n, "one bit for each value");
-        let (sent, received) = (party.stock.take_products_sent(n)?, party.stock.take_products_received(n)?);
-        let my_flips = bits.xor(&received.choice);
+        let claim = party.stock.claim_products(n)?;
+        let ([rho, _], my_flips) = (party.stock.sent(&claim), bits.xor(&party.stock.choice(&claim)));
         message.extend_from_slice(&my_flips.to_bytes());
-        product::mask(&mut message, &sent.rho, ring, |block, out| {
+        product::mask(&mut message, rho, ring, |block, out| {
             select::signed(out, &bits.words()[block.start / 64..block.end.div_ceil(64)], &x[block]);
         });
-        pending.push((sent, received.share, my_flips));
+        pending.push((claim, my_flips));
     }
     let reply = party.channel.exchange(&message)?;
 
     let mut rest = reply.as_slice();
     let mut take = |len: usize| rest.split_off(..len).expect("the reply is as long as the message");
     let mut results = Vec::with_capacity(values.len());
-    for (&(x, ring), (sent, mut shares, my_flips)) in values.iter().zip(pending) {
+    for (&(x, ring), (claim, my_flips)) in values.iter().zip(pending) {
+        let ([rho, sent], received) = (party.stock.sent(&claim), party.stock.received(&claim));
+        let mut shares = vec![0; n];
         let flips = Bits::from_bytes(take(n.div_ceil(8)), n)?;
         let theirs = take(ring.packed_bytes(n));
         product::in_blocks(&mut shares, |block, shares, [sum, other]| {
@@ -51,11 +53,11 @@ pub fn mux_all(party: &mut Party<'_>, bits: &Bits, values: &[(&[u64], Modulus)])
             let (bits, flips, my_flips) =
                 (&bits.words()[words.clone()], &flips.words()[words.clone()], &my_flips.words()[words]);
             // Their bit, my element: c = flip ^ c', so c delta = flip rho + (1 - 2 flip) c' rho + c e, and they add c e.
-            select::add_products(sum, flips, &sent.rho[block.clone()], flips, &sent.share[block.clone()]);
+            select::add_products(sum, flips, &rho[block.clone()], flips, &sent[block.clone()]);
             // My bit, their element; and my bit times my own.
             ring.unpack_into(other, &theirs[ring.packed_bytes(block.start)..ring.packed_bytes(block.end)]);
-            other.iter_mut().zip(&x[block]).for_each(|(other, x)| *other = other.wrapping_add(*x));
-            select::add_products(sum, bits, other, my_flips, shares);
+            other.iter_mut().zip(&x[block.clone()]).for_each(|(other, x)| *other = other.wrapping_add(*x));
+            select::add_products(sum, bits, other, my_flips, &received[block]);
             shares.iter_mut().zip(sum).for_each(|(share, sum)| *share = ring.reduce(*sum));
         });
         results.push(shares);

@@ -16,9 +16,11 @@ use crate::{Error, Party};
 pub(crate) fn select(party: &mut Party<'_>, bits: &Bits, words: &[u64], width: u32) -> Result<Vec<u64>, Error> {
     let (n, vector) = (bits.len(), Modulus::new(width));
     assert_eq!(n, words.len(), "one bit for each vector");
-    let (sent, received) = (party.stock.take_products_sent(n)?, party.stock.take_products_received(n)?);
-    let flips = bits.xor(&received.choice);
-    let masked = words.iter().zip(sent.rho.iter().zip(&sent.share)).map(|(word, (rho, share))| {
+    let claim = party.stock.claim_products(n)?;
+    let stock = &*party.stock;
+    let ([rho, share], choice, received) = (stock.sent(&claim), stock.choice(&claim), stock.received(&claim));
+    let flips = bits.xor(&choice);
+    let masked = words.iter().zip(rho.iter().zip(share)).map(|(word, (rho, share))| {
         let [first, second] = [share.wrapping_neg(), rho.wrapping_sub(*share)];
         vector.reduce(word ^ first ^ second)
     });
@@ -30,12 +32,12 @@ pub(crate) fn select(party: &mut Party<'_>, bits: &Bits, words: &[u64], width: u
     let (theirs, masked) = (Bits::from_bytes(theirs, n)?, vector.unpack(masked, n)?);
     let mut products = Vec::with_capacity(n);
     for (block, words) in words.chunks(64).enumerate() {
-        let [own, choice, flips] = [bits, &received.choice, &theirs].map(|bits| bits.words()[block]);
+        let [own, choice, flips] = [bits, &choice, &theirs].map(|bits| bits.words()[block]);
         for (i, word) in words.iter().enumerate() {
             let (at, mask) = (block * 64 + i, |bits: u64| (bits >> i & 1).wrapping_neg());
             // My bit times both parties' vectors, where the transferred word is theirs behind the other; and their bit times mine.
-            let mine = word & mask(own) ^ masked[at] & mask(choice) ^ received.share[at];
-            let others = word & mask(flips) ^ sent.share[at].wrapping_neg();
+            let mine = word & mask(own) ^ masked[at] & mask(choice) ^ received[at];
+            let others = word & mask(flips) ^ share[at].wrapping_neg();
             products.push(vector.reduce(mine ^ others));
         }
     }

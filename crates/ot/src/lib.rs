@@ -48,5 +48,5 @@ pub use party::OtParty;
 pub use random::{BitsReceived, BitsSent, PairsReceived, PairsSent, WordsReceived, WordsSent};
 pub use silent::{SilentReceiver, SilentSender, Size};
 pub use softspoken::{FieldBits, SoftSpokenReceiver, SoftSpokenSender};
-pub use stock::Stock;
+pub use stock::{Claim, Stock};
 pub use tables::{Shape, TablesReceived, TablesSent, shift};

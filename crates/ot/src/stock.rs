@@ -1,6 +1,7 @@
 //! The stock of correlations: generated ahead of time, handed out once.
 
 use privet_channel::Channel;
+use privet_ring::Bits;
 use zeroize::Zeroize;
 
 use crate::correlations::{PairedTriples, PrivateAnds, ProductsReceived, ProductsSent, Triples};
@@ -20,6 +21,14 @@ pub struct Stock {
     pub(crate) tables: Tables,
     /// How many of each kind are gone, in the order of [`Kind`].
     pub(crate) taken: [usize; 9],
+}
+
+/// Places of products in a stock, as many in either direction; see [`Stock::claim_products`].
+#[derive(Debug)]
+pub struct Claim {
+    sent: usize,
+    received: usize,
+    count: usize,
 }
 
 /// All tables of a party, by shape.
@@ -183,6 +192,32 @@ impl Stock {
     pub fn take_products_received(&mut self, count: usize) -> Result<ProductsReceived, Error> {
         let start = self.claim(Kind::ProductsReceived, count)?;
         Ok(self.products_received.slice(start, count))
+    }
+
+    /// The next `count` products in either direction, which stay where they are until [`Stock::sent`], [`Stock::choice`] and
+    /// [`Stock::received`] read them: there may be hundreds of megabytes.
+    ///
+    /// # Errors
+    /// [`Error::StockExhausted`] if fewer are left.
+    pub fn claim_products(&mut self, count: usize) -> Result<Claim, Error> {
+        let sent = self.claim(Kind::ProductsSent, count)?;
+        Ok(Claim { sent, received: self.claim(Kind::ProductsReceived, count)?, count })
+    }
+
+    /// The claimed products of which this party holds the ring element: these, and its shares.
+    pub fn sent(&self, claim: &Claim) -> [&[u64]; 2] {
+        let ProductsSent { rho, share } = &self.products_sent;
+        [rho, share].map(|words| &words[claim.sent..][..claim.count])
+    }
+
+    /// The bits that this party holds of claimed products.
+    pub fn choice(&self, claim: &Claim) -> Bits {
+        self.products_received.choice.slice(claim.received, claim.count)
+    }
+
+    /// This party's shares of the claimed products of which it holds the bit.
+    pub fn received(&self, claim: &Claim) -> &[u64] {
+        &self.products_received.share[claim.received..][..claim.count]
     }
 
     /// The next `count` tables of which this party has all entries.

@@ -246,8 +246,8 @@ fn compare_512(numbers: &[u64], digit: Digit, [low, high]: [&[u64]; 2], [less, e
     let (low_blocks, low_rest) = low.as_chunks::<64>();
     let (high_blocks, high_rest) = high.as_chunks::<64>();
     for (block, numbers) in blocks.iter().enumerate() {
-        let mut bits = [[0; 8]; 2];
-        for i in 0..8 {
+        let (mut smaller, mut same) = ([0; 8], [0; 8]);
+        for (i, (smaller, same)) in smaller.iter_mut().zip(&mut same).enumerate() {
             let at = _mm512_and_si512(_mm512_srl_epi64(load(eight(numbers, i)), first_bit), digits);
             let low = _mm512_and_si512(_mm512_srl_epi64(load(eight(&low_blocks[block], i)), offset), kept);
             let mut first = _mm512_srlv_epi64(low, at);
@@ -260,10 +260,10 @@ fn compare_512(numbers: &[u64], digit: Digit, [low, high]: [&[u64]; 2], [less, e
                 behind = _mm512_xor_si512(first, _mm512_srlv_epi64(high, at));
             }
             let behind = _mm512_xor_si512(_mm512_popcnt_epi64(behind), first);
-            bits[0][i] = _mm512_test_epi64_mask(behind, one);
-            bits[1][i] = _mm512_test_epi64_mask(first, one);
+            *smaller = _mm512_test_epi64_mask(behind, one);
+            *same = _mm512_test_epi64_mask(first, one);
         }
-        [less[block], equal[block]] = bits.map(u64::from_le_bytes);
+        [less[block], equal[block]] = [smaller, same].map(u64::from_le_bytes);
     }
     let done = blocks.len();
     portable::compare(rest, digit, [low_rest, high_rest], [&mut less[done..], &mut equal[done..]]);
