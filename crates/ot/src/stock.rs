@@ -57,6 +57,19 @@ pub(crate) struct Ots {
 }
 
 impl Ots {
+    /// None yet, with room for the products of `role`'s part of `demand`, which take the most: what grows by itself is copied, and ends with
+    /// up to twice the room.
+    fn for_demand(demand: &Demand, role: Role) -> Self {
+        let (by_client, by_server) = (demand.products_sent_by_client, demand.products_sent_by_server);
+        let [sent, received] = match role {
+            Role::Client => [by_client, by_server],
+            Role::Server => [by_server, by_client],
+        };
+        let products_sent = ProductsSent { rho: Vec::with_capacity(sent), share: Vec::with_capacity(sent) };
+        let products_received = ProductsReceived { share: Vec::with_capacity(received), ..ProductsReceived::default() };
+        Self { products_sent, products_received, ..Self::default() }
+    }
+
     /// Makes `runs` as their receiver.
     fn receive(&mut self, party: &mut OtParty, channel: &mut Channel, runs: &[Run]) -> Result<(), Error> {
         for &run in runs {
@@ -100,7 +113,7 @@ impl Stock {
     /// Those of [`OtParty::send_bits`]; after one, the party must not be used again.
     pub fn generate(party: &mut OtParty, channel: &mut Channel, demand: &Demand) -> Result<Self, Error> {
         let role = party.role();
-        let mut ots = Ots::default();
+        let mut ots = Ots::for_demand(demand, role);
         let (outgoing, incoming) = (schedule::runs(demand, role.peer()), schedule::runs(demand, role));
         if !outgoing.is_empty() {
             party.begin(channel)?;
