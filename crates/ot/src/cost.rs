@@ -26,19 +26,20 @@ pub fn setup() -> Cost {
 /// for every 32 messages that have counterparts in the other direction; parties wait for each other no more often than
 /// that. Silent OT: one message of SoftSpokenOT, then 16 bytes for every iteration and `16 * (depth - 1)` for every tree.
 pub fn generate(demand: &Demand, extension: impl Into<Extension>, role: Role) -> Cost {
-    generate_in_chunks(std::slice::from_ref(demand), extension, role)
+    generate_in_chunks(&[vec![*demand]], extension, role)
 }
 
-/// [`crate::Stock::generate`] for one demand after the other with the same [`crate::OtParty`], if the last act of `role`
-/// before each was a receive. What silent OT has left over from a chunk serves the next.
-pub fn generate_in_chunks(demands: &[Demand], extension: impl Into<Extension>, role: Role) -> Cost {
-    let extension = extension.into();
-    let chunks = demands.iter().map(|demand| (runs(demand, role.peer()), runs(demand, role)));
-    match extension {
+/// [`crate::Stock::generate`] for one demand after the other with the same [`crate::OtParty`]: those of a row directly, and the last act of
+/// `role` before each row was a receive. What silent OT has left over from a chunk serves the next.
+pub fn generate_in_chunks(rows: &[Vec<Demand>], extension: impl Into<Extension>, role: Role) -> Cost {
+    let chunk = |demand: &Demand| (runs(demand, role.peer()), runs(demand, role));
+    let rows = rows.iter().map(|row| row.iter().map(chunk));
+    match extension.into() {
         Extension::SoftSpoken(field) => {
+            let chunks = rows.flatten();
             chunks.fold(Cost::default(), |sum, (outgoing, incoming)| sum + soft_spoken(&outgoing, &incoming, field))
         }
-        Extension::Silent(size) => silent(chunks, size),
+        Extension::Silent(size) => silent(rows, size),
     }
 }
 
@@ -57,22 +58,24 @@ fn soft_spoken_bytes(count: usize, field: FieldBits) -> u64 {
     (count.div_ceil(128) * 16 * field.sent_blocks()) as u64
 }
 
-fn silent(chunks: impl Iterator<Item = (Vec<Run>, Vec<Run>)>, size: Size) -> Cost {
+fn silent(rows: impl Iterator<Item = impl Iterator<Item = (Vec<Run>, Vec<Run>)>>, size: Size) -> Cost {
     let first = size.ladder()[0];
     let begin = soft_spoken_bytes(first.base(), silent::BASE_FIELD);
     let mut tally = Tally::default();
     let (mut as_sender, mut as_receiver) = (Direction::new(size), Direction::new(size));
-    for (outgoing, incoming) in chunks {
+    for row in rows {
         tally.received_last();
-        if as_receiver.is_new() && !outgoing.is_empty() {
-            tally.send(begin);
-        }
-        for (outgoing, incoming) in batches(&outgoing, &incoming) {
-            if as_sender.is_new() && !incoming.is_empty() {
-                tally.receive(begin);
+        for (outgoing, incoming) in row {
+            if as_receiver.is_new() && !outgoing.is_empty() {
+                tally.send(begin);
             }
-            as_sender.advance(incoming, |bytes| tally.send(bytes));
-            as_receiver.advance(outgoing, |bytes| tally.receive(bytes));
+            for (outgoing, incoming) in batches(&outgoing, &incoming) {
+                if as_sender.is_new() && !incoming.is_empty() {
+                    tally.receive(begin);
+                }
+                as_sender.advance(incoming, |bytes| tally.send(bytes));
+                as_receiver.advance(outgoing, |bytes| tally.receive(bytes));
+            }
         }
     }
     tally.0

@@ -21,11 +21,6 @@ const VERSION: u8 = 3;
 const WITHOUT_TABLES: u8 = 2;
 
 impl Stock {
-    /// Whether these are the first bytes of a stored stock.
-    pub fn begins_with(bytes: &[u8; MAGIC.len()]) -> bool {
-        bytes == MAGIC
-    }
-
     /// What is left, in the layout of version 3.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();

@@ -23,6 +23,9 @@ pub struct Stock {
     pub(crate) taken: [usize; 9],
 }
 
+/// The most products for which there is room before any is made.
+const MOST_ROOM: usize = 1 << 26;
+
 /// Places of products in a stock, as many in either direction; see [`Stock::claim_products`].
 #[derive(Debug)]
 pub struct Claim {
@@ -65,8 +68,9 @@ impl Ots {
             Role::Client => [by_client, by_server],
             Role::Server => [by_server, by_client],
         };
-        let products_sent = ProductsSent { rho: Vec::with_capacity(sent), share: Vec::with_capacity(sent) };
-        let products_received = ProductsReceived { share: Vec::with_capacity(received), ..ProductsReceived::default() };
+        let room = |count: usize| Vec::with_capacity(count.min(MOST_ROOM));
+        let products_sent = ProductsSent { rho: room(sent), share: room(sent) };
+        let products_received = ProductsReceived { share: room(received), ..ProductsReceived::default() };
         Self { products_sent, products_received, ..Self::default() }
     }
 

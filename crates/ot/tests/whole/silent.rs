@@ -116,7 +116,7 @@ fn generations_go_on_where_the_last_stopped() -> Result<(), Error> {
         assert!(holds(&mut ours?, &mut theirs?, demand)?, "{demand:?}");
     }
     let spent = (client.channel.cost() - before.0, server.channel.cost() - before.1);
-    let formula = |role| cost::generate_in_chunks(&chunks, Size::Large, role);
+    let formula = |role| cost::generate_in_chunks(&chunks.map(|demand| vec![demand]), Size::Large, role);
     assert_eq!([spent.0.bytes_sent, spent.0.messages_sent], bytes_and_messages(formula(Role::Client)));
     assert_eq!([spent.1.bytes_sent, spent.1.messages_sent], bytes_and_messages(formula(Role::Server)));
     let bytes = spent.0.bytes_sent;

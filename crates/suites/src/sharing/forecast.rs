@@ -2,7 +2,8 @@
 
 use std::ops::Add;
 
-use privet_ot::{Demand, Extension, Role, Shape, cost as ot_cost};
+use privet_ot::{Demand, Extension, Role, STOCK_HEADER_BYTES, Shape, cost as ot_cost};
+use privet_ring::Modulus;
 
 use super::party::fss_role;
 use super::{Encrypted, Plan, Suite, Triples, dealt, keys, making, prepare};
@@ -40,10 +41,12 @@ impl Plan {
             .collect();
         let online = self.online_cost();
         let demand = online.demand;
-        // The first chunk is made last.
+        // The first chunk is made last; then those for products, of which each but the first follows an exchange.
         let mut chunks: Vec<Demand> = self.stored_chunks().iter().map(|chunk| chunk.demand).collect();
         chunks.rotate_left(1);
-        let made: Vec<Demand> = chunks.into_iter().chain(making::demands(self)).collect();
+        let mut products = making::demands(self).into_iter();
+        chunks.extend(products.next());
+        let made: Vec<Vec<Demand>> = [chunks].into_iter().chain(products.map(|demand| vec![demand])).collect();
         let prepared = &linear[..self.prepared_linear().len()];
         let linear_client: u64 = prepared.iter().map(|layer| layer.bytes_client).sum();
         let linear_server: u64 = prepared.iter().map(|layer| layer.bytes_server).sum();
@@ -64,14 +67,6 @@ impl Plan {
         let [dealer_client, dealer_server] = if self.is_dealt() { dealt::dealt_bytes(self) } else { [0, 0] };
 
         let threads = rayon::current_num_threads();
-        let ring = self.mask_ring();
-        let packed = |lengths: &mut dyn Iterator<Item = usize>| -> u64 {
-            lengths.map(|len| ring.packed_bytes(len) as u64).sum()
-        };
-        let masks = packed(&mut self.masks().iter().copied());
-        let outputs = self.prepared_linear().iter().map(|layer| layer.plan.output_len());
-        let shares: u64 =
-            outputs.map(|len| self.product_ring().packed_bytes(len) as u64).sum::<u64>() + Triples::stored_bytes(self);
         Forecast {
             memory_bytes_client: self.client_memory(threads).peak(),
             memory_bytes_server: self.server_memory(&self.standard_workspaces(), threads).peak(),
@@ -86,8 +81,8 @@ impl Plan {
             online_bytes_client: online.client_bytes,
             online_bytes_server: online.server_bytes,
             online_rounds: online.rounds,
-            material_bytes_client: masks + shares + self.correlated_bytes(Role::Client),
-            material_bytes_server: shares + self.correlated_bytes(Role::Server),
+            material_bytes_client: self.values_bytes(Role::Client) + self.correlated_bytes(Role::Client),
+            material_bytes_server: self.values_bytes(Role::Server) + self.correlated_bytes(Role::Server),
             correlations: [
                 ("private_ands", demand.private_ands),
                 ("triples", demand.triples),
@@ -116,8 +111,8 @@ fn tables(demand: &Demand) -> impl Iterator<Item = (&'static str, usize)> {
     .filter(|(_, count)| *count > 0)
 }
 
-fn extensions(demands: &[Demand]) -> Vec<ExtensionForecast> {
-    let all = demands.iter().copied().fold(Demand::NONE, Add::add);
+fn extensions(demands: &[Vec<Demand>]) -> Vec<ExtensionForecast> {
+    let all = demands.iter().flatten().copied().fold(Demand::NONE, Add::add);
     let forecast = |extension: Extension| {
         let cost = ot_cost::generate_in_chunks(demands, extension, Role::Client);
         ExtensionForecast {
@@ -132,6 +127,24 @@ fn extensions(demands: &[Demand]) -> Vec<ExtensionForecast> {
 }
 
 impl Plan {
+    /// Size of masks and shares, as they are stored.
+    fn values_bytes(&self, role: Role) -> u64 {
+        let packed = |ring: Modulus, lengths: &mut dyn Iterator<Item = usize>| -> u64 {
+            lengths.map(|len| ring.packed_bytes(len) as u64).sum()
+        };
+        let masks = match role {
+            Role::Client => packed(self.mask_ring(), &mut self.masks().iter().copied()),
+            Role::Server => 0,
+        };
+        let outputs = &mut self.prepared_linear().iter().map(|layer| layer.plan.output_len());
+        masks + packed(self.product_ring(), outputs) + Triples::stored_bytes(self)
+    }
+
+    /// Size of a stored entry of suite `gmw` with all correlations in one piece.
+    pub(super) fn whole_bytes(&self, role: Role) -> u64 {
+        self.values_bytes(role) + STOCK_HEADER_BYTES + stored_bytes(&self.online_cost().demand, role)
+    }
+
     /// Size of what non-linear steps use up, as it is stored.
     pub(super) fn correlated_bytes(&self, role: Role) -> u64 {
         match self.options().suite {

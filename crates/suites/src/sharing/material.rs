@@ -142,11 +142,9 @@ fn read_head(mut stored: Stored, plan: &Plan, role: Role) -> Result<(Vec<u8>, Bo
     let unreadable = |error| Error::Misuse(format!("material cannot be read: {error}"));
     let keys: u64 = plan.keys().iter().map(|batches| keys::body_bytes(batches, fss_role(role))).sum();
     let mut later = plan.later_bytes(role);
-    if later > 0 {
-        // Versions before 0.3 had no chunks: all of their entry is the head, which begins with masks or shares.
-        let mut first = [0; 12];
-        stored.seek(SeekFrom::Start(0)).and_then(|_| stored.read_exact(&mut first)).map_err(unreadable)?;
-        later = if Stock::begins_with(&first) { later } else { 0 };
+    // Versions before 0.3 had no chunks: all of their entry is the head, and shorter by the headers of later chunks.
+    if later > 0 && stored.seek(SeekFrom::End(0)).map_err(unreadable)? <= plan.whole_bytes(role) {
+        later = 0;
     }
     let mut head = Vec::new();
     stored.seek(SeekFrom::Start(keys + later)).and_then(|_| stored.read_to_end(&mut head)).map_err(unreadable)?;

@@ -136,11 +136,14 @@ impl Plan {
         let extending = if self.is_dealt() { stock } else { stock + 2 * extension.memory() };
         let multiplying = self.multiplying_elements(role, extension);
         let (prepared, computed) = if self.options().is_one_shot() { (0, most) } else { (most, 0) };
-        let offline = match self.field() {
+        // A chunk is copied to be written.
+        let writing = if later > 0 { 3 * later + 2 * extension.memory() + masks } else { 0 };
+        let making = match self.field() {
             None => (stock + extending.max(multiplying)).max(material + prepared.max(packed)),
             // What threads give back that work in slots is not used again for the rest, nor the other way round.
             Some(_) => stock + extending + masks + shares + prepared + packed,
-        } + bodies::BUFFERS;
+        };
+        let offline = making.max(writing) + bodies::BUFFERS;
         // A later chunk is read when the one before is used up.
         let supplied = material.max(self.filled(role, extension)).max(masks + shares + 2 * later);
         let online = (material + packed).max(supplied + self.computing() + computed);

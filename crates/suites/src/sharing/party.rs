@@ -35,7 +35,13 @@ impl Supply {
             (Correlated::Stock(stock, file), Suite::Gmw { rounds }) => {
                 let refills = match file {
                     Some(file) => Some(Refills::stored(file, role, plan)?),
-                    None => None,
+                    None => {
+                        let chunks = plan.stored_chunks();
+                        if chunks.len() > 1 && stock.left() == chunks[0].demand {
+                            return Err(Error::Misuse("the material's later chunks are in the store: read it".into()));
+                        }
+                        None
+                    }
                 };
                 Ok((Self::Stock { stock, rounds }, refills))
             }

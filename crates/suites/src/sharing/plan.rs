@@ -12,6 +12,7 @@ use privet_ring::{Field, Modulus};
 use super::encrypted::field_of;
 use super::keys::Batch;
 use super::planner::Planner;
+use super::prepare::AHEAD;
 use super::refill::{BUFFER, STORED};
 use super::triples::{self, Masked, Triple};
 use super::{Encrypted, Options, making, oneshot, ops};
@@ -82,6 +83,8 @@ pub struct Plan {
     buffer: usize,
     /// Bytes that correlations of a chunk of material take in store.
     chunk_bytes: u64,
+    /// Bytes that may be on their way while a client prepares linear layers.
+    ahead: u64,
     steps: Vec<Step>,
     /// The keys that each step uses up, in suite `fss`.
     keys: Vec<Vec<Batch>>,
@@ -137,6 +140,7 @@ impl Plan {
             byte_price: 0,
             buffer: BUFFER,
             chunk_bytes: STORED,
+            ahead: AHEAD,
             steps,
             keys,
             demands,
@@ -205,6 +209,18 @@ impl Plan {
     #[must_use]
     pub fn storing(self, chunk_bytes: u64) -> Self {
         Self { chunk_bytes, ..self }
+    }
+
+    /// The same plan for a client that sends ciphertexts ahead of what it opens while no more than so many bytes of both directions are on
+    /// their way.
+    #[must_use]
+    pub fn sending_ahead(self, bytes: u64) -> Self {
+        Self { ahead: bytes, ..self }
+    }
+
+    /// Bytes of both directions that may be on their way while a client prepares linear layers.
+    pub(super) fn ahead(&self) -> u64 {
+        self.ahead
     }
 
     /// Bytes that correlations of a chunk of material take in store, at most.

@@ -16,11 +16,11 @@ use zeroize::Zeroizing;
 use super::encrypted::{ClientKeys, ServerKeys};
 use super::{ClientMaterial, Correlated, Model, Plan, ServerMaterial, Triples, making};
 use crate::report::Recorder;
-use crate::{Error, Observer, Phase, Report};
+use crate::{Error, Observer, Phase, Report, StoreError};
 
 /// Bytes, of both directions, that may be on their way while the client sends ahead of what it opens: what is not read yet waits in
 /// the memory of either party.
-const AHEAD: u64 = 256 << 20;
+pub(super) const AHEAD: u64 = 256 << 20;
 
 /// What the client does next with a layer, or a product of matrices behind all layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,12 +31,12 @@ enum Turn {
     Decrypt(usize),
 }
 
-/// The client's turns for layers and products that cost so much each: all are sent ahead, as far as [`AHEAD`] reaches.
-fn turns(costs: &[Cost]) -> Vec<Turn> {
+/// The client's turns for layers and products that cost so much each: all are sent ahead, as far as `ahead` bytes reach.
+fn turns(costs: &[Cost], ahead: u64) -> Vec<Turn> {
     let bytes = |at: usize| costs[at].bytes_sent + costs[at].bytes_received;
     let (mut turns, mut opened, mut under_way) = (Vec::with_capacity(2 * costs.len()), 0, 0);
     for at in 0..costs.len() {
-        while opened < at && under_way + bytes(at) > AHEAD {
+        while opened < at && under_way + bytes(at) > ahead {
             turns.push(Turn::Decrypt(opened));
             under_way -= bytes(opened);
             opened += 1;
@@ -56,7 +56,7 @@ fn homomorphic_costs(plan: &Plan) -> Vec<Cost> {
 
 /// How often the client turns from sending masks to opening replies.
 pub(super) fn homomorphic_rounds(plan: &Plan) -> u64 {
-    let turns = turns(&homomorphic_costs(plan));
+    let turns = turns(&homomorphic_costs(plan), plan.ahead());
     turns.windows(2).filter(|pair| matches!(pair, [Turn::Encrypt(_), Turn::Decrypt(_)])).count() as u64
 }
 
@@ -72,7 +72,7 @@ pub fn prepare_client(
     observer: &mut dyn Observer,
 ) -> Result<(ClientMaterial, Report), Error> {
     let mut recorder = Recorder::start(Phase::Offline, channel);
-    let (layers, turns) = (plan.prepared_linear(), turns(&homomorphic_costs(plan)));
+    let (layers, turns) = (plan.prepared_linear(), turns(&homomorphic_costs(plan), plan.ahead()));
     let total = turns.len() + 2;
     let mut prg = Prg::from_os()?;
     let masks: Vec<Vec<u64>> = plan.masks().iter().map(|&len| mask(&mut prg, len, plan)).collect();
@@ -187,7 +187,8 @@ fn correlations(
         let chunks = plan.stored_chunks();
         for chunk in &chunks[1..] {
             let stock = Stock::generate(&mut party, channel, &chunk.demand)?;
-            draft.write_all(&Zeroizing::new(stock.to_bytes())).map_err(privet_fss::Error::from)?;
+            let written = draft.write_all(&Zeroizing::new(stock.to_bytes()));
+            written.map_err(|error| StoreError::Io { path: "the draft of material".into(), error })?;
         }
         let stock = Stock::generate(&mut party, channel, &chunks[0].demand)?;
         Ok::<_, Error>((party, stock))
@@ -227,12 +228,12 @@ mod tests {
     #[test]
     fn what_fits_is_sent_before_anything_is_opened() {
         use Turn::{Decrypt, Encrypt};
-        assert_eq!(turns(&[]), []);
-        assert_eq!(turns(&costs(&[200, 56])), [Encrypt(0), Encrypt(1), Decrypt(0), Decrypt(1)]);
+        assert_eq!(turns(&[], AHEAD), []);
+        assert_eq!(turns(&costs(&[200, 56]), AHEAD), [Encrypt(0), Encrypt(1), Decrypt(0), Decrypt(1)]);
         let more = [Encrypt(0), Encrypt(1), Decrypt(0), Encrypt(2), Decrypt(1), Decrypt(2)];
-        assert_eq!(turns(&costs(&[100, 100, 100])), more);
+        assert_eq!(turns(&costs(&[100, 100, 100]), AHEAD), more);
         // A layer beyond the bound goes alone.
-        assert_eq!(turns(&costs(&[1, 999, 1])).len(), 6);
-        assert_eq!(turns(&costs(&[1, 999, 1]))[..4], [Encrypt(0), Decrypt(0), Encrypt(1), Decrypt(1)]);
+        assert_eq!(turns(&costs(&[1, 999, 1]), AHEAD).len(), 6);
+        assert_eq!(turns(&costs(&[1, 999, 1]), AHEAD)[..4], [Encrypt(0), Decrypt(0), Encrypt(1), Decrypt(1)]);
     }
 }

@@ -78,7 +78,7 @@ impl Plan {
 
     /// What an inference without material takes more.
     pub(super) fn refill_forecast(&self) -> RefillForecast {
-        let demands: Vec<Demand> = self.chunks(self.buffer()).iter().map(|chunk| chunk.demand).collect();
+        let demands: Vec<Vec<Demand>> = self.chunks(self.buffer()).iter().map(|chunk| vec![chunk.demand]).collect();
         let cost = ot_cost::setup() + ot_cost::generate_in_chunks(&demands, self.extension(), Role::Client);
         RefillForecast {
             chunks: demands.len(),
