@@ -43,3 +43,42 @@ pub(crate) fn select(party: &mut Party<'_>, bits: &Bits, words: &[u64], width: u
     }
     Ok(products)
 }
+
+#[cfg(test)]
+mod tests {
+    use privet_channel::pair;
+    use privet_ot::{Demand, Role, Stock};
+    use privet_prg::{Prg, Seed};
+
+    use super::*;
+    use crate::Rounds;
+
+    const N: usize = 4096;
+    const WIDTH: u32 = 13;
+
+    #[test]
+    fn what_is_sent_is_balanced_whatever_is_selected() {
+        let demand = Demand { products_sent_by_client: N, products_sent_by_server: N, ..Demand::NONE };
+        for (role, secret) in [Role::Client, Role::Server].into_iter().flat_map(|role| [(role, 0), (role, u64::MAX)]) {
+            let (client, server) = Stock::deal(&demand, &mut Prg::from_seed(&Seed::from_block(7)));
+            let mut stock = if role == Role::Client { client } else { server };
+            let (mut near, mut far) = pair();
+            let vector = Modulus::new(WIDTH);
+            let length = N / 8 + vector.packed_bytes(N);
+            let peer = std::thread::spawn(move || far.exchange(&vec![0; length]).expect("a message"));
+            let mut party = Party { role, channel: &mut near, stock: &mut stock, rounds: Rounds::Log };
+            let bits = Bits::from_lowest([secret; N].into_iter());
+            select(&mut party, &bits, &[vector.reduce(secret); N], WIDTH).expect("products");
+
+            let message = peer.join().expect("the peer does not panic");
+            let (flips, words) = message.split_at(N / 8);
+            let words = vector.unpack(words, N).expect("as many words as bits");
+            let columns = (0..WIDTH).map(|bit| words.iter().map(|word| word >> bit & 1).sum::<u64>());
+            let flips = flips.iter().map(|byte| u64::from(byte.count_ones())).sum();
+            for ones in columns.chain([flips]) {
+                // Six deviations.
+                assert!(ones.abs_diff(N as u64 / 2) < 192, "{ones} of {N} for {secret:x} at the {role:?}");
+            }
+        }
+    }
+}
