@@ -154,10 +154,10 @@ bench-serve: setup ## Measure `privet serve` under a real workload, then simulat
 bench-load: setup ## Load `privet serve`: 100 clients, idle clients, peers that stall (40 minutes; LOAD=--help)
 	$(BIN)/python -m benches.load $(LOAD)
 
-bench-kernels: setup ## Measure every kernel beside what this machine allows (two minutes; KERNELS=bfv for some)
+bench-kernels: setup ## Measure every kernel beside what this machine allows (two minutes; KERNELS=bfv prints some)
 	CRITERION_HOME=$(ROOT)/target/kernels RAYON_NUM_THREADS=1 \
-	    $(CARGO) bench -p privet-kernels --bench kernels $(CARGO_FLAGS) -- $(KERNELS)
-	$(BIN)/python -m benches.kernels
+	    $(CARGO) bench -p privet-kernels --bench kernels $(CARGO_FLAGS) -- $(if $(KERNELS),'peak|$(KERNELS)')
+	$(BIN)/python -m benches.kernels $(if $(KERNELS),--print)
 
 bench-ckks: setup ## Measure suite ckks in its three scenarios beside slytHErin and Orion (minutes; CKKS=--help)
 	$(BIN)/python -m benches.ckks $(CKKS)

@@ -7,6 +7,7 @@ is that of the resource which takes longest.
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 import time
@@ -97,9 +98,15 @@ def _time(seconds: float) -> str:
 
 
 def main() -> int:
-    """Writes a record and the table on the page."""
+    """Writes a record and the table on the page; with `--print`, the table to standard output."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--print", action="store_true", dest="prints", help="write no file")
+    prints = parser.parse_args().prints
     units, kernels = read(HOME)
     about = {"date": time.strftime("%Y-%m-%d"), **commit(), **describe()}
+    if prints:
+        sys.stdout.write(table(units, kernels, about))
+        return 0
     record = {
         "format": "privet-kernels",
         "version": 1,
