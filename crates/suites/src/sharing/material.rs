@@ -139,7 +139,6 @@ struct Body {
 
 /// The head of a stored entry, and the file with what comes before.
 fn read_head(mut stored: Stored, plan: &Plan, role: Role) -> Result<(Vec<u8>, Body), Error> {
-    let unreadable = |error| Error::Misuse(format!("material cannot be read: {error}"));
     let keys: u64 = plan.keys().iter().map(|batches| keys::body_bytes(batches, fss_role(role))).sum();
     let mut later = plan.later_bytes(role);
     // Versions before 0.3 had no chunks: all of their entry is the head, and shorter by the headers of later chunks.
@@ -175,6 +174,10 @@ fn unpack_one(ring: Modulus, bytes: &mut &[u8], len: usize) -> Result<Vec<u64>, 
     let (vector, rest) = bytes.split_at_checked(ring.packed_bytes(len)).ok_or_else(damaged)?;
     *bytes = rest;
     ring.unpack(vector, len).map_err(|_| damaged())
+}
+
+pub(super) fn unreadable(error: std::io::Error) -> Error {
+    Error::Misuse(format!("material cannot be read: {error}"))
 }
 
 pub(super) fn damaged() -> Error {

@@ -17,7 +17,7 @@ use privet_seal::Stored;
 use zeroize::Zeroizing;
 
 use super::forecast::stored_bytes;
-use super::material::damaged;
+use super::material::{damaged, unreadable};
 use super::{Plan, Suite};
 use crate::Error;
 use crate::forecast::RefillForecast;
@@ -154,8 +154,4 @@ impl Refills {
             }
         }
     }
-}
-
-fn unreadable(error: std::io::Error) -> Error {
-    Error::Misuse(format!("material cannot be read: {error}"))
 }
