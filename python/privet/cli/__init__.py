@@ -8,11 +8,11 @@ listed in `privet.cli.failures`.
 from __future__ import annotations
 
 import sys
-from importlib.metadata import version
 from typing import Annotated
 
 import typer
 
+from privet import __version__
 from privet.cli.commands import Commands
 from privet.errors import PrivetError
 
@@ -28,7 +28,7 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"privet {version('privet')}")
+        typer.echo(f"privet {__version__}")
         raise typer.Exit
 
 

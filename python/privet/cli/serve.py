@@ -6,7 +6,6 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,6 +13,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from privet import __version__
 from privet.cli import options, show, single
 from privet.cli.configuration import Config
 from privet.cli.executors import make_executor
@@ -285,7 +285,7 @@ def serve(
         return policy
 
     async def main() -> int:
-        service = Service(settings, executing, Builder(state / "server" / "programs"), _version())
+        service = Service(settings, executing, Builder(state / "server" / "programs"), __version__)
 
         def listening(at: str, on: int) -> None:
             _tell(console, service, f"{at}:{on}", accepts, as_json)
@@ -305,10 +305,6 @@ def _check(source: Models, host: str, port: int) -> None:
         source.read(name)
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     socket.create_server((host, port), family=found[0]).close()
-
-
-def _version() -> str:
-    return version("privet")
 
 
 async def _follow(console: Console, service: Service, as_json: bool) -> None:
