@@ -1,9 +1,9 @@
 """Privet: private predictions from ONNX models.
 
 `compile` turns a model into a program; `Server` offers it and `Client` queries it over TLS;
-`MaterialPool` keeps material ready; `Gmw`, `Fss`, `Ckks` and `Stream` are the suites with their
-options; `ServiceClient` queries a service of many models (`privet serve`); `run` does both on this
-machine and compares with the plaintext model; `plan` advises which suite to take.
+`Gmw`, `Fss`, `Ckks` and `Stream` are the suites with their options; `ServiceClient` queries a
+service of many models (`privet serve`); `run` does both on this machine and compares with the
+plaintext model; `plan` advises which suite to take.
 Errors are in `privet.errors`.
 """
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
         Credentials,
         Dealer,
         Link,
-        MaterialPool,
         Result,
         Run,
         Server,
@@ -41,7 +40,6 @@ __all__ = [
     "Fss",
     "Gmw",
     "Link",
-    "MaterialPool",
     "Result",
     "Run",
     "Server",
@@ -66,7 +64,6 @@ __getattr__ = attach(
             "Credentials",
             "Dealer",
             "Link",
-            "MaterialPool",
             "Result",
             "Run",
             "Server",

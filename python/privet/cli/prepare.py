@@ -21,7 +21,7 @@ from privet.suites.text import over
 
 if TYPE_CHECKING:
     from privet.gateway import ServiceClient, Terms
-    from privet.runtime import Level, PoolEvent
+    from privet.gateway.ahead import Level, LevelEvent
 
 
 def prepare(
@@ -176,7 +176,7 @@ async def _keep(
 
     shown: dict[str, int | None] = {}
 
-    def tell(event: PoolEvent) -> None:
+    def tell(event: LevelEvent) -> None:
         for level in event.levels:
             changed = event.model is None and shown.get(level.model) != level.ready
             if changed or event.model == level.model:
@@ -194,7 +194,7 @@ async def _keep(
 
 
 def _tell(
-    console: Console, found: PoolEvent, level: Level, limit: int | None, as_json: bool
+    console: Console, found: LevelEvent, level: Level, limit: int | None, as_json: bool
 ) -> None:
     if as_json:
         fields: dict[str, Any] = {"event": found.kind, "model": level.model, "ready": level.ready}

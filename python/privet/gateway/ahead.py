@@ -1,98 +1,121 @@
-"""Notices that are kept ahead, so that a request need not wait for its material."""
+"""Material that is kept ahead at its levels, so that a request need not wait for it.
+
+Requests are announced before they come; the service makes material for them, side by side.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import logging
-from collections.abc import Coroutine, Mapping
+import time
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from privet.errors import NotAccepted, PrivetError
 from privet.gateway.client import ServiceClient
 from privet.gateway.jobs import Notice
 from privet.gateway.model import Terms
-from privet.runtime.refill import Level, Listener, Refill, Source
 
 FIND_SECONDS = 5.0
 """How long a start may wait for the service to list notices of an earlier gateway."""
 
+POLL_SECONDS = 0.5
+"""How often it is looked whether somebody has used an entry."""
+
+FIRST_DELAY_SECONDS = 0.5
+LONGEST_DELAY_SECONDS = 60.0
+"""After a failure it is tried again after the first delay, then after twice as long each time."""
+
 _log = logging.getLogger(__name__)
 
 
-class NoticeSource(Source):
-    """Announces requests for a model at a service, which makes the material for them."""
+@dataclass(frozen=True)
+class Level:
+    """How much is ready for a model: `ready` of `wanted` notices have their material."""
 
-    endures = (PrivetError,)
+    model: str
+    ready: int
+    wanted: int
 
-    def __init__(self, model: str, wanted: int, ahead: Ahead) -> None:
-        super().__init__(model, wanted)
-        self._ahead = ahead
+
+@dataclass(frozen=True)
+class LevelEvent:
+    """Something that happened; `levels` and `bytes` (on disk) are those after it.
+
+    `kind` is `levels` (the levels changed), `full` (an entry for `model` would go beyond the limit
+    on disk) or `waiting` (`error` keeps `model` from material for `seconds`).
+    """
+
+    kind: str
+    levels: tuple[Level, ...]
+    bytes: int
+    model: str | None = None
+    seconds: float | None = None
+    error: PrivetError | None = None
+
+
+Listener = Callable[[LevelEvent], None]
+
+
+class Delay:
+    """When something that failed is tried again."""
+
+    def __init__(self) -> None:
+        self._seconds, self._due = FIRST_DELAY_SECONDS, 0.0
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it may be tried now."""
+        return time.monotonic() >= self._due
+
+    def failed(self) -> float:
+        """It failed; in how many seconds to try again. Failures side by side count once."""
+        now = time.monotonic()
+        if now >= self._due:
+            self._due = now + self._seconds
+            self._seconds = min(2 * self._seconds, LONGEST_DELAY_SECONDS)
+        return self._due - now
+
+    def succeeded(self) -> None:
+        """It did not fail."""
+        self._seconds = FIRST_DELAY_SECONDS
+
+
+class Stock:
+    """The notices for a model, of which `wanted` are to be ready."""
+
+    def __init__(self, model: str, wanted: int) -> None:
+        self.model, self.wanted = model, wanted
         self.notices: list[Notice] = []
-        self._announcing = 0
-        self._is_refused = False
+        self.announcing = 0
+        self.delay = Delay()
+        self.is_crowded = False
+        self.is_refused = False
+        """The service's policy does not accept it: asking again would not change that, and requests
+        get to know why."""
 
+    @property
     def level(self) -> Level:
         """How many notices have their material."""
-        ready = sum(notice.is_ready for notice in self.notices)
-        return Level(self.model, ready, self.wanted, 0, len(self.notices) + self._announcing)
+        return Level(self.model, sum(notice.is_ready for notice in self.notices), self.wanted)
 
-    def wants(self, level: Level) -> bool:
-        """As `Source`, unless the service's policy does not accept it: asking again would not
-        change that, and requests get to know why."""
-        return not self._is_refused and super().wants(level)
+    @property
+    def begun(self) -> int:
+        """How many are ready or under way."""
+        return len(self.notices) + self.announcing
 
-    async def has_room(self) -> bool:
-        """As `Source`."""
-        unmade = sum(not notice.is_ready for notice in self.notices) + self._announcing
-        return await self._ahead.client.has_room(self.model, self._ahead.terms, unmade + 1)
-
-    async def make(self) -> None:
-        """Begins to announce; several may be under way."""
-        self._announcing += 1
-        self._ahead.run(self._announce())
-
-    def rest(self) -> None:
-        """As `Source`; the client keeps no connection for it."""
-
-    def add(self, notice: Notice) -> None:
-        """Keeps a notice until it is taken or ends."""
-        self.notices.append(notice)
-        self._ahead.run(self._watch(notice))
-
-    async def _announce(self) -> None:
-        try:
-            self.add(await self._ahead.client.notify(self.model, terms=self._ahead.terms))
-        except NotAccepted as error:
-            _log.error("no material is kept ready for %s: %s", self.model, error)
-            self._is_refused = True
-        except PrivetError as error:
-            _log.warning("no notice for %s: %s", self.model, error)
-            self._ahead.refill.failed(self, error)
-        finally:
-            self._announcing -= 1
-
-    async def _watch(self, notice: Notice) -> None:
-        """Gives up a notice that ends before it is used; another takes its place."""
-        error: PrivetError | None = None
-        try:
-            await notice.ready()
-            self.succeeded()
-            self._ahead.refill.wake.set()
-            await notice.over()
-        except PrivetError as failure:
-            error = failure
-        if notice in self.notices:
-            self.notices.remove(notice)
-            _log.info("notice %s for %s ended: %s", notice.id, self.model, notice.reason)
-            if error is not None:
-                self._ahead.refill.failed(self, error)
+    @property
+    def is_wanting(self) -> bool:
+        """Whether a further one is to be announced now."""
+        return self.begun < self.wanted and not self.is_refused and self.delay.is_over
 
 
 class Ahead:
     """Within `async with`, keeps `levels` notices, by model; each for one inference on `terms`.
 
-    `on_event` is called at every change, and must be quick.
+    `on_event` is called at every change, and must be quick; if it raises, that is logged.
     """
 
     def __init__(
@@ -102,27 +125,28 @@ class Ahead:
         levels: Mapping[str, int],
         on_event: Listener | None = None,
     ) -> None:
-        self.client, self.terms = client, terms
-        self._sources = {model: NoticeSource(model, n, self) for model, n in levels.items()}
+        self._client, self._terms, self._on_event = client, terms, on_event
+        self._stocks = {model: Stock(model, wanted) for model, wanted in levels.items()}
+        self._known: tuple[Level, ...] | None = None
+        self._wake = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
-        self.refill = Refill(list(self._sources.values()), self._levels, client.bytes, on_event)
 
     def take(self, model: str) -> Notice | None:
         """The notice to use next: the oldest that is ready, or else the oldest; None if none."""
-        notices = self._sources[model].notices if model in self._sources else []
+        notices = self._stocks[model].notices if model in self._stocks else []
         if not notices:
             return None
         chosen = next((notice for notice in notices if notice.is_ready), notices[0])
         notices.remove(chosen)
-        self.refill.wake.set()
+        self._wake.set()
         return chosen
 
     async def __aenter__(self) -> Ahead:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(FIND_SECONDS):
-                for source in self._sources.values():
-                    await self._find(source)
-        self.run(self.refill.run())
+                for stock in self._stocks.values():
+                    await self._find(stock)
+        self._run(self._refill())
         return self
 
     async def __aexit__(self, *_error: object) -> None:
@@ -131,7 +155,99 @@ class Ahead:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def run(self, work: Coroutine[Any, Any, None]) -> None:
+    async def _find(self, stock: Stock) -> None:
+        """Takes over what an earlier gateway left."""
+        try:
+            for notice in await self._client.prepared(stock.model, terms=self._terms):
+                if len(stock.notices) < stock.wanted:
+                    self._add(stock, notice)
+        except PrivetError as error:
+            _log.warning("no notices of %s can be found: %s", stock.model, error)
+
+    async def _refill(self) -> None:
+        """Announces what is missing, for the model with the smallest part of its level first."""
+        while True:
+            self._wake.clear()
+            if (levels := self._levels()) != self._known:
+                self._notify("levels", levels)
+            wanting = [stock for stock in self._stocks.values() if stock.is_wanting]
+            for stock in sorted(wanting, key=lambda it: it.begun / it.wanted):
+                if await self._begin(stock):
+                    break
+            else:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(POLL_SECONDS):
+                        await self._wake.wait()
+
+    async def _begin(self, stock: Stock) -> bool:
+        """Begins to announce, if the disk has room; several may be under way."""
+        unmade = stock.begun - stock.level.ready
+        try:
+            has_room = await self._client.has_room(stock.model, self._terms, unmade + 1)
+        except PrivetError as error:
+            self._failed(stock, error)
+            return False
+        if not has_room and not stock.is_crowded:
+            self._notify("full", self._levels(), model=stock.model)
+        stock.is_crowded = not has_room
+        if has_room:
+            stock.announcing += 1
+            self._run(self._announce(stock))
+        return has_room
+
+    async def _announce(self, stock: Stock) -> None:
+        try:
+            self._add(stock, await self._client.notify(stock.model, terms=self._terms))
+        except PrivetError as error:
+            self._failed(stock, error)
+        finally:
+            stock.announcing -= 1
+
+    def _add(self, stock: Stock, notice: Notice) -> None:
+        """Keeps a notice until it is taken or ends."""
+        stock.notices.append(notice)
+        self._run(self._watch(stock, notice))
+
+    async def _watch(self, stock: Stock, notice: Notice) -> None:
+        """Gives up a notice that ends before it is used; another takes its place."""
+        error: PrivetError | None = None
+        try:
+            await notice.ready()
+            stock.delay.succeeded()
+            self._wake.set()
+            await notice.over()
+        except PrivetError as failure:
+            error = failure
+        if notice in stock.notices:
+            stock.notices.remove(notice)
+            _log.info("notice %s for %s ended: %s", notice.id, stock.model, notice.reason)
+            if error is not None:
+                self._failed(stock, error)
+
+    def _failed(self, stock: Stock, error: PrivetError) -> None:
+        """Tries again later, unless the service's policy is against it."""
+        if isinstance(error, NotAccepted):
+            _log.error("no material is kept ready for %s: %s", stock.model, error)
+            stock.is_refused = True
+            return
+        _log.warning("no notice for %s: %s", stock.model, error)
+        seconds = stock.delay.failed()
+        self._notify("waiting", self._levels(), model=stock.model, seconds=seconds, error=error)
+
+    def _levels(self) -> tuple[Level, ...]:
+        return tuple(stock.level for stock in self._stocks.values())
+
+    def _notify(self, kind: str, levels: tuple[Level, ...], **fields: Any) -> None:
+        self._known = levels
+        if self._on_event is None:
+            return
+        event = LevelEvent(kind, levels, self._client.bytes(), **fields)
+        try:
+            self._on_event(event)
+        except Exception:
+            _log.exception("on_event raised on %s", event)
+
+    def _run(self, work: Coroutine[Any, Any, None]) -> None:
         """Does something in the background; then the levels are looked at."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
@@ -139,16 +255,4 @@ class Ahead:
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        self.refill.wake.set()
-
-    def _levels(self) -> tuple[Level, ...]:
-        return tuple(source.level() for source in self._sources.values())
-
-    async def _find(self, source: NoticeSource) -> None:
-        """Takes over what an earlier gateway left."""
-        try:
-            for notice in await self.client.prepared(source.model, terms=self.terms):
-                if len(source.notices) < source.wanted:
-                    source.add(notice)
-        except PrivetError as error:
-            _log.warning("no notices of %s can be found: %s", source.model, error)
+        self._wake.set()

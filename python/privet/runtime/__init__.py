@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from privet.runtime.dealer import Dealer, Dealt
     from privet.runtime.dry import Dry
     from privet.runtime.local import Run, run
-    from privet.runtime.pool import MaterialPool
-    from privet.runtime.refill import Level, PoolEvent
     from privet.runtime.result import Result
     from privet.runtime.server import Finished, Server
     from privet.runtime.store import Holding, MaterialStore, StoreEntry
@@ -27,13 +25,10 @@ __all__ = [
     "Finished",
     "Holding",
     "LayerCost",
-    "Level",
     "Link",
-    "MaterialPool",
     "MaterialStore",
     "MemoryUse",
     "PhaseCost",
-    "PoolEvent",
     "Result",
     "Run",
     "Server",
@@ -50,8 +45,6 @@ __getattr__ = attach(
         "privet.runtime.dealer": ("Dealer", "Dealt"),
         "privet.runtime.dry": ("Dry",),
         "privet.runtime.local": ("Run", "run"),
-        "privet.runtime.pool": ("MaterialPool",),
-        "privet.runtime.refill": ("Level", "PoolEvent"),
         "privet.runtime.result": ("Result",),
         "privet.runtime.server": ("Finished", "Server"),
         "privet.runtime.store": ("Holding", "MaterialStore", "StoreEntry"),

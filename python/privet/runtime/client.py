@@ -29,8 +29,8 @@ Link = _native.Link
 class Client:
     """A session with a server; use it as a context manager.
 
-    `state` is a directory that keeps material between sessions; any number of clients and pools
-    may share it. `program_hash` is the program that the client expects; without it, the client
+    `state` is a directory that keeps material between sessions; any number of clients may
+    share it. `program_hash` is the program that the client expects; without it, the client
     takes the one that the server describes.
 
     `suite` is a suite with its options, such as `privet.Gmw(rounds="log")`, or the name of one for
@@ -261,10 +261,6 @@ class Client:
     def close(self) -> None:
         """Ends the session; prepared material stays for the next."""
         self._session.native.close()
-
-    def abandon(self) -> None:
-        """Breaks the session from another thread; what it does there fails with `LinkError`."""
-        self._session.abandon()
 
     def __enter__(self) -> Client:
         return self

@@ -13,7 +13,7 @@ MAKE = "make"
 """Make an entry now."""
 
 WAIT = "wait"
-"""Wait until a pool or another process has made one."""
+"""Wait until another process has made one."""
 
 REFUSE = "refuse"
 """Raise `MaterialError`."""

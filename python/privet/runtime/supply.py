@@ -121,5 +121,5 @@ class Supply:
         suite = self._asked.plan.suite
         return MaterialError(
             f"no material is ready for suite {suite}{since}, and this client makes none: prepare "
-            "some, or keep a pool of it"
+            "some"
         )

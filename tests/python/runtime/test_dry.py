@@ -8,8 +8,7 @@ import socket
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from tests.attacks.scene import INPUT, SOON, small_model
 
 from privet.compiler.compile import Compiled
 from privet.errors import MaterialError, Misuse
-from privet.runtime import Client, Credentials, Dealer, Finished, MaterialPool, Result, Server
+from privet.runtime import Client, Credentials, Dealer, Finished, Result, Server
 from privet.suites import Fss, Gmw, Suite
 
 TRUST = "needs a dealer that colludes with neither party"
@@ -47,7 +46,7 @@ class Scene:
             yield
 
     def options(self, **more: Any) -> dict[str, Any]:
-        """What clients and pools are given."""
+        """What clients are given."""
         return {"state": self.folder / "client", "timeout": SOON, **more}
 
     def infer(self, **options: Any) -> Result:
@@ -59,10 +58,8 @@ class Scene:
     def fill(self, level: int, **options: Any) -> None:
         """Makes material."""
         credentials = Credentials.from_directory(self.keys, "client")
-        more = self.options(**options)
-        MaterialPool(
-            *self.address, credentials, levels={"small": level}, max_disk="1GB", **more
-        ).fill()
+        with Client(*self.address, credentials, **self.options(**options)) as client:
+            client.prepare(level)
 
 
 @pytest.fixture(scope="module")
@@ -161,42 +158,6 @@ def test_policies_that_cannot_be_are_refused(
     with pytest.raises(Misuse, match=part):
         Client("127.0.0.1", 1, credentials, state=tmp_path / "client", when_dry=policy)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_pool_waits_for_a_dealer_that_is_away(
-    key_folder: Path, tmp_path: Path, compiled: Compiled
-) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        host, port = taken.getsockname()
-    address = f"{host}:{port}"
-    scene = Scene(key_folder, tmp_path, compiled)
-    told: queue.Queue[Any] = queue.Queue()
-    credentials = Credentials.from_directory(key_folder, "client")
-    with scene.serving(dealer=address):
-        more = scene.options(suite="fss", dealer=address)
-        with MaterialPool(
-            *scene.address,
-            credentials,
-            levels={"small": 1},
-            max_disk="1GB",
-            on_event=told.put,
-            **more,
-        ) as pool:
-            pool.start()
-            until(told, lambda event: event.kind == "waiting" and address in str(event.error))
-            with Dealer(
-                Credentials.from_directory(key_folder, "dealer"), host=host, port=port
-            ) as dealer:
-                dealer.start()
-                until(told, lambda event: event.levels[0].ready == 1)
-
-
-def until(events: queue.Queue[Any], found: Callable[[Any], bool]) -> None:
-    """Waits for an event."""
-    limit = time.monotonic() + SOON
-    while not found(events.get(timeout=SOON)):
-        assert time.monotonic() < limit
 
 
 def test_many_processes_share_material(scene: Scene, tmp_path: Path) -> None:
