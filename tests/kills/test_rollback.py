@@ -1,4 +1,4 @@
-"""States that are copied or set back: one tombstone is enough; without any the ledger sees it."""
+"""States that are copied or set back: one spent marker is enough; without any, the ledger tells."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The house keeps its shape, and the checks that say so do see a wall put in the wrong place."""
+"""Parts use only parts below them, and the checks that say so see one that does not."""
 
 from __future__ import annotations
 

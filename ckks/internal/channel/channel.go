@@ -84,8 +84,8 @@ func (c *Channel) send(kind byte, payload []byte) error {
 	}
 	for _, part := range [][]byte{header[:], payload} {
 		if _, err := c.connection.Write(part); err != nil {
-			if told := c.lastWords(); kind != kindAbort && told != nil {
-				return told
+			if abort := c.lastWords(); kind != kindAbort && abort != nil {
+				return abort
 			}
 			return c.broken(err)
 		}

@@ -84,7 +84,7 @@ impl StreamServer {
                 Event::Prepared(report) => notify("prepared", Some(json(&report))),
                 Event::Inferred(report) => notify("inferred", Some(json(&report))),
                 Event::Stocked(name, entry, report) => Python::attach(|py| match &on_entry {
-                    Some(heard) => heard.call1(py, (name, served(py, &entry), json(&report))),
+                    Some(on_served) => on_served.call1(py, (name, served(py, &entry), json(&report))),
                     None => Ok(py.None()),
                 }),
             };

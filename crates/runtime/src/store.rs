@@ -192,9 +192,9 @@ impl Store {
     }
 
     fn open_entry(&self, id: &MaterialId) -> Result<File, StoreError> {
-        let (path, tombstone) = (self.path(id, "material"), self.spent().join(id.as_str()));
+        let (path, marker) = (self.path(id, "material"), self.spent().join(id.as_str()));
         File::open(&path).map_err(|error| match error.kind() {
-            ErrorKind::NotFound if tombstone.exists() => StoreError::Spent { id: id.clone() },
+            ErrorKind::NotFound if marker.exists() => StoreError::Spent { id: id.clone() },
             ErrorKind::NotFound => self.missing(id),
             _ => io(&path, error),
         })

@@ -79,7 +79,7 @@ def join(
     )
     console = show.make_console()
 
-    def heard(ended: PhaseCost | PrivetError | None) -> None:
+    def on_ended(ended: PhaseCost | PrivetError | None) -> None:
         event: dict[str, Any]
         if ended is None:
             event, text = {"event": "begun", "member": member}, "An inference begins."
@@ -104,7 +104,7 @@ def join(
             if not as_json:
                 console.print(f"Member {member} waits for inferences of {name}. Stop with Ctrl-C.")
             await take_seat(
-                calls, Seat(name, found.version, program, member), endpoint, heard, wait
+                calls, Seat(name, found.version, program, member), endpoint, on_ended, wait
             )
         finally:
             await calls.close()

@@ -121,7 +121,7 @@ impl Plan {
         }
     }
 
-    /// The most of a preparation and of an inference. `most`: what the hungriest linear layer takes for itself.
+    /// The most of a preparation and of an inference. `most`: what the linear layer that needs most takes for itself.
     fn jobs(&self, role: Role, extension: Extension, masks: u64, most: u64) -> (u64, u64) {
         let chunks =
             self.stored_chunks().into_iter().map(|chunk| stored_bytes(&chunk.demand, role)).collect::<Vec<_>>();
