@@ -8,7 +8,6 @@ how the model was exported.
 from __future__ import annotations
 
 import json
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -81,11 +80,10 @@ def _network(graph: Graph, steps: list[dict[str, Any]]) -> dict[str, Any]:
 def _attributes(operation: Operation, arrays: dict[str, Any]) -> dict[str, Any]:
     """The operation's fields; arrays are moved to `arrays` and named."""
     found = {}
-    for field in fields(operation):
-        value = getattr(operation, field.name)
+    for field, value in vars(operation).items():
         if isinstance(value, np.ndarray):
             name = f"w{len(arrays)}"
             arrays[name] = np.asarray(value, dtype=np.float32)
             value = name
-        found[field.name] = value
+        found[field] = value
     return found

@@ -12,9 +12,9 @@ from typing import Literal
 
 import numpy as np
 
+from privet.compiler.executor import execute
 from privet.compiler.executor.codec import Inputs
-from privet.compiler.executor.fixed import Arithmetic, execute
-from privet.compiler.graph.operations import Array
+from privet.compiler.graph.operations import Arithmetic, Array
 from privet.compiler.program.public import Program
 from privet.compiler.program.weights import Weights
 

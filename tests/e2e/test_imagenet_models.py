@@ -15,9 +15,8 @@ import privet
 from privet import suites, zoo
 from privet.compiler.compile import Compiled, compile
 from privet.compiler.executor import execute
-from privet.compiler.executor.fixed import Arithmetic
 from privet.compiler.executor.reference import random_inputs
-from privet.compiler.graph.operations import Array
+from privet.compiler.graph.operations import Arithmetic, Array
 
 GB = 1000.0
 

@@ -6,9 +6,6 @@ use the bound layer by layer, or statistics.
 
 from __future__ import annotations
 
-from privet.compiler.executor.exact import row_sum
-from privet.compiler.graph import Node
-from privet.compiler.graph import operations as op
 from privet.compiler.program.build import integer_graph
 from privet.compiler.program.public import Program
 from privet.compiler.program.weights import Weights
@@ -34,35 +31,5 @@ def error_bound(
         if len(known) < len(incoming):
             errors[node.output] = None
         else:
-            errors[node.output] = _outgoing(node, known, linear_error, truncation_error)
+            errors[node.output] = node.operation.error(known, linear_error, truncation_error)
     return {output.name: errors[output.value] for output in graph.outputs}
-
-
-def _outgoing(
-    node: Node, incoming: list[int], linear_error: int, truncation_error: int
-) -> int | None:
-    error = incoming[0]
-    match node.operation:
-        case op.Conv2d(weight=weight):
-            return row_sum(weight, 0) * error + linear_error
-        case op.Dense(weight=weight):
-            return row_sum(weight, 1) * error + linear_error
-        case op.Scale(weight=weight):
-            return int(abs(weight).max()) * error + linear_error
-        case op.Add() | op.Sub():
-            return sum(incoming)
-        case op.ShiftLeft(bits=bits):
-            return error << bits
-        case op.Truncate(bits=bits):
-            return -(-error >> bits) + truncation_error
-        case op.AvgPool2d(factors=factors) as pool:
-            window = pool.kernel[0] * pool.kernel[1]
-            return int(max(map(abs, factors))) * window * error
-        case op.Step() | op.Leaves() | op.ArgMax() | op.Mul() | op.MatMul():
-            return None
-        case op.Polynomial() | op.Elementwise() | op.Piecewise():
-            return None
-        case op.Concat():
-            return max(incoming)
-        case _:
-            return error

@@ -11,17 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privet.compiler.executor import kernels, trees
 from privet.compiler.executor.codec import Inputs, decode_output, encode_input
-from privet.compiler.executor.exact import exact_linear, exact_matmul, exact_product, row_sum
-from privet.compiler.executor.function import function_values
-from privet.compiler.executor.movement import moved
-from privet.compiler.executor.piecewise import piecewise_values
-from privet.compiler.executor.polynomial import polynomial_values
-from privet.compiler.executor.real import argmax, factor_shape
-from privet.compiler.graph import Graph, Node
-from privet.compiler.graph import operations as op
-from privet.compiler.graph.operations import Array
+from privet.compiler.graph import Graph
+from privet.compiler.graph.operations import Arithmetic, Array, Truncate
 from privet.compiler.passes.check_ranges import GUARD_BITS
 from privet.compiler.program.build import integer_graph
 from privet.compiler.program.public import Program
@@ -45,22 +37,6 @@ class Execution:
     outputs: dict[str, Array]
     magnitudes: tuple[int, ...]
     state: tuple[Array, ...] = ()
-
-
-class Arithmetic:
-    """What the format defines: products as they are, and the floor of a division."""
-
-    def linear(self, product: Array) -> Array:
-        """What becomes of the exact result of a linear operation."""
-        return product
-
-    def truncate(self, x: Array, bits: int) -> Array:
-        """`x` without its low bits."""
-        return x >> bits
-
-    def relu(self, x: Array) -> Array:
-        """`max(x, 0)`."""
-        return np.maximum(x, 0)
 
 
 def execute(
@@ -124,11 +100,12 @@ def _run(
     for node in graph.nodes:
         operands = [held[id] for id in node.inputs]
         try:
-            result = np.asarray(_compute(node, operands, graph, arithmetic, ring_bits))
+            at = graph.context(node, ring_bits, arithmetic)
+            result = np.asarray(node.operation.fixed(operands, at))
         except OverflowError as error:
             raise _overflow(node.name, str(error), ring_bits, 63) from error
         held[node.output] = result
-        narrow = node.operation.width if isinstance(node.operation, op.Truncate) else None
+        narrow = node.operation.width if isinstance(node.operation, Truncate) else None
         magnitudes[node.output] = _check(result, narrow or ring_bits, node.name)
         if observe is not None:
             observe(node.output, result)
@@ -137,79 +114,6 @@ def _run(
             if not left[id]:
                 held.pop(id, None)
     return [held[output.value] for output in graph.outputs]
-
-
-def _compute(
-    node: Node, operands: Sequence[Array], graph: Graph, arithmetic: Arithmetic, ring_bits: int
-) -> Array:
-    x, shape = operands[0], graph.values[node.output].shape
-    match node.operation:
-        case op.Conv2d(weight=weight, bias=bias) as conv:
-            size = (shape[2], shape[3])
-            reals = weight.astype(np.float64)
-            out = exact_linear(
-                x, row_sum(weight, 0), lambda part: kernels.conv2d(part, reals, conv, size)
-            )
-            out = arithmetic.linear(out)
-            return out if bias is None else out + bias[:, None, None]
-        case op.Dense(weight=weight, bias=bias):
-            out = exact_linear(x, row_sum(weight, 1), lambda part: kernels.dense(part, weight))
-            out = arithmetic.linear(out)
-            return out if bias is None else out + bias
-        case op.Scale(weight=weight):
-            if int(np.abs(x).max()) * int(np.abs(weight).max()) >= 1 << 63:
-                raise OverflowError("a product beyond 63 bits")
-            return arithmetic.linear(x * weight)
-        case op.AddConstant(bias=bias):
-            return x + bias
-        case op.Add():
-            return x + operands[1]
-        case op.Sub():
-            return x - operands[1]
-        case op.Mul():
-            return exact_product(x, operands[1])
-        case op.MatMul():
-            return exact_matmul(x, operands[1])
-        case op.Polynomial() as polynomial:
-            scale = graph.values[node.output].scale
-            assert scale is not None
-            return polynomial_values(x, polynomial, scale)
-        case op.Elementwise(function=function):
-            before, after = (graph.values[id].scale for id in (node.inputs[0], node.output))
-            assert before is not None
-            assert after is not None
-            return function_values(x, function, before, after, ring_bits)
-        case op.Piecewise() as piecewise:
-            before, after = (graph.values[id].scale for id in (node.inputs[0], node.output))
-            assert before is not None
-            assert after is not None
-            return piecewise_values(x, piecewise, before, after, ring_bits)
-        case op.Negate():
-            return -x
-        case op.ShiftLeft(bits=bits):
-            if int(np.abs(x).max()) << bits >= 1 << 63:
-                raise OverflowError("a shift beyond 63 bits")
-            return x << bits
-        case op.Truncate(bits=bits):
-            return arithmetic.truncate(x, bits)
-        case op.Relu():
-            return arithmetic.relu(x)
-        case op.Step():
-            return np.asarray(x >= 0, dtype=np.int64)
-        case op.Leaves(depth=depth):
-            return trees.leaves(x >= 0, depth).astype(np.int64)
-        case op.MaxPool2d() as pool:
-            return kernels.max_pool2d(x, pool)
-        case op.AvgPool2d(factors=factors) as pool:
-            largest = int(max(map(abs, factors))) * pool.kernel[0] * pool.kernel[1]
-            if int(np.abs(x).max()) * largest >= 1 << 63:
-                raise OverflowError("a sum beyond 63 bits")
-            by = np.asarray(factors, dtype=np.int64).reshape(factor_shape(pool))
-            return kernels.sum_pool2d(x, pool) * by
-        case op.ArgMax() as choice:
-            return argmax(x, choice).astype(np.int64)
-        case other:
-            return moved(other, operands, shape)
 
 
 def _check(array: Array, ring_bits: int, place: str) -> int:

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Self
 
 from privet.compiler.graph.head import Head
-from privet.compiler.graph.operations import Operation, Shape
+from privet.compiler.graph.operations import Arithmetic, Context, Operation, Shape
 from privet.compiler.graph.shapes import infer_shape
 
 
@@ -126,6 +126,21 @@ class Graph:
     def producers(self) -> dict[int, Node]:
         """The node that writes each value; graph inputs have none."""
         return {node.output: node for node in self.nodes}
+
+    def context(self, node: Node, ring_bits: int, arithmetic: Arithmetic | None = None) -> Context:
+        """What the operation of a node of an integer graph has to know of its place."""
+        before = tuple(self.values[id].shape for id in node.inputs)
+        first, after = self.values[node.inputs[0]], self.values[node.output]
+        repeats = len(set(node.inputs)) == 1
+        return Context(
+            before,
+            after.shape,
+            first.scale,
+            after.scale,
+            ring_bits,
+            repeats,
+            arithmetic or Arithmetic(),
+        )
 
     def with_values(self, change: Callable[[int, Value], Value]) -> Self:
         """The same graph with `change(id, value)` in place of each value."""

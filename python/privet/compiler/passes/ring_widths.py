@@ -9,13 +9,7 @@ than this, it holds more.
 from __future__ import annotations
 
 from privet.compiler.graph import Graph
-from privet.compiler.graph import operations as op
-
-WIDE = (
-    *(op.Conv2d, op.Dense, op.Scale, op.ShiftLeft, op.AvgPool2d),
-    *(op.Mul, op.MatMul, op.Polynomial, op.Elementwise),
-)
-"""Operations whose inputs are in the program's ring: because they must, or in other suites."""
+from privet.compiler.graph.operations import Truncate
 
 
 def ring_widths(graph: Graph, ring_bits: int) -> dict[int, int]:
@@ -24,16 +18,12 @@ def ring_widths(graph: Graph, ring_bits: int) -> dict[int, int]:
     made = dict(current)
     for node in graph.nodes:
         widths = {current[id] for id in node.inputs}
-        drops = isinstance(node.operation, op.Truncate) and node.operation.bits > 0
-        if isinstance(node.operation, WIDE) or drops or len(widths) > 1:
+        drops = isinstance(node.operation, Truncate) and node.operation.bits > 0
+        if node.operation.reads_ring or drops or len(widths) > 1:
             current.update(dict.fromkeys(node.inputs, ring_bits))
-        match node.operation:
-            case op.Truncate(bits=bits, width=narrow):
-                left = current[node.inputs[0]] - bits
-                width = left if narrow is None else min(narrow, left)
-            case op.Step() | op.Leaves() | op.ArgMax() | op.Piecewise():
-                width = ring_bits
-            case _:
-                width = current[node.inputs[0]]
+        width = ring_bits if node.operation.makes_ring else current[node.inputs[0]]
+        if isinstance(node.operation, Truncate):
+            width -= node.operation.bits
+            width = min(width, node.operation.width or width)
         current[node.output] = made[node.output] = width
     return made

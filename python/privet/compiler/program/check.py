@@ -9,7 +9,7 @@ import numpy as np
 
 from privet.compiler.graph.front import check_front
 from privet.compiler.graph.head import check_head
-from privet.compiler.graph.operations import Array, Shape
+from privet.compiler.graph.operations import OPERATIONS, Array, Shape
 from privet.compiler.graph.shapes import infer_shape
 from privet.compiler.program.operations import decode
 from privet.compiler.program.public import CALIBRATIONS, MAX_BYTES, Program, ProgramOperation
@@ -24,8 +24,6 @@ MAX_LINEAR = 1 << 9
 MAX_INPUTS = 4 * MAX_OPERATIONS
 MAX_ENDS = 1 << 8
 MAX_RANK = 8
-
-_ARITY = {"add": 2, "sub": 2, "mul": 2, "matmul": 2}
 
 
 class _NoTensors(dict[str, Array]):
@@ -177,7 +175,8 @@ def _write(program: Program, written: set[int], id: int, place: str) -> Iterator
 def _operation(program: Program, operation: ProgramOperation) -> Iterator[str]:
     inputs = [program.values[id].shape for id in operation.inputs]
     declared = program.values[operation.output].shape
-    if operation.op != "concat" and len(inputs) != _ARITY.get(operation.op, 1):
+    kind = OPERATIONS.get(operation.op)
+    if kind is not None and len(inputs) != (kind.arity or len(inputs)):
         yield f"{len(inputs)} inputs"
         return
     try:

@@ -15,11 +15,11 @@ from tests.python.compiler.graph.single import expected, model, node, samples, s
 from privet import suites
 from privet.compiler.compile import compile
 from privet.compiler.executor import error_bound, execute
-from privet.compiler.executor.function import PRIMITIVES, function_values
 from privet.compiler.graph.function import LEAST, SMOOTH, Function, Step
+from privet.compiler.graph.operations.elementwise import PRIMITIVES, function_values
+from privet.compiler.graph.operations.steps import decode_steps, encode_steps
 from privet.compiler.passes.keep_constants import parted
 from privet.compiler.program import Program
-from privet.compiler.program.functions import decode_steps, encode_steps
 from privet.errors import InvalidProgram, Misuse
 
 Reals = npt.NDArray[np.float64]

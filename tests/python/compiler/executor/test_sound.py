@@ -22,8 +22,8 @@ from tests.simulated_errors import PrivateArithmetic
 
 from privet.compiler.compile import Compiled, compile
 from privet.compiler.executor import execute
-from privet.compiler.executor.sound import LINEAR_ERROR
 from privet.compiler.graph import Graph
+from privet.compiler.graph.operations.operation import LINEAR_ERROR
 from privet.compiler.passes.ring_widths import ring_widths
 from privet.compiler.program.build import integer_graph
 from privet.errors import OverflowRisk, UnsupportedModel

@@ -89,7 +89,7 @@ def test_a_value_with_two_readers_does_not_fold() -> None:
 def test_batch_norm_alone_is_a_depthwise_layer() -> None:
     made = chain(node("BatchNormalization", ["x", *NORM], ["y"]))
     (layer,) = same(made, fold_batchnorm).nodes
-    assert layer.operation.groups == 3  # type: ignore[union-attr]
+    assert layer.operation.groups == 3  # type: ignore[attr-defined]
 
 
 def test_constants_fold_into_the_bias() -> None:

@@ -16,10 +16,10 @@ from tests.python.compiler.graph.single import expected, model, node, samples, s
 from privet import suites
 from privet.compiler.compile import Compiled, compile
 from privet.compiler.executor import execute
-from privet.compiler.executor.function import real_values
 from privet.compiler.executor.layer_ranges import Ranges
-from privet.compiler.executor.piecewise import piecewise_values
 from privet.compiler.graph.operations import Piecewise
+from privet.compiler.graph.operations.elementwise import real_values
+from privet.compiler.graph.operations.piecewise import piecewise_values
 from privet.compiler.program import Program
 from privet.compiler.program.operations import decode
 from privet.errors import InvalidProgram, UnsupportedModel

@@ -17,10 +17,10 @@ from privet.compiler.graph.operations import (
     Pair,
     Shape,
 )
+from privet.compiler.graph.operations.linear import MAX_KERNEL
 from privet.compiler.graph.operators.activation import magnitude
 from privet.compiler.graph.operators.reduction import largest_of_rows, sum_of_rows
 from privet.compiler.graph.registry import operator
-from privet.compiler.graph.shapes import MAX_KERNEL
 from privet.compiler.graph.site import Operand, Private, Site
 from privet.compiler.graph.windows import (
     Span,

@@ -20,12 +20,12 @@ from privet.compiler.graph.operations import (
     Pad,
     Sub,
 )
+from privet.compiler.graph.operations.linear import MAX_KERNEL
 from privet.compiler.graph.operators.activation import magnitude
 from privet.compiler.graph.operators.arithmetic import plus
 from privet.compiler.graph.operators.attention import DECAY
 from privet.compiler.graph.public_maps import as_rows, from_rows, pick
 from privet.compiler.graph.registry import operator
-from privet.compiler.graph.shapes import MAX_KERNEL
 from privet.compiler.graph.site import Operand, Private, Site
 
 _AXES = "axes constant"

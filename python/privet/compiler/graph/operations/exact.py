@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from privet.compiler.graph.operations import Array
+from privet.compiler.graph.operations.operation import Array
 
 EXACT = 1 << 53
 

@@ -1,0 +1,100 @@
+"""The operations of a typed graph, one file for each kind.
+
+A file says all that the compiler needs of an operation: shapes, reals, integers, bounds, and the
+form in the program file. What suites make of it is in `crates/suites/src`. Each is what the
+operation of the same name in the compiled program computes.
+"""
+
+from privet.compiler.graph.operations.arithmetic import Add, MatMul, Mul, Negate, Sub
+from privet.compiler.graph.operations.comparison import ArgMax, Relu, Saturate, Step
+from privet.compiler.graph.operations.constants import AddConstant, ChannelAffine, Scale
+from privet.compiler.graph.operations.elementwise import Elementwise
+from privet.compiler.graph.operations.linear import Conv2d, Dense
+from privet.compiler.graph.operations.movement import (
+    Broadcast,
+    Concat,
+    Pad,
+    Reshape,
+    Slice,
+    Transpose,
+)
+from privet.compiler.graph.operations.operation import (
+    NO_PADDING,
+    Arithmetic,
+    Array,
+    Context,
+    Operation,
+    Padding,
+    Pair,
+    Shape,
+    real,
+)
+from privet.compiler.graph.operations.piecewise import Piecewise
+from privet.compiler.graph.operations.polynomial import COEFFICIENT_BITS, Polynomial
+from privet.compiler.graph.operations.pooling import AvgPool2d, MaxPool2d
+from privet.compiler.graph.operations.shifts import ShiftLeft, Truncate
+from privet.compiler.graph.operations.trees import Leaves, Trees
+
+__all__ = [
+    "COEFFICIENT_BITS",
+    "LINEAR",
+    "MASKED",
+    "NO_PADDING",
+    "OPERATIONS",
+    "Add",
+    "AddConstant",
+    "ArgMax",
+    "Arithmetic",
+    "Array",
+    "AvgPool2d",
+    "Broadcast",
+    "ChannelAffine",
+    "Concat",
+    "Context",
+    "Conv2d",
+    "Dense",
+    "Elementwise",
+    "Leaves",
+    "MatMul",
+    "MaxPool2d",
+    "Mul",
+    "Negate",
+    "Operation",
+    "Pad",
+    "Padding",
+    "Pair",
+    "Piecewise",
+    "Polynomial",
+    "Relu",
+    "Reshape",
+    "Saturate",
+    "Scale",
+    "Shape",
+    "ShiftLeft",
+    "Slice",
+    "Step",
+    "Sub",
+    "Transpose",
+    "Trees",
+    "Truncate",
+    "real",
+]
+
+MASKED = 512.0
+"""By how much elements that a softmax leaves out are lowered; `check_masks` sees to it that this is
+enough."""
+
+LINEAR = (Conv2d, Dense, Scale)
+"""Operations with private weights, whose output's scale is the input's plus the weights'."""
+
+OPERATIONS: dict[str, type[Operation]] = {
+    it.name: it
+    for it in (
+        *(Conv2d, Dense, Scale, AddConstant),
+        *(Add, Sub, Negate, Mul, MatMul, ShiftLeft, Truncate),
+        *(Elementwise, Piecewise, Polynomial),
+        *(Relu, Step, ArgMax, Leaves, MaxPool2d, AvgPool2d),
+        *(Reshape, Broadcast, Transpose, Slice, Concat, Pad),
+    )
+}
+"""Those of the compiled program, by the names that they have there."""

@@ -1,0 +1,104 @@
+"""Operations that compare: with zero, or elements of an axis with one another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from privet.compiler.graph.operations.interval import Interval
+from privet.compiler.graph.operations.operation import Array, Context, Operation, Shape
+
+
+@dataclass(frozen=True)
+class Relu(Operation):
+    """`max(x, 0)`."""
+
+    name: ClassVar[str] = "relu"
+
+    def real(self, operands: Sequence[Array], shape: Shape) -> Array:
+        return np.asarray(np.maximum(operands[0], 0))
+
+    def fixed(self, operands: Sequence[Array], at: Context) -> Array:
+        return at.arithmetic.relu(operands[0])
+
+    def interval(self, operands: Sequence[Interval], at: Context) -> Interval | None:
+        (x,) = operands
+        return Interval(np.maximum(x.low, 0), np.maximum(x.high, 0))
+
+    def error(self, incoming: Sequence[int], linear: int, truncation: int) -> int | None:
+        return incoming[0]
+
+
+@dataclass(frozen=True)
+class Saturate(Operation):
+    """`x` kept between `low` and `high`, as a quantised form with such steps keeps it.
+
+    Exists only until the pass `keep_saturations` has run.
+    """
+
+    low: float
+    high: float
+    step: float
+
+    def real(self, operands: Sequence[Array], shape: Shape) -> Array:
+        return np.asarray(np.clip(operands[0], self.low, self.high))
+
+
+@dataclass(frozen=True)
+class Step(Operation):
+    """1 where `x >= 0`, else 0; on integers `x` is a signed number of `bits` bits.
+
+    The pass `move_truncation` sets `bits`.
+    """
+
+    bits: int
+
+    name: ClassVar[str] = "step"
+    makes_ring: ClassVar[bool] = True
+
+    def real(self, operands: Sequence[Array], shape: Shape) -> Array:
+        return (operands[0] >= 0).astype(operands[0].dtype)
+
+    def fixed(self, operands: Sequence[Array], at: Context) -> Array:
+        return np.asarray(operands[0] >= 0, dtype=np.int64)
+
+    def interval(self, operands: Sequence[Interval], at: Context) -> Interval | None:
+        return Interval.of(0, 1, len(at.shape))
+
+
+@dataclass(frozen=True)
+class ArgMax(Operation):
+    """Index of the largest element along `axis`; the first or, on request, the last of equals."""
+
+    axis: int
+    keepdims: bool
+    select_last: bool
+
+    name: ClassVar[str] = "argmax"
+    makes_ring: ClassVar[bool] = True
+
+    def result_shape(self, inputs: Sequence[Shape]) -> Shape:
+        (x,) = inputs
+        return x[: self.axis] + ((1,) if self.keepdims else ()) + x[self.axis + 1 :]
+
+    def real(self, operands: Sequence[Array], shape: Shape) -> Array:
+        return self._indices(operands[0]).astype(operands[0].dtype)
+
+    def fixed(self, operands: Sequence[Array], at: Context) -> Array:
+        return self._indices(operands[0]).astype(np.int64)
+
+    def interval(self, operands: Sequence[Interval], at: Context) -> Interval | None:
+        return self.interval_of_any(at)
+
+    def interval_of_any(self, at: Context) -> Interval | None:
+        return Interval.of(0, at.before[0][self.axis] - 1, len(at.shape))
+
+    def _indices(self, x: Array) -> Array:
+        if self.select_last:
+            found = x.shape[self.axis] - 1 - np.flip(x, self.axis).argmax(self.axis)
+        else:
+            found = x.argmax(self.axis)
+        return np.expand_dims(found, self.axis) if self.keepdims else np.asarray(found)

@@ -1,0 +1,253 @@
+"""Convolutions and products of rows with private weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from privet.compiler.graph.operations.exact import exact_linear, row_sum
+from privet.compiler.graph.operations.interval import BEYOND, Interval
+from privet.compiler.graph.operations.operation import (
+    LINEAR_ERROR,
+    NO_PADDING,
+    Array,
+    Attributes,
+    Context,
+    Operation,
+    Padding,
+    Pair,
+    Shape,
+    Tensors,
+    image,
+    tensor,
+)
+
+MAX_KERNEL = 1 << 10
+"""Longest side of a window, as `crates/program/src/shape.rs` has it."""
+SLAB_BYTES = 64 << 20
+"""Memory that one slab of unrolled windows or converted weights may take."""
+SLAB_ELEMENTS = 1 << 22
+"""Elements of a matrix that bounds are found for at once."""
+
+
+@dataclass(frozen=True, eq=False)
+class Conv2d(Operation):
+    """`[N, C, H, W] -> [N, O, H', W']`; `weight` is `[O, C/groups, kh, kw]`, `bias` `[O]`."""
+
+    weight: Array
+    bias: Array | None
+    stride: Pair = (1, 1)
+    padding: Padding = NO_PADDING
+    dilation: Pair = (1, 1)
+    groups: int = 1
+
+    name: ClassVar[str] = "conv2d"
+    reads_ring: ClassVar[bool] = True
+
+    def result_shape(self, inputs: Sequence[Shape]) -> Shape:
+        n, c, *size = image(inputs[0])
+        out, per_group, *kernel = self.weight.shape
+        if per_group * self.groups != c or out % self.groups:
+            raise ValueError(
+                f"weights {list(self.weight.shape)} in {self.groups} groups do not fit {c} channels"
+            )
+        _fits(self.bias, out)
+        positions = []
+        bounded(kernel)
+        for axis in range(2):
+            reach = (kernel[axis] - 1) * self.dilation[axis] + 1
+            free = size[axis] + self.padding[axis] + self.padding[axis + 2] - reach
+            if free < 0:
+                raise ValueError("the kernel is larger than the padded image")
+            positions.append(free // self.stride[axis] + 1)
+        return (n, out, *positions)
+
+    def real(self, operands: Sequence[Array], shape: Shape) -> Array:
+        (x,) = operands
+        out = self.convolved(x, self.weight.astype(x.dtype, copy=False), (shape[2], shape[3]))
+        return plus(out, None if self.bias is None else self.bias[:, None, None])
+
+    def fixed(self, operands: Sequence[Array], at: Context) -> Array:
+        reals, size = self.weight.astype(np.float64), (at.shape[2], at.shape[3])
+        out = exact_linear(
+            operands[0], row_sum(self.weight, 0), lambda part: self.convolved(part, reals, size)
+        )
+        out = at.arithmetic.linear(out)
+        return out if self.bias is None else out + self.bias[:, None, None]
+
+    def interval(self, operands: Sequence[Interval], at: Context) -> Interval | None:
+        (x,) = operands
+        if x.largest * row_sum(self.weight, 0) >= BEYOND:
+            return None
+        channels, groups = at.before[0][1], self.groups
+        ends = x.per_channel()
+        low, high = (np.broadcast_to(e, (1, channels, 1, 1)) for e in (ends.low, ends.high))
+        if any(self.padding):
+            low, high = np.minimum(low, 0), np.maximum(high, 0)
+        low, high = (end.reshape(groups, channels // groups, 1) for end in (low, high))
+        taps = self.weight.reshape(groups, -1, *self.weight.shape[1:])
+        above = np.maximum(taps, 0).sum(axis=(3, 4))
+        below = np.minimum(taps, 0).sum(axis=(3, 4))
+        bias = 0 if self.bias is None else self.bias.reshape(1, -1, 1, 1)
+        least, most = (above @ low + below @ high), (above @ high + below @ low)
+        made = Interval(least.reshape(1, -1, 1, 1) + bias, most.reshape(1, -1, 1, 1) + bias)
+        return made.wider(LINEAR_ERROR)
+
+    def error(self, incoming: Sequence[int], linear: int, truncation: int) -> int | None:
+        return row_sum(self.weight, 0) * incoming[0] + linear
+
+    def form(self, prefix: str) -> tuple[Attributes, Tensors]:
+        attributes, tensors = _weighted(self.weight, self.bias, prefix)
+        attributes |= {
+            "stride": list(self.stride),
+            "padding": list(self.padding),
+            "dilation": list(self.dilation),
+            "groups": self.groups,
+        }
+        return attributes, tensors
+
+    @classmethod
+    def read(cls, given: Attributes, shape: Shape, tensors: Mapping[str, Array]) -> Self:
+        weight, bias = _read_weighted(given, tensors, given["weight_shape"][:1])
+        rest = {key: given.pop(key) for key in ("stride", "padding", "dilation", "groups")}
+        return cls(weight, bias, **rest)
+
+    def convolved(self, x: Array, weight: Array, size: Pair) -> Array:
+        """The convolution without its bias; `weight` has the type of `x`."""
+        groups = self.groups
+        out_channels, per_group, kh, kw = weight.shape
+        kernels = weight.reshape(groups, out_channels // groups, per_group * kh * kw)
+        out = np.empty((x.shape[0], out_channels, *size), dtype=x.dtype)
+        padded = _pad(x, self.padding)
+        rows_per_slab = max(1, SLAB_BYTES // (x.shape[1] * kh * kw * size[1] * x.itemsize))
+        for n in range(x.shape[0]):
+            windows = _windows(padded[n], (kh, kw), self.stride, self.dilation, size)
+            for top in range(0, size[0], rows_per_slab):
+                slab = windows[:, top : top + rows_per_slab]
+                rows = slab.shape[1]
+                # [C, rows, OW, kh, kw] -> [groups, C/groups * kh * kw, rows * OW]
+                columns = slab.transpose(0, 3, 4, 1, 2).reshape(groups, -1, rows * size[1])
+                product = np.matmul(kernels, columns)
+                out[n, :, top : top + rows] = product.reshape(out_channels, rows, size[1])
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class Dense(Operation):
+    """`[M, K] -> [M, N]`; `weight` is `[K, N]`, `bias` `[N]`."""
+
+    weight: Array
+    bias: Array | None
+
+    name: ClassVar[str] = "dense"
+    reads_ring: ClassVar[bool] = True
+
+    def result_shape(self, inputs: Sequence[Shape]) -> Shape:
+        (x,) = inputs
+        if len(x) != 2 or x[1] != self.weight.shape[0]:
+            raise ValueError(f"weights {list(self.weight.shape)} do not fit {list(x)}")
+        _fits(self.bias, self.weight.shape[1])
+        return (x[0], self.weight.shape[1])
+
+    def real(self, operands: Sequence[Array], shape: Shape) -> Array:
+        return plus(self.multiplied(operands[0]), self.bias)
+
+    def fixed(self, operands: Sequence[Array], at: Context) -> Array:
+        out = exact_linear(operands[0], row_sum(self.weight, 1), self.multiplied)
+        out = at.arithmetic.linear(out)
+        return out if self.bias is None else out + self.bias
+
+    def interval(self, operands: Sequence[Interval], at: Context) -> Interval | None:
+        (x,) = operands
+        inner, columns = self.weight.shape
+        if x.largest * row_sum(self.weight, 1) >= BEYOND:
+            return None
+        low = np.broadcast_to(x.low.min(axis=0, keepdims=True), (1, inner))
+        high = np.broadcast_to(x.high.max(axis=0, keepdims=True), (1, inner))
+        least = np.zeros((1, columns), dtype=np.int64)
+        most = np.zeros((1, columns), dtype=np.int64)
+        step = max(1, SLAB_ELEMENTS // columns)
+        for start in range(0, inner, step):
+            rows = slice(start, start + step)
+            above = np.maximum(self.weight[rows], 0)
+            below = self.weight[rows] - above
+            least += low[:, rows] @ above + high[:, rows] @ below
+            most += high[:, rows] @ above + low[:, rows] @ below
+        bias = 0 if self.bias is None else self.bias
+        return Interval(least + bias, most + bias).wider(LINEAR_ERROR)
+
+    def error(self, incoming: Sequence[int], linear: int, truncation: int) -> int | None:
+        return row_sum(self.weight, 1) * incoming[0] + linear
+
+    def form(self, prefix: str) -> tuple[Attributes, Tensors]:
+        return _weighted(self.weight, self.bias, prefix)
+
+    @classmethod
+    def read(cls, given: Attributes, shape: Shape, tensors: Mapping[str, Array]) -> Self:
+        return cls(*_read_weighted(given, tensors, given["weight_shape"][1:]))
+
+    def multiplied(self, x: Array) -> Array:
+        """`x @ weight`; the weights are brought to the type of `x` slab by slab."""
+        weight = self.weight
+        out = np.zeros((x.shape[0], weight.shape[1]), dtype=x.dtype)
+        step = max(1, SLAB_BYTES // (weight.shape[1] * x.itemsize))
+        for start in range(0, weight.shape[0], step):
+            slab = weight[start : start + step].astype(x.dtype, copy=False)
+            out += x[:, start : start + step] @ slab
+        return out
+
+
+def _fits(bias: Array | None, count: int) -> None:
+    """Raises `ValueError` unless there is a number for each output, or none at all."""
+    if bias is not None and bias.shape != (count,):
+        raise ValueError(f"a bias {list(bias.shape)} for {count} outputs")
+
+
+def bounded(kernel: Sequence[int]) -> None:
+    """Raises `ValueError` if a side of a window is too long."""
+    if max(kernel) > MAX_KERNEL:
+        raise ValueError(f"a window of {list(kernel)}, longer than {MAX_KERNEL}")
+
+
+def plus(out: Array, bias: Array | None) -> Array:
+    """Adds a bias in place, if there is one."""
+    if bias is None:
+        return out
+    out += bias.astype(out.dtype, copy=False)
+    return out
+
+
+def _weighted(weight: Array, bias: Array | None, prefix: str) -> tuple[Attributes, Tensors]:
+    """Attributes and tensors of weights and a bias."""
+    names = {"weight": f"{prefix}.weight", "bias": None if bias is None else f"{prefix}.bias"}
+    tensors = {f"{prefix}.weight": weight}
+    if bias is not None:
+        tensors[f"{prefix}.bias"] = bias
+    return {**names, "weight_shape": list(weight.shape)}, tensors
+
+
+def _read_weighted(
+    given: Attributes, tensors: Mapping[str, Array], bias_shape: Shape
+) -> tuple[Array, Array | None]:
+    """Weights and bias that `_weighted` wrote."""
+    weight = tensor(tensors, given.pop("weight"), given.pop("weight_shape"))
+    name: Any = given.pop("bias")
+    return weight, None if name is None else tensor(tensors, name, bias_shape)
+
+
+def _pad(x: Array, padding: Padding) -> Array:
+    top, left, bottom, right = padding
+    if not any(padding):
+        return x
+    return np.pad(x, ((0, 0), (0, 0), (top, bottom), (left, right)))
+
+
+def _windows(x: Array, kernel: Pair, stride: Pair, dilation: Pair, size: Pair) -> Array:
+    """A view `[C, OH, OW, kh, kw]` of the windows over `[C, H, W]`, without a copy."""
+    c, h, w = x.strides
+    strides = (c, h * stride[0], w * stride[1], h * dilation[0], w * dilation[1])
+    return as_strided(x, (x.shape[0], *size, *kernel), strides, writeable=False)

@@ -1,0 +1,115 @@
+"""Functions of single elements by lines on integers, as the file format defines them.
+
+What an integer is above `low`, kept between 0 and `2^bits - 1`, is `i 2^f + d` with `f = bits -
+index_bits`; the value is `slopes[i] d + offsets[i]`, and what is above the table, times `2^f`, if
+the function rises there. Line `i` has the slope of the chord over its arguments, rounded, and
+goes through the middle between chord and function half-way along. So a convex function is as far
+above its line there as it is below at the ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import numpy as np
+
+from privet.compiler.graph.function import Function
+from privet.compiler.graph.operations.elementwise import real_values, whole
+from privet.compiler.graph.operations.interval import Interval
+from privet.compiler.graph.operations.operation import (
+    Array,
+    Attributes,
+    Context,
+    Operation,
+    Shape,
+    Tensors,
+)
+from privet.compiler.graph.operations.steps import decode_steps, encode_steps
+
+INDEX_BITS = range(6, 13)
+"""Binary logarithms of the number of lines that a function may have."""
+
+
+@dataclass(frozen=True)
+class Piecewise(Operation):
+    """A smooth function of each element by `2^index_bits` lines.
+
+    Lines are over arguments from `low` to `low + 2^bits - 1`, integers at their scale. Below, the
+    value is that of `low`; above, that of the last one, or if the function `rises`, it goes on like
+    its argument. `nonnegative` says that no argument is below `low`, by how it is made. Slopes have
+    as many fractional bits as a line has arguments. Only integer graphs have it.
+    """
+
+    function: Function
+    low: int
+    bits: int
+    index_bits: int
+    rises: bool = False
+    nonnegative: bool = False
+
+    name: ClassVar[str] = "piecewise"
+    makes_ring: ClassVar[bool] = True
+
+    @property
+    def step_bits(self) -> int:
+        """The binary logarithm of the number of a line's arguments."""
+        return self.bits - self.index_bits
+
+    def fixed(self, operands: Sequence[Array], at: Context) -> Array:
+        return piecewise_values(operands[0], self, *at.scales, at.ring_bits)
+
+    def interval(self, operands: Sequence[Interval], at: Context) -> Interval | None:
+        (x,) = operands
+        slopes, offsets = lines(self, *at.scales, at.ring_bits)
+        far = (1 << self.step_bits) - 1
+        ends_of_lines = np.concatenate([offsets, slopes * far + offsets])
+        top = self.low + (1 << self.bits) - 1
+        over = np.maximum(x.high - top, 0) << self.step_bits if self.rises else 0
+        return Interval(
+            np.full_like(x.low, ends_of_lines.min()),
+            np.full_like(x.high, ends_of_lines.max()) + over,
+        )
+
+    def form(self, prefix: str) -> tuple[Attributes, Tensors]:
+        table = {"low": self.low, "bits": self.bits, "index_bits": self.index_bits}
+        choices = {"rises": self.rises, "nonnegative": self.nonnegative}
+        chosen = {name: True for name, choice in choices.items() if choice}
+        return {"steps": encode_steps(self.function), **table, **chosen}, {}
+
+    @classmethod
+    def read(cls, given: Attributes, shape: Shape, tensors: Mapping[str, Array]) -> Self:
+        function = decode_steps(given.pop("steps"))
+        low, bits, index_bits = (given.pop(name) for name in ("low", "bits", "index_bits"))
+        if any(type(it) is not int for it in (low, bits, index_bits)):
+            raise TypeError("the table of a function of lines is no integers")
+        if index_bits not in INDEX_BITS or not index_bits < bits <= 62 or abs(low) >= 1 << 50:
+            raise ValueError(f"a table of 2^{index_bits} lines over {bits} bits from {low} on")
+        choices = [given.pop(name, False) for name in ("rises", "nonnegative")]
+        if any(type(it) is not bool for it in choices):
+            raise TypeError("how a function goes on beyond its table is no boolean")
+        return cls(function, low, bits, index_bits, *choices)
+
+
+def piecewise_values(x: Array, operation: Piecewise, before: int, after: int, ring: int) -> Array:
+    """The values at int64 `x` of scale `before`, at scale `after` in a ring of so many bits."""
+    slopes, offsets = lines(operation, before, after, ring)
+    raised = np.maximum(x - operation.low, 0)
+    kept = np.minimum(raised, (1 << operation.bits) - 1)
+    index, distance = kept >> operation.step_bits, kept & ((1 << operation.step_bits) - 1)
+    over = (raised - kept) << operation.step_bits if operation.rises else 0
+    return np.asarray(slopes[index] * distance + offsets[index] + over)
+
+
+def lines(operation: Piecewise, before: int, after: int, ring: int) -> tuple[Array, Array]:
+    """Slopes and offsets of all lines; nothing but the program decides them."""
+    step = 1 << operation.step_bits
+    starts = operation.low + step * np.arange(1 << operation.index_bits, dtype=np.int64)
+    first, middle, last = (
+        real_values(starts + at, operation.function, before) for at in (0, step // 2, step)
+    )
+    slopes = whole(np.ldexp(last - first, after) / float(step), ring)
+    chord = (first + last) * 0.5
+    height = np.ldexp(chord + (middle - chord) * 0.5, after)
+    return slopes, whole(height - slopes.astype(np.float64) * float(step // 2), ring)
