@@ -14,7 +14,6 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from privet import _native, tracing
@@ -357,12 +356,7 @@ class ServiceClient:
         self._updates.begin()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, kind: object, error: object, trace: object) -> None:
         await self.close()
 
     async def _submit(self, what: str, offer: Offer, terms: Terms, **more: Any) -> tuple[str, int]:

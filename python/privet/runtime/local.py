@@ -25,14 +25,15 @@ from privet.compiler.graph.input_shapes import InputShapes
 from privet.errors import Misuse
 from privet.runtime.client import Link
 from privet.runtime.memory import parse_size
-from privet.suites import LocalJob, LocalResult, Mode, Progress, Suite, Weakness
+from privet.runtime.result import Promised
+from privet.suites import LocalJob, LocalResult, Progress, Suite
 from privet.suites.costs import DealerCost, LayerCost, MemoryUse, PhaseCost
 
 Array = npt.NDArray[np.generic]
 
 
 @dataclass(frozen=True)
-class Run:
+class Run(Promised):
     """A private inference beside its two references.
 
     `config` is the suite with every choice made, as it was given or as it suited the link, and
@@ -73,21 +74,6 @@ class Run:
     plan: Mapping[str, Any] | None
     account: tuple[str, ...]
     accuracy: Callable[[], Accuracy]
-
-    @property
-    def trust(self) -> str | None:
-        """What it rests on beyond the parties' following the protocol; None if on nothing."""
-        return self.config.trust.caution
-
-    @property
-    def mode(self) -> Mode:
-        """Every choice that a server may forbid."""
-        return self.config.mode
-
-    @property
-    def weaknesses(self) -> tuple[Weakness, ...]:
-        """In which ways it was made with less than what the default mode promises."""
-        return self.config.weaknesses
 
 
 def run(

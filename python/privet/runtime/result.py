@@ -25,8 +25,29 @@ Made = tuple[PhaseCost | None, tuple[LayerCost, ...]]
 """What an entry cost to make, in all and by layer; None and nothing if somebody else made it."""
 
 
+class Promised:
+    """What comes of a suite, with every choice of it made, and so what it promises."""
+
+    config: Suite
+
+    @property
+    def trust(self) -> str | None:
+        """What it rests on beyond the parties' following the protocol; None if on nothing."""
+        return self.config.trust.caution
+
+    @property
+    def mode(self) -> Mode:
+        """Every choice that a server may forbid."""
+        return self.config.mode
+
+    @property
+    def weaknesses(self) -> tuple[Weakness, ...]:
+        """In which ways it was made with less than what the default mode promises."""
+        return self.config.weaknesses
+
+
 @dataclass(frozen=True)
-class Result:
+class Result(Promised):
     """A private prediction.
 
     `outputs` are reals by name, or the labels and maps that the model's head makes of them;
@@ -54,21 +75,6 @@ class Result:
     layers: tuple[LayerCost, ...]
     samples: int = 1
     plan: Mapping[str, Any] | None = None
-
-    @property
-    def trust(self) -> str | None:
-        """What it rests on beyond the two parties' following the protocol; None if on nothing."""
-        return self.config.trust.caution
-
-    @property
-    def mode(self) -> Mode:
-        """Every choice that a server may forbid."""
-        return self.config.mode
-
-    @property
-    def weaknesses(self) -> tuple[Weakness, ...]:
-        """In which ways it was made with less than what the default mode promises."""
-        return self.mode.weaknesses
 
 
 def read_result(
