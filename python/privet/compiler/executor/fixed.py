@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from privet.compiler.executor.codec import Inputs, decode_output, encode_input
-from privet.compiler.graph import Graph
+from privet.compiler.graph import Graph, Node
 from privet.compiler.graph.operations import Arithmetic, Array, Truncate
 from privet.compiler.passes.check_ranges import GUARD_BITS
 from privet.compiler.program.build import integer_graph
@@ -92,28 +92,24 @@ def _run(
     arithmetic: Arithmetic,
     observe: Observe | None,
 ) -> list[Array]:
-    left = graph.uses()
-    held: dict[int, Array] = {}
-    for entry, array in zip(graph.inputs, inputs, strict=True):
-        held[entry.value] = array
-        magnitudes[entry.value] = _check(array, ring_bits, f"input {entry.name}")
-    for node in graph.nodes:
-        operands = [held[id] for id in node.inputs]
+    given = {entry.value: array for entry, array in zip(graph.inputs, inputs, strict=True)}
+    for entry in graph.inputs:
+        place = f"input {entry.name}"
+        magnitudes[entry.value] = _check(given[entry.value], ring_bits, place)
+
+    def compute(node: Node, operands: list[Array]) -> Array:
         try:
             at = graph.context(node, ring_bits, arithmetic)
             result = np.asarray(node.operation.fixed(operands, at))
         except OverflowError as error:
             raise _overflow(node.name, str(error), ring_bits, 63) from error
-        held[node.output] = result
         narrow = node.operation.width if isinstance(node.operation, Truncate) else None
         magnitudes[node.output] = _check(result, narrow or ring_bits, node.name)
         if observe is not None:
             observe(node.output, result)
-        for id in node.inputs:
-            left[id] -= 1
-            if not left[id]:
-                held.pop(id, None)
-    return [held[output.value] for output in graph.outputs]
+        return result
+
+    return graph.evaluate(given, compute)
 
 
 def _check(array: Array, ring_bits: int, place: str) -> int:

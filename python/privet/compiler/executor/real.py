@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from privet.compiler.graph import Graph
+from privet.compiler.graph import Graph, Node
 from privet.compiler.graph.operations import Array
 
 
@@ -15,18 +15,13 @@ def run(
 
     Tensors keep the inputs' type and are dropped after their last use.
     """
-    left = graph.uses()
-    held: dict[int, Array] = {}
-    for entry, array in zip(graph.inputs, inputs, strict=True):
-        held[entry.value] = array
-        observe(entry.value, array)
-    for node in graph.nodes:
-        operands = [held[id] for id in node.inputs]
-        shape = graph.values[node.output].shape
-        held[node.output] = node.operation.real(operands, shape)
-        observe(node.output, held[node.output])
-        for id in node.inputs:
-            left[id] -= 1
-            if not left[id]:
-                held.pop(id, None)
-    return [held[output.value] for output in graph.outputs]
+    given = {entry.value: array for entry, array in zip(graph.inputs, inputs, strict=True)}
+    for id, array in given.items():
+        observe(id, array)
+
+    def compute(node: Node, operands: list[Array]) -> Array:
+        result = node.operation.real(operands, graph.values[node.output].shape)
+        observe(node.output, result)
+        return result
+
+    return graph.evaluate(given, compute)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from privet.compiler.graph import Graph
+from privet.compiler.graph import Graph, Node
 from privet.compiler.graph.operations.interval import BEYOND, Interval
 
 
@@ -21,24 +21,22 @@ def sound_bounds(graph: Graph, inputs: Mapping[int, int], ring_bits: int) -> dic
 
     `inputs` has the largest magnitude of each input's integers, by value.
     """
-    left = graph.uses()
-    held: dict[int, Interval | None] = {}
-    for id, most in inputs.items():
-        held[id] = Interval.of(-most, most, len(graph.values[id].shape))
     bounds: dict[int, int | None] = dict(inputs)
-    for node in graph.nodes:
+
+    def compute(node: Node, operands: list[Interval | None]) -> Interval | None:
         at = graph.context(node, ring_bits)
-        known = [it for it in (held[id] for id in node.inputs) if it is not None]
-        if len(known) < len(node.inputs):
+        known = [it for it in operands if it is not None]
+        if len(known) < len(operands):
             made = node.operation.interval_of_any(at)
         else:
             made = node.operation.interval(known, at)
         if made is not None and made.largest >= BEYOND:
             made = None
-        held[node.output] = made
         bounds[node.output] = None if made is None else made.largest
-        for id in node.inputs:
-            left[id] -= 1
-            if not left[id]:
-                held.pop(id, None)
+        return made
+
+    given: dict[int, Interval | None] = {
+        id: Interval.of(-most, most, len(graph.values[id].shape)) for id, most in inputs.items()
+    }
+    graph.evaluate(given, compute)
     return bounds

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Self
+from typing import Self, TypeVar
 
 from privet.compiler.graph.head import Head
 from privet.compiler.graph.operations import Arithmetic, Context, Operation, Shape
 from privet.compiler.graph.shapes import infer_shape
+
+Held = TypeVar("Held")
 
 
 @dataclass(frozen=True)
@@ -122,6 +124,20 @@ class Graph:
         for output in self.outputs:
             counts[output.value] += 1
         return counts
+
+    def evaluate(
+        self, given: Mapping[int, Held], compute: Callable[[Node, list[Held]], Held]
+    ) -> list[Held]:
+        """What the outputs hold, where values of `given` are known and `compute` makes the others;
+        each is dropped after its last use."""
+        left, held = self.uses(), dict(given)
+        for node in self.nodes:
+            held[node.output] = compute(node, [held[id] for id in node.inputs])
+            for id in node.inputs:
+                left[id] -= 1
+                if not left[id]:
+                    held.pop(id, None)
+        return [held[output.value] for output in self.outputs]
 
     def producers(self) -> dict[int, Node]:
         """The node that writes each value; graph inputs have none."""
