@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from math import prod
 
 import onnx
 
@@ -13,7 +14,7 @@ from privet import zoo
 from privet.research.papers.paper import Cell, Grid
 from privet.research.papers.workplace import Workplace
 from privet.research.simulation import study
-from privet.research.simulation.profile_file import read
+from privet.research.simulation.profile_file import ProfileFile, read
 from privet.research.simulation.record import figures
 from privet.research.simulation.study import NOTICES, PAPERS, RATES, Case, Result
 from privet.research.simulation.workload import WORKLOADS, Traffic
@@ -25,7 +26,23 @@ NETWORKS = ("m1", "m2", "hinet", "alexnet", "vgg16")
 SMALL = "m1=20,m2=10"
 """A workload in place of the paper's, for tests."""
 
-DELAYS = ("D", "D, 25 % announced", "W", "done/s", "makespan", "speed-up")
+DELAYS = ("D", "D, 25 % announced", "W", "done/s", "makespan", "speed-up", "cores busy, %")
+
+IMPLIED = {
+    "m1": (0.2, 0.3),
+    "m2": (0.4, 0.5),
+    "hinet": (0.4, 0.5),
+    "alexnet": (6.0, 6.0),
+    "vgg16": (55.0, 35.0),
+}
+"""Seconds of preparation and online phase that the rows of FCFS imply: 25 requests of VGG-16, one
+after the other, are the makespan of 2,255 s, AlexNet's make the rest of the waits, and the light
+workload's delay without load leaves less than a second for the others."""
+
+FASTER = 21.0, 35.0
+"""The same of VGG-16 that the row of priority at one request a second implies: 1,411 s by 25."""
+
+DRAWS = 8
 
 
 def _case(at: Workplace, **fields: object) -> Case:
@@ -42,16 +59,23 @@ def table_1(at: Workplace) -> Grid:
     rows: dict[str, Sequence[Cell]] = {}
     for name in NETWORKS[:1] if at.quick else NETWORKS:
         entry = zoo.describe(name)
-        graph = onnx.load(at.model(name), load_external_data=False).graph
+        graph = onnx.shape_inference.infer_shapes(
+            onnx.load(at.model(name), load_external_data=False)
+        ).graph
         count = Counter(node.op_type for node in graph.node)
         rows[name] = [
+            " x ".join(map(str, _shape(graph.input[0])[1:])),
             4 * entry.parameters / 1e6,
+            4 * sum(prod(_shape(it)) for it in (*graph.value_info, *graph.output)) / 1e6,
             2 * entry.multiply_accumulates / 1e6,
             *(float(count[it]) for it in ("Conv", "Gemm", "Relu", "MaxPool")),
         ]
-    return Grid(
-        ("weights MB", "FLOPs, millions", "convolutions", "dense", "ReLU", "max pools"), rows
-    )
+    layers = ("convolutions", "dense", "ReLU", "max pools")
+    return Grid(("input", "weights MB", "activations MB", "FLOPs, millions", *layers), rows)
+
+
+def _shape(value: onnx.ValueInfoProto) -> list[int]:
+    return [it.dim_value or 1 for it in value.type.tensor_type.shape.dim]
 
 
 def table_2(at: Workplace) -> Grid:
@@ -61,6 +85,7 @@ def table_2(at: Workplace) -> Grid:
         base = _compare([lowest])[0].baseline
         rows[f"{workload}, ms-shark"] = [
             base.delay, None, base.wait, base.throughput, base.makespan, None,
+            100 * base.utilisation,
         ]  # fmt: skip
         for policy in (*PAPERS, *study.OURS):
             for rate in RATES:
@@ -81,6 +106,7 @@ def table_2(at: Workplace) -> Grid:
                     it.throughput,
                     it.makespan,
                     outcome.speedup,
+                    100 * it.utilisation,
                 ]
     return Grid(DELAYS, rows)
 
@@ -110,6 +136,43 @@ def exclusivity(at: Workplace) -> Grid:
         ]
     columns = tuple(f"{w}, {p}" for w in WORKLOADS for p in ("FCFS", "priority"))
     return Grid(columns, rows)
+
+
+def lengths(at: Workplace) -> Grid:
+    """The paper's rows from other lengths of jobs: means over draws of arrivals, and their ends."""
+    rows: dict[str, Sequence[Cell]] = {}
+    implied = _lasting(IMPLIED)
+    faster = _lasting({**IMPLIED, "vgg16": FASTER})
+    cases = {
+        f"{workload}, {policy}, {rate:g}/s": _case(
+            at, profile=implied, workload=workload, policy=policy, traffic=Traffic(rate)
+        )
+        for workload in WORKLOADS
+        for policy in PAPERS
+        for rate in RATES
+    }
+    last = f"mixed, priority, {RATES[-1]:g}/s"
+    cases[f"{last}, VGG-16 in {sum(FASTER):g} s"] = replace(cases[last], profile=faster)
+    for name, case in cases.items():
+        draws = 2 if at.quick else DRAWS
+        found = [figures(study.simulate(replace(case, seed=it + 1))) for it in range(draws)]
+        delays = [it.delay for it in found]
+        wait, makespan = (
+            statistics.fmean(getattr(it, what) for it in found) for what in ("wait", "makespan")
+        )
+        spread = f"{min(delays):.3g} to {max(delays):.3g}"
+        rows[name] = [statistics.fmean(delays), spread, wait, makespan]
+    return Grid(("D", "D by draw", "W", "makespan"), rows)
+
+
+def _lasting(seconds: Mapping[str, tuple[float, float]]) -> ProfileFile:
+    """The paper's profile with other lengths of preparation and online phase."""
+    known = read("paper")
+    jobs = [
+        {**it, "seconds": seconds[it["model"]][0 if it["phase"] == "pre" else 1]}
+        for it in known.jobs
+    ]
+    return replace(known, jobs=tuple(jobs))
 
 
 def figure_2(at: Workplace) -> Grid:
@@ -210,6 +273,7 @@ RUNNERS = {
     "table-1": table_1,
     "table-2": table_2,
     "exclusivity": exclusivity,
+    "lengths": lengths,
     "figure-2": figure_2,
     "figure-5": figure_5,
     "figure-6": figure_6,
