@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ from privet.errors import PrivetError
 from privet.planner.record import Record, costed, file_sha256
 from privet.planner.setting import Setting
 from privet.planner.units import UnitCosts
-from privet.suites import Precision
+from privet.suites import Phase, Precision
+from privet.suites.material.planning import ExtensionForecast
 
 
 def cost_settings(
@@ -47,3 +49,54 @@ def cost_settings(
             continue
         found[setting] = units.price(costed(costing, model.stem, digest, setting, batch))
     return found
+
+
+def widened(one: Record, other: Record, batch: int) -> Record:
+    """The record of a batch on the line through those of two smaller batches of one setting, for
+    programs of more values than one may have. Rounds are those of `other`: both have to be large
+    enough that a suite that sends less for more rounds does so as in the larger one."""
+    share = (batch - one.batch) / (other.batch - one.batch)
+
+    def line(first: float, second: float) -> float:
+        return max(first + share * (second - first), 0.0)
+
+    def counted(first: int, second: int) -> int:
+        return round(line(first, second))
+
+    def of_parties(first: Mapping[str, float], second: Mapping[str, float]) -> dict[str, float]:
+        return {key: line(first[key], value) for key, value in second.items()}
+
+    def phase(first: Phase, second: Phase) -> Phase:
+        return Phase(
+            line(first.seconds, second.seconds),
+            line(first.cpu_seconds or first.seconds, second.cpu_seconds or second.seconds),
+            counted(first.bytes_client, second.bytes_client),
+            counted(first.bytes_server, second.bytes_server),
+            second.rounds,
+            counted(first.dealer_bytes_client, second.dealer_bytes_client),
+            counted(first.dealer_bytes_server, second.dealer_bytes_server),
+        )
+
+    def extension(first: ExtensionForecast, second: ExtensionForecast) -> ExtensionForecast:
+        return replace(
+            second,
+            bytes_client=counted(first.bytes_client, second.bytes_client),
+            bytes_server=counted(first.bytes_server, second.bytes_server),
+            core_seconds=line(first.core_seconds, second.core_seconds),
+        )
+
+    known = {it.name: it for it in one.extensions}
+    return replace(
+        other,
+        batch=batch,
+        offline=phase(one.offline, other.offline),
+        online=phase(one.online, other.online),
+        peak_mb=of_parties(one.peak_mb, other.peak_mb),
+        material_bytes={
+            key: round(value)
+            for key, value in of_parties(one.material_bytes, other.material_bytes).items()
+        },
+        extensions=tuple(extension(known[it.name], it) for it in other.extensions),
+        layers=(),
+        measured=False,
+    )

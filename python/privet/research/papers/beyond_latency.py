@@ -17,11 +17,23 @@ from privet.research.report import figures, tables
 from privet.research.report.standard import STUDY
 
 MODELS = ("bert-tiny", "resnet20", "resnet50")
+LARGEST = "bert-base"
+"""It runs by one depth of comparisons here, and not with a dealer."""
+
 SUBJECT = "resnet20"
 """The model of the figures that show one."""
 
-BATCH = 32
-"""The largest batch that both parties' memory holds here."""
+BATCHES = {"bert-tiny": 8, "resnet20": 32, "resnet50": 2}
+"""Batches that are run: each takes the memory of both parties at once here."""
+
+PRICED = ("bert-tiny", "resnet20")
+"""Models whose runs say what a unit of work costs."""
+
+PAPERS_BATCH = 128
+COSTED = ("resnet50", LARGEST)
+"""Models whose batch of 128 no program can have."""
+
+SWEEP = (1, 8, 32, PAPERS_BATCH)
 
 READ_BYTES = 1e9
 """Bytes a second that keys are read with, in the paper's example."""
@@ -37,59 +49,102 @@ def _scheme(family: str) -> str:
 
 
 def _rows(
-    at: Workplace, batch: int, models: Sequence[str], value: Callable[[Prediction, bool], float]
+    subjects: Mapping[str, Sequence[Record]], value: Callable[[Prediction, bool], float]
 ) -> Grid:
-    """By model and network, each family's best setting online, and with both phases."""
+    """By subject and network, each family's best setting online, and with both phases."""
     found: dict[str, dict[str, Cell]] = {}
-    for model in models:
-        records = at.records([model], tables.runs("every"), [batch])
+    for title, records in subjects.items():
         for network in PRESETS.values() if records else ():
-            cells = found.setdefault(f"{tables.MODELS.get(model, model)}, {network.name}", {})
+            cells = found.setdefault(f"{title}, {network.name}", {})
             for online, phase in ((True, "online"), (False, "both")):
                 for it in tables.best_of_families(records, network, online=online):
                     cells[f"{_name(it.record)} {phase}"] = value(it, online)
     return _grid(found)
 
 
-def _models(at: Workplace) -> Sequence[str]:
-    return ("m1",) if at.quick else MODELS
+def _title(model: str) -> str:
+    return tables.MODELS.get(model, model)
+
+
+def _costed(at: Workplace, model: str, batch: int) -> list[Record]:
+    if at.quick:
+        known = at.records(["m1"], tables.runs("costed"))
+        return at.costed("m1", tables.runs("costed"), batch, known)
+    known = at.records(PRICED, tables.runs("every"))
+    return at.costed(model, tables.runs("costed"), batch, known)
+
+
+def _one_by_one(at: Workplace) -> dict[str, Sequence[Record]]:
+    """Records of single samples by title; BERT-Base's costs stand beside its runs."""
+    if at.quick:
+        found = {"m1": at.records(["m1"], tables.runs("every"))}
+    else:
+        found = {_title(it): at.records([it], tables.runs("every")) for it in MODELS}
+        found[_title(LARGEST)] = at.records([LARGEST], tables.runs("large"))
+    return {**found, f"{_title(LARGEST)}, by its costs": _costed(at, LARGEST, 1)}
+
+
+def _batched(at: Workplace) -> dict[str, Sequence[Record]]:
+    """Records of batches by title: those that run here, and the paper's of 128 by their costs."""
+    if at.quick:
+        found = {"m1, batch 2": at.records(["m1"], tables.runs("costed"), [2])}
+    else:
+        found = {
+            f"{_title(model)}, batch {batch}": at.records([model], tables.runs("costed"), [batch])
+            for model, batch in BATCHES.items()
+        }
+    return found | _papers_batch(at)
+
+
+def _papers_batch(at: Workplace) -> dict[str, Sequence[Record]]:
+    return {
+        f"{_title(it)}, batch {PAPERS_BATCH} by its costs": _costed(at, it, PAPERS_BATCH)
+        for it in COSTED
+    }
 
 
 def table_4(at: Workplace) -> Grid:
-    return _rows(at, 1, _models(at), lambda it, online: it.online_latency if online else it.latency)
+    return _rows(_one_by_one(at), lambda it, online: it.online_latency if online else it.latency)
 
 
 def table_5(at: Workplace) -> Grid:
-    models = ("m1",) if at.quick else ("resnet20",)
-    return _rows(
-        at,
-        2 if at.quick else BATCH,
-        models,
-        lambda it, online: it.online_throughput if online else it.throughput,
-    )
+    return _rows(_batched(at), lambda it, online: it.online_throughput if online else it.throughput)
 
 
 def table_6(at: Workplace) -> Grid:
     found: dict[str, dict[str, Cell]] = {}
-    for model in _models(at):
-        cells = found.setdefault(tables.MODELS.get(model, model), {})
-        for it in at.records([model], tables.runs("one")):
+    for title, records in _one_by_one(at).items():
+        name = title.partition(",")[0]
+        cells = found.setdefault(name, {})
+        for it in records:
+            if it.setting.name not in tables.runs("one") or _name(it) in cells:
+                continue
             cells[_name(it)] = max(it.peak_mb.values()) / 1e3
-        for it in at.records([model], tables.runs("keyed")):
-            seconds = max(it.material_bytes.values()) / READ_BYTES
-            here = predict(it, PRESETS["WAN_M"])
-            cells["+ % online by reading keys"] = 100 * seconds / here.online_latency
-            cells["+ % both"] = 100 * seconds / here.latency
+            if it.setting.name in tables.runs("keyed"):
+                keys = max(it.material_bytes.values())
+                here = predict(it, PRESETS["WAN_M"])
+                cells["FSS, keys on disk"] = keys / 1e9
+                seconds = keys / READ_BYTES
+                cells["+ % online by reading keys"] = 100 * seconds / here.online_latency
+                cells["+ % both"] = 100 * seconds / here.latency
     return _grid(found)
 
 
 def figure_1(at: Workplace) -> Grid:
-    model, batches = ("m1", [1, 2]) if at.quick else (SUBJECT, [1, 8, BATCH])
-    records = at.records([model], tables.runs("one"), batches)
+    model, batches = ("m1", [1, 2]) if at.quick else (SUBJECT, [1, 8, BATCHES[SUBJECT]])
+    swept = {_title(model): at.records([model], tables.runs("one"), batches)}
+    for it in COSTED:
+        swept[f"{_title(it)} by its costs"] = [
+            record for batch in SWEEP for record in _costed(at, it, batch)
+        ]
     found: dict[str, dict[str, float]] = {}
-    for row in figures.batch_sweep(records, model):
-        column = f"{row['setting']} {row['phase']}"
-        found.setdefault(f"{model}, batch {row['batch']}", {})[column] = row["times"]
+    for title, records in swept.items():
+        chosen = [it for it in records if it.setting.name in tables.runs("one")]
+        names = {it.setting.name: _name(it) for it in chosen}
+        for row in figures.batch_sweep(chosen, tables.subject(chosen[0])):
+            phase = "online" if row["phase"] == "online" else "both"
+            column = f"{names[row['setting']]} {phase}"
+            found.setdefault(f"{title}, batch {row['batch']}", {})[column] = row["times"]
     return _grid(found)
 
 
@@ -114,6 +169,21 @@ def figure_2(at: Workplace) -> Grid:
     return Grid(("largest", "mean"), rows)
 
 
+def _shown(at: Workplace, make: Callable[[Sequence[Record]], Grid]) -> Grid:
+    """A figure of each of its models, in batches: rows of all of them."""
+    subjects = {
+        title: records
+        for title, records in _batched(at).items()
+        if at.quick or title.startswith((_title(SUBJECT), *map(_title, COSTED)))
+    }
+    found: dict[str, dict[str, Cell]] = {}
+    for title, records in subjects.items():
+        grid = make(records)
+        for name, cells in grid.rows.items():
+            found[f"{title}, {name}"] = dict(zip(grid.columns, cells, strict=True))
+    return _grid(found)
+
+
 def _shares(rows: Sequence[Mapping[str, Any]], parts: Sequence[str]) -> Grid:
     """Of what is spent for each family and network, the share in % of parts so named."""
     found: dict[str, dict[str, Cell]] = {}
@@ -122,21 +192,23 @@ def _shares(rows: Sequence[Mapping[str, Any]], parts: Sequence[str]) -> Grid:
             own = [it for it in rows if (it["network"], it["family"]) == (network, family)]
             whole = sum(it["value"] for it in own) or 1.0
             named = sum(it["value"] for it in own if it["part"].endswith(tuple(parts)))
-            found.setdefault(network, {})[family] = 100 * named / whole
+            found.setdefault(network, {})[_scheme(family)] = 100 * named / whole
     return _grid(found)
 
 
 def _sums(rows: Sequence[Mapping[str, Any]], scale: float = 1.0) -> Grid:
+    """What is spent for each family and network, all parts together, times `scale`."""
     found: dict[str, dict[str, Cell]] = {}
     for row in rows:
         cells = found.setdefault(row["network"], {})
-        before = cells.get(row["family"]) or 0.0
-        cells[row["family"]] = float(before) + scale * row["value"]
+        name = _scheme(row["family"])
+        before = cells.get(name) or 0.0
+        cells[name] = float(before) + scale * row["value"]
     return _grid(found)
 
 
 def figure_3(at: Workplace) -> Grid:
-    return _shares(figures.time_parts(_single(at)), ["waiting", "transfer"])
+    return _shown(at, lambda it: _shares(figures.time_parts(it), ["waiting", "transfer"]))
 
 
 def _prices() -> Prices:
@@ -144,11 +216,14 @@ def _prices() -> Prices:
 
 
 def figure_4(at: Workplace) -> Grid:
-    return _sums(figures.cost_parts(_single(at), _prices()), 1e6)
+    return _shown(at, lambda it: _sums(figures.cost_parts(it, _prices()), 1e6))
 
 
 def figure_5(at: Workplace) -> Grid:
-    records = _single(at)
+    return _shown(at, _energy)
+
+
+def _energy(records: Sequence[Record]) -> Grid:
     rows = figures.energy_parts(records)
     parts = {
         "J": _sums(rows),
@@ -172,16 +247,19 @@ def figure_6(at: Workplace) -> Grid:
 
 
 def figure_7(at: Workplace) -> Grid:
-    records, found = _single(at), {}
+    return _shown(at, _speeds)
+
+
+def _speeds(records: Sequence[Record]) -> Grid:
+    found: dict[str, dict[str, Cell]] = {}
     for speed in figures.SPEEDS:
-        row: dict[str, Cell] = {}
+        row = found.setdefault(f"{speed} times as fast", {})
         for online in (True, False):
             for it in tables.best_of_families(
                 records, PRESETS["WAN_M"], online=online, speed=speed
             ):
                 phase = "online" if online else "both"
                 row[f"{_name(it.record)} {phase}"] = tables.seconds_per_sample(it, online=online)
-        found[f"{speed} times as fast"] = row
     return _grid(found)
 
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
 from privet.errors import Misuse
+from privet.planner import units
 from privet.planner.cases import Case, find_models, plan_cases
+from privet.planner.costing import cost_settings, widened
 from privet.planner.measure import measure
 from privet.planner.record import Record, read_record
 from privet.planner.setting import settings
@@ -23,7 +29,28 @@ Say = Callable[[str], None]
 
 TIMEOUT = 7200.0
 
+COSTED = (1, 2)
+"""Batches whose costs larger ones are on a line with."""
+
+CHECKOUT = Path(__file__).parents[4]
+
 Made = TypeVar("Made")
+
+
+@dataclass(frozen=True)
+class Peer:
+    """An inference by SPU of a version: seconds and bytes of both parties, in all and by SPU's own
+    operations."""
+
+    version: str
+    seconds: float
+    sent: int
+    operations: Mapping[str, tuple[float, int]]
+
+    def part(self, *names: str) -> tuple[float, int]:
+        """Seconds and bytes of some operations together."""
+        found = [self.operations[it] for it in names if it in self.operations]
+        return sum(it[0] for it in found), sum(it[1] for it in found)
 
 
 class Workplace:
@@ -58,6 +85,11 @@ class Workplace:
         folder.mkdir(parents=True, exist_ok=True)
         return folder
 
+    @property
+    def study(self) -> Path:
+        """Where records of runs lie, as `privet study` makes them."""
+        return self.folder / "study"
+
     def model(self, name: str) -> Path:
         """A model of the zoo as a file."""
         (path,) = find_models([name], self.models)
@@ -69,10 +101,33 @@ class Workplace:
         # Errors
         `Misuse` outside of one.
         """
-        folder = Path(__file__).parents[4] / "zoo" / "models"
+        folder = CHECKOUT / "zoo" / "models"
         if not folder.is_dir():
             raise Misuse(f"{name} is a file of a checkout of Privet, in zoo/models")
         return folder / name
+
+    def peer(self, model: str | Path) -> Peer | None:
+        """A model's run by SPU's Cheetah, where a checkout has it installed; None elsewhere, which
+        is said."""
+        path = model if isinstance(model, Path) else self.model(model)
+        return self.once(("peer", path.stem), lambda: self._peer(path))
+
+    def _peer(self, path: Path) -> Peer | None:
+        if not (CHECKOUT / ".venv-spu").is_dir():
+            self.say("left out: SPU's Cheetah, which `make bench-peers` installs in a checkout")
+            return None
+        self.say(f"{path.stem}, SPU's Cheetah")
+        asked = subprocess.run(
+            [sys.executable, "-m", "benches.spu", path.resolve()],
+            cwd=CHECKOUT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if asked.returncode:
+            raise Misuse(asked.stderr.strip().rpartition("\n")[2])
+        found = json.loads(asked.stdout)
+        return Peer(found["version"], found["seconds"], found["bytes"], found["operations"])
 
     def given(self, name: str, *, train: bool = False, most: int | None = None) -> Samples:
         """Samples of a data set in the user's folder; call it if `given_model` found a model.
@@ -133,7 +188,6 @@ class Workplace:
     ) -> list[Record]:
         """Records of models under settings, as `privet study` makes them; what does not run on
         this machine or in a setting is left out, and said."""
-        folder = self.folder / "study"
         paths = [self.model(it) for it in models]
         cases = [
             case
@@ -142,15 +196,37 @@ class Workplace:
                 [path], settings(names), batches, input_range=STUDY.input_ranges.get(path.stem)
             )
         ]
-        self._measure(cases, folder)
-        made = [folder / it.file_name for it in cases]
+        self._measure(cases)
+        made = [self.study / it.file_name for it in cases]
         return [read_record(path) for path in made if path.exists()]
 
-    def _measure(self, cases: list[Case], folder: Path) -> None:
+    def costed(
+        self, model: str, names: Sequence[str], batch: int, known: Sequence[Record]
+    ) -> list[Record]:
+        """Records by formulas, as `privet plan` makes them, and by what one unit of work cost in
+        records `known` of other models, for a model or batch that does not run here; what cannot be
+        costed is left out, and said."""
+
+        def make(smaller: int) -> dict[str, Record]:
+            self.say(f"{model}, batch {smaller}, by its costs")
+            prices = units.fit(known)
+            found = cost_settings(self.model(model), settings(names), smaller, lambda: prices)
+            for setting, it in found.items():
+                if isinstance(it, str):
+                    self.say(f"left out: {model}, {setting.name}: {it}")
+            return {key.name: it for key, it in found.items() if isinstance(it, Record)}
+
+        one, two = (
+            self.once(("costed", model, tuple(names), it), lambda it=it: make(it))  # type: ignore[misc]
+            for it in COSTED
+        )
+        return [widened(one[name], it, batch) for name, it in two.items()]
+
+    def _measure(self, cases: list[Case]) -> None:
         def progress(_done: int, _of: int, name: str, _left: float | None) -> None:
             if name:
                 self.say(name)
 
-        _, skipped = measure(cases, folder, resume=True, progress=progress)
+        _, skipped = measure(cases, self.study, resume=True, progress=progress)
         for it in skipped:
             self.say(f"left out: {it.case}: {it.reason}")

@@ -1,0 +1,40 @@
+"""Costs by formula: larger batches on the line through smaller ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from privet.planner.cases import find_models
+from privet.planner.costing import cost_settings, widened
+from privet.planner.record import Record
+from privet.planner.setting import setting_named
+from privet.planner.units import Prices, UnitCosts
+
+NAMES = ("fss", "gmw-dealer-log", "gmw-log")
+
+
+def test_a_batch_on_a_line_is_what_its_formula_says(tmp_path: Path) -> None:
+    """Up to the last ciphertext, for a model that is large enough to send less for more rounds."""
+    (model,) = find_models(["resnet20"], tmp_path)
+    chosen = [setting_named(it) for it in NAMES]
+    free: dict[str, Prices] = {
+        f"{it.kind} {phase}": {} for it in chosen for phase in ("offline", "online")
+    }
+    prices = UnitCosts(free, free, "a processor", 2)
+
+    def costs(batch: int) -> list[Record]:
+        found = cost_settings(model, chosen, batch, lambda: prices).values()
+        return [it for it in found if isinstance(it, Record)]
+
+    for one, two, eight in zip(costs(1), costs(2), costs(8), strict=True):
+        made = widened(one, two, 8)
+        assert (made.batch, made.measured, made.setting) == (8, False, eight.setting)
+        assert made.online.rounds == eight.online.rounds
+        assert made.online.bytes == pytest.approx(eight.online.bytes, rel=0.01)
+        assert made.offline.bytes == pytest.approx(eight.offline.bytes, rel=0.01)
+        assert made.material_bytes == pytest.approx(eight.material_bytes, rel=0.01)
+        for ours, theirs in zip(made.extensions, eight.extensions, strict=True):
+            assert ours.core_seconds == pytest.approx(theirs.core_seconds, rel=0.05)
+        assert widened(one, two, 2).online.bytes == two.online.bytes
