@@ -4,6 +4,9 @@ Two protocols: `CHEETAH` (Huang et al., 2022), two parties and no dealer, and `S
 party deals the correlations: it knows them all, so its figures compare with a dealer, not with us.
 Field FM64, 18 fractional bits and everything else as SPU sets it. Two processes over loopback
 without TLS.
+
+`python -m benches.spu MODEL.onnx` runs one model by CHEETAH and prints its figures, in all and by
+SPU's own operations, as a JSON object: `privet papers run seconnds` shows them.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -23,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 
 from benches import exchange
 from benches.machine import ROOT
@@ -32,8 +37,13 @@ from benches.tasks import Floats, Task
 PYTHON = ROOT / ".venv-spu" / "bin" / "python"
 PROTOCOLS = {"spu-cheetah": "CHEETAH", "spu-semi2k": "SEMI2K"}
 COMPILE_SECONDS = 300.0
+RUN_SECONDS = 1200.0
 
 _TRAFFIC = re.compile(r"Link details: total send bytes (\d+), recv bytes (\d+)")
+_PROFILE = "HLO profiling"
+_OPERATION = re.compile(
+    r"- pphlo\.(\w+), executed \d+ times, duration ([\d.e-]+)s, send bytes (\d+) recv bytes (\d+)"
+)
 _FAILURE = re.compile(r"^(?:\w+\.)*\w*(?:Error|Exception)\b.*", re.MULTILINE)
 
 
@@ -125,6 +135,10 @@ def _report(text: str) -> dict[str, Any]:
     report: dict[str, Any] = json.loads(lines[-1])
     # Of each run: both directions, as this party saw them.
     report["traffic"] = [int(sent) + int(received) for sent, received in traffic]
+    report["operations"] = {
+        name: [float(seconds), int(sent) + int(received)]
+        for name, seconds, sent, received in _OPERATION.findall(text.rpartition(_PROFILE)[2])
+    }
     return report
 
 
@@ -176,3 +190,41 @@ def _free_ports(count: int) -> list[int]:
         for listener in listeners:
             listener.bind(("127.0.0.1", 0))
         return [listener.getsockname()[1] for listener in listeners]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """The command: seconds and bytes of a model's last run, of which a short one has a second with
+    its keys and base OTs made, in all and by operation."""
+    (model,) = map(Path, arguments)
+    installed = version()
+    if installed is None:
+        sys.stderr.write("SPU is not installed in .venv-spu: `make bench-peers` does it\n")
+        return 1
+    graph = onnx.load(model).graph
+    constants = {it.name for it in graph.initializer}
+    (entry,) = (it for it in graph.input if it.name not in constants)
+    shape = [it.dim_value or 1 for it in entry.type.tensor_type.shape.dim]
+    sample = np.random.default_rng(0).random(shape, dtype=np.float32)
+    with tempfile.TemporaryDirectory(prefix="privet-spu-") as name:
+        folder = Path(name)
+        try:
+            prepared = prepare(model, sample, folder / "model")
+            client, server = _parties(
+                prepared.folder, folder, PROTOCOLS["spu-cheetah"], RUN_SECONDS
+            )
+        except PeerFailure as failure:
+            sys.stderr.write(f"SPU: {failure}\n")
+            return 1
+    figures = {
+        "version": installed,
+        "seconds": client["seconds"][-1],
+        "bytes": client["traffic"][-1] + server["output_bytes"],
+        "max_abs_error": client["max_abs_error"],
+        "operations": client["operations"],
+    }
+    sys.stdout.write(json.dumps(figures) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

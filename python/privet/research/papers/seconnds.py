@@ -14,7 +14,7 @@ from onnx import TensorProto, helper
 from privet.compiler.compile import compile
 from privet.research.papers.datasets import IMAGENET, Array
 from privet.research.papers.paper import Cell, Grid
-from privet.research.papers.workplace import Workplace
+from privet.research.papers.workplace import Peer, Workplace
 from privet.runtime import Run
 from privet.runtime import run as run_locally
 from privet.suites import Costing, Gmw
@@ -42,6 +42,13 @@ OPERATIONS = {
     "openings and outputs": ("open", "reveal"),
 }
 """Operators by what the paper calls them; the last two are not in its table."""
+
+CHEETAH = {
+    "ReLU": ("less", "multiply"),
+    "max pooling": ("reduce_window",),
+    "average pooling": ("reduce",),
+}
+"""SPU's operations by what the paper calls them; its truncations are within convolutions."""
 
 COMPARISONS = 1 << 13
 PHOTOS, PHOTO_BATCH = 32, 4
@@ -98,14 +105,22 @@ def table_2(at: Workplace) -> Grid:
     path = at.models / "relus.onnx"
     onnx.save(_onnx([helper.make_node("Relu", ["x"], ["y"])], COMPARISONS, []), path)
     rows: dict[str, Sequence[Cell]] = {}
-    for name, suite in MODES.items():
-        if name.startswith("exact"):
-            continue
-        run = at.run(path, suite)
+    modes = {name: suite for name, suite in MODES.items() if not name.startswith("exact")}
+    for name, suite, transfers in (
+        (name, suite, it) for name, suite in modes.items() for it in ("soft-spoken", "silent")
+    ):
+        run = at.run(path, replace(suite, transfers=transfers))
         sent = 8 * (_total(run.offline) + _total(run.online)) / COMPARISONS
         online = 1000 * run.online.seconds
-        rows[f"Privet, {name}"] = [sent, online + 1000 * run.offline.seconds, online]
+        rows[f"Privet, {name}, {transfers}"] = [sent, online + 1000 * run.offline.seconds, online]
+    if (peer := at.peer(path)) is not None:
+        milliseconds = 1000 * peer.seconds
+        rows[_peer_name(peer)] = [8 * peer.sent / COMPARISONS, milliseconds, milliseconds]
     return Grid(("bits sent", "ms in all", "ms online"), rows)
+
+
+def _peer_name(peer: Peer) -> str:
+    return f"SPU {peer.version}, Cheetah"
 
 
 def _total(phase: Any) -> int:
@@ -119,8 +134,13 @@ def table_3(at: Workplace) -> Grid:
         for name, operators in OPERATIONS.items():
             layers = _of(run, "online", lambda it, known=operators: it.operator in known)  # type: ignore[misc]
             rows[name] += [_seconds(layers), _bytes(layers) / MIB]
-    columns = tuple(word for name in runs for word in (f"{name} s", "MiB"))
-    return Grid(columns, rows)
+    columns = [word for name in runs for word in (f"{name} s", "MiB")]
+    if (peer := at.peer(_model(at))) is not None:
+        columns += [f"{_peer_name(peer)} s", "MiB"]
+        for name, cells in rows.items():
+            seconds, sent = peer.part(*CHEETAH.get(name, ()))
+            cells += [seconds, sent / MIB] if name in CHEETAH else [None, None]
+    return Grid(tuple(columns), rows)
 
 
 def table_4(at: Workplace) -> Grid:
@@ -153,6 +173,9 @@ def table_5(at: Workplace) -> Grid:
     for weights in ("prepared", "on-the-fly"):
         suite = replace(MODES["exact, linear (SecONNds-P)"], weights=weights)
         rows[f"weights {weights}"] = _linear(at.run(_model(at), suite))
+    if (peer := at.peer(_model(at))) is not None:
+        seconds, sent = peer.part("convolution")
+        rows[_peer_name(peer)] = [0.0, seconds, sent / MIB]
     return Grid(("offline s", "online s", "MiB"), rows)
 
 
@@ -160,16 +183,33 @@ def figure_2(at: Workplace) -> Grid:
     rows: dict[str, Sequence[Cell]] = {}
     for name, suite in MODES.items():
         run = at.run(_model(at), suite)
-        seconds = run.offline.seconds + run.online.seconds
         offline, online, mib = _linear(run)
         compared = _of(run, "offline", lambda it: it.operator == "ot")
         compared += _of(run, "online", lambda it: it.operator in ("relu", "max_pool2d"))
-        rows[name] = [
-            100 * _seconds(compared) / seconds,
-            100 * (offline + online) / seconds,
-            100 * mib * MIB / (_total(run.offline) + _total(run.online)),
-        ]
-    return Grid(("time: comparisons", "convolutions", "traffic: convolutions"), rows)
+        rows[name] = _parts(
+            (_seconds(compared), _bytes(compared)),
+            (offline + online, mib * MIB),
+            (run.offline.seconds + run.online.seconds, _total(run.offline) + _total(run.online)),
+        )
+    if (peer := at.peer(_model(at))) is not None:
+        rows[_peer_name(peer)] = _parts(
+            peer.part(*CHEETAH["ReLU"], *CHEETAH["max pooling"]),
+            peer.part("convolution"),
+            (peer.seconds, peer.sent),
+        )
+    kinds = ("comparisons", "convolutions", "the rest")
+    return Grid(tuple(f"{what}: {it}" for what in ("time", "traffic") for it in kinds), rows)
+
+
+def _parts(
+    compared: tuple[float, float], linear: tuple[float, float], whole: tuple[float, float]
+) -> list[Cell]:
+    """Shares in % of seconds, then of bytes: of comparisons, convolutions and what is left."""
+    cells: list[Cell] = []
+    for first, second, all_of in zip(compared, linear, whole, strict=True):
+        shares = 100 * first / all_of, 100 * second / all_of
+        cells += [*shares, 100 - sum(shares)]
+    return cells
 
 
 def _whole(at: Workplace, model: str, names: Iterable[str]) -> Grid:
@@ -188,7 +228,11 @@ def _whole(at: Workplace, model: str, names: Iterable[str]) -> Grid:
 
 
 def figure_5(at: Workplace) -> Grid:
-    return _whole(at, _model(at), MODES)
+    grid = _whole(at, _model(at), MODES)
+    if (peer := at.peer(_model(at))) is None:
+        return grid
+    mib = peer.sent / MIB
+    return Grid(grid.columns, {**grid.rows, _peer_name(peer): [0.0, peer.seconds, mib, mib, None]})
 
 
 def figure_7(at: Workplace) -> Grid:
