@@ -17,22 +17,20 @@ from privet.research.report import figures, tables
 from privet.research.report.standard import STUDY
 
 MODELS = ("bert-tiny", "resnet20", "resnet50")
-LARGEST = "bert-base"
-"""It runs by one depth of comparisons here, and not with a dealer."""
-
 SUBJECT = "resnet20"
-"""The model of the figures that show one."""
+"""The model of the figures that show one that runs."""
 
-BATCHES = {"bert-tiny": 8, "resnet20": 32, "resnet50": 2}
-"""Batches that are run: each takes the memory of both parties at once here."""
+BATCH = 32
+"""The largest batch that both parties' memory holds here."""
+
+LARGE = ("resnet50", "bert-base")
+"""Models that are costed: no program may have the values of their batch of 128, and a dealer's
+correlations for BERT-Base take more memory than a small machine has."""
 
 PRICED = ("bert-tiny", "resnet20")
 """Models whose runs say what a unit of work costs."""
 
 PAPERS_BATCH = 128
-COSTED = ("resnet50", LARGEST)
-"""Models whose batch of 128 no program can have."""
-
 SWEEP = (1, 8, 32, PAPERS_BATCH)
 
 READ_BYTES = 1e9
@@ -74,77 +72,83 @@ def _costed(at: Workplace, model: str, batch: int) -> list[Record]:
     return at.costed(model, tables.runs("costed"), batch, known)
 
 
-def _one_by_one(at: Workplace) -> dict[str, Sequence[Record]]:
-    """Records of single samples by title; BERT-Base's costs stand beside its runs."""
-    if at.quick:
-        found = {"m1": at.records(["m1"], tables.runs("every"))}
-    else:
-        found = {_title(it): at.records([it], tables.runs("every")) for it in MODELS}
-        found[_title(LARGEST)] = at.records([LARGEST], tables.runs("large"))
-    return {**found, f"{_title(LARGEST)}, by its costs": _costed(at, LARGEST, 1)}
+def _models(at: Workplace) -> Sequence[str]:
+    return ("m1",) if at.quick else MODELS
 
 
-def _batched(at: Workplace) -> dict[str, Sequence[Record]]:
-    """Records of batches by title: those that run here, and the paper's of 128 by their costs."""
-    if at.quick:
-        found = {"m1, batch 2": at.records(["m1"], tables.runs("costed"), [2])}
-    else:
-        found = {
-            f"{_title(model)}, batch {batch}": at.records([model], tables.runs("costed"), [batch])
-            for model, batch in BATCHES.items()
-        }
-    return found | _papers_batch(at)
+def _latency(it: Prediction, online: bool) -> float:
+    return it.online_latency if online else it.latency
 
 
-def _papers_batch(at: Workplace) -> dict[str, Sequence[Record]]:
-    return {
-        f"{_title(it)}, batch {PAPERS_BATCH} by its costs": _costed(at, it, PAPERS_BATCH)
-        for it in COSTED
-    }
+def _throughput(it: Prediction, online: bool) -> float:
+    return it.online_throughput if online else it.throughput
 
 
 def table_4(at: Workplace) -> Grid:
-    return _rows(_one_by_one(at), lambda it, online: it.online_latency if online else it.latency)
+    subjects = {_title(it): at.records([it], tables.runs("every")) for it in _models(at)}
+    return _rows(subjects, _latency)
+
+
+def table_4_large(at: Workplace) -> Grid:
+    return _rows({_title(LARGE[-1]): _costed(at, LARGE[-1], 1)}, _latency)
 
 
 def table_5(at: Workplace) -> Grid:
-    return _rows(_batched(at), lambda it, online: it.online_throughput if online else it.throughput)
+    model, batch = ("m1", 2) if at.quick else (SUBJECT, BATCH)
+    return _rows({_title(model): at.records([model], tables.runs("every"), [batch])}, _throughput)
+
+
+def table_5_large(at: Workplace) -> Grid:
+    return _rows({_title(it): _costed(at, it, PAPERS_BATCH) for it in LARGE}, _throughput)
 
 
 def table_6(at: Workplace) -> Grid:
+    return _memory({it: at.records([it], tables.runs("one")) for it in _models(at)})
+
+
+def table_6_large(at: Workplace) -> Grid:
+    return _memory({it: _costed(at, it, 1) for it in LARGE[-1:]})
+
+
+def _memory(subjects: Mapping[str, Sequence[Record]]) -> Grid:
     found: dict[str, dict[str, Cell]] = {}
-    for title, records in _one_by_one(at).items():
-        name = title.partition(",")[0]
-        cells = found.setdefault(name, {})
+    for model, records in subjects.items():
+        cells = found.setdefault(_title(model), {})
         for it in records:
-            if it.setting.name not in tables.runs("one") or _name(it) in cells:
-                continue
             cells[_name(it)] = max(it.peak_mb.values()) / 1e3
             if it.setting.name in tables.runs("keyed"):
                 keys = max(it.material_bytes.values())
                 here = predict(it, PRESETS["WAN_M"])
-                cells["FSS, keys on disk"] = keys / 1e9
                 seconds = keys / READ_BYTES
+                cells["FSS, keys on disk"] = keys / 1e9
                 cells["+ % online by reading keys"] = 100 * seconds / here.online_latency
                 cells["+ % both"] = 100 * seconds / here.latency
     return _grid(found)
 
 
 def figure_1(at: Workplace) -> Grid:
-    model, batches = ("m1", [1, 2]) if at.quick else (SUBJECT, [1, 8, BATCHES[SUBJECT]])
-    swept = {_title(model): at.records([model], tables.runs("one"), batches)}
-    for it in COSTED:
-        swept[f"{_title(it)} by its costs"] = [
-            record for batch in SWEEP for record in _costed(at, it, batch)
-        ]
-    found: dict[str, dict[str, float]] = {}
+    model, batches = ("m1", [1, 2]) if at.quick else (SUBJECT, [1, 8, BATCH])
+    return _sweep({_title(model): at.records([model], tables.runs("one"), batches)})
+
+
+def figure_1_large(at: Workplace) -> Grid:
+    return _sweep(
+        {
+            _title(model): [it for batch in SWEEP for it in _costed(at, model, batch)]
+            for model in LARGE
+        }
+    )
+
+
+def _sweep(swept: Mapping[str, Sequence[Record]]) -> Grid:
+    """By title and batch, how many times the throughput of batch 1."""
+    found: dict[str, dict[str, Cell]] = {}
     for title, records in swept.items():
-        chosen = [it for it in records if it.setting.name in tables.runs("one")]
-        names = {it.setting.name: _name(it) for it in chosen}
-        for row in figures.batch_sweep(chosen, tables.subject(chosen[0])):
+        names = {it.setting.name: _name(it) for it in records}
+        for row in figures.batch_sweep(records, tables.subject(records[0])):
             phase = "online" if row["phase"] == "online" else "both"
-            column = f"{names[row['setting']]} {phase}"
-            found.setdefault(f"{title}, batch {row['batch']}", {})[column] = row["times"]
+            cells = found.setdefault(f"{title}, batch {row['batch']}", {})
+            cells[f"{names[row['setting']]} {phase}"] = row["times"]
     return _grid(found)
 
 
@@ -170,11 +174,10 @@ def figure_2(at: Workplace) -> Grid:
 
 
 def _shown(at: Workplace, make: Callable[[Sequence[Record]], Grid]) -> Grid:
-    """A figure of each of its models, in batches: rows of all of them."""
-    subjects = {
-        title: records
-        for title, records in _batched(at).items()
-        if at.quick or title.startswith((_title(SUBJECT), *map(_title, COSTED)))
+    """Rows of a figure: of one sample of ResNet-20 as it runs, and of batches by their costs."""
+    subjects = {f"{_title(SUBJECT)}, batch 1": _single(at)} | {
+        f"{_title(it)}, batch {PAPERS_BATCH} by its costs": _costed(at, it, PAPERS_BATCH)
+        for it in LARGE
     }
     found: dict[str, dict[str, Cell]] = {}
     for title, records in subjects.items():
@@ -238,11 +241,20 @@ def _energy(records: Sequence[Record]) -> Grid:
 
 def figure_6(at: Workplace) -> Grid:
     models = [*STUDY.contexts][: 2 if at.quick else None]
+    single = at.records(models, tables.runs("one"))
+    known = at.records(models if at.quick else PRICED, tables.runs("every"))
+    wide = [
+        it for model in models for it in at.costed(model, tables.runs("one"), PAPERS_BATCH, known)
+    ]
     found: dict[str, dict[str, Cell]] = {}
-    for row in figures.contexts(at.records(models, tables.runs("one"))):
-        name = _scheme(row["family"])
-        phase = "online" if row["phase"] == "online" else "both"
-        found.setdefault(f"{row['tokens']} tokens", {})[f"{name} {phase}"] = row["times"]
+    for title, records, batch in (
+        ("batch 1", single, 1),
+        (f"batch {PAPERS_BATCH} by its costs", wide, PAPERS_BATCH),
+    ):
+        for row in figures.contexts(records, batch):
+            phase = "online" if row["phase"] == "online" else "both"
+            cells = found.setdefault(f"{title}, {row['tokens']} tokens", {})
+            cells[f"{_scheme(row['family'])} {phase}"] = row["times"]
     return _grid(found)
 
 
@@ -274,9 +286,13 @@ def figure_8(at: Workplace) -> Grid:
 
 RUNNERS = {
     "table-4": table_4,
+    "table-4-large": table_4_large,
     "table-5": table_5,
+    "table-5-large": table_5_large,
     "table-6": table_6,
+    "table-6-large": table_6_large,
     "figure-1": figure_1,
+    "figure-1-large": figure_1_large,
     "figure-2": figure_2,
     "figure-3": figure_3,
     "figure-4": figure_4,

@@ -228,8 +228,17 @@ def _whole(at: Workplace, model: str, names: Iterable[str]) -> Grid:
 
 
 def figure_5(at: Workplace) -> Grid:
-    grid = _whole(at, _model(at), MODES)
-    if (peer := at.peer(_model(at))) is None:
+    return _beside_peer(at, _model(at))
+
+
+def small(at: Workplace) -> Grid:
+    return _beside_peer(at, "m1")
+
+
+def _beside_peer(at: Workplace, model: str) -> Grid:
+    """A model in every mode, and by SPU's Cheetah in the same run."""
+    grid = _whole(at, model, MODES)
+    if (peer := at.peer(model)) is None:
         return grid
     mib = peer.sent / MIB
     return Grid(grid.columns, {**grid.rows, _peer_name(peer): [0.0, peer.seconds, mib, mib, None]})
@@ -291,6 +300,7 @@ RUNNERS = {
     "table-5": table_5,
     "figure-2": figure_2,
     "figure-5": figure_5,
+    "small": small,
     "figure-7": figure_7,
     "prime-field": prime_field,
     "accuracy": accuracy,

@@ -132,12 +132,12 @@ CONTEXT = 128
 """The tokens that Figure 6 compares with."""
 
 
-def contexts(records: Sequence[Record]) -> list[Row]:
+def contexts(records: Sequence[Record], batch: int = 1) -> list[Row]:
     """Latency on WAN_M by tokens, as a multiple of that of 128 (Figure 6): of models of
-    `STUDY.contexts`, batch 1, each family at its best depth."""
+    `STUDY.contexts`, in one batch, each family at its best depth."""
     seconds: dict[tuple[str, str], dict[int, float]] = {}
     for model, tokens in STUDY.contexts.items():
-        single = [it for it in plain(records) if (it.model, it.batch) == (model, 1)]
+        single = [it for it in plain(records) if (it.model, it.batch) == (model, batch)]
         for phase, online in (("online", True), ("offline + online", False)):
             for it in best_of_families(single, PRESETS["WAN_M"], online=online):
                 own = seconds.setdefault((it.record.setting.family, phase), {})

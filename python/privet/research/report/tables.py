@@ -196,8 +196,8 @@ TABLES = {"latency": "table-4", "throughput": "table-5", "memory": "table-6"}
 
 
 def _printed(table: str, row: str, column: str) -> float | None:
-    item = paper("beyond-latency").item(TABLES[table])
-    cell = item.printed.cell(row, column)
+    printed = paper("beyond-latency").item(TABLES[table]).printed
+    cell = printed.cell(row, column) if column in printed.columns else None
     return None if cell is None else float(cell)
 
 
@@ -214,7 +214,8 @@ def figure(
 
 
 def memory(model: str, setting: Setting) -> float | None:
-    """The paper's peak memory of a party in GB, without its GPU's."""
+    """The paper's peak memory of a party in GB, without its GPU's; None of FHE, of which it prints
+    that of the GPU alone."""
     name = scheme(setting.family)
     return None if name is None else _printed("memory", MODELS.get(model, ""), name)
 
