@@ -11,7 +11,7 @@ from privet.research.papers.ppstream.models import Prepared, chosen
 from privet.research.papers.workplace import Workplace
 from privet.research.stream.leakage import correlations
 from privet.research.stream.simulate import simulate
-from privet.stream.allocation import Server, even
+from privet.stream.allocation import even
 from privet.suites import CIPHERS, Stream
 
 CORES = (25, 50)
@@ -41,8 +41,8 @@ def _plain(model: Prepared) -> float:
 
 def _simulated(model: Prepared, cores: int) -> float:
     """Latency of a single request with cores spread evenly over stages."""
-    data = max(len(model.stages) // 2 + 1, cores // 3)
-    servers = [Server("model", cores - data, "model"), Server("data", data, "data")]
+    servers = model.servers(cores)
+    assert servers is not None
     plan = even([it.stage for it in model.stages], servers, per_core=1)
     return simulate(model.stages, plan, requests=1, row_bytes=model.row_bytes).latencies[0]
 

@@ -10,7 +10,7 @@ from privet import zoo
 from privet.compiler.compile import Compiled, compile
 from privet.research.papers.workplace import Workplace
 from privet.research.stream.survey import MaterialCost, measure_material
-from privet.stream.allocation import Server
+from privet.stream.allocation import Server, Side
 from privet.stream.cipher import PAILLIER, Cipher
 from privet.stream.profile import StageTimes, profile
 from privet.stream.stages import Stages
@@ -23,6 +23,12 @@ LARGE = "vgg"
 """How names of models begin that are measured by a sixteenth of each stage, and only simulated."""
 
 LARGE_THREADS = (16, 32)
+
+SERVERS = {"mnist-3": (2, 2), "vgg13-cifar": (6, 3)}
+"""Servers of the model provider and of the data provider in the paper's Table III."""
+
+USUAL_SERVERS = (2, 1)
+SIDES: tuple[Side, Side] = ("model", "data")
 
 
 @dataclass
@@ -51,12 +57,18 @@ class Prepared:
         return self.name.startswith(LARGE)
 
     def servers(self, cores: int) -> list[Server] | None:
-        """A server for each organisation, the data provider's with a third of all cores or a core
-        for each of its stages; None if these are too few for a thread each."""
-        data = max(len(self.stages) // 2 + 1, cores // 3)
-        if cores - data < len(self.stages) // 2:
+        """The paper's servers, cores spread evenly over them, but a core at least for each of a
+        provider's stages; None if these are too few."""
+        counts = SERVERS.get(self.name, USUAL_SERVERS)
+        linear = len(self.stages) // 2
+        data = max(linear + 1, cores * counts[1] // sum(counts))
+        if cores - data < linear:
             return None
-        return [Server("model", cores - data, "model"), Server("data", data, "data")]
+        return [
+            Server(f"{side}-{number + 1}", whole // count + (number < whole % count), side)
+            for side, count, whole in zip(SIDES, counts, (cores - data, data), strict=True)
+            for number in range(count)
+        ]
 
     @cached_property
     def row_bytes(self) -> int:
