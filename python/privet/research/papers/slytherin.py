@@ -61,9 +61,10 @@ def figure_4(at: Workplace) -> Grid:
     """The sweep, and the batch that `privet plan` proposes from it for more samples than one core
     keeps up with."""
     sizes = (1, 2) if at.quick else SWEEP
-    records = at.records(["nn5"], ["ckks"], sizes)
+    suite = Ckks()
+    records = at.records(["nn5"], [suite.setting], sizes)
     best = plan(
-        at.model("nn5"), suite="ckks", batch=sizes, rate=RATE, rtt=0.0, bandwidth=BANDWIDTH,
+        at.model("nn5"), suite=suite, batch=sizes, rate=RATE, rtt=0.0, bandwidth=BANDWIDTH,
         records=at.study,
     ).recommended  # fmt: skip
     rows: dict[str, Sequence[Cell]] = {}
