@@ -1,11 +1,11 @@
-//! AES-128 under one key: code for VAES where the processor has it, else the `aes` crate, which itself picks AES-NI or a
-//! bit-sliced constant-time form.
+//! AES-128 under one key: code for VAES where the processor has it, on vectors of 512 or else of 256 bits; else the `aes` crate,
+//! which itself picks AES-NI or a bit-sliced constant-time form.
 
 use ::aes::cipher::{Array, BlockCipherEncrypt, KeyInit};
 use ::aes::{Aes128Enc, Block as CrateBlock};
 
 #[cfg(target_arch = "x86_64")]
-use super::x86::vaes::Vaes128;
+use super::x86::{narrow::NarrowVaes128, vaes::Vaes128};
 use crate::Block;
 use crate::ggm::TREES;
 
@@ -20,16 +20,22 @@ pub(crate) enum Aes128 {
     /// The key in this crate's VAES code.
     #[cfg(target_arch = "x86_64")]
     Vaes(Vaes128),
+    /// The key in this crate's VAES code for 256-bit vectors.
+    #[cfg(target_arch = "x86_64")]
+    Narrow(NarrowVaes128),
 }
 
 impl Aes128 {
     /// Schedules a key for the fastest code of this machine, or for the `aes` crate under `PRIVET_PORTABLE=1`.
     pub(crate) fn new(key: &[u8; 16]) -> Self {
         #[cfg(target_arch = "x86_64")]
-        if !crate::is_portable_forced()
-            && let Some(vaes) = Vaes128::detect(key)
-        {
-            return Self::Vaes(vaes);
+        if !crate::is_portable_forced() {
+            if let Some(vaes) = Vaes128::detect(key) {
+                return Self::Vaes(vaes);
+            }
+            if let Some(narrow) = NarrowVaes128::detect(key) {
+                return Self::Narrow(narrow);
+            }
         }
         Self::Crate(Aes128Enc::new(&Array(*key)))
     }
@@ -45,6 +51,8 @@ impl Aes128 {
             }
             #[cfg(target_arch = "x86_64")]
             Self::Vaes(aes) => aes.counters(first, out),
+            #[cfg(target_arch = "x86_64")]
+            Self::Narrow(aes) => aes.counters(first, out),
         }
     }
 
@@ -62,6 +70,8 @@ impl Aes128 {
             }
             #[cfg(target_arch = "x86_64")]
             Self::Vaes(aes) => aes.hashed_bits(blocks, offset, out),
+            #[cfg(target_arch = "x86_64")]
+            Self::Narrow(aes) => aes.hashed_bits(blocks, offset, out),
         }
     }
 
@@ -76,6 +86,8 @@ impl Aes128 {
             }
             #[cfg(target_arch = "x86_64")]
             Self::Vaes(aes) => aes.hashed_words(blocks, offset, out),
+            #[cfg(target_arch = "x86_64")]
+            Self::Narrow(aes) => aes.hashed_words(blocks, offset, out),
         }
     }
 
@@ -102,6 +114,8 @@ impl Aes128 {
             }
             #[cfg(target_arch = "x86_64")]
             Self::Vaes(aes) => aes.children(parents, right),
+            #[cfg(target_arch = "x86_64")]
+            Self::Narrow(aes) => aes.children(parents, right),
         }
     }
 }
@@ -118,6 +132,8 @@ impl Aes128 {
         let mut every = vec![Self::portable(key)];
         #[cfg(target_arch = "x86_64")]
         every.extend(Vaes128::detect(key).map(Self::Vaes));
+        #[cfg(target_arch = "x86_64")]
+        every.extend(NarrowVaes128::detect(key).map(Self::Narrow));
         every
     }
 

@@ -1,4 +1,4 @@
-//! Paths through many half-trees: the portable form, and the choice between it and VAES.
+//! Paths through many half-trees: the portable form, which takes any hash, and the choice between it and VAES.
 
 use aes::Aes128Enc;
 
@@ -22,9 +22,11 @@ impl Aes128 {
             let (words, later) = rest.split_at(nodes.len() * levels);
             rest = later;
             match self {
-                Self::Crate(aes) => walk_group(aes, nodes, paths, words, sums),
+                Self::Crate(aes) => walk_group(|blocks| hash(aes, blocks), nodes, paths, words, sums),
                 #[cfg(target_arch = "x86_64")]
                 Self::Vaes(aes) => aes.walk_group(nodes, paths, words, sums),
+                #[cfg(target_arch = "x86_64")]
+                Self::Narrow(aes) => walk_group(|blocks| aes.hash(blocks), nodes, paths, words, sums),
             }
         }
     }
@@ -44,9 +46,11 @@ impl Aes128 {
             let (words, later) = rest.split_at_mut(nodes.len() * levels);
             rest = later;
             match self {
-                Self::Crate(aes) => plant_group(aes, nodes, differences, paths, words),
+                Self::Crate(aes) => plant_group(|blocks| hash(aes, blocks), nodes, differences, paths, words),
                 #[cfg(target_arch = "x86_64")]
                 Self::Vaes(aes) => aes.plant_group(nodes, differences, paths, words),
+                #[cfg(target_arch = "x86_64")]
+                Self::Narrow(aes) => plant_group(|blocks| aes.hash(blocks), nodes, differences, paths, words),
             }
         }
     }
@@ -56,9 +60,11 @@ impl Aes128 {
         let groups = roots.chunks(GROUP).zip(words.chunks(GROUP * levels)).zip(out.chunks_mut(GROUP << (levels - 1)));
         for ((roots, words), out) in groups {
             match self {
-                Self::Crate(aes) => leaves_group(aes, roots, words, out),
+                Self::Crate(aes) => leaves_group(|blocks| hash(aes, blocks), roots, words, out),
                 #[cfg(target_arch = "x86_64")]
                 Self::Vaes(aes) => aes.leaves_group(roots, words, out),
+                #[cfg(target_arch = "x86_64")]
+                Self::Narrow(aes) => leaves_group(|blocks| aes.hash(blocks), roots, words, out),
             }
         }
     }
@@ -69,6 +75,8 @@ impl Aes128 {
             Self::Crate(aes) => hash(aes, blocks),
             #[cfg(target_arch = "x86_64")]
             Self::Vaes(aes) => aes.hash(blocks),
+            #[cfg(target_arch = "x86_64")]
+            Self::Narrow(aes) => aes.hash(blocks),
         }
     }
 }
@@ -86,14 +94,14 @@ fn hash(aes: &Aes128Enc, blocks: &mut [Block]) {
     }
 }
 
-/// One group; `words` holds as many words for each level as there are nodes.
-fn walk_group(aes: &Aes128Enc, nodes: &mut [Block], paths: &[u64], words: &[[u8; 16]], sums: &mut [Block]) {
+/// One group; `hash` is [`Aes128::hash`], and `words` holds as many words for each level as there are nodes.
+fn walk_group(hash: impl Fn(&mut [Block]), nodes: &mut [Block], paths: &[u64], words: &[[u8; 16]], sums: &mut [Block]) {
     let levels = words.len() / nodes.len();
     for (level, words) in words.chunks_exact(nodes.len()).enumerate() {
         let mut left = [0; GROUP];
         let left = &mut left[..nodes.len()];
         left.copy_from_slice(nodes);
-        hash(aes, left);
+        hash(left);
         for (i, (node, left)) in nodes.iter_mut().zip(left).enumerate() {
             *left ^= Block::from_le_bytes(words[i]) & mask(*node);
             let right_turn = mask(Block::from(paths[i] >> (levels - 1 - level)));
@@ -103,8 +111,14 @@ fn walk_group(aes: &Aes128Enc, nodes: &mut [Block], paths: &[u64], words: &[[u8;
     }
 }
 
-/// One group; `words` as for [`walk_group`].
-fn plant_group(aes: &Aes128Enc, nodes: &mut [Block], differences: &[Block], paths: &[u64], words: &mut [[u8; 16]]) {
+/// One group; `hash` and `words` as for [`walk_group`].
+fn plant_group(
+    hash: impl Fn(&mut [Block]),
+    nodes: &mut [Block],
+    differences: &[Block],
+    paths: &[u64],
+    words: &mut [[u8; 16]],
+) {
     let levels = words.len() / nodes.len();
     for (level, words) in words.chunks_exact_mut(nodes.len()).enumerate() {
         let mut hashes = [[0; GROUP]; 2];
@@ -112,7 +126,7 @@ fn plant_group(aes: &Aes128Enc, nodes: &mut [Block], differences: &[Block], path
             hashes[0][i] = *node;
             hashes[1][i] = node ^ differences[i];
         }
-        hash(aes, hashes.as_flattened_mut());
+        hash(hashes.as_flattened_mut());
         for (i, node) in nodes.iter_mut().enumerate() {
             let right_turn = mask(Block::from(paths[i] >> (levels - 1 - level)));
             // The child off the path becomes the same for both parties.
@@ -123,13 +137,13 @@ fn plant_group(aes: &Aes128Enc, nodes: &mut [Block], differences: &[Block], path
     }
 }
 
-/// One group, level by level; `words` as for [`walk_group`]. Node `j` of tree `i` is at `j * n + i`.
-fn leaves_group(aes: &Aes128Enc, roots: &[Block], words: &[[u8; 16]], out: &mut [[u64; 2]]) {
+/// One group, level by level; `hash` and `words` as for [`walk_group`]. Node `j` of tree `i` is at `j * n + i`.
+fn leaves_group(hash: impl Fn(&mut [Block]), roots: &[Block], words: &[[u8; 16]], out: &mut [[u64; 2]]) {
     let (n, row) = (roots.len(), out.len() / roots.len());
     let mut nodes = roots.to_vec();
     for words in words.chunks_exact(n) {
         let mut hashed = nodes.clone();
-        hash(aes, &mut hashed);
+        hash(&mut hashed);
         for (i, (hashed, node)) in hashed.iter_mut().zip(&nodes).enumerate() {
             *hashed ^= Block::from_le_bytes(words[i % n]) & mask(*node);
         }

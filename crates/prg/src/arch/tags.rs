@@ -11,9 +11,9 @@ impl Aes128 {
         let groups = roots.chunks(GROUP).zip(paths.chunks(GROUP)).zip(sums.chunks_mut(GROUP));
         for (((roots, paths), sums), words) in groups.zip(words.chunks(GROUP * levels * LEVEL_BYTES)) {
             match self {
-                Self::Crate(_) => self.walk_tags_group(roots, paths, words, sums),
                 #[cfg(target_arch = "x86_64")]
                 Self::Vaes(aes) => aes.walk_tags_group(roots, paths, words, sums),
+                _ => self.walk_tags_group(roots, paths, words, sums),
             }
         }
     }

@@ -3,6 +3,7 @@
 use super::Kernels;
 
 mod gfni;
+pub(super) mod narrow;
 mod paths;
 mod tags;
 pub(super) mod vaes;

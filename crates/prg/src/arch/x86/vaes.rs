@@ -58,7 +58,7 @@ impl Vaes128 {
 
 /// The key expansion of FIPS 197, section 5.2.
 #[target_feature(enable = "aes")]
-fn schedule(key: Block) -> [Block; 11] {
+pub(super) fn schedule(key: Block) -> [Block; 11] {
     let mut keys = [key; 11];
     macro_rules! expand {
         ($($round:literal: $constant:literal),*) => {

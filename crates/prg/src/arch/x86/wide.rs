@@ -55,22 +55,32 @@ fn mark(nodes: &mut [Block], paths: &[u64; TREES]) {
     portable::mark(nodes, paths);
 }
 
-/// The portable code reads and adds 64 bits at a time, and a part after the other; this reads and adds 128, and all parts at once.
+/// The portable code reads and adds 64 bits at a time, and a part after the other; this reads and adds 128, all parts at once, and finds
+/// the places of eight terms of a part at a time.
 #[target_feature(enable = "avx2")]
 pub(super) fn add_sparse(out: &mut [Block; ROWS], parts: &[Block], words: &[Block; WORD_BLOCKS]) {
     let len = parts.len() / PARTS_A_PASS;
-    let words: &[u16] = bytemuck::must_cast_slice(&words[..]);
-    let (words, _) = words.as_chunks::<ROWS>();
-    for (i, out) in out.iter_mut().enumerate() {
-        let mut sum = load(out);
-        for (part, words) in words.iter().enumerate() {
-            let at = part * len + (usize::from(words[i]) & (len - 1));
-            // SAFETY: the length of a part is a power of two, so the masked index is below it, and `part` below the number of parts.
-            let term = unsafe { parts.get_unchecked(at) };
-            sum = _mm_xor_si128(sum, load(term));
+    let mask = _mm256_set1_epi32(len as i32 - 1);
+    let (rows, _) = out.as_chunks_mut::<8>();
+    for (i, sums) in rows.iter_mut().enumerate() {
+        let mut places = [[0_u32; 8]; PARTS_A_PASS];
+        for (part, places) in places.iter_mut().enumerate() {
+            let eight = _mm256_and_si256(_mm256_cvtepu16_epi32(load(&words[part * (ROWS / 8) + i])), mask);
+            let eight = _mm256_slli_epi32::<4>(_mm256_add_epi32(eight, _mm256_set1_epi32((part * len) as i32)));
+            // SAFETY: the reference covers the 32 bytes written, and the instruction asks for no alignment.
+            unsafe { _mm256_storeu_si256(places.as_mut_ptr().cast(), eight) };
         }
-        // SAFETY: the reference covers the 16 bytes written, and the instruction asks for no alignment.
-        unsafe { _mm_storeu_si128((out as *mut Block).cast(), sum) };
+        for (row, sum) in sums.iter_mut().enumerate() {
+            let mut vector = load(sum);
+            for places in &places {
+                // SAFETY: the length of a part is a power of two, so the masked place is below it; it is counted from where its part begins,
+                // and in bytes.
+                let term = unsafe { _mm_loadu_si128(parts.as_ptr().byte_add(places[row] as usize).cast()) };
+                vector = _mm_xor_si128(vector, term);
+            }
+            // SAFETY: the reference covers the 16 bytes written, and the instruction asks for no alignment.
+            unsafe { _mm_storeu_si128((sum as *mut Block).cast(), vector) };
+        }
     }
 }
 
