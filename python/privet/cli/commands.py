@@ -154,6 +154,10 @@ COMMANDS = {
         "Check that nobody has changed the audit log of a service.",
     ),
     "top": Entry("top.top", "Watch a service: queues, jobs on each core, stock and machines."),
+    "drain": Entry(
+        "drain.drain",
+        "Take a machine out of a service: what it has begun ends, the others go on.",
+    ),
     "dealer": Entry(
         "dealer.dealer",
         "Deal material to clients and servers; run it where neither of them has a say.",

@@ -90,6 +90,15 @@ ServerName = Annotated[
     str | None,
     typer.Option(help="Name in the server's certificate, if it is not the host's."),
 ]
+OperatorRole = Annotated[
+    str, typer.Option("--role", help="Whose certificate to show: ROLE.pem and ROLE.key.")
+]
+Token = Annotated[
+    str | None,
+    typer.Option(
+        envvar="PRIVET_TOKEN", help="Bearer token, if the service asks for one.", metavar="TOKEN"
+    ),
+]
 Calibration = Annotated[
     Path | None,
     typer.Option(

@@ -29,17 +29,8 @@ SPAN_SECONDS = 60.0
 def top(
     address: Annotated[str, typer.Argument(metavar="HOST:PORT", help="The control plane.")],
     keys: options.Keys,
-    role: Annotated[
-        str, typer.Option(help="Whose certificate to show: ROLE.pem and ROLE.key.")
-    ] = "operator",
-    token: Annotated[
-        str | None,
-        typer.Option(
-            envvar="PRIVET_TOKEN",
-            help="Bearer token, if the service asks for one.",
-            metavar="TOKEN",
-        ),
-    ] = None,
+    role: options.OperatorRole = "operator",
+    token: options.Token = None,
     server_name: options.ServerName = None,
     every: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks.")] = 1.0,
     once: Annotated[bool, typer.Option("--once", help="Look once and stop.")] = False,
@@ -86,6 +77,7 @@ def _head(state: dict[str, Any]) -> RenderableType:
         text.append(
             f"\n{machine['name']}: {machine['cores_taken']}/{machine['cores']} cores, "
             f"{show.size(machine['memory_taken'])} of {show.size(machine['memory'])}"
+            f"{', is drained' if machine['draining'] else ''}"
         )
     last = state["last"]
     if last["mean_delay"] is not None:

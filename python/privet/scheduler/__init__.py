@@ -3,7 +3,15 @@
 Follows SwiftSNNI (Batool et al., ICPE 2026), Sections 3 and 4. See docs/explanation/scheduler.md.
 """
 
-from privet.scheduler.actions import Action, Ended, MaterialGone, MaterialReady, Start, Stop
+from privet.scheduler.actions import (
+    Action,
+    Drained,
+    Ended,
+    MaterialGone,
+    MaterialReady,
+    Start,
+    Stop,
+)
 from privet.scheduler.limits import Limits
 from privet.scheduler.machine import Machine
 from privet.scheduler.material import Material, MaterialEntry
@@ -31,6 +39,7 @@ __all__ = [
     "Budget",
     "Deadline",
     "Demand",
+    "Drained",
     "Ended",
     "Fair",
     "Fcfs",

@@ -63,7 +63,8 @@ class MaterialReady:
 @dataclass(frozen=True)
 class MaterialGone:
     """The entry `material`, for `model`, will never be used: `expired`, to be deleted; `evicted`,
-    to make room; `machine lost` with what lay there; or `deleted` outside."""
+    to make room; `deleted` outside; or, to be left where it is, `machine lost` or `machine drained`
+    with what lay there."""
 
     material: str
     machine: str
@@ -71,4 +72,11 @@ class MaterialGone:
     model: str = field(default="", compare=False)
 
 
-Action = Start | Stop | Ended | MaterialReady | MaterialGone
+@dataclass(frozen=True)
+class Drained:
+    """`machine`, which was to be taken out, has nothing more to do and is gone from the view."""
+
+    machine: str
+
+
+Action = Start | Stop | Ended | MaterialReady | MaterialGone | Drained

@@ -145,7 +145,9 @@ class Dispatch:
     def _hold(self, lane: Lane, pair: Pair) -> None:
         """Keeps room for a job, on the machine where some was kept for it before."""
         rooms = self._state.rooms
-        pinned = lane.machine or (pair.reserved if pair.reserved in rooms else None)
+        before = rooms.get(pair.reserved or "")
+        stays = before is not None and before.is_for(lane.machine)
+        pinned = lane.machine or (pair.reserved if stays else None)
         pair.reserved = self._placement.reserve(self._demand(lane.job), pinned)
         if pair.reserved is not None:
             self._held.add(lane.job.phase)

@@ -25,12 +25,14 @@ class Machine:
 
 class Room:
     """What is free on one machine: numbered cores, and `memory` in bytes, which is below zero while
-    what was set aside waits for jobs to end. `most`: the bytes that jobs may have at all."""
+    what was set aside waits for jobs to end. `most`: the bytes that jobs may have at all. While
+    `draining`, it is for jobs alone that must run here."""
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         self.memory = machine.memory
         self.most = machine.memory
+        self.draining = False
         self._cores = list(range(machine.cores))
 
     @property
@@ -39,7 +41,9 @@ class Room:
 
     def is_for(self, machine: str | None) -> bool:
         """Whether jobs may run here that must run on `machine`, or (None) may run anywhere."""
-        return not self.machine.reserved if machine is None else machine == self.machine.name
+        if machine is None:
+            return not (self.machine.reserved or self.draining)
+        return machine == self.machine.name
 
     def fits(self, cores: int, memory: int) -> bool:
         """Whether `cores` and `memory` (bytes) are free now."""

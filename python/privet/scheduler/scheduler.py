@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from privet.errors import Misuse
-from privet.scheduler import progress, survey
+from privet.scheduler import draining, progress, survey
 from privet.scheduler.actions import Action
 from privet.scheduler.admission import admit
 from privet.scheduler.dispatch import Dispatch
@@ -221,6 +221,28 @@ class Scheduler:
         self._at(now)
         progress.machine_lost(self._state, now, name)
 
+    def drain_machine(self, now: float, name: str) -> None:
+        """Takes a machine out while others serve. Jobs that run there end, and requests whose
+        material lies there are inferred; nothing else starts there, and other material there is
+        given up. When all this is over, `decide` returns `Drained` and the machine is gone.
+
+        # Errors
+        `Misuse` if there is no such machine, no other one takes jobs, or jobs wait that none of the
+        others has the memory for; nothing has changed then.
+        """
+        self._at(now)
+        draining.drain(self._state, name)
+
+    def keep_machine(self, now: float, name: str) -> bool:
+        """Has a machine that is being drained take jobs again; False if it is not there."""
+        self._at(now)
+        return draining.keep(self._state, name)
+
+    def drains(self, name: str) -> bool:
+        """Whether a machine is being drained."""
+        room = self._state.rooms.get(name)
+        return room is not None and room.draining
+
     # Time ---------------------------------------------------------------------------------------
 
     def drain(self, now: float) -> None:
@@ -243,7 +265,7 @@ class Scheduler:
     def decide(self, now: float) -> list[Action]:
         """What is to be done now, in order; each action is returned once."""
         self.tick(now)
-        while Dispatch(self._state, now).run():
+        while Dispatch(self._state, now).run() or draining.let_go(self._state):
             pass
         actions = list(self._state.outbox)
         self._state.outbox.clear()

@@ -52,13 +52,15 @@ class Running:
 
 @dataclass(frozen=True)
 class Load:
-    """A machine: its cores and bytes, and how many of them are taken."""
+    """A machine: its cores and bytes, and how many of them are taken; `draining`, it is taken out
+    as soon as its jobs have ended."""
 
     name: str
     cores: int
     memory: int
     cores_taken: int
     memory_taken: int
+    draining: bool
 
 
 @dataclass(frozen=True)

@@ -331,11 +331,12 @@ class State:
     def remove_machine(self, name: str) -> bool:
         """Takes a machine away; whether it was there."""
         known = self.rooms.pop(name, None) is not None
-        self._count_capacity()
+        self.count_capacity()
         return known
 
-    def _count_capacity(self) -> None:
-        machines = [room.machine for room in self.rooms.values()]
+    def count_capacity(self) -> None:
+        """Adds up what jobs may have that could run anywhere, and on reserved machines."""
+        machines = [room.machine for room in self.rooms.values() if not room.draining]
         cores, memory = sum(it.cores for it in machines), sum(it.memory for it in machines)
         self.capacity = Capacity(cores, memory)
 
@@ -348,4 +349,4 @@ class State:
     def add_machine(self, machine: Machine) -> None:
         """Lends a machine to the scheduler."""
         self.rooms[machine.name] = Room(machine)
-        self._count_capacity()
+        self.count_capacity()

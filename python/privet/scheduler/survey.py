@@ -29,7 +29,7 @@ def next_event_at(state: State, now: float) -> float | None:
 
 def backlog_seconds(state: State) -> float:
     """Core seconds that wait, by the cores there are; infinite without a machine."""
-    cores = sum(room.machine.cores for room in state.rooms.values())
+    cores = state.capacity.cores
     total = 0.0
     for lane in state.queues.lanes():
         demand = state.profiles.expected(lane.job)
@@ -87,7 +87,7 @@ def _load(state: State, name: str) -> Load:
     room = state.rooms[name]
     machine = room.machine
     taken = (machine.cores - room.cores, machine.memory - room.memory)
-    return Load(name, machine.cores, machine.memory, *taken)
+    return Load(name, machine.cores, machine.memory, *taken, room.draining)
 
 
 def _counters(state: State) -> Counters:

@@ -18,6 +18,7 @@ from privet.errors import PrivetError
 from privet.runtime import StoreEntry
 from privet.scheduler import (
     Action,
+    Drained,
     Key,
     Machine,
     MaterialGone,
@@ -38,6 +39,9 @@ LEAST_GRACE = 2.0
 
 RERUN = ("crashed", "over memory", "machine lost")
 """Failures that are not the client's: the job runs again, on fresh material."""
+
+STAYS = ("machine lost", "machine drained")
+"""Why material goes that stays in its store, for when the machine comes back."""
 
 _log = logging.getLogger(__name__)
 
@@ -104,6 +108,7 @@ class Driver:
         self._acted: Callable[[Action], None] = lambda action: None
         self._ran: Callable[[Ran], None] = lambda ran: None
         self._nodes: dict[str, Node] = {}
+        self._out: set[str] = set()
         self._starts: dict[str, Start] = {}
         self._stops: dict[str, str] = {}
         self._removing: set[str] = set()
@@ -178,6 +183,29 @@ class Driver:
         self._wake.set()
         return free
 
+    def drain_machine(self, name: str) -> None:
+        """Takes a machine out once what it has begun is over; others go on. Nothing happens to one
+        that is out already.
+
+        # Errors
+        `Misuse` if it cannot be taken out, as the scheduler says.
+        """
+        if name in self._out:
+            return
+        self.scheduler.drain_machine(self.clock(), name)
+        _log.warning("machine is being drained", extra={"machine": name})
+        self._wake.set()
+
+    def keep_machine(self, name: str) -> None:
+        """Has a machine take jobs again that is being drained, or was.
+
+        # Errors
+        `Misuse` if nobody took it out.
+        """
+        if not self.scheduler.keep_machine(self.clock(), name):
+            self._executor.recall(name)
+        self._wake.set()
+
     def drain(self) -> None:
         """Admits nothing more."""
         self.scheduler.drain(self.clock())
@@ -220,6 +248,7 @@ class Driver:
         """A machine is there; a `reserved` one is none of the executor's, and for sessions only."""
         entries = [] if reserved else await self._executor.material(node.name)
         self._nodes[node.name] = node
+        self._out.discard(node.name)
         machine = Machine(node.name, len(node.cores), node.memory, reserved)
         self.scheduler.machine_joined(self.clock(), machine)
         self._joined(node, entries)
@@ -286,8 +315,13 @@ class Driver:
             self._stops[action.job] = action.reason
             hosted = self._host if action.job in self._hosted else None
             self._background((hosted or self._executor).stop(action.job))
-        elif isinstance(action, MaterialGone) and action.reason != "machine lost":
+        elif isinstance(action, MaterialGone) and action.reason not in STAYS:
             self.remove(action.material, action.machine)
+        elif isinstance(action, Drained):
+            self._nodes.pop(action.machine, None)
+            self._out.add(action.machine)
+            _log.warning("machine drained", extra={"machine": action.machine})
+            self._background(self._executor.release(action.machine))
         self._acted(action)
 
     async def _job(self, start: Start) -> None:

@@ -66,7 +66,8 @@ class Reconciliation:
                 extra = {"machine": node.name, "error": str(error)}
                 _log.error("the store of a machine cannot be read", extra=extra)
                 continue
-            if all(it.name != node.name for it in self._driver.nodes):
+            gone = all(it.name != node.name for it in self._driver.nodes)
+            if gone or self._driver.scheduler.drains(node.name):
                 continue
             there = {it.id for it in entries}
             self._driver.give_up(known - there)

@@ -1,4 +1,4 @@
-"""Asks a service for its state, as an operator: for `privet top` and scripts."""
+"""Asks a service as an operator, for its state and more: for `privet top` and scripts."""
 
 from __future__ import annotations
 
@@ -46,13 +46,21 @@ class Watch:
         """The state, as `/v2/state` tells it.
 
         # Errors
+        As `ask`.
+        """
+        return self.ask("GET", "/v2/state")
+
+    def ask(self, method: str, path: str) -> dict[str, Any]:
+        """What the service answers to a call without a body.
+
+        # Errors
         `LinkError` if the service does not answer; `Misuse` if it refuses.
         """
         connection = self._connection or _Named(
             self._name, self._host, self._port, timeout=self._timeout, context=self._tls
         )
         try:
-            connection.request("GET", "/v2/state", headers=self._headers)
+            connection.request(method, path, headers=self._headers)
             response = connection.getresponse()
             answer: dict[str, Any] = json.loads(response.read())
         except (OSError, http.client.HTTPException, ValueError) as error:

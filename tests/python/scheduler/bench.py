@@ -106,6 +106,10 @@ class Bench:
         told = self.actions if actions is None else actions
         return [it.job for it in told if isinstance(it, Start)]
 
+    def places(self) -> dict[str, str]:
+        """The machine of each job that was ever started."""
+        return {it.job: it.machine for it in self.actions if isinstance(it, Start)}
+
     def stops(self) -> list[str]:
         """Jobs that were told to stop."""
         return [it.job for it in self.actions if isinstance(it, Stop)]

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from privet.scheduler import progress, state
+from privet.scheduler import Drained, draining, progress, state
 from privet.scheduler.clients import Clients
 from privet.scheduler.machine import Room
 from privet.scheduler.material import Material, MaterialEntry
@@ -162,6 +162,23 @@ def jobs_start_for_clients_that_are_away(change: Change) -> None:
     change(Clients, "listens", lambda self, client: True)
 
 
+def a_drained_machine_takes_jobs(change: Change) -> None:
+    """Lends a machine to all, though it is being taken out."""
+    change(Room, "is_for", lambda self, machine: machine in (None, self.machine.name))
+
+
+def a_drained_machine_goes_at_once(change: Change) -> None:
+    """Takes a machine out in the middle of its jobs."""
+
+    def let_go(at: state.State) -> bool:
+        for name in [name for name, room in at.rooms.items() if room.draining]:
+            at.remove_machine(name)
+            at.outbox.append(Drained(name))
+        return False
+
+    change(draining, "let_go", let_go)
+
+
 def _dropped(at: state.State, now: float, machine: str) -> list[Pair]:
     for job, run in list(at.running.items()):
         if run.shown.machine == machine:
@@ -189,4 +206,6 @@ MUTANTS = (
     sessions_last_for_ever,
     what_is_set_aside_is_lent,
     jobs_start_for_clients_that_are_away,
+    a_drained_machine_takes_jobs,
+    a_drained_machine_goes_at_once,
 )

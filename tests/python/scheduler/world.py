@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+from privet.errors import Misuse
 from privet.research.simulation.audit import Audit, Violation
 from privet.scheduler import (
     GIB,
@@ -86,7 +87,7 @@ class World:
 
     def step(self) -> None:
         """One random event."""
-        weights = (30, 50, 12, 3, 0.4, 2, 0.5, 0.5, 0.5, 6, 0.5)
+        weights = (30, 50, 12, 3, 0.4, 2, 0.5, 0.5, 0.5, 6, 0.5, 1)
         (event,) = self.random.choices(self.EVENTS, weights)
         event(self)
 
@@ -213,6 +214,21 @@ class World:
             self.audit.joined(machine)
             self.decide()
 
+    def drain_machine(self) -> None:
+        """A machine is taken out, if it can be; or kept after all."""
+        if self.audit.hosts:
+            name = self.random.choice(list(self.audit.hosts))
+            out = self.random.random() < 0.7
+            try:
+                if out:
+                    self.scheduler.drain_machine(self.now, name)
+                else:
+                    self.scheduler.keep_machine(self.now, name)
+            except Misuse:
+                return
+            self.audit.drains(name, out)
+            self.decide()
+
     def find_entry(self) -> None:
         """An entry from an earlier run of the service."""
         if self.audit.hosts:
@@ -284,4 +300,5 @@ class World:
         change_presence,
         submit_alone,
         set_aside,
+        drain_machine,
     )

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from privet.errors import Misuse
 from privet.runtime import PhaseCost, StoreEntry
 from privet.runtime.listening import Bounds
 from privet.service.control.app import make_app
@@ -71,7 +72,10 @@ class Pretender:
     offered: dict[str, Path] = field(default_factory=dict)
     withdrawn: list[str] = field(default_factory=list)
     store: dict[str, StoreEntry] = field(default_factory=dict)
+    places: dict[str, str] = field(default_factory=dict)
+    apart: bool = False
     discarded: list[str] = field(default_factory=list)
+    released: list[Node] = field(default_factory=list)
     news: asyncio.Queue[MachineEvent | None] = field(default_factory=asyncio.Queue)
     count: int = 0
     policy: str = ""
@@ -119,13 +123,28 @@ class Pretender:
         self.policy = policy
 
     async def material(self, machine: str) -> list[StoreEntry]:
-        """What `store` has."""
-        return list(self.store.values())
+        """What `store` has; `apart`, what this machine made of it."""
+        entries = list(self.store.values())
+        return [it for it in entries if not self.apart or self.places[it.id] == machine]
 
     async def discard(self, machine: str, materials: Sequence[str]) -> list[str]:
         """Remembers that."""
         self.discarded += materials
         return [it for it in materials if self.store.pop(it, None)]
+
+    async def release(self, machine: str) -> None:
+        """Remembers that, and has the machine no more."""
+        self.released += [node for node in self.nodes if node.name == machine]
+        self.nodes = [node for node in self.nodes if node.name != machine]
+
+    def recall(self, machine: str) -> None:
+        """A machine that was released joins."""
+        found = [node for node in self.released if node.name == machine]
+        if not found:
+            raise Misuse(f"no machine {machine!r} was taken out")
+        self.released.remove(found[0])
+        self.nodes = [*self.nodes, found[0]]
+        self.news.put_nowait(MachineEvent("joined", found[0]))
 
     async def close(self) -> None:
         """Ends the events."""
@@ -144,6 +163,7 @@ class Pretender:
         done = replace(done, **fields)
         if grant.phase == "prepare" and done.material is not None:
             self.store[done.material] = entry(done.material, grant)
+            self.places[done.material] = grant.machine
         elif grant.material is not None:
             self.store.pop(grant.material, None)
         end.set_result(done)

@@ -16,13 +16,14 @@ import aiohttp
 import jsonschema
 import pytest
 from tests.e2e.caller import ServiceCaller, tls
-from tests.python.service_control.actors import Scene, eventually, scene
+from tests.python.service_control.actors import GIB, Pretender, Scene, eventually, scene
 
 from privet.errors import Misuse
 from privet.keys import fingerprint
 from privet.service.control.app import make_app
 from privet.service.control.identity import Gate, read_tokens
 from privet.service.control.routes import ROUTES
+from privet.service.executor import Node
 from privet.service.limits import ServiceLimits
 
 Play = Callable[[Scene, ServiceCaller], Awaitable[None]]
@@ -147,9 +148,12 @@ def test_only_operators_see_what_is_theirs(
         async with ServiceCaller(it.address, key_folder, folder / "o", "operator") as operator:
             for route in ROUTES:
                 if route.role == "operator":
-                    assert (await caller.call("GET", route.path))[0] == 403
+                    path = route.path.replace("{machine}", "here")
+                    assert (await caller.call(route.method, path))[0] == 403
                     if route.name != "events":
-                        assert (await operator.call("GET", route.path))[0] == 200
+                        status, _ = await operator.call(route.method, path)
+                        # The only machine is not drained.
+                        assert status == (409 if route.name == "drain-machine" else 200)
 
     play(act)
 
@@ -322,7 +326,7 @@ def test_answers_fit_their_schemas(play: Callable[..., None]) -> None:
     async def act(it: Scene, caller: ServiceCaller) -> None:
         id = await caller.request("digits")
         await it.executor.granted("prepare")
-        values = {"model": "digits", "version": "1", "id": id, "file": "page.css"}
+        values = {"model": "digits", "version": "1", "id": id, "file": "page.css", "machine": "b"}
         for route in ROUTES:
             if route.name in ("events", "session"):  # a stream and a WebSocket
                 continue
@@ -334,7 +338,8 @@ def test_answers_fit_their_schemas(play: Callable[..., None]) -> None:
             else:
                 jsonschema.validate(answer, dict(route.answer))
 
-    play(act, role="operator")
+    nodes = [Node(name, (core,), GIB, "127.0.0.1") for core, name in enumerate(("here", "b"))]
+    play(act, role="operator", executor=Pretender(nodes=nodes))
 
 
 def test_answers_carry_careful_headers(play: Callable[..., None]) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from privet.errors import PrivetError
 from privet.scheduler import (
     Action,
+    Drained,
     Ended,
     Machine,
     MaterialGone,
@@ -31,12 +32,14 @@ class Violation(PrivetError):
 
 @dataclass
 class Host:
-    """What a machine runs: who has each core, the bytes of each job, and those set `aside`."""
+    """What a machine runs: who has each core, the bytes of each job, and those set `aside`;
+    `draining`, it gets only jobs whose material lies there."""
 
     machine: Machine
     cores: dict[int, str] = field(default_factory=dict)
     memory: dict[str, int] = field(default_factory=dict)
     aside: int = 0
+    draining: bool = False
 
 
 class Audit:
@@ -76,6 +79,11 @@ class Audit:
         for entry in gone:
             del self.entries[entry]
         return jobs
+
+    def drains(self, name: str, draining: bool) -> None:
+        """A machine is taken out, or kept after all."""
+        self.events += 1
+        self.hosts[name].draining = draining
 
     def submitted(self, now: float, submission: Submission) -> None:
         """A submission was admitted at `now` (seconds)."""
@@ -145,6 +153,10 @@ class Audit:
                     self.stopped.add(job)
                 case Ended():
                     self._ended(action)
+                case Drained(machine=name):
+                    _require(self.hosts[name].draining, f"{name} goes, and nobody took it out")
+                    self.drains(name, False)
+                    _require(not self.lost(name), f"{name} goes while jobs run there")
                 case MaterialGone(material=material):
                     self.entries.pop(material, None)
                     self.spent.add(material)
@@ -172,9 +184,16 @@ class Audit:
         most = host.machine.memory - host.aside
         _require(taken <= most, f"{taken} bytes on {start.machine} are too many")
         self.running[start.job] = start
+        pinned = start.material is not None or self._names(start)
+        _require(pinned or not host.draining, f"{start.job} starts on a machine that is drained")
         self._serves(start)
         if start.phase is Phase.ON:
             self._uses(start)
+
+    def _names(self, start: Start) -> bool:
+        """Whether the submission that a job serves named its machine."""
+        submission = self.admitted.get(start.request)
+        return submission is not None and bool(submission.machine)
 
     def _serves(self, start: Start) -> None:
         """The submission that a job serves is live and asked for it."""

@@ -19,7 +19,13 @@ from privet.service.asks import parameters
 from privet.service.control.calls import Call, Route
 from privet.service.control.identity import Gate, Identity
 from privet.service.control.pages import Pages
-from privet.service.control.refusal import Refusal, bad_request, not_found, too_many
+from privet.service.control.refusal import (
+    Refusal,
+    bad_request,
+    check_origin,
+    not_found,
+    too_many,
+)
 from privet.service.control.routes import ROUTES
 from privet.service.http import METHODS, read_body
 from privet.service.limits import Buckets
@@ -114,6 +120,8 @@ def _endpoint(
 ) -> Endpoint:
     async def endpoint(request: web.Request) -> web.StreamResponse:
         caller = gate.identify(request)
+        if route.method != "GET":
+            check_origin(request)
         _admit(service, buckets, route, caller)
         try:
             query = read(route.parameters, parameters(request.query), "the address")

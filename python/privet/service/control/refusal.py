@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from urllib.parse import urlsplit
 
 from aiohttp import web
 from multidict import CIMultiDict
@@ -37,6 +38,13 @@ class Refusal(Exception):
             headers["Retry-After"] = str(max(1, math.ceil(self.retry_after)))
         body = {"error": str(self), "reason": self.reason}
         return web.json_response(body, status=self.status, headers=headers)
+
+
+def check_origin(request: web.Request) -> None:
+    """Refuses the page of another site, which a browser would lend its user's certificate."""
+    origin = request.headers.get("Origin")
+    if origin is not None and urlsplit(origin).netloc != request.host:
+        raise Refusal(403, "other origin", "this is for this service's own page")
 
 
 def bad_request(message: str) -> Refusal:

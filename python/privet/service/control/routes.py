@@ -22,6 +22,7 @@ _ASKED: dict[int, str] = {
 }
 _READY = fields(name=answers.TEXT, version=answers.TEXT, ready=answers.FLAG)
 _SERVER = fields(name=answers.TEXT, version=answers.TEXT, extensions=answers.several(answers.TEXT))
+_MACHINE = fields(machine=answers.TEXT, draining=answers.FLAG)
 _VERSION = "/v2/models/{model}/versions/{version}"
 
 
@@ -174,6 +175,26 @@ ROUTES: tuple[Route, ...] = (
     _operator("/", "page", "The operator's page", operator.page, "text/html"),
     _operator("/metrics", "metrics", "Metrics for Prometheus", operator.metrics, "text/plain"),
     _operator("/v2/state", "state", "The state of everything", operator.state, answers.STATE),
+    Route(
+        "POST",
+        "/v2/machines/{machine}/drain",
+        "drain-machine",
+        "Take a machine out: what it has begun ends, and nothing new comes to it",
+        operator.drain,
+        _MACHINE,
+        role="operator",
+        refusals={403: "not an operator", 409: "there is no such machine, or jobs need it"},
+    ),
+    Route(
+        "DELETE",
+        "/v2/machines/{machine}/drain",
+        "keep-machine",
+        "Have a machine take jobs again that is being taken out, or was",
+        operator.keep,
+        _MACHINE,
+        role="operator",
+        refusals={403: "not an operator", 409: "nobody took it out"},
+    ),
     _operator(
         "/v2/events",
         "events",

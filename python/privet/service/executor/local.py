@@ -186,6 +186,14 @@ class LocalExecutor:
         self._check_machine(machine)
         return await asyncio.to_thread(self._store.discard, list(materials))
 
+    async def release(self, machine: str) -> None:
+        """Refuses: there is no other machine."""
+        raise Misuse(f"{machine} is the only machine of this service")
+
+    def recall(self, machine: str) -> None:
+        """Refuses: it is never released."""
+        raise Misuse(f"no machine {machine!r} was taken out")
+
     async def close(self) -> None:
         """Ends all workers."""
         self._closed.set()

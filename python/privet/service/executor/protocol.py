@@ -128,5 +128,20 @@ class Executor(Protocol):
         `Misuse` if there is no such machine.
         """
 
+    async def release(self, machine: str) -> None:
+        """Ends the processes of a machine that has no jobs, and leaves it alone until it was
+        started anew, or `recall`.
+
+        # Errors
+        `Misuse` if there is no such machine, or it is the only one that there can be.
+        """
+
+    def recall(self, machine: str) -> None:
+        """Takes in again a machine that was released; it then joins.
+
+        # Errors
+        `Misuse` if none of that name was.
+        """
+
     async def close(self) -> None:
         """Ends all jobs and processes."""

@@ -101,6 +101,7 @@ class RayExecutor:
         self._options = {"keys": str(Path(keys).absolute()), **options}
         self._machines: dict[str, Machine] = {}
         self._programs: dict[str, tuple[Any, ...]] = {}
+        self._released: dict[str, str] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._events: asyncio.Queue[MachineEvent | None] = asyncio.Queue()
 
@@ -189,6 +190,25 @@ class RayExecutor:
         place = self._machine(machine)
         return await self._call(place, place.agent.discard, list(materials)) or []
 
+    async def release(self, machine: str) -> None:
+        """Ends the actor of a node. A node that is started anew has another id, and serves."""
+        place = self._machine(machine)
+        self._released[machine] = place.id
+        # Its end is no loss: nobody is told of one.
+        del self._machines[machine]
+        place.lost.set_result(None)
+        try:
+            async with asyncio.timeout(SILENCE_SECONDS):
+                await place.agent.close.remote()
+        except (self._ray.exceptions.RayError, TimeoutError) as error:
+            _log.warning("%s does not end its workers, and is killed: %s", machine, error)
+        self._ray.kill(place.agent)
+
+    def recall(self, machine: str) -> None:
+        """Lets the next look at the cluster take the node in."""
+        if self._released.pop(machine, None) is None:
+            raise Misuse(f"no machine {machine!r} was taken out")
+
     async def close(self) -> None:
         """Ends all actors with their workers, and leaves the cluster."""
         for task in self._tasks:
@@ -240,7 +260,7 @@ class RayExecutor:
         """Takes in the nodes that are new."""
         nodes = [node for node in await asyncio.to_thread(self._ray.nodes) if node["Alive"]]
         named = [node for node in nodes if cluster.names(node)]
-        known = {machine.id for machine in self._machines.values()}
+        known = {machine.id for machine in self._machines.values()} | {*self._released.values()}
         new = [node for node in named or nodes if node["NodeID"] not in known]
         await asyncio.gather(*(self._join(node) for node in new if node["Resources"].get("CPU")))
 
@@ -260,6 +280,7 @@ class RayExecutor:
             return
         lost = asyncio.get_running_loop().create_future()
         machine = self._machines[name] = Machine(found, node["NodeID"], agent, lost)
+        self._released.pop(name, None)
         self._events.put_nowait(MachineEvent("joined", found))
         self._background(self._watch(machine))
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from typing import Any
 
 from aiohttp import web
 
+from privet.errors import Misuse
 from privet.service.control.calls import Answer, Call, answer
-from privet.service.control.refusal import not_found
+from privet.service.control.refusal import Refusal, not_found
 from privet.service.state import state as describe
 
 EVENT_SECONDS = 1.0
@@ -49,6 +51,25 @@ async def metrics(call: Call[Any]) -> Answer:
 async def state(call: Call[Any]) -> Answer:
     """The state of everything."""
     return answer(describe(call.service))
+
+
+async def drain(call: Call[Any]) -> Answer:
+    """Takes a machine out, once what it has begun is over."""
+    return _machine(call, call.service.driver.drain_machine, draining=True)
+
+
+async def keep(call: Call[Any]) -> Answer:
+    """Has a machine take jobs again."""
+    return _machine(call, call.service.driver.keep_machine, draining=False)
+
+
+def _machine(call: Call[Any], change: Callable[[str], None], *, draining: bool) -> Answer:
+    name = call.path["machine"]
+    try:
+        change(name)
+    except Misuse as error:
+        raise Refusal(409, "machine", str(error)) from error
+    return answer({"machine": name, "draining": draining})
 
 
 async def events(call: Call[Any]) -> Answer:

@@ -9,14 +9,20 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from typing import Any
-from urllib.parse import urlsplit
 
 from aiohttp import WSCloseCode, WSMsgType, web
 
 from privet.errors import Misuse, NotAccepted, PeerBusy, PrivetError
 from privet.service.control.calls import Answer, Call
 from privet.service.control.handlers.models import find
-from privet.service.control.refusal import Refusal, bad_request, not_found, too_many, unavailable
+from privet.service.control.refusal import (
+    Refusal,
+    bad_request,
+    check_origin,
+    not_found,
+    too_many,
+    unavailable,
+)
 from privet.service.model_server import SILENCE_SECONDS, Streams
 
 POLICY = (
@@ -76,7 +82,7 @@ async def session(call: Call[Any]) -> Answer:
         raise unavailable("the service is shutting down", 5.0, "draining")
     if (why := call.service.why_no_room()) is not None:
         raise Refusal(507, "disk", f"{why}: try again later", 30.0)
-    _check_origin(call.request)
+    check_origin(call.request)
     partner = version.partner(call.caller.certified)
     if partner is None:
         try:
@@ -104,13 +110,6 @@ async def session(call: Call[Any]) -> Answer:
         raise unavailable(
             f"the model's process does not answer: {error}", 5.0, "process"
         ) from error
-
-
-def _check_origin(request: web.Request) -> None:
-    """Refuses the page of another site, which a browser would lend its user's certificate."""
-    origin = request.headers.get("Origin")
-    if origin is not None and urlsplit(origin).netloc != request.host:
-        raise Refusal(403, "other origin", "sessions are for this service's own page")
 
 
 async def _relay(call: Call[Any], streams: Streams, closing: asyncio.Event) -> Answer:

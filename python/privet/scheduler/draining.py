@@ -1,0 +1,63 @@
+"""A machine is taken out while others serve: what it has begun ends, and nothing new comes."""
+
+from __future__ import annotations
+
+from privet.errors import Misuse
+from privet.scheduler.actions import Drained
+from privet.scheduler.pairs import Stage
+from privet.scheduler.state import State
+
+REASON = "machine drained"
+"""Why material goes that lies on a machine which is taken out. Its store keeps it: it is offered
+again if the machine comes back."""
+
+
+def drain(state: State, name: str) -> None:
+    """From now on only jobs run on a machine whose material lies there and has its request."""
+    room = state.rooms.get(name)
+    if room is None or room.machine.reserved:
+        raise Misuse(f"there is no machine {name} that could be drained")
+    others = [it for it in state.rooms.values() if it is not room and it.is_for(None)]
+    if not others:
+        raise Misuse(f"{name} is the only machine that takes jobs: add another one first")
+    for lane in state.queues.lanes():
+        needed = state.profiles.estimate(lane.job).memory
+        if lane.machine is None and all(needed > it.most for it in others):
+            raise Misuse(
+                f"jobs of {lane.job.model} wait that need {needed} bytes, which {name} alone has: "
+                "add another such machine first, or wait until they are done"
+            )
+    room.draining = True
+    state.count_capacity()
+    for stream, pairs in list(state.making.items()):
+        for pair in [it for it in pairs if it.machine == name]:
+            pairs.remove(pair)
+            pair.stage = Stage.OVER
+            state.stop(pair, "its machine is taken out")
+        if not pairs:
+            del state.making[stream]
+
+
+def keep(state: State, name: str) -> bool:
+    """Has a machine take jobs again; False if it is not there any more."""
+    room = state.rooms.get(name)
+    if room is None:
+        return False
+    room.draining = False
+    state.count_capacity()
+    return True
+
+
+def let_go(state: State) -> bool:
+    """Gives up what nobody has claimed on machines that are taken out, and lets those go that have
+    nothing more to do; whether there was anything."""
+    before = len(state.outbox)
+    for name in [name for name, room in state.rooms.items() if room.draining]:
+        for entry in state.material.unclaimed(name):
+            state.give_up(entry.material, REASON)
+        runs = any(run.shown.machine == name for run in state.running.values())
+        waits = any(lane.machine == name for lane in state.queues.lanes())
+        if not runs and not waits:
+            state.remove_machine(name)
+            state.outbox.append(Drained(name))
+    return len(state.outbox) > before
