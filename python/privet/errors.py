@@ -114,5 +114,9 @@ class JobFailed(PeerError):
         self.reason = reason
 
 
+class Short(PrivetError):
+    """This host has no open files, memory or threads left for what was asked: try later."""
+
+
 class StoreFull(PrivetError):
     """Another material entry would take this side's store beyond its limit on disk."""

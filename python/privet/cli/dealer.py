@@ -16,6 +16,7 @@ from privet.logs import log_to_stderr
 from privet.runtime import Credentials, Dealer, Dealt
 from privet.runtime.address import split_address
 from privet.runtime.dealer import MOST_BYTES, PATIENCE_SECONDS
+from privet.runtime.shortage import take_all_files
 
 
 def dealer(
@@ -37,6 +38,7 @@ def dealer(
 ) -> None:
     """Deal material to clients and servers; run it where neither of them has a say."""
     log_to_stderr()
+    take_all_files()
     host, port = split_address(listen)
     lock = threading.Lock()
     console = show.make_console()

@@ -21,6 +21,7 @@ from privet.errors import Misuse
 from privet.logs import log_to_stderr
 from privet.runtime import Credentials
 from privet.runtime.address import split_address
+from privet.runtime.shortage import take_all_files
 
 
 def gateway(
@@ -82,6 +83,7 @@ def gateway(
     from privet.gateway.oip.exchange import Exchange
 
     log_to_stderr()
+    take_all_files()
     levels = dict(_level(text) for text in ahead or ())
     places = {name: _place(text) for name, text in (("rest", listen), ("grpc", grpc))}
     if tls_certificate is None or tls_key is None:

@@ -24,6 +24,7 @@ from privet.logs import log_to_stderr
 from privet.runtime.address import split_address
 from privet.runtime.memory import parse_size
 from privet.runtime.revocation import Revoked
+from privet.runtime.shortage import take_all_files
 from privet.scheduler import Budget, Limits, named
 from privet.suites import DEFAULT, STATISTICAL, Policy, make_policy, uncounted
 from privet.suites.ckks import COHORT
@@ -278,6 +279,7 @@ def serve(
         typer.echo(json.dumps({"event": "checked"}) if as_json else "Nothing is wrong.")
         return
     log_to_stderr()
+    take_all_files()
 
     def reload() -> Policy:
         policy = read_policy()

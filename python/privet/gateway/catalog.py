@@ -10,10 +10,11 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 from privet import _native
-from privet.errors import Misuse, PeerMisbehaved
+from privet.errors import Misuse, PeerMisbehaved, Short
 from privet.gateway.calls import LIVE, Calls, OtherProgram
 from privet.gateway.model import Model, Offer, Terms, read_model
 from privet.gateway.network import network_to
+from privet.runtime.machine import reachable_memory
 from privet.suites import MaterialSuite
 
 T = TypeVar("T")
@@ -87,7 +88,8 @@ class Catalog:
         """The terms with what they leave open, which this client can run.
 
         # Errors
-        As `Offer.settle`; `Misuse` if the program takes more memory than there is.
+        As `Offer.settle`; `Misuse` if the program takes more memory than there is, `Short` if more
+        than is free now.
         """
         if self._link is None and not self._measured:
             self._measured = True
@@ -98,7 +100,13 @@ class Catalog:
     def _settled(self, offer: Offer, terms: Terms) -> Terms:
         settled = offer.settle(terms, self._link)
         if isinstance(settled.suite, MaterialSuite):
-            offer.plan(settled, self._link).check_client_memory(self._memory)
+            plan = offer.plan(settled, self._link)
+            plan.check_client_memory(self._memory)
+            free = reachable_memory()
+            try:
+                plan.check_client_memory(min(free, self._memory))
+            except Misuse as error:
+                raise Short(f"this host is short of memory now, try later: {error}") from error
         return settled
 
     async def with_current(

@@ -5,14 +5,15 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Self
 
 from privet import _native
-from privet.errors import Misuse, PeerMisbehaved, PrivetError
+from privet.errors import Misuse, PeerMisbehaved, PrivetError, Short
 from privet.logs import Seldom
 from privet.runtime.credentials import Credentials
-from privet.runtime.listening import most_files
 from privet.runtime.revocation import Revoked
+from privet.runtime.shortage import SpareFile, most_files, shortage
 
 MAX_SESSIONS = 64
 """Sessions at the same time, and handshakes; fewer where a process may open few files. Further
@@ -35,7 +36,11 @@ Failed = Callable[[str, PrivetError], None]
 
 
 class Acceptor:
-    """Accepts peers over TLS and serves each on a thread of its own until `close` is called."""
+    """Accepts peers over TLS and serves each on a thread of its own until `close` is called.
+
+    `short` hears whenever a peer could not be accepted or served for want of files, memory or
+    threads.
+    """
 
     def __init__(
         self,
@@ -46,6 +51,7 @@ class Acceptor:
         serve: Serve,
         failed: Failed,
         revoked: Revoked | None = None,
+        short: Callable[[Short], None] | None = None,
     ) -> None:
         self._listener: _native.Listener | None = _native.Listener(
             f"[{host}]:{port}" if ":" in host else f"{host}:{port}", credentials.native
@@ -55,12 +61,14 @@ class Acceptor:
         self._serve = serve
         self._failed = failed
         self._revoked = revoked or Revoked()
+        self._short = short
         self._places = _places()
         self._sessions = threading.BoundedSemaphore(self._places)
         self._handshakes = threading.BoundedSemaphore(self._places)
         self._greeting = 0
         self._clients: Counter[str] = Counter()
         self._seldom = Seldom()
+        self._spare = SpareFile()
         self._stopping = threading.Event()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -77,7 +85,12 @@ class Acceptor:
             if pending is None:
                 self._handshakes.release()
                 continue
-            threading.Thread(target=self._greet, args=(pending,), daemon=True).start()
+            try:
+                threading.Thread(target=self._greet, args=(pending,), daemon=True).start()
+            except RuntimeError as error:
+                del pending
+                self._handshakes.release()
+                self._pause(error)
 
     def start(self) -> None:
         """Runs on a thread of its own."""
@@ -92,17 +105,35 @@ class Acceptor:
         if self._thread is not None:
             self._thread.join()
         self._listener = None
+        self._spare.close()
 
     def _accept(self, listener: _native.Listener) -> _native.Pending | None:
         """The next peer, if one comes soon."""
         try:
             return listener.accept(POLL_SECONDS)
         except PrivetError as error:
-            # The system is short of something, such as file descriptors: sessions that end free it.
-            if self._seldom.due() is not None:
-                self._failed("", error)
-            self._stopping.wait(SHORT_SECONDS)
+            self._pause(error)
             return None
+
+    def _turn_away(self) -> None:
+        """Closes the connections that wait to be accepted."""
+        if self._listener is not None:
+            with self._spare.given_up(), suppress(PrivetError):
+                while self._listener.accept(0.0) is not None:
+                    pass
+
+    def _hear(self, told: PrivetError) -> None:
+        if isinstance(told, Short) and self._short is not None:
+            self._short(told)
+
+    def _pause(self, error: Exception) -> None:
+        """The system is short of something, such as open files: sessions that end free it."""
+        told = _told(error)
+        if self._seldom.due() is not None:
+            self._failed("", told)
+        self._hear(told)
+        self._turn_away()
+        self._stopping.wait(SHORT_SECONDS)
 
     def _greet(self, pending: _native.Pending) -> None:
         """Finds out who a peer is, within a time that is short where many have not said it."""
@@ -117,8 +148,10 @@ class Acceptor:
             if why is not None:
                 raise PeerMisbehaved(f"it was turned away: {why}")
             placed = self._take_place(peer)
-        except PrivetError as error:
-            self._failed(peer, error)
+        except (PrivetError, OSError, MemoryError) as error:
+            told = _told(error)
+            self._failed(peer, told)
+            self._hear(told)
             return
         finally:
             with self._lock:
@@ -130,8 +163,10 @@ class Acceptor:
         try:
             connection.set_timeout(self._timeout)
             self._serve(connection, peer)
-        except PrivetError as error:
-            self._failed(peer, error)
+        except (PrivetError, OSError, MemoryError) as error:
+            told = _told(error)
+            self._failed(peer, told)
+            self._hear(told)
         finally:
             with self._lock:
                 self._clients[peer] -= 1
@@ -153,6 +188,14 @@ class Acceptor:
 def _places() -> int:
     """Sessions, and handshakes, for which this process may open enough files."""
     return min(MAX_SESSIONS, max(2, most_files() // 5))
+
+
+def _told(error: Exception) -> PrivetError:
+    """An error as it is told: of a shortage, what is short."""
+    short = shortage(error)
+    if short is not None:
+        return Short(short)
+    return error if isinstance(error, PrivetError) else PrivetError(f"{type(error).__name__}")
 
 
 class Service:

@@ -14,7 +14,6 @@ import contextlib
 import hashlib
 import logging
 import os
-import resource
 import socket
 import ssl
 import time
@@ -24,13 +23,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
+from privet.errors import Misuse
 from privet.logs import Seldom
+from privet.runtime.shortage import SpareFile, most_files, shortage
 
 HANDSHAKE_SECONDS = 10.0
 """How long a TLS handshake may take."""
 
-PAUSE_SECONDS = 0.2
-"""How long nothing is accepted when the system has no resources left."""
+PAUSE_SECONDS, PAUSES = 0.2, 5
+"""How long nothing is accepted when the system has no resources left; after so many pauses on end,
+connections that wait are closed."""
 
 RESERVED_FILES = 32
 """Files that a process may open besides connections: stores, pipes to workers, databases."""
@@ -42,7 +44,7 @@ has 16 KiB at most, and most connections of a service wait for news."""
 QUIET_SECONDS, PROBE_SECONDS, PROBES = 30, 10, 3
 """When a connection on which nothing came is probed, how often, and how often in vain."""
 
-MOST_CONNECTIONS = 4096
+MOST_CONNECTIONS, LEAST_CONNECTIONS = 4096, 12
 KEPT_PLACES = 4
 """Connections that are left to clients that have none."""
 
@@ -70,9 +72,19 @@ class Bounds:
 
     @classmethod
     def of_process(cls, listeners: int = 1) -> Bounds:
-        """What this process's limit of open files leaves room for, for each of its listeners."""
-        room = most_files() - len(os.listdir("/proc/self/fd")) - RESERVED_FILES
-        most = min(MOST_CONNECTIONS, max(12, room // listeners))
+        """What this process's limit of open files leaves room for, for each of its listeners.
+
+        # Errors
+        `Misuse` if that is too little to serve anybody.
+        """
+        needed = len(os.listdir("/proc/self/fd")) + RESERVED_FILES
+        most = min(MOST_CONNECTIONS, (most_files() - needed) // listeners)
+        if most < LEAST_CONNECTIONS:
+            raise Misuse(
+                f"this process may open {most_files()} files, and needs at least "
+                f"{needed + listeners * LEAST_CONNECTIONS} to serve: raise the limit (ulimit -n, "
+                "LimitNOFILE= of systemd)"
+            )
         handshakes = min(64, most // 3)
         connections = most - handshakes
         return cls(connections, max(4, connections // 4), handshakes, max(4, handshakes // 2))
@@ -81,12 +93,6 @@ class Bounds:
     def sockets(self) -> int:
         """All connections, those included that have not said who they are."""
         return self.connections + self.handshakes
-
-
-def most_files() -> int:
-    """How many files this process may open."""
-    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    return 1 << 20 if limit == resource.RLIM_INFINITY else limit
 
 
 def notice_loss(connection: socket.socket) -> None:
@@ -132,6 +138,7 @@ class Listening:
         self._seldom = Seldom()
         self._failed: dict[str, Seldom] = {}
         self._lines = _Lines()
+        self._spare = SpareFile()
 
     @property
     def connections(self) -> int:
@@ -167,20 +174,32 @@ class Listening:
         await asyncio.gather(*tasks, return_exceptions=True)
         if self._listener is not None:
             self._listener.close()
+        self._spare.close()
 
     async def _accept(self, listener: socket.socket) -> None:
         loop = asyncio.get_running_loop()
+        in_vain = 0
         while True:
             try:
                 connection, address = await loop.sock_accept(listener)
+                in_vain = 0
             except OSError as error:
-                self._tell(f"no connection can be accepted: {error.strerror}")
+                self._tell(f"no connection can be accepted: {shortage(error) or error.strerror}")
+                in_vain += 1
+                if in_vain >= PAUSES:
+                    self._turn_away(listener)
                 await asyncio.sleep(PAUSE_SECONDS)
                 continue
             self._make_room(str(address[0]))
             task = asyncio.create_task(self._greet(connection, str(address[0])))
             self._handshakes[task] = str(address[0])
             task.add_done_callback(lambda done: self._handshakes.pop(done, None))
+
+    def _turn_away(self, listener: socket.socket) -> None:
+        """Closes the connections that wait to be accepted, instead of letting them wait in vain."""
+        with self._spare.given_up(), contextlib.suppress(OSError):
+            for _ in range(BACKLOG):
+                listener.accept()[0].close()
 
     def _make_room(self, address: str) -> None:
         """Gives up the handshake that has waited longest, if there are too many."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import resource
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -86,7 +87,8 @@ def machine_memory(groups: Groups | None = None) -> int:
 
 
 def available_memory(groups: Groups | None = None, meminfo: Path = Path("/proc/meminfo")) -> int:
-    """Bytes that processes could still take, as Linux estimates it and control groups limit it.
+    """Bytes that this process could still take, as Linux estimates it, within the limits of control
+    groups and of the process's own address space.
 
     # Errors
     `Misuse` where the system does not tell.
@@ -94,9 +96,33 @@ def available_memory(groups: Groups | None = None, meminfo: Path = Path("/proc/m
     for line in meminfo.read_text().splitlines() if meminfo.exists() else ():
         if line.startswith("MemAvailable:"):
             there = int(line.split()[1]) << 10
-            limit = (groups or Groups()).free_memory()
-            return there if limit is None else min(there, limit)
+            limits = [(groups or Groups()).free_memory(), _left_to_map()]
+            return min([there, *(limit for limit in limits if limit is not None)])
     raise Misuse("this system does not tell its memory: say how much jobs may have")
+
+
+def reachable_memory() -> int:
+    """Bytes that this process has in memory, and could still take; where the system does not tell,
+    all that the machine has."""
+    try:
+        return process_memory()[1] + available_memory()
+    except (Misuse, FileNotFoundError):
+        return machine_memory()
+
+
+def _left_to_map() -> int | None:
+    """Bytes that this process may still map (`ulimit -v`); None without a limit."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit == resource.RLIM_INFINITY:
+        return None
+    return max(0, limit - process_memory()[0])
+
+
+def process_memory() -> tuple[int, int]:
+    """Bytes that this process has mapped, and those of them that are in memory."""
+    mapped, resident, *_ = map(int, Path("/proc/self/statm").read_text().split())
+    page = resource.getpagesize()
+    return mapped * page, resident * page
 
 
 def share_one_heap() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from privet import _native
 from privet.compiler.compile import PRIVATE_FILE, PUBLIC_FILE
 from privet.compiler.program import Program, Weights
-from privet.errors import InvalidProgram, PrivetError
+from privet.errors import InvalidProgram, PrivetError, Short
 from privet.runtime.acceptor import Acceptor, Service
 from privet.runtime.credentials import Credentials
 from privet.runtime.dealer import dialer
@@ -95,7 +95,16 @@ class Server(Service):
         self._on_finished, self._keep = on_finished, weights
         self._revoked = Revoked(revoked)
         super().__init__(
-            Acceptor(credentials, host, port, timeout, self._session, self._failed, self._revoked)
+            Acceptor(
+                credentials,
+                host,
+                port,
+                timeout,
+                self._session,
+                self._failed,
+                self._revoked,
+                self._short,
+            )
         )
 
     def add(self, program: Program, weights: Weights) -> str:
@@ -137,6 +146,9 @@ class Server(Service):
 
     def _failed(self, client: str, error: PrivetError) -> None:
         self._tell(Finished("failed", client, error=error))
+
+    def _short(self, error: Short) -> None:
+        """Hears that a client could not be accepted or served for want of something."""
 
     def _tell(self, finished: Finished) -> None:
         if self._on_finished is None:

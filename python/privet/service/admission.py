@@ -9,7 +9,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
 from privet import tracing
-from privet.errors import Misuse, PrivetError
+from privet.errors import Misuse, PrivetError, Short
+from privet.runtime.shortage import shortage
 from privet.service import confinement
 from privet.service.confinement import MemoryBound
 from privet.service.executor.grant import Grant
@@ -67,7 +68,8 @@ class Admission:
         """Admits a job from now on.
 
         # Errors
-        `Misuse` if another job has not ended; `OSError` if there are no such cores.
+        `Misuse` if another job has not ended; `OSError` if there are no such cores, or no files
+        left; `RuntimeError` if no thread can be started.
         """
         with self._lock:
             if self._lease is not None:
@@ -77,9 +79,13 @@ class Admission:
             confinement.reset_peak()
             bound = MemoryBound(grant.memory, self._exceeded)
             grace = _timer(grant.grace, self._give_up)
-            self._lease = Lease(grant, bound, time.monotonic(), grace)
             bound.start()
-            grace.start()
+            try:
+                grace.start()
+            except RuntimeError:
+                bound.end()
+                raise
+            self._lease = Lease(grant, bound, time.monotonic(), grace)
         self._say("granted", job=grant.job)
 
     def revoke(self, job: str) -> None:
@@ -143,7 +149,18 @@ class Admission:
 
     def failed(self, lease: Lease, error: PrivetError) -> None:
         """The session of the job failed."""
-        self._end(lease, "failed", error="failed", message=f"{type(error).__name__}: {error}")
+        message = shortage(error) or f"{type(error).__name__}: {error}"
+        self._end(lease, "failed", error="failed", message=message)
+
+    def short(self, error: Short) -> None:
+        """This process could not take a connection, perhaps the one of the client that has the
+        grant: its job fails now, and not when nobody has come."""
+        with self._lock:
+            lease = self._lease
+            if lease is not None and lease.asked is None:
+                self._end(lease, "failed", error="failed", message=str(error), kept=True)
+                for link in lease.links:
+                    link.stop()
 
     def leave(self, lease: Lease, link: Stopper) -> None:
         """A session under this grant is over."""

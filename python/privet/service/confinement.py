@@ -69,8 +69,12 @@ def resident_bytes() -> int:
 
 
 def peak_bytes() -> int:
-    """The largest resident set since the last reset."""
-    return status_bytes("VmHWM")
+    """The largest resident set since the last reset; without a file to read it from, that of the
+    process's life, which is no less."""
+    try:
+        return status_bytes("VmHWM")
+    except OSError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
 
 
 def status_bytes(name: str) -> int:
@@ -96,7 +100,12 @@ class MemoryBound:
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
     def start(self) -> None:
-        """Begins to watch."""
+        """Begins to watch.
+
+        # Errors
+        `OSError` without a file to watch by; `RuntimeError` without a thread.
+        """
+        self._statm = Path("/proc/self/statm").open("rb", buffering=0)  # noqa: SIM115, `_watch` closes it
         _, hard = resource.getrlimit(resource.RLIMIT_DATA)
         resource.setrlimit(resource.RLIMIT_DATA, (self._data, hard))
         self._thread.start()
@@ -109,7 +118,7 @@ class MemoryBound:
 
     def _watch(self) -> None:
         page = resource.getpagesize()
-        with open("/proc/self/statm", "rb", buffering=0) as statm:
+        with self._statm as statm:
             while not self._over.wait(SAMPLE_SECONDS):
                 statm.seek(0)
                 if int(statm.read(128).split()[1]) * page > self._limit:

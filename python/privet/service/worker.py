@@ -29,10 +29,11 @@ from typing import Any
 from privet import _native, tracing
 from privet.compiler.compile import PRIVATE_FILE, PUBLIC_FILE
 from privet.compiler.program import Program
-from privet.errors import Misuse, PrivetError
+from privet.errors import Misuse, PrivetError, Short
 from privet.logs import log_to_stderr
 from privet.runtime import Credentials, Server
 from privet.runtime.machine import share_one_heap
+from privet.runtime.shortage import shortage
 from privet.service import confinement
 from privet.service.admission import Admission, single
 from privet.service.executor.grant import Grant
@@ -102,6 +103,9 @@ class DataPort(Server):
                 self._failed(client, error)
         finally:
             session.over()
+
+    def _short(self, error: Short) -> None:
+        self._admission.short(error)
 
     def _failed(self, client: str, error: PrivetError) -> None:
         _log.info("a session with %s without a job failed: %s", client[:16], error)
@@ -175,8 +179,9 @@ class Worker:
     def _grant(self, grant: Grant) -> None:
         try:
             self._admission.open(grant)
-        except (PrivetError, OSError) as error:
-            self.say("failed", job=grant.job, error="failed", message=str(error), kept=True)
+        except (PrivetError, OSError, RuntimeError) as error:
+            message = shortage(error) or str(error)
+            self.say("failed", job=grant.job, error="failed", message=message, kept=True)
 
 
 def main() -> None:

@@ -23,6 +23,7 @@ from privet.errors import (
     PeerBusy,
     PeerMisbehaved,
     PrivetError,
+    Short,
 )
 from privet.gateway.calls import NotThere
 from privet.gateway.endpoint import EndpointKeys, check_place
@@ -169,6 +170,13 @@ def test_mistakes_tell_nothing_of_inputs(caplog: pytest.LogCaptureFixture) -> No
     assert "0.25" not in vars(mistake)["trace"]
 
 
+def test_a_shortage_is_told_and_not_called_a_mistake() -> None:
+    for error in (OSError(24, "Too many open files", "/secret"), PrivetError("x (os error 24)")):
+        status, _, body = ask(Echo(error), json=BODY)
+        told = json.loads(body)["error"]
+        assert (status, "open files" in told, "secret" in told) == (503, True, False)
+
+
 FAILED = JobFailed("m", job="j", outcome="failed", reason="r")
 LATE = JobFailed("m", job="j", outcome="timed out", reason="r")
 
@@ -180,6 +188,7 @@ LATE = JobFailed("m", job="j", outcome="timed out", reason="r")
         (Misuse("m"), 400, "INVALID_ARGUMENT"),
         (InputError("m"), 400, "INVALID_ARGUMENT"),
         (PeerBusy("m"), 503, "RESOURCE_EXHAUSTED"),
+        (Short("m"), 503, "RESOURCE_EXHAUSTED"),
         (LinkError("m"), 503, "UNAVAILABLE"),
         (LATE, 504, "DEADLINE_EXCEEDED"),
         (FAILED, 502, "INTERNAL"),
@@ -190,7 +199,7 @@ LATE = JobFailed("m", job="j", outcome="timed out", reason="r")
 def test_every_error_has_a_status_in_both_protocols(
     error: PrivetError, http: int, code: str
 ) -> None:
-    told = fault(error)
+    told = fault("call", error)
     assert (told.http, told.grpc.name, told.message) == (http, code, "m")
     status, _, body = ask(Echo(error), json=BODY)
     assert (status, json.loads(body)) == (http, {"error": "m"})

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import grpc
 
-from privet.errors import InputError, JobFailed, LinkError, Misuse, PeerBusy, PrivetError
+from privet.errors import InputError, JobFailed, LinkError, Misuse, PeerBusy, PrivetError, Short
 from privet.gateway.calls import NotThere
 from privet.logs import trace
+from privet.runtime.shortage import shortage
 
 MISTAKE = "the gateway made a mistake; see its log"
 
@@ -25,15 +26,16 @@ class Fault:
     message: str
 
 
-def fault(error: PrivetError) -> Fault:
-    """What a client of the gateway is reply of an error."""
-    http, code = _statuses(error)
-    return Fault(http, code, str(error))
-
-
-def log_mistake(call: str, error: Exception) -> None:
-    """Logs what nobody foresaw: where it happened, and not its message, which may hold an input."""
+def fault(call: str, error: Exception) -> Fault:
+    """What a client of the gateway is told of an error in a call of that name. What nobody foresaw
+    is logged: where it happened, and not its message, which may hold an input."""
+    if (short := shortage(error)) is not None:
+        _log.warning("a call failed", extra={"call": call, "reason": short})
+        return Fault(503, grpc.StatusCode.RESOURCE_EXHAUSTED, short)
+    if isinstance(error, PrivetError):
+        return Fault(*_statuses(error), str(error))
     _log.error("a call failed", extra={"call": call, "trace": trace(error)})
+    return Fault(500, grpc.StatusCode.INTERNAL, MISTAKE)
 
 
 def _statuses(error: PrivetError) -> tuple[int, grpc.StatusCode]:
@@ -42,7 +44,7 @@ def _statuses(error: PrivetError) -> tuple[int, grpc.StatusCode]:
             return 404, grpc.StatusCode.NOT_FOUND
         case InputError() | Misuse():
             return 400, grpc.StatusCode.INVALID_ARGUMENT
-        case PeerBusy():
+        case PeerBusy() | Short():
             return 503, grpc.StatusCode.RESOURCE_EXHAUSTED
         case LinkError():
             return 503, grpc.StatusCode.UNAVAILABLE

@@ -8,10 +8,9 @@ from typing import Any
 
 from aiohttp import web
 
-from privet.errors import PrivetError
 from privet.gateway.oip.binary import HEADER, Body
 from privet.gateway.oip.exchange import EXTENSIONS, MORE, Exchange
-from privet.gateway.oip.faults import MISTAKE, fault, log_mistake
+from privet.gateway.oip.faults import fault
 from privet.service.http import METHODS, read_body
 
 MODEL = "/v2/models/{model}"
@@ -47,14 +46,11 @@ async def _answer_faults(request: web.Request, handler: Handler) -> web.StreamRe
             # A page in a browser must not reach what listens on its own machine.
             return _failed(403, "this is for programs, and not for pages in a browser")
         return await handler(request)
-    except PrivetError as error:
-        reply = fault(error)
-        return _failed(reply.http, reply.message)
     except web.HTTPException as error:
         return _failed(error.status, error.reason)
     except Exception as error:
-        log_mistake(request.method if request.method in METHODS else "other", error)
-        return _failed(500, MISTAKE)
+        reply = fault(request.method if request.method in METHODS else "other", error)
+        return _failed(reply.http, reply.message)
 
 
 def _failed(status: int, message: str) -> web.Response:

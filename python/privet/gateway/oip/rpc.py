@@ -10,10 +10,10 @@ import grpc
 import grpc.aio
 
 from privet import tracing
-from privet.errors import InputError, PrivetError
+from privet.errors import InputError
 from privet.gateway.oip import predict_pb2 as messages
 from privet.gateway.oip.exchange import EXTENSIONS, MORE, Answer, Exchange, Question
-from privet.gateway.oip.faults import MISTAKE, fault, log_mistake
+from privet.gateway.oip.faults import fault
 from privet.gateway.oip.tensors import DATATYPES, Array, from_numbers, from_raw, to_raw
 
 SERVICE = "GRPCInferenceService"
@@ -61,12 +61,9 @@ def _guarded(
         try:
             with tracing.call(f"gRPC {call.__name__}", _text(given), begins=begins):
                 return await call(request, context)
-        except PrivetError as error:
-            reply = fault(error)
-            return await context.abort(reply.grpc, reply.message)
         except Exception as error:
-            log_mistake(call.__name__, error)
-            return await context.abort(grpc.StatusCode.INTERNAL, MISTAKE)
+            reply = fault(call.__name__, error)
+            return await context.abort(reply.grpc, reply.message)
 
     return guarded
 

@@ -1,0 +1,247 @@
+"""Few open files, little memory: service, worker, dealer and gateway say so, stay up and go on.
+
+Limits are set on the running processes, so far down that hardly anything more can be opened.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import socket
+import subprocess
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.e2e.gateways import IMAGES, Gateway, gateway
+from tests.e2e.processes import SOON, listening, running
+from tests.e2e.services import Scene, put_digits, serving
+from tests.e2e.test_commands import PRIVET, SEVEN, key_folder
+
+__all__ = ["key_folder"]
+
+pytestmark = pytest.mark.timeout(300)
+
+FEW = 64
+"""Files: what the smallest service needs, and little more."""
+
+
+def with_files(count: int) -> list[str]:
+    """The command `privet` of which each process may open so many files."""
+    return ["bash", "-c", f'ulimit -n {count} && exec "$@"', "privet", *PRIVET]
+
+
+def below(pid: int) -> list[int]:
+    """The processes that a process started."""
+    found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [int(child) for child in found]
+
+
+def files(pid: int) -> int:
+    """How many files a process has open."""
+    return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def mapped(pid: int) -> int:
+    """Bytes that a process has mapped."""
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[0])
+    return pages * resource.getpagesize()
+
+
+@contextmanager
+def squeezed(pid: int, what: int, most: int) -> Iterator[None]:
+    """A process may have no more than `most` of something for a while."""
+    before = resource.prlimit(pid, what)
+    resource.prlimit(pid, what, (most, before[1]))
+    try:
+        yield
+    finally:
+        resource.prlimit(pid, what, before)
+
+
+def local(scene: Scene) -> str:
+    """Where a service is, by the name in its certificate."""
+    return scene.address.replace("127.0.0.1", "localhost")
+
+
+def infer(scene: Scene, *options: object) -> tuple[int, str]:
+    """What `privet infer` of a seven says: its exit code, and the class or the error's text."""
+    words: list[object] = ["infer", local(scene), "digits"]
+    words += ["--keys", scene.keys, "--state", scene.folder / "client", "--input", SEVEN, "--json"]
+    command = [*PRIVET, *map(str, [*words, *options])]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=SOON, check=False)
+    told = json.loads(done.stdout.splitlines()[-1])
+    if done.returncode:
+        return done.returncode, str(told["error"]["message"])
+    return 0, str(int(np.argmax(told["output"])))
+
+
+def check_stores(folder: Path) -> None:
+    """No side offers what it has spent."""
+    for side in ("state/server", "client/client"):
+        spent = {path.name for path in (folder / side / "spent").iterdir()}
+        ready = {path.name.partition(".")[0] for path in (folder / side / "ready").iterdir()}
+        assert not spent & ready, side
+
+
+def test_a_service_needs_some_files_and_says_how_many(tmp_path: Path, key_folder: Path) -> None:
+    put_digits(tmp_path / "repository")
+    words = ["serve", tmp_path / "repository", "--keys", key_folder, "--state", tmp_path / "state"]
+    words += ["--listen", "127.0.0.1:0"]
+    with running(*words, program=with_files(40)) as process:
+        told = process.next()
+        assert process.process.wait(SOON) == 2
+    assert "this process may open 40 files, and needs at least" in told["error"]["message"]
+    assert "ulimit -n" in told["error"]["message"]
+
+
+def test_with_few_files_a_crowd_is_served_or_turned_away(tmp_path: Path, key_folder: Path) -> None:
+    """A service of 64 files for each of its processes, beside more connections than that."""
+    put_digits(tmp_path / "repository")
+    words = ["serve", tmp_path / "repository", "--keys", key_folder, "--state", tmp_path / "state"]
+    words += ["--listen", "127.0.0.1:0", "--cores", 1]
+    with running(*words, program=with_files(FEW)) as process, ExitStack() as crowd:
+        address = process.next()["address"]
+        process.next()
+        scene = Scene(process, address, tmp_path, key_folder, [])
+        host, _, port = address.rpartition(":")
+        for _ in range(2 * FEW):
+            crowd.enter_context(socket.create_connection((host, int(port)), timeout=5))
+        assert infer(scene) == (0, "7")
+        assert process.end(signal.SIGTERM) == 0
+    check_stores(tmp_path)
+
+
+@pytest.mark.slow
+def test_a_worker_without_files_fails_its_job_at_once_and_says_why(
+    tmp_path: Path, key_folder: Path, figures: list[str], capfd: pytest.CaptureFixture[str]
+) -> None:
+    put_digits(tmp_path / "repository")
+    with serving(tmp_path, key_folder, "--cores", 1) as scene:
+        assert infer(scene) == (0, "7")
+        (worker,) = below(scene.process.process.pid)
+        told = {}
+        for more in (0, 1, 2, 4):
+            with squeezed(worker, resource.RLIMIT_NOFILE, files(worker) + more):
+                told[more] = infer(scene)
+        assert told[0][0] == 4
+        assert "open files" in told[0][1]
+        lines = [json.loads(line) for line in capfd.readouterr().err.splitlines() if line[0] == "{"]
+        why = [line["why"] for line in lines if line["message"] == "job failed"]
+        # A client whose session breaks may not hear the reason, which the log always has.
+        assert len([it for it in why if "open files" in it]) == sum(
+            code != 0 for code, _ in told.values()
+        )
+        figures.append(f"files beyond those open: {sorted(told.items())}")
+        assert infer(scene) == (0, "7")
+        assert below(scene.process.process.pid) == [worker], "it is the same process"
+        assert scene.process.end(signal.SIGTERM) == 0
+    check_stores(tmp_path)
+
+
+@pytest.mark.slow
+def test_a_service_without_files_takes_calls_again_when_there_are(
+    tmp_path: Path, key_folder: Path, figures: list[str]
+) -> None:
+    put_digits(tmp_path / "repository")
+    with serving(tmp_path, key_folder, "--cores", 1) as scene:
+        pid = scene.process.process.pid
+        assert infer(scene) == (0, "7")
+        (worker,) = below(pid)
+        with squeezed(pid, resource.RLIMIT_NOFILE, files(pid) - 3):
+            os.kill(worker, signal.SIGKILL)
+            told = infer(scene)
+            figures.append(f"service: {told}")
+            assert told[0] == 4
+            assert "localhost" in told[1], "it is turned away, and does not wait in vain"
+            assert scene.process.process.poll() is None
+        assert infer(scene, "--wait", 30) == (0, "7")
+        assert below(pid) != [worker], "a worker that died meanwhile was replaced"
+        assert scene.process.end(signal.SIGTERM) == 0
+    check_stores(tmp_path)
+
+
+@pytest.mark.slow
+def test_a_worker_without_memory_dies_alone_and_its_job_runs_again(
+    tmp_path: Path, key_folder: Path
+) -> None:
+    put_digits(tmp_path / "repository")
+    with serving(tmp_path, key_folder, "--cores", 1) as scene:
+        assert infer(scene) == (0, "7")
+        (worker,) = below(scene.process.process.pid)
+        resource.prlimit(worker, resource.RLIMIT_AS, (mapped(worker), resource.RLIM_INFINITY))
+        assert infer(scene) == (0, "7"), "another worker did it, on fresh material"
+        assert below(scene.process.process.pid) != [worker]
+        assert scene.process.end(signal.SIGTERM) == 0
+    check_stores(tmp_path)
+
+
+def ask(place: Gateway) -> tuple[int, str]:
+    """What a gateway answers to a question: the status, and the class or the error's text."""
+    data = IMAGES[:1].ravel().astype(float).tolist()
+    given = {"name": "input", "datatype": "FP32", "shape": [1, 1, 8, 8], "data": data}
+    body = json.dumps({"inputs": [given]}).encode()
+    url = f"http://{place.places['rest']}/v2/models/digits/infer"
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, body), timeout=SOON) as reply:
+            answer = json.load(reply)
+            return reply.status, str(int(np.argmax(answer["outputs"][0]["data"])))
+    except urllib.error.HTTPError as error:
+        return error.code, str(json.load(error)["error"])
+
+
+def test_a_gateway_refuses_for_want_of_files_or_memory_and_goes_on(
+    tmp_path: Path, key_folder: Path, figures: list[str]
+) -> None:
+    put_digits(tmp_path / "repository")
+    with (
+        serving(tmp_path, key_folder, "--cores", 1) as scene,
+        gateway(local(scene), key_folder, tmp_path / "client", "--patience", 2) as place,
+    ):
+        pid = place.process.process.pid
+        right = ask(place)
+        assert right[0] == 200
+        told: dict[Any, tuple[int, str]] = {}
+        # The call to the gateway takes one file itself.
+        for more in (1, 3, 5):
+            with squeezed(pid, resource.RLIMIT_NOFILE, files(pid) + more):
+                told[more] = ask(place)
+        with squeezed(pid, resource.RLIMIT_AS, mapped(pid) + (1 << 20)):
+            told["memory"] = ask(place)
+        figures.append(f"gateway: {told}")
+        for what, (status, text) in told.items():
+            word = "memory" if what == "memory" else "open files"
+            assert (status, text) == right or (status == 503 and word in text), (what, told)
+        assert told[1][0] == told["memory"][0] == 503
+        assert ask(place) == right
+        assert place.process.process.poll() is None
+    check_stores(tmp_path)
+
+
+@pytest.mark.slow
+def test_a_dealer_without_files_fails_what_it_was_asked_for_and_goes_on(
+    tmp_path: Path, key_folder: Path, figures: list[str]
+) -> None:
+    put_digits(tmp_path / "repository")
+    with (
+        listening("dealer", "--keys", key_folder) as (dealer, at),
+        serving(tmp_path, key_folder, "--cores", 1, "--dealer", at) as scene,
+    ):
+        pid = dealer.process.pid
+        assert infer(scene, "--suite", "fss") == (0, "7")
+        told = {}
+        for more in (0, 2):
+            with squeezed(pid, resource.RLIMIT_NOFILE, files(pid) + more):
+                told[more] = infer(scene, "--suite", "fss")
+        figures.append(f"dealer: {told}")
+        assert told[0][0] == 4
+        assert infer(scene, "--suite", "fss") == (0, "7")
+        assert dealer.process.poll() is None
+    check_stores(tmp_path)
