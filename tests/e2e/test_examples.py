@@ -46,6 +46,10 @@ def test_a_bank_decides_on_a_loan() -> None:
     assert "granted: yes" in output([sys.executable, str(EXAMPLES / "bank" / "credit.py")])
 
 
+def test_a_reader_asks_a_transformer_about_a_sentence() -> None:
+    assert "about: tkinter" in output([sys.executable, str(EXAMPLES / "text" / "classify.py")])
+
+
 @pytest.fixture(scope="module")
 def front(tmp_path_factory: pytest.TempPathFactory, key_folder: Path) -> Iterator[Gateway]:
     folder = tmp_path_factory.mktemp("service")
