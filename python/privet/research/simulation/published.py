@@ -11,7 +11,8 @@ from privet.research.papers.paper import Cell, paper
 @dataclass(frozen=True)
 class Row:
     """One row of Table 2. `delay`, `wait` and `makespan` in seconds, `rate` and `throughput` in
-    requests a second; `delay_noticed` is with 25 % notices. The baseline names no rate."""
+    requests a second; `delay_noticed` is with 25 % notices, `busy` the cores in use in %. The
+    baseline names no rate."""
 
     workload: str
     policy: str
@@ -22,6 +23,7 @@ class Row:
     throughput: float
     makespan: float
     speedup: float | None
+    busy: float | None
 
 
 @cache
