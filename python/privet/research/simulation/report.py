@@ -79,7 +79,9 @@ def draw(
             lines(at, sweep, "delay", "Mean delay D"),
             lines(at, sweep, "delay_95", "Delay of the slowest 5 % begins at"),
         )
-    found["timeline"] = timeline(_busiest(table).record)
+    busiest = _busiest(table).record
+    found["timeline"] = timeline(busiest)
+    found["latency"] = latency(busiest)
     return found
 
 
@@ -119,6 +121,7 @@ def page(case: Case, table: Sequence[Result], pictures: Mapping[str, alt.TopLeve
 CAPTIONS = {
     "table": "Dots are simulated, diamonds the paper's, dashes the baseline.",
     "sweep": "Each policy by what is swept.",
+    "latency": "The busiest run by the time of arrival: a dot is a request, the line a mean.",
     "timeline": "What each core of the busiest run does until the first hundred requests are done.",
 }
 
@@ -240,6 +243,42 @@ def beside_paper(results: Sequence[Result], workload: str) -> alt.TopLevelMixin:
         facet=alt.Facet("label:N", title=None), columns=2
     )
     return by_load
+
+
+def delays(record: Record, steps: int = 20) -> list[dict[str, float]]:
+    """Mean delay of the requests that arrived in each of `steps` equal spans of a run in which any
+    did; in seconds."""
+    last = max(it.arrival for it in record.inputs)
+    spans: dict[int, list[float]] = {}
+    for it in record.inputs:
+        step = min(steps - 1, int(steps * it.arrival / last)) if last else 0
+        spans.setdefault(step, []).extend([it.end - it.arrival] * it.count)
+    return [
+        {"arrival": (step + 0.5) * last / steps, "mean": statistics.fmean(values)}
+        for step, values in sorted(spans.items())
+    ]
+
+
+def latency(record: Record) -> alt.TopLevelMixin:
+    """The delay of each request by the time of its arrival, and the mean over time."""
+    values = [
+        {"arrival": it.arrival, "delay": it.end - it.arrival, "model": it.model}
+        for it in record.inputs
+    ]
+    x = alt.X("arrival:Q", title="arrival (s)")
+    # Screen readers have the means, and not a thousand dots.
+    dots = (
+        alt.Chart(_data(values), width=280, height=200)
+        .mark_circle(size=12, opacity=0.5, aria=False)
+        .encode(x=x, y=alt.Y("delay:Q", title="delay D (s)"), color=alt.Color("model:N"))
+    )
+    means = (
+        alt.Chart(_data(delays(record)))
+        .mark_line(color="black")
+        .encode(x=x, y="mean:Q", tooltip=["arrival:Q", "mean:Q"])
+    )
+    layers: alt.TopLevelMixin = alt.layer(dots, means, title=f"Delay over time, {record.policy}")
+    return layers
 
 
 def timeline(record: Record, most: int = 100) -> alt.TopLevelMixin:

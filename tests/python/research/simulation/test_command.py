@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -81,11 +82,26 @@ def test_charts_draw_without_a_browser(tmp_path: Path) -> None:
     (result,) = compare([case])
     for name, chart in (
         ("timeline", report.timeline(result.record)),
+        ("latency", report.latency(result.record)),
         ("paper", report.beside_paper([result], "light")),
         ("lines", report.lines([(1.0, result)], "rate", "delay", "delay")),
     ):
         chart.save(tmp_path / f"{name}.png")
         assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_delays_over_time_add_up_to_the_mean() -> None:
+    (result,) = compare([Case(read("ours"), "light", "ahead+fcfs")])
+    record, steps = result.record, report.delays(result.record, steps=1)
+    assert [step["mean"] for step in steps] == [pytest.approx(result.figures.delay)]
+    later = report.delays(record)
+    assert 1 < len(later) <= 20
+    arrivals = [step["arrival"] for step in later]
+    assert arrivals == sorted(arrivals)
+    # A request that waits for ever shows where it arrived, and nowhere else.
+    slow = replace(record.inputs[0], end=record.inputs[0].end + 1e6)
+    changed = report.delays(replace(record, inputs=[slow, *record.inputs[1:]]))
+    assert [a != b for a, b in zip(later, changed, strict=True)].count(True) == 1
 
 
 @pytest.mark.browser
@@ -100,14 +116,14 @@ def test_the_page_fits_a_phone(tmp_path: Path) -> None:
             boxes = await page.evaluate(
                 "[...document.querySelectorAll('figure svg')].map(it => it.clientWidth)"
             )
-            assert len(boxes) == 3
+            assert len(boxes) == 4
             assert all(150 < box <= 375 for box in boxes)
             # The answer comes first: a finding for each workload and one of the busiest run, each
             # above its figure; the table is folded.
             order = await page.evaluate(
                 "[...document.querySelectorAll('.finding, figure, details')].map(it => it.tagName)"
             )
-            assert order == ["P", "FIGURE", "P", "FIGURE", "P", "FIGURE", "DETAILS"]
+            assert order == ["P", "FIGURE", "P", "FIGURE", "P", "FIGURE", "DETAILS", "FIGURE"]
             said = await page.locator(".finding").all_inner_texts()
             assert "Workload mixed" in said[0]
             assert "times as long" in said[0]
@@ -134,7 +150,7 @@ def test_the_report_needs_nothing_else(tmp_path: Path) -> None:
     page = (tmp_path / "out" / "report.html").read_text()
     assert "<script src" not in page
     assert "<link" not in page
-    assert page.count("<figure") == 7
+    assert page.count("<figure") == 8
     assert "shared+ahead+urgent" in page
     content = json.loads((tmp_path / "out" / "figures.json").read_text())
     assert len(content["table"]) == 84
