@@ -93,6 +93,22 @@ def table_4_large(at: Workplace) -> Grid:
     return _rows({_title(LARGE[-1]): _costed(at, LARGE[-1], 1)}, _latency)
 
 
+def network(at: Workplace) -> Grid:
+    """What waiting and transfer take for what does not run: exact, and needs no machine's speed."""
+    names = tables.runs("costed")
+    cases = [(LARGE[-1], 1), *((it, PAPERS_BATCH) for it in LARGE)]
+    subjects = {
+        f"{_title(model)}, batch {batch}": at.costed("m1" if at.quick else model, names, batch)
+        for model, batch in cases
+    }
+
+    def seconds(it: Prediction, online: bool) -> float:
+        phases = (it.online,) if online else (it.offline, it.online)
+        return sum(phase.waiting + phase.transfer for phase in phases) / it.batch
+
+    return _rows(subjects, seconds)
+
+
 def table_5(at: Workplace) -> Grid:
     model, batch = ("m1", 2) if at.quick else (SUBJECT, BATCH)
     return _rows({_title(model): at.records([model], tables.runs("every"), [batch])}, _throughput)
@@ -287,6 +303,7 @@ def figure_8(at: Workplace) -> Grid:
 RUNNERS = {
     "table-4": table_4,
     "table-4-large": table_4_large,
+    "network": network,
     "table-5": table_5,
     "table-5-large": table_5_large,
     "table-6": table_6,

@@ -17,7 +17,7 @@ from privet.planner.cases import Case, find_models, plan_cases
 from privet.planner.costing import cost_settings, widened
 from privet.planner.measure import measure
 from privet.planner.record import Record, read_record
-from privet.planner.setting import settings
+from privet.planner.setting import Setting, settings
 from privet.research.papers.datasets import Samples, has, read
 from privet.research.papers.training import train
 from privet.research.report.standard import STUDY
@@ -201,23 +201,24 @@ class Workplace:
         return [read_record(path) for path in made if path.exists()]
 
     def costed(
-        self, model: str, names: Sequence[str], batch: int, known: Sequence[Record]
+        self, model: str, names: Sequence[str], batch: int, known: Sequence[Record] = ()
     ) -> list[Record]:
         """Records by formulas, as `privet plan` makes them, and by what one unit of work cost in
-        records `known` of other models, for a model or batch that does not run here; what cannot be
-        costed is left out, and said."""
+        records `known` of other models, for a model or batch that does not run here; without any,
+        computing takes no time. What cannot be costed is left out, and said."""
 
         def make(smaller: int) -> dict[str, Record]:
             self.say(f"{model}, batch {smaller}, by its costs")
-            prices = units.fit(known)
-            found = cost_settings(self.model(model), settings(names), smaller, lambda: prices)
+            chosen = settings(names)
+            prices = units.fit(known) if known else _nothing(chosen)
+            found = cost_settings(self.model(model), chosen, smaller, lambda: prices)
             for setting, it in found.items():
                 if isinstance(it, str):
                     self.say(f"left out: {model}, {setting.name}: {it}")
             return {key.name: it for key, it in found.items() if isinstance(it, Record)}
 
         one, two = (
-            self.once(("costed", model, tuple(names), it), lambda it=it: make(it))  # type: ignore[misc]
+            self.once(("costed", model, tuple(names), it, bool(known)), lambda it=it: make(it))  # type: ignore[misc]
             for it in COSTED
         )
         return [widened(one[name], it, batch) for name, it in two.items()]
@@ -230,3 +231,11 @@ class Workplace:
         _, skipped = measure(cases, self.study, resume=True, progress=progress)
         for it in skipped:
             self.say(f"left out: {it.case}: {it.reason}")
+
+
+def _nothing(chosen: Iterable[Setting]) -> units.UnitCosts:
+    """Unit costs by which all work of these settings is free."""
+    free: dict[str, units.Prices] = {
+        f"{it.kind} {phase}": {} for it in chosen for phase in ("offline", "online")
+    }
+    return units.UnitCosts(free, free, "none", 1)

@@ -31,6 +31,7 @@ QUICK = [
     ("swiftsnni", "exclusivity"),
     ("swiftsnni", "lengths"),
     ("swiftsnni", "partition"),
+    ("beyond-latency", "network"),
     ("ppstream", "table-4"),
     ("ppstream", "table-5"),
     ("ppstream", "table-6"),
@@ -112,6 +113,24 @@ def test_lengths_of_jobs_explain_first_come_first_served() -> None:
         found.append([here.delay, here.makespan])
     assert found[0] == pytest.approx(wanted, rel=0.1)
     assert max(a / b for a, b in zip(found[1], wanted, strict=True)) < 0.5
+
+
+def test_the_network_alone_takes_longer_where_it_is_slower(at: Workplace) -> None:
+    """More so by its trips for one sample, and by its bytes in the paper's batches."""
+    grid = run(at, "beyond-latency", "network")
+
+    def seconds(batch: int, network: str, column: str) -> float:
+        return float(grid.cell(f"BERT-Base, batch {batch}, {network}", column) or 0)
+
+    for scheme in ("FSS", "A2B", "`gmw`"):
+        slow, fast, near = (
+            seconds(1, it, f"{scheme} online") for it in ("WAN_S", "WAN_F", "LAN_F")
+        )
+        assert slow > fast > 1000 * near > 0
+        assert seconds(1, "WAN_S", f"{scheme} both") > slow
+        wide = [seconds(128, it, f"{scheme} online") for it in ("WAN_S", "WAN_F")]
+        assert wide[1] < fast / 64
+        assert slow / fast < wide[0] / wide[1]
 
 
 def test_what_cannot_run_says_why(at: Workplace) -> None:
