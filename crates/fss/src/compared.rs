@@ -36,9 +36,9 @@ pub(crate) const HASHES_BYTES: usize = 16;
 /// Bytes of keys that a round is worth: what a link of 352 Mbit/s carries in 40 ms.
 const ROUND_BYTES: usize = 1_760_000;
 
-/// Bytes of the server's shares of products of hidden bits.
-fn product_bytes(digits: &Digits, count: usize) -> usize {
-    products(digits.count()) * count.div_ceil(8)
+/// Bytes of the server's shares of products of hidden bits, for numbers of so many digits.
+pub(crate) fn product_bytes(digits: usize, count: usize) -> usize {
+    products(digits) * count.div_ceil(8)
 }
 
 /// The digits by which `count` elements are compared; none where trees are used.
@@ -50,7 +50,7 @@ fn digits_for(gate: &impl Compared, count: usize) -> Option<Digits> {
     }
     let digits = Digits::cheapest(bits, |digits| products(digits.count()));
     let trees = 2 * word_bytes(bits, count);
-    (trees > digits.table_bytes(count) + product_bytes(&digits, count) + ROUND_BYTES).then_some(digits)
+    (trees > digits.table_bytes(count) + product_bytes(digits.count(), count) + ROUND_BYTES).then_some(digits)
 }
 
 /// What makes one of these gates.
@@ -246,7 +246,7 @@ impl<G: Compared> Comparing<G> {
         let products: Zeroizing<Vec<Bits>> = Zeroizing::new(match role {
             Role::Client => (0..products(digits.count())).map(|_| streams.share_bits(count)).collect(),
             Role::Server => {
-                let shares = body.pull(product_bytes(&digits, count))?.chunks_exact(count.div_ceil(8));
+                let shares = body.pull(product_bytes(digits.count(), count))?.chunks_exact(count.div_ceil(8));
                 shares.map(|share| Bits::from_bytes(share, count)).collect::<Result<_, _>>()?
             }
         });
@@ -291,7 +291,7 @@ impl<G: Compared> Gate for G {
         match digits_for(self, count) {
             None => KeyBytes { words: word_bytes(self.compared_bits(), count), corrections: secrets },
             Some(digits) => {
-                let compared = digits.table_bytes(count) + product_bytes(&digits, count);
+                let compared = digits.table_bytes(count) + product_bytes(digits.count(), count);
                 KeyBytes { words: 0, corrections: compared + secrets }
             }
         }
@@ -318,7 +318,11 @@ impl<G: Compared> Gate for G {
                 deal_comparisons(self.compared_bits(), &points, [&mut client, &mut server], words)?;
                 Vec::new()
             }
-            Some(digits) => deal_digits(&digits, &points, [&mut client, &mut server]),
+            Some(digits) => {
+                let columns = 0..columns(digits.count());
+                let hidden = columns.map(|_| client.flips(count).xor(&server.flips(count))).collect();
+                deal_digits(&digits, &points, &[hidden], &mut client)
+            }
         };
         let flips = client.flips(count).xor(&server.flips(count));
         corrections.extend(secrets::correct(&self.secret_rings(), count, &mut client, |i, out| {
@@ -328,17 +332,16 @@ impl<G: Compared> Gate for G {
     }
 }
 
-/// The server's tables of the digits of `points`, and its shares of products of the bits that hide what is looked up there.
-fn deal_digits(digits: &Digits, points: &[u64], [client, server]: [&mut Streams; 2]) -> Vec<u8> {
+/// The server's tables of the digits of `points`, and its shares of products of the bits that hide what is looked up there, for each of
+/// `hidden` of its columns.
+pub(crate) fn deal_digits(digits: &Digits, points: &[u64], hidden: &[Vec<Bits>], client: &mut Streams) -> Vec<u8> {
     let count = points.len();
-    let flips: Vec<Bits> =
-        (0..columns(digits.count())).map(|_| client.flips(count).xor(&server.flips(count))).collect();
     let mut corrections = vec![0; digits.table_bytes(count)];
     let tables = corrections.par_chunks_mut(digits.table_bytes(PART)).zip(points.par_chunks(PART));
     tables.zip(client.part_streams(parts(count))).for_each(|((tables, points), mut streams)| {
         digits.plant(points.iter().copied(), &mut streams, tables);
     });
-    for product in multiply(&flips) {
+    for product in hidden.iter().flat_map(|hidden| multiply(hidden)) {
         corrections.extend(product.xor(&client.share_bits(count)).to_bytes());
     }
     corrections

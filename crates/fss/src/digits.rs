@@ -14,6 +14,7 @@ use privet_ring::digit::{self, Digit};
 use rayon::prelude::*;
 use zeroize::Zeroizing;
 
+use crate::source::Region;
 use crate::streams::Streams;
 use crate::{Error, Role, Source};
 
@@ -23,6 +24,9 @@ pub(crate) const PART: usize = 4096;
 
 /// The widest digit: a table of 128 bits.
 const DIGIT_BITS: u32 = 7;
+
+/// A question about one digit: which it is, and what is added to the public number's before it is compared.
+pub(crate) type Query = (usize, u64);
 
 /// Into which digits numbers are cut, and where their tables lie in the words of an element.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,15 +47,20 @@ impl Digits {
         (least..=bits.min(least + 2)).map(|count| Self::even(bits, count)).min_by_key(cost).expect("a bit to compare")
     }
 
-    /// `count` digits of nearly the same width.
+    /// `count` digits of nearly the same width, the highest the widest.
     fn even(bits: u32, count: u32) -> Self {
-        // The highest are the widest. Tables are laid from there on, so that none lies in two words that would fit one.
-        let widths: Vec<u32> = (0..count).rev().map(|digit| bits / count + u32::from(digit < bits % count)).collect();
-        let mut offsets = vec![0; widths.len()];
-        let mut end = 0;
-        for (offset, width) in offsets.iter_mut().zip(&widths).rev() {
-            *offset = end;
-            end += 1 << width;
+        Self::of((0..count).rev().map(|digit| bits / count + u32::from(digit < bits % count)).collect())
+    }
+
+    /// Digits of these widths, at most [`DIGIT_BITS`] each, the lowest digit first.
+    pub(crate) fn of(widths: Vec<u32>) -> Self {
+        // The widest come first, so that no table lies in two words that would fit one.
+        let mut order: Vec<usize> = (0..widths.len()).rev().collect();
+        order.sort_by_key(|&digit| std::cmp::Reverse(widths[digit]));
+        let (mut offsets, mut end) = (vec![0; widths.len()], 0);
+        for digit in order {
+            offsets[digit] = end;
+            end += 1 << widths[digit];
         }
         Self { widths, offsets, words: end.div_ceil(64) as usize }
     }
@@ -106,7 +115,22 @@ impl Digits {
             Role::Client => None,
             Role::Server => Some(body.region(self.table_bytes(points.len()))?),
         };
-        let columns = columns(self.count());
+        let queries: Vec<Query> = (0..self.count()).map(|digit| (digit, 0)).collect();
+        let mut found = self.ask(points, &queries, parts, region)?;
+        // Nobody asks whether the lowest digit is equal.
+        found.remove(1);
+        Ok(found)
+    }
+
+    /// This party's shares of whether each digit that is asked for is less, and equal: two for each of `queries`. `tables`: the server's.
+    pub(crate) fn ask(
+        &self,
+        points: &[u64],
+        queries: &[Query],
+        parts: &mut [Streams],
+        tables: Option<Region<'_>>,
+    ) -> Result<Vec<Bits>, Error> {
+        let columns = 2 * queries.len();
         // Of each part, column by column.
         let mut found = vec![0; columns * points.len().div_ceil(64)];
         let chunks = found.par_chunks_mut(columns * (PART / 64)).zip(points.par_chunks(PART)).zip(parts).enumerate();
@@ -115,7 +139,7 @@ impl Digits {
             |(buffer, words), (part, ((found, points), streams))| {
                 let len = points.len();
                 words.resize(self.words * len, 0);
-                match &region {
+                match &tables {
                     None => streams.pads(words),
                     Some(region) => {
                         let bytes = region.read(part * self.table_bytes(PART), self.table_bytes(len), buffer)?;
@@ -125,7 +149,7 @@ impl Digits {
                             .for_each(|(word, bytes)| *word = u64::from_le_bytes(*bytes));
                     }
                 }
-                self.find(points, words, found);
+                self.find(points, queries, words, found);
                 Ok::<_, Error>(())
             },
         )?;
@@ -138,19 +162,23 @@ impl Digits {
     }
 
     /// The same for one part; `words`: its tables, word by word.
-    fn find(&self, points: &[u64], words: &[u64], found: &mut [u64]) {
+    fn find(&self, points: &[u64], queries: &[Query], words: &[u64], found: &mut [u64]) {
+        let word = |at: u32| &words[at as usize * points.len()..][..points.len()];
         let mut columns = found.chunks_exact_mut(points.len().div_ceil(64));
-        let mut unused = vec![0; points.len().div_ceil(64)];
-        let mut low = 0;
-        for (index, (&bits, &offset)) in self.widths.iter().zip(&self.offsets).enumerate() {
-            let word = |at: u32| &words[at as usize * points.len()..][..points.len()];
+        let mut moved = Vec::new();
+        for &(index, added) in queries {
+            let (bits, offset) = (self.widths[index], self.offsets[index]);
+            let low = self.widths[..index].iter().sum();
+            let points = if added == 0 {
+                points
+            } else {
+                moved.clear();
+                moved.extend(points.iter().map(|point| point.wrapping_add(added << low)));
+                &moved
+            };
             let tables = [word(offset / 64), if bits == DIGIT_BITS { word(offset / 64 + 1) } else { &[] }];
-            let less = columns.next().expect("a column for each digit");
-            // Nobody asks whether the lowest digit is equal.
-            let equal =
-                if index == 0 { &mut unused } else { columns.next().expect("two columns for each other digit") };
+            let [less, equal] = [(); 2].map(|()| columns.next().expect("two columns for each question"));
             digit::compare(points, Digit { low, bits, offset: offset % 64 }, tables, [less, equal]);
-            low += bits;
         }
     }
 }

@@ -45,6 +45,17 @@ pub enum Region<'a> {
 }
 
 impl Region<'_> {
+    /// What lies behind the first `bytes` bytes.
+    ///
+    /// # Panics
+    /// If a region in memory is shorter.
+    pub fn behind(self, bytes: usize) -> Self {
+        match self {
+            Self::Memory(region) => Self::Memory(&region[bytes..]),
+            Self::File { file, offset } => Self::File { file, offset: offset + bytes as u64 },
+        }
+    }
+
     /// `bytes` bytes from `start` on; `buffer` is room for them if they must be read.
     ///
     /// # Errors
@@ -152,7 +163,9 @@ mod tests {
         let regions = [memory.region(91).unwrap(), file.region(91).unwrap()];
         for (start, count) in [(0, 91), (7, 0), (30, 20), (90, 1)] {
             for region in regions {
-                assert_eq!(region.read(start, count, &mut Vec::new()).unwrap(), &bytes[103 + start..][..count]);
+                let expected = &bytes[103 + start..][..count];
+                assert_eq!(region.read(start, count, &mut Vec::new()).unwrap(), expected);
+                assert_eq!(region.behind(start).read(0, count, &mut Vec::new()).unwrap(), expected);
             }
         }
         let ends = [memory.pull(7).map(<[u8]>::len), file.pull(7).map(<[u8]>::len)];

@@ -9,7 +9,7 @@
 use rayon::prelude::*;
 
 use crate::Modulus;
-use crate::arch::{self, Choices, kernels};
+use crate::arch::{Choices, kernels};
 
 /// Bits that are looked at together.
 const WORD: usize = 64;
@@ -22,12 +22,10 @@ const BLOCKS_A_JOB: usize = 16;
 pub struct Lines {
     slopes: Vec<u64>,
     offsets: Vec<u64>,
-    /// Slopes and values at 0 of all lines, the last one first.
+    /// Slopes of all lines and their values at 0 less the value below the table, the last one first.
     backwards: [Vec<Choices>; 2],
-    /// Slope and value at 0 above the table.
     above: [u64; 2],
-    /// The same below it.
-    below: [u64; 2],
+    below: u64,
 }
 
 /// A party's shares of lines that shared bits select, up to a shared sign.
@@ -53,11 +51,11 @@ impl Lines {
         let reduced = |values: &[i64]| values.iter().map(|&x| ring.reduce(x.cast_unsigned())).collect::<Vec<_>>();
         let (slopes, offsets) = (reduced(slopes), reduced(offsets));
         let (step, top) = (1_u64 << step_bits, ((count as u64) << step_bits) - 1);
-        let last = offsets[count - 1].wrapping_add(slopes[count - 1].wrapping_mul(step - 1));
+        let (last, below) = (offsets[count - 1].wrapping_add(slopes[count - 1].wrapping_mul(step - 1)), offsets[0]);
         let slope = if rises { step } else { 0 };
-        let above = [slope, last.wrapping_sub(slope.wrapping_mul(top))].map(|x| ring.reduce(x));
-        let below = [0, offsets[0]];
-        let at_zero = |i: usize| offsets[i].wrapping_sub(slopes[i].wrapping_mul((i as u64) << step_bits));
+        let above = [slope, last.wrapping_sub(slope.wrapping_mul(top)).wrapping_sub(below)].map(|x| ring.reduce(x));
+        let at_zero =
+            |i: usize| offsets[i].wrapping_sub(slopes[i].wrapping_mul((i as u64) << step_bits)).wrapping_sub(below);
         let line = |i: usize| [slopes[i], ring.reduce(at_zero(i))];
         let backwards = [0, 1].map(|part| {
             let words = (0..count).step_by(WORD);
@@ -71,29 +69,29 @@ impl Lines {
         self.slopes.len()
     }
 
-    /// The sum, over each `j` whose bit is set in one of two circles of bits, of line `index - j` modulo the number of bits, as a signed
-    /// number: slope, and value at argument 0, modulo 2^64. Each circle's `index` is public; time and addresses do not depend on its bits,
-    /// packed 64 to a word.
+    /// The value below the table.
+    pub fn below(&self) -> u64 {
+        self.below
+    }
+
+    /// Above the table: the slope, and the value at argument 0 less that below the table.
+    pub fn above(&self) -> [u64; 2] {
+        self.above
+    }
+
+    /// The sum, over each `j` whose bit is set in one of two circles of bits, of line `index - j` modulo the number of lines: slope, and
+    /// value at argument 0 less that below the table, modulo 2^64. Each circle's `index` is public; time and addresses do not depend on
+    /// its bits, packed 64 to a word.
     ///
     /// # Panics
-    /// Unless each has four times as many bits as lines, or more, and a power of two.
+    /// Unless each has as many bits as there are lines.
     pub fn chosen(&self, circles: [(&[u64], usize); 2]) -> [u64; 2] {
-        // From the bit behind that of line 0 on: as many as half of all for what lies below the table, some for what lies above it, and
-        // those of the table, the last line first.
+        // From the bit behind that of line 0 on, so that those of the table follow, the last line first.
         let circles = circles.map(|(bits, index)| {
-            let words = bits.len();
-            assert!(
-                words.is_power_of_two() && words * WORD >= 4 * self.count(),
-                "a bit for each line and as many beyond"
-            );
-            (bits, index.wrapping_add(1) % (words * WORD))
+            assert_eq!(bits.len() * WORD, self.count(), "a bit for each line");
+            (bits, index.wrapping_add(1) % self.count())
         });
-        let tables = self.backwards.each_ref().map(Vec::as_slice);
-        let arch::Chosen { sums, below, above } = (kernels().choose)(circles, tables);
-        [0, 1].map(|part| {
-            let beyond = below.wrapping_mul(self.below[part]).wrapping_add(above.wrapping_mul(self.above[part]));
-            sums[part].wrapping_add(beyond)
-        })
+        (kernels().choose)(circles, self.backwards.each_ref().map(Vec::as_slice))
     }
 
     /// For each of `count` elements the lines whose bit is set; `bits`: for each line a bit of every element, 64 to a word. Time and
@@ -130,28 +128,37 @@ mod tests {
     proptest! {
         #[test]
         fn shared_bits_choose_a_line_up_to_a_sign(
-            values in prop::collection::vec(any::<[i64; 2]>(), 64), theirs in prop::collection::vec(any::<u64>(), 8),
-            at in 0_usize..512, index in 0_usize..512, rises: bool,
+            values in prop::collection::vec(any::<[i64; 2]>(), 128), theirs: [u64; 2], at in 0_usize..128,
+            index in 0_usize..1000, rises: bool,
         ) {
             let (ring, step) = (Modulus::new(37), 3);
             let [slopes, offsets] = [0, 1].map(|i| values.iter().map(|pair| pair[i]).collect::<Vec<i64>>());
             let lines = Lines::new(&slopes, &offsets, step, rises, ring);
-            let mut ours = theirs.clone();
+            let mut ours = theirs;
             ours[at / 64] ^= 1 << (at % 64);
-            // As a signed number of nine bits.
-            let line = (((index + 512 - at) % 512) ^ 256) as i64 - 256;
-            let nothing = [0; 8];
+            let line = (index + 128 - at) % 128;
+            let nothing = [0; 2];
             let [mine, other] = [&ours, &theirs].map(|bits| lines.chosen([(bits, index), (&nothing, 3)]));
             let sign = if ours[at / 64] >> (at % 64) & 1 == 1 { 1 } else { u64::MAX };
             let [slope, at_zero] = [0, 1].map(|part| mine[part].wrapping_sub(other[part]).wrapping_mul(sign));
             for d in 0..1 << step {
-                let x = (line << step) + d;
-                let kept = x.clamp(0, (64 << step) - 1);
-                let (i, d) = ((kept >> step) as usize, kept & ((1 << step) - 1));
-                let over = if rises { (x - kept).max(0) << step } else { 0 };
-                let expected = slopes[i].wrapping_mul(d).wrapping_add(offsets[i]).wrapping_add(over);
-                let value = slope.wrapping_mul(x as u64).wrapping_add(at_zero);
-                prop_assert_eq!(ring.reduce(value), ring.reduce(expected as u64));
+                let value = slope.wrapping_mul(((line << step) + d) as u64).wrapping_add(at_zero);
+                let expected = slopes[line].wrapping_mul(d as i64).wrapping_add(offsets[line]) as u64;
+                prop_assert_eq!(ring.reduce(value.wrapping_add(lines.below())), ring.reduce(expected));
+            }
+        }
+
+        #[test]
+        fn beyond_the_table_values_stay_or_rise(values in prop::collection::vec(any::<[i64; 2]>(), 64), over in 0_u64..100) {
+            let (ring, step) = (Modulus::new(37), 3);
+            let [slopes, offsets] = [0, 1].map(|i| values.iter().map(|pair| pair[i]).collect::<Vec<i64>>());
+            let last = offsets[63].wrapping_add(slopes[63].wrapping_mul(7)) as u64;
+            for (rises, more) in [(false, 0), (true, over << step)] {
+                let lines = Lines::new(&slopes, &offsets, step, rises, ring);
+                prop_assert_eq!(lines.below(), ring.reduce(offsets[0] as u64));
+                let [slope, at_zero] = lines.above();
+                let value = slope.wrapping_mul((64 << step) - 1 + over).wrapping_add(at_zero).wrapping_add(lines.below());
+                prop_assert_eq!(ring.reduce(value), ring.reduce(last.wrapping_add(more)));
             }
         }
 

@@ -80,7 +80,7 @@ fn check_select(bits: u32, values: &[u64], seed: u64) {
 /// 64 lines with whatever slopes and offsets, and what they and what goes on beyond them give for signed `x`.
 fn check_piecewise(bits: u32, step_bits: u32, wide: u32, values: &[u64], seed: u64) {
     let (ring, output, rises) = (Modulus::new(bits), Modulus::new(wide), seed % 2 == 1);
-    let gate = Piecewise::new(bits, step_bits, wide);
+    let gate = Piecewise::new(bits, [step_bits, 6], rises, wide);
     let mut prg = prg(seed);
     let mut table = || (0..64).map(|_| prg.word() as i64).collect::<Vec<_>>();
     let (slopes, offsets) = (table(), table());
@@ -234,8 +234,15 @@ fn keys_have_the_bytes_of_their_formulas() {
     // Tables of two digits of 6 bits and 5 secrets; of digits of 7, 6, 6 and 6 bits and 23 secrets.
     assert_eq!(bytes(&Truncate::new(37, 12)), [0, 64 * 16 + 8 * 5 * 25]);
     assert_eq!(bytes(&Extend::new(25, 37)), [0, 64 * 40 + 8 * 23 * 12]);
-    // A comparison of 9 bits in three levels, and the seven levels below the root of a tree over 13.
-    assert_eq!(bytes(&Piecewise::new(21, 9, 37)), [32 + 64 * (3 + 7) * 16, 8 * (4 * 37 + 2 * 16)]);
+    // A comparison of 9 bits in three levels and a tree over 9 in three, tables of 16, 16 and 16 bits in a word, two times 22 products, two
+    // sets of secrets, and of what rises three and two more.
+    let words = 32 + 64 * (3 + 3) * 16;
+    let two_sets = 2 * (4 * 37 + 2 * 16);
+    assert_eq!(bytes(&Piecewise::new(21, [9, 8], false, 37)), [words, 64 * 8 + 8 * (2 * 22 + two_sets + 37)]);
+    assert_eq!(
+        bytes(&Piecewise::new(21, [9, 8], true, 37)),
+        [words, 64 * 8 + 8 * (2 * 22 + two_sets + 3 * 37 + 2 * 16)]
+    );
     assert_eq!(bytes(&ExtendBounded::non_negative(25, 37)), [0, 8 * 2 * 12]);
     // SIGMA's 556 bytes for a ReLU of 37 bits and 991 for one of 64, of the party that gets more.
     assert!(Relu::new(37, 37).key_bytes(1).of(Role::Server) <= 556);
@@ -272,7 +279,7 @@ proptest! {
         check_sign(bits, &values, seed);
         check_select(bits, &values, seed);
         if bits > 8 {
-            check_piecewise(bits, bits - 8 - cut.index((bits as usize - 8).min(4)) as u32, wide, &values, seed);
+            check_piecewise(bits, bits - 8 - cut.index((bits as usize - 8).min(6)) as u32, wide, &values, seed);
         }
         check_truncate(bits, 1 + cut.index(bits as usize - 1) as u32, &values, seed);
         if wide > bits {
@@ -496,7 +503,7 @@ fn messages_of_another_length_are_refused() {
         assert!(matches!(choosing.finish(&theirs, &mut body), Err(Error::PeerMisbehaved(_))));
     }
     // Lines open three times; whoever gets a message of another length stops.
-    let (lines, ring) = (Piecewise::new(18, 8, 37), Modulus::new(37));
+    let (lines, ring) = (Piecewise::new(18, [8, 6], true, 37), Modulus::new(37));
     let (key, table) = (deal(&lines, count, &mut prg), Lines::new(&[0; 64], &[0; 64], 8, true, ring));
     let messages = lines.message_bytes(count);
     for wrong in 0..messages.len() {

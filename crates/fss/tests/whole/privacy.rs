@@ -29,12 +29,12 @@ fn is_balanced(values: &[u64], ring: Modulus) -> bool {
 }
 
 /// The columns of a message or of corrections: all values of the first ring, then of the second, and so on.
-fn columns(bytes: &[u8], rings: &[Modulus]) -> Vec<Vec<u64>> {
+fn columns(bytes: &[u8], rings: &[Modulus], count: usize) -> Vec<Vec<u64>> {
     let mut rest = bytes;
     let columns = rings.iter().map(|ring| {
-        let (column, later) = rest.split_at(ring.packed_bytes(COUNT));
+        let (column, later) = rest.split_at(ring.packed_bytes(count));
         rest = later;
-        ring.unpack(column, COUNT).expect("a column")
+        ring.unpack(column, count).expect("a column")
     });
     let columns = columns.collect();
     assert!(rest.is_empty());
@@ -51,17 +51,29 @@ type Evaluate<'a> = &'a (dyn Fn(&mut Party<'_>, &Seed, &mut dyn Source, &[u64]) 
 
 /// `sent`: the rings of all messages' columns; `secrets`: those of the corrections.
 fn check(gate: &dyn Gate, sent: &[Modulus], secrets: &[Modulus], output: Modulus, evaluate: Evaluate<'_>) {
+    check_batch(COUNT, gate, sent, secrets, output, evaluate);
+}
+
+/// The same for a batch of `count` elements, a multiple of 64.
+fn check_batch(
+    count: usize,
+    gate: &dyn Gate,
+    sent: &[Modulus],
+    secrets: &[Modulus],
+    output: Modulus,
+    evaluate: Evaluate<'_>,
+) {
     for value in [0, 1, u64::MAX, 0x5555_5555_5555_5555] {
-        let key = deal(gate, COUNT, &mut prg(value));
-        let corrections = &key.bodies[1][gate.key_bytes(COUNT).words..];
-        assert_uniform("corrections", &columns(corrections, secrets), secrets);
+        let key = deal(gate, count, &mut prg(value));
+        let corrections = &key.bodies[1][gate.key_bytes(count).words..];
+        assert_uniform("corrections", &columns(corrections, secrets, count), secrets);
 
         let (mut client, mut server, transcript) = record::pair();
         let run = |role, channel, seed, mut body: &[u8], x: &[u64]| {
             evaluate(&mut Party { role, channel }, seed, &mut body, x).expect("an honest run")
         };
         // Shares that are the same for all elements: what hides them is the gate's own.
-        let shares = [vec![3; COUNT], vec![value.wrapping_sub(3); COUNT]];
+        let shares = [vec![3; count], vec![value.wrapping_sub(3); count]];
         let results = thread::scope(|scope| {
             let other = scope.spawn(|| run(Role::Server, &mut server, &key.seeds.server, &key.bodies[1], &shares[1]));
             let own = run(Role::Client, &mut client, &key.seeds.client, &key.bodies[0], &shares[0]);
@@ -72,7 +84,7 @@ fn check(gate: &dyn Gate, sent: &[Modulus], secrets: &[Modulus], output: Modulus
         }
         let transcript = transcript.lock().expect("no panic");
         let [forth, back] = [Direction::FirstToSecond, Direction::SecondToFirst]
-            .map(|direction| columns(&transcript.bytes(direction), sent));
+            .map(|direction| columns(&transcript.bytes(direction), sent, count));
         assert_uniform("the client's messages", &forth, sent);
         assert_uniform("the server's messages", &back, sent);
         let opened: Vec<Vec<u64>> =
@@ -125,12 +137,15 @@ fn a_relu_of_many_values_shows_nothing() {
 #[test]
 fn lines_show_nothing() {
     let (input, output) = (Modulus::new(18), Modulus::new(37));
-    let gate = Piecewise::new(18, 8, 37);
+    let gate = Piecewise::new(18, [8, 6], true, 37);
     let slopes: Vec<i64> = (0..64).map(|i| i << 20).collect();
     let lines = Lines::new(&slopes, &[5; 64], 8, true, output);
     let top = Modulus::new(37 - 18);
-    let secrets = [output, output, output, output, top, top];
-    check(&gate, &[input, BIT, output, output], &secrets, output, &|party, seed, body, x| {
+    // Tables of three digits in a word, with bits that are used by none; products of hidden bits, two sets of secrets, those above the table.
+    let set = [output, output, output, output, top, top];
+    let secrets = [&[Modulus::new(64)], &[BIT; 44][..], &set, &set, &[output, output, output, top, top]].concat();
+    let sent = [&[input], &[BIT; 9][..], &[output, output, BIT, BIT]].concat();
+    check(&gate, &sent, &secrets, output, &|party, seed, body, x| {
         gate.evaluate(party, seed, body, &reduced(x, 18), &lines)
     });
 }
@@ -200,26 +215,46 @@ fn digits_are_hidden_by_bits_of_their_own() {
     }
 }
 
-#[test]
-fn digits_of_a_relu_are_hidden_by_bits_of_their_own() {
-    let (gate, input, value) = (Relu::new(25, 37), Modulus::new(25), 0x155_5555);
-    let key = deal(&gate, COUNT, &mut prg(1));
+/// Whether no two of the bits that are opened for one value tell anything together; `sent`: the rings of all messages' columns.
+fn assert_bits_of_their_own(gate: &dyn Gate, value: u64, sent: &[Modulus], evaluate: Evaluate<'_>) {
+    let key = deal(gate, COUNT, &mut prg(1));
     let (mut client, mut server, transcript) = record::pair();
     let run = |role, channel, seed, mut body: &[u8], x: u64| {
-        gate.evaluate(&mut Party { role, channel }, seed, &mut body, &vec![x; COUNT]).expect("an honest run")
+        evaluate(&mut Party { role, channel }, seed, &mut body, &vec![x; COUNT]).expect("an honest run")
     };
     thread::scope(|scope| {
         scope.spawn(|| run(Role::Server, &mut server, &key.seeds.server, &key.bodies[1], value - 3));
         run(Role::Client, &mut client, &key.seeds.client, &key.bodies[0], 3)
     });
-    let (sent, transcript) = ([[input].as_slice(), &[BIT; 12]].concat(), transcript.lock().expect("no panic"));
+    let transcript = transcript.lock().expect("no panic");
     let [forth, back] = [Direction::FirstToSecond, Direction::SecondToFirst]
-        .map(|direction| columns(&transcript.bytes(direction), &sent));
-    let opened: Vec<Vec<u64>> = forth.iter().zip(&back).skip(1).map(|(forth, back)| BIT.add(forth, back)).collect();
+        .map(|direction| columns(&transcript.bytes(direction), sent, COUNT));
+    let both = forth.iter().zip(&back).zip(sent).filter(|(_, ring)| **ring == BIT);
+    let opened: Vec<Vec<u64>> = both.map(|((forth, back), _)| BIT.add(forth, back)).collect();
     for (i, one) in opened.iter().enumerate() {
         for (j, other) in opened.iter().enumerate().skip(i + 1) {
             assert!(is_balanced(&BIT.add(one, other), BIT), "columns {i} and {j}");
         }
+    }
+}
+
+#[test]
+fn digits_of_a_relu_are_hidden_by_bits_of_their_own() {
+    let gate = Relu::new(25, 37);
+    let sent = [&[Modulus::new(25)], &[BIT; 12][..]].concat();
+    assert_bits_of_their_own(&gate, 0x155_5555, &sent, &|party, seed, body, x| gate.evaluate(party, seed, body, x));
+}
+
+#[test]
+fn what_lines_open_is_hidden_by_bits_of_their_own() {
+    let (gate, output) = (Piecewise::new(18, [8, 6], true, 37), Modulus::new(37));
+    let lines = Lines::new(&[1 << 20; 64], &[5; 64], 8, true, output);
+    let sent = [&[Modulus::new(18)], &[BIT; 9][..], &[output, output, BIT, BIT]].concat();
+    // Below the table, in it and above it.
+    for value in [0x3_fff0, 0x1555, 0x5555] {
+        assert_bits_of_their_own(&gate, value, &sent, &|party, seed, body, x| {
+            gate.evaluate(party, seed, body, x, &lines)
+        });
     }
 }
 

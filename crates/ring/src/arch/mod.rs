@@ -42,22 +42,11 @@ type AddProducts = fn(&mut [u64], &[u64], &[u64], &[u64], &[u64]);
 #[repr(align(64))]
 pub(crate) struct Choices(pub(crate) [u64; 64]);
 
-/// What bits in two circles choose: see [`Kernels::choose`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Chosen {
-    /// Sums of the numbers of each table whose bit is set.
-    pub(crate) sums: [u64; 2],
-    /// How many bits of the first half are set.
-    pub(crate) below: u64,
-    /// How many bits between that and those of the tables are set.
-    pub(crate) above: u64,
-}
-
 /// A circle of bits, a power of two of words, and where to begin.
 pub(crate) type Circle<'a> = (&'a [u64], usize);
 
 /// Arguments: `circles`, `tables`.
-type Choose = fn([Circle<'_>; 2], [&[Choices]; 2]) -> Chosen;
+type Choose = fn([Circle<'_>; 2], [&[Choices]; 2]) -> [u64; 2];
 
 /// Arguments: `bits`, `tables`.
 type Select = fn(&[u64], [&[u64]; 2]) -> [[u64; 64]; 2];
@@ -84,8 +73,8 @@ pub(crate) struct Kernels {
     pub(crate) signed: fn(out: &mut [u64], bits: &[u64], x: &[u64]),
     /// See [`crate::select::add_products`].
     pub(crate) add_products: AddProducts,
-    /// Of the bits of each circle half are counted, then some, and the last ones choose numbers of both tables. At most a quarter as many
-    /// parts of a table as words; both circles' counts and numbers are added up.
+    /// For each table the sum of the numbers whose bit is set in one circle or the other, added twice if in both. As many parts of a table
+    /// as words of a circle.
     pub(crate) choose: Choose,
     /// For each table and each bit of a word, the sum of the numbers in whose word that bit is set; a word for each number of a table.
     pub(crate) select: Select,
@@ -223,17 +212,15 @@ mod tests {
         }
 
         #[test]
-        fn choices_are_the_same_everywhere(size in 2_u32..9, parts in 1_usize..=64, begin: [usize; 2], seed: u64) {
-            let (bits, parts) = (64 << size, parts.min(1 << (size - 2)));
+        fn choices_are_the_same_everywhere(size in 0_u32..7, begin: [usize; 2], seed: u64) {
+            let bits = 64 << size;
             let circles = [0, 1].map(|i| (words(1 << size, seed ^ i), begin[i as usize] % bits));
-            let tables = [seed, !seed].map(|seed| words(64 * parts, seed));
-            let mut expected = Chosen { sums: [0; 2], below: 0, above: 0 };
+            let tables = [seed, !seed].map(|seed| words(bits, seed));
+            let mut expected = [0_u64; 2];
             for (circle, begin) in &circles {
                 let set = |i: usize| circle[(begin + i) % bits / 64] >> ((begin + i) % 64) & 1;
-                expected.below += (0..bits / 2).map(set).sum::<u64>();
-                expected.above += (bits / 2..bits - 64 * parts).map(set).sum::<u64>();
-                for (sum, table) in expected.sums.iter_mut().zip(&tables) {
-                    let numbers = table.iter().zip((bits - 64 * parts..).map(set));
+                for (sum, table) in expected.iter_mut().zip(&tables) {
+                    let numbers = table.iter().zip((0..).map(set));
                     *sum = numbers.fold(*sum, |sum, (x, set)| sum.wrapping_add(x * set));
                 }
             }

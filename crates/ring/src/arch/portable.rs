@@ -1,7 +1,7 @@
 //! Kernels in plain integer arithmetic. Inlined into functions that enable wider vectors, for which the compiler then
 //! vectorises the same code.
 
-use super::{Choices, Chosen, Circle, Kernels, LANES, LIMB_BITS, Row, WideRow};
+use super::{Choices, Circle, Kernels, LANES, LIMB_BITS, Row, WideRow};
 use crate::digit::Digit;
 
 /// The kernels that run everywhere.
@@ -90,43 +90,34 @@ pub(super) fn add_products(out: &mut [u64], bits: &[u64], x: &[u64], flips: &[u6
 }
 
 #[inline(always)]
-pub(super) fn choose(circles: [Circle<'_>; 2], tables: [&[Choices]; 2]) -> Chosen {
+pub(super) fn choose(circles: [Circle<'_>; 2], tables: [&[Choices]; 2]) -> [u64; 2] {
     let mut lanes = [[0_u64; 8]; 2];
-    let [below, above] = chosen(circles, tables[0].len(), |at, words| {
-        for (lanes, table) in lanes.iter_mut().zip(tables) {
-            for (eighth, part) in table[at].0.as_chunks::<8>().0.iter().enumerate() {
+    for (words, first, second) in turned(circles, tables) {
+        for (lanes, table) in lanes.iter_mut().zip([first, second]) {
+            for (eighth, part) in table.0.as_chunks::<8>().0.iter().enumerate() {
                 for (lane, sum) in lanes.iter_mut().enumerate() {
                     let [one, other] = words.map(|word| part[lane] & mask(word, 8 * eighth + lane));
                     *sum = sum.wrapping_add(one).wrapping_add(other);
                 }
             }
         }
-    });
-    Chosen { sums: lanes.map(|lanes| lanes.into_iter().fold(0, u64::wrapping_add)), below, above }
+    }
+    lanes.map(|lanes| lanes.into_iter().fold(0, u64::wrapping_add))
 }
 
-/// Calls `add` with the words of both circles that choose from a part of a table, the first part first. Returns how many bits of the first
-/// halves are set, and of those between them and the tables.
+/// Words of both circles from where they begin on, and the part of each table that they choose from.
 #[inline(always)]
-pub(super) fn chosen(circles: [Circle<'_>; 2], parts: usize, mut add: impl FnMut(usize, [u64; 2])) -> [u64; 2] {
-    let mut inside = 0;
-    for part in 0..parts {
+pub(super) fn turned<'a>(
+    circles: [Circle<'a>; 2],
+    [first, second]: [&'a [Choices]; 2],
+) -> impl Iterator<Item = ([u64; 2], &'a Choices, &'a Choices)> {
+    first.iter().zip(second).enumerate().map(move |(part, (first, second))| {
         let words = circles.map(|(bits, begin)| {
-            let (at, shift) = ((begin / 64 + bits.len() - parts + part) % bits.len(), begin % 64);
+            let (at, shift) = ((begin / 64 + part) % bits.len(), begin % 64);
             bits[at] >> shift | bits[(at + 1) % bits.len()] << 1 << (63 - shift)
         });
-        inside += ones(&words);
-        add(part, words);
-    }
-    let mut below = 0;
-    for (bits, begin) in circles {
-        // Whole words, behind the last of which comes the first, and the rest of the words at both ends.
-        let (len, shift) = (bits.len(), begin % 64);
-        let (first, end) = (begin / 64 + 1, begin / 64 + len / 2);
-        below += ones(&bits[first.min(len)..end.min(len)]) + ones(&bits[..end.saturating_sub(len)]);
-        below += ones(&[bits[first - 1] >> shift, bits[end % len] & !(u64::MAX << shift)]);
-    }
-    [below, circles.into_iter().map(|(bits, _)| ones(bits)).sum::<u64>() - below - inside]
+        (words, first, second)
+    })
 }
 
 #[inline(always)]
@@ -161,11 +152,6 @@ pub(super) fn compare(numbers: &[u64], digit: Digit, [low, high]: [&[u64]; 2], [
             *equal |= (first & 1) << i;
         }
     }
-}
-
-#[inline(always)]
-fn ones(words: &[u64]) -> u64 {
-    words.iter().map(|word| u64::from(word.count_ones())).sum()
 }
 
 #[inline(always)]

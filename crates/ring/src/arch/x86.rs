@@ -3,7 +3,7 @@
 
 use std::arch::x86_64::*;
 
-use super::{Choices, Chosen, Circle, Kernels, LANES, Row, portable};
+use super::{Choices, Circle, Kernels, LANES, Row, portable};
 use crate::digit::Digit;
 
 mod wide;
@@ -182,27 +182,26 @@ fn multiply_rows<const N: usize, const WIDE: bool>(sums: &mut [Row], weights: &[
     }
 }
 
-#[target_feature(enable = "avx2,popcnt")]
-fn choose_256(circles: [Circle<'_>; 2], tables: [&[Choices]; 2]) -> Chosen {
+#[target_feature(enable = "avx2")]
+fn choose_256(circles: [Circle<'_>; 2], tables: [&[Choices]; 2]) -> [u64; 2] {
     portable::choose(circles, tables)
 }
 
-#[target_feature(enable = "avx512f,avx512vpopcntdq,popcnt")]
-fn choose_512(circles: [Circle<'_>; 2], tables: [&[Choices]; 2]) -> Chosen {
+#[target_feature(enable = "avx512f")]
+fn choose_512(circles: [Circle<'_>; 2], tables: [&[Choices]; 2]) -> [u64; 2] {
     let mut sums = [[_mm512_setzero_si512(); 2]; 2];
-    let [below, above] = portable::chosen(circles, tables[0].len(), |at, words| {
+    for (words, first, second) in portable::turned(circles, tables) {
         let masks = words.map(u64::to_le_bytes);
         for i in 0..8 {
-            for (sums, table) in sums.iter_mut().zip(tables) {
-                let part = load(eight(&table[at].0, i));
+            for (sums, table) in sums.iter_mut().zip([first, second]) {
+                let part = load(eight(&table.0, i));
                 for (sum, masks) in sums.iter_mut().zip(masks) {
                     *sum = _mm512_mask_add_epi64(*sum, masks[i], *sum, part);
                 }
             }
         }
-    });
-    let sums = sums.map(|[one, other]| _mm512_reduce_add_epi64(_mm512_add_epi64(one, other)).cast_unsigned());
-    Chosen { sums, below, above }
+    }
+    sums.map(|[one, other]| _mm512_reduce_add_epi64(_mm512_add_epi64(one, other)).cast_unsigned())
 }
 
 #[target_feature(enable = "avx2")]

@@ -1,7 +1,7 @@
 //! A public function of each element by lines: a point function over the table, or a vector of shared bits.
 //!
-//! In suite `fss` the gate takes arguments beyond the table, unless their ring is so wide that its tree would have too many leaves. There,
-//! and in suite `gmw`, two ReLUs bring them into the table first, and the second one is what a function that rises goes on by.
+//! In suite `fss` the gate takes arguments beyond the table, unless their ring has too many bits above it. There, and in suite `gmw`, two
+//! ReLUs bring them into the table first, and the second one is what a function that rises goes on by.
 
 use privet_gmw::{Rounds, Sign, cost};
 use privet_ot::Role;
@@ -18,21 +18,14 @@ use super::{Context, Protocol};
 use crate::Error;
 use crate::ops::Piecewise;
 
-/// Most bits of a point function that is evaluated everywhere: 255 AES calls for an element.
-const MOST_TREE_BITS: u32 = 14;
-
-/// The same for few elements, where rounds count for more.
-const MOST_TREE_BITS_OF_FEW: u32 = 17;
-
-/// How many are few.
-const FEW: usize = 2048;
-
 /// How an argument reaches the table.
 struct Way {
     /// Its ring, which is widened to hold the table and as much again on both sides.
     ring: u32,
     /// Whether ReLUs come first.
     clamps: bool,
+    /// Whether the function goes on above the table.
+    rises: bool,
     /// The ring that the table is looked up in.
     table: u32,
 }
@@ -41,9 +34,8 @@ impl Piecewise<'_> {
     fn way(&self, width: u32, suite: Suite) -> Way {
         let least = self.bits + 2;
         let ring = width.max(least);
-        let most = if self.node.input().len() <= FEW { MOST_TREE_BITS_OF_FEW } else { MOST_TREE_BITS };
-        let clamps = suite != Suite::Fss || ring - self.step_bits() + 1 > most;
-        Way { ring, clamps, table: if clamps { least } else { ring } }
+        let clamps = suite != Suite::Fss || ring - self.bits > privet_fss::Piecewise::MOST_ABOVE;
+        Way { ring, clamps, rises: self.rises && !clamps, table: if clamps { least } else { ring } }
     }
 
     /// ReLUs that bring an argument into the table.
@@ -52,7 +44,7 @@ impl Piecewise<'_> {
     }
 
     fn gate(&self, way: &Way, wide: u32) -> privet_fss::Piecewise {
-        privet_fss::Piecewise::new(way.table, self.step_bits(), wide)
+        privet_fss::Piecewise::new(way.table, [self.step_bits(), self.index_bits], way.rises, wide)
     }
 }
 
@@ -139,7 +131,7 @@ impl Protocol for Piecewise<'_> {
 impl Piecewise<'_> {
     /// The lines' values at `x`, in the table's ring.
     fn look_up(&self, party: &mut Party<'_>, x: &[u64], way: &Way, to: Modulus) -> Result<Vec<u64>, Error> {
-        let lines = self.lines();
+        let lines = self.lines(way.rises);
         Ok(match party.engine() {
             Engine::Gmw(mut party) => privet_gmw::piecewise(&mut party, x, self.bits, &lines, to)?,
             Engine::Fss(mut party, seeds, body) => {
