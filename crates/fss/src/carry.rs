@@ -10,8 +10,13 @@
 //! of which no two terms are 1 at once. As each factor is an opened bit, or 1 less a hidden one, `c` is linear in products of hidden
 //! bits ([`products`] of them), which are secrets beside `base`.
 //!
+//! Where keys become shorter by more than [`ROUND_BYTES`], products are bits and the carry is opened behind one, in a round more
+//! ([`ByBits`]).
+//!
 //! The client's share of all this comes from its seed, so its key has no body. A table hides nothing behind a hash: both shares are
 //! uniform, and an address depends on opened numbers alone.
+
+use std::io::Write;
 
 use privet_prg::Seed;
 use privet_ring::select::add_products;
@@ -19,9 +24,10 @@ use privet_ring::{Bits, Modulus};
 use rayon::prelude::*;
 use zeroize::Zeroizing;
 
+use crate::compared::{Compared, ROUND_BYTES};
 use crate::digits::{self, Digits, PART, add_columns, columns, parts, products};
 use crate::streams::Streams;
-use crate::{Error, KeyBytes, Party, Role, Seeds, Source};
+use crate::{Error, Gate, KeyBytes, Party, Role, Seeds, Source};
 
 /// What makes one of these gates.
 pub trait Carried: Copy + Sync {
@@ -52,15 +58,65 @@ pub trait Carried: Copy + Sync {
     }
 
     /// Shares of the gate's value in its output ring; `x`: this party's shares in the input ring. All steps over a channel: two
-    /// rounds.
+    /// rounds, or three where products are bits.
     ///
     /// # Errors
     /// If the link or the key fails.
     fn evaluate(self, party: &mut Party<'_>, seed: &Seed, body: &mut dyn Source, x: &[u64]) -> Result<Vec<u64>, Error> {
+        if let Some(gate) = by_bits(&self, x.len()) {
+            return gate.evaluate(party, seed, body, x);
+        }
         let (masked, message) = self.start(party.role, seed, x);
         let (carrying, message) = masked.compare(&party.channel.exchange(&message)?, body)?;
         carrying.finish(&party.channel.exchange(&message)?, body)
     }
+}
+
+/// The same gate, whose carry the parties get as a shared bit and open behind another.
+#[derive(Clone, Copy)]
+struct ByBits<G>(G);
+
+impl<G: Carried> Compared for ByBits<G> {
+    fn input(&self) -> Modulus {
+        self.0.input()
+    }
+
+    fn output(&self) -> Modulus {
+        self.0.output()
+    }
+
+    fn compared_bits(&self) -> u32 {
+        self.0.compared_bits()
+    }
+
+    fn public_point(&self, opened: u64) -> u64 {
+        self.0.public_point(opened)
+    }
+
+    fn secret_point(&self, mask: u64) -> u64 {
+        self.0.secret_point(mask)
+    }
+
+    fn secret_rings(&self) -> Vec<Modulus> {
+        vec![self.0.carry_ring(); 2]
+    }
+
+    /// What `base + c` is if 0 is opened, and if 1 is: whether nothing is carried, behind `flip`.
+    fn secrets(&self, masks: [u64; 2], flip: bool, out: &mut [u64]) {
+        let base = self.0.base(masks);
+        out.copy_from_slice(&[!flip, flip].map(|carry| base.wrapping_add(carry.into())));
+    }
+
+    fn choose(&self, role: Role, mask: u64, opened: u64, bit: bool, secrets: &[u64]) -> u64 {
+        self.0.complete(role, mask, opened, secrets[usize::from(bit)])
+    }
+}
+
+/// The gate for `count` elements by bits, if that is worth its round.
+fn by_bits<G: Carried>(gate: &G, count: usize) -> Option<ByBits<G>> {
+    let bytes = ByBits(*gate).key_bytes(count);
+    let worth = bytes.words == 0 && corrections(gate, count) > bytes.corrections + ROUND_BYTES;
+    worth.then_some(ByBits(*gate))
 }
 
 /// The digits that are the cheapest for a gate: in bits of the key and of messages.
@@ -119,20 +175,33 @@ fn secret_bytes(digits: &Digits, ring: Modulus, count: usize) -> usize {
     count / PART * part(PART) + part(count % PART)
 }
 
+/// Bytes of a batch's key whose products are in a ring.
+fn corrections(gate: &impl Carried, count: usize) -> usize {
+    let digits = cut(gate);
+    digits.table_bytes(count) + secret_bytes(&digits, gate.carry_ring(), count)
+}
+
 /// Exact length of a batch's key.
 pub(crate) fn key_bytes(gate: &impl Carried, count: usize) -> KeyBytes {
-    let digits = cut(gate);
-    let corrections = digits.table_bytes(count) + secret_bytes(&digits, gate.carry_ring(), count);
-    KeyBytes { words: 0, corrections }
+    match by_bits(gate, count) {
+        Some(gate) => gate.key_bytes(count),
+        None => KeyBytes { words: 0, corrections: corrections(gate, count) },
+    }
 }
 
 /// Bytes of either party's messages.
 pub(crate) fn message_bytes(gate: &impl Carried, count: usize) -> Vec<usize> {
+    if let Some(gate) = by_bits(gate, count) {
+        return gate.message_bytes(count);
+    }
     vec![gate.input().packed_bytes(count), columns(cut(gate).count()) * count.div_ceil(8)]
 }
 
 /// The server's part of a batch's key; the client has none but its seed.
-pub(crate) fn deal(gate: &impl Carried, count: usize, seeds: &Seeds) -> Vec<u8> {
+pub(crate) fn deal(gate: &impl Carried, count: usize, seeds: &Seeds, words: &mut dyn Write) -> Result<Vec<u8>, Error> {
+    if let Some(gate) = by_bits(gate, count) {
+        return gate.deal(count, seeds, words);
+    }
     let (digits, ring) = (cut(gate), gate.carry_ring());
     let mut client = Streams::new(Role::Client, &seeds.client);
     let mut server = Streams::new(Role::Server, &seeds.server);
@@ -176,7 +245,7 @@ pub(crate) fn deal(gate: &impl Carried, count: usize, seeds: &Seeds) -> Vec<u8> 
             ring.pack_into(out, &values);
         }
     });
-    corrections
+    Ok(corrections)
 }
 
 /// A batch whose masked input is on its way; made by [`Carried::start`].

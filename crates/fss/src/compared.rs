@@ -34,7 +34,7 @@ const TREES: usize = KEYS_A_PART;
 pub(crate) const HASHES_BYTES: usize = 16;
 
 /// Bytes of keys that a round is worth: what a link of 352 Mbit/s carries in 40 ms.
-const ROUND_BYTES: usize = 1_760_000;
+pub(crate) const ROUND_BYTES: usize = 1_760_000;
 
 /// Bytes of the server's shares of products of hidden bits, for numbers of so many digits.
 pub(crate) fn product_bytes(digits: usize, count: usize) -> usize {

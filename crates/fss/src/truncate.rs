@@ -76,7 +76,7 @@ impl Gate for Truncate {
         digits::parts(count)
     }
 
-    fn deal(&self, count: usize, seeds: &Seeds, _: &mut dyn Write) -> Result<Vec<u8>, Error> {
-        Ok(carry::deal(self, count, seeds))
+    fn deal(&self, count: usize, seeds: &Seeds, words: &mut dyn Write) -> Result<Vec<u8>, Error> {
+        carry::deal(self, count, seeds, words)
     }
 }

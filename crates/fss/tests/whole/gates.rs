@@ -213,6 +213,20 @@ fn the_multiplexer_is_right_for_every_value_of_small_rings() {
 }
 
 #[test]
+fn carries_of_many_values_are_exact() {
+    let values = |bits: u32, count: usize| many(bits).into_iter().cycle().take(count).collect::<Vec<_>>();
+    check_truncate(37, 12, &values(37, 120_001), 1);
+    check_truncate(12, 11, &values(12, 260_001), 2);
+    for (bits, wide) in [(8, 37), (25, 37), (25, 64)] {
+        check_extend(bits, wide, &values(bits, 70_001), u64::from(bits));
+    }
+    // Some of these are by bits: three messages each.
+    assert_eq!(Truncate::new(37, 12).message_bytes(120_001).len(), 3);
+    assert_eq!(Extend::new(25, 37).message_bytes(70_001).len(), 3);
+    assert_eq!(Extend::new(25, 37).message_bytes(30_000).len(), 2);
+}
+
+#[test]
 fn keys_have_the_bytes_of_their_formulas() {
     let bytes = |gate: &dyn Gate| {
         let KeyBytes { words, corrections } = gate.key_bytes(64);
@@ -234,6 +248,9 @@ fn keys_have_the_bytes_of_their_formulas() {
     // Tables of two digits of 6 bits and 5 secrets; of digits of 7, 6, 6 and 6 bits and 23 secrets.
     assert_eq!(bytes(&Truncate::new(37, 12)), [0, 64 * 16 + 8 * 5 * 25]);
     assert_eq!(bytes(&Extend::new(25, 37)), [0, 64 * 40 + 8 * 23 * 12]);
+    // Of very many, tables of six digits of 4 and 5 bits, 94 products, and two secrets.
+    let KeyBytes { words, corrections } = Extend::new(25, 37).key_bytes(65_536);
+    assert_eq!([words, corrections], [0, 65_536 * 16 + 8192 * (94 + 2 * 12)]);
     // A comparison of 9 bits in three levels and a tree over 9 in three, tables of 16, 16 and 16 bits in a word, two times 22 products, two
     // sets of secrets, and of what rises three and two more.
     let words = 32 + 64 * (3 + 3) * 16;

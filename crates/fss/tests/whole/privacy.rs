@@ -266,6 +266,12 @@ fn an_extension_shows_nothing() {
     check(&gate, &[[input].as_slice(), &[BIT; 7]].concat(), &secrets, output, &|party, seed, body, x| {
         gate.evaluate(party, seed, body, &reduced(x, 25))
     });
+    // Of very many: tables of six digits, products of hidden bits, two secrets.
+    let secrets = [[Modulus::new(64); 2].as_slice(), &[BIT; 94], &[above; 2]].concat();
+    let sent = [[input].as_slice(), &[BIT; 12]].concat();
+    check_batch(1 << 16, &gate, &sent, &secrets, output, &|party, seed, body, x| {
+        gate.evaluate(party, seed, body, &reduced(x, 25))
+    });
     let gate = ExtendBounded::non_negative(25, 37);
     check(&gate, &[input], &[above; 2], output, &|party, seed, body, x| {
         gate.evaluate(party, seed, body, &reduced(x, 25))
