@@ -45,10 +45,22 @@ class Movement(Operation):
 
 
 @dataclass(frozen=True)
-class Reshape(Movement):
-    """The same elements, row-major, in another shape."""
+class Shaped(Movement):
+    """Brings elements to `shape`, which a program states with the result alone."""
 
     shape: Shape
+
+    def form(self, prefix: str) -> tuple[Attributes, Tensors]:
+        return {}, {}
+
+    @classmethod
+    def read(cls, given: Attributes, shape: Shape, tensors: Mapping[str, Array]) -> Self:
+        return cls(shape)
+
+
+@dataclass(frozen=True)
+class Reshape(Shaped):
+    """The same elements, row-major, in another shape."""
 
     name: ClassVar[str] = "reshape"
 
@@ -60,19 +72,10 @@ class Reshape(Movement):
     def moved(self, operands: Sequence[Array], shape: Shape) -> Array:
         return operands[0].reshape(shape)
 
-    def form(self, prefix: str) -> tuple[Attributes, Tensors]:
-        return {}, {}
-
-    @classmethod
-    def read(cls, given: Attributes, shape: Shape, tensors: Mapping[str, Array]) -> Self:
-        return cls(shape)
-
 
 @dataclass(frozen=True)
-class Broadcast(Movement):
+class Broadcast(Shaped):
     """Numpy broadcasting to `shape`."""
-
-    shape: Shape
 
     name: ClassVar[str] = "broadcast"
 
@@ -81,13 +84,6 @@ class Broadcast(Movement):
 
     def moved(self, operands: Sequence[Array], shape: Shape) -> Array:
         return np.broadcast_to(operands[0], shape)
-
-    def form(self, prefix: str) -> tuple[Attributes, Tensors]:
-        return {}, {}
-
-    @classmethod
-    def read(cls, given: Attributes, shape: Shape, tensors: Mapping[str, Array]) -> Self:
-        return cls(shape)
 
 
 @dataclass(frozen=True)
