@@ -144,7 +144,13 @@ def test_missing_values_go_where_nodes_send_them(kind: str, complete: bool) -> N
     assert np.allclose(computed(model, x, calibration=[x]), expected, rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["lightgbm_many", "xgboost_many", "forest_two", "boosting_many"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("lightgbm_many", "xgboost_many", "forest_two", "boosting_many"),
+        *("hist_two", "hist_many", "catboost_two"),
+    ],
+)
 def test_missing_values_of_exported_models(name: str) -> None:
     model = onnx.load(HERE / f"{name}.onnx")
     x = np.array(np.load(HERE / "rows.npz")[f"x_{name.split('_')[1]}"])

@@ -114,7 +114,7 @@ class _Tests:
         self.site = site
         self.features = site.private(0).shape[-1]
         self.tracks = _ints(site, "nodes_missing_value_tracks_true")
-        self.decides = any(self.tracks)
+        self.decides = bool(self.tracks)
         self.missing = site.missing
         """Whether a missing value goes where nodes send it, and needs no copy that is not there."""
 

@@ -1,7 +1,9 @@
 """Exports small ensembles with the tools that people use: `python make.py` writes the files here.
 
 It needs scikit-learn, skl2onnx, lightgbm, xgboost, catboost and onnxmltools, which Privet does not;
-the files here were written with versions 1.9.1, 1.20.0, 4.7.0, 3.2.0, 1.2.10 and 1.16.0.
+the files here were written with versions 1.9.1, 1.20.0, 4.7.0, 3.2.0, 1.2.10 and 1.16.0. Those of
+histogram boosting are of versions 1.5.2 and 1.18.0 with protobuf 4.25.9 and onnx 1.16.2: skl2onnx
+gives booleans as integers, which protobuf 7 refuses ("Expected an int, got a boolean").
 """
 
 from __future__ import annotations
@@ -37,6 +39,9 @@ MODELS = {
     "boosting_two": ensemble.GradientBoostingClassifier(**SOME),
     "boosting_many": ensemble.GradientBoostingClassifier(**SOME),
     "boosting_number": ensemble.GradientBoostingRegressor(**SOME),
+    "hist_two": ensemble.HistGradientBoostingClassifier(max_iter=5),
+    "hist_many": ensemble.HistGradientBoostingClassifier(max_iter=5),
+    "hist_number": ensemble.HistGradientBoostingRegressor(max_iter=5),
     "lightgbm_two": lightgbm.LGBMClassifier(n_estimators=5, num_leaves=20, verbose=-1),
     "lightgbm_many": lightgbm.LGBMClassifier(n_estimators=5, num_leaves=6, verbose=-1),
     "lightgbm_number": lightgbm.LGBMRegressor(n_estimators=5, num_leaves=12, verbose=-1),
