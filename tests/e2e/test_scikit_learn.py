@@ -14,6 +14,7 @@ import pytest
 from skl2onnx import to_onnx
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.ensemble import AdaBoostClassifier, AdaBoostRegressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import (
@@ -23,7 +24,8 @@ from sklearn.linear_model import (
     RidgeClassifier,
     SGDClassifier,
 )
-from sklearn.multiclass import OneVsRestClassifier
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
@@ -37,6 +39,7 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR, OneClassSVM
+from sklearn.tree import DecisionTreeClassifier
 
 import privet
 from privet.compiler.compile import compile
@@ -50,6 +53,11 @@ X = np.asarray(_RANDOM.standard_normal((160, 5)), np.float32)
 TWO = (X[:, 0] + X[:, 1] > 0).astype(np.int64)
 THREE = np.array(["bright", "dim", "dark"])[(X[:, 0] > 0).astype(int) + (X[:, 1] > 0)]
 NUMBERS = X[:, :2] @ np.array([[1.0, 2.0], [0.5, -1.0]])
+
+
+WHICH = (X[:, 0] > 0).astype(np.int64) + (X[:, 1] > 0)
+FEW = WHICH[:40]
+SHORT = DecisionTreeClassifier(max_depth=2)
 
 
 BINS = KBinsDiscretizer(3, encode="ordinal", quantile_method="averaged_inverted_cdf")
@@ -85,6 +93,13 @@ MODELS: Mapping[str, tuple[Any, Any]] = {
     "whole numbers": (make_pipeline(BINS, OrdinalEncoder(), LogisticRegression()), TWO),
     "categories": (make_pipeline(Binarizer(), OneHotEncoder(), LogisticRegression()), THREE),
     "normalised by sums": (make_pipeline(Normalizer("l1"), LogisticRegression()), TWO),
+    "boosted": (AdaBoostClassifier(n_estimators=4, random_state=0), TWO),
+    "boosted, three": (AdaBoostClassifier(SHORT, n_estimators=3, random_state=0), WHICH),
+    "boosted regression": (AdaBoostRegressor(n_estimators=4, random_state=0), NUMBERS[:, 0]),
+    "one against one": (OneVsOneClassifier(LogisticRegression()), WHICH),
+    "one against one by svm": (OneVsOneClassifier(LinearSVC()), WHICH),
+    "neighbours": (KNeighborsClassifier(3), FEW),
+    "averaged neighbours": (KNeighborsRegressor(3), NUMBERS[:40]),
     "normalised by lengths": (make_pipeline(Normalizer("l2"), LogisticRegression()), TWO),
 }
 SCORED: Mapping[str, tuple[Any, Any]] = {
@@ -103,7 +118,7 @@ def exported(name: str) -> onnx.ModelProto:
     estimator, wanted = {**MODELS, **SCORED}[name]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        estimator.fit(X, wanted)
+        estimator.fit(X[: len(wanted)], wanted)
         made: onnx.ModelProto = to_onnx(estimator, X[:1])
         return made
 

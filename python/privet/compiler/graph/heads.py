@@ -207,14 +207,21 @@ def _is_last_step(nodes: Sequence[onnx.NodeProto], head: Collection[int]) -> boo
 
 
 def compare_scores(nodes: Sequence[onnx.NodeProto], parts: Cut) -> list[onnx.NodeProto]:
-    """The nodes, with what a private ArgMax reads made simpler and in the same order.
+    """The nodes, with what a private ArgMax reads made simpler, but in the same order.
 
-    A normalisation of each row keeps the order of its elements; and of `1 - sigmoid(z)` and
+    So is what a private TopK reads whose values nobody does. A normalisation of each row keeps the
+    order of its elements, a root that of all; and of `1 - sigmoid(z)` and
     `sigmoid(z)`, as exporters write two classes, the larger is that of `-z` and `z`.
     """
     made_by = {name: node for node in nodes for name in node.output}
+    read = {name for node in nodes for name in node.input}
     changed: list[onnx.NodeProto] = []
     for node in nodes:
+        if node.op_type == "TopK" and node.output[0] not in read:
+            before = made_by.get(node.input[0])
+            while before is not None and before.op_type in ("Sqrt", "Identity"):
+                node = _reading(node, before.input[0], *node.input[1:])
+                before = made_by.get(before.input[0])
         if node.op_type == "ArgMax" and id(node) not in parts.head:
             before = made_by.get(node.input[0])
             while before is not None and before.op_type in ("Normalizer", "Identity"):

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 import onnx
@@ -28,6 +29,7 @@ from privet.compiler.graph.onnx_model import DEFAULT_DOMAINS, ML, opset_of, type
 from privet.compiler.graph.onnx_svm import COUPLING, expand_svm
 from privet.compiler.graph.onnx_trees import expand_trees
 from privet.compiler.graph.operations import Array, Shape
+from privet.compiler.graph.operators.selection import number_of
 from privet.compiler.graph.public_maps import pick
 from privet.compiler.graph.registry import OLDEST_OPSET
 from privet.compiler.graph.shapes import MAX_SAMPLE
@@ -42,12 +44,16 @@ from privet.compiler.graph.site import (
 from privet.compiler.graph.state import last_rows, state_pairs
 from privet.errors import InvalidModel, Problem, UnsupportedModel
 
+Given = TypeVar("Given")
+
 THROUGH_CLIENT_STEPS = ("Identity", "Dropout", "Cast", "ArgMax")
 """Operators that may read a result on which the client still has a step to do."""
 
 
 THROUGH_DEAD = ("Add", "Where", "Softmax", "Identity", "Cast", "Dropout")
 """Operators that may read elements that stand for minus infinity."""
+READS_ROWS = ("Gather", "ArrayFeatureExtractor", "GatherElements")
+"""Operators that may read places as rows of zeros with a one, besides those that move them."""
 READS_QUANTIZED = (
     *("DequantizeLinear", "MatMulInteger", "ConvInteger", "QLinearMatMul", "QLinearConv"),
 )
@@ -266,7 +272,7 @@ class _Walk:
             self._unroll(node)
             return
         if id(node) in self.cut.head and not unknown:
-            self.head.add(node, given)
+            self.head.add(node, [self._number(name, x) for x in given])
             self.tensors.update((tensor, AtClient(node.op_type)) for tensor in node.output)
             return
         operands = [x for x in given if not isinstance(x, AtClient)]
@@ -308,6 +314,9 @@ class _Walk:
         if isinstance(first, Private) and first.one_hot and node.op_type in MOVES | MEASURES:
             self._move_rows(site, first, operands[1:])
             return
+        if node.op_type not in READS_ROWS:
+            operands = [self._number(name, x) for x in operands]
+            site.inputs = list(operands)
         before = self.builder.made()
         steps = _steps(node.op_type, operands)
         if steps is not None:
@@ -328,6 +337,14 @@ class _Walk:
                 self.builder.rename(result.id, tensor)
         for tensor in node.output[len(made) :]:
             self.tensors[tensor] = None
+
+    def _number(self, name: str, x: Given) -> Given | Private:
+        """A place that is a row of zeros with a one, as the number that it is."""
+        if not isinstance(x, Private) or not x.one_hot:
+            return x
+        node = onnx.helper.make_node("Identity", ["x"], ["y"])
+        site = Site(node, name=name, opset=self.opset, inputs=[x], used=(), builder=self.builder)
+        return number_of(site, x)
 
     def _move_rows(
         self, site: Site, x: Private, others: Sequence[Operand | TensorList | None]
@@ -421,7 +438,7 @@ class _Walk:
             why = "it is of quantised integers, and private tensors are not rounded to these"
             self._problem(name, "graph output", why, "End the model with a DequantizeLinear")
         elif result is not None:
-            self.head.output(name, result)
+            self.head.output(name, self._number(name, result))
         elif not self.problems:
             why = "it is an output of its operator that is not computed"
             self._problem(name, "graph output", why, "Remove this output")

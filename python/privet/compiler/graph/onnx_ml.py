@@ -43,11 +43,14 @@ def expand(model: onnx.ModelProto) -> onnx.ModelProto:
     changed.CopyFrom(model)
     del changed.graph.node[:]
     casts = {node.output[0]: node.input[0] for node in model.graph.node if _to_integer(node)}
+    zeros = {it.name for it in model.graph.initializer if _is_zero(it)}
     for node in model.graph.node:
         if _is_classifier(node):
             changed.graph.node.extend(_Classifier(node, changed.graph).nodes())
         elif node.domain == ML and node.op_type in REGRESSORS:
             changed.graph.node.extend(_transformed(node))
+        elif node.op_type == "Equal" and node.input[0] in casts and node.input[1] in zeros:
+            changed.graph.node.extend(_rounds_to_zero(node, casts[node.input[0]], changed.graph))
         else:
             changed.graph.node.append(node)
         if node.op_type in ENCODERS and node.input[0] in casts:
@@ -57,6 +60,23 @@ def expand(model: onnx.ModelProto) -> onnx.ModelProto:
 
 def _to_integer(node: onnx.NodeProto) -> bool:
     return node.op_type == "Cast" and node.attribute[0].i in WHOLE
+
+
+def _is_zero(tensor: onnx.TensorProto) -> bool:
+    return max(tensor.dims, default=1) == 1 and not onnx.numpy_helper.to_array(tensor).any()
+
+
+def _rounds_to_zero(
+    node: onnx.NodeProto, number: str, graph: onnx.GraphProto
+) -> list[onnx.NodeProto]:
+    """Whether a number, cast to an integer, is 0, as boosting by AdaBoost asks: whether its
+    magnitude is below 1."""
+    size, one = f"{node.output[0]}_size", f"{node.output[0]}_one"
+    graph.initializer.append(onnx.numpy_helper.from_array(np.ones((), np.float32), one))
+    return [
+        helper.make_node("Abs", [number], [size], name=node.name),
+        helper.make_node("Less", [size, one], node.output, name=node.name),
+    ]
 
 
 def _transformed(node: onnx.NodeProto) -> list[onnx.NodeProto]:

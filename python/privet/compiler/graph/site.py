@@ -22,13 +22,17 @@ from privet.compiler.graph.operations import (
     Array,
     AvgPool2d,
     Broadcast,
+    Concat,
     Operation,
     Reshape,
     Shape,
+    Slice,
+    Transpose,
 )
 from privet.compiler.graph.shapes import MAX_SAMPLE
 
 Default = TypeVar("Default")
+MOVES = (Broadcast, Concat, Reshape, Slice, Transpose)
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,9 @@ class Private:
     `integer` marks a tensor of an ONNX integer type (an index from ArgMax), `whole` another one of
     whole numbers, and `dead` the elements that stand for minus infinity, which a Softmax alone may
     read. A `one_hot` one has an axis more than in the model: zeros, and a one at the place that the
-    number names. Gather alone reads it. `quantized` says which integers the model has in its place.
+    number names; where an operator wants the number itself, it is computed. `below` bounds whole
+    numbers from 0 on, such as places of classes: 0 where nothing is known. `quantized` says which
+    integers the model has in its place.
     """
 
     id: int
@@ -56,6 +62,7 @@ class Private:
     whole: bool = False
     dead: Array | None = None
     one_hot: bool = False
+    below: int = 0
     quantized: Quantized | None = None
 
 
@@ -230,7 +237,9 @@ class Site:
             not isinstance(operation, (*LINEAR, AddConstant, AvgPool2d))
             and all(x.integer for x in inputs)
         )
-        return Private(id, self._builder.shape(id), integer=integer)
+        places = [x.below for x in inputs] if isinstance(operation, MOVES) else [0]
+        below = max(places) if all(places) else 0
+        return Private(id, self._builder.shape(id), integer=integer, below=below)
 
     def bound(self, count: int) -> None:
         """Refuses a result of too many elements, before anything of that size is made."""

@@ -6,13 +6,14 @@ Places are constants, so that each is a map of elements along one flat axis.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
-from privet.compiler.graph.operations import Add, Array, Concat, Mul
+from privet.compiler.graph.operations import Add, Array, Concat, MatMul, Mul
 from privet.compiler.graph.operators.activation import extreme
 from privet.compiler.graph.operators.rearrangement import as_private
-from privet.compiler.graph.operators.selection import kept
+from privet.compiler.graph.operators.selection import kept, number_of, ones_at
 from privet.compiler.graph.public_maps import pick
 from privet.compiler.graph.registry import operator
 from privet.compiler.graph.site import Operand, Private, Site
@@ -20,10 +21,22 @@ from privet.compiler.graph.site import Operand, Private, Site
 _CONSTANT = "indices constant"
 
 
-@operator("GatherElements", since=11, restrictions=_CONSTANT)
+@operator("GatherElements", since=11, restrictions=f"{_CONSTANT}, or places of the last axis")
 def gather_elements(site: Site) -> Operand:
-    """An element for each index."""
-    x = site.private(0)
+    """An element for each index; at private places, a product with rows of zeros with a one."""
+    x, ids = site.private(0), site.operand(1)
+    if isinstance(ids, Private):
+        shape = x.shape[:-1] if x.one_hot else x.shape
+        hot = ones_at(site, ids)
+        ahead = math.prod(shape[:-1])
+        last = site.axis(site.attribute("axis", 0), len(shape)) == len(shape) - 1
+        if not last or hot.shape[:-2] != shape[:-1] or hot.shape[-1] != shape[-1]:
+            site.refuse("its places are not of the last axis", "Transpose before it")
+        rows = site.reshape(x, (ahead, shape[-1], math.prod(x.shape) // (ahead * shape[-1])))
+        taken = site.emit(MatMul(), site.reshape(hot, (ahead, *hot.shape[-2:])), rows)
+        made = site.reshape(taken, (*ids.shape[: len(shape)], *x.shape[len(shape) :]))
+        return replace(made, integer=x.integer, one_hot=x.one_hot)
+    x = number_of(site, x) if x.one_hot else x
     places = _along_axis(site, x.shape, site.constant(1, "indices"))
     return _taken(site, x, places)
 

@@ -14,7 +14,7 @@ from privet.compiler.graph.operators.comparison import SUITES, not_below
 from privet.compiler.graph.operators.reduction import largest_of_rows, running_sum
 from privet.compiler.graph.public_maps import as_rows, from_rows
 from privet.compiler.graph.registry import operator
-from privet.compiler.graph.site import Operand, Site
+from privet.compiler.graph.site import Operand, Private, Site
 
 
 @operator("Hardmax", restrictions=SUITES)
@@ -24,15 +24,20 @@ def hardmax(site: Site) -> Operand:
     axis = site.axis(site.attribute("axis", 1 if site.opset < 13 else -1), len(x.shape))
     axes = list(range(axis, len(x.shape))) if site.opset < 13 else [axis]
     rows, ahead = as_rows(site, x, axes)
+    made = first_largest(site, rows)
+    if len(axes) > 1 or site.opset < 13:
+        return site.reshape(made, x.shape)
+    return from_rows(site, made, ahead, axis, x.shape[axis])
+
+
+def first_largest(site: Site, rows: Private) -> Private:
+    """`[rows, n]`: 1 at the first of the largest elements of each row."""
     largest = site.lift(largest_of_rows(site, rows), rows.shape)
     is_largest = not_below(site, site.emit(Sub(), rows, largest))
     # Twice itself less those up to it is 1 at the first one, and below 1 elsewhere.
     twice = site.emit(Add(), is_largest, is_largest)
     rest = site.emit(Sub(), twice, running_sum(site, is_largest))
-    made = not_below(site, plus_constant(site, rest, np.asarray(-1.0)))
-    if len(axes) > 1 or site.opset < 13:
-        return site.reshape(made, x.shape)
-    return from_rows(site, made, ahead, axis, x.shape[axis])
+    return not_below(site, plus_constant(site, rest, np.asarray(-1.0)))
 
 
 @operator("OneHot", since=9, restrictions=f"depth and values constant; {SUITES}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -149,7 +150,7 @@ def arg_max(site: Site) -> Operand:
     # Softmax keeps the order along its axis, so ArgMax may read what Softmax read.
     keepdims = bool(site.attribute("keepdims", 1))
     select_last = bool(site.attribute("select_last_index", 0))
-    return site.emit(ArgMax(axis, keepdims, select_last), x)
+    return replace(site.emit(ArgMax(axis, keepdims, select_last), x), below=x.shape[axis])
 
 
 @operator("ArgMin")

@@ -8,7 +8,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from privet.compiler.graph.operations import Add, AddConstant, Array, Dense, Slice, Sub, real
+from privet.compiler.graph.operations import (
+    Add,
+    AddConstant,
+    Array,
+    Dense,
+    Slice,
+    Step,
+    Sub,
+    real,
+)
 from privet.compiler.graph.operators.attention import BLOCKING, masked
 from privet.compiler.graph.public_maps import pick, times_public
 from privet.compiler.graph.registry import operator
@@ -62,17 +71,19 @@ def parts(site: Site, x: Private, axis: int, sizes: Sequence[int]) -> tuple[Priv
     return tuple(made)
 
 
-@operator("Gather", restrictions="indices constant, or an input that takes rows of constants")
+@operator("Gather", restrictions="indices constant, or places of classes or rows in a constant")
 def gather(site: Site) -> Operand:
     """Any elements along an axis, in any order; rows of a table for private tokens."""
     ids = site.operand(1)
-    if isinstance(ids, Private) and ids.one_hot:
-        table = real(site.constant(0, "table"))
-        shape = ids.shape[:-1]
-        hot = site.reshape(ids, (math.prod(shape), ids.shape[-1]))
-        hot = _slice(site, hot, [(0, hot.shape[0], 1), (0, len(table), 1)])
-        chosen = site.emit(Dense(table.reshape(len(table), -1), None), hot)
-        return site.reshape(chosen, (*shape, *table.shape[1:]))
+    if isinstance(ids, Private):
+        table = site.constant(0, "table")
+        axis = site.axis(site.attribute("axis", 0), table.ndim)
+        rows = look_up(site, np.moveaxis(table, axis, 0), ids)
+        ahead, rank = table.shape[:axis], len(ids.shape) - ids.one_hot
+        if not ahead:
+            return rows
+        order = (*range(rank, rank + axis), *range(rank), *range(rank + axis, len(rows.shape)))
+        return site.apply("Transpose", rows, perm=order)
     x = site.private(0)
     indices = site.constant(1, "indices").astype(np.int64)
     axis = site.axis(site.attribute("axis", 0), len(x.shape))
@@ -82,6 +93,66 @@ def gather(site: Site) -> Operand:
         site.refuse("its indices lie outside the tensor", "Check the model")
     picked = pick(site, x, axis, flat.tolist())
     return site.reshape(picked, (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]))
+
+
+def look_up(site: Site, table: Array, ids: Private) -> Private:
+    """Rows of a constant at private places: `ids.shape` (the place's axis is not counted) and the
+    shape of a row.
+
+    A place below n is as many steps up as there are rows before it: the row is the first one and
+    the differences of rows up to there.
+    """
+    if table.dtype.kind not in "fiub":
+        site.refuse("it takes texts at private places", "Take numbers, or ask for labels alone")
+    rows = real(table).reshape(len(table), -1)
+    if ids.one_hot:
+        shape = ids.shape[:-1]
+        hot = site.reshape(ids, (math.prod(shape), ids.shape[-1]))
+        hot = _slice(site, hot, [(0, hot.shape[0], 1), (0, min(len(table), ids.shape[-1]), 1)])
+        chosen = site.emit(Dense(rows[: ids.shape[-1]], None), hot)
+    elif 1 < ids.below <= len(table):
+        shape, rows = ids.shape, rows[: ids.below]
+        reached = site.emit(Step(0), _above_places(site, ids, np.arange(1, ids.below) - 0.5))
+        chosen = site.emit(Dense(np.diff(rows, axis=0), rows[0]), reached)
+    else:
+        site.refuse(
+            "it takes elements of a constant at private places that are not known to be in it",
+            "Let ArgMax or TopK find the places",
+        )
+    whole = table.dtype.kind in "iub"
+    found = site.reshape(chosen, (*shape, *table.shape[1:]))
+    return replace(found, integer=whole, whole=whole)
+
+
+def ones_at(site: Site, ids: Private) -> Private:
+    """Places as rows of zeros with a one: `[.., n]`."""
+    if ids.one_hot:
+        return ids
+    if ids.below < 2:
+        site.refuse("its places are not known to be in the tensor", "Let ArgMax or TopK find them")
+    reached = site.emit(Step(0), _above_places(site, ids, np.arange(ids.below + 1) - 0.5))
+    count = ids.below
+    sides = [_slice(site, reached, [(0, reached.shape[0], 1), (k, k + count, 1)]) for k in range(2)]
+    return replace(
+        site.reshape(site.emit(Sub(), *sides), (*ids.shape, count)), integer=True, one_hot=True
+    )
+
+
+def number_of(site: Site, ids: Private) -> Private:
+    """The places themselves of rows of zeros with a one."""
+    shape, count = ids.shape[:-1], ids.shape[-1]
+    rows = site.reshape(replace(ids, one_hot=False), (math.prod(shape), count))
+    places = np.arange(count, dtype=np.float32)[:, None]
+    number = site.reshape(site.emit(Dense(places, None), rows), shape)
+    return replace(number, integer=True, whole=True, below=count)
+
+
+def _above_places(site: Site, ids: Private, places: Array) -> Private:
+    """`[count, n]`: how far each is above each of n places."""
+    count = math.prod(ids.shape)
+    column = replace(site.reshape(ids, (count, 1)), integer=False)
+    wide = site.lift(column, (count, len(places)))
+    return site.emit(AddConstant(-places[None]), wide)
 
 
 def where_constant(site: Site) -> Operand:

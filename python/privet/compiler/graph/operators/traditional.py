@@ -13,6 +13,7 @@ import numpy as np
 from privet.compiler.graph.onnx_model import ML
 from privet.compiler.graph.operations import ArgMax, Array, Concat, Dense, Sub
 from privet.compiler.graph.operators.arithmetic import plus_constant, times_constant
+from privet.compiler.graph.operators.selection import look_up, number_of
 from privet.compiler.graph.public_maps import pick
 from privet.compiler.graph.registry import operator
 from privet.compiler.graph.site import Operand, Private, Site
@@ -88,10 +89,24 @@ def feature_vectorizer(site: Site) -> Operand:
     return rows[0] if len(rows) == 1 else site.emit(Concat(len(rows[0].shape) - 1), *rows)
 
 
-@operator("ArrayFeatureExtractor", domain=ML, since=1, restrictions="indices constant")
+@operator(
+    "ArrayFeatureExtractor",
+    domain=ML,
+    since=1,
+    restrictions="indices constant, or places of classes or rows in a constant",
+)
 def array_feature_extractor(site: Site) -> Operand:
     """Elements of the last axis."""
+    ids = site.operand(1)
+    if isinstance(ids, Private):
+        table = np.atleast_2d(site.constant(0, "table"))
+        found = look_up(site, np.moveaxis(table, -1, 0), ids)
+        count = math.prod(found.shape) * table.shape[-1] // table.size
+        rank = table.ndim - 1
+        rows = site.reshape(found, (count, *table.shape[:-1]))
+        return site.apply("Transpose", rows, perm=(*range(1, rank + 1), 0))
     x = site.private(0)
+    x = number_of(site, x) if x.one_hot else x
     x = x if len(x.shape) > 1 else site.reshape(x, (1, *x.shape))
     indices = np.ravel(site.constant(1, "indices")).astype(np.int64)
     return pick(site, x, len(x.shape) - 1, indices.tolist())
@@ -105,4 +120,3 @@ def _at_client(site: Site) -> Operand:
 
 
 operator("ZipMap", domain=ML, since=1, restrictions=AT_CLIENT)(_at_client)
-operator("TopK", restrictions=AT_CLIENT)(_at_client)

@@ -1,0 +1,87 @@
+"""TopK of private tensors: which elements are the largest, as rows of zeros with a one.
+
+Of few elements all pairs are compared at once, so that each has a rank; of many, one after the
+other is found and left out. Equal elements come in their order, as in ONNX Runtime.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from privet.compiler.graph.operations import Concat, MatMul, Mul, Negate, Sub
+from privet.compiler.graph.operators.arithmetic import minus, plus, plus_constant
+from privet.compiler.graph.operators.comparison import not_below
+from privet.compiler.graph.operators.one_hot import first_largest
+from privet.compiler.graph.operators.reduction import largest_of_rows, sum_of_rows
+from privet.compiler.graph.operators.selection import kept
+from privet.compiler.graph.public_maps import pick
+from privet.compiler.graph.registry import operator
+from privet.compiler.graph.site import Private, Site
+
+MOST_PAIRED = 256
+"""Most elements all pairs of which are compared."""
+MOST_FOUND = 64
+"""Most elements that are found one after the other."""
+_LAST = "k constant, of the last axis; only where a suite has `Mul` of private tensors"
+
+
+@operator("TopK", restrictions=_LAST)
+def top_k(site: Site) -> tuple[Private, Private]:
+    """The largest or smallest elements of each row, in order, and their places."""
+    x = site.private(0)
+    size = x.shape[-1] if x.shape else 0
+    count = int(np.ravel(site.constant(1, "k"))[0]) if site.has(1) else site.attribute("k", 1)
+    if site.axis(site.attribute("axis", -1), len(x.shape)) != len(x.shape) - 1:
+        site.refuse("it takes elements along another axis than the last", "Transpose before it")
+    if not 0 < count <= size:
+        site.refuse(f"it takes {count} of {size} elements", "Check the model")
+    ahead, samples = x.shape[:-1], math.prod(x.shape[:-1])
+    rows = site.reshape(x, (samples, size))
+    keys = rows if site.attribute("largest", 1) else site.emit(Negate(), rows)
+    if size > MOST_PAIRED and count > MOST_FOUND:
+        site.refuse(f"it takes {count} of {size} elements", f"Take {MOST_FOUND} at most")
+    hot = _by_ranks(site, keys, count) if size <= MOST_PAIRED else _in_turn(site, keys, count)
+    values = site.emit(MatMul(), hot, site.reshape(rows, (samples, size, 1)))
+    places = site.reshape(hot, (*ahead, count, size))
+    return site.reshape(values, (*ahead, count)), replace(places, integer=True, one_hot=True)
+
+
+def _by_ranks(site: Site, keys: Private, count: int) -> Private:
+    """`[rows, count, n]`: an element's rank is how many are before it."""
+    rows, size = keys.shape
+    shape = (rows, size, size)
+    across = site.lift(site.reshape(keys, (rows, 1, size)), shape)
+    down = site.lift(site.reshape(keys, (rows, size, 1)), shape)
+    # Of a pair i, j with j < i: whether j is before i, as equal ones are.
+    before = kept(site, not_below(site, site.emit(Sub(), across, down)), np.tri(size, k=-1) > 0)
+    mine = site.reshape(before, (rows * size, size))
+    turned = site.apply("Transpose", before, perm=[0, 2, 1])
+    theirs = site.reshape(turned, (rows * size, size))
+    behind = np.arange(size - 1, -1, -1, dtype=np.float64)
+    rank = minus(site, sum_of_rows(site, mine), sum_of_rows(site, theirs))
+    rank = plus_constant(site, site.reshape(rank, (rows, 1, size)), behind)
+    wide = site.lift(rank, (rows, count, size))
+    ends = np.arange(count, dtype=np.float64)[:, None] + 0.5
+    reached = not_below(site, minus(site, ends, wide))
+    if count == 1:
+        return reached
+    first = pick(site, reached, 1, [0])
+    steps = [pick(site, reached, 1, range(at, count - 1 + at)) for at in (1, 0)]
+    return site.emit(Concat(1), first, site.emit(Sub(), *steps))
+
+
+def _in_turn(site: Site, keys: Private, count: int) -> Private:
+    """`[rows, count, n]`: what was found is put below all others, and the next one looked for."""
+    rows, size = keys.shape
+    least = site.emit(Negate(), largest_of_rows(site, site.emit(Negate(), keys)))
+    lowest = site.lift(plus_constant(site, least, np.asarray(-1.0)), keys.shape)
+    found = []
+    for left in reversed(range(count)):
+        hot = first_largest(site, keys)
+        found.append(site.reshape(hot, (rows, 1, size)))
+        if left:
+            keys = plus(site, keys, site.emit(Mul(), hot, site.emit(Sub(), lowest, keys)))
+    return found[0] if count == 1 else site.emit(Concat(1), *found)

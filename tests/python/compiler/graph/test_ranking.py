@@ -1,0 +1,98 @@
+"""TopK and look-ups at private places against ONNX Runtime."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from tests.python.compiler.graph.single import model, node
+
+import privet
+from privet.compiler.compile import compile
+from privet.compiler.executor import execute
+from privet.compiler.executor.reference import run_plaintext
+from privet.errors import UnsupportedModel
+
+RNG = np.random.default_rng(3)
+
+
+def agrees(made: Any, x: Any, outputs: list[str]) -> None:
+    compiled = compile(made, smooth="piecewise", calibration=[x])
+    found = execute(compiled.program, compiled.weights, [x]).outputs
+    wanted = run_plaintext(compiled.source, [{"x": x}], outputs)
+    for name in outputs:
+        assert found[name].shape == wanted[name].shape
+        within = 0 if wanted[name].dtype.kind == "i" else 2e-3
+        assert np.abs(found[name] - np.asarray(wanted[name], np.float64)).max() <= within
+
+
+@pytest.mark.parametrize("largest", [0, 1])
+@pytest.mark.parametrize(("size", "count"), [(7, 7), (9, 1), (40, 5), (300, 3)])
+def test_the_first_elements_and_their_places(size: int, count: int, largest: int) -> None:
+    made = model(
+        [node("TopK", ["x", "k"], ["values", "places"], axis=-1, largest=largest)],
+        {"x": (2, size)},
+        ["values", "places"],
+        {"k": np.array([count])},
+    )
+    # Whole numbers in a small range: many are equal, and come in their order.
+    agrees(made, RNG.integers(-9, 9, (2, size)).astype(np.float32), ["values", "places"])
+
+
+def test_rows_of_a_constant_at_the_places_found() -> None:
+    nodes = [
+        node("TopK", ["x", "k"], ["values", "places"], axis=-1),
+        node("Reshape", ["places", "flat"], ["row"]),
+        node("Gather", ["table", "row"], ["found"]),
+        node("ReduceSum", ["found"], ["y"], keepdims=1),
+    ]
+    table = RNG.standard_normal(12).astype(np.float32)
+    constants = {"k": np.array([3]), "table": table, "flat": np.array([-1])}
+    made = model(nodes, {"x": (1, 12)}, ["y"], constants)
+    agrees(made, RNG.standard_normal((1, 12)).astype(np.float32), ["y"])
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_table_at_the_place_of_the_largest(axis: int) -> None:
+    nodes = [
+        node("ArgMax", ["x"], ["place"], axis=1, keepdims=0),
+        node("Gather", ["table", "place"], ["row"], axis=axis),
+        node("Mul", ["row", "row"], ["y"]),
+    ]
+    table = RNG.standard_normal((5, 5)).astype(np.float32)
+    made = model(nodes, {"x": (3, 5)}, ["y"], {"table": table})
+    agrees(made, RNG.standard_normal((3, 5)).astype(np.float32), ["y"])
+
+
+def test_elements_at_private_places() -> None:
+    nodes = [
+        node("TopK", ["x", "k"], ["values", "places"], axis=-1),
+        node("ArgMax", ["x"], ["first"], axis=1),
+        node("GatherElements", ["places", "first"], ["where"], axis=1),
+        onnx.helper.make_node("GatherElements", ["x", "where"], ["y"], axis=1),
+    ]
+    made = model(nodes, {"x": (2, 6)}, ["y", "where"], {"k": np.array([6])})
+    agrees(made, RNG.standard_normal((2, 6)).astype(np.float32), ["y", "where"])
+
+
+def test_places_that_may_lie_outside_are_refused() -> None:
+    nodes = [
+        node("ArgMax", ["x"], ["place"], axis=1, keepdims=0),
+        node("Gather", ["table", "place"], ["row"]),
+        node("Mul", ["row", "row"], ["y"]),
+    ]
+    made = model(nodes, {"x": (1, 6)}, ["y"], {"table": np.ones((5, 2), np.float32)})
+    with pytest.raises(UnsupportedModel, match="not known to be in it"):
+        compile(made, smooth="piecewise")
+
+
+@pytest.mark.parametrize("suite", ["gmw", "fss"])
+def test_parties_find_the_same(suite: str) -> None:
+    nodes = [node("TopK", ["x", "k"], ["values", "places"], axis=-1)]
+    made = model(nodes, {"x": (1, 20)}, ["values", "places"], {"k": np.array([4])})
+    x = RNG.integers(-5, 5, (1, 20)).astype(np.float32)
+    run = privet.run(made, [x], suite=suite, calibration=[x])
+    assert run.max_fixed_point_error == 0
+    assert run.outputs["places"].tolist() == run.reference["places"].tolist()
