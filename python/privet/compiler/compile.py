@@ -14,7 +14,7 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from privet.errors import InputError, InvalidProgram, Misuse
+from privet.errors import InputError, InvalidProgram, Misuse, OverflowRisk
 
 if TYPE_CHECKING:
     import onnx
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from privet.compiler.executor.ranges import Calibration
     from privet.compiler.executor.widths import Accuracy, Widths
     from privet.compiler.graph import Graph, ModelSource
+    from privet.compiler.graph.front import Front
     from privet.compiler.graph.input_shapes import InputShapes
+    from privet.compiler.graph.operations import Array
     from privet.compiler.program import Program, Weights
 
 PUBLIC_FILE = "program.json"
@@ -155,6 +157,7 @@ def compile(
     from privet.compiler.client_side import part
     from privet.compiler.executor.ranges import calibration_batches, front_samples, measure
     from privet.compiler.executor.widths import (
+        TOLERANCE,
         Choice,
         candidates,
         choose,
@@ -163,7 +166,7 @@ def compile(
     )
     from privet.compiler.graph import import_model, load_model
     from privet.compiler.graph.heads import labels_alone
-    from privet.compiler.graph.onnx_model import model_name
+    from privet.compiler.graph.onnx_model import model_name, opset_of
     from privet.compiler.graph.order import only_compares
     from privet.compiler.graph.state import state_pairs
     from privet.compiler.passes import (
@@ -212,78 +215,129 @@ def compile(
     )
     samples = calibration if front is None else front_samples(front, calibration, input_range)
     batches = list(calibration_batches(imported, samples, input_range))
-    quantized = None
-    if stated := saturations(imported):
-        imported, kept = keep_saturations(imported, measure(imported, iter(batches)))
-        quantized = (kept, stated)
-    graph = simplify(
-        imported, public_functions=smooth != "polynomial", products=smooth == "piecewise"
-    )
-    ends = measure(graph, iter(batches))
-    for pair in graph.state.values():
-        lows_and_highs = [ends[id] for id in pair]
-        both = min(low for low, _ in lows_and_highs), max(high for _, high in lows_and_highs)
-        ends |= dict.fromkeys(pair, both)
-    measured = {id: max(-low, high, 0.0) for id, (low, high) in ends.items()}
-    graph = check_masks(_with_magnitudes(graph, measured, ranges or {}, margin))
-    if smooth == "polynomial":
-        graph = fit_polynomials(graph, margin=margin, error=activation_error)
-    if relu == "sign":
-        graph = approximate_relus(graph, error=activation_error)
-    lows = {id: low / margin for id, (low, _) in ends.items()}
-    stated_ends = {
-        id: (-ranges[value.name], ranges[value.name])
-        for id, value in graph.values.items()
-        if ranges and value.name in ranges
-    }
 
-    def lowered(widths: Widths, samples: int) -> tuple[Graph, Graph]:
-        made = graph
-        if smooth == "piecewise":
-            precision = function_scale(widths.scale, widths.weight_scale, each=widths.each)
-            made = tabulate_functions(
-                graph, lows, {**ends, **stated_ends}, scale_bits=precision, error=activation_error
+    def finish(imported: Graph, batches: list[list[Array]], front: Front | None) -> Compiled:
+        quantized = None
+        if stated := saturations(imported):
+            imported, kept = keep_saturations(imported, measure(imported, iter(batches)))
+            quantized = (kept, stated)
+        graph = simplify(
+            imported, public_functions=smooth != "polynomial", products=smooth == "piecewise"
+        )
+        ends = measure(graph, iter(batches))
+        for pair in graph.state.values():
+            lows_and_highs = [ends[id] for id in pair]
+            both = min(low for low, _ in lows_and_highs), max(high for _, high in lows_and_highs)
+            ends |= dict.fromkeys(pair, both)
+        measured = {id: max(-low, high, 0.0) for id, (low, high) in ends.items()}
+        graph = check_masks(_with_magnitudes(graph, measured, ranges or {}, margin))
+        if smooth == "polynomial":
+            graph = fit_polynomials(graph, margin=margin, error=activation_error)
+        if relu == "sign":
+            graph = approximate_relus(graph, error=activation_error)
+        lows = {id: low / margin for id, (low, _) in ends.items()}
+        stated_ends = {
+            id: (-ranges[value.name], ranges[value.name])
+            for id, value in graph.values.items()
+            if ranges and value.name in ranges
+        }
+
+        def lowered(widths: Widths, samples: int) -> tuple[Graph, Graph]:
+            made = graph
+            if smooth == "piecewise":
+                precision = function_scale(widths.scale, widths.weight_scale, each=widths.each)
+                made = tabulate_functions(
+                    graph,
+                    lows,
+                    {**ends, **stated_ends},
+                    scale_bits=precision,
+                    error=activation_error,
+                )
+            return lower(
+                widen(made, samples),
+                ring_bits=widths.bits,
+                scale_bits=widths.scale,
+                weight_scale=widths.weight_scale,
+                margin=margin,
+                headroom=headroom,
+                each=widths.each,
+                narrow=not sound,
             )
-        return lower(
-            widen(made, samples),
-            ring_bits=widths.bits,
-            scale_bits=widths.scale,
-            weight_scale=widths.weight_scale,
-            margin=margin,
-            headroom=headroom,
-            each=widths.each,
-            narrow=not sound,
-        )
 
-    proved = only_compares(graph)
-    sound_basis = sound or (proved and calibration is None)
-    basis = "sound" if sound_basis else "random" if calibration is None else "samples"
+        proved = only_compares(graph)
+        sound_basis = sound or (proved and calibration is None)
+        basis = "sound" if sound_basis else "random" if calibration is None else "samples"
 
-    def attempt(widths: Widths) -> Choice[Compiled]:
-        _, integers = whole = lowered(widths, batch)
-        program, weights = build_program(
-            integers,
-            ring_bits=widths.bits,
-            scale_bits=widths.scale,
-            batch=batch,
-            calibration=basis,
-            front=front,
-        )
-        check_size(program)
-        reached = tuple((value.magnitude or 0.0) / margin for value in integers.values.values())
+        def attempt(widths: Widths) -> Choice[Compiled]:
+            _, integers = whole = lowered(widths, batch)
+            program, weights = build_program(
+                integers,
+                ring_bits=widths.bits,
+                scale_bits=widths.scale,
+                batch=batch,
+                calibration=basis,
+                front=front,
+            )
+            check_size(program)
+            reached = tuple((value.magnitude or 0.0) / margin for value in integers.values.values())
 
-        @cache
-        def accuracy() -> Accuracy:
-            pair = whole if batch == 1 else lowered(widths, 1)
-            return measure_accuracy(*pair, batches, widths.bits)
+            @cache
+            def accuracy() -> Accuracy:
+                pair = whole if batch == 1 else lowered(widths, 1)
+                return measure_accuracy(*pair, batches, widths.bits)
 
-        made = Compiled(program, weights, magnitudes, source, reached, accuracy, quantized)
-        if sound and not proved:
-            made.ranges().check()
-        return Choice(made, accuracy)
+            made = Compiled(program, weights, magnitudes, source, reached, accuracy, quantized)
+            if sound and not proved:
+                made.ranges().check()
+            return Choice(made, accuracy)
 
-    magnitudes = {value.name: value.magnitude or 0.0 for value in graph.values.values()}
-    return choose(tried, attempt, trust_first=calibration is None, wider=wider(bits, tried))
+        magnitudes = {value.name: value.magnitude or 0.0 for value in graph.values.values()}
+        return choose(tried, attempt, trust_first=calibration is None, wider=wider(bits, tried))
+
+    measured_alone = calibration is not None and front is None and headroom is None and not sound
+    try:
+        made = finish(imported, batches, front)
+        if not measured_alone or made.accuracy().relative <= TOLERANCE:
+            return made
+    except OverflowRisk:
+        made = None
+        if not measured_alone:
+            raise
+    return _in_units(imported, batches, opset_of(source), finish, made)
+
+
+def _in_units(
+    imported: Graph,
+    batches: list[list[Array]],
+    opset: int,
+    finish: Callable[[Graph, list[list[Array]], Front | None], Compiled],
+    made: Compiled | None,
+) -> Compiled:
+    """The program with columns in units of their own, where that is more accurate than `made`, or
+    where values have room in it alone.
+
+    # Errors
+    `OverflowRisk` if values have room in neither.
+    """
+    from privet.compiler.passes.column_units import column_units, in_units
+
+    units = column_units(imported, batches)
+    if not units and made is not None:
+        return made
+    front, graph = in_units(imported, units, opset) if units else (None, imported)
+    entries = [units.get(entry.value) for entry in imported.inputs]
+    scaled = [
+        [x if by is None else x * by for x, by in zip(batch, entries, strict=True)]
+        for batch in batches
+    ]
+    try:
+        other = finish(graph, scaled, front)
+    except OverflowRisk:
+        if made is None:
+            raise
+        return made
+    better = made is None or 2 * other.accuracy().relative < made.accuracy().relative
+    return other if better or made is None else made
 
 
 def save(folder: str | os.PathLike[str], program: Program, weights: Weights) -> None:

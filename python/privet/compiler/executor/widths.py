@@ -200,8 +200,7 @@ def measure_accuracy(
         )
         for node, integer in pairs
     }
-    numbers = {node.output for node in placed.nodes if not isinstance(node.operation, op.ArgMax)}
-    outputs = [layers[it.value] for it in placed.outputs if it.value in numbers]
+    outputs = [layers[id] for it in placed.outputs if (id := _numbers(placed, it.value)) in layers]
     return Accuracy(tuple(layers.values()), tuple(outputs))
 
 
@@ -285,6 +284,15 @@ def _exact(graph: Graph, node: Node) -> Node:
     if lines.rises:
         function = combine("add", function, over)
     return replace(node, operation=op.Elementwise(function))
+
+
+def _numbers(graph: Graph, id: int) -> int:
+    """The value itself; of places that ArgMax finds, the numbers that it compares."""
+    made_by, at = graph.producers(), id
+    while at in made_by and isinstance(made_by[at].operation, op.Reshape):
+        at = made_by[at].inputs[0]
+    found = made_by.get(at)
+    return found.inputs[0] if found and isinstance(found.operation, op.ArgMax) else id
 
 
 def _spread(low: float, high: float) -> float:

@@ -1,0 +1,114 @@
+"""Columns of a table in units of their own, for a table whose columns differ in size.
+
+An input has one scale, so beside an income a probability of `1e-4` would be nothing. Clients
+multiply each column by a power of two, which a front tells them; the first layers divide by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+
+import numpy as np
+
+from privet.compiler.graph import Graph, Node
+from privet.compiler.graph import operations as op
+from privet.compiler.graph.front import Front, Given
+from privet.compiler.graph.head import Head, HeadNode
+from privet.compiler.graph.operations import Array
+from privet.compiler.passes.rewriter import Rewriter
+
+APART = 4
+"""Columns get units where the largest is so many binary digits longer than the smallest."""
+_MOVED = op.Broadcast | op.Concat | op.Reshape | op.Slice | op.Transpose
+
+
+def column_units(graph: Graph, batches: Sequence[Sequence[Array]]) -> dict[int, Array]:
+    """Powers of two, by input, that bring the columns of a table below 1 and above a half.
+
+    Tables have two axes; they are measured on calibration inputs.
+    """
+    units: dict[int, Array] = {}
+    for index, entry in enumerate(graph.inputs):
+        shape = graph.values[entry.value].shape
+        if entry.one_hot or entry.state is not None or len(shape) != 2:
+            continue
+        columns = np.abs([np.nan_to_num(batch[index]) for batch in batches]).max(axis=(0, 1))
+        bits = np.frexp(columns.astype(np.float64))[1]
+        bits[columns == 0] = bits[columns > 0].max(initial=0)
+        if np.ptp(bits) >= APART:
+            units[entry.value] = np.broadcast_to(np.ldexp(1.0, -bits), shape)
+    return units
+
+
+def in_units(graph: Graph, units: Mapping[int, Array], opset: int) -> tuple[Front, Graph]:
+    """What clients compute, and the graph of what that makes."""
+    names = {it.value: f"{it.name}_in_units" for it in graph.inputs if it.value in units}
+    given = tuple(
+        Given(it.name, "integer" if it.one_hot else "real", graph.input_shape(it))
+        for it in graph.inputs
+    )
+    factors = {f"{names[id]}_factors": array[:1] for id, array in units.items()}
+    nodes = [
+        HeadNode("Mul", (it.name, f"{names[it.value]}_factors"), (names[it.value],), {})
+        for it in graph.inputs
+        if it.value in units
+    ]
+    made = tuple(names.get(it.value, it.name) for it in graph.inputs)
+    front = Front(given, Head(opset, made, tuple(nodes), factors))
+    inputs = tuple(replace(it, name=name) for it, name in zip(graph.inputs, made, strict=True))
+    values = {
+        id: replace(value, name=names.get(id, value.name)) for id, value in graph.values.items()
+    }
+    renamed = replace(graph, inputs=inputs, values=MappingProxyType(values))
+    return front, _Units(renamed, {id: 1.0 / array for id, array in units.items()}).graph()
+
+
+class _Units:
+    """A graph rebuilt; `by` has what some of the new values still have to be multiplied by."""
+
+    def __init__(self, graph: Graph, by: Mapping[int, Array]) -> None:
+        self.rewriter = Rewriter(graph)
+        self.by, self.whole = dict(by), dict[int, int]()
+
+    def graph(self) -> Graph:
+        """The graph; an output that is still to be multiplied is not possible: layers do it."""
+        return self.rewriter.walk(self._rewrite)
+
+    def _rewrite(self, node: Node) -> int:
+        rewriter, old, operation = self.rewriter, node.inputs, node.operation
+        if not any(id in self.by for id in old):
+            return rewriter.copy(node)
+        x, by = rewriter.new[old[0]], self.by.get(old[0])
+        shape = rewriter.old.values[node.output].shape
+        match operation:
+            case op.AddConstant(bias=bias) if by is not None:
+                self.by[node.output] = by
+                return rewriter.add(node, op.AddConstant(bias / by), x)
+            case op.Negate() if by is not None:
+                self.by[node.output] = by
+                return rewriter.copy(node)
+            case op.Dense(weight=weight, bias=bias) if by is not None and len(by) == 1:
+                return rewriter.add(node, op.Dense(weight * by.reshape(-1, 1), bias), x)
+            case op.Scale(weight=weight):
+                return rewriter.add(node, op.Scale(weight * by), x)
+            case op.ChannelAffine(factor=factor, offset=offset) if by is not None:
+                along = (-1, *[1] * (len(shape) - 2))
+                scaled = rewriter.add_new(node.name, op.Scale(by * factor.reshape(along)), x)
+                bias = np.zeros(1) if offset is None else offset.reshape(along)
+                return rewriter.add(node, op.AddConstant(bias), scaled)
+        if isinstance(operation, _MOVED):
+            each = [self.by.get(id, np.ones(rewriter.old.values[id].shape)) for id in old]
+            self.by[node.output] = operation.moved(each, shape)
+            return rewriter.copy(node)
+        return rewriter.add(node, operation, *(self._multiplied(node.name, id) for id in old))
+
+    def _multiplied(self, name: str, id: int) -> int:
+        """The value itself."""
+        if id not in self.by:
+            return self.rewriter.new[id]
+        if id not in self.whole:
+            scaled = op.Scale(np.array(self.by[id]))
+            self.whole[id] = self.rewriter.add_new(name, scaled, self.rewriter.new[id])
+        return self.whole[id]

@@ -1,0 +1,117 @@
+"""Tables whose columns differ in size: an income beside a probability."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from skl2onnx import to_onnx
+from sklearn.linear_model import LogisticRegression
+from sklearn.neural_network import MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVR
+from tests.python.compiler.graph.single import model, node
+
+import privet
+from privet.compiler.compile import Compiled, compile
+from privet.compiler.executor import execute
+from privet.compiler.executor.codec import as_tensor
+from privet.compiler.executor.reference import run_plaintext
+from privet.compiler.executor.samples import fill
+
+_RNG = np.random.default_rng(0)
+X = np.column_stack(
+    [
+        _RNG.lognormal(11, 0.6, 300),  # dollars
+        _RNG.uniform(0, 2e-4, 300),  # a probability
+        _RNG.integers(18, 90, 300),  # years
+        _RNG.uniform(0, 255, 300),  # a pixel
+    ]
+).astype(np.float32)
+Z = (X - X.mean(0)) / X.std(0)
+Y = Z @ np.array([1.0, 1.0, 0.5, -0.5])
+ROWS = [row[None] for row in X[:150]]
+LIMIT = 1e-3
+"""The largest error, of the output's spread."""
+
+MLP = MLPRegressor(hidden_layer_sizes=(8,), max_iter=300, random_state=0)
+
+
+def error(compiled: Compiled, output: str, rows: Any) -> float:
+    """The largest error on rows, of the spread of what ONNX Runtime gives."""
+    (given,) = compiled.program.given
+    wanted = run_plaintext(compiled.source, [{given.name: row} for row in rows], [output])[output]
+    found = [
+        execute(compiled.program, compiled.weights, fill(compiled.program, [row])[0])
+        for row in rows
+    ]
+    numbers = np.concatenate([as_tensor(it.outputs[output]) for it in found])
+    return float(np.abs(numbers - wanted).max() / np.ptp(np.asarray(wanted, np.float64)))
+
+
+@pytest.mark.parametrize("last", [MLP, SVR()], ids=["network", "kernel"])
+def test_an_income_beside_a_probability(last: Any) -> None:
+    made = to_onnx(make_pipeline(StandardScaler(), last).fit(X[:150], Y[:150]), X[:1])
+    compiled = compile(made, smooth="piecewise", calibration=ROWS)
+    front = compiled.program.front
+    assert front is not None
+    (factors,) = front.steps.constants.values()
+    assert np.array_equal(np.exp2(np.round(np.log2(factors))), factors)
+    # The largest of each column is brought below 1, and above a half.
+    largest = np.abs(X[:150]).max(axis=0) * factors[0]
+    assert ((largest < 1) & (largest >= 0.5)).all()
+    assert error(compiled, "variable", [row[None] for row in X[150:250]]) < LIMIT
+
+
+def test_columns_keep_their_units_where_one_scale_does() -> None:
+    made = to_onnx(LogisticRegression().fit(Z[:150], Y[:150] > 0), Z[:1].astype(np.float32))
+    compiled = compile(made, calibration=[row[None].astype(np.float32) for row in Z[:150]])
+    assert compiled.program.front is None
+
+
+@pytest.mark.parametrize("with_headroom", [True, False])
+def test_nothing_measured_is_told_where_places_of_truncations_tell_nothing(
+    with_headroom: bool,
+) -> None:
+    made = sums()
+    options: dict[str, Any] = {"headroom": 18} if with_headroom else {}
+    compiled = compile(made, calibration=ROWS, **options)
+    assert (compiled.program.front is None) == with_headroom
+
+
+def sums() -> onnx.ModelProto:
+    """What moves a table in several ways before anything is multiplied."""
+    weights = {
+        "w": (1 / X.std(0)).astype(np.float32),
+        "to": np.array([4, 1]),
+        "first": np.array([1]),
+        "end": np.array([3]),
+        "axis": np.array([1]),
+        "v": np.array([[4e3, 0.0, 1e3, 0.0], [0.0, 0.01, 0.0, 0.02]], np.float32),
+    }
+    nodes = [
+        node("Reshape", ["x", "to"], ["column"]),
+        node("Transpose", ["column"], ["row"], perm=[1, 0]),
+        node("Mul", ["row", "w"], ["z"]),
+        node("Slice", ["x", "first", "end", "axis"], ["two"]),
+        node("Neg", ["two"], ["less"]),
+        node("MatMul", ["less", "v"], ["more"]),
+        node("Add", ["z", "more"], ["y"]),
+    ]
+    return model(nodes, {"x": (1, 4)}, ["y"], weights)
+
+
+def test_whatever_reads_the_table_gets_its_numbers() -> None:
+    compiled = compile(sums(), calibration=ROWS)
+    assert error(compiled, "y", [row[None] for row in X[150:200]]) < LIMIT
+
+
+@pytest.mark.parametrize("suite", ["gmw", "fss"])
+def test_parties_take_columns_in_units(suite: str) -> None:
+    made = to_onnx(make_pipeline(StandardScaler(), MLP).fit(X[:150], Y[:150]), X[:1])
+    run = privet.run(made, [X[200:201]], suite=suite, calibration=ROWS)
+    assert run.max_fixed_point_error == 0
+    assert run.max_abs_error < LIMIT * float(np.ptp(Y))
