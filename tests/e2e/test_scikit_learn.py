@@ -25,6 +25,7 @@ from sklearn.linear_model import (
     SGDClassifier,
 )
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
+from sklearn.multioutput import MultiOutputClassifier
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
@@ -146,6 +147,19 @@ def compared(name: str, reveal: str) -> None:
     for row in rows[:30]:
         wanted = run_plaintext(compiled.source, [{"X": row}], outputs)
         same(execute(compiled.program, compiled.weights, [row]).outputs, wanted)
+
+
+def test_a_sequence_of_probabilities_is_an_output_for_each_label() -> None:
+    both = np.column_stack([WHICH, TWO])
+    estimator = MultiOutputClassifier(LogisticRegression()).fit(X, both)
+    made = to_onnx(estimator, X[:1], options={"zipmap": False})
+    rows = [row[None] for row in X[:40]]
+    run = privet.run(made, rows[:1], calibration=rows, bits=42, scale=16)
+    assert list(run.outputs) == ["label", "probabilities_0", "probabilities_1"]
+    same(run.outputs, run.reference)
+    chances = list(run.outputs.values())[1:]
+    for found, wanted in zip(chances, estimator.predict_proba(X[:1]), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=5e-3)
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -41,7 +41,7 @@ def load_model(source: ModelSource) -> onnx.ModelProto:
         raise InvalidModel(f"{_title(source)} is not a valid ONNX model: {error}") from error
     if not model.graph.output:
         raise InvalidModel(f"{_title(source)} has no output")
-    return model
+    return _sequences_apart(model)
 
 
 def type_title(kind: int) -> str:
@@ -101,6 +101,31 @@ def _widened(model: onnx.ModelProto) -> onnx.ModelProto:
             if node.op_type == "Cast" and attribute.name == "to" and attribute.i in _HALVES:
                 attribute.i = onnx.TensorProto.FLOAT
     return wide
+
+
+def _sequences_apart(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model with each tensor of a sequence that is an output as an output of its own.
+
+    Of an output `probabilities`, as classifiers of several labels have it, come `probabilities_0`,
+    `probabilities_1` and so on.
+    """
+    lists = {it.output[0]: it for it in model.graph.node if it.op_type == "SequenceConstruct"}
+    if not any(output.name in lists for output in model.graph.output):
+        return model
+    apart = onnx.ModelProto()
+    apart.CopyFrom(model)
+    del apart.graph.output[:]
+    for output in model.graph.output:
+        items = lists[output.name].input if output.name in lists else ()
+        kind = output.type.sequence_type.elem_type.tensor_type.elem_type
+        for index, item in enumerate(items):
+            name = f"{output.name}_{index}"
+            apart.graph.node.append(onnx.helper.make_node("Identity", [item], [name], name=name))
+            entry = onnx.helper.make_tensor_value_info(name, kind, None)
+            apart.graph.output.append(entry)
+        if not items:
+            apart.graph.output.append(output)
+    return apart
 
 
 def model_name(source: ModelSource, model: onnx.ModelProto) -> str:

@@ -120,8 +120,9 @@ def look_up(site: Site, table: Array, ids: Private) -> Private:
             "Let ArgMax or TopK find the places",
         )
     whole = table.dtype.kind in "iub"
+    below = int(table.max()) + 1 if whole and table.min() >= 0 else 0
     found = site.reshape(chosen, (*shape, *table.shape[1:]))
-    return replace(found, integer=whole, whole=whole)
+    return replace(found, integer=whole, whole=whole, below=below)
 
 
 def ones_at(site: Site, ids: Private) -> Private:
