@@ -136,13 +136,14 @@ clean: ## Remove .venv, build outputs and caches
 # Benchmarks. Peers live in environments of their own, which git is told to ignore from within.
 PYTHON_CODE += benches
 PEERS := .venv-spu
+CONCRETE := .venv-concrete
 BENCH ?= --quick
 KERNELS ?=
 SERVING ?=
 LOAD ?=
 CKKS ?=
 STREAM ?=
-.PHONY: bench bench-serve bench-load bench-kernels bench-ckks bench-stream bench-peers
+.PHONY: bench bench-serve bench-load bench-kernels bench-ckks bench-stream bench-peers bench-concrete
 
 bench: setup ## Measure Privet beside the installed peers (ten minutes; BENCH=--all for everything)
 	$(BIN)/python -m benches.run $(BENCH)
@@ -173,6 +174,15 @@ $(PEERS)/.requirements: benches/peers/spu-requirements.txt
 	$(PYTHON) -m venv $(PEERS)
 	@echo '*' > $(PEERS)/.gitignore
 	$(PEERS)/bin/python -m pip install --disable-pip-version-check --quiet --only-binary :all: --require-hashes -r $<
+	@touch $@
+
+bench-concrete: $(CONCRETE)/.requirements ## Create .venv-concrete with the peer Concrete ML 1.9.0 (Python 3.11)
+	@:
+
+$(CONCRETE)/.requirements: benches/peers/concrete-requirements.txt
+	$(PYTHON) -m venv $(CONCRETE)
+	@echo '*' > $(CONCRETE)/.gitignore
+	$(CONCRETE)/bin/python -m pip install --disable-pip-version-check --quiet --only-binary :all: --no-deps -r $<
 	@touch $@
 
 # The program of suite ckks, its client for browsers, and Go's script that runs that one, beside the interpreter of .venv.

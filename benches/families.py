@@ -27,6 +27,7 @@ from privet.compiler.compile import compile
 from privet.compiler.executor import execute
 from privet.compiler.executor.codec import as_tensor
 from privet.compiler.executor.reference import run_plaintext
+from privet.compiler.executor.samples import fill
 from privet.suites import Suite
 
 ROOT = Path(__file__).parents[1]
@@ -42,6 +43,7 @@ COLUMNS = (
 RULE = "|---|---|---|---:|---:|---:|---:|---|\n"
 SKLEARN = "`skl2onnx.to_onnx(model, X[:1])`"
 ROWS = 100
+TEN: Mapping[str, Any] = {"n_estimators": 10, "random_state": 0}
 
 
 @dataclass(frozen=True)
@@ -168,10 +170,12 @@ def _quantised() -> tuple[onnx.ModelProto, list[Floats], list[Floats]]:
 
 def families() -> Iterator[Family]:
     """Every family of the page."""
-    from sklearn import ensemble, linear_model, neural_network, svm
+    from sklearn import ensemble, linear_model, multiclass, neighbors, neural_network, svm, tree
+
+    logistic = linear_model.LogisticRegression
 
     estimators: list[tuple[str, Callable[[], Any], str, str]] = [
-        ("Logistic regression", linear_model.LogisticRegression, "breast_cancer", "outputs"),
+        ("Logistic regression", logistic, "breast_cancer", "outputs"),
         ("Ridge regression", linear_model.Ridge, "diabetes", "outputs"),
         ("`RidgeClassifier`", linear_model.RidgeClassifier, "wine", "outputs"),
         ("`SVC`, radial, two classes", svm.SVC, "breast_cancer", "outputs"),
@@ -185,6 +189,22 @@ def families() -> Iterator[Family]:
             *("breast_cancer", "outputs"),
         ),
         (
+            "`AdaBoostClassifier`, 10 trees of depth 2",
+            lambda: ensemble.AdaBoostClassifier(tree.DecisionTreeClassifier(max_depth=2), **TEN),
+            *("wine", "outputs"),
+        ),
+        (
+            "`AdaBoostRegressor`, 10 trees",
+            lambda: ensemble.AdaBoostRegressor(**TEN),
+            *("diabetes", "outputs"),
+        ),
+        (
+            "`OneVsOneClassifier`",
+            lambda: multiclass.OneVsOneClassifier(logistic()),
+            *("wine", "outputs"),
+        ),
+        ("`KNeighborsClassifier`, 89 points", neighbors.KNeighborsClassifier, "wine", "outputs"),
+        (
             "Gradient boosting, 100 trees",
             lambda: ensemble.GradientBoostingRegressor(random_state=0),
             *("diabetes", "outputs"),
@@ -193,6 +213,7 @@ def families() -> Iterator[Family]:
     for name, estimator, data, reveal in estimators:
         yield Family(f"{name} ({data})", SKLEARN, _sklearn(estimator, data), reveal)
     boosters = "`onnxmltools.convert_{}(model, initial_types=...)`"
+    yield Family("Histogram boosting, 5 rounds", SKLEARN, _file("hist_many"))
     yield Family("LightGBM, 5 rounds", boosters.format("lightgbm"), _file("lightgbm_many"))
     yield Family("XGBoost, 5 rounds", boosters.format("xgboost"), _file("xgboost_many"))
     yield Family(
@@ -216,9 +237,10 @@ def rows_of(family: Family, repeat: int) -> Iterator[str]:
         pairs = []
         for row in rows:
             wanted = run_plaintext(
-                compiled.source, [{compiled.program.inputs[0].name: row}], outputs
+                compiled.source, [{compiled.program.given[0].name: row}], outputs
             )
-            pairs.append((execute(compiled.program, compiled.weights, [row]).outputs, wanted))
+            given, _ = fill(compiled.program, [row])
+            pairs.append((execute(compiled.program, compiled.weights, given).outputs, wanted))
         runs = [privet.run(compiled, rows[:1], suite=suite) for _ in range(repeat)]
         assert all(run.max_fixed_point_error == 0 for run in runs)
         cells = [family.name, family.exporter, f"`{name}`"]

@@ -85,8 +85,8 @@ def tasks() -> tuple[Task, ...]:
         ),
         _operator("conv", "conv 56x56x64 -> 64, 3x3", _conv, (1, 64, 56, 56), Target(0.4)),
         _operator("matmul", "matmul 1x1024x1024", _matmul, (1, 1024), Target(0.1)),
-        _forest(100, 6, Target(0.5, 0.05)),
-        _forest(500, 8, Target(5.0, 0.4)),
+        forest_task(100, 6, Target(0.5, 0.05)),
+        forest_task(500, 8, Target(5.0, 0.4)),
         _network("m1", "M1", Target(0.4, 0.05), DealtTarget(0.025, 0.05)),
         _network("m2", "M2", Target(1.5, 0.2), DealtTarget(0.15, 0.2)),
         _network("hinet", "HiNet", None, DealtTarget(0.08, 0.1), peers=False),
@@ -146,8 +146,8 @@ def _network(
     return Task(name, title, partial(zoo.build, name), shape, target, dealt, **sets)
 
 
-def _forest(count: int, depth: int, target: Target) -> Task:
-    """Trees on 30 features; peers have no such operator."""
+def forest_task(count: int, depth: int, target: Target | None = None) -> Task:
+    """Trees on 30 features; of the peers only Concrete ML has them (`benches.concrete`)."""
     name = f"trees-{count}-{depth}"
 
     def node(name: str) -> tuple[onnx.NodeProto, list[TensorProto]]:
