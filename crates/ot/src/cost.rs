@@ -5,7 +5,7 @@
 use privet_channel::Cost;
 
 use crate::party::FIRST_BYTES;
-use crate::schedule::{BATCH, Run, batches, runs};
+use crate::schedule::{BATCH, Run, batches, parts, runs};
 use crate::silent::position::{Position, Step};
 use crate::silent::{self, Size};
 use crate::{Demand, Extension, FieldBits, Role, tree};
@@ -25,6 +25,7 @@ pub fn setup() -> Cost {
 /// SoftSpokenOT: per message of up to 65,536 OTs `16 * (128 / k - 1)` bytes per 128 OTs, rounded up. A round is counted
 /// for every 32 messages that have counterparts in the other direction; parties wait for each other no more often than
 /// that. Silent OT: one message of SoftSpokenOT, then 16 bytes for every iteration and `16 * (depth - 1)` for every tree.
+/// Portions of one-hot vectors follow, after their OTs an exchange for each bit of a number but the first.
 pub fn generate(demand: &Demand, extension: impl Into<Extension>, role: Role) -> Cost {
     generate_in_chunks(&[vec![*demand]], extension, role)
 }
@@ -33,14 +34,34 @@ pub fn generate(demand: &Demand, extension: impl Into<Extension>, role: Role) ->
 /// `role` before each row was a receive. What silent OT has left over from a chunk serves the next.
 pub fn generate_in_chunks(rows: &[Vec<Demand>], extension: impl Into<Extension>, role: Role) -> Cost {
     let chunk = |demand: &Demand| (runs(demand, role.peer()), runs(demand, role));
-    let rows = rows.iter().map(|row| row.iter().map(chunk));
-    match extension.into() {
-        Extension::SoftSpoken(field) => {
-            let chunks = rows.flatten();
-            chunks.fold(Cost::default(), |sum, (outgoing, incoming)| sum + soft_spoken(&outgoing, &incoming, field))
+    // A portion of one-hot vectors ends with a receive.
+    let (mut parted, mut exchanges): (Vec<Vec<Demand>>, _) = (Vec::new(), Cost::default());
+    for row in rows {
+        parted.push(Vec::new());
+        for demand in row {
+            let mut parts = parts(demand).into_iter();
+            parted.last_mut().expect("a row").extend(parts.next());
+            for (run, part) in demand.one_hots.runs().into_iter().zip(parts) {
+                parted.last_mut().expect("a row").push(part);
+                parted.push(Vec::new());
+                exchanges = run.messages().fold(exchanges, |sum, bytes| sum + exchange(bytes));
+            }
         }
-        Extension::Silent(size) => silent(rows, size),
     }
+    let rows = parted.iter().map(|row| row.iter().map(chunk));
+    exchanges
+        + match extension.into() {
+            Extension::SoftSpoken(field) => {
+                let chunks = rows.flatten();
+                chunks.fold(Cost::default(), |sum, (outgoing, incoming)| sum + soft_spoken(&outgoing, &incoming, field))
+            }
+            Extension::Silent(size) => silent(rows, size),
+        }
+}
+
+fn exchange(bytes: usize) -> Cost {
+    let bytes = bytes as u64 + HEADER_BYTES;
+    Cost { bytes_sent: bytes, bytes_received: bytes, messages_sent: 1, messages_received: 1, rounds: 1 }
 }
 
 fn soft_spoken(outgoing: &[Run], incoming: &[Run], field: FieldBits) -> Cost {

@@ -2,16 +2,17 @@
 //!
 //! Each party expands a seed; the client's stock is nothing else. The server's half must fit the client's, so the dealer,
 //! who knows both seeds, sends it corrections: one bit for each AND, two for a pair of triples, one ring element for each
-//! product, an entry for each table. Whoever deals knows both parties' secrets.
+//! product, an entry for each table, a bit for each of a one-hot vector. Whoever deals knows both parties' secrets.
 
 use privet_prg::{Prg, Seed};
 use privet_ring::{Bits, Modulus};
 
 use crate::correlations::{PairedTriples, PrivateAnds, ProductsReceived, ProductsSent, Triples};
+use crate::one_hots::{self, OneHots};
 use crate::random::{BitsReceived, BitsSent};
 use crate::stock::Tables;
 use crate::tables::shift;
-use crate::{Demand, Error, Role, Shape, Stock, TableCounts, TablesReceived, TablesSent};
+use crate::{Demand, Error, Kind, Role, Shape, Stock, TableCounts, TablesReceived, TablesSent};
 
 impl Stock {
     /// Deals `demand`: the client's and the server's stock, for any ring.
@@ -53,9 +54,10 @@ impl Stock {
                 TablesReceived { choice, received: planes(shape.entry_bits(), count, &mut prg) }
             }),
         };
+        let one_hots = one_hots(demand, &mut prg);
         let private_ands = PrivateAnds::Client(BitsReceived { choice, received });
-        let (role, taken) = (Role::Client, [0; 9]);
-        Self { role, private_ands, triples, paired_triples, products_sent, products_received, tables, taken }
+        let (role, taken) = (Role::Client, [0; Kind::COUNT]);
+        Self { role, private_ands, triples, paired_triples, products_sent, products_received, tables, one_hots, taken }
     }
 
     /// The server's half, from its seed and the dealer's corrections; products hold modulo `ring`.
@@ -90,8 +92,13 @@ impl Stock {
         };
         let first_entries = tables(demand.tables_sent_by_server)?;
         let entries_received = tables(demand.tables_sent_by_client)?;
+        let vectors = demand
+            .one_hots
+            .all()
+            .map(|(size, count)| (0..1 << size).map(|_| bits(count)).collect::<Result<Vec<Bits>, Error>>());
+        let vectors = vectors.collect::<Result<Vec<_>, _>>()?;
 
-        let Free { difference, a, b, pair_a, pair_b, rho, choice, mut differences, table_choices } =
+        let Free { difference, a, b, pair_a, pair_b, rho, choice, mut differences, table_choices, numbers } =
             Free::expand(demand, seed);
         let r1 = r0.xor(&difference);
         for (entries, first) in differences.iter_mut().zip(&first_entries) {
@@ -108,6 +115,7 @@ impl Stock {
                 TablesReceived { choice: choice_of_sixteens, received: sixteens },
             ],
         };
+        let mut one_hots = numbers.into_iter().zip(vectors).map(|(number, entries)| OneHots { number, entries });
         Ok(Self {
             role: Role::Server,
             private_ands: PrivateAnds::Server(BitsSent { r0, r1 }),
@@ -116,7 +124,8 @@ impl Stock {
             products_sent: ProductsSent { rho, share: sent },
             products_received: ProductsReceived { choice, share: received },
             tables,
-            taken: [0; 9],
+            one_hots: std::array::from_fn(|_| one_hots.next().expect("vectors of every length")),
+            taken: [0; Kind::COUNT],
         })
     }
 }
@@ -124,7 +133,7 @@ impl Stock {
 /// What the server needs beyond its own seed for its stock to fit the client's; products hold modulo `ring`.
 pub fn corrections(demand: &Demand, client: &Seed, server: &Seed, ring: Modulus) -> Vec<u8> {
     let client = Stock::of_client(demand, client);
-    let Free { difference, a, b, pair_a, pair_b, rho, choice, mut differences, table_choices } =
+    let Free { difference, a, b, pair_a, pair_b, rho, choice, mut differences, table_choices, numbers } =
         Free::expand(demand, server);
     let mut bytes = Vec::with_capacity(corrections_bytes(demand, ring));
     if let PrivateAnds::Client(BitsReceived { choice, received }) = &client.private_ands {
@@ -152,6 +161,13 @@ pub fn corrections(demand: &Demand, client: &Seed, server: &Seed, ring: Modulus)
         shift(&mut entries, choice);
         entries[..entries.len() >> choice.len()].iter().for_each(|entry| bytes.extend(entry.to_bytes()));
     }
+    for (OneHots { number: theirs, entries }, number) in client.one_hots.iter().zip(&numbers) {
+        // Entry 0 is set, and moves to the place of the number.
+        let mut vectors = vec![Bits::zeros(entries[0].len()); entries.len()];
+        vectors[0] = vectors[0].not();
+        shift(&mut vectors, &theirs.iter().zip(number).map(|(a, b)| a.xor(b)).collect::<Vec<_>>());
+        vectors.iter().zip(entries).for_each(|(entry, theirs)| bytes.extend(entry.xor(theirs).to_bytes()));
+    }
     bytes
 }
 
@@ -167,6 +183,7 @@ pub fn corrections_bytes(demand: &Demand, ring: Modulus) -> usize {
             .into_iter()
             .flat_map(|sender| Shape::ALL.map(|shape| shape.entry_bits() * bits(demand.tables(sender).count(shape))))
             .sum::<usize>()
+        + demand.one_hots.all().map(|(size, count)| bits(count) << size).sum::<usize>()
 }
 
 /// What the server's seed alone decides.
@@ -183,6 +200,8 @@ struct Free {
     differences: [Vec<Bits>; 2],
     /// Its choices of the tables that it receives.
     table_choices: [Vec<Bits>; 2],
+    /// Its shares of the numbers of one-hot vectors, by length.
+    numbers: Vec<Vec<Bits>>,
 }
 
 impl Free {
@@ -204,8 +223,18 @@ impl Free {
             }),
             table_choices: Shape::ALL
                 .map(|shape| planes(shape.choice_bits(), demand.tables_sent_by_client.count(shape), prg)),
+            numbers: demand.one_hots.all().map(|(size, count)| planes(size as usize, count, prg)).collect(),
         }
     }
+}
+
+/// The client's shares of one-hot vectors, by length.
+fn one_hots(demand: &Demand, prg: &mut Prg) -> [OneHots; one_hots::COUNT] {
+    let mut made = one_hots::none();
+    for (made, (size, count)) in made.iter_mut().zip(demand.one_hots.all()) {
+        *made = OneHots { number: planes(size as usize, count, prg), entries: planes(1 << size, count, prg) };
+    }
+    made
 }
 
 /// `choice * rho - share`.

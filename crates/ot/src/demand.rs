@@ -2,7 +2,7 @@
 
 use std::ops::Add;
 
-use crate::Shape;
+use crate::{OneHotCounts, Shape};
 
 /// Which of the two parties one is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -95,6 +95,8 @@ pub struct Demand {
     pub tables_sent_by_server: TableCounts,
     /// Tables of which the client has all entries and the server one.
     pub tables_sent_by_client: TableCounts,
+    /// Random one-hot vectors.
+    pub one_hots: OneHotCounts,
 }
 
 impl Demand {
@@ -107,11 +109,13 @@ impl Demand {
         products_sent_by_client: 0,
         tables_sent_by_server: TableCounts::NONE,
         tables_sent_by_client: TableCounts::NONE,
+        one_hots: OneHotCounts::NONE,
     };
 
     /// All correlated OTs in which `sender` is the sender.
     pub fn ots(&self, sender: Role) -> usize {
-        self.bit_ots(sender) + self.paired_triples + self.word_ots(sender) + self.tables(sender).ots()
+        let words = self.word_ots(sender) + self.one_hots.ots();
+        self.bit_ots(sender) + self.paired_triples + words + self.tables(sender).ots()
     }
 
     /// Tables of which `sender` has all entries.
@@ -130,7 +134,7 @@ impl Demand {
         }
     }
 
-    /// Random word OTs in which `sender` is the sender.
+    /// Random word OTs for products in which `sender` is the sender.
     pub(crate) fn word_ots(&self, sender: Role) -> usize {
         match sender {
             Role::Client => self.products_sent_by_client,
@@ -151,6 +155,7 @@ impl Add for Demand {
             products_sent_by_client: self.products_sent_by_client + other.products_sent_by_client,
             tables_sent_by_server: self.tables_sent_by_server + other.tables_sent_by_server,
             tables_sent_by_client: self.tables_sent_by_client + other.tables_sent_by_client,
+            one_hots: self.one_hots + other.one_hots,
         }
     }
 }

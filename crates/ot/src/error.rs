@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::Shape;
+use crate::{Shape, one_hots};
 
 /// Any failure of this crate.
 #[derive(Debug, thiserror::Error)]
@@ -60,9 +60,14 @@ pub enum Kind {
     TablesSent(Shape),
     /// Tables of which this party has one entry each.
     TablesReceived(Shape),
+    /// One-hot vectors for numbers of so many bits.
+    OneHots(u32),
 }
 
 impl Kind {
+    /// How many kinds there are, each shape and length for itself.
+    pub(crate) const COUNT: usize = 9 + one_hots::COUNT;
+
     /// Its place in what counts every kind.
     pub(crate) fn index(self) -> usize {
         match self {
@@ -73,6 +78,7 @@ impl Kind {
             Self::ProductsReceived => 4,
             Self::TablesSent(shape) => 5 + shape as usize,
             Self::TablesReceived(shape) => 7 + shape as usize,
+            Self::OneHots(bits) => 9 + (bits - one_hots::SIZES.start()) as usize,
         }
     }
 }
@@ -87,6 +93,7 @@ impl fmt::Display for Kind {
             Self::ProductsReceived => "products received",
             Self::TablesSent(_) => "tables sent",
             Self::TablesReceived(_) => "tables received",
+            Self::OneHots(_) => "one-hot vectors",
         })
     }
 }

@@ -9,6 +9,7 @@
 //! | `silent` | OT extension from LPN with regular noise | Yang et al., "Ferret" (CCS 2020); Guo et al., "Half-Tree" (EUROCRYPT 2023) |
 //! | `random` | random OTs from correlated ones | Ishai, Kilian, Nissim and Petrank (CRYPTO 2003) |
 //! | `tables` | 1-of-8 and 1-of-16 random OTs from correlated ones | Kolesnikov and Kumaresan (CRYPTO 2013) |
+//! | `one_hots` | random one-hot vectors from word OTs | |
 //! | `correlations` and `stock` | private ANDs, bit triples, products | Asharov, Lindell, Schneider and Zohner (CCS 2013) |
 //!
 //! Threat model: both parties follow the protocol (semi-honest); each sees all of its own messages and randomness.
@@ -26,6 +27,7 @@ mod error;
 mod extension;
 mod kept;
 mod material;
+mod one_hots;
 mod party;
 mod random;
 mod schedule;
@@ -43,7 +45,8 @@ pub use demand::{Demand, Role, TableCounts};
 pub use error::{Error, Kind};
 pub use extension::Extension;
 pub use kept::{BaseOts, Kept};
-pub use material::STOCK_HEADER_BYTES;
+pub use material::{STOCK_HEADER_BYTES, one_hots_bytes};
+pub use one_hots::{OneHotCounts, OneHots};
 pub use party::OtParty;
 pub use random::{BitsReceived, BitsSent, PairsReceived, PairsSent, WordsReceived, WordsSent};
 pub use silent::{SilentReceiver, SilentSender, Size};

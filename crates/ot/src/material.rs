@@ -1,16 +1,18 @@
 //! A stock as bytes, for a store of material made ahead of time.
 //!
 //! Layout: `privet stock` and the version (3), the role (0 client, 1 server), nine 64-bit counts in the order of
-//! [`crate::Kind`], then every vector in the order of the structs' fields. Version 2 has no tables, and five counts. Bits are packed 8 to a byte, words
+//! [`crate::Kind`], then every vector in the order of the structs' fields. Version 2 has no tables, and five counts. With one-hot vectors it
+//! is version 4: seven more counts, and the vectors at the end. Bits are packed 8 to a byte, words
 //! little-endian. Only what is left is written. The bytes are secret, and using them twice breaks every secret they
 //! protect: a store must hand them out once.
 
 use privet_ring::Bits;
 
 use crate::correlations::{PairedTriples, PrivateAnds, ProductsReceived, ProductsSent, Triples};
+use crate::one_hots::{self, OneHots};
 use crate::random::{BitsReceived, BitsSent};
 use crate::stock::Tables;
-use crate::{Error, Kind, Role, Shape, Stock, TablesReceived, TablesSent};
+use crate::{Error, Kind, OneHotCounts, Role, Shape, Stock, TablesReceived, TablesSent};
 
 const MAGIC: &[u8; 12] = b"privet stock";
 
@@ -19,12 +21,21 @@ pub const STOCK_HEADER_BYTES: u64 = 12 + 2 + 9 * 8;
 
 const VERSION: u8 = 3;
 const WITHOUT_TABLES: u8 = 2;
+const WITH_ONE_HOTS: u8 = 4;
+
+/// Bytes of a stored stock's correlations of this kind, with their counts: none without any.
+pub fn one_hots_bytes(counts: &OneHotCounts) -> u64 {
+    let header = if *counts == OneHotCounts::NONE { 0 } else { 8 * one_hots::COUNT };
+    (header + counts.stored_bytes()) as u64
+}
 
 impl Stock {
-    /// What is left, in the layout of version 3.
+    /// What is left, in the layout of version 3, or 4 with one-hot vectors.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
-        bytes.extend([VERSION, self.role.code()]);
+        let one_hots = self.one_hots_left();
+        let version = if one_hots.is_empty() { VERSION } else { WITH_ONE_HOTS };
+        bytes.extend([version, self.role.code()]);
         let [ands, triples, pairs, sent, received, ..] = self.taken;
         let ands = self.private_ands.slice(ands, self.private_ands.len() - ands);
         let triples = self.triples.slice(triples, self.triples.a.len() - triples);
@@ -36,6 +47,9 @@ impl Stock {
         let sent_tables = tables.sent.iter().map(TablesSent::count);
         for count in counts.into_iter().chain(sent_tables).chain(tables.received.iter().map(TablesReceived::count)) {
             bytes.extend((count as u64).to_le_bytes());
+        }
+        for vectors in &one_hots {
+            bytes.extend((vectors.count() as u64).to_le_bytes());
         }
         let [first, second] = match &ands {
             PrivateAnds::Server(ots) => [&ots.r0, &ots.r1],
@@ -54,7 +68,18 @@ impl Stock {
         let sent = tables.sent.iter().flat_map(|tables| &tables.entries);
         let received = tables.received.iter().flat_map(|tables| tables.choice.iter().chain(&tables.received));
         sent.chain(received).for_each(|bits| bytes.extend(bits.to_bytes()));
+        one_hots.iter().flat_map(OneHots::all).for_each(|bits| bytes.extend(bits.to_bytes()));
         bytes
+    }
+
+    /// The one-hot vectors that are left, by length; nothing if there are none at all.
+    fn one_hots_left(&self) -> Vec<OneHots> {
+        let left = |(vectors, bits): (&OneHots, u32)| {
+            let taken = self.taken[Kind::OneHots(bits).index()];
+            vectors.slice(taken, vectors.count() - taken)
+        };
+        let all: Vec<OneHots> = self.one_hots.iter().zip(one_hots::SIZES).map(left).collect();
+        if all.iter().all(|vectors| vectors.count() == 0) { Vec::new() } else { all }
     }
 
     fn tables_left(&self) -> Tables {
@@ -79,14 +104,20 @@ impl Stock {
             return Err(Error::InvalidStock { what: "they are no stored stock" });
         }
         let version = reader.byte()?;
-        if ![VERSION, WITHOUT_TABLES].contains(&version) {
+        if ![VERSION, WITHOUT_TABLES, WITH_ONE_HOTS].contains(&version) {
             return Err(Error::InvalidStock { what: "they have another version" });
         }
         let role = Role::from_code(reader.byte()?).ok_or(Error::InvalidStock { what: "their role is unknown" })?;
         let (ands, triples, pairs) = (reader.count()?, reader.count()?, reader.count()?);
         let (sent, received) = (reader.count()?, reader.count()?);
-        let mut tables = || if version == VERSION { reader.count() } else { Ok(0) };
+        let mut tables = || if version == WITHOUT_TABLES { Ok(0) } else { reader.count() };
         let counts = [[tables()?, tables()?], [tables()?, tables()?]];
+        let mut vectors = [0; one_hots::COUNT];
+        if version == WITH_ONE_HOTS {
+            for count in &mut vectors {
+                *count = reader.count()?;
+            }
+        }
         let (first, second) = (reader.bits(ands)?, reader.bits(ands)?);
         let private_ands = match role {
             Role::Server => PrivateAnds::Server(BitsSent { r0: first, r1: second }),
@@ -107,11 +138,25 @@ impl Stock {
                 reader.tables_received(Shape::Sixteen, counts[1][1])?,
             ],
         };
+        let mut one_hots = one_hots::none();
+        for (made, (bits, count)) in one_hots.iter_mut().zip(one_hots::SIZES.zip(vectors)) {
+            *made = OneHots { number: reader.planes(bits as usize, count)?, entries: reader.planes(1 << bits, count)? };
+        }
         if !reader.0.is_empty() {
             return Err(Error::InvalidStock { what: "they are too long" });
         }
-        let taken = [0; 9];
-        Ok(Self { role, private_ands, triples, paired_triples, products_sent, products_received, tables, taken })
+        let taken = [0; Kind::COUNT];
+        Ok(Self {
+            role,
+            private_ands,
+            triples,
+            paired_triples,
+            products_sent,
+            products_received,
+            tables,
+            one_hots,
+            taken,
+        })
     }
 }
 

@@ -1,6 +1,6 @@
 //! In which portions a demand is made: all lengths and the order of messages depend on the demand alone.
 
-use crate::{Demand, Role, Shape};
+use crate::{Demand, OneHotCounts, Role, Shape, one_hots};
 
 /// OTs per message: large enough to amortise, small enough that a message's OTs stay in cache until they are hashed.
 pub(crate) const RUN: usize = 1 << 16;
@@ -28,6 +28,12 @@ impl Run {
             Self::Tables(shape, count) => count * shape.choice_bits(),
         }
     }
+}
+
+/// A demand without one-hot vectors, and then what each portion of these grows over.
+pub(crate) fn parts(demand: &Demand) -> Vec<Demand> {
+    let plain = Demand { one_hots: OneHotCounts::NONE, ..*demand };
+    [plain].into_iter().chain(demand.one_hots.runs().into_iter().map(one_hots::Run::demand)).collect()
 }
 
 /// The messages of the direction in which `sender` sends: bit OTs, those of two bits, word OTs, then tables.

@@ -4,7 +4,7 @@
 //! known. `docs/explanation/security-budget.md` adds figures up.
 
 use crate::random::CHUNK;
-use crate::schedule::{batches, runs};
+use crate::schedule::{parts, runs};
 use crate::silent::parameters::Parameters;
 use crate::silent::position::{Position, Step};
 use crate::{Demand, Extension, Role, Size};
@@ -81,10 +81,9 @@ impl Extension {
 
 /// Iterations of one direction.
 fn iterations(size: Size, demand: &Demand, sender: Role) -> u64 {
-    let (outgoing, nothing) = (runs(demand, sender), Vec::new());
     let (mut position, mut begun) = (Position::new(size.ladder()), 0);
-    for (runs, _) in batches(&outgoing, &nothing) {
-        for run in runs {
+    for part in parts(demand) {
+        for run in runs(&part, sender) {
             while let Some(step) = position.step(run.count()) {
                 begun += u64::from(!matches!(step, Step::Grow(_)));
             }

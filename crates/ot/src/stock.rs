@@ -5,9 +5,10 @@ use privet_ring::Bits;
 use zeroize::Zeroize;
 
 use crate::correlations::{PairedTriples, PrivateAnds, ProductsReceived, ProductsSent, Triples};
+use crate::one_hots::{self, OneHots};
 use crate::random::{BitsReceived, BitsSent, PairsReceived, PairsSent};
 use crate::schedule::{self, Run};
-use crate::{Demand, Error, Kind, OtParty, Role, Shape, TableCounts, TablesReceived, TablesSent};
+use crate::{Demand, Error, Kind, OneHotCounts, OtParty, Role, Shape, TableCounts, TablesReceived, TablesSent};
 
 /// One party's correlations. Every `take_*` hands out correlations that no other call gets; the two parties must take
 /// the same amounts of each kind in the same order.
@@ -19,8 +20,10 @@ pub struct Stock {
     pub(crate) products_sent: ProductsSent,
     pub(crate) products_received: ProductsReceived,
     pub(crate) tables: Tables,
+    /// By the length of the vectors.
+    pub(crate) one_hots: [OneHots; one_hots::COUNT],
     /// How many of each kind are gone, in the order of [`Kind`].
-    pub(crate) taken: [usize; 9],
+    pub(crate) taken: [usize; Kind::COUNT],
 }
 
 /// The most products for which there is room before any is made.
@@ -57,6 +60,7 @@ pub(crate) struct Ots {
     pub(crate) products_sent: ProductsSent,
     pub(crate) products_received: ProductsReceived,
     pub(crate) tables: Tables,
+    pub(crate) one_hots: [OneHots; one_hots::COUNT],
 }
 
 impl Ots {
@@ -108,7 +112,7 @@ impl Ots {
 impl Stock {
     /// Nothing, for `role`.
     pub fn empty(role: Role) -> Self {
-        Self::assemble(role, &Demand::NONE, Ots::default())
+        Self::assemble(role, &Demand::NONE, Ots { one_hots: one_hots::none(), ..Ots::default() })
     }
 
     /// Makes `demand` with the peer, who must ask for the same. Cost: [`crate::cost::generate`].
@@ -116,6 +120,20 @@ impl Stock {
     /// # Errors
     /// Those of [`OtParty::send_bits`]; after one, the party must not be used again.
     pub fn generate(party: &mut OtParty, channel: &mut Channel, demand: &Demand) -> Result<Self, Error> {
+        let role = party.role();
+        let parts = schedule::parts(demand);
+        let mut ots = Self::transfer(party, channel, &parts[0])?;
+        ots.one_hots = one_hots::none();
+        for (run, demand) in demand.one_hots.runs().into_iter().zip(&parts[1..]) {
+            let words = Self::transfer(party, channel, demand)?;
+            let made = one_hots::grow(channel, role, run, (&words.products_sent, &words.products_received))?;
+            ots.one_hots[one_hots::index(run.bits)].extend(&made);
+        }
+        Ok(Self::assemble(role, demand, ots))
+    }
+
+    /// The OTs of a demand without one-hot vectors.
+    fn transfer(party: &mut OtParty, channel: &mut Channel, demand: &Demand) -> Result<Ots, Error> {
         let role = party.role();
         let mut ots = Ots::for_demand(demand, role);
         let (outgoing, incoming) = (schedule::runs(demand, role.peer()), schedule::runs(demand, role));
@@ -135,7 +153,7 @@ impl Stock {
             }
         }
         channel.flush()?;
-        Ok(Self::assemble(role, demand, ots))
+        Ok(ots)
     }
 
     /// Which party's stock this is.
@@ -146,6 +164,7 @@ impl Stock {
     /// What is left.
     pub fn left(&self) -> Demand {
         let (sent, received) = (self.left_of(Kind::ProductsSent), self.left_of(Kind::ProductsReceived));
+        let one_hots = one_hots::SIZES.map(|bits| OneHotCounts::of(bits, self.left_of(Kind::OneHots(bits))));
         let tables = |kind: fn(Shape) -> Kind| TableCounts {
             eights: self.left_of(kind(Shape::Eight)),
             sixteens: self.left_of(kind(Shape::Sixteen)),
@@ -163,6 +182,7 @@ impl Stock {
             products_sent_by_client: by_client,
             tables_sent_by_server: tables_by_server,
             tables_sent_by_client: tables_by_client,
+            one_hots: one_hots.fold(OneHotCounts::NONE, std::ops::Add::add),
         }
     }
 
@@ -255,6 +275,19 @@ impl Stock {
         Ok(self.tables.received[shape as usize].slice(start, count))
     }
 
+    /// The next `count` one-hot vectors of `2^bits` bits.
+    ///
+    /// # Errors
+    /// [`Error::StockExhausted`] if fewer are left.
+    ///
+    /// # Panics
+    /// Unless `6 <= bits <= 12`.
+    pub fn take_one_hots(&mut self, bits: u32, count: usize) -> Result<OneHots, Error> {
+        let index = one_hots::index(bits);
+        let start = self.claim(Kind::OneHots(bits), count)?;
+        Ok(self.one_hots[index].slice(start, count))
+    }
+
     /// Makes private ANDs of the first bit OTs from the server, and triples of all other bit OTs.
     pub(crate) fn assemble(role: Role, demand: &Demand, ots: Ots) -> Self {
         let (ands, triples) = (demand.private_ands, demand.triples);
@@ -268,9 +301,9 @@ impl Stock {
             }
         };
         let paired_triples = PairedTriples::from_ots(&ots.pairs_sent, &ots.pairs_received);
-        let (products_sent, products_received, tables) = (ots.products_sent, ots.products_received, ots.tables);
-        let taken = [0; 9];
-        Self { role, private_ands, triples, paired_triples, products_sent, products_received, tables, taken }
+        let Ots { products_sent, products_received, tables, one_hots, .. } = ots;
+        let taken = [0; Kind::COUNT];
+        Self { role, private_ands, triples, paired_triples, products_sent, products_received, tables, one_hots, taken }
     }
 
     fn left_of(&self, kind: Kind) -> usize {
@@ -282,6 +315,7 @@ impl Stock {
             Kind::ProductsReceived => self.products_received.share.len(),
             Kind::TablesSent(shape) => self.tables.sent[shape as usize].count(),
             Kind::TablesReceived(shape) => self.tables.received[shape as usize].count(),
+            Kind::OneHots(bits) => self.one_hots[one_hots::index(bits)].count(),
         };
         made - self.taken[kind.index()]
     }
@@ -312,6 +346,7 @@ impl Drop for Stock {
         let Tables { sent, received } = &mut self.tables;
         sent.iter_mut().flat_map(|tables| &mut tables.entries).for_each(Zeroize::zeroize);
         received.iter_mut().flat_map(|it| it.choice.iter_mut().chain(&mut it.received)).for_each(Zeroize::zeroize);
+        self.one_hots.iter_mut().flat_map(OneHots::all_mut).for_each(Zeroize::zeroize);
         self.products_sent.rho.zeroize();
         self.products_sent.share.zeroize();
         self.products_received.share.zeroize();

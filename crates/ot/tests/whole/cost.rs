@@ -1,7 +1,7 @@
 //! What went over the wire is what the formulas say.
 
 use crate::parties::{generate, set_up};
-use privet_ot::{Demand, Error, FieldBits, Role, TableCounts, cost};
+use privet_ot::{Demand, Error, FieldBits, OneHotCounts, Role, TableCounts, cost};
 
 #[test]
 fn setup_and_generation_cost_what_the_formulas_say() -> Result<(), Error> {
@@ -24,6 +24,7 @@ fn setup_and_generation_cost_what_the_formulas_say() -> Result<(), Error> {
                 products_sent_by_client,
                 tables_sent_by_server: TableCounts { eights: private_ands / 2, sixteens: triples / 9 },
                 tables_sent_by_client: TableCounts { eights: triples / 5, sixteens: private_ands },
+                one_hots: OneHotCounts::of(8, private_ands / 9) + OneHotCounts::of(7, products_sent_by_client),
             };
             let before = (client.channel.cost(), server.channel.cost());
             let (ours, theirs) = generate(&mut client, &mut server, &demand);
@@ -33,6 +34,24 @@ fn setup_and_generation_cost_what_the_formulas_say() -> Result<(), Error> {
             assert_eq!(server.channel.cost() - before.1, cost::generate(&demand, field, Role::Server), "{demand:?}");
         }
     }
+    Ok(())
+}
+
+#[test]
+fn portions_of_one_hot_vectors_cost_what_the_formula_says() -> Result<(), Error> {
+    let (mut client, mut server) = set_up(FieldBits::Four)?;
+    // One more than grow at once.
+    let demand = Demand { triples: 9, one_hots: OneHotCounts::of(8, 131_073), ..Demand::NONE };
+    let before = (client.channel.cost(), server.channel.cost());
+    let (ours, theirs) = generate(&mut client, &mut server, &demand);
+    assert_eq!((ours?.left(), theirs?.left()), (demand, demand));
+    let spent = (client.channel.cost() - before.0, server.channel.cost() - before.1);
+    assert_eq!(spent.0, cost::generate(&demand, FieldBits::Four, Role::Client));
+    assert_eq!(spent.1, cost::generate(&demand, FieldBits::Four, Role::Server));
+    // Two portions, and two messages for each bit but the lowest.
+    let vectors = 254 * 131_072 / 8 + 131_072 / 8 + 33;
+    let ots = (31 * 8 * 131_073_u64).div_ceil(8);
+    assert!((spent.0.bytes_sent - ots).abs_diff(vectors) < 10_000, "{:?}", spent.0);
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! A stock as bytes: every stock comes back, everything else is refused.
 
-use privet_ot::{Demand, Error, Role, Shape, Stock, TableCounts};
+use privet_ot::{Demand, Error, OneHotCounts, Role, Shape, Stock, TableCounts, one_hots_bytes};
 use privet_prg::{Prg, Seed};
 use proptest::prelude::*;
 
@@ -16,6 +16,7 @@ const DEMAND: Demand = Demand {
     products_sent_by_client: 5,
     tables_sent_by_server: TableCounts { eights: 11, sixteens: 2 },
     tables_sent_by_client: TableCounts { eights: 0, sixteens: 17 },
+    one_hots: OneHotCounts::NONE,
 };
 
 /// Everything that is left in a stock.
@@ -26,7 +27,9 @@ fn drain(stock: &mut Stock) -> Result<impl PartialEq + std::fmt::Debug + use<>, 
         Role::Client => (left.products_sent_by_client, left.products_sent_by_server),
     };
     let (tables_sent, tables_received) = (left.tables(stock.role()), left.tables(stock.role().peer()));
+    let one_hots: Vec<_> = left.one_hots.all().map(|(bits, count)| stock.take_one_hots(bits, count)).collect();
     Ok((
+        one_hots.into_iter().collect::<Result<Vec<_>, _>>()?,
         Shape::ALL.map(|shape| stock.take_tables_sent(shape, tables_sent.count(shape)).expect("enough")),
         Shape::ALL.map(|shape| stock.take_tables_received(shape, tables_received.count(shape)).expect("enough")),
         stock.take_private_ands(left.private_ands)?,
@@ -43,7 +46,8 @@ proptest! {
         let [private_ands, triples, paired_triples, products_sent_by_server, products_sent_by_client] = counts;
         let demand = Demand { private_ands, triples, paired_triples, products_sent_by_server, products_sent_by_client,
             tables_sent_by_server: TableCounts { eights: triples, sixteens: private_ands },
-            tables_sent_by_client: TableCounts { eights: private_ands, sixteens: paired_triples } };
+            tables_sent_by_client: TableCounts { eights: private_ands, sixteens: paired_triples },
+            one_hots: OneHotCounts::of(8, triples) + OneHotCounts::of(6, products_sent_by_client) };
         let some = |count: usize| (count as f64 * part) as usize;
         let (client, server) = deal(&demand);
         for mut stock in [client, server] {
@@ -51,8 +55,12 @@ proptest! {
             stock.take_triples(some(triples)).expect("enough");
             let sent = stock.left().tables(stock.role());
             stock.take_tables_sent(Shape::Sixteen, some(sent.sixteens)).expect("enough");
+            stock.take_one_hots(8, some(triples)).expect("enough");
             stock.take_paired_triples(some(paired_triples)).expect("enough");
-            let mut read = Stock::from_bytes(&stock.to_bytes()).expect("its own bytes");
+            let bytes = stock.to_bytes();
+            let vectors = one_hots_bytes(&stock.left().one_hots);
+            prop_assert_eq!(bytes[12], if vectors == 0 { 3 } else { 4 });
+            let mut read = Stock::from_bytes(&bytes).expect("its own bytes");
             prop_assert_eq!(read.role(), stock.role());
             prop_assert_eq!(read.left(), stock.left());
             prop_assert_eq!(drain(&mut read).expect("enough"), drain(&mut stock).expect("enough"));

@@ -7,8 +7,8 @@ use crate::parties::{Party, both, generate};
 use privet_channel::record::{self, Direction};
 use privet_channel::{Channel, pair};
 use privet_ot::{
-    CotReceiver, CotSender, Demand, Error, Extension, FieldBits, OtParty, PrivateAnds, Role, Shape, Size, Stock,
-    TableCounts, shift,
+    CotReceiver, CotSender, Demand, Error, Extension, FieldBits, OneHotCounts, OtParty, PrivateAnds, Role, Shape, Size,
+    Stock, TableCounts, shift,
 };
 use privet_prg::{Block, Prg, Seed};
 use privet_ring::Bits;
@@ -22,6 +22,7 @@ const DEMAND: Demand = Demand {
     products_sent_by_client: N,
     tables_sent_by_server: TABLES,
     tables_sent_by_client: TABLES,
+    one_hots: OneHotCounts::NONE,
 };
 const TABLES: TableCounts = TableCounts { eights: N, sixteens: N };
 

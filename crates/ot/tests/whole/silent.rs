@@ -6,7 +6,8 @@ use std::time::Duration;
 use crate::parties::{Party, both, generate};
 use privet_channel::{Channel, Link, pair};
 use privet_ot::{
-    Demand, Error, Extension, FieldBits, OtParty, PrivateAnds, Role, Shape, Size, Stock, TableCounts, cost, shift,
+    Demand, Error, Extension, FieldBits, OneHotCounts, OtParty, PrivateAnds, Role, Shape, Size, Stock, TableCounts,
+    cost, shift,
 };
 
 fn set_up_over(client: Channel, server: Channel, extension: Extension) -> Result<(Party, Party), Error> {
@@ -71,6 +72,7 @@ fn demand(counts: [usize; 4]) -> Demand {
         products_sent_by_client,
         tables_sent_by_server: TableCounts { eights: triples / 8, sixteens: private_ands / 9 },
         tables_sent_by_client: TableCounts { eights: products_sent_by_client, sixteens: triples / 7 },
+        one_hots: OneHotCounts::of(8, products_sent_by_client / 20) + OneHotCounts::of(7, triples / 50),
     }
 }
 

@@ -1,7 +1,9 @@
 //! The relations between the two parties' correlations, over the real protocol and from a dealer.
 
 use crate::parties::{generate, set_up};
-use privet_ot::{Demand, Error, FieldBits, Kind, PrivateAnds, Role, Shape, Stock, TableCounts, dealer, shift};
+use privet_ot::{
+    Demand, Error, FieldBits, Kind, OneHotCounts, PrivateAnds, Role, Shape, Stock, TableCounts, dealer, shift,
+};
 use privet_prg::{Prg, Seed};
 use privet_ring::{Bits, Modulus};
 use proptest::prelude::*;
@@ -36,8 +38,23 @@ fn assert_relations(client: &mut Stock, server: &mut Stock, demand: &Demand) -> 
         assert_tables(server, client, shape, demand.tables_sent_by_server.count(shape))?;
         assert_tables(client, server, shape, demand.tables_sent_by_client.count(shape))?;
     }
+    for (bits, count) in demand.one_hots.all() {
+        assert_one_hots([&mut *client, &mut *server], bits, count)?;
+    }
     assert_products(server, client, demand.products_sent_by_server)?;
     assert_products(client, server, demand.products_sent_by_client)
+}
+
+fn assert_one_hots(parties: [&mut Stock; 2], bits: u32, count: usize) -> Result<(), Error> {
+    let [client, server] = parties.map(|party| party.take_one_hots(bits, count));
+    let (client, server) = (client?, server?);
+    assert_eq!((client.count(), client.number.len(), client.entries.len()), (count, bits as usize, 1 << bits));
+    let number: Vec<Bits> = client.number.iter().zip(&server.number).map(|(a, b)| a.xor(b)).collect();
+    let mut entries: Vec<Bits> = client.entries.iter().zip(&server.entries).map(|(a, b)| a.xor(b)).collect();
+    shift(&mut entries, &number);
+    assert_eq!(entries[0], Bits::zeros(count).not());
+    assert!(entries[1..].iter().all(|entry| *entry == Bits::zeros(count)));
+    Ok(())
 }
 
 fn assert_tables(sender: &mut Stock, receiver: &mut Stock, shape: Shape, count: usize) -> Result<(), Error> {
@@ -80,6 +97,7 @@ fn every_relation_holds_for_every_field() -> Result<(), Error> {
                 products_sent_by_client,
                 tables_sent_by_server: TableCounts { eights: 900, sixteens: 65 },
                 tables_sent_by_client: TableCounts { eights: 1, sixteens: 20_000 },
+                one_hots: OneHotCounts::of(8, private_ands / 9) + OneHotCounts::of(12, products_sent_by_client),
             };
             let (ours, theirs) = generate(&mut client, &mut server, &demand);
             assert_relations(&mut ours?, &mut theirs?, &demand)?;
@@ -146,6 +164,7 @@ fn two_generations_differ() -> Result<(), Error> {
         products_sent_by_client: 50,
         tables_sent_by_server: TableCounts { eights: 900, sixteens: 65 },
         tables_sent_by_client: TableCounts { eights: 1, sixteens: 20_000 },
+        one_hots: OneHotCounts::of(7, 100),
     };
     let (mut client, mut server) = set_up(FieldBits::Four)?;
     let (first, _) = generate(&mut client, &mut server, &demand);
@@ -157,6 +176,9 @@ fn two_generations_differ() -> Result<(), Error> {
     assert!(one.a != other.a && one.b != other.b && one.c != other.c);
     let (one, other) = (first.take_products_sent(50)?, second.take_products_sent(50)?);
     assert!(one.rho.iter().all(|rho| !other.rho.contains(rho)));
+    let (one, other) = (first.take_one_hots(7, 100)?, second.take_one_hots(7, 100)?);
+    assert!(one.number.iter().zip(&other.number).all(|(one, other)| one != other));
+    assert_ne!(one.entries, other.entries);
     assert_ne!(first.take_private_ands(500)?, second.take_private_ands(500)?);
     Ok(())
 }
@@ -171,6 +193,7 @@ fn no_correlation_is_handed_out_twice() -> Result<(), Error> {
         products_sent_by_client: 8,
         tables_sent_by_server: TableCounts { eights: 9, sixteens: 0 },
         tables_sent_by_client: TableCounts { eights: 0, sixteens: 3 },
+        one_hots: OneHotCounts::of(6, 11),
     };
     let mut prg = Prg::from_seed(&Seed::from_bytes([8; 16]));
     let (_, mut whole) = Stock::deal(&demand, &mut Prg::from_seed(&Seed::from_bytes([8; 16])));
@@ -196,6 +219,11 @@ fn no_correlation_is_handed_out_twice() -> Result<(), Error> {
     assert_eq!(stock.take_tables_sent(Shape::Eight, 4)?.entries[0], all.entries[0].slice(0, 4));
     assert_eq!(stock.take_tables_sent(Shape::Eight, 5)?.entries[7], all.entries[7].slice(4, 5));
     stock.take_tables_received(Shape::Sixteen, 3)?;
+    let all = whole.take_one_hots(6, 11)?;
+    assert_eq!(stock.take_one_hots(6, 5)?.entries[63], all.entries[63].slice(0, 5));
+    assert_eq!(stock.take_one_hots(6, 6)?.number[5], all.number[5].slice(5, 6));
+    let refused = stock.take_one_hots(6, 1).map(drop);
+    assert!(matches!(refused, Err(Error::StockExhausted { kind: Kind::OneHots(6), .. })));
     for refused in
         [stock.take_tables_sent(Shape::Eight, 1).map(drop), stock.take_tables_received(Shape::Sixteen, 1).map(drop)]
     {
@@ -214,6 +242,7 @@ proptest! {
         let demand = Demand { private_ands, triples, paired_triples: triples / 3, products_sent_by_server, products_sent_by_client,
             tables_sent_by_server: TableCounts { eights: triples, sixteens: private_ands },
             tables_sent_by_client: TableCounts { eights: products_sent_by_client, sixteens: triples },
+            one_hots: OneHotCounts::of(6, private_ands) + OneHotCounts::of(9, triples),
         };
         let (mut client, mut server) = Stock::deal(&demand, &mut Prg::from_seed(&Seed::from_bytes(seed)));
         prop_assert!(assert_relations(&mut client, &mut server, &demand).is_ok());
@@ -227,6 +256,7 @@ proptest! {
         let demand = Demand { private_ands, triples, paired_triples: triples / 3, products_sent_by_server, products_sent_by_client,
             tables_sent_by_server: TableCounts { eights: triples, sixteens: private_ands },
             tables_sent_by_client: TableCounts { eights: products_sent_by_client, sixteens: triples },
+            one_hots: OneHotCounts::of(6, private_ands) + OneHotCounts::of(9, triples),
         };
         let (seeds, ring) = (seeds.map(Seed::from_bytes), Modulus::new(bits));
         let corrections = dealer::corrections(&demand, &seeds[0], &seeds[1], ring);

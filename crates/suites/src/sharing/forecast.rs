@@ -2,7 +2,7 @@
 
 use std::ops::Add;
 
-use privet_ot::{Demand, Extension, Role, STOCK_HEADER_BYTES, Shape, cost as ot_cost};
+use privet_ot::{Demand, Extension, Role, STOCK_HEADER_BYTES, Shape, cost as ot_cost, one_hots_bytes};
 use privet_ring::Modulus;
 
 use super::party::fss_role;
@@ -92,6 +92,7 @@ impl Plan {
             ]
             .into_iter()
             .chain(tables(&demand))
+            .chain(one_hots(&demand))
             .collect(),
             linear: linear.into_iter().chain(making::forecasts(self)).collect(),
         }
@@ -109,6 +110,20 @@ fn tables(demand: &Demand) -> impl Iterator<Item = (&'static str, usize)> {
     ]
     .into_iter()
     .filter(|(_, count)| *count > 0)
+}
+
+/// The one-hot vectors of a demand, by their lengths, where it has any.
+fn one_hots(demand: &Demand) -> impl Iterator<Item = (&'static str, usize)> {
+    const NAMES: [&str; 7] = [
+        "one_hots_of_64",
+        "one_hots_of_128",
+        "one_hots_of_256",
+        "one_hots_of_512",
+        "one_hots_of_1024",
+        "one_hots_of_2048",
+        "one_hots_of_4096",
+    ];
+    NAMES.into_iter().zip(demand.one_hots.all().map(|(_, count)| count)).filter(|(_, count)| *count > 0)
 }
 
 fn extensions(demands: &[Vec<Demand>]) -> Vec<ExtensionForecast> {
@@ -169,5 +184,6 @@ pub(super) fn stored_bytes(demand: &Demand, role: Role) -> u64 {
             shape.sent_bits() * sent + shape.received_bits() * received
         })
         .sum();
-    (2 * bits(demand.private_ands) + triples + 16 * sent + bits(received) + 8 * received + tables) as u64
+    let whole = 2 * bits(demand.private_ands) + triples + 16 * sent + bits(received) + 8 * received + tables;
+    whole as u64 + one_hots_bytes(&demand.one_hots)
 }

@@ -153,7 +153,12 @@ fn read_head(mut stored: Stored, plan: &Plan, role: Role) -> Result<(Vec<u8>, Bo
 fn correlated(plan: &Plan, rest: &[u8], body: Body) -> Result<Correlated, Error> {
     match plan.options().suite {
         Suite::Gmw { .. } => {
-            Ok(Correlated::Stock(Box::new(Stock::from_bytes(rest)?), body.is_chunked.then_some(body.stored)))
+            let stock = Stock::from_bytes(rest)?;
+            let demand = if body.is_chunked { plan.stored_chunks()[0].demand } else { plan.online_cost().demand };
+            if stock.left() != demand {
+                return Err(damaged());
+            }
+            Ok(Correlated::Stock(Box::new(stock), body.is_chunked.then_some(body.stored)))
         }
         Suite::Fss => {
             let seed = Seed::from_bytes(rest.try_into().map_err(|_| damaged())?);

@@ -12,7 +12,7 @@ use crate::forecast::{Memory, too_little};
 use crate::ops::{Node, last_uses};
 use crate::{Error, bodies};
 use privet_linear::{Keep, Workspace};
-use privet_ot::{Extension, Role};
+use privet_ot::{Demand, Extension, Role};
 
 /// What allocators, stacks of threads and buffers of the link add, as a share of everything else and at least.
 const SLACK: (u64, u64) = (8, 6 << 20);
@@ -127,17 +127,18 @@ impl Plan {
             self.stored_chunks().into_iter().map(|chunk| stored_bytes(&chunk.demand, role)).collect::<Vec<_>>();
         let (first, later) = (chunks[0], chunks[1..].iter().copied().max().unwrap_or(0));
         let stock = first.max(later);
+        let growing = self.stored_chunks().iter().map(|chunk| growing(&chunk.demand)).max().unwrap_or(0);
         let products = self.triples().iter().map(|triple| 8 * triples::output_len(self, triple) as u64).sum::<u64>();
         let layers = self.prepared_linear().iter().map(|layer| 8 * layer.plan.output_len() as u64);
         let shares = products + layers.sum::<u64>();
         let packed = first + (masks + shares) * u64::from(self.product_ring().bits()) / 64;
         let material = first + masks + shares;
         // Correlations are gathered and then assembled; the material is written from one piece of memory.
-        let extending = if self.is_dealt() { stock } else { stock + 2 * extension.memory() };
+        let extending = if self.is_dealt() { stock } else { stock + 2 * extension.memory() + growing };
         let multiplying = self.multiplying_elements(role, extension);
         let (prepared, computed) = if self.options().is_one_shot() { (0, most) } else { (most, 0) };
         // A chunk is copied to be written.
-        let writing = if later > 0 { 3 * later + 2 * extension.memory() + masks } else { 0 };
+        let writing = if later > 0 { 3 * later + 2 * extension.memory() + growing + masks } else { 0 };
         let making = match self.field() {
             None => (stock + extending.max(multiplying)).max(material + prepared.max(packed)),
             // What threads give back that work in slots is not used again for the rest, nor the other way round.
@@ -162,9 +163,10 @@ impl Plan {
         if !self.options().is_one_shot() {
             return 0;
         }
-        let fullest =
-            self.chunks(self.buffer()).iter().map(|chunk| stored_bytes(&chunk.demand, role)).max().unwrap_or(0);
-        2 * fullest + 2 * extension.memory()
+        let chunks = self.chunks(self.buffer());
+        let fullest = chunks.iter().map(|chunk| stored_bytes(&chunk.demand, role)).max().unwrap_or(0);
+        let growing = chunks.iter().map(|chunk| growing(&chunk.demand)).max().unwrap_or(0);
+        2 * fullest + 2 * extension.memory() + growing
     }
 
     /// The most that values, what was opened, and the step at hand take during an inference.
@@ -231,6 +233,11 @@ fn opens(step: &Step) -> Option<usize> {
         Step::Open { value, .. } => Some(value),
         _ => None,
     }
+}
+
+/// What making the one-hot vectors of a demand takes beside them.
+fn growing(demand: &Demand) -> u64 {
+    demand.one_hots.making_bytes() as u64
 }
 
 fn slack(bytes: u64) -> u64 {
