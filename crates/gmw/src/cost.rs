@@ -3,11 +3,10 @@
 //! Bytes count a frame of 5 bytes for each message, as [`privet_channel::Cost`] does; `tests/cost.rs` holds every
 //! formula against the wire.
 
-use privet_ot::{Demand, Role, TableCounts};
+use privet_ot::{Demand, OneHotCounts, Role, TableCounts};
 use privet_ring::tournament::matches;
 use privet_ring::{Field, Modulus};
 
-use crate::piecewise::{halves, one_hot_products};
 use crate::tables::{self, Step, asker};
 use crate::{Rounds, Sign};
 
@@ -217,13 +216,10 @@ pub fn piecewise(n: usize, bits: u32, index_bits: u32, ring: u32, rounds: Rounds
             private_and(n * carries) + spans.map(level).sum()
         }
     };
-    let products = one_hot_products(index_bits, ring).into_iter();
-    let vectors: Cost = products.map(|[ones, pairs]| and_with_pairs(n * ones, n * pairs)).sum();
-    let selected = match halves(index_bits, ring) {
-        [_, 0] => Cost::default(),
-        [low, high] => mux(n * ((1 << high) - 1), 1 << low),
-    };
-    adder + vectors + selected + mux_all(n, &[ring; 2]) + mux(n * (bits - index_bits) as usize, ring)
+    let vectors = Demand { one_hots: OneHotCounts::of(index_bits, n), ..Demand::NONE };
+    let opened = Cost::exchange(vectors, (n * index_bits as usize).div_ceil(8));
+    let distances: Vec<u32> = (0..bits - index_bits).map(|bit| ring - bit).collect();
+    adder + opened + mux_all(n, &[ring; 2]) + mux_all(n, &distances)
 }
 
 /// [`crate::max_pool`] over groups, of which `sizes` tells how many there are of each size.

@@ -26,7 +26,6 @@ mod party;
 mod piecewise;
 mod product;
 mod relu;
-mod select;
 mod step;
 mod tables;
 mod truncate;

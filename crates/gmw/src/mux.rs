@@ -25,10 +25,27 @@ pub fn mux(party: &mut Party<'_>, bits: &Bits, x: &[u64], ring: Modulus) -> Resu
 /// # Errors
 /// If the link fails or the stock runs dry.
 pub fn mux_all(party: &mut Party<'_>, bits: &Bits, values: &[(&[u64], Modulus)]) -> Result<Vec<Vec<u64>>, Error> {
-    let n = bits.len();
+    mux_each(party, &values.iter().map(|&(values, ring)| Choice { bits, values, ring }).collect::<Vec<_>>())
+}
+
+/// Values and the bits that choose among them, of which this party has shares.
+pub(crate) struct Choice<'a> {
+    pub bits: &'a Bits,
+    /// As many as bits.
+    pub values: &'a [u64],
+    /// The ring of the products, and of what is read of the values.
+    pub ring: Modulus,
+}
+
+/// [`mux`] of several vectors, each by bits of its own, in the same round.
+///
+/// # Errors
+/// If the link fails or the stock runs dry.
+pub(crate) fn mux_each(party: &mut Party<'_>, choices: &[Choice<'_>]) -> Result<Vec<Vec<u64>>, Error> {
     let mut message = Vec::new();
-    let mut pending = Vec::with_capacity(values.len());
-    for &(x, ring) in values {
+    let mut pending = Vec::with_capacity(choices.len());
+    for &Choice { bits, values: x, ring } in choices {
+        let n = bits.len();
         assert_eq!(x.len(), n, "one bit for each value");
         let claim = party.stock.claim_products(n)?;
         let ([rho, _], my_flips) = (party.stock.sent(&claim), bits.xor(&party.stock.choice(&claim)));
@@ -42,8 +59,9 @@ pub fn mux_all(party: &mut Party<'_>, bits: &Bits, values: &[(&[u64], Modulus)])
 
     let mut rest = reply.as_slice();
     let mut take = |len: usize| rest.split_off(..len).expect("the reply is as long as the message");
-    let mut results = Vec::with_capacity(values.len());
-    for (&(x, ring), (claim, my_flips)) in values.iter().zip(pending) {
+    let mut results = Vec::with_capacity(choices.len());
+    for (&Choice { bits, values: x, ring }, (claim, my_flips)) in choices.iter().zip(pending) {
+        let n = bits.len();
         let ([rho, sent], received) = (party.stock.sent(&claim), party.stock.received(&claim));
         let mut shares = vec![0; n];
         let flips = Bits::from_bytes(take(n.div_ceil(8)), n)?;

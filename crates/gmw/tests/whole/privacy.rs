@@ -121,6 +121,25 @@ fn lines_are_masked_in_both_depths() {
 }
 
 #[test]
+fn the_line_that_is_opened_is_uniform() {
+    let lines = Lines::new(&[3; 64], &[5; 64], 1, false, WIDE);
+    let demand = cost::piecewise(N, 8, 6, 37, Rounds::Linear).demand;
+    for secret in [0, u64::MAX] {
+        let messages = transcript(&demand, Rounds::Linear, 9, |party| {
+            privet_gmw::piecewise(party, &values(secret, RING), 8, &lines, WIDE).map(drop)
+        });
+        let shares = messages.iter().map(|(_, payload)| payload).filter(|payload| payload.len() == 6 * N / 8);
+        let [ours, theirs] = shares.collect::<Vec<_>>()[..] else {
+            panic!("one message of each party has this length")
+        };
+        for (ours, theirs) in ours.chunks(N / 8).zip(theirs.chunks(N / 8)) {
+            let ones: u32 = ours.iter().zip(theirs).map(|(ours, theirs)| (ours ^ theirs).count_ones()).sum();
+            assert!((f64::from(ones) - N as f64 / 2.0).abs() < 3.0 * (N as f64).sqrt(), "{ones} of {N}");
+        }
+    }
+}
+
+#[test]
 fn steps_and_trees_are_masked() {
     check(cost::step(N, 25, 37, Rounds::Log), Rounds::Log, |party, secret| {
         privet_gmw::step(party, &values(secret, RING), RING, WIDE).map(drop)
