@@ -195,6 +195,11 @@ pub(crate) trait Rules {
         false
     }
 
+    /// How many low bits of its inputs count, if it takes them in any ring with these; `result`: the same of its result.
+    fn reads(&self, _result: Option<u32>) -> Option<u32> {
+        None
+    }
+
     /// What is known of its result's sign, in whatever ring it is and whatever the input; `inputs`: of what it reads.
     fn sign(&self, _inputs: &[Sign]) -> Sign {
         Sign::Unknown
@@ -218,6 +223,10 @@ impl<O: Rules + ?Sized> Rules for At<'_, O> {
 
     fn takes_guard_bits(&self, guarded: usize) -> bool {
         self.operation.takes_guard_bits(guarded)
+    }
+
+    fn reads(&self, result: Option<u32>) -> Option<u32> {
+        self.operation.reads(result)
     }
 
     fn sign(&self, inputs: &[Sign]) -> Sign {
@@ -322,6 +331,18 @@ pub(crate) fn needs_ring<R: Rules + ?Sized>(program: &Program, rules: &[Box<R>])
         reader.inputs.iter().for_each(|&input| needs[input] |= needed);
     }
     needs
+}
+
+/// For each value, how many low bits count to what reads it; nothing where all of them may. `rules`: of each operation.
+pub(crate) fn bits_read<R: Rules + ?Sized>(program: &Program, rules: &[Box<R>]) -> Vec<Option<u32>> {
+    let mut read = vec![Some(0); program.values().len()];
+    let kept = program.outputs().iter().map(|output| output.value);
+    kept.chain(program.state().iter().map(|state| state.output)).for_each(|value| read[value] = None);
+    for (reader, rules) in program.operations().iter().zip(rules).rev() {
+        let bits = rules.reads(read[reader.output]);
+        reader.inputs.iter().for_each(|&input| read[input] = read[input].zip(bits).map(|(one, other)| one.max(other)));
+    }
+    read
 }
 
 /// What is known of each value's sign. A sum may wrap, and a linear layer, so theirs is unknown.

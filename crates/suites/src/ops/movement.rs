@@ -42,6 +42,10 @@ impl Rules for Reshape {
         true
     }
 
+    fn reads(&self, result: Option<u32>) -> Option<u32> {
+        result
+    }
+
     fn sign(&self, inputs: &[Sign]) -> Sign {
         chosen(inputs)
     }
@@ -59,6 +63,10 @@ pub(super) struct Broadcast<'a>(pub Node<'a>);
 impl Rules for Broadcast<'_> {
     fn takes_guard_bits(&self, _guarded: usize) -> bool {
         true
+    }
+
+    fn reads(&self, result: Option<u32>) -> Option<u32> {
+        result
     }
 
     fn sign(&self, inputs: &[Sign]) -> Sign {
@@ -83,6 +91,10 @@ impl Rules for Transpose<'_> {
         true
     }
 
+    fn reads(&self, result: Option<u32>) -> Option<u32> {
+        result
+    }
+
     fn sign(&self, inputs: &[Sign]) -> Sign {
         chosen(inputs)
     }
@@ -104,6 +116,10 @@ pub(super) struct Slice<'a> {
 impl Rules for Slice<'_> {
     fn takes_guard_bits(&self, _guarded: usize) -> bool {
         true
+    }
+
+    fn reads(&self, result: Option<u32>) -> Option<u32> {
+        result
     }
 
     fn sign(&self, inputs: &[Sign]) -> Sign {

@@ -16,6 +16,11 @@ impl Rules for Truncate<'_> {
         self.bits > 0
     }
 
+    /// What lies above the result's ring is never looked at.
+    fn reads(&self, _result: Option<u32>) -> Option<u32> {
+        self.width.map(|width| width + self.bits)
+    }
+
     /// It drops them with the others.
     fn takes_guard_bits(&self, _guarded: usize) -> bool {
         true

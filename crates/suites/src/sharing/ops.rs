@@ -30,6 +30,8 @@ pub(super) struct Context {
     pub options: Options,
     /// Whether a later step needs the result in the program's ring.
     pub is_read_wide: bool,
+    /// How many low bits of the result count to later steps.
+    pub bits_read: u32,
 }
 
 /// An operation as the suites plan, count and run it.

@@ -18,7 +18,7 @@ use super::keys::{self, Batch};
 use super::ops::{Context, Protocol};
 use super::triples::{Masked, Operand, Triple};
 use super::{Options, Step, Suite};
-use crate::ops::{Origin, needs_ring, signs};
+use crate::ops::{Origin, bits_read, needs_ring, signs};
 use crate::turns::Turns;
 
 /// A plan while it is made.
@@ -34,6 +34,8 @@ pub(super) struct Planner<'a> {
     pub written: Vec<u32>,
     pub signs: Vec<Sign>,
     needs_ring: Vec<bool>,
+    /// How many low bits of each value count, if not all.
+    read: Vec<Option<u32>>,
     pub masks: Vec<usize>,
     opened: HashMap<usize, usize>,
     /// Operation, mask and weights of each linear layer.
@@ -69,6 +71,7 @@ impl<'a> Planner<'a> {
             widths,
             signs: signs(program, operations),
             needs_ring: needs_ring(program, operations),
+            read: bits_read(program, operations),
             masks: Vec::new(),
             opened: HashMap::new(),
             linear: Vec::new(),
@@ -109,6 +112,7 @@ impl<'a> Planner<'a> {
             ring_bits: self.program.ring_bits(),
             options: self.options,
             is_read_wide: self.needs_ring[output],
+            bits_read: self.read[output].map_or(self.program.ring_bits(), |bits| bits.min(self.program.ring_bits())),
         };
         let width = self.widths[inputs[0]];
         let written = protocol.width(&inputs.iter().map(|&id| self.widths[id]).collect::<Vec<_>>(), &context);
@@ -140,7 +144,7 @@ impl<'a> Planner<'a> {
     }
 
     /// Brings the inputs of an operation to widths that it can work on: without guard bits unless it takes them, and in the wide
-    /// ring where it needs that, else all of one width.
+    /// ring where it needs that and they lack bits that it reads, else all of one width.
     fn align(&mut self, inputs: &[usize], protocol: &dyn Protocol) {
         let guarded = inputs.iter().filter(|&&id| self.widths[id] > self.program.ring_bits()).count();
         if !protocol.takes_guard_bits(guarded) {
@@ -148,7 +152,9 @@ impl<'a> Planner<'a> {
         }
         // The input of a linear layer in a field goes there from the ring that it is in.
         let enters_field = self.field.is_some() && protocol.linear().is_some();
-        let needs_ring = protocol.computes_in_ring() && !enters_field;
+        let read = protocol.reads(None);
+        let has_all = inputs.iter().all(|&id| read.is_some_and(|bits| self.widths[id] >= bits));
+        let needs_ring = protocol.computes_in_ring() && !enters_field && !has_all;
         if needs_ring || inputs.iter().any(|&id| self.widths[id] != self.widths[inputs[0]]) {
             inputs.iter().for_each(|&id| self.extend(id));
         }

@@ -132,3 +132,10 @@ fn the_demand_is_what_an_inference_uses_and_material_has_the_forecast_size() {
         assert_eq!(theirs.head(&plan).len() as u64, forecast.material_bytes_server + header);
     }
 }
+
+#[test]
+fn a_function_by_lines_is_in_the_ring_that_truncations_read() {
+    let plan = SMOOTH.plan(Rounds::Log);
+    // A GELU that a truncation by 8 bits to 18 reads, where the program's ring has 37.
+    assert_eq!((plan.program().ring_bits(), plan.width(3), plan.width(4)), (37, 26, 18));
+}

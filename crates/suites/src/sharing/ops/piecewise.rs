@@ -43,18 +43,29 @@ impl Piecewise<'_> {
         if self.nonnegative { 1 } else { 2 }
     }
 
+    /// The ring of the result: as many bits as later steps read, and as the argument's ring has at least.
+    fn wide(&self, width: u32, context: &Context) -> u32 {
+        context.bits_read.max(self.way(width, context.options.suite).ring).min(context.ring_bits)
+    }
+
+    /// The ring that what lies above the table is brought to, to count `2^f` times in a ring of `wide` bits.
+    fn above(&self, wide: u32) -> u32 {
+        wide - self.step_bits()
+    }
+
     fn gate(&self, way: &Way, wide: u32) -> privet_fss::Piecewise {
         privet_fss::Piecewise::new(way.table, [self.step_bits(), self.index_bits], way.rises, wide)
     }
 }
 
 impl Protocol for Piecewise<'_> {
-    fn width(&self, _inputs: &[u32], context: &Context) -> u32 {
-        context.ring_bits
+    fn width(&self, inputs: &[u32], context: &Context) -> u32 {
+        self.wide(inputs[0], context)
     }
 
     fn cost(&self, width: u32, rounds: Rounds, context: &Context) -> cost::Cost {
-        let (way, len, wide) = (self.way(width, context.options.suite), self.node.input().len(), context.ring_bits);
+        let (way, len) = (self.way(width, context.options.suite), self.node.input().len());
+        let wide = self.wide(width, context);
         let mut cost = cost::piecewise(len, self.bits, self.index_bits, wide, rounds);
         for _ in 0..self.relus() {
             cost = cost + cost::relu(len, way.ring, rounds);
@@ -62,8 +73,8 @@ impl Protocol for Piecewise<'_> {
         if way.ring > width {
             cost = cost + cost::extend(len, width, way.ring, Sign::Unknown, rounds);
         }
-        if self.rises && way.ring < wide {
-            cost = cost + cost::extend(len, way.ring, wide, Sign::NonNegative, rounds);
+        if self.rises && way.ring < self.above(wide) {
+            cost = cost + cost::extend(len, way.ring, self.above(wide), Sign::NonNegative, rounds);
         }
         cost
     }
@@ -78,23 +89,21 @@ impl Protocol for Piecewise<'_> {
             keys.extend((0..self.relus()).map(|_| Batch::new(privet_fss::Relu::new(way.ring, way.ring), len)));
         }
         keys.push(Batch::new(self.gate(&way, wide), len));
-        if way.clamps && self.rises && way.ring < wide {
-            keys.extend(Extend { from: way.ring, to: wide, sign: Sign::NonNegative }.keys(len));
+        if way.clamps && self.rises && way.ring < self.above(wide) {
+            keys.extend(Extend { from: way.ring, to: self.above(wide), sign: Sign::NonNegative }.keys(len));
         }
         keys
     }
 
     fn working_memory(&self, _field: Option<Field>) -> u64 {
-        // In suite `gmw` a bit for each line in some vectors at once, a product for each bit of a distance, and one for each word of bits,
-        // of which a ring of less than 32 bits has twice as many.
-        let bits = 4 << self.index_bits;
-        let words = (PER_COMPARISON << self.index_bits) / if self.node.program.ring_bits() < 32 { 16 } else { 32 };
+        // In suite `gmw` a bit for each line, and a product for each bit of a distance.
+        let bits = 2 << self.index_bits;
         let products = u64::from(self.step_bits()) * (PER_COMPARISON + PER_INDEX);
-        self.node.input().len() as u64 * (bits / 8 + words + products + PER_COMPARISON)
+        self.node.input().len() as u64 * (bits / 8 + products + PER_COMPARISON)
     }
 
     fn run(&self, state: &mut State<'_>, party: &mut Party<'_>) -> Result<Vec<u64>, Error> {
-        let ((x, ring), to) = (state.input(self.node), Modulus::new(self.node.program.ring_bits()));
+        let ((x, ring), to) = (state.input(self.node), state.output_ring(self.node));
         let way = self.way(ring.bits(), state.plan.options().suite);
         let (width, ring, role) = (ring.bits(), Modulus::new(way.ring), party.role);
         let less = |x: &[u64], public: i64| -> Vec<u64> {
@@ -119,8 +128,9 @@ impl Protocol for Piecewise<'_> {
         if !self.rises {
             return Ok(values);
         }
-        let over = match way.ring < to.bits() {
-            true => Extend { from: way.ring, to: to.bits(), sign: Sign::NonNegative }.run(party, &over)?,
+        let above = self.above(to.bits());
+        let over = match way.ring < above {
+            true => Extend { from: way.ring, to: above, sign: Sign::NonNegative }.run(party, &over)?,
             false => over,
         };
         let raised: Vec<u64> = over.iter().map(|x| to.reduce(x << self.step_bits())).collect();
