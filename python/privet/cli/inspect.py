@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -20,7 +21,7 @@ from privet.compiler.graph import load_model
 from privet.errors import ModelError, UnsupportedModel
 from privet.runtime import Link
 from privet.runtime.calibration import read_samples
-from privet.suites import Planned
+from privet.suites import Planned, Precision
 
 
 def inspect(
@@ -83,15 +84,14 @@ def inspect(
         for node in load_model(model).graph.node
     ]
     compiled = None
+    precision = suite.precision.with_widths(bits, scale, weight_scale)
     try:
-        compiled = compile(
-            model,
-            **vars(suite.precision.with_widths(bits, scale, weight_scale)),
-            **given,
-        )
+        compiled = compile(model, **vars(precision), **given)
         suite.check_supports(compiled.program)
         plan = suite.plan(compiled.program, shaped)
     except ModelError as error:
+        if compiled is None and isinstance(error, UnsupportedModel):
+            error = _completed(error, suite, model, precision, given)
         _refused(nodes, error, compiled, as_json)
         raise typer.Exit(exit_code(error)) from error
     if accuracy:
@@ -186,6 +186,26 @@ def _as_object(compiled: Compiled, nodes: list[dict[str, str]]) -> dict[str, Any
         "calibration": program.calibration,
         "quantized": compiled.quantized,
     }
+
+
+def _completed(
+    error: UnsupportedModel,
+    suite: suites.Suite,
+    model: Path,
+    precision: Precision,
+    given: dict[str, Any],
+) -> UnsupportedModel:
+    """The refusal of functions that no polynomial is close to, with the operations that the suite
+    does not compute behind: those that compile once functions are left as they are."""
+    if precision.smooth != "polynomial":
+        return error
+    try:
+        rest = compile(model, **vars(replace(precision, relu="exact", smooth="function")), **given)
+    except ModelError:
+        return error
+    fitted = {"function", "relu"} if precision.relu == "sign" else {"function"}
+    operations = [it for it in suite.supports(rest.program) if it.operator not in fitted]
+    return UnsupportedModel([*error.problems, *operations])
 
 
 def _refused(

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from numpy.polynomial import chebyshev
 
 from privet.compiler.graph import Graph, Node
-from privet.compiler.graph.function import Function
+from privet.compiler.graph.function import SMOOTH, Function
 from privet.compiler.graph.operations import Elementwise, Polynomial
 from privet.compiler.passes.rewriter import Rewriter
 from privet.errors import Problem, UnsupportedModel
@@ -45,8 +45,10 @@ def fit_polynomials(graph: Graph, *, margin: float, error: float) -> Graph:
         fitted = fit(node.operation.function, magnitude / margin or 1.0, margin, error)
         if fitted is None:
             why = f"no polynomial of degree {HIGHEST_DEGREE} or less is close on its range"
-            instead = "Give calibration inputs, or a larger error for activations"
-            problems.append(Problem(node.name, "activation", why, instead))
+            instead = (
+                "Give calibration inputs, a larger error for activations, or choose another suite"
+            )
+            problems.append(Problem(node.name, kind(node.operation.function), why, instead))
             return rewriter.copy(node)
         return rewriter.add(node, fitted, *(rewriter.new[id] for id in node.inputs))
 
@@ -54,6 +56,12 @@ def fit_polynomials(graph: Graph, *, margin: float, error: float) -> Graph:
     if problems:
         raise UnsupportedModel(problems)
     return fitted
+
+
+def kind(function: Function) -> str:
+    """The parts of a function that are no polynomials, the outermost first."""
+    names = [step.name for step in reversed(function.steps) if step.name in SMOOTH]
+    return " of ".join(names) or "activation"
 
 
 def fit(function: Function, measured: float, margin: float, error: float) -> Polynomial | None:
