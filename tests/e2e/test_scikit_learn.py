@@ -159,7 +159,7 @@ def test_a_sequence_of_probabilities_is_an_output_for_each_label() -> None:
     same(run.outputs, run.reference)
     chances = list(run.outputs.values())[1:]
     for found, wanted in zip(chances, estimator.predict_proba(X[:1]), strict=True):
-        np.testing.assert_allclose(found, wanted, rtol=0, atol=5e-3)
+        np.testing.assert_allclose(as_tensor(found).tolist(), wanted, rtol=0, atol=5e-3)
 
 
 @pytest.mark.parametrize("name", MODELS)
