@@ -44,7 +44,7 @@ impl Streams {
         self.hashes.block()
     }
 
-    /// The seeds of a batch's parts, in a gate without trees. Of each part the client's streams alone are used.
+    /// The seeds of a batch's parts, in a gate that looks digits up. Of each part the client's streams alone are used.
     pub(crate) fn parts(&mut self, count: usize) -> Vec<Seed> {
         (0..count).map(|_| self.roots.seed()).collect()
     }

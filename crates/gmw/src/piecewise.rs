@@ -20,7 +20,7 @@ use crate::{Error, Party, Rounds, and, and_with_pairs, mux_all, private_and};
 /// If the link fails or the stock runs dry.
 ///
 /// # Panics
-/// Unless there are `2^n` lines, `n < bits`.
+/// Unless there are `2^n` lines, `6 <= n <= 12` and `n < bits`, and `to` has more bits than distances, `bits - n`.
 pub fn piecewise(party: &mut Party<'_>, x: &[u64], bits: u32, lines: &Lines, to: Modulus) -> Result<Vec<u64>, Error> {
     let (n, index_bits) = (x.len(), lines.count().ilog2());
     assert!(index_bits < bits, "each line is over some values");

@@ -33,7 +33,7 @@ impl Piecewise<'_> {
 }
 
 impl Rules for Piecewise<'_> {
-    /// The fewer bits the better, and the result is in the program's ring anyway.
+    /// The fewer bits the better: the ring of the result follows from what reads it.
     fn needs_ring(&self, _result: bool) -> bool {
         false
     }

@@ -26,7 +26,7 @@ impl Plan {
         if self.is_dealt() {
             notes.push("the dealer knows every mask: it must collude with neither party");
             // Two seeds, each with the streams that it grows into, for the deal and for each batch of keys; one for each part of a
-            // batch that has no trees; the server's mask.
+            // batch that looks digits up; the server's mask.
             let batches = self.keys().iter().flatten().count() as u64;
             let parts = self.keys().iter().flatten().map(Batch::parts).sum::<usize>() as u64;
             assumptions.push(seeds(STREAMS * (2 * (1 + batches) + parts) + 1));
