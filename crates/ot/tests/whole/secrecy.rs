@@ -7,24 +7,28 @@ use crate::parties::{Party, both, generate};
 use privet_channel::record::{self, Direction};
 use privet_channel::{Channel, pair};
 use privet_ot::{
-    CotReceiver, CotSender, Demand, Error, Extension, FieldBits, OneHotCounts, OtParty, PrivateAnds, Role, Shape, Size,
-    Stock, TableCounts, shift,
+    CotReceiver, CotSender, Demand, Error, Extension, FieldBits, OneHotCounts, OneHots, OtParty, PrivateAnds, Role,
+    Shape, Size, Stock, TableCounts, shift,
 };
 use privet_prg::{Block, Prg, Seed};
 use privet_ring::Bits;
 
 const N: usize = 40_000;
-const DEMAND: Demand = Demand {
-    private_ands: N,
-    triples: N,
-    paired_triples: N,
-    products_sent_by_server: N,
-    products_sent_by_client: N,
-    tables_sent_by_server: TABLES,
-    tables_sent_by_client: TABLES,
-    one_hots: OneHotCounts::NONE,
-};
 const TABLES: TableCounts = TableCounts { eights: N, sixteens: N };
+
+/// As many of every kind.
+fn demand() -> Demand {
+    Demand {
+        private_ands: N,
+        triples: N,
+        paired_triples: N,
+        products_sent_by_server: N,
+        products_sent_by_client: N,
+        tables_sent_by_server: TABLES,
+        tables_sent_by_client: TABLES,
+        one_hots: OneHotCounts::of(6, N),
+    }
+}
 
 /// Bytes of a party's first message that come before its points: version, role and field.
 const HEADER: usize = 3;
@@ -108,6 +112,20 @@ fn assert_tables_hide(sender: &mut Stock, receiver: &mut Stock, shape: Shape) ->
     Ok(())
 }
 
+/// The other party's share of a number next to all that a party holds, and its share of the vector, which is itself like fair coins.
+fn assert_one_hots_hide(own: &OneHots, other: &OneHots) {
+    for secret in &other.number {
+        assert_hidden("a share of a number", secret, &[]);
+        for known in own.number.iter().chain(&own.entries) {
+            assert_hidden("a share of a number", secret, &[known]);
+        }
+    }
+    for secret in &other.entries {
+        assert_hidden("a share of an entry", secret, &[]);
+        own.number.iter().for_each(|known| assert_hidden("a share of an entry", secret, &[known]));
+    }
+}
+
 fn assert_secrets_hidden([mut client, mut server]: [Stock; 2]) -> Result<(), Error> {
     match (server.take_private_ands(N)?, client.take_private_ands(N)?) {
         (PrivateAnds::Server(sent), PrivateAnds::Client(received)) => {
@@ -133,18 +151,21 @@ fn assert_secrets_hidden([mut client, mut server]: [Stock; 2]) -> Result<(), Err
         assert_tables_hide(&mut server, &mut client, shape)?;
         assert_tables_hide(&mut client, &mut server, shape)?;
     }
+    let (ours, theirs) = (client.take_one_hots(6, N)?, server.take_one_hots(6, N)?);
+    assert_one_hots_hide(&ours, &theirs);
+    assert_one_hots_hide(&theirs, &ours);
     assert_products_hide(&mut server, &mut client)?;
     assert_products_hide(&mut client, &mut server)
 }
 
 #[test]
 fn what_one_party_holds_hides_the_others_secrets() -> Result<(), Error> {
-    EXTENSIONS.into_iter().try_for_each(|extension| assert_secrets_hidden(recorded(extension, &DEMAND)?.0))
+    EXTENSIONS.into_iter().try_for_each(|extension| assert_secrets_hidden(recorded(extension, &demand())?.0))
 }
 
 #[test]
 fn what_a_dealer_gives_one_party_hides_the_others_secrets() -> Result<(), Error> {
-    let (client, server) = Stock::deal(&DEMAND, &mut Prg::from_seed(&Seed::from_bytes([9; 16])));
+    let (client, server) = Stock::deal(&demand(), &mut Prg::from_seed(&Seed::from_bytes([9; 16])));
     assert_secrets_hidden([client, server])
 }
 
