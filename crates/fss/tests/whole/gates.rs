@@ -77,12 +77,12 @@ fn check_select(bits: u32, values: &[u64], seed: u64) {
     assert_eq!(ring.add(&client, &server), expected, "{bits} bits");
 }
 
-/// 64 lines with whatever slopes and offsets, and what they and what goes on beyond them give for signed `x`.
-fn check_piecewise(bits: u32, step_bits: u32, wide: u32, values: &[u64], seed: u64) {
+/// Lines with whatever slopes and offsets, and what they and what goes on beyond them give for signed `x`.
+fn check_piecewise(bits: u32, [step_bits, index_bits]: [u32; 2], wide: u32, values: &[u64], seed: u64) {
     let (ring, output, rises) = (Modulus::new(bits), Modulus::new(wide), seed % 2 == 1);
-    let gate = Piecewise::new(bits, [step_bits, 6], rises, wide);
+    let gate = Piecewise::new(bits, [step_bits, index_bits], rises, wide);
     let mut prg = prg(seed);
-    let mut table = || (0..64).map(|_| prg.word() as i64).collect::<Vec<_>>();
+    let mut table = || (0..1 << index_bits).map(|_| prg.word() as i64).collect::<Vec<_>>();
     let (slopes, offsets) = (table(), table());
     let lines = Lines::new(&slopes, &offsets, step_bits, rises, output);
     let [client, server] =
@@ -91,14 +91,18 @@ fn check_piecewise(bits: u32, step_bits: u32, wide: u32, values: &[u64], seed: u
         .iter()
         .map(|x| {
             let x = ring.signed(ring.reduce(*x));
-            let kept = x.clamp(0, (64 << step_bits) - 1);
+            let kept = x.clamp(0, (1 << (index_bits + step_bits)) - 1);
             let (line, distance) = ((kept >> step_bits) as usize, kept & ((1 << step_bits) - 1));
             let over = if rises { (x - kept).max(0) << step_bits } else { 0 };
             let value = slopes[line].wrapping_mul(distance).wrapping_add(offsets[line]).wrapping_add(over);
             output.reduce(value as u64)
         })
         .collect();
-    assert_eq!(output.add(&client, &server), expected, "lines over 2^{step_bits} of {bits} bits into {wide}");
+    assert_eq!(
+        output.add(&client, &server),
+        expected,
+        "2^{index_bits} lines over 2^{step_bits} of {bits} bits into {wide}"
+    );
 }
 
 #[test]
@@ -106,8 +110,23 @@ fn lines_are_right_for_every_value_of_small_rings() {
     for (bits, step_bits) in [(9, 1), (10, 1), (10, 2), (11, 2)] {
         for (seed, wide) in [bits, bits + 1, 37, 64].into_iter().enumerate() {
             for rises in [0, 1] {
-                check_piecewise(bits, step_bits, wide, &everything(bits), 2 * seed as u64 + rises);
+                check_piecewise(bits, [step_bits, 6], wide, &everything(bits), 2 * seed as u64 + rises);
             }
+        }
+    }
+}
+
+#[test]
+fn lines_are_right_for_every_size_of_table() {
+    for (index_bits, above) in (6..=12).flat_map(|index_bits| [2, 7].map(|above| (index_bits, above))) {
+        let (table, ring) = (index_bits + 3, Modulus::new(index_bits + 3 + above));
+        // Around both ends of the table and of the ring, around where a digit of the line's number carries, and anywhere in the table.
+        let ends = [0, 1 << table, 1 << (ring.bits() - 1), 8 << (index_bits / 2)];
+        let around = ends.into_iter().flat_map(|end: u64| (0..9).map(move |i| end.wrapping_add(i).wrapping_sub(5)));
+        let within = (0..500_u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - table));
+        let values: Vec<u64> = around.chain(within).map(|x| ring.reduce(x)).cycle().take(3 * 536 + 1).collect();
+        for seed in [0, 1] {
+            check_piecewise(ring.bits(), [3, index_bits], 40, &values, seed);
         }
     }
 }
@@ -272,7 +291,7 @@ fn an_empty_batch_gives_nothing() {
     check_sign(25, &[], 1);
     check_select(25, &[], 1);
     check_extend_bounded(25, 37, &[], 1);
-    check_piecewise(18, 8, 37, &[], 1);
+    check_piecewise(18, [8, 6], 37, &[], 1);
 }
 
 proptest! {
@@ -296,7 +315,8 @@ proptest! {
         check_sign(bits, &values, seed);
         check_select(bits, &values, seed);
         if bits > 8 {
-            check_piecewise(bits, bits - 8 - cut.index((bits as usize - 8).min(6)) as u32, wide, &values, seed);
+            let step_bits = bits - 8 - cut.index((bits as usize - 8).min(6)) as u32;
+            check_piecewise(bits, [step_bits, 6], wide, &values, seed);
         }
         check_truncate(bits, 1 + cut.index(bits as usize - 1) as u32, &values, seed);
         if wide > bits {
