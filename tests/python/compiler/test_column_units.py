@@ -109,6 +109,34 @@ def test_whatever_reads_the_table_gets_its_numbers() -> None:
     assert error(compiled, "y", [row[None] for row in X[150:200]]) < LIMIT
 
 
+@pytest.mark.parametrize(
+    ("operator", "others", "attributes"),
+    [
+        ("Identity", [], {}),
+        ("Neg", [], {}),
+        ("Slice", ["first", "end", "axis"], {}),
+        ("Concat", ["y"], {"axis": 1}),
+    ],
+)
+def test_outputs_that_only_move_the_table_are_in_the_numbers_of_the_model(
+    operator: str, others: list[str], attributes: dict[str, Any]
+) -> None:
+    weights = {
+        "w": (1 / X.std(0)).astype(np.float32)[:, None],
+        "first": np.array([1]),
+        "end": np.array([3]),
+        "axis": np.array([1]),
+    }
+    nodes = [
+        node("MatMul", ["x", "w"], ["y"]),
+        node(operator, ["x", *others], ["moved"], **attributes),
+    ]
+    compiled = compile(model(nodes, {"x": (1, 4)}, ["y", "moved"], weights), calibration=ROWS)
+    assert compiled.program.front is not None
+    for output in ("y", "moved"):
+        assert error(compiled, output, [row[None] for row in X[150:200]]) < LIMIT
+
+
 @pytest.mark.parametrize("suite", ["gmw", "fss"])
 def test_parties_take_columns_in_units(suite: str) -> None:
     made = to_onnx(make_pipeline(StandardScaler(), MLP).fit(X[:150], Y[:150]), X[:1])

@@ -73,8 +73,8 @@ class _Units:
         self.by, self.whole = dict(by), dict[int, int]()
 
     def graph(self) -> Graph:
-        """The graph; an output that is still to be multiplied is not possible: layers do it."""
-        return self.rewriter.walk(self._rewrite)
+        """The graph; outputs that are still to be multiplied are multiplied at the end."""
+        return self.rewriter.walk(self._rewrite, lambda id: self._multiplied("units", id))
 
     def _rewrite(self, node: Node) -> int:
         rewriter, old, operation = self.rewriter, node.inputs, node.operation

@@ -23,8 +23,14 @@ class Rewriter:
         self._old_of: dict[int, int] = {}
         self._made: dict[int, Node] = {}
 
-    def walk(self, rewrite: Callable[[Node], int]) -> Graph:
-        """Rebuilds every node by `rewrite` and returns the new graph."""
+    def walk(
+        self, rewrite: Callable[[Node], int], output: Callable[[int], int] | None = None
+    ) -> Graph:
+        """Rebuilds every node by `rewrite` and returns the new graph.
+
+        `output` maps the old graph's values that are outputs, if `new` does not.
+        """
+        output = output or self.new.__getitem__
         for entry in self.old.inputs:
             value = self.old.values[entry.value]
             self.new[entry.value] = self.builder.input(entry, value)
@@ -32,8 +38,8 @@ class Rewriter:
         for node in self.old.nodes:
             self.new[node.output] = rewrite(node)
             self._old_of[self.new[node.output]] = node.output
-        for output in self.old.outputs:
-            self.builder.output(output.name, self.new[output.value], output.client)
+        for end in self.old.outputs:
+            self.builder.output(end.name, output(end.value), end.client)
         return self.builder.build()
 
     def copy(self, node: Node) -> int:
