@@ -43,14 +43,15 @@ def expand(model: onnx.ModelProto) -> onnx.ModelProto:
     changed.CopyFrom(model)
     del changed.graph.node[:]
     casts = {node.output[0]: node.input[0] for node in model.graph.node if _to_integer(node)}
-    zeros = {it.name for it in model.graph.initializer if _is_zero(it)}
+    zeros = {it.name: it.dims for it in model.graph.initializer if _is_zero(it)}
     for node in model.graph.node:
         if _is_classifier(node):
             changed.graph.node.extend(_Classifier(node, changed.graph).nodes())
         elif node.domain == ML and node.op_type in REGRESSORS:
             changed.graph.node.extend(_transformed(node))
         elif node.op_type == "Equal" and node.input[0] in casts and node.input[1] in zeros:
-            changed.graph.node.extend(_rounds_to_zero(node, casts[node.input[0]], changed.graph))
+            number, shape = casts[node.input[0]], zeros[node.input[1]]
+            changed.graph.node.extend(_rounds_to_zero(node, number, shape, changed.graph))
         else:
             changed.graph.node.append(node)
         if node.op_type in ENCODERS and node.input[0] in casts:
@@ -63,16 +64,18 @@ def _to_integer(node: onnx.NodeProto) -> bool:
 
 
 def _is_zero(tensor: onnx.TensorProto) -> bool:
-    return max(tensor.dims, default=1) == 1 and not onnx.numpy_helper.to_array(tensor).any()
+    """Whether it is one integer 0. A cast to a boolean does not round: 0.5 becomes true."""
+    is_number = tensor.data_type != onnx.TensorProto.BOOL and max(tensor.dims, default=1) == 1
+    return is_number and not onnx.numpy_helper.to_array(tensor).any()
 
 
 def _rounds_to_zero(
-    node: onnx.NodeProto, number: str, graph: onnx.GraphProto
+    node: onnx.NodeProto, number: str, shape: Sequence[int], graph: onnx.GraphProto
 ) -> list[onnx.NodeProto]:
-    """Whether a number, cast to an integer, is 0, as boosting by AdaBoost asks: whether its
-    magnitude is below 1."""
+    """Whether a number, cast to an integer, is a 0 of `shape`, as boosting by AdaBoost asks:
+    whether its magnitude is below 1."""
     size, one = f"{node.output[0]}_size", f"{node.output[0]}_one"
-    graph.initializer.append(onnx.numpy_helper.from_array(np.ones((), np.float32), one))
+    graph.initializer.append(onnx.numpy_helper.from_array(np.ones(shape, np.float32), one))
     return [
         helper.make_node("Abs", [number], [size], name=node.name),
         helper.make_node("Less", [size, one], node.output, name=node.name),
