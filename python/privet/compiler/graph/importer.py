@@ -358,7 +358,8 @@ class _Walk:
                     "hold them all",
                     "Cast them to int64 instead",
                 )
-            self.tensors[site.node.output[0]] = x
+            is_float = site.attribute("to", 0) in FLOATS
+            self.tensors[site.node.output[0]] = replace(x, integer=not is_float)
             return
         known = [it if isinstance(it, np.ndarray) else None for it in others]
         self._fold(site.node, [ids, *known])
@@ -371,7 +372,8 @@ class _Walk:
             rows = x
             if not np.array_equal(from_, ids.ravel()):
                 rows = pick(site, site.reshape(x, (ids.size, x.shape[-1])), 0, from_.tolist())
-            self.tensors[tensor] = replace(site.reshape(rows, shape), integer=True, one_hot=True)
+            rows = site.reshape(rows, shape)
+            self.tensors[tensor] = replace(rows, integer=x.integer, one_hot=True)
 
     def shapes_met(self) -> dict[str, Shape]:
         """Shapes of the private tensors so far, by name."""

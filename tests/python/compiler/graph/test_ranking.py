@@ -77,6 +77,18 @@ def test_elements_at_private_places() -> None:
     agrees(made, RNG.standard_normal((2, 6)).astype(np.float32), ["y", "where"])
 
 
+def test_places_cast_to_floats_are_numbers_to_calculate_with() -> None:
+    nodes = [
+        node("TopK", ["x", "k"], ["values", "places"], axis=-1),
+        node("Cast", ["places"], ["numbers"], to=onnx.TensorProto.FLOAT),
+        node("Div", ["numbers", "two"], ["half"]),
+        node("Mul", ["half", "numbers"], ["y"]),
+    ]
+    constants = {"k": np.array([3]), "two": np.array([2.0], np.float32)}
+    made = model(nodes, {"x": (1, 6)}, ["y"], constants)
+    agrees(made, RNG.standard_normal((1, 6)).astype(np.float32), ["y"])
+
+
 def test_places_that_may_lie_outside_are_refused() -> None:
     nodes = [
         node("ArgMax", ["x"], ["place"], axis=1, keepdims=0),

@@ -140,12 +140,12 @@ def ones_at(site: Site, ids: Private) -> Private:
 
 
 def number_of(site: Site, ids: Private) -> Private:
-    """The places themselves of rows of zeros with a one."""
+    """The places themselves of rows of zeros with a one, integers unless cast to floats."""
     shape, count = ids.shape[:-1], ids.shape[-1]
     rows = site.reshape(replace(ids, one_hot=False), (math.prod(shape), count))
     places = np.arange(count, dtype=np.float32)[:, None]
     number = site.reshape(site.emit(Dense(places, None), rows), shape)
-    return replace(number, integer=True, whole=True, below=count)
+    return replace(number, integer=ids.integer, whole=True, below=count)
 
 
 def _above_places(site: Site, ids: Private, places: Array) -> Private:
