@@ -17,6 +17,7 @@ from privet.errors import NotAccepted, PrivetError
 from privet.gateway.client import ServiceClient
 from privet.gateway.jobs import Notice
 from privet.gateway.model import Terms
+from privet.runtime.shortage import as_told
 
 FIND_SECONDS = 5.0
 """How long a start may wait for the service to list notices of an earlier gateway."""
@@ -27,6 +28,9 @@ POLL_SECONDS = 0.5
 FIRST_DELAY_SECONDS = 0.5
 LONGEST_DELAY_SECONDS = 60.0
 """After a failure it is tried again after the first delay, then after twice as long each time."""
+
+FAULTS = (PrivetError, OSError, MemoryError, RuntimeError)
+"""What announcing may fail by: the service, or a lack of files, memory or threads here."""
 
 _log = logging.getLogger(__name__)
 
@@ -161,7 +165,7 @@ class Ahead:
             for notice in await self._client.prepared(stock.model, terms=self._terms):
                 if len(stock.notices) < stock.wanted:
                     self._add(stock, notice)
-        except PrivetError as error:
+        except FAULTS as error:
             _log.warning("no notices of %s can be found: %s", stock.model, error)
 
     async def _refill(self) -> None:
@@ -184,8 +188,8 @@ class Ahead:
         unmade = stock.begun - stock.level.ready
         try:
             has_room = await self._client.has_room(stock.model, self._terms, unmade + 1)
-        except PrivetError as error:
-            self._failed(stock, error)
+        except FAULTS as error:
+            self._failed(stock, as_told(error))
             return False
         if not has_room and not stock.is_crowded:
             self._notify("full", self._levels(), model=stock.model)
@@ -198,8 +202,8 @@ class Ahead:
     async def _announce(self, stock: Stock) -> None:
         try:
             self._add(stock, await self._client.notify(stock.model, terms=self._terms))
-        except PrivetError as error:
-            self._failed(stock, error)
+        except FAULTS as error:
+            self._failed(stock, as_told(error))
         finally:
             stock.announcing -= 1
 
@@ -241,11 +245,10 @@ class Ahead:
         self._known = levels
         if self._on_event is None:
             return
-        event = LevelEvent(kind, levels, self._client.bytes(), **fields)
         try:
-            self._on_event(event)
+            self._on_event(LevelEvent(kind, levels, self._client.bytes(), **fields))
         except Exception:
-            _log.exception("on_event raised on %s", event)
+            _log.exception("nobody could be told of %s, or on_event raised", kind)
 
     def _run(self, work: Coroutine[Any, Any, None]) -> None:
         """Does something in the background; then the levels are looked at."""

@@ -13,7 +13,7 @@ from privet.errors import Misuse, PeerMisbehaved, PrivetError, Short
 from privet.logs import Seldom
 from privet.runtime.credentials import Credentials
 from privet.runtime.revocation import Revoked
-from privet.runtime.shortage import SpareFile, most_files, shortage
+from privet.runtime.shortage import SpareFile, as_told, most_files
 
 MAX_SESSIONS = 64
 """Sessions at the same time, and handshakes; fewer where a process may open few files. Further
@@ -27,6 +27,9 @@ who say nothing do not keep others out for long."""
 POLL_SECONDS = 0.05
 SHORT_SECONDS = 0.5
 """How long nobody is accepted when the system has no resources left."""
+
+BACKLOG = 128
+"""Connections that are turned away at once then, so that no flood of them holds the thread."""
 
 Serve = Callable[[_native.Connection, str], None]
 """Serves one peer, given its connection and how it is called: its fingerprint, or its address."""
@@ -119,8 +122,9 @@ class Acceptor:
         """Closes the connections that wait to be accepted."""
         if self._listener is not None:
             with self._spare.given_up(), suppress(PrivetError):
-                while self._listener.accept(0.0) is not None:
-                    pass
+                for _ in range(BACKLOG):
+                    if self._listener.accept(0.0) is None:
+                        return
 
     def _hear(self, told: PrivetError) -> None:
         if isinstance(told, Short) and self._short is not None:
@@ -128,7 +132,7 @@ class Acceptor:
 
     def _pause(self, error: Exception) -> None:
         """The system is short of something, such as open files: sessions that end free it."""
-        told = _told(error)
+        told = as_told(error)
         if self._seldom.due() is not None:
             self._failed("", told)
         self._hear(told)
@@ -149,7 +153,7 @@ class Acceptor:
                 raise PeerMisbehaved(f"it was turned away: {why}")
             placed = self._take_place(peer)
         except (PrivetError, OSError, MemoryError) as error:
-            told = _told(error)
+            told = as_told(error)
             self._failed(peer, told)
             self._hear(told)
             return
@@ -164,7 +168,7 @@ class Acceptor:
             connection.set_timeout(self._timeout)
             self._serve(connection, peer)
         except (PrivetError, OSError, MemoryError) as error:
-            told = _told(error)
+            told = as_told(error)
             self._failed(peer, told)
             self._hear(told)
         finally:
@@ -188,14 +192,6 @@ class Acceptor:
 def _places() -> int:
     """Sessions, and handshakes, for which this process may open enough files."""
     return min(MAX_SESSIONS, max(2, most_files() // 5))
-
-
-def _told(error: Exception) -> PrivetError:
-    """An error as it is told: of a shortage, what is short."""
-    short = shortage(error)
-    if short is not None:
-        return Short(short)
-    return error if isinstance(error, PrivetError) else PrivetError(f"{type(error).__name__}")
 
 
 class Service:

@@ -9,6 +9,8 @@ import resource
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from privet.errors import PrivetError, Short
+
 ADVICE = "try again later; its operator can raise the limit (ulimit -n, LimitNOFILE= of systemd)"
 
 _FILES = (errno.EMFILE, errno.ENFILE)
@@ -65,3 +67,11 @@ def shortage(error: BaseException) -> str | None:
     if isinstance(error, RuntimeError) and "new thread" in str(error):
         return "out of threads (by memory, or ulimit -u): try again later"
     return None
+
+
+def as_told(error: Exception) -> PrivetError:
+    """An error as it is told: of a shortage, what is short."""
+    short = shortage(error)
+    if short is not None:
+        return Short(short)
+    return error if isinstance(error, PrivetError) else PrivetError(f"{type(error).__name__}")

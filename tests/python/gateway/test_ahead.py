@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, cast
 
 import pytest
 
-from privet.errors import NotAccepted, PeerError, PrivetError
+from privet.errors import NotAccepted, PeerError, Short
 from privet.gateway import ServiceClient, Terms
 from privet.gateway.ahead import (
     FIRST_DELAY_SECONDS,
@@ -42,7 +44,7 @@ class FakeClient:
 
     def __init__(self, room: int = 1000) -> None:
         self.room = room
-        self.failing: dict[str, PrivetError] = {}
+        self.failing: dict[str, Exception] = {}
         self.left: Sequence[FakeNotice] = ()
         self.made: list[tuple[str, FakeNotice]] = []
 
@@ -153,6 +155,29 @@ def test_a_model_that_fails_holds_up_no_other() -> None:
     assert {it.model for it in waiting} == {"gone"}
     assert waiting[0].error is client.failing["gone"]
     assert waiting[0].seconds == pytest.approx(FIRST_DELAY_SECONDS, abs=0.1)
+
+
+@pytest.mark.parametrize("where", ["notify", "has_room", "bytes"])
+def test_without_files_it_is_tried_again_later(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    client, calls = FakeClient(), 0
+    works = getattr(client, where)
+
+    def fails(*arguments: Any, **named: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls < 3:
+            raise OSError(errno.EMFILE, "Too many open files")
+        return works(*arguments, **named)
+
+    monkeypatch.setattr(client, where, fails)
+    began = time.monotonic()
+    told = keep(client, {"first": 1}, lambda it, _: len(it.made) == 1)
+    if where != "bytes":
+        # It waits for the first delay, and for twice that.
+        assert time.monotonic() - began > 2 * FIRST_DELAY_SECONDS
+        waiting = [it for it in told if it.kind == "waiting"]
+        assert all(isinstance(it.error, Short) for it in waiting)
+        assert waiting
 
 
 def test_what_the_policy_does_not_accept_is_not_asked_again(
