@@ -66,6 +66,24 @@ def test_a_table_at_the_place_of_the_largest(axis: int) -> None:
     agrees(made, RNG.standard_normal((3, 5)).astype(np.float32), ["y"])
 
 
+def test_no_shape_tells_what_a_table_of_places_holds() -> None:
+    nodes = [
+        node("ArgMax", ["x"], ["place"], axis=1, keepdims=0),
+        node("Gather", ["places", "place"], ["next"]),
+        onnx.helper.make_node("Gather", ["table", "next"], ["row"], "second"),
+        node("Mul", ["row", "row"], ["y"]),
+    ]
+    table, x = RNG.standard_normal((9, 2)).astype(np.float32), np.eye(5, dtype=np.float32)
+    shapes = []
+    for places in ([0, 1, 2, 1, 0], [8, 1, 2, 4, 0]):
+        constants = {"table": table, "places": np.array(places)}
+        made = model(nodes, {"x": (5, 5)}, ["y"], constants)
+        agrees(made, x, ["y"])
+        program = compile(made, smooth="piecewise", calibration=[x]).program
+        shapes.append([value.shape for value in program.values])
+    assert shapes[0] == shapes[1]
+
+
 def test_elements_at_private_places() -> None:
     nodes = [
         node("TopK", ["x", "k"], ["values", "places"], axis=-1),

@@ -111,8 +111,10 @@ def look_up(site: Site, table: Array, ids: Private) -> Private:
         hot = _slice(site, hot, [(0, hot.shape[0], 1), (0, min(len(table), ids.shape[-1]), 1)])
         chosen = site.emit(Dense(rows[: ids.shape[-1]], None), hot)
     elif 1 < ids.below <= len(table):
-        shape, rows = ids.shape, rows[: ids.below]
-        reached = site.emit(Step(0), _above_places(site, ids, np.arange(1, ids.below) - 0.5))
+        # One step for each row, whatever is known of the places: shapes are public, and how far the
+        # numbers of another private table go is not.
+        shape = ids.shape
+        reached = site.emit(Step(0), _above_places(site, ids, np.arange(1, len(table)) - 0.5))
         chosen = site.emit(Dense(np.diff(rows, axis=0), rows[0]), reached)
     else:
         site.refuse(
