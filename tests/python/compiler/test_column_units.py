@@ -21,6 +21,7 @@ from privet.compiler.executor import execute
 from privet.compiler.executor.codec import as_tensor
 from privet.compiler.executor.reference import run_plaintext
 from privet.compiler.executor.samples import fill
+from privet.errors import InputError
 
 _RNG = np.random.default_rng(0)
 X = np.column_stack(
@@ -107,6 +108,23 @@ def sums() -> onnx.ModelProto:
 def test_whatever_reads_the_table_gets_its_numbers() -> None:
     compiled = compile(sums(), calibration=ROWS)
     assert error(compiled, "y", [row[None] for row in X[150:200]]) < LIMIT
+
+
+def test_a_flag_that_no_sample_sets_is_not_lost() -> None:
+    rows = [np.array([[*row[:2], index >= 150]], np.float32) for index, row in enumerate(X[:250])]
+    weights = {"w": np.array([[1e-5], [5e3], [3.0]], np.float32)}
+    made = model([node("MatMul", ["x", "w"], ["y"])], {"x": (1, 3)}, ["y"], weights)
+    compiled = compile(made, calibration=rows[:150])
+    assert compiled.program.front is not None
+    assert error(compiled, "y", rows[100:]) < LIMIT
+
+
+def test_what_is_too_large_for_its_column_is_named() -> None:
+    compiled = compile(sums(), calibration=ROWS)
+    row = X[:1].copy()
+    row[0, 1] = 1.0
+    with pytest.raises(InputError, match="input x in units of its columns reaches 4096"):
+        execute(compiled.program, compiled.weights, fill(compiled.program, [row])[0])
 
 
 @pytest.mark.parametrize(

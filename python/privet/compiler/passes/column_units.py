@@ -27,7 +27,8 @@ _MOVED = op.Broadcast | op.Concat | op.Reshape | op.Slice | op.Transpose
 def column_units(graph: Graph, batches: Sequence[Sequence[Array]]) -> dict[int, Array]:
     """Powers of two, by input, that bring the columns of a table below 1 and above a half.
 
-    Tables have two axes; they are measured on calibration inputs.
+    Tables have two axes; they are measured on calibration inputs. A column that is zero in all of
+    them stays as it is: of a flag that is never set there nothing is known.
     """
     units: dict[int, Array] = {}
     for index, entry in enumerate(graph.inputs):
@@ -36,22 +37,23 @@ def column_units(graph: Graph, batches: Sequence[Sequence[Array]]) -> dict[int, 
             continue
         columns = np.abs([np.nan_to_num(batch[index]) for batch in batches]).max(axis=(0, 1))
         bits = np.frexp(columns.astype(np.float64))[1]
-        bits[columns == 0] = bits[columns > 0].max(initial=0)
-        if np.ptp(bits) >= APART:
+        if columns.any() and np.ptp(bits[columns > 0]) >= APART:
             units[entry.value] = np.broadcast_to(np.ldexp(1.0, -bits), shape)
     return units
 
 
 def in_units(graph: Graph, units: Mapping[int, Array], opset: int) -> tuple[Front, Graph]:
     """What clients compute, and the graph of what that makes."""
-    names = {it.value: f"{it.name}_in_units" for it in graph.inputs if it.value in units}
+    names = {
+        it.value: f"{it.name} in units of its columns" for it in graph.inputs if it.value in units
+    }
     given = tuple(
         Given(it.name, "integer" if it.one_hot else "real", graph.input_shape(it))
         for it in graph.inputs
     )
-    factors = {f"{names[id]}_factors": array[:1] for id, array in units.items()}
+    factors = {f"{names[id]}, factors": array[:1] for id, array in units.items()}
     nodes = [
-        HeadNode("Mul", (it.name, f"{names[it.value]}_factors"), (names[it.value],), {})
+        HeadNode("Mul", (it.name, f"{names[it.value]}, factors"), (names[it.value],), {})
         for it in graph.inputs
         if it.value in units
     ]
