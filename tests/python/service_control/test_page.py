@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from tests.python.service_control.actors import Scene, scene
 
 from privet.service.asks import NoticeBody, RequestBody
 from privet.service.control.identity import Gate
+from privet.service.records import Run
 
 pytestmark = pytest.mark.browser
 
@@ -58,6 +60,27 @@ def submit(it: Scene, count: int, notices: int = 0) -> None:
         it.service.submit(CLIENT, None, version, RequestBody())
     for _ in range(notices):
         it.service.submit(CLIENT, None, version, NoticeBody())
+
+
+def ran(it: Scene, model: str, ended: float, *seconds: float, failure: str | None = None) -> None:
+    """Inferences of a model that all ended at a time, after so many seconds each."""
+    for took in seconds:
+        name = f"{model} {ended} {took}"
+        times = (ended - took, ended, took)
+        whose = (model + "/1@ab", "gmw linear exact tables", 1, "here", (0,))
+        it.service.timeline.add(Run(name, name, "on", *whose, *times, 0, failure))
+
+
+def earlier(it: Scene) -> float:
+    """Inferences of three models in the last three minutes; the start of their first quarter of a
+    minute, as which they are drawn."""
+    first = 15.0 * (time.time() // 15 - 6)
+    ran(it, "digits", first + 1, *(0.1 * count for count in range(1, 21)))
+    ran(it, "trees", first + 2, 0.5)
+    ran(it, "broken", first + 3, 9.0, failure="failed")
+    ran(it, "digits", first + 16, 3.0, 5.0, 4.0)
+    ran(it, "trees", first + 47, 0.7)
+    return first
 
 
 async def says(page: Page, place: str, text: str) -> None:
@@ -161,6 +184,84 @@ def test_the_timeline_works_by_keyboard(look: Callable[..., None]) -> None:
     look(act)
 
 
+def test_inference_times_are_drawn_by_model(look: Callable[..., None]) -> None:
+    async def act(it: Scene, page: Page) -> None:
+        await says(page, "#latency", "No inference ended in this time.")
+        first = earlier(it)
+        await page.wait_for_selector("#latency .part")
+        table = await page.inner_text("#latencies tbody")
+        # The percentiles of 23 and of 2 inferences; what failed counts for nothing.
+        rows = [re.split(r"\s*\t\s*", row.strip()) for row in table.splitlines() if row.strip()]
+        assert rows == [
+            ["digits/1", "23", "1.20 s", "4.00 s"],
+            ["trees/1", "2", "700 ms", "700 ms"],
+        ]
+        drawn = await page.eval_on_selector_all(
+            "#latency .part", "all => all.map((it) => [it.dataset.model, Number(it.dataset.start)])"
+        )
+        assert sorted(drawn) == [
+            ["digits/1", first],
+            ["digits/1", first + 15],
+            ["trees/1", first],
+            ["trees/1", first + 45],
+        ]
+        label = await page.get_attribute("#latency svg", "aria-label")
+        assert label is not None
+        assert "digits/1 median 1.20 s, 95 % within 4.00 s; trees/1" in label
+        # Marks of longer times are higher, and a median lies below what 95 % are within.
+        assert await page.evaluate(HEIGHTS, ["digits/1", first, first + 15]) == [True, True]
+        # Neighbours in time are joined, and across a gap nothing is.
+        lines = "lines => lines.map((it) => (it.getAttribute('d').match(/L/g) || []).length)"
+        assert await page.eval_on_selector_all("#latency .line", lines) == [0, 0, 1, 1]
+        await page.select_option("#window", "60")
+        await says(page, "#latencies", "trees/1\t1\t700 ms")
+
+    look(act)
+
+
+def test_inference_times_work_by_keyboard(look: Callable[..., None]) -> None:
+    async def act(it: Scene, page: Page) -> None:
+        first = earlier(it)
+        await page.wait_for_selector("#latency .part")
+        await page.focus("#latency")
+
+        async def chosen(key: str) -> tuple[str | None, float]:
+            await page.keyboard.press(key)
+            part = page.locator("#latency .part.chosen")
+            assert await part.count() == 1
+            said = await page.inner_text("#latency-spoken")
+            assert said == await page.inner_text("#latency-readout")
+            start = await part.get_attribute("data-start")
+            assert start is not None
+            return await part.get_attribute("data-model"), float(start) - first
+
+        steps = {
+            "End": ("digits/1", 15),
+            "ArrowRight": ("digits/1", 15),
+            "ArrowDown": ("trees/1", 0),
+            "ArrowLeft": ("trees/1", 0),
+            "ArrowUp": ("digits/1", 0),
+        }
+        assert [await chosen(key) for key in steps] == list(steps.values())
+        await says(page, "#latency-spoken", "median 1.10 s, 95 % within 2.00 s, of 20 inferences")
+        assert await chosen("ArrowDown") == ("trees/1", 0)
+        await says(page, "#latency-spoken", "of 1 inference")
+        assert await chosen("ArrowRight") == ("trees/1", 45)
+        assert await chosen("Home") == ("trees/1", 0)
+        # What is drawn anew each second keeps the choice, and other keys go where they belong.
+        drawn = await page.get_attribute("body", "data-drawn")
+        await page.wait_for_function("it => document.body.dataset.drawn !== it", arg=drawn)
+        assert await page.locator("#latency .part.chosen").count() == 1
+        assert await page.evaluate("document.activeElement.id") == "latency"
+        await page.keyboard.press("Tab")
+        assert await page.evaluate("document.activeElement.id") != "latency"
+        # A pointer chooses as well.
+        await page.hover(f"#latency .part[data-model='digits/1'][data-start='{first:.0f}']")
+        await says(page, "#latency-readout", "of 20 inferences")
+
+    look(act)
+
+
 def test_a_broken_version_and_the_drain_are_shown(look: Callable[..., None], folder: Path) -> None:
     async def act(it: Scene, page: Page) -> None:
         put_digits(folder / "repository", config="batch = 0\n")
@@ -181,7 +282,11 @@ def test_a_broken_version_and_the_drain_are_shown(look: Callable[..., None], fol
 def test_nothing_keeps_people_from_reading_it(look: Callable[..., None], scheme: str) -> None:
     async def act(it: Scene, page: Page) -> None:
         submit(it, 3, notices=1)
+        earlier(it)
         await says(page, "[data-queue=pre]", "pre 2")
+        await page.wait_for_selector("#latency .part")
+        await page.focus("#latency")
+        await page.keyboard.press("End")
         assert await flaws(page) == []
         shades = await page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
         dark = sum(int(part) for part in shades[4:-1].split(",")) < 3 * 128
@@ -190,15 +295,38 @@ def test_nothing_keeps_people_from_reading_it(look: Callable[..., None], scheme:
     look(act, scheme)
 
 
-def test_a_phone_needs_no_scrolling_sideways(look: Callable[..., None]) -> None:
+@pytest.mark.parametrize("width", [375, 1280])
+def test_no_screen_needs_scrolling_sideways(look: Callable[..., None], width: int) -> None:
     async def act(it: Scene, page: Page) -> None:
-        await page.set_viewport_size({"width": 390, "height": 800})
+        await page.set_viewport_size({"width": width, "height": 800})
         submit(it, 3)
+        earlier(it)
         await says(page, "[data-queue=pre]", "pre 1")
-        assert await page.evaluate("document.documentElement.scrollWidth") <= 390
+        await page.wait_for_selector("#latency .part")
+        assert await page.evaluate("document.documentElement.scrollWidth") <= width
+        # The chart itself is no wider than its card, and none of its words is cut off.
+        assert await page.evaluate(INSIDE)
 
     look(act)
 
+
+HEIGHTS = """([model, early, late]) => {
+  const all = [...document.querySelectorAll(`#latency [data-model="${model}"]`)];
+  const part = (start) => all.find((it) => Number(it.dataset.start) === start);
+  const height = (it) => it.getBoundingClientRect().top;
+  const marks = (start) => [...part(start).querySelectorAll("path")].map(height);
+  const [[high, median], [later, laterMedian]] = [marks(early), marks(late)];
+  return [high < median && later < laterMedian, later < high && laterMedian < median];
+}"""
+"""Whether a 95th percentile is above its median at both times, and both are higher at the later."""
+
+INSIDE = """() => {
+  const card = document.querySelector("#latency").getBoundingClientRect();
+  return [...document.querySelectorAll("#latency svg, #latency text")]
+    .map((it) => it.getBoundingClientRect())
+    .every((it) => it.left >= card.left - 1 && it.right <= card.right + 1);
+}"""
+"""Whether a chart and all its words are within its place."""
 
 GAP = """([first, second]) => {
   const place = (job) => document.querySelector(`rect[data-job="${job}"]`).getBoundingClientRect();

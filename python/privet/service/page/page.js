@@ -1,6 +1,7 @@
 // The operator's page: takes the service's state every second and draws it. No library, no request
 // to anywhere else.
 
+import { choosePart, drawLatency, latencies, swatch } from "/assets/latency.js";
 import { chooseByKey, drawTimeline } from "/assets/timeline.js";
 import { age, amount, bytes, clear, element, seconds } from "/assets/shape.js";
 
@@ -130,22 +131,38 @@ function drawTables(state) {
   drawTable("counts", ["What", "#Count"], rows, "");
 }
 
+function drawLatencies(state, span) {
+  drawLatency(at("latency"), at("latency-readout"), state, span);
+  const models = latencies(state, span);
+  drawTable("latencies", ["Model", "#Done", "#Median", "#95 % within"], models.map((it) => [
+    element("td", {}, swatch(models, it.model), it.model), it.count, seconds(it.median), seconds(it.high),
+  ]), "No inference ended in this time.");
+}
+
 function draw() {
   if (latest === null) return;
+  const span = Number(at("window").value);
   drawFacts(latest);
   drawTiles(latest);
-  drawTimeline(at("timeline"), at("readout"), latest, Number(at("window").value));
+  drawTimeline(at("timeline"), at("readout"), latest, span);
+  drawLatencies(latest, span);
   drawQueues(latest);
   drawTables(latest);
   document.body.dataset.drawn = String(latest.now);
 }
 
-at("timeline").addEventListener("keydown", (event) => {
-  if (latest === null || !chooseByKey(event.key, latest, Number(at("window").value))) return;
-  event.preventDefault();
-  draw();
-  at("spoken").textContent = at("readout").textContent;
-});
+// The keys of a chart choose in it; what is chosen is read out.
+function byKeys(chart, readout, spoken, choose) {
+  at(chart).addEventListener("keydown", (event) => {
+    if (latest === null || !choose(event.key, latest, Number(at("window").value))) return;
+    event.preventDefault();
+    draw();
+    at(spoken).textContent = at(readout).textContent;
+  });
+}
+
+byKeys("timeline", "readout", "spoken", chooseByKey);
+byKeys("latency", "latency-readout", "latency-spoken", choosePart);
 
 // An event has only the runs since the one before.
 function take(state) {

@@ -1,30 +1,17 @@
 // Which job ran on which core and when: a Gantt chart of T_pre and T_on, as in the paper's Figure 5.
 
+import { BELOW, axis, clock, shape } from "/assets/axis.js";
 import { clear, seconds } from "/assets/shape.js";
 
-const SVG = "http://www.w3.org/2000/svg";
 const LEFT = 84;
 const RIGHT = 10;
-const AXIS = 24;
 const TALLEST = 26;
 const SHORTEST = 7;
 const ROOM = 460;
-const STEPS = [5, 10, 15, 30, 60, 120, 300];
 const LABEL_FROM = 13;
 const AHEAD = 0.06; // of the window, for what is expected
 
 let chosen = null; // the job that was pointed at, or reached by a key, last
-
-function shape(name, attributes, text) {
-  const made = document.createElementNS(SVG, name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  if (text !== undefined) made.textContent = text;
-  return made;
-}
-
-function clock(time) {
-  return new Date(1000 * time).toLocaleTimeString([], { hour12: false });
-}
 
 function rowsOf(state) {
   const rows = [];
@@ -51,15 +38,6 @@ function describe(readout, job) {
   const cores = job.cores.length > 1 ? `cores ${job.cores.join(", ")}` : `core ${job.cores[0]}`;
   readout.append(name, ` under ${job.suite} ${how} ${seconds(job.ended - job.started)}, from ${clock(job.started)}` +
     ` on ${cores} of ${job.machine}; job ${job.job}`);
-}
-
-function axis(svg, state, span, width, bottom, x) {
-  const step = STEPS.find((it) => (width * it) / span > 78) || span;
-  const first = Math.ceil((state.now - span) / step) * step;
-  for (let time = first; time <= state.now; time += step) {
-    svg.append(shape("line", { class: "grid", x1: x(time), x2: x(time), y1: 0, y2: bottom }));
-    svg.append(shape("text", { x: x(time), y: bottom + 17, "text-anchor": "middle" }, clock(time)));
-  }
 }
 
 function bar(svg, readout, job, row, box) {
@@ -126,7 +104,7 @@ export function drawTimeline(place, readout, state, span) {
   const bottom = Math.max(pitch, rows.length * pitch);
   const x = (time) => LEFT + (width * (time - state.now + span)) / (span * (1 + AHEAD));
   const svg = shape("svg", {
-    viewBox: `0 -5 ${outer} ${bottom + AXIS + 5}`, role: "img",
+    viewBox: `0 -5 ${outer} ${bottom + BELOW + 5}`, role: "img",
     "aria-label": `Jobs on ${rows.length} cores in the last ${span} seconds`,
   });
   const gap = pitch > 12 ? 3 : 1;
