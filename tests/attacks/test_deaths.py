@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import threading
 import time
 from pathlib import Path
 
@@ -127,7 +128,7 @@ def test_a_listener_that_fails_is_logged_and_stops_nothing(
 def test_a_system_that_is_short_of_something_stops_nothing(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = _native.Listener
+    real, enough = _native.Listener, threading.Event()
 
     class Short:
         """A listening socket that fails to accept a few times."""
@@ -140,10 +141,14 @@ def test_a_system_that_is_short_of_something_stops_nothing(
             if self.left:
                 self.left -= 1
                 raise LinkError("the system failed at accepting a client: too many open files")
+            if timeout:
+                enough.set()
             return self.socket.accept(timeout)
 
     monkeypatch.setattr(_native, "Listener", Short)
     with scene.server() as server:
         # Said once, however often it happens: the system may stay short for long.
         assert isinstance(scene.next_failure().error, LinkError)
+        # Until then whoever comes is turned away.
+        assert enough.wait(20.0)
         scene.assert_serves(server.address[1])

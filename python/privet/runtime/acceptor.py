@@ -126,6 +126,13 @@ class Acceptor:
                     if self._listener.accept(0.0) is None:
                         return
 
+    def _tell(self, peer: str, error: Exception) -> None:
+        """Says why a peer was not served. The caller keeps no name for the error, whose traceback
+        holds the caller's connection: it would stay open until cycles are collected."""
+        told = as_told(error)
+        self._failed(peer, told)
+        self._hear(told)
+
     def _hear(self, told: PrivetError) -> None:
         if isinstance(told, Short) and self._short is not None:
             self._short(told)
@@ -153,9 +160,7 @@ class Acceptor:
                 raise PeerMisbehaved(f"it was turned away: {why}")
             placed = self._take_place(peer)
         except (PrivetError, OSError, MemoryError) as error:
-            told = as_told(error)
-            self._failed(peer, told)
-            self._hear(told)
+            self._tell(peer, error)
             return
         finally:
             with self._lock:
@@ -168,9 +173,7 @@ class Acceptor:
             connection.set_timeout(self._timeout)
             self._serve(connection, peer)
         except (PrivetError, OSError, MemoryError) as error:
-            told = as_told(error)
-            self._failed(peer, told)
-            self._hear(told)
+            self._tell(peer, error)
         finally:
             with self._lock:
                 self._clients[peer] -= 1
