@@ -16,7 +16,7 @@ NAMES = ("fss", "gmw-dealer-log", "gmw-log")
 
 
 def test_a_batch_on_a_line_is_what_its_formula_says(tmp_path: Path) -> None:
-    """Up to the last ciphertext, for a model that is large enough to send less for more rounds."""
+    """Up to the last ciphertext, from batches so large that they send less for more rounds."""
     (model,) = find_models(["resnet20"], tmp_path)
     chosen = [setting_named(it) for it in NAMES]
     free: dict[str, Prices] = {
@@ -28,13 +28,13 @@ def test_a_batch_on_a_line_is_what_its_formula_says(tmp_path: Path) -> None:
         found = cost_settings(model, chosen, batch, lambda: prices).values()
         return [it for it in found if isinstance(it, Record)]
 
-    for one, two, eight in zip(costs(1), costs(2), costs(8), strict=True):
-        made = widened(one, two, 8)
-        assert (made.batch, made.measured, made.setting) == (8, False, eight.setting)
-        assert made.online.rounds == eight.online.rounds
-        assert made.online.bytes == pytest.approx(eight.online.bytes, rel=0.01)
-        assert made.offline.bytes == pytest.approx(eight.offline.bytes, rel=0.01)
-        assert made.material_bytes == pytest.approx(eight.material_bytes, rel=0.01)
-        for ours, theirs in zip(made.extensions, eight.extensions, strict=True):
+    for one, two, large in zip(costs(32), costs(64), costs(128), strict=True):
+        made = widened(one, two, 128)
+        assert (made.batch, made.measured, made.setting) == (128, False, large.setting)
+        assert made.online.rounds == large.online.rounds
+        assert made.online.bytes == pytest.approx(large.online.bytes, rel=0.01)
+        assert made.offline.bytes == pytest.approx(large.offline.bytes, rel=0.01)
+        assert made.material_bytes == pytest.approx(large.material_bytes, rel=0.01)
+        for ours, theirs in zip(made.extensions, large.extensions, strict=True):
             assert ours.core_seconds == pytest.approx(theirs.core_seconds, rel=0.05)
-        assert widened(one, two, 2).online.bytes == two.online.bytes
+        assert widened(one, two, 64).online.bytes == two.online.bytes

@@ -29,8 +29,9 @@ Say = Callable[[str], None]
 
 TIMEOUT = 7200.0
 
-COSTED = (1, 2)
-"""Batches whose costs larger ones are on a line with."""
+COSTED = ((1, 2), (16, 32))
+"""Batches whose costs others are on a line with: those of few samples, and those from twice as many
+on, where layers are large enough to send less for more rounds."""
 
 CHECKOUT = Path(__file__).parents[4]
 
@@ -219,7 +220,7 @@ class Workplace:
 
         one, two = (
             self.once(("costed", model, tuple(names), it, bool(known)), lambda it=it: make(it))  # type: ignore[misc]
-            for it in COSTED
+            for it in COSTED[batch >= 2 * COSTED[1][1]]
         )
         return [widened(one[name], it, batch) for name, it in two.items()]
 
