@@ -155,8 +155,9 @@ class Profiles:
 
     def estimate(self, key: Key) -> Demand:
         """What to give to the job: as `expected`, the memory times the headroom."""
-        demand = self.expected(key)
-        return replace(demand, memory=int(demand.memory * self.headroom))
+        it = self.expected(key)
+        # Each decision asks this of many jobs, and `replace` takes several times as long.
+        return Demand(it.cores, int(it.memory * self.headroom), it.seconds, it.material, it.scaling)
 
     def observe(self, key: Key, usage: Usage) -> None:
         """Feeds back a run that finished; a time on other cores is moved to the profile's."""
