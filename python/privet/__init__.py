@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from privet.lazy import attach
 
 if TYPE_CHECKING:
-    from privet.compiler.compile import Compiled, compile, load
+    from privet.compiler.compile import Compiled, load
     from privet.gateway import ServiceClient
     from privet.planner import plan
     from privet.runtime import (
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         Server,
         run,
     )
-    from privet.suites import Ckks, Fss, Gmw, Stream, Suite
+    from privet.suites import Ckks, Fss, Gmw, Stream, Suite, compile
 
 __version__ = "0.2.0"
 
@@ -57,7 +57,7 @@ __all__ = [
 __getattr__ = attach(
     __name__,
     {
-        "privet.compiler.compile": ("Compiled", "compile", "load"),
+        "privet.compiler.compile": ("Compiled", "load"),
         "privet.gateway": ("ServiceClient",),
         "privet.runtime": (
             "Client",
@@ -70,6 +70,6 @@ __getattr__ = attach(
             "run",
         ),
         "privet.planner": ("plan",),
-        "privet.suites": ("Ckks", "Fss", "Gmw", "Stream", "Suite"),
+        "privet.suites": ("Ckks", "Fss", "Gmw", "Stream", "Suite", "compile"),
     },
 )

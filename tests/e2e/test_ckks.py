@@ -118,8 +118,8 @@ def test_other_suites_refuse_polynomials_by_name(
     suite: suites.MaterialSuite, tmp_path: Path
 ) -> None:
     path = zoo.build("nn5", tmp_path)
-    compiled = privet.compile(path, input_range=(0, 1))
-    with pytest.raises(UnsupportedModel, match=r'smooth="piecewise"|not authenticate') as refusal:
+    compiled = privet.compile(path, suite="ckks", input_range=(0, 1))
+    with pytest.raises(UnsupportedModel, match=r'suite="gmw"|not authenticate') as refusal:
         privet.run(compiled, suite=suite)
     assert len(refusal.value.problems) == 2
     with pytest.raises(Misuse, match="runs only in suite ckks"):
@@ -213,7 +213,7 @@ def test_an_encrypted_model_is_evaluated_by_the_client(
 def test_an_encrypted_model_serves_a_batch_in_groups(scenario: str, tmp_path: Path) -> None:
     """Encrypted diagonals are what costs: for one group NN5 had 2050 of them."""
     path = zoo.build("nn5", tmp_path)
-    public = privet.compile(path, bits=50, scale=16, batch=83, input_range=(0, 1)).program
+    public = privet.compile(path, suite="ckks", batch=83, input_range=(0, 1)).program
     plan = suites.plan_ckks(public.to_public_bytes(), scenario, "statistical", 3)
     assert plan["groups"] > 1
     assert plan["groups"] * plan["batch"] >= 83
@@ -323,7 +323,7 @@ def test_a_cohort_refreshes_deep_models() -> None:
 
 
 def test_plans_differ_by_who_refreshes() -> None:
-    public = privet.compile(deep(12), bits=50, scale=16, input_range=(-1, 1)).program
+    public = privet.compile(deep(12), suite="ckks", input_range=(-1, 1)).program
     planned = suites.plan_ckks(public.to_public_bytes(), "collective", "light", 5)
     assert planned["members"] == 5
     assert planned["refreshes"] == sum(

@@ -131,7 +131,7 @@ def test_windows_are_pooled_and_a_batch_is_wider(cipher: str) -> None:
 
 
 def test_packed_samples_take_the_ciphertexts_of_one() -> None:
-    compiled = privet.compile(pooling(2), input_range=(-1, 1))
+    compiled = privet.compile(pooling(2), suite="stream", input_range=(-1, 1))
     one = PAILLIER.figures(compiled.program)
     run = privet.run(
         pooling(2),
@@ -234,8 +234,8 @@ def test_trained_models_keep_their_labels(activation: str, cipher: str) -> None:
 
 
 def test_polynomials_are_refused_by_name(tmp_path: Path) -> None:
-    compiled = privet.compile(zoo.build("nn5", tmp_path), input_range=(0, 1))
-    with pytest.raises(UnsupportedModel, match='smooth="function"'):
+    compiled = privet.compile(zoo.build("nn5", tmp_path), suite="ckks", input_range=(0, 1))
+    with pytest.raises(UnsupportedModel, match='suite="stream"'):
         privet.run(compiled, suite="stream")
     with pytest.raises(Misuse, match="functions for suite stream"):
         privet.Stream().plan(compiled.program)
@@ -243,7 +243,7 @@ def test_polynomials_are_refused_by_name(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suite", ["gmw", "fss", "ckks"])
 def test_functions_are_for_this_suite(suite: str) -> None:
-    compiled = privet.compile(smooth(), input_range=(-1, 1), smooth="function")
+    compiled = privet.compile(smooth(), suite="stream", input_range=(-1, 1))
     with pytest.raises(UnsupportedModel, match=r"\(function\)") as refusal:
         privet.run(compiled, suite=suite)
     assert len(refusal.value.problems) == 3

@@ -12,7 +12,6 @@ from privet import suites
 from privet.cli import options, ranges, show
 from privet.cli.suite_options import Suite
 from privet.compiler.compile import PUBLIC_FILE
-from privet.compiler.compile import compile as compile_model
 from privet.runtime.calibration import read_samples
 
 
@@ -41,9 +40,12 @@ def compile(
     as_json: options.AsJson = False,
 ) -> None:
     """Compile a model into a public half, for everybody, and a private one with its weights."""
-    compiled = compile_model(
+    compiled = suites.compile(
         model,
-        **vars(suite.precision.with_widths(bits, scale, weight_scale)),
+        suite=suite,
+        bits=bits,
+        scale=scale,
+        weight_scale=weight_scale,
         calibration=read_samples(calibration) if calibration else None,
         input_range=input_range,
         reveal=reveal,

@@ -19,6 +19,7 @@ from privet.suites.ckks.config import (
     LIGHT,
     STATISTICAL,
 )
+from privet.suites.compiling import compile
 from privet.suites.costing import Costed, Costing, LinkUse, Phase, Trial, Work, multiply_adds
 from privet.suites.costs import Load
 from privet.suites.fss import Fss
@@ -98,6 +99,7 @@ __all__ = [
     "all_suites",
     "as_suite",
     "ckks_security",
+    "compile",
     "forecast",
     "from_json",
     "from_label",

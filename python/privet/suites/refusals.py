@@ -38,6 +38,5 @@ def refusal(kind: str, suite: str) -> tuple[str, str] | None:
         return why, f"Choose suite {where}"
     if kind not in SMOOTH or suite in SMOOTH[kind]:
         return None
-    form = next(name for name, suites in SMOOTH.items() if suite in suites)
     why = f"it runs only in {' and '.join(SMOOTH[kind])}, as the model was compiled"
-    return why, f'Compile the model for suite {suite}, with smooth="{form}"'
+    return why, f'Compile the model for it: privet.compile(model, suite="{suite}")'

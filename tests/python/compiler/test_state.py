@@ -82,7 +82,7 @@ def test_other_ways_to_compile_and_run_are_refused(folder: Path) -> None:
     model = written(token_by_token(), folder)
     for options in ({"batch": 2}, {"sound": True}, {"client_side": True}):
         with pytest.raises(Misuse, match="model with state"):
-            privet.compile(model, smooth="piecewise", **options)
+            privet.compile(model, **options)
     # A label beside the state: without the state the cache would be an input of the client.
     labels = onnx.load(model)
     labels.graph.node.append(onnx.helper.make_node("ArgMax", ["logits"], ["label"], axis=-1))
@@ -90,7 +90,7 @@ def test_other_ways_to_compile_and_run_are_refused(folder: Path) -> None:
     whole = onnx.helper.make_tensor_value_info("label", onnx.TensorProto.INT64, (1, 1))
     labels.graph.output.append(whole)
     with pytest.raises(Misuse, match="model with state is not compiled with reveal"):
-        privet.compile(labels, smooth="piecewise", reveal="label")
+        privet.compile(labels, reveal="label")
     step = compiled(token_by_token, folder)
     with pytest.raises(Misuse, match="privet generate"):
         privet.run(step)
@@ -130,7 +130,7 @@ def test_state_that_nothing_private_makes_is_refused() -> None:
     )
     model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)])
     with pytest.raises(UnsupportedModel, match=r"present\.s"):
-        privet.compile(model, smooth="piecewise")
+        privet.compile(model)
 
 
 def test_a_service_serves_no_state(folder: Path, tmp_path: Path) -> None:

@@ -42,4 +42,4 @@ def compiled(form: Callable[[], Graph], folder: Path) -> Compiled:
     """A form compiled on `TEXTS`."""
     samples = sessions(TEXTS) if form is token_by_token else [text[None] for text in TEXTS]
     model = written(form(), folder)
-    return privet.compile(model, calibration=samples, smooth="piecewise", bits=40)
+    return privet.compile(model, calibration=samples, bits=40)

@@ -9,6 +9,7 @@ import pytest
 
 import privet
 from privet import zoo
+from privet.compiler.compile import compile
 from privet.compiler.passes import minimax
 from privet.errors import Misuse
 
@@ -41,17 +42,15 @@ def test_what_is_too_fine_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no composition"):
         minimax.sign(2.0**-40)
     with pytest.raises(Misuse, match="allow a larger error"):
-        privet.compile(zoo.build("mnist-1", tmp_path), relu="sign", activation_error=2.0**-40)
+        privet.compile(zoo.build("mnist-1", tmp_path), suite="ckks", activation_error=2.0**-40)
 
 
 def test_a_compiled_model_has_products_in_place_of_relus(tmp_path: Path) -> None:
     path = zoo.build("mnist-1", tmp_path)
     exact = privet.compile(path, bits=50, scale=16, weight_scale=18, input_range=(0, 1))
-    close = privet.compile(
-        path, bits=50, scale=16, weight_scale=18, input_range=(0, 1), relu="sign"
-    )
+    close = privet.compile(path, suite="ckks", input_range=(0, 1))
     assert [operation.op for operation in close.program.operations].count("mul") == 2
     assert "relu" not in {operation.op for operation in close.program.operations}
     assert "mul" not in {operation.op for operation in exact.program.operations}
     with pytest.raises(Misuse, match="relu is 'square'"):
-        privet.compile(path, relu="square")
+        compile(path, relu="square")
