@@ -51,9 +51,9 @@ pub fn run(bench: &mut Bench) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A point function everywhere, twice on four times as many places as there are lines, and the sum over both.
+/// A point function everywhere, on twice as many places as there are lines, and the sums over both halves.
 fn look_up(bench: &mut Bench, hashes: &TreeHashes, prg: &mut Prg) {
-    let (bits, lines) = (INDEX_BITS + 3, 1 << INDEX_BITS);
+    let (bits, lines) = (INDEX_BITS + 1, 1 << INDEX_BITS);
     let mut roots = vec![0; LOOK_UPS];
     prg.fill_blocks(&mut roots);
     let mut words = vec![[0; 16]; LOOK_UPS * point::words(bits)];
