@@ -9,7 +9,6 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 
-from privet.scheduler.machine import Room
 from privet.scheduler.pairs import Pair
 from privet.scheduler.placement import Placement
 from privet.scheduler.policies.policy import Stream, View
@@ -35,7 +34,7 @@ class Dispatch:
             lambda: (run.shown for run in state.running.values()),
         )
         self._held: set[Phase] = set()
-        self._jobs = self._about()
+        self._jobs = 0
 
     def run(self) -> bool:
         """Starts what can start; whether anything did. What starts can change what the policy and
@@ -43,7 +42,8 @@ class Dispatch:
         before = len(self._state.running)
         if self._state.queues:
             self._homeless()
-            self._jobs = self._about()
+        self._jobs = self._about()
+        if self._state.queues:
             self._elders()
             self._in_order()
         self._wishes()
@@ -55,8 +55,7 @@ class Dispatch:
         most = state.limits.jobs_per_model
         if most is None:
             ahead = sum(len(pairs) for pairs in state.making.values())
-            resting = sum(run.resting for run in state.running.values())
-            return len(state.running) - resting - ahead + len(state.queues)
+            return len(state.running) - state.resting - ahead + len(state.queues)
         by_model = Counter(state.running_of)
         for stream, pairs in state.making.items():
             by_model[stream.model] -= len(pairs)
@@ -74,8 +73,10 @@ class Dispatch:
             oldest: Pair | None = head
             while oldest is not None and oldest.since <= latest:
                 lane = queues.lane(oldest)
+                if not self._state.listens(oldest):
+                    break
                 if not self._start(lane, oldest):
-                    if self._state.may_run(lane.job.model) and self._state.listens(oldest):
+                    if self._state.may_run(lane.job.model):
                         self._hold(lane, oldest)
                     break
                 oldest = queues.oldest(phase)
@@ -87,12 +88,10 @@ class Dispatch:
         for lane in self._state.queues.lanes():
             self._push(heads, lane)
         heapq.heapify(heads)
-        while heads:
+        while heads and not self._settled():
             _, share, *_, lane = heapq.heappop(heads)
             first = lane.heap.first()
-            if first is None or not self._state.listens(first[2]):
-                continue
-            if lane.job.phase in stopped:
+            if first is None or lane.job.phase in stopped or not self._state.listens(first[2]):
                 continue
             if share < self._share(lane):
                 # Another job of this client has started meanwhile.
@@ -104,6 +103,14 @@ class Dispatch:
                     stopped.add(lane.job.phase)
                 if self._keeps(lane):
                     self._hold(lane, first[2])
+
+    def _settled(self) -> bool:
+        """Whether the rest of the line changes nothing: no core is free, and each phase in which
+        jobs wait has its reservation."""
+        if not self._placement.full:
+            return False
+        queues = self._state.queues
+        return all(phase in self._held or not queues.count(phase) for phase in Phase)
 
     def _push(self, heads: list[Head], lane: Lane) -> None:
         first = lane.heap.first()
@@ -117,9 +124,9 @@ class Dispatch:
         return 0.0 if lane.client is None else self._state.policy.share(lane.client)
 
     def _start(self, lane: Lane, pair: Pair) -> bool:
-        """Starts a job if it fits now."""
+        """Starts a job whose client listens, if it fits now."""
         state = self._state
-        if not state.may_run(lane.job.model) or not state.listens(pair):
+        if self._placement.full or not state.may_run(lane.job.model):
             return False
         lease = pair.owner.submission.lease
         place = self._placement.find(self._demand(lane.job), lane.machine, lease)
@@ -155,8 +162,10 @@ class Dispatch:
     def _homeless(self) -> None:
         """Fails jobs for which no machine has been large enough for long."""
         state = self._state
+        anywhere = self._largest(None)
         for lane in state.queues.lanes():
-            if any(self._fits_empty(lane, room) for room in state.rooms.values()):
+            most = anywhere if lane.machine is None else self._largest(lane.machine)
+            if state.profiles.estimate(lane.job).memory <= most:
                 lane.homeless_since = None
                 continue
             if lane.homeless_since is None:
@@ -167,10 +176,11 @@ class Dispatch:
                         reason = "no machine has the memory that it needs"
                         state.end(self._now, pair.owner, Outcome.FAILED, reason)
 
-    def _fits_empty(self, lane: Lane, room: Room) -> bool:
-        if not room.is_for(lane.machine):
-            return False
-        return self._state.profiles.estimate(lane.job).memory <= room.most
+    def _largest(self, machine: str | None) -> int:
+        """The most memory that a job has anywhere, or on `machine` if it must run there; -1 if it
+        can run nowhere."""
+        rooms = self._state.rooms.values()
+        return max((room.most for room in rooms if room.is_for(machine)), default=-1)
 
     def _wishes(self) -> None:
         """Makes material ahead, as the policy wishes, with what is left."""

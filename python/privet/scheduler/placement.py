@@ -8,6 +8,7 @@ small ones, and cores do not idle while it waits.
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
@@ -50,6 +51,11 @@ class Placement:
         self._rooms = rooms
         self._running = running
         self._reservations: list[Reservation] = []
+
+    @property
+    def full(self) -> bool:
+        """Whether no core is free anywhere."""
+        return not any(room.cores for room in self._rooms.values())
 
     def find(
         self, demand: Demand, pinned: str | None, lease: float = 0.0
@@ -97,10 +103,10 @@ class Placement:
         if here.memory > room.most:
             return None
         cores, memory, at = room.cores, room.memory, self._now
-        runs = [run for run in self._running() if run.machine == name]
-        for run in sorted(runs, key=lambda run: (run.expected_end, run.job)):
-            if cores >= here.cores and memory >= here.memory:
-                break
+        ends = [(run.expected_end, run.job, run) for run in self._running() if run.machine == name]
+        heapq.heapify(ends)
+        while ends and not (cores >= here.cores and memory >= here.memory):
+            run = heapq.heappop(ends)[2]
             cores, memory = cores + len(run.cores), memory + run.memory
             at = max(self._now, run.expected_end)
         return Reservation(name, at, cores - here.cores, memory - here.memory)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from privet.errors import Misuse
 from privet.scheduler.submission import Phase
@@ -64,7 +64,8 @@ class Demand:
         if cores == self.cores:
             return self
         seconds = (self.scaling or Scaling()).moved(self.seconds, self.cores, cores)
-        return replace(self, cores=cores, seconds=seconds)
+        # Each decision asks this of many jobs, and `replace` takes several times as long.
+        return Demand(cores, self.memory, seconds, self.material, self.scaling)
 
 
 @dataclass(frozen=True)
@@ -80,8 +81,7 @@ class Usage:
     cores: int = 0
 
 
-@dataclass(frozen=True)
-class Key:
+class Key(NamedTuple):
     """Which job: a model under a suite, `batch` samples at once, in a phase."""
 
     model: str
@@ -113,6 +113,7 @@ class Profiles:
         if not (0 < self.weight <= 1 and 0 <= self.decay <= 1 and self.headroom >= 1):
             raise Misuse("weight lies in (0, 1], decay in [0, 1], and headroom is at least 1")
         self._table: dict[Key, Demand] = {}
+        self._estimates: dict[Key, Demand] = {}
         self._batches: dict[tuple[str, str, Phase], list[int]] = {}
         self._at_once: dict[tuple[str, str], int] = {}
 
@@ -121,6 +122,7 @@ class Profiles:
         if key not in self._table:
             self._batches.setdefault((key.model, key.suite, key.phase), []).append(key.batch)
         self._table[key] = self._scaling(demand)
+        self._estimates.pop(key, None)
 
     def set_at_once(self, model: str, suite: str, batch: int) -> None:
         """Sets how many samples the program of `model` takes at once (1 if never set)."""
@@ -151,13 +153,17 @@ class Profiles:
         if not batches:
             return _scaled(self._scaling(self.default[key.phase]), key.batch)
         near = min(batches, key=lambda batch: (abs(batch - key.batch), batch))
-        return _scaled(self._table[replace(key, batch=near)], key.batch / near)
+        return _scaled(self._table[key._replace(batch=near)], key.batch / near)
 
     def estimate(self, key: Key) -> Demand:
         """What to give to the job: as `expected`, the memory times the headroom."""
-        it = self.expected(key)
-        # Each decision asks this of many jobs, and `replace` takes several times as long.
-        return Demand(it.cores, int(it.memory * self.headroom), it.seconds, it.material, it.scaling)
+        known = self._estimates.get(key)
+        if known is None:
+            it = self.expected(key)
+            known = replace(it, memory=int(it.memory * self.headroom))
+            if key in self._table:
+                self._estimates[key] = known
+        return known
 
     def observe(self, key: Key, usage: Usage) -> None:
         """Feeds back a run that finished; a time on other cores is moved to the profile's."""
@@ -175,6 +181,7 @@ class Profiles:
             memory = max(usage.memory, int(sunk))
         material = max(usage.material, old.material)
         self._table[key] = replace(old, memory=memory, seconds=seconds, material=material)
+        self._estimates.pop(key, None)
 
     def _scaling(self, demand: Demand) -> Demand:
         return demand if demand.scaling is not None else replace(demand, scaling=self.scaling)
@@ -185,7 +192,7 @@ class Profiles:
         return [self._row(key, self._table[key]) for key in order]
 
     def _row(self, key: Key, demand: Demand) -> dict[str, Any]:
-        row = {**asdict(key), "phase": str(key.phase), **asdict(demand)}
+        row = {**key._asdict(), "phase": str(key.phase), **asdict(demand)}
         own = row.pop("scaling")
         return row if demand.scaling == self.scaling else {**row, **own}
 

@@ -46,6 +46,7 @@ class State:
         self.queues = Queues(policy.by_client or limits.absent_seconds is not None)
         self.timers = Timers()
         self.running: dict[str, Run] = {}
+        self.resting = 0
         self.running_of: Counter[str] = Counter()
         self.running_for: Counter[str] = Counter()
         self.clients = Clients(limits.absent_seconds)
@@ -223,15 +224,17 @@ class State:
     def listens(self, pair: Pair) -> bool:
         """Whether a pair's client would come now, and its parties wait. The client of a session is
         there while it waits; its session is cancelled otherwise."""
-        if not self.parties.issuperset(pair.owner.submission.parties):
+        parties = pair.owner.submission.parties
+        if parties and not self.parties.issuperset(parties):
             return False
         return pair.in_session or self.expects(pair.stream.client)
 
     def expects(self, client: str) -> bool:
         """Whether a client would come to one job more: it listens, and if it has lapsed, no job of
         it runs."""
-        proven = not self.clients.lapses(client) or not self.running_for[client]
-        return proven and self.clients.listens(client)
+        if not self.clients.listens(client):
+            return False
+        return not self.clients.lapses(client) or not self.running_for[client]
 
     def watch(self, now: float, client: str) -> None:
         """Sets or drops the alarm for a client that may have left with jobs waiting. A client one
@@ -269,6 +272,7 @@ class State:
             room.give(run.shown.cores, 0)
         self.policy.ended(now, run.shown)
         run.resting = True
+        self.resting += 1
         run.shown = replace(run.shown, cores=(), expected_end=end, limit_end=end)
         self.running_of[run.shown.model] -= 1
         if not run.shown.stopping:
@@ -280,8 +284,10 @@ class State:
         run = self.running.pop(job, None)
         if run is not None:
             self.timers.drop(Alarm.LIMIT, job)
-            self.running_of[run.shown.model] -= not run.resting
-            if not run.resting:
+            if run.resting:
+                self.resting -= 1
+            else:
+                self.running_of[run.shown.model] -= 1
                 self.policy.ended(now, run.shown)
             client = run.shown.client
             self.running_for[client] -= 1

@@ -15,6 +15,9 @@ class Phase(StrEnum):
     PRE = "pre"
     ON = "on"
 
+    # Each decision looks up many jobs by their phase, and an enumeration's own hash is Python.
+    __hash__ = str.__hash__
+
 
 class Outcome(StrEnum):
     """How a submission ended; each ends in exactly one of these."""

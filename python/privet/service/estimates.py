@@ -91,7 +91,7 @@ class Estimates:
         if key in self._guessed or not self._profiles.knows(key):
             return None
         of = self._profiles.expected(key)
-        return {**vars(key), "phase": str(key.phase), **vars(of)}
+        return {**key._asdict(), "phase": str(key.phase), **vars(of)}
 
     def _lend(self, key: Key, cores: int) -> None:
         """The configuration gives the jobs another number of cores than they were measured on."""
@@ -104,7 +104,7 @@ class Estimates:
         name = key.model.partition("@")[0]
         for row in self._profiles.rows():
             other = Key(row["model"], row["suite"], row["batch"], Phase(row["phase"]))
-            same = replace(other, model=key.model) == key
+            same = other._replace(model=key.model) == key
             if same and other.model.partition("@")[0] == name and other not in self._guessed:
                 return self._profiles.expected(other)
         return None
