@@ -19,6 +19,8 @@ from tests.e2e.services import put_digits, serving
 from tests.e2e.tapped import Spoken, Tap, tapped
 from tests.e2e.test_commands import key_folder
 
+from privet.gateway.updates import WAIT_SECONDS
+
 __all__ = ["key_folder"]
 
 RING_BITS, SCALE_BITS = 37, 12
@@ -42,9 +44,10 @@ WORDS: dict[str, set[object]] = {
     "correlations": {"parties"},
     "linear": {"offline"},
     "samples": {1},
+    "wait": {WAIT_SECONDS},
 }
-"""What bodies may say, besides the program's hash, a random key, and ids and versions of the
-service's making."""
+"""What bodies may say, besides the program's hash, a random key, and ids, versions and counts of
+the service's making."""
 
 
 def packed(values: Iterable[int]) -> bytes:
@@ -115,6 +118,7 @@ def test_calls_say_what_is_allowed_and_nothing_else(heard: Tap) -> None:
         assert re.fullmatch("[0-9a-f]{32}", body.pop("key"))
         assert re.fullmatch("[0-9a-f]{16}", body.pop("notice", "0" * 16))
         assert body.pop("version", 1) == 1
+        assert body.pop("seen", 0) in range(1000)
         assert all(value in WORDS[name] for name, value in body.items()), body
 
 

@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -30,6 +31,7 @@ from privet.errors import (
     PeerMisbehaved,
 )
 from privet.gateway import ServiceClient, Terms
+from privet.gateway.updates import AT_WORK_SECONDS
 from privet.runtime import Credentials, MaterialStore, Result
 from privet.suites import Fss, Gmw
 
@@ -232,6 +234,55 @@ def test_a_task_that_is_cancelled_ends_its_request(talk: Callable[..., None]) ->
         (outcome,) = {it["outcome"] for it in await _jobs(client) if it["id"] == begun[0]["id"]}
         assert outcome in ("cancelled", "failed")
         check(await client.infer("digits", [SEVEN]))
+
+    talk(ask)
+
+
+def test_a_task_that_is_cancelled_before_its_request_is_answered_ends_it(
+    talk: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def ask(client: ServiceClient) -> None:
+        post, known = client._calls.post, {job["id"] for job in await _jobs(client)}
+
+        async def held(*given: Any) -> Any:
+            await post(*given)
+            await asyncio.sleep(60)
+
+        monkeypatch.setattr(client._calls, "post", held)
+        task = asyncio.create_task(client.infer("digits", [SEVEN]))
+        while not (mine := [it for it in await _jobs(client) if it["id"] not in known]):
+            await asyncio.sleep(0.05)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        (id,) = {it["id"] for it in mine}
+        while (job := {it["id"]: it for it in await _jobs(client)}[id])["outcome"] is None:
+            await asyncio.sleep(0.05)
+        assert job["outcome"] == "cancelled"
+
+    talk(ask)
+
+
+def test_a_request_whose_material_is_ready_takes_one_call(
+    talk: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def ask(client: ServiceClient) -> None:
+        notices = [await client.notify("digits") for _ in range(5)]
+        for notice in notices:
+            await notice.ready()
+        once, calls = client._calls._once, []
+
+        async def counted(method: str, *given: Any) -> bytes:
+            calls.append(method)
+            return await once(method, *given)
+
+        monkeypatch.setattr(client._calls, "_once", counted)
+        began = time.monotonic()
+        for notice in notices:
+            check(await client.infer("digits", [SEVEN], notice=notice))
+        assert calls.count("POST") == len(notices)
+        # Once in a while it is looked what became of jobs.
+        assert len(calls) <= len(notices) + 1 + (time.monotonic() - began) / AT_WORK_SECONDS
 
     talk(ask)
 

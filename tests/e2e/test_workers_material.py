@@ -42,7 +42,7 @@ class View:
             Estimates(profiles),
             Door("localhost", 5.0, None),
             find=lambda start: None,
-            changed=lambda job: None,
+            changed=lambda job, quietly=False: None,
             joined=lambda node, entries: self.reconciliation.take_in(node.name, entries),
         )
         served: Any = SimpleNamespace(key="small/1", program=SimpleNamespace(batch=1))

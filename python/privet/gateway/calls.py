@@ -91,10 +91,11 @@ class Calls:
         """What a GET answers, byte for byte."""
         return await self._call("GET", path)
 
-    async def post(self, path: str, body: Mapping[str, Any]) -> Any:
-        """What a POST answers: a JSON value. Values of None are left out of `body`."""
+    async def post(self, path: str, body: Mapping[str, Any], hold: float = 0.0) -> Any:
+        """What a POST answers: a JSON value. Values of None are left out of `body`. The service may
+        hold it for `hold` seconds."""
         said = {name: value for name, value in body.items() if value is not None}
-        return _parsed(await self._call("POST", path, body=said))
+        return _parsed(await self._call("POST", path, body=said, hold=hold))
 
     async def delete(self, path: str, patience: float | None = None) -> Any:
         """What a DELETE answers: a JSON value."""

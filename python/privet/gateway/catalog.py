@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -136,25 +136,32 @@ class Catalog:
             del self._offers[key]
 
 
+@dataclass(frozen=True)
+class Admitted:
+    """A job that the service took: its id, its first change, and what the service told at once, of
+    it and of others, if it was to wait for that."""
+
+    id: str
+    sequence: int
+    news: dict[str, Any] | None
+
+
 async def submit(
-    calls: Calls, what: str, offer: Offer, terms: Terms, **more: Any
-) -> tuple[str, int]:
-    """Asks for `notices` or `requests` on settled terms: the job's id, and its first change.
+    calls: Calls, what: str, offer: Offer, terms: Terms, key: str, hold: float = 0.0, **more: Any
+) -> Admitted:
+    """Asks for `notices` or `requests` on settled terms. The service may hold its answer for `hold`
+    seconds. A call whose answer was lost is sent again, and makes no second job, because of `key`,
+    which is new for each.
 
     # Errors
     `Misuse`, `MaterialError` or `OtherProgram` if it is refused; `PeerBusy`, `LinkError`.
     """
-    body = {
-        "version": terms.version,
-        "program": terms.program_hash,
-        **terms.facts,
-        # A call whose answer was lost is sent again, and must not make a second job.
-        "key": secrets.token_hex(16),
-    }
-    reply = await calls.post(f"{version_path(offer.model.name)}/{what}", body | more)
+    body = {"version": terms.version, "program": terms.program_hash, **terms.facts, "key": key}
+    path = f"{version_path(offer.model.name)}/{what}"
+    reply = await calls.post(path, body | more | {"wait": hold or None}, hold)
     try:
-        return str(reply["id"]), int(reply["sequence"])
-    except (KeyError, TypeError, ValueError) as error:
+        return Admitted(str(reply["id"]), int(reply["sequence"]), reply.get("news"))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise PeerMisbehaved(f"the service admitted no job: {error!r}") from error
 
 

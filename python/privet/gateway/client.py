@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import secrets
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import replace
@@ -24,11 +25,11 @@ from privet.compiler.program import Program
 from privet.errors import JobFailed, MaterialError, Misuse, PrivetError
 from privet.gateway.attempt import WorkerClient
 from privet.gateway.calls import Calls
-from privet.gateway.catalog import Catalog, submit, version_path
+from privet.gateway.catalog import Admitted, Catalog, submit, version_path
 from privet.gateway.encrypted import SILENCE, infer_encrypted
 from privet.gateway.jobs import AttemptExecutor, ClientJob, Notice, Portion, Request
 from privet.gateway.model import Model, Offer, Terms, same_terms
-from privet.gateway.updates import JobUpdates
+from privet.gateway.updates import WAIT_SECONDS, JobUpdates
 from privet.runtime import Credentials, MaterialStore, Result
 from privet.runtime.machine import machine_memory
 from privet.runtime.memory import parse_size
@@ -43,6 +44,9 @@ SLACK_SECONDS = 5.0
 
 SHORTEST_SECONDS = 0.1
 """The shortest timeout that a service takes: it is told this of a shorter one, which ends here."""
+
+MOST_HELD = 8
+"""Calls whose answers the service holds at once; the others leave connections to hear of jobs."""
 
 MOST_ASKED = 1000
 
@@ -106,6 +110,7 @@ class ServiceClient:
         self._updates = JobUpdates(self._calls, self._adopt if offers else None)
         self._asked: OrderedDict[tuple[str, Terms], Offer] = OrderedDict()
         self._notices: set[Notice] = set()
+        self._held = 0
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def models(self) -> list[str]:
@@ -167,9 +172,9 @@ class ServiceClient:
 
         async def announce(offer: Offer, settled: Terms) -> Notice:
             job = await self._submit("notices", offer, settled, samples=samples, timeout=timeout)
-            notice = Notice(job[0], offer, settled, self._executor)
+            notice = Notice(job.id, offer, settled, self._executor)
             self._notices.add(notice)
-            return self._updates.follow(notice, job[1])
+            return self._updates.follow(notice, job.sequence)
 
         self._notices = {notice for notice in self._notices if not notice.is_over}
         return await self._catalog.with_current(model, terms or Terms(), announce)
@@ -229,6 +234,7 @@ class ServiceClient:
 
         async def ask(offer: Offer, settled: Terms) -> Request:
             cut = await asyncio.to_thread(encode_portions, offer.program, inputs)
+            seen = self._updates.seen
             job = await self._submit(
                 "requests",
                 offer,
@@ -238,9 +244,18 @@ class ServiceClient:
                 timeout=None if timeout is None else max(SHORTEST_SECONDS, timeout),
                 deadline=deadline,
                 unprepared=None if settled.suite.prepares_ahead else True,
+                hold=_hold(timeout) if self._held < MOST_HELD else 0.0,
+                seen=seen,
             )
-            request = Request(job[0], offer, settled, self._executor, cut, self._end)
-            return self._updates.follow(request, job[1])
+            request = Request(job.id, offer, settled, self._executor, cut, self._end)
+            self._updates.follow(request, job.sequence)
+            if job.news is not None:
+                try:
+                    await self._updates.take(job.news, seen or 0)
+                except BaseException:
+                    self._end(request)
+                    raise
+            return request
 
         if isinstance(notice, Notice):
             version = notice.offer.model.version
@@ -359,8 +374,17 @@ class ServiceClient:
     async def __aexit__(self, kind: object, error: object, trace: object) -> None:
         await self.close()
 
-    async def _submit(self, what: str, offer: Offer, terms: Terms, **more: Any) -> tuple[str, int]:
-        job = await submit(self._calls, what, offer, terms, **more)
+    async def _submit(self, what: str, offer: Offer, terms: Terms, **more: Any) -> Admitted:
+        key, held = secrets.token_hex(16), more.get("hold", 0.0) > 0
+        self._held += held
+        try:
+            job = await submit(self._calls, what, offer, terms, key, **more)
+        except asyncio.CancelledError:
+            # The service may have taken the job, and hold its answer.
+            self._background(self._forsake(key))
+            raise
+        finally:
+            self._held -= held
         self._asked[offer.model.program, replace(terms, version=None)] = offer
         if len(self._asked) > MOST_ASKED:
             self._asked.popitem(last=False)
@@ -392,6 +416,11 @@ class ServiceClient:
         self._updates.drop(request)
         self._background(self._withdraw(request))
 
+    async def _forsake(self, key: str) -> None:
+        """Ends the job, if there is one, that the call of this key made."""
+        with contextlib.suppress(PrivetError):
+            await self._calls.delete(f"/v2/jobs/{key}", patience=SLACK_SECONDS)
+
     async def _withdraw(self, job: ClientJob) -> None:
         """Ends a job at the service, as well as it can, and what runs of it here."""
         for attempt in list(job.attempts):
@@ -416,6 +445,13 @@ class ServiceClient:
             if same_terms(document, terms):
                 return Notice(document["id"], offer, terms, self._executor)
         return None
+
+
+def _hold(timeout: float | None) -> float:
+    """How long the service may hold its answer to a request that ends after `timeout` seconds."""
+    if timeout is None:
+        return WAIT_SECONDS
+    return min(WAIT_SECONDS, timeout) if timeout >= SHORTEST_SECONDS else 0.0
 
 
 def encode_portions(program: Program, inputs: Inputs) -> tuple[Portion, ...]:

@@ -103,6 +103,17 @@ class ClientJob:
         self._attempts: dict[Attempt, asyncio.Task[None]] = {}
         self._fatal: PrivetError | None = None
         self._changed = asyncio.Event()
+        self._waiting: Callable[[], None] = lambda: None
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether all that is left to do is with workers, or done: the service need not be asked
+        for anything."""
+        return False
+
+    def on_waiting(self, hear: Callable[[], None]) -> None:
+        """From now on, `hear` is called when the job may have begun to wait for the service."""
+        self._waiting = hear
 
     @property
     def is_over(self) -> bool:
@@ -193,6 +204,7 @@ class ClientJob:
         finally:
             del self._attempts[attempt]
             self._changed.set()
+            self._waiting()
 
     async def _infer(self, attempt: Attempt) -> None:
         raise PeerMisbehaved("the service wants to infer for what was no request")
@@ -238,6 +250,12 @@ class Request(ClientJob):
         if not self.is_answered:
             raise self.failure()
         return [self._results[index] for index in range(len(self._portions))]
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether each portion is answered, or with a worker."""
+        inferring = sum(attempt.lease.phase == "infer" for attempt in self._attempts)
+        return len(self._results) + inferring >= len(self._portions)
 
     @property
     def is_answered(self) -> bool:
@@ -286,6 +304,11 @@ class Notice(ClientJob):
     def is_ready(self) -> bool:
         """Whether its material lies ready."""
         return self.state == "prepared"
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether its material lies ready, until a request takes it."""
+        return self.is_ready and not self._attempts
 
     async def ready(self) -> None:
         """Waits until its material lies ready.

@@ -1,4 +1,8 @@
-"""Updates of all jobs of a client, by one long poll."""
+"""Updates of all jobs of a client, by one long poll.
+
+A request's own call brings the first of them. It polls for jobs that wait for the service; while
+all are with their workers, it looks seldom whether the service has ended one.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +24,9 @@ PACE_SECONDS = 0.02
 
 SILENCE_SECONDS = 60.0
 """A job without an update for so long is asked for by its id."""
+
+AT_WORK_SECONDS = 1.0
+"""Between polls while no job waits for the service."""
 
 RETRY_SECONDS = 5.0
 """Between polls that failed for all the patience of the calls."""
@@ -51,8 +58,14 @@ class JobUpdates:
         if self._seen is None:
             self._seen = max(0, sequence - 1)
         self._jobs[job.id] = job
+        job.on_waiting(self._wanted.set)
         self._start()
         return job
+
+    @property
+    def seen(self) -> int | None:
+        """The service's number of the last change that was told here; None before the first."""
+        return self._seen
 
     def drop(self, job: ClientJob) -> None:
         """Passes nothing on to `job` any more."""
@@ -87,9 +100,7 @@ class JobUpdates:
         loop = asyncio.get_running_loop()
         hold = WAIT_SECONDS
         while True:
-            if not self._jobs and self._adopt is None:
-                self._wanted.clear()
-                await self._wanted.wait()
+            await self._until_wanted()
             next_poll = loop.time() + PACE_SECONDS
             try:
                 await self._listen(hold)
@@ -101,16 +112,36 @@ class JobUpdates:
                 hold, next_poll = 0.0, loop.time() + RETRY_SECONDS
             await asyncio.sleep(next_poll - loop.time())
 
+    async def _until_wanted(self) -> None:
+        """Waits while no job waits for the service, for a while if some are at work."""
+        while self._adopt is None and not any(not it.is_at_work for it in self._jobs.values()):
+            self._wanted.clear()
+            try:
+                async with asyncio.timeout(AT_WORK_SECONDS if self._jobs else None):
+                    await self._wanted.wait()
+            except TimeoutError:
+                return
+
     async def _listen(self, hold: float) -> None:
         seen = self._seen or 0
         # Who takes on what it has not asked for must say that it is there.
         ahead = {} if self._adopt is None else {"ahead": 1}
         reply = await self._calls.get("/v2/jobs", hold=hold, wait=hold, seen=seen, **ahead)
+        await self.take(reply, seen)
+
+    async def take(self, reply: Any, seen: int) -> None:
+        """Passes on what the service told of changes after `seen`.
+
+        # Errors
+        `PeerMisbehaved` if it makes no sense; as `Calls.get` if another process answers, and is
+        asked for each job.
+        """
         try:
             sequence, documents = int(reply["sequence"]), list(reply["jobs"])
         except (KeyError, TypeError, ValueError) as error:
             raise PeerMisbehaved(f"the service's updates make no sense: {error!r}") from error
-        self._seen = sequence
+        # Answers may overtake each other; a lower number than was asked for is of another process.
+        self._seen = sequence if sequence < seen else max(sequence, self._seen or 0)
         for document in documents:
             self._notify(document)
         if sequence < seen:

@@ -58,6 +58,15 @@ class RequestBody(Ask):
     deadline: float | None = option(
         Number(0.0, 86400), "seconds within which an answer would be welcome; policies may use it"
     )
+    wait: float = option(
+        Number(0, 60),
+        "seconds to hold the answer until the client can act on the job; then it has `news`, as "
+        "`GET /v2/jobs`; at once and without them if left out",
+        0.0,
+    )
+    seen: int | None = option(
+        Integer(0, 2**53), "the sequence number of the last news; these are the changes after it"
+    )
 
 
 @dataclass(frozen=True)
@@ -65,7 +74,9 @@ class Wait:
     """Parameters of a long poll."""
 
     wait: float = option(
-        Number(0, 60), "seconds to wait for news beyond `seen`; at once if left out", 0.0
+        Number(0, 60),
+        "seconds to wait for news beyond `seen` that the client can act on; at once if left out",
+        0.0,
     )
     seen: int = option(Integer(0, 2**53), "the sequence number of the last answer", 0)
 

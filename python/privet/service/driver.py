@@ -7,6 +7,7 @@ All runs on one event loop, so nothing here needs a lock.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable
@@ -66,6 +67,12 @@ class Door:
     dealer: str | None
 
 
+class Changed(Protocol):
+    """Hears of a job that changed; `quietly`, if its client need not hear of that at once."""
+
+    def __call__(self, job: Job, *, quietly: bool = False) -> None: ...
+
+
 class Host(Protocol):
     """Runs jobs that need no executor: those of sessions of suite `ckks`."""
 
@@ -80,7 +87,7 @@ class Driver:
     """Runs what the scheduler decides.
 
     `find` gives the job that a start serves (making one for material that nobody asked for),
-    `changed` hears of a job that its client should look at, `joined` of a machine, and what lies in
+    `changed` hears of a job that is another now, `joined` of a machine, and what lies in
     its store, before it gets jobs. All must be quick.
     """
 
@@ -92,7 +99,7 @@ class Driver:
         door: Door,
         *,
         find: Callable[[Start], Job | None],
-        changed: Callable[[Job], None],
+        changed: Changed,
         joined: Callable[[Node, list[StoreEntry]], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -286,10 +293,9 @@ class Driver:
     async def _rest(self) -> None:
         due = self.scheduler.next_event_at()
         seconds = None if due is None else max(0.0, due - self.clock())
-        try:
-            await asyncio.wait_for(self._wake.wait(), seconds)
-        except TimeoutError:
-            return
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
 
     async def _watch(self) -> None:
         async for event in self._executor.events():
@@ -349,7 +355,7 @@ class Driver:
             return Outcome(start.job, "crashed", str(error), start.material)
         finally:
             if job is not None and job.go.pop(start.job, None) is not None:
-                self._changed(job)
+                self._changed(job, quietly=True)
 
     async def _carry_out(self, start: Start, job: Job | None) -> Outcome:
         node = self._nodes.get(start.machine)

@@ -122,7 +122,7 @@ class EventRecorder:
         job = self._jobs.find(start.request)
         if job is not None and outcome.failure is None and start.phase is Phase.ON:
             job.done = min(job.samples, job.done + start.batch)
-            self._jobs.changed(job)
+            self._jobs.changed(job, quietly=True)
         if outcome.failure is not None:
             extra = {"job": start.job, "failure": outcome.failure, "why": outcome.message}
             _log.info(
@@ -159,7 +159,7 @@ class EventRecorder:
             job.done = min(job.samples, job.done + job.version.program.batch)
         elif job.state != "ended":
             job.state = "prepared"
-        self._jobs.changed(job)
+        self._jobs.changed(job, quietly=True)
 
     def _gone(self, gone: MaterialGone) -> None:
         self._metrics.material(gone.model, gone.reason)

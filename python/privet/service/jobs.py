@@ -1,7 +1,8 @@
 """The jobs that clients asked for, as clients see them, and how clients wait for news.
 
 A client's jobs share one count of changes: it tells a client that polls which news it has seen,
-and nothing about other clients.
+and nothing about other clients. Who waits is told at once what it can act on: a job that it comes
+to, material that lies ready, an end. Other changes go with the next of these.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any, Literal
 
 from privet import tracing
@@ -61,7 +63,8 @@ class Job:
     samples whose material is made (of a notice) or that are inferred (of a request); `notice` is
     what announced a request, or the session that it is made in; `waited` is
     how many seconds passed until the first inference started, `key` is the client's name for the
-    call that made it, `trace` the span of that call."""
+    call that made it, `sequence` the number of its latest change, `notable` that of the latest that
+    clients are told of at once, `trace` the span of that call."""
 
     id: str
     client: str
@@ -79,6 +82,7 @@ class Job:
     done: int = 0
     waited: float | None = None
     sequence: int = 0
+    notable: int = 0
     trace: str | None = field(default_factory=tracing.current)
     go: dict[str, Go] = field(default_factory=dict)
 
@@ -113,6 +117,7 @@ class Jobs:
         self._clients: dict[str, dict[str, Job]] = defaultdict(dict)
         self._keys: dict[tuple[str, str], Job] = {}
         self._sequences: dict[str, int] = defaultdict(int)
+        self._notable: dict[str, int] = defaultdict(int)
         self._waiting: dict[str, set[asyncio.Event]] = defaultdict(set)
         self._left = False
 
@@ -152,25 +157,37 @@ class Jobs:
         asked = [job for job in self.live(client) if job.kind != "ahead"]
         return [it for it in asked if it.kind == "request" or it.state != "prepared"]
 
-    def changed(self, job: Job) -> None:
-        """Tells the job's client that it changed."""
+    def changed(self, job: Job, *, quietly: bool = False) -> None:
+        """Tells the job's client that it changed; `quietly`, with what it is told next."""
         if job.state == "ended":
             self._live.pop(job.id, None)
         self._sequences[job.client] += 1
         job.sequence = self._sequences[job.client]
-        for event in self._waiting.get(job.client, ()):
-            event.set()
+        mine = self._clients[job.client]
+        if job.id in mine:
+            mine[job.id] = mine.pop(job.id)  # the latest change stands last
+        if not quietly:
+            self._notable[job.client] = job.notable = job.sequence
+            for event in self._waiting.get(job.client, ()):
+                event.set()
 
     def sequence(self, client: str) -> int:
         """How often a client's jobs have changed."""
         return self._sequences.get(client, 0)
 
     def news(self, client: str, seen: int) -> list[Job]:
-        """A client's jobs that changed after `seen`; all that live if `seen` is of another life of
-        the service."""
+        """A client's jobs that changed after `seen`, in that order; all that live if `seen` is of
+        another life of the service."""
         if seen > self.sequence(client):
-            return self.live(client)
-        return [job for job in self._clients.get(client, {}).values() if job.sequence > seen]
+            return sorted(self.live(client), key=lambda job: job.sequence)
+        latest = reversed(self._clients.get(client, {}).values())
+        return list(takewhile(lambda job: job.sequence > seen, latest))[::-1]
+
+    def _is_notable(self, client: str, seen: int, id: str | None) -> bool:
+        if id is None:
+            return self._notable.get(client, 0) > seen
+        job = self.mine(client, id)
+        return job is not None and job.notable > seen
 
     def waiting(self, client: str) -> int:
         """How many calls of a client wait for news."""
@@ -184,23 +201,20 @@ class Jobs:
                 event.set()
 
     async def wait(self, client: str, seen: int, seconds: float, id: str | None = None) -> None:
-        """Waits until a job of the client, or its job `id`, changes after `seen`; not at all if
-        `seen` is of another life of the service."""
+        """Waits until a job of the client, or its job `id`, has changed after `seen` in a way that
+        it can act on; not at all if `seen` is of another life of the service."""
         if seen > self.sequence(client):
             return
         deadline = asyncio.get_running_loop().time() + seconds
         event = asyncio.Event()
         self._waiting[client].add(event)
         try:
-            while not any(id in (None, job.id) for job in self.news(client, seen)):
-                left = deadline - asyncio.get_running_loop().time()
-                if left <= 0 or self._left:
-                    return
-                event.clear()
-                try:
-                    await asyncio.wait_for(event.wait(), left)
-                except TimeoutError:
-                    return
+            async with asyncio.timeout_at(deadline):
+                while not (self._left or self._is_notable(client, seen, id)):
+                    event.clear()
+                    await event.wait()
+        except TimeoutError:
+            return
         finally:
             self._waiting[client].discard(event)
             if not self._waiting[client]:

@@ -381,6 +381,35 @@ def test_the_list_that_an_older_version_kept_beside_the_stores_goes(
     play(act)
 
 
+def test_a_request_that_waits_is_told_when_to_come(play: Callable[..., None]) -> None:
+    async def act(it: Scene, caller: ServiceCaller) -> None:
+        made = await caller.good("POST", "/v2/models/digits/requests", {"wait": 10})
+        assert made["news"]["sequence"] >= made["sequence"]
+        (job,) = made["news"]["jobs"]
+        assert (job["id"], job["go"][0]["phase"]) == (made["id"], "prepare")
+        # The end of the preparation is told with what follows from it, and not by itself.
+        path = f"/v2/jobs?wait=10&seen={made['news']['sequence']}"
+        waiting = asyncio.create_task(caller.good("GET", path))
+        it.executor.finish(job["go"][0]["job"], material="a" * 32)
+        (job,) = (await waiting)["jobs"]
+        assert (job["state"], [go["phase"] for go in job["go"]]) == ("inferring", ["infer"])
+        # A request that nobody can come to yet is answered when its time is over.
+        brief = await caller.good("POST", "/v2/models/digits/requests", {"wait": 0.1, "seen": 0})
+        assert {it["id"] for it in brief["news"]["jobs"]} >= {job["id"], brief["id"]}
+
+    play(act)
+
+
+def test_a_job_is_cancelled_by_the_key_of_its_call(play: Callable[..., None]) -> None:
+    async def act(it: Scene, caller: ServiceCaller) -> None:
+        id = await caller.request("digits", key="b" * 32)
+        assert (await caller.call("DELETE", f"/v2/jobs/{'c' * 32}"))[0] == 404
+        assert (await caller.good("DELETE", f"/v2/jobs/{'b' * 32}"))["id"] == id
+        assert (await until(caller, id, "ended"))["outcome"] == "cancelled"
+
+    play(act)
+
+
 def test_news_wait_and_tell_each_change_once(play: Callable[..., None]) -> None:
     async def act(it: Scene, caller: ServiceCaller) -> None:
         quiet = await caller.good("GET", "/v2/jobs?wait=0.1")

@@ -120,5 +120,6 @@ JOB = fields(
 
 SUBMITTED = fields(id=TEXT, state=TEXT, sequence=COUNT)
 NEWS = fields(sequence=COUNT, jobs=several(JOB))
+REQUESTED: Schema = {**SUBMITTED, "properties": {**SUBMITTED["properties"], "news": NEWS}}
 ERROR = fields(error=TEXT, reason=TEXT)
 STATE: Schema = {"type": "object"}

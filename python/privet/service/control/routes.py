@@ -111,7 +111,7 @@ ROUTES: tuple[Route, ...] = (
         "request",
         "Ask for an inference",
         jobs.request,
-        answers.SUBMITTED,
+        answers.REQUESTED,
         body=RequestBody,
         status=202,
         refusals=_ASKED,

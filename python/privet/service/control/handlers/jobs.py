@@ -22,7 +22,7 @@ NOT_YOURS = "there is no such job of yours"
 async def notice(call: Call[NoticeBody]) -> Answer:
     """Announces a request: material is made ahead."""
     if (before := _before(call, "notice")) is not None:
-        return before
+        return answer(_admitted(before), 202)
     version = _wanted(call)
     waiting = [it for it in _mine(call, version) if it.kind == "notice"]
     most = version.config.limits.notices_per_client
@@ -34,18 +34,19 @@ async def notice(call: Call[NoticeBody]) -> Answer:
             call.service.retry_seconds(),
             "notices",
         )
-    return _submit(call, version)
+    return answer(_admitted(_submit(call, version)), 202)
 
 
 async def request(call: Call[RequestBody]) -> Answer:
     """Asks for an inference."""
     if (before := _before(call, "request")) is not None:
-        return before
+        return await _told(call, before, seen=0)
     version = _wanted(call)
     limits = version.config.limits
     if limits.requests_per_minute is not None:
         _spend(call, version.name, limits.requests_per_minute)
-    return _submit(call, version)
+    made = _submit(call, version)
+    return await _told(call, made, seen=made.sequence)
 
 
 async def news(call: Call[None]) -> Answer:
@@ -55,8 +56,7 @@ async def news(call: Call[None]) -> Answer:
     ahead = call.service.presence.of(client) if wait.ahead else nullcontext()
     with call.service.listening.of(client), ahead:
         await jobs.wait(client, wait.seen, wait.wait)
-    changed = sorted(jobs.news(client, wait.seen), key=lambda job: job.sequence)
-    return answer({"sequence": jobs.sequence(client), "jobs": [job.document() for job in changed]})
+    return answer(_news(call, wait.seen))
 
 
 async def job(call: Call[None]) -> Answer:
@@ -82,25 +82,43 @@ async def cancel(call: Call[None]) -> Answer:
 
 def _own(call: Call[None]) -> Job | dict[str, Any]:
     """The caller's job that the address names, or what is on record of it."""
-    id, client = call.path["id"], call.caller.client
-    found = call.service.jobs.mine(client, id) or call.service.past(client, id)
+    id, client, jobs = call.path["id"], call.caller.client, call.service.jobs
+    found = jobs.mine(client, id) or jobs.keyed(client, id) or call.service.past(client, id)
     if found is None:
         raise not_found(NOT_YOURS)
     return found
 
 
-def _before(call: Call[Any], kind: str) -> Answer | None:
-    """The answer of a call of the same key, if there was one."""
+def _before(call: Call[Any], kind: str) -> Job | None:
+    """What a call of the same key made, if there was one."""
     made = call.service.jobs.keyed(call.caller.client, call.body.key)
     if made is None:
         return None
     if (made.kind, made.version.model) != (kind, call.path["model"]):
         raise Refusal(409, "key", f"key {made.key} was used for another call: take a new one")
-    return _admitted(made)
+    return made
 
 
-def _admitted(job: Job) -> Answer:
-    return answer({"id": job.id, "state": job.state, "sequence": job.sequence}, 202)
+def _admitted(job: Job) -> dict[str, Any]:
+    return {"id": job.id, "state": job.state, "sequence": job.sequence}
+
+
+def _news(call: Call[Any], seen: int) -> dict[str, Any]:
+    jobs, client = call.service.jobs, call.caller.client
+    changed = [job.document() for job in jobs.news(client, seen)]
+    return {"sequence": jobs.sequence(client), "jobs": changed}
+
+
+async def _told(call: Call[RequestBody], job: Job, seen: int) -> Answer:
+    """The answer to a call that made `job`; if the caller waits, with news once the job has some
+    after `seen` that it can act on."""
+    body, jobs, client = call.body, call.service.jobs, call.caller.client
+    if not body.wait or jobs.waiting(client) >= call.service.limits.long_polls:
+        return answer(_admitted(job), 202)
+    before = job.sequence - 1 if body.seen is None else body.seen
+    with call.service.listening.of(client):
+        await jobs.wait(client, seen, body.wait, job.id)
+    return answer({**_admitted(job), "news": _news(call, before)}, 202)
 
 
 def _wanted(call: Call[Any]) -> Version:
@@ -135,14 +153,14 @@ def _mine(call: Call[Any], version: Version) -> list[Job]:
     return [it for it in mine if it.version.model == version.model]
 
 
-def _submit(call: Call[Any], version: Version) -> Answer:
+def _submit(call: Call[Any], version: Version) -> Job:
     limit_reached = call.service.limit_reached(call.caller.client, version)
     if limit_reached is not None:
         refuse = too_many if limit_reached.own else unavailable
         raise refuse(str(limit_reached), call.service.retry_seconds(), limit_reached.reason)
     try:
         caller = call.caller
-        made = call.service.submit(caller.client, caller.certified, version, call.body)
+        return call.service.submit(caller.client, caller.certified, version, call.body)
     except NotAccepted as error:
         raise Refusal(403, "policy", str(error)) from error
     except Exhausted as error:
@@ -151,7 +169,6 @@ def _submit(call: Call[Any], version: Version) -> Answer:
         raise bad_request(str(error)) from error
     except Refused as refused:
         raise _translated(call, refused) from refused
-    return _admitted(made)
 
 
 def _translated(call: Call[Any], refused: Refused) -> Refusal:
