@@ -157,6 +157,9 @@ class Span:
         return document
 
 
+UNWRITTEN = Context("0" * 32, "0" * 16, sampled=False)
+"""Where a span is that nobody writes, below none that somebody does."""
+
 Send = Callable[[list[dict[str, Any]]], None]
 
 _current: ContextVar[Context | None] = ContextVar("privet_trace", default=None)
@@ -226,11 +229,16 @@ def span(
     else what runs now; without either it begins a trace. What else is no `traceparent` counts as
     none."""
     above = _read(parent) or _current.get()
-    now = above.below() if above else Context(secrets.token_hex(16), secrets.token_hex(8))
+    if _send is None:
+        # What is called belongs to the last span that somebody does write.
+        now = above or UNWRITTEN
+    elif above is None:
+        now = Context(secrets.token_hex(16), secrets.token_hex(8))
+    else:
+        now = above.below()
     made = Span(now, above.span if above else None, name, kind, time.time_ns())
     made.add(**facts)
-    # Where nothing is written, what is called belongs to the last span that somebody does write.
-    token = _current.set(now if _send is not None else above)
+    token = _current.set(above if _send is None else now)
     try:
         yield made
     except BaseException as error:
@@ -238,7 +246,7 @@ def span(
         raise
     finally:
         _current.reset(token)
-        if now.sampled:
+        if now.sampled and _send is not None:
             _write([made.document(time.time_ns())])
 
 

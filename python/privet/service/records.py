@@ -1,11 +1,15 @@
 """What outlives the process: jobs, runs and profiles, in one SQLite file.
 
-Inputs and predictions never come here: the service has neither. A full disk stops nothing: what
-cannot be written is kept, up to a bound, and written when there is room again.
+Inputs and predictions never come here: the service has neither. A new job is written before its
+client hears that it was taken. Ends, runs and profiles are written together, a moment later or with
+the next job: after a kill in between, a job that had just ended is one that the restart ended. A
+full disk stops nothing: what cannot be written is kept, up to a bound, and written when there is
+room again.
 """
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import json
 import logging
@@ -26,6 +30,9 @@ RESTARTED = "the service was restarted while this job waited or ran: ask again"
 
 KEPT_SECONDS = 30 * 86400.0
 """How long jobs and runs that ended are kept."""
+
+SOON_SECONDS = 0.1
+"""How long a line may wait for others, so that one transaction writes them all."""
 
 MOST_WAITING = 10_000
 """Lines that are kept while the disk is full; the oldest go first."""
@@ -99,6 +106,10 @@ class Records:
         except BlockingIOError:
             os.close(self._lock)
             raise Misuse(f"another service writes {path}: stop it first") from None
+        self._waiting: deque[tuple[str, Any]] = deque(maxlen=MOST_WAITING)
+        self._soon: asyncio.TimerHandle | None = None
+        self._is_late = False
+        self._seldom = Seldom()
         self._base = sqlite3.connect(path, isolation_level=None)
         path.chmod(0o600)
         self._check_version(path)
@@ -107,8 +118,6 @@ class Records:
         self._base.execute("PRAGMA journal_mode = WAL")
         self._base.execute("PRAGMA synchronous = NORMAL")
         self._migrate()
-        self._waiting: deque[tuple[str, Any]] = deque(maxlen=MOST_WAITING)
-        self._seldom = Seldom()
 
     def _check_version(self, path: Path) -> None:
         found = self._version()
@@ -129,21 +138,42 @@ class Records:
 
     @property
     def waiting(self) -> int:
-        """Lines that could not be written yet."""
-        return len(self._waiting)
+        """Lines that could not be written."""
+        return len(self._waiting) if self._is_late else 0
 
     def _write(self, line: str, values: Any) -> None:
         """Writes a line, after those that wait."""
         self._waiting.append((line, values))
         self.catch_up()
 
-    def catch_up(self) -> None:
-        """Writes what waits, as long as there is room."""
+    def _write_soon(self, line: str, values: Any) -> None:
+        """Writes a line in a moment, or with the next that is written; at once outside of an event
+        loop."""
+        self._waiting.append((line, values))
         try:
-            while self._waiting:
-                self._base.execute(*self._waiting[0])
-                self._waiting.popleft()
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            self.catch_up()
+            return
+        if self._soon is None:
+            self._soon = loop.call_later(SOON_SECONDS, self.catch_up)
+
+    def catch_up(self) -> None:
+        """Writes what waits, if there is room."""
+        if self._soon is not None:
+            self._soon.cancel()
+            self._soon = None
+        if not self._waiting:
+            return
+        try:
+            with self._base:
+                self._base.execute("BEGIN")
+                for line, values in self._waiting:
+                    self._base.execute(line, values)
+            self._waiting.clear()
+            self._is_late = False
         except sqlite3.OperationalError as error:
+            self._is_late = True
             if self._seldom.due() is not None:
                 extra = {"error": str(error), "lines": len(self._waiting)}
                 _log.error("records cannot be written: is the disk full?", extra=extra)
@@ -170,7 +200,7 @@ class Records:
 
     def ended(self, job: Job) -> None:
         """Writes down how a job ended."""
-        self._write(
+        self._write_soon(
             "UPDATE jobs SET ended = ?, outcome = ?, reason = ?, document = ? WHERE id = ?",
             (job.ended, job.outcome, job.reason, json.dumps(job.document()), job.id),
         )
@@ -180,7 +210,7 @@ class Records:
         cores = ",".join(map(str, run.cores))
         values = {**vars(run), "cores": cores}
         marks = ", ".join(f":{name}" for name in values)
-        self._write(f"INSERT OR REPLACE INTO runs VALUES ({marks})", values)
+        self._write_soon(f"INSERT OR REPLACE INTO runs VALUES ({marks})", values)
 
     def interrupt(self, now: float) -> int:
         """Ends the jobs that the last process left open; how many those were."""
@@ -193,6 +223,7 @@ class Records:
     def past(self, client: str, id: str) -> dict[str, Any] | None:
         """A client's own job that this process does not know any more, as `Job.document` tells one;
         it has ended in any case."""
+        self.catch_up()
         row = self._base.execute(
             "SELECT outcome, reason, document FROM jobs WHERE id = ? AND client = ?", (id, client)
         ).fetchone()
@@ -212,10 +243,11 @@ class Records:
             " (:model, :suite, :batch, :phase, :cores, :memory, :seconds, :material)"
         )
         for row in rows:
-            self._write(line, dict(row))
+            self._write_soon(line, dict(row))
 
     def runs(self, since: float, most: int = 2000) -> list[Run]:
         """The latest runs that ended after `since`, the oldest first."""
+        self.catch_up()
         rows = self._base.execute(
             "SELECT * FROM runs WHERE ended > ? ORDER BY ended DESC LIMIT ?", (since, most)
         ).fetchall()
@@ -229,6 +261,7 @@ class Records:
 
     def close(self) -> None:
         """Closes the file."""
+        self.catch_up()
         self._base.close()
         os.close(self._lock)
 

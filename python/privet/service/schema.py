@@ -247,16 +247,21 @@ def table(of: type[Any]) -> str:
     return "\n".join(rows) + "\n"
 
 
-def _entries(of: type[Any]) -> list[tuple[Entry, str]]:
-    """What a document may have, with the fields that hold it."""
-    found = []
-    for field in dataclasses.fields(of):
-        metadata = field.metadata
-        if "kind" in metadata:
-            entry = Entry(field.name, metadata["kind"], metadata["about"], _default(field))
-            found.append((entry, field.name))
-        found += [(entry, field.name) for entry in metadata.get("entries", ())]
-    return found
+def _entries(of: type[Any]) -> tuple[tuple[Entry, str], ...]:
+    """What a document may have, with the fields that hold it; each call asks this of its form."""
+    if of not in _ENTRIES:
+        found = []
+        for field in dataclasses.fields(of):
+            metadata = field.metadata
+            if "kind" in metadata:
+                entry = Entry(field.name, metadata["kind"], metadata["about"], _default(field))
+                found.append((entry, field.name))
+            found += [(entry, field.name) for entry in metadata.get("entries", ())]
+        _ENTRIES[of] = tuple(found)
+    return _ENTRIES[of]
+
+
+_ENTRIES: dict[type[Any], tuple[tuple[Entry, str], ...]] = {}
 
 
 def _default(field: dataclasses.Field[Any]) -> Any:

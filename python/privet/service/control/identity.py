@@ -16,6 +16,7 @@ import ssl
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 from aiohttp import web
 
@@ -142,6 +143,7 @@ class Gate:
         self._file = Reread(tokens, read_tokens) if isinstance(tokens, Path) else None
         self._fixed = () if isinstance(tokens, Path) else tokens
         self._revoked = revoked or Revoked()
+        self._shown: WeakKeyDictionary[ssl.SSLObject, tuple[str, str | None]] = WeakKeyDictionary()
         self._tokens()
 
     def identify(self, request: web.Request) -> Identity:
@@ -153,20 +155,29 @@ class Gate:
         """
         transport = request.transport
         link = transport.get_extra_info("ssl_object") if transport else None
-        certificate = link.getpeercert(binary_form=True) if link else None
-        if link is None or certificate is None:
+        if link is None:
             raise Refusal(401, "no certificate", "a client certificate is needed")
-        client = hashlib.sha256(certificate).hexdigest()
+        client, certified = self._certificate(link)
         why = self.refuses(client)
         if why is not None:
             raise Refusal(403, "revoked", why)
-        certified = common_name(link.getpeercert())
         name = certified or client[:16]
         operator = client in self._operators or name in self._operators
         if self._file is None and not self._fixed:
             return Identity(client, name, operator, certified)
         token = self._token(request.headers.get("Authorization", ""))
         return Identity(client, token.name, operator or token.operator, certified)
+
+    def _certificate(self, link: ssl.SSLObject) -> tuple[str, str | None]:
+        """Fingerprint and common name, which stay what they are while a connection lasts."""
+        if (known := self._shown.get(link)) is not None:
+            return known
+        certificate = link.getpeercert(binary_form=True)
+        if certificate is None:
+            raise Refusal(401, "no certificate", "a client certificate is needed")
+        found = hashlib.sha256(certificate).hexdigest(), common_name(link.getpeercert())
+        self._shown[link] = found
+        return found
 
     def refuses(self, client: str) -> str | None:
         """Why the client of this fingerprint may ask nothing any more; None if it may."""

@@ -118,7 +118,7 @@ class Slot:
         assert self._worker is not None
         self._busy = True
         job = self.job = LocalJob(grant, self._worker, self._host)
-        await self._worker.send({"do": "grant", **asdict(grant)})
+        await self._worker.send({"do": "grant", **vars(grant)})
         await job.granted()
         return job
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -204,7 +205,7 @@ class ModelConfig:
         """The suites to offer, as far as the service can run them."""
         return tuple(SERVED[name] for name in self.suites or PREPARED)
 
-    @property
+    @cached_property
     def session(self) -> Suite | None:
         """The suite of sessions with a process of the model's own, with the owner's options; None
         if clients choose how each job is computed."""

@@ -9,6 +9,7 @@ among the ways that the owner allows.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from privet.errors import Misuse
@@ -20,6 +21,7 @@ SECURITY = "security"
 """The fact that every suite tells, whether it has a choice of it or not."""
 
 
+@cache
 def in_sessions(of: type[Suite]) -> bool:
     """Whether inferences are made in sessions with a process of the model."""
     return of().in_sessions
