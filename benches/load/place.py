@@ -21,7 +21,7 @@ from privet import keys, zoo
 PRIVET = (sys.executable, "-c", "from privet.cli import main; main()")
 STOP_SECONDS = 30.0
 LOOK_SECONDS = 0.05
-CONFIG = "[limits]\nqueued = 10000\nqueued_per_client = 100\n"
+CONFIG = "[limits]\nqueued = 10000\nqueued_per_client = 100\nnotices_per_client = 100\n"
 
 
 @dataclass(frozen=True)
@@ -83,6 +83,11 @@ def serving(place: Place, dealer: str, cores: int, options: tuple[str, ...]) -> 
     words += ["--requests-per-minute", 1_000_000, "--first-port", first, *options]
     with _privet(place, "service", *words) as (process, address):
         yield Running(process, address, tuple(range(first, first + cores)))
+
+
+def children(process: int) -> list[int]:
+    """The processes that a process has started, such as a service's workers."""
+    return [int(it) for it in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
 
 
 @contextlib.contextmanager

@@ -39,9 +39,9 @@ def drain(state: State, name: str) -> None:
 
 
 def keep(state: State, name: str) -> bool:
-    """Has a machine take jobs again; False if it is not there any more."""
+    """Has a machine take jobs again that is being drained; False if there is no such one."""
     room = state.rooms.get(name)
-    if room is None:
+    if room is None or not room.draining:
         return False
     room.draining = False
     state.count_capacity()

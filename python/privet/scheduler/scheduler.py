@@ -234,7 +234,7 @@ class Scheduler:
         draining.drain(self._state, name)
 
     def keep_machine(self, now: float, name: str) -> bool:
-        """Has a machine that is being drained take jobs again; False if it is not there."""
+        """Has a machine that is being drained take jobs again; False if there is no such one."""
         self._at(now)
         return draining.keep(self._state, name)
 

@@ -106,8 +106,10 @@ def test_a_drain_can_be_taken_back() -> None:
     bench.submit("b")
     bench.scheduler.drain_machine(0.0, "two")
     assert bench.scheduler.drains("two")
+    assert not bench.scheduler.keep_machine(0.0, "one"), "nobody drains it"
     assert bench.scheduler.keep_machine(0.0, "two")
     assert not bench.scheduler.drains("two")
+    assert not bench.scheduler.keep_machine(0.0, "two")
     bench.finish("b/pre#1")
     assert bench.finish("b/on#2")[-1] != Drained("two")
     bench.submit("c")

@@ -81,8 +81,11 @@ def test_a_machine_is_drained_by_command_while_the_other_serves(
         assert {job.grant.machine for job in later} == {served} == {"a"}
         assert await command("--back") == {"machine": "b", "drained": False}
         await eventually(lambda: {node.name for node in it.service.driver.nodes} == {"a", "b"})
-        await command("--back")
-        assert len(it.executor.nodes) == 2, "it is there already, and nothing comes of it"
+        again = await command("--back", code=2)
+        assert "no machine 'b' was taken out" in again["error"]["message"], "it is there already"
+        status, answer = await operator.call("DELETE", "/v2/machines/a/drain")
+        assert (status, answer["reason"]) == (409, "machine"), "nobody took it out"
+        assert len(it.executor.nodes) == 2
         serving.cancel()
 
     play(act)
