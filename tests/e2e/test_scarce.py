@@ -213,15 +213,39 @@ def test_a_gateway_refuses_for_want_of_files_or_memory_and_goes_on(
         for more in (1, 3, 5):
             with squeezed(pid, resource.RLIMIT_NOFILE, files(pid) + more):
                 told[more] = ask(place)
-        with squeezed(pid, resource.RLIMIT_AS, mapped(pid) + (1 << 20)):
-            told["memory"] = ask(place)
+        for more in (0, 1 << 20, 32 << 20):
+            with squeezed(pid, resource.RLIMIT_AS, mapped(pid) + more):
+                told["memory", more] = ask(place)
         figures.append(f"gateway: {told}")
         for what, (status, text) in told.items():
-            word = "memory" if what == "memory" else "open files"
+            word = "memory" if isinstance(what, tuple) else "open files"
             assert (status, text) == right or (status == 503 and word in text), (what, told)
-        assert told[1][0] == told["memory"][0] == 503
+        assert {told[what][0] for what in told if what == 1 or isinstance(what, tuple)} == {503}
         assert ask(place) == right
         assert place.process.process.poll() is None
+    check_stores(tmp_path)
+
+
+def test_a_dealer_without_memory_fails_what_it_was_asked_for_and_goes_on(
+    tmp_path: Path, key_folder: Path, figures: list[str]
+) -> None:
+    put_digits(tmp_path / "repository")
+    with (
+        listening("dealer", "--keys", key_folder) as (dealer, at),
+        serving(tmp_path, key_folder, "--cores", 1, "--dealer", at) as scene,
+    ):
+        pid = dealer.process.pid
+        assert infer(scene, "--suite", "fss") == (0, "7")
+        told = {}
+        for more in (0, 32 << 20):
+            with squeezed(pid, resource.RLIMIT_AS, mapped(pid) + more):
+                told[more] = infer(scene, "--suite", "fss")
+        figures.append(f"dealer: {told}")
+        assert {code for code, _ in told.values()} == {4}
+        assert infer(scene, "--suite", "fss") == (0, "7")
+        assert dealer.process.poll() is None
+        failed = dealer.until(lambda line: line["event"] == "failed")
+        assert failed["error"] == {"type": "Short", "message": "out of memory: try again later"}
     check_stores(tmp_path)
 
 

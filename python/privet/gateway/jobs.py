@@ -16,11 +16,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from privet import tracing
-from privet.errors import JobFailed, MaterialError, PeerError, PeerMisbehaved, PrivetError
+from privet.errors import (
+    JobFailed,
+    MaterialError,
+    PeerError,
+    PeerMisbehaved,
+    PrivetError,
+    Short,
+)
 from privet.gateway.attempt import Attempt, Lease, Payload, WorkerClient, read_lease
 from privet.gateway.model import Offer, Terms
 from privet.runtime import MaterialStore
 from privet.runtime.result import Made, Result, Spent, read_result
+from privet.runtime.shortage import shortage
 from privet.suites.costs import read_report
 
 MOST_COSTS = 10_000
@@ -200,7 +208,8 @@ class ClientJob:
                 self._fatal = error
         except Exception as error:
             _log.exception("attempt %s failed", attempt.lease.job)
-            self._fatal = PeerError(f"this client made a mistake ({type(error).__name__})")
+            short, mistake = shortage(error), f"this client made a mistake ({type(error).__name__})"
+            self._fatal = PeerError(mistake) if short is None else Short(short)
         finally:
             del self._attempts[attempt]
             self._changed.set()

@@ -13,7 +13,7 @@ from privet.errors import Misuse, PeerMisbehaved, PrivetError, Short
 from privet.logs import Seldom
 from privet.runtime.credentials import Credentials
 from privet.runtime.revocation import Revoked
-from privet.runtime.shortage import SpareFile, as_told, most_files
+from privet.runtime.shortage import SpareFile, as_told, check_room, most_files
 
 MAX_SESSIONS = 64
 """Sessions at the same time, and handshakes; fewer where a process may open few files. Further
@@ -89,8 +89,11 @@ class Acceptor:
                 self._handshakes.release()
                 continue
             try:
+                if self._short is None:
+                    # A process whose owner hears of this is replaced when it ends.
+                    check_room()
                 threading.Thread(target=self._greet, args=(pending,), daemon=True).start()
-            except RuntimeError as error:
+            except (PrivetError, MemoryError, RuntimeError) as error:
                 del pending
                 self._handshakes.release()
                 self._pause(error)
@@ -114,7 +117,7 @@ class Acceptor:
         """The next peer, if one comes soon."""
         try:
             return listener.accept(POLL_SECONDS)
-        except PrivetError as error:
+        except (PrivetError, MemoryError) as error:
             self._pause(error)
             return None
 

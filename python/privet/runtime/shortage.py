@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import mmap
 import os
 import re
 import resource
@@ -12,6 +13,9 @@ from contextlib import contextmanager, suppress
 from privet.errors import PrivetError, Short
 
 ADVICE = "try again later; its operator can raise the limit (ulimit -n, LimitNOFILE= of systemd)"
+
+ROOM_BYTES = 64 << 20
+"""What a session or a prediction is to find: stacks and heaps of its threads, and small things."""
 
 _FILES = (errno.EMFILE, errno.ENFILE)
 _CODE = re.compile(r"\(os error (\d+)\)")
@@ -28,6 +32,19 @@ def take_all_files() -> None:
     usual limit is for programs that use `select`."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+def check_room() -> None:
+    """Sees that this process may have `ROOM_BYTES` more. Without them a thread that starts can fail
+    before it can say so, which leaves who started it waiting, and native code ends the process.
+
+    # Errors
+    `Short` if it may not.
+    """
+    try:
+        mmap.mmap(-1, ROOM_BYTES).close()
+    except OSError as error:
+        raise Short("out of memory: try again later") from error
 
 
 class SpareFile:

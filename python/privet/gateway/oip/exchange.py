@@ -20,6 +20,7 @@ from privet.gateway.oip.batching import Batcher
 from privet.gateway.oip.observe import Observer
 from privet.gateway.oip.tensors import Array, config_type, input_datatypes, output_datatypes
 from privet.runtime import Result
+from privet.runtime.shortage import check_room
 
 EXTENSIONS = ("binary_tensor_data",)
 
@@ -194,8 +195,9 @@ class Exchange:
         """Predictions for a request.
 
         # Errors
-        Those of `ServiceClient.infer`.
+        Those of `ServiceClient.infer`; `Short` if this process is out of memory.
         """
+        check_room()
         stateful = [name for name in STATEFUL if question.parameters.get(name)]
         if stateful:
             raise InputError(f"parameter {stateful[0]}: models here keep no state")
