@@ -11,6 +11,7 @@ import json
 import tomllib
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 
 from privet._native import Guard, Policy, mode_of, weaknesses
@@ -50,7 +51,7 @@ class Mode:
         """
         return cls(**json.loads(mode_of(label)))
 
-    @property
+    @cached_property
     def text(self) -> str:
         """The mode in JSON."""
         return json.dumps(asdict(self))

@@ -30,9 +30,8 @@ class LocalJob:
         self.port = worker.port
         self._worker = worker
         self._loop = asyncio.get_running_loop()
-        self._granted: asyncio.Future[None] = self._loop.create_future()
-        self._started: asyncio.Future[bool] = self._loop.create_future()
-        self._outcome: asyncio.Future[Outcome] = self._loop.create_future()
+        self._granted, self._asked, self._over = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._outcome: Outcome | None = None
         self._verdict: tuple[Failure, str] | None = None
         self._waited = 0.0
         self._since: float | None = None
@@ -53,19 +52,22 @@ class LocalJob:
 
     async def granted(self) -> None:
         """Waits until the client may come, or the job has ended."""
-        await asyncio.shield(self._granted)
+        await self._granted.wait()
 
     async def started(self) -> bool:
         """Waits for the client's request; whether it came before the job ended."""
-        return await asyncio.shield(self._started)
+        await self._asked.wait()
+        return self._since is not None
 
     async def outcome(self) -> Outcome:
         """Waits for the end."""
-        return await asyncio.shield(self._outcome)
+        await self._over.wait()
+        assert self._outcome is not None
+        return self._outcome
 
     async def stop(self) -> None:
         """Breaks the job off, with its process if it takes long; returns when it has ended."""
-        if self._outcome.done():
+        if self._over.is_set():
             return
         self._verdict = self._verdict or ("stopped", "it was stopped")
         self._timer.cancel()
@@ -77,10 +79,10 @@ class LocalJob:
         """Takes in what the worker tells of the job; how it ended, if it has."""
         match event["event"]:
             case "granted":
-                self._granted.set_result(None)
+                self._granted.set()
             case "started":
-                self._started.set_result(True)
                 self._since = self._loop.time()
+                self._asked.set()
                 self._waited = event["waited"]
                 if self._verdict is None:
                     self._timer.cancel()
@@ -97,10 +99,10 @@ class LocalJob:
 
     def died(self, how: str) -> Outcome:
         """How a job ended whose process did."""
-        if self._verdict is None and not self._granted.done():
+        if self._verdict is None and not self._granted.is_set():
             self._timer.cancel()
             self.is_stillborn = True
-            self._granted.set_result(None)
+            self._granted.set()
         failure, message = self._verdict or ("crashed", how)
         seconds = 0.0 if self._since is None else self._loop.time() - self._since
         return Outcome(
@@ -115,12 +117,9 @@ class LocalJob:
     def settle(self, outcome: Outcome) -> None:
         """Tells all who wait."""
         self._timer.cancel()
-        if not self._outcome.done():
-            self._outcome.set_result(outcome)
-        if not self._started.done():
-            self._started.set_result(False)
-        if not self._granted.done():
-            self._granted.set_result(None)
+        self._outcome = self._outcome or outcome
+        for told in (self._over, self._asked, self._granted):
+            told.set()
 
     def _read(self, event: dict[str, Any], cost: PhaseCost | None) -> Outcome:
         return Outcome(

@@ -226,11 +226,16 @@ class LocalExecutor:
         news.set()
 
     def _settle(self, job: LocalJob, outcome: Outcome) -> None:
-        if not job.is_stillborn:
-            self._background(self._wind_up(job, outcome))
+        if job.is_stillborn:
+            return
+        if outcome.material and (outcome.failure or job.grant.phase == "prepare"):
+            self._background(self._look_at_material(job, outcome))
+        else:
+            self._over(job, outcome)
 
-    async def _wind_up(self, job: LocalJob, outcome: Outcome) -> None:
-        """Tells how a job ended, once the material of a failed one is out of reach."""
+    async def _look_at_material(self, job: LocalJob, outcome: Outcome) -> None:
+        """Tells how a job ended, once the material of a failed one is out of reach, and the size of
+        what was made is known."""
         try:
             if outcome.failure and outcome.material and not outcome.kept:
                 await asyncio.to_thread(self._store.discard, [outcome.material])
@@ -240,8 +245,11 @@ class LocalExecutor:
         except PrivetError as error:
             _log.error("material %s of job %s stays: %s", outcome.material, job.job, error)
         finally:
-            self._jobs.pop(job.job, None)
-            job.settle(outcome)
+            self._over(job, outcome)
+
+    def _over(self, job: LocalJob, outcome: Outcome) -> None:
+        self._jobs.pop(job.job, None)
+        job.settle(outcome)
 
     def _background(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         task = asyncio.create_task(work)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ class Asked:
         bare = self.load is not None and isinstance(self.suite, MaterialSuite)
         return f"{self.label} unprepared" if bare else self.label
 
-    @property
+    @cached_property
     def mode(self) -> Mode:
         """All of it that a service may forbid."""
         return self.suite.mode
