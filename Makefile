@@ -41,7 +41,7 @@ export OPENBLAS_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-rust test-go compile test-python test-all browser mutation audit check check-rust check-go check-python docs man fmt lock wheel release-check clean
+.PHONY: help setup demo test test-rust test-go compile test-python test-all browser mutation audit check check-rust check-go check-python docs man fmt lock wheel client-wheel release-check clean
 
 help: ## List these targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  \033[1m%-14s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -121,6 +121,10 @@ wheel: setup ## One wheel in dist: the extension and the programs of suite ckks,
 	    cp $(addprefix $(BIN)/privet-ckks,'' .wasm .js) $(WHEEL_DATA)/scripts && \
 	    $(BIN)/maturin build --profile $(CARGO_PROFILE) $(CARGO_FLAGS) --strip --interpreter $(BIN)/python --quiet --out $(DIST)
 	$(BIN)/python -m scripts.wheel $(DIST)
+
+client-wheel: $(VENV)/.requirements ## A wheel in dist of the program privet-client alone, which needs no packages (3 MB)
+	$(BIN)/maturin build --manifest-path crates/client/Cargo.toml --profile $(CARGO_PROFILE) $(CARGO_FLAGS) \
+	    --strip --quiet --out $(DIST)
 
 release-check: setup ## Bill of materials, licences, known flaws, a wheel that comes out twice (RELEASE=--strict: nothing unchecked)
 	$(BIN)/python -m scripts.release $(RELEASE)

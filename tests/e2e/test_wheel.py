@@ -6,18 +6,26 @@ import json
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import onnxruntime
 import pytest
 from scripts import wheel as checks
 from tests.e2e.processes import listening
 from tests.e2e.test_commands import DIGITS, SEVEN
 
+from privet import keys
+
 ROOT = Path(__file__).parents[2]
 MOST_MEGABYTES = 250
 """What the client takes on disk with all it needs; 200 were measured, half of it numpy."""
+
+MOST_CLIENT_MEGABYTES = 10
+"""What the program `privet-client` takes with all that it needs."""
 
 pytestmark = [pytest.mark.slow, pytest.mark.go]
 
@@ -112,3 +120,42 @@ def test_newer_pythons_load_it(version: str, install: Callable[..., Path]) -> No
     environment = install(python=str(python))
     found = privet(environment, "doctor")["findings"]
     assert {"about": "privet-ckks", "state": "ok", "found": "there", "advice": ""} in found
+
+
+def test_the_client_alone_is_one_small_program_and_predicts(
+    tmp_path: Path, figures: list[str]
+) -> None:
+    subprocess.run(["make", "client-wheel", f"DIST={tmp_path}"], cwd=ROOT, check=True)
+    (wheel,) = tmp_path.glob("privet_client-*.whl")
+    client = tmp_path / "environment"
+    subprocess.run([sys.executable, "-m", "venv", client], check=True)
+    files = set(client.rglob("*"))
+    start = time.monotonic()
+    pip = [str(client / "bin" / "python"), "-m", "pip", "install", "--quiet", "--no-index"]
+    subprocess.run([*pip, "--disable-pip-version-check", str(wheel)], check=True)
+    seconds = time.monotonic() - start
+    used = sum(it.stat().st_size for it in set(client.rglob("*")) - files if it.is_file())
+    figures.append(
+        f"client alone: wheel {wheel.stat().st_size / 1e6:.1f} MB, installed {used / 1e6:.1f} MB "
+        f"in {seconds:.1f} s"
+    )
+    assert used / 1e6 < MOST_CLIENT_MEGABYTES
+
+    keys.make(tmp_path / "keys", ())
+    image = np.load(DIGITS.with_suffix(".npz"))["inputs"][:1]
+    (wanted,) = onnxruntime.InferenceSession(DIGITS).run(None, {"input": image})
+    served = ["serve", DIGITS, "--name", "digits", "--keys", tmp_path / "keys"]
+    served += ["--input-range", 0, 1, "--state", tmp_path / "server", "--listen", "127.0.0.1:0"]
+    with listening(*served) as (_, address):
+        url = f"https://localhost:{address.rpartition(':')[2]}"
+        words = [client / "bin" / "privet-client", url, tmp_path / "keys", tmp_path / "state"]
+        done = subprocess.run(
+            [*map(str, words), "digits", "gmw"],
+            input=" ".join(map(str, image.ravel())),
+            capture_output=True,
+            text=True,
+            env={},
+            check=True,
+        )
+    found = [float(line.partition(" ")[2]) for line in done.stdout.splitlines()]
+    np.testing.assert_allclose(found, wanted[0], rtol=0, atol=0.1)

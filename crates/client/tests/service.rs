@@ -115,18 +115,16 @@ impl Scene {
         self.folder.path().join("client")
     }
 
-    /// What the example prints for a digit.
-    fn example(&self, suite: &str, digit: &Digit) -> Vec<f64> {
-        let tests = std::env::current_exe().expect("this test");
-        let program = tests.ancestors().nth(2).expect("a profile's folder").join("examples/predict");
-        let mut process = Command::new(&program)
+    /// What the program prints for a digit.
+    fn program(&self, suite: &str, digit: &Digit) -> Vec<f64> {
+        let mut process = Command::new(env!("CARGO_BIN_EXE_privet-client"))
             .args([&self.url, &self.keys])
             .arg(self.state())
             .args(["digits", suite])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
-            .unwrap_or_else(|error| panic!("{} ({error}): cargo test -p privet-client builds it", program.display()));
+            .expect("the program starts");
         let numbers: Vec<String> = digit.image.iter().map(f32::to_string).collect();
         process.stdin.take().expect("piped").write_all(numbers.join(" ").as_bytes()).expect("it reads");
         let done = process.wait_with_output().expect("it ends");
@@ -147,7 +145,7 @@ fn a_rust_client_asks_a_service_in_each_suite() {
     let (scene, digit) = (Scene::start(), Digit::read());
     let input = digit.input();
 
-    let first = scene.example("gmw", &digit);
+    let first = scene.program("gmw", &digit);
     digit.check(&first);
 
     let client = scene.builder().build().unwrap();

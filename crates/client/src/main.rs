@@ -1,7 +1,8 @@
-//! Asks a service for a private prediction: `predict https://HOST:PORT KEYS STATE MODEL [SUITE]`, with the numbers of one input on
-//! standard input. Prints the outputs, one a line.
+//! Asks a service for a private prediction: `privet-client https://HOST:PORT KEYS STATE MODEL [SUITE]`, with the numbers of one
+//! input on standard input. Prints the outputs, one a line.
 //!
-//! KEYS is a folder that `privet keys` made, STATE one that keeps material, SUITE one of those below.
+//! KEYS is a folder that `privet keys` made, STATE one that keeps material, SUITE one of those below. The program needs nothing
+//! besides, and is an example of the library at once.
 
 use std::error::Error;
 use std::io::read_to_string;
@@ -22,7 +23,7 @@ fn main() -> ExitCode {
 fn predict() -> Result<(), Box<dyn Error>> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let [url, keys, state, model, rest @ ..] = &words[..] else {
-        return Err("usage: predict https://HOST:PORT KEYS STATE MODEL [gmw|fss|unprepared]".into());
+        return Err("usage: privet-client https://HOST:PORT KEYS STATE MODEL [gmw|fss|unprepared] <NUMBERS".into());
     };
     let suite = match rest.first().map(String::as_str) {
         None | Some("gmw") => Suite::gmw(),
