@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -105,8 +105,9 @@ def compile(
     `bits` is the width of the ring, `scale` the fractional bits of inputs and activations, and
     `weight_scale` those of weights (by default the same). What is left out is chosen: a ring of 37
     bits and scales of 12 where values have room and, on calibration inputs, outputs lie within
-    4 thousandths of their spread; else the first of some wider and finer ones that is accurate,
-    and at last a scale for each value. With `headroom` nothing is chosen but 37 and 12.
+    a thousandth of their spread (4 of a large model); else the first of some wider and finer ones
+    that is accurate, and at last a scale for each value. Outputs are what the user gets, such as
+    probabilities. With `headroom` nothing is chosen but 37 and 12.
 
     How large values become is measured on `calibration`, a list of samples (each an array, or a
     mapping from input names to arrays). Without it, a few random inputs serve: uniform within
@@ -155,12 +156,16 @@ def compile(
     `Misuse` on options out of range.
     """
     from privet.compiler.client_side import part
+    from privet.compiler.executor.codec import by_client
     from privet.compiler.executor.ranges import calibration_batches, front_samples, measure
     from privet.compiler.executor.widths import (
+        KEPT,
+        LARGE,
         TOLERANCE,
         Choice,
         candidates,
         choose,
+        elements,
         measure_accuracy,
         wider,
     )
@@ -230,7 +235,7 @@ def compile(
             both = min(low for low, _ in lows_and_highs), max(high for _, high in lows_and_highs)
             ends |= dict.fromkeys(pair, both)
         measured = {id: max(-low, high, 0.0) for id, (low, high) in ends.items()}
-        graph = check_masks(_with_magnitudes(graph, measured, ranges or {}, margin))
+        graph = exact = check_masks(_with_magnitudes(graph, measured, ranges or {}, margin))
         if smooth == "polynomial":
             graph = fit_polynomials(graph, margin=margin, error=activation_error)
         if relu == "sign":
@@ -284,7 +289,9 @@ def compile(
             @cache
             def accuracy() -> Accuracy:
                 pair = whole if batch == 1 else lowered(widths, 1)
-                return measure_accuracy(*pair, batches, widths.bits)
+                original = None if graph is exact else exact
+                head = partial(by_client, program)
+                return measure_accuracy(*pair, batches, widths.bits, head=head, original=original)
 
             made = Compiled(program, weights, magnitudes, source, reached, accuracy, quantized)
             if sound and not proved:
@@ -292,7 +299,13 @@ def compile(
             return Choice(made, accuracy)
 
         magnitudes = {value.name: value.magnitude or 0.0 for value in graph.values.values()}
-        return choose(tried, attempt, trust_first=calibration is None, wider=wider(bits, tried))
+        return choose(
+            tried,
+            attempt,
+            trust_first=calibration is None,
+            kept=KEPT if elements(graph) >= LARGE else TOLERANCE,
+            wider=wider(bits, tried),
+        )
 
     measured_alone = calibration is not None and front is None and headroom is None and not sound
     try:

@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 import pytest
 from skl2onnx import to_onnx
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
@@ -44,7 +45,8 @@ MLP = MLPRegressor(hidden_layer_sizes=(8,), max_iter=300, random_state=0)
 def error(compiled: Compiled, output: str, rows: Any) -> float:
     """The largest error on rows, of the spread of what ONNX Runtime gives."""
     (given,) = compiled.program.given
-    wanted = run_plaintext(compiled.source, [{given.name: row} for row in rows], [output])[output]
+    plain = run_plaintext(compiled.source, [{given.name: row} for row in rows], [output])[output]
+    wanted = as_tensor(plain)
     found = [
         execute(compiled.program, compiled.weights, fill(compiled.program, [row])[0])
         for row in rows
@@ -65,6 +67,18 @@ def test_an_income_beside_a_probability(last: Any) -> None:
     largest = np.abs(X[:150]).max(axis=0) * factors[0]
     assert ((largest < 1) & (largest >= 0.5)).all()
     assert error(compiled, "variable", [row[None] for row in X[150:250]]) < LIMIT
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [LinearDiscriminantAnalysis(), LogisticRegression(C=1e6, solver="newton-cholesky")],
+    ids=["discriminant", "logistic"],
+)
+def test_probabilities_are_accurate_where_scores_are_large(estimator: Any) -> None:
+    """Of scores up to hundreds a thousandth of the spread is much of a probability."""
+    made = to_onnx(estimator.fit(X[:150], Y[:150] > 0.3), X[:1])
+    compiled = compile(made, calibration=ROWS)
+    assert error(compiled, "output_probability", [row[None] for row in X[150:]]) < LIMIT
 
 
 def test_columns_keep_their_units_where_one_scale_does() -> None:

@@ -127,17 +127,32 @@ def decode_output(program: Program, integers: Sequence[Array]) -> dict[str, Arra
         if program.head is not None and value.scale == 0:
             decoded[output.name] = array.astype(np.int64)
             continue
-        reals = np.ldexp(array.astype(np.float64), -value.scale)
-        decoded[output.name] = reals if output.client is None else client_step(reals, output.client)
+        decoded[output.name] = np.ldexp(array.astype(np.float64), -value.scale)
     if program.head is None:
-        return decoded
+        return {**decoded, **by_client(program, decoded)}
     if program.batch == 1:
-        return run_head(program.head, decoded)
+        return by_client(program, decoded)
     samples = [
-        run_head(program.head, {name: array[i : i + 1] for name, array in decoded.items()})
+        by_client(program, {name: array[i : i + 1] for name, array in decoded.items()})
         for i in range(program.batch)
     ]
     return {name: np.concatenate([each[name] for each in samples]) for name in program.head.outputs}
+
+
+def by_client(program: Program, revealed: Mapping[str, Array]) -> dict[str, Array]:
+    """What a client computes of the outputs of one sample, which are reals, or integers if they
+    have no fractional bits: its head, or a step of an output.
+
+    # Errors
+    `InvalidProgram` if the head of the program cannot be computed.
+    """
+    if program.head is not None:
+        return run_head(program.head, revealed)
+    return {
+        it.name: client_step(revealed[it.name], it.client)
+        for it in program.outputs
+        if it.client is not None
+    }
 
 
 @dataclass(frozen=True)

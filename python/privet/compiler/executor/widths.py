@@ -1,21 +1,23 @@
 """Chooses the ring and the scales of a program by trying them on calibration inputs.
 
 Candidates are tried in an order that puts first what tells least of the model: one scale for all
-values before a scale for each, and narrow rings before wide ones. The first of all is kept if
-outputs lie within `KEPT` of the real graph's, relative to their spread; else the next one within
-`TOLERANCE` is taken, or the closest. Without calibration inputs it is kept if values have room.
+values before a scale for each, and narrow rings before wide ones. The first whose outputs lie
+within `TOLERANCE` of the real graph's is taken, relative to their spread, or else the closest; of a
+large model the first of all is kept if they lie within `KEPT`. Without calibration inputs it is
+kept if values have room. What counts is what a user gets: scores, and what the head makes of them.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 import numpy as np
 
 from privet.compiler.executor import real
+from privet.compiler.executor.codec import as_tensor
 from privet.compiler.executor.fixed import run_integers
 from privet.compiler.graph import Graph, Node
 from privet.compiler.graph import operations as op
@@ -29,11 +31,15 @@ TOLERANCE = 1e-3
 Made = TypeVar("Made")
 
 KEPT = 4 * TOLERANCE
-"""The error up to which the first candidate is kept: wider rings cost more."""
-SAMPLES = 16
+"""The error up to which a large model keeps the first candidate: there wider rings cost much."""
+LARGE = 1 << 16
+"""Elements of values in all from which a model is large."""
+SAMPLES = 64
 """Most calibration inputs that candidates are tried on."""
 ELEMENTS = 1 << 20
-"""Elements of values in all that are tried, after the first input."""
+"""Elements of values in all that are tried, after the first input; a value counts as at least
+`LEAST_ELEMENTS`."""
+LEAST_ELEMENTS = 64
 
 
 @dataclass(frozen=True)
@@ -118,7 +124,10 @@ class LayerError:
 
 @dataclass(frozen=True)
 class Accuracy:
-    """Errors of a program's layers, in order, and of its outputs, on calibration inputs."""
+    """Errors of a program's layers, in order, and of its outputs, on calibration inputs.
+
+    Outputs are those of the program, and the numbers that the head makes of them.
+    """
 
     layers: tuple[LayerError, ...]
     outputs: tuple[LayerError, ...]
@@ -148,23 +157,38 @@ class Accuracy:
         )
 
 
-def measure_accuracy(
-    placed: Graph, integers: Graph, samples: Sequence[Sequence[Array]], ring_bits: int
-) -> Accuracy:
-    """Compares an integer graph with the real one that it was rounded from, value by value, on the
-    first few samples.
+Head = Callable[[Mapping[str, Array]], Mapping[str, Array]]
+"""What a client computes, by name, of the outputs of a program."""
 
-    Nodes of both are the same, in the same order; `placed` has the scales.
+
+def elements(graph: Graph) -> int:
+    """Elements of all values together."""
+    return sum(math.prod(value.shape) for value in graph.values.values())
+
+
+def measure_accuracy(
+    placed: Graph,
+    integers: Graph,
+    samples: Sequence[Sequence[Array]],
+    ring_bits: int,
+    *,
+    head: Head,
+    original: Graph | None = None,
+) -> Accuracy:
+    """Compares an integer graph with the real one that it was rounded from, value by value, on some
+    of the samples; and outputs with those of the `original`, if functions were replaced there.
+
+    Nodes of the first two are the same, in the same order; `placed` has the scales.
 
     # Errors
     `OverflowRisk` if a value leaves the ring.
     """
     reference = replace(placed, nodes=tuple(_exact(placed, node) for node in placed.nodes))
     pairs = list(zip(placed.nodes, integers.nodes, strict=True))
-    errors = dict.fromkeys((node.output for node, _ in pairs), 0.0)
-    ends = dict.fromkeys(errors, (np.inf, -np.inf))
-    elements = sum(math.prod(value.shape) for value in integers.values.values())
-    for batch in samples[: max(1, min(SAMPLES, ELEMENTS // elements))]:
+    errors = {node.output: _Errors() for node, _ in pairs}
+    ends, told = [_Errors() for _ in placed.outputs], dict[str, _Errors]()
+    numbers = [_numbers(placed, it.value) for it in placed.outputs]
+    for batch in _some(samples, integers):
         exact: dict[int, Array] = {}
         fixed: dict[int, Array] = {}
         entries = list(zip(placed.inputs, integers.inputs, batch, strict=True))
@@ -182,26 +206,80 @@ def measure_accuracy(
         run_integers(integers, given, ring_bits, fixed.__setitem__)
         with np.errstate(all="ignore"):
             real.run(reference, reals, exact.__setitem__)
-        for node, integer in pairs:
-            wanted = exact[node.output]
-            found = np.ldexp(
+        found = {
+            node.output: np.ldexp(
                 fixed[integer.output].astype(np.float64), -_scale(integers, integer.output)
             )
-            errors[node.output] = max(errors[node.output], float(np.abs(found - wanted).max()))
-            low, high = ends[node.output]
-            ends[node.output] = min(low, float(wanted.min())), max(high, float(wanted.max()))
-    layers = {
-        node.output: LayerError(
-            node.name,
-            type(node.operation).__name__,
-            _scale(integers, integer.output),
-            errors[node.output],
-            _spread(*ends[node.output]),
+            for node, integer in pairs
+        }
+        for id, error in errors.items():
+            error.add(found[id], exact[id])
+        wanted = exact
+        if original is not None:
+            wanted = {}
+            plain = [array.astype(np.float64) for array in batch]
+            with np.errstate(all="ignore"):
+                real.run(original, plain, wanted.__setitem__)
+        true = original or placed
+        for at, error, it in zip(numbers, ends, true.outputs, strict=True):
+            if at in found:
+                error.add(found[at], wanted[_numbers(true, it.value)])
+        if any(it.value not in found for it in placed.outputs):
+            continue  # an input as it is
+        gotten = [
+            head(
+                {
+                    it.name: _revealed(values[other.value], _scale(placed, it.value))
+                    for it, other in zip(placed.outputs, graph.outputs, strict=True)
+                }
+            )
+            for graph, values in ((placed, found), (true, wanted))
+        ]
+        for name, array in gotten[1].items():
+            mine, other = as_tensor(gotten[0][name]), as_tensor(array)
+            if other.dtype.kind == "f":
+                told.setdefault(name, _Errors()).add(mine, other)
+    layers = tuple(
+        errors[node.output].layer(
+            node.name, type(node.operation).__name__, _scale(integers, integer.output)
         )
         for node, integer in pairs
-    }
-    outputs = [layers[id] for it in placed.outputs if (id := _numbers(placed, it.value)) in layers]
-    return Accuracy(tuple(layers.values()), tuple(outputs))
+    )
+    by_value = {node.output: layer for (node, _), layer in zip(pairs, layers, strict=True)}
+    outputs = [
+        replace(by_value[id], error=error.largest, spread=error.spread)
+        for id, error in zip(numbers, ends, strict=True)
+        if id in by_value
+    ]
+    behind = [it.layer(name, "head", 0) for name, it in told.items()]
+    return Accuracy(layers, (*outputs, *behind))
+
+
+def _some(samples: Sequence[Sequence[Array]], graph: Graph) -> list[Sequence[Array]]:
+    """As many samples as are tried, from the first to the last at equal distances."""
+    work = sum(max(math.prod(it.shape), LEAST_ELEMENTS) for it in graph.values.values())
+    count = min(max(1, min(SAMPLES, ELEMENTS // work)), len(samples))
+    return [samples[index * len(samples) // count] for index in range(count)]
+
+
+class _Errors:
+    """The largest distance from what is wanted, and from where to where that goes."""
+
+    def __init__(self) -> None:
+        self.largest, self.low, self.high = 0.0, math.inf, -math.inf
+
+    def add(self, found: Array, wanted: Array) -> None:
+        self.largest = max(self.largest, float(np.abs(found - wanted.reshape(found.shape)).max()))
+        self.low = min(self.low, float(wanted.min()))
+        self.high = max(self.high, float(wanted.max()))
+
+    @property
+    def spread(self) -> float:
+        """From the lowest to the highest; of a single number its magnitude."""
+        return self.high - self.low if self.high > self.low else abs(self.high)
+
+    def layer(self, name: str, operator: str, scale: int) -> LayerError:
+        return LayerError(name, operator, scale, self.largest, self.spread)
 
 
 @dataclass(frozen=True)
@@ -217,10 +295,11 @@ def choose(
     attempt: Callable[[Widths], Choice[Made]],
     *,
     trust_first: bool,
+    kept: float = TOLERANCE,
     wider: Sequence[Widths] = (),
 ) -> Made:
-    """The first candidate that is accurate; `attempt` makes one. With `trust_first` the first of
-    all counts as accurate if values have room in it.
+    """The first candidate that is accurate; `attempt` makes one. Of the first of all errors up to
+    `kept` are enough; with `trust_first` it counts as accurate if values have room in it.
 
     If none is, the closest, provided that the first has room: what it refuses is never made worse
     than `KEPT`.
@@ -240,7 +319,7 @@ def choose(
         except OverflowRisk as risk:
             refused = risk if index == 0 else refused
             continue
-        if error <= (TOLERANCE if index else KEPT):
+        if error <= (TOLERANCE if index else kept):
             return choice.made
         if best is None or error < best[0] / 2:
             best = error, choice.made
@@ -295,9 +374,9 @@ def _numbers(graph: Graph, id: int) -> int:
     return found.inputs[0] if found and isinstance(found.operation, op.ArgMax) else id
 
 
-def _spread(low: float, high: float) -> float:
-    """From the lowest to the highest; of a single number its magnitude."""
-    return high - low if high > low else abs(high)
+def _revealed(array: Array, scale: int) -> Array:
+    """An output as a head reads it: what has no fractional bits as integers."""
+    return array if scale else np.rint(array).astype(np.int64)
 
 
 def _scale(graph: Graph, id: int) -> int:

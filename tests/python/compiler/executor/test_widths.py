@@ -9,22 +9,26 @@ import onnx
 import onnxruntime
 import pytest
 from onnx import helper, numpy_helper
+from skl2onnx import to_onnx
+from sklearn.svm import SVR
 
 import privet
 from privet.compiler.compile import Compiled, compile
 from privet.compiler.executor import execute
-from privet.compiler.executor.widths import WIDEST
+from privet.compiler.executor.widths import KEPT, SAMPLES, TOLERANCE, WIDEST
 from privet.errors import Misuse, OverflowRisk
 
 Arrays = list[np.ndarray[tuple[int, ...], np.dtype[np.float32]]]
 RNG = np.random.default_rng(5)
 
 
-def network(inputs: float, weights: float, activation: str = "Relu") -> onnx.ModelProto:
+def network(
+    inputs: float, weights: float, activation: str = "Relu", rng: np.random.Generator = RNG
+) -> onnx.ModelProto:
     """Two dense layers: inputs of that size, and weights before the activation."""
     tensors = {
-        "w": RNG.normal(size=(8, 8)) * weights / inputs,
-        "v": RNG.normal(size=(8, 2)),
+        "w": rng.normal(size=(8, 8)) * weights / inputs,
+        "v": rng.normal(size=(8, 2)),
     }
     nodes = [
         helper.make_node("MatMul", ["x", "w"], ["a"], "first"),
@@ -41,8 +45,8 @@ def network(inputs: float, weights: float, activation: str = "Relu") -> onnx.Mod
     return helper.make_model(graph, opset_imports=opset, ir_version=9)
 
 
-def samples(size: float, count: int) -> Arrays:
-    return [(size * RNG.uniform(0, 1, (1, 8))).astype(np.float32) for _ in range(count)]
+def samples(size: float, count: int, rng: np.random.Generator = RNG) -> Arrays:
+    return [(size * rng.uniform(0, 1, (1, 8))).astype(np.float32) for _ in range(count)]
 
 
 def relative_error(model: onnx.ModelProto, compiled: Compiled, inputs: Arrays) -> float:
@@ -84,6 +88,36 @@ def test_what_the_user_gives_is_kept_and_said_where_it_is_not_accurate() -> None
     warning = compiled.accuracy().warning
     assert warning is not None
     assert "layer first (Dense)" in warning
+
+
+def test_the_error_of_a_polynomial_in_place_of_a_function_counts() -> None:
+    """A bell by a polynomial up to the margin, and large coefficients that nearly cancel."""
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((SAMPLES, 4)).astype(np.float32)
+    wanted = rows @ np.array([1, 2, -1, 0.5]) + np.sin(rows[:, 0])
+    made = to_onnx(SVR(C=1e4, gamma=0.01).fit(rows[:60], wanted[:60]), rows[:1])
+    known = [row[None] for row in rows]
+    compiled = compile(made, calibration=known)
+    (reference,) = onnxruntime.InferenceSession(made.SerializeToString()).run(None, {"X": rows})
+    found = [execute(compiled.program, compiled.weights, [it]).outputs["variable"] for it in known]
+    off = float(np.abs(np.concatenate(found) - reference).max())
+    accuracy = compiled.accuracy()
+    assert off > 0.1
+    assert accuracy.outputs[0].error == pytest.approx(off, rel=1e-3)
+    assert accuracy.warning is not None
+
+
+@pytest.mark.parametrize("rows", [1, 8192])
+def test_a_large_model_keeps_the_usual_widths_up_to_a_larger_error(rows: int) -> None:
+    rng = np.random.default_rng(5)
+    made = network(1.0, 0.03, rng=rng)
+    for entry in (*made.graph.input, *made.graph.output):
+        entry.type.tensor_type.shape.dim[0].dim_value = rows
+    known = [np.repeat(x, rows, axis=0) for x in samples(1.0, 16, rng)]
+    usual = compile(made, calibration=known, bits=37, scale=12).accuracy().relative
+    assert TOLERANCE < usual < KEPT
+    chosen = compile(made, calibration=known).accuracy().relative
+    assert (chosen == usual) == (rows > 1)
 
 
 def test_a_scale_that_needs_a_wider_ring_gets_one() -> None:
