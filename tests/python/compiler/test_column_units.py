@@ -9,10 +9,11 @@ import onnx
 import pytest
 from skl2onnx import to_onnx
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.naive_bayes import GaussianNB
 from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from sklearn.svm import SVR
 from tests.python.compiler.graph.single import model, node
 
@@ -79,6 +80,24 @@ def test_probabilities_are_accurate_where_scores_are_large(estimator: Any) -> No
     made = to_onnx(estimator.fit(X[:150], Y[:150] > 0.3), X[:1])
     compiled = compile(made, calibration=ROWS)
     assert error(compiled, "output_probability", [row[None] for row in X[150:]]) < LIMIT
+
+
+@pytest.mark.parametrize(
+    ("estimator", "wanted", "output"),
+    [
+        (GaussianNB(), Y > 0.3, "output_probability"),
+        (make_pipeline(PolynomialFeatures(3), StandardScaler(), Ridge()), Y, "variable"),
+    ],
+    ids=["squares", "products"],
+)
+def test_squares_and_products_of_columns_keep_units(
+    estimator: Any, wanted: Any, output: str
+) -> None:
+    """Those of dollars in their own numbers have no room in any ring."""
+    made = to_onnx(estimator.fit(X[:150], wanted[:150]), X[:1])
+    compiled = compile(made, calibration=ROWS)
+    assert compiled.program.front is not None
+    assert error(compiled, output, [row[None] for row in X[150:]]) < LIMIT
 
 
 def test_columns_keep_their_units_where_one_scale_does() -> None:

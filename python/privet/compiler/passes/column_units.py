@@ -100,6 +100,11 @@ class _Units:
                 scaled = rewriter.add_new(node.name, op.Scale(by * factor.reshape(along)), x)
                 bias = np.zeros(1) if offset is None else offset.reshape(along)
                 return rewriter.add(node, op.AddConstant(bias), scaled)
+        if isinstance(operation, op.Mul):
+            # Squares and products of columns are in units of their own, too.
+            first, second = (self.by.get(id, np.ones(shape)) for id in old)
+            self.by[node.output] = first * second
+            return rewriter.copy(node)
         if isinstance(operation, _MOVED):
             each = [self.by.get(id, np.ones(rewriter.old.values[id].shape)) for id in old]
             self.by[node.output] = operation.moved(each, shape)
