@@ -107,7 +107,8 @@ def compile(
     bits and scales of 12 where values have room and, on calibration inputs, outputs lie within
     a thousandth of their spread (4 of a large model); else the first of some wider and finer ones
     that is accurate, and at last a scale for each value. Outputs are what the user gets, such as
-    probabilities. With `headroom` nothing is chosen but 37 and 12.
+    probabilities. A small model with calibration inputs gets rings for all that its bound on inputs
+    allows, too, where that takes few bits. With `headroom` nothing is chosen but 37 and 12.
 
     How large values become is measured on `calibration`, a list of samples (each an array, or a
     mapping from input names to arrays). Without it, a few random inputs serve: uniform within
@@ -161,7 +162,10 @@ def compile(
     from privet.compiler.executor.widths import (
         KEPT,
         LARGE,
+        MOST_BEYOND,
+        MOST_SPARE,
         TOLERANCE,
+        WIDEST,
         Choice,
         candidates,
         choose,
@@ -186,6 +190,7 @@ def compile(
         tabulate_functions,
     )
     from privet.compiler.passes import batch as widen
+    from privet.compiler.passes.check_ranges import RING_BITS
     from privet.compiler.program import build_program
     from privet.compiler.program.check import check_size
 
@@ -247,7 +252,7 @@ def compile(
             if ranges and value.name in ranges
         }
 
-        def lowered(widths: Widths, samples: int) -> tuple[Graph, Graph]:
+        def lowered(widths: Widths, samples: int, spare: int) -> tuple[Graph, Graph]:
             made = graph
             if smooth == "piecewise":
                 precision = function_scale(widths.scale, widths.weight_scale, each=widths.each)
@@ -267,14 +272,15 @@ def compile(
                 headroom=headroom,
                 each=widths.each,
                 narrow=not sound,
+                spare=spare,
             )
 
         proved = only_compares(graph)
         sound_basis = sound or (proved and calibration is None)
         basis = "sound" if sound_basis else "random" if calibration is None else "samples"
 
-        def attempt(widths: Widths) -> Choice[Compiled]:
-            _, integers = whole = lowered(widths, batch)
+        def attempt(widths: Widths, spare: int = 0) -> Choice[tuple[Compiled, Widths]]:
+            _, integers = whole = lowered(widths, batch, spare)
             program, weights = build_program(
                 integers,
                 ring_bits=widths.bits,
@@ -288,7 +294,7 @@ def compile(
 
             @cache
             def accuracy() -> Accuracy:
-                pair = whole if batch == 1 else lowered(widths, 1)
+                pair = whole if batch == 1 else lowered(widths, 1, spare)
                 original = None if graph is exact else exact
                 head = partial(by_client, program)
                 return measure_accuracy(*pair, batches, widths.bits, head=head, original=original)
@@ -296,16 +302,35 @@ def compile(
             made = Compiled(program, weights, magnitudes, source, reached, accuracy, quantized)
             if sound and not proved:
                 made.ranges().check()
-            return Choice(made, accuracy)
+            return Choice((made, widths), accuracy)
+
+        def roomier(made: Compiled, widths: Widths) -> Compiled:
+            """The same in rings for whatever inputs within their bounds bring about, so far as that
+            takes few bits more."""
+            lacking = made.ranges().bits_beyond_narrow
+            try:
+                if lacking > 0:
+                    made, _ = attempt(widths, spare := min(lacking, MOST_SPARE)).made
+                else:
+                    spare = 0
+                needed = made.ranges().bits_needed or RING_BITS[-1]
+                if bits is None and widths.bits < needed <= WIDEST + MOST_BEYOND:
+                    made, _ = attempt(replace(widths, bits=min(needed, WIDEST)), spare).made
+            except OverflowRisk:
+                pass
+            return made
 
         magnitudes = {value.name: value.magnitude or 0.0 for value in graph.values.values()}
-        return choose(
+        large = elements(graph) >= LARGE
+        made, widths = choose(
             tried,
             attempt,
             trust_first=calibration is None,
-            kept=KEPT if elements(graph) >= LARGE else TOLERANCE,
+            kept=KEPT if large else TOLERANCE,
             wider=wider(bits, tried),
         )
+        chosen = calibration is not None and headroom is None and not sound and not large
+        return roomier(made, widths) if chosen else made
 
     measured_alone = calibration is not None and front is None and headroom is None and not sound
     try:

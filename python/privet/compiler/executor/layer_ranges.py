@@ -99,6 +99,16 @@ class Ranges:
             needed = max(needed, layer.sound.bit_length() + GUARD_BITS + less)
         return needed
 
+    @property
+    def bits_beyond_narrow(self) -> int:
+        """Bits that the rings of truncated values lack for a sound program."""
+        lacking = [
+            it.sound.bit_length() + GUARD_BITS - it.ring_bits
+            for it in self.layers
+            if it.sound is not None and it.ring_bits < self._program.ring_bits
+        ]
+        return max(lacking, default=0)
+
     def check(self) -> None:
         """Raises `OverflowRisk`, which names the first layer whose values may leave their ring."""
         layer = next((layer for layer in self.layers if not layer.is_sound), None)

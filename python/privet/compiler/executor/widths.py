@@ -28,6 +28,10 @@ from privet.errors import OverflowRisk
 
 TOLERANCE = 1e-3
 """What is aimed at: the largest error of an output, relative to the output's spread."""
+MOST_SPARE = 8
+"""Most bits that truncated values' rings get beyond what was measured: these are compared."""
+MOST_BEYOND = 4
+"""A ring is widened to `WIDEST` where a sound program lacks no more bits then."""
 Made = TypeVar("Made")
 
 KEPT = 4 * TOLERANCE

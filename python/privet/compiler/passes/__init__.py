@@ -89,12 +89,13 @@ def lower(
     headroom: int | None = None,
     each: bool = False,
     narrow: bool = True,
+    spare: int = 0,
 ) -> tuple[Graph, Graph]:
     """The integer graph of a real one whose values all have a magnitude, and before it the real one
     with the same nodes.
 
     With `each` every value has a scale of its own; with `narrow` rings hold what was measured and
-    no more, unless `headroom` is given. `headroom` is what `move_truncation` leaves
+    `spare` bits more, unless `headroom` is given. `headroom` is what `move_truncation` leaves
     above the point; by default, what was measured takes.
     Raises `OverflowRisk` if some value could leave the ring.
     """
@@ -106,6 +107,7 @@ def lower(
         headroom=headroom_of(graph) if headroom is None else headroom,
         each=each,
         narrow=narrow and headroom is None,
+        spare=spare,
     )
     check_ranges(placed, ring_bits=ring_bits, scale_bits=scale_bits, margin=margin)
     return placed, quantize(placed)

@@ -52,12 +52,13 @@ def move_truncation(
     headroom: int,
     each: bool = False,
     narrow: bool = False,
+    spare: int = 0,
 ) -> Graph:
     """The graph with `ShiftLeft` and `Truncate` placed and every value's scale set.
 
-    With `narrow`, in a graph of functions by lines, truncated values have `headroom` bits above the
-    point and no more. Where a value does not fit the ring, it is left as it is for `check_ranges`
-    to report.
+    With `narrow`, in a graph of functions by lines, truncated values have `headroom + spare` bits
+    above the point and no more. Where a value does not fit the ring, it is left as it is for
+    `check_ranges` to report.
     """
     compared = compared_values(graph)
     missing = may_be_missing(graph)
@@ -84,7 +85,7 @@ def move_truncation(
     placement = kind(graph, ring_bits, ceiling, scale_bits, weight_scale, pins)
     tables = [it for it in graph.nodes if isinstance(it.operation, op.Piecewise)]
     if narrow and not each and tables:
-        placement.room = max(
+        placement.room = spare + max(
             headroom + GUARD_BITS, *(_room(graph, it, scale_bits) for it in tables)
         )
     return placement.rewriter.walk(placement.place_kept)
