@@ -16,6 +16,8 @@ from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import AdaBoostClassifier, AdaBoostRegressor
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import (
     LinearRegression,
@@ -26,7 +28,7 @@ from sklearn.linear_model import (
 )
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.multioutput import MultiOutputClassifier
-from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor, LocalOutlierFactor
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
@@ -101,6 +103,12 @@ MODELS: Mapping[str, tuple[Any, Any]] = {
     "one against one by svm": (OneVsOneClassifier(LinearSVC()), WHICH),
     "neighbours": (KNeighborsClassifier(3), FEW),
     "averaged neighbours": (KNeighborsRegressor(3), NUMBERS[:40]),
+    "outliers by neighbours": (LocalOutlierFactor(5, novelty=True), FEW),
+    "gaussian process": (GaussianProcessRegressor(), NUMBERS[:40, 0]),
+    "gaussian process with noise": (
+        GaussianProcessRegressor(ConstantKernel() * RBF() + WhiteKernel(), normalize_y=True),
+        NUMBERS[:40, 0],
+    ),
     "normalised by lengths": (make_pipeline(Normalizer("l2"), LogisticRegression()), TWO),
 }
 SCORED: Mapping[str, tuple[Any, Any]] = {

@@ -141,18 +141,17 @@ def decode_output(program: Program, integers: Sequence[Array]) -> dict[str, Arra
 
 def by_client(program: Program, revealed: Mapping[str, Array]) -> dict[str, Array]:
     """What a client computes of the outputs of one sample, which are reals, or integers if they
-    have no fractional bits: its head, or a step of an output.
+    have no fractional bits: a step of each output, and its head.
 
     # Errors
     `InvalidProgram` if the head of the program cannot be computed.
     """
-    if program.head is not None:
-        return run_head(program.head, revealed)
-    return {
+    steps = {
         it.name: client_step(revealed[it.name], it.client)
         for it in program.outputs
         if it.client is not None
     }
+    return steps if program.head is None else run_head(program.head, {**revealed, **steps})
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ SAMPLES = 64
 ELEMENTS = 1 << 20
 """Elements of values in all that are tried, after the first input; a value counts as at least
 `LEAST_ELEMENTS`."""
-LEAST_ELEMENTS = 64
+LEAST_ELEMENTS = 128
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,7 @@ CANDIDATES = (
     Widths(48, 16, 16),
     Widths(37, 17, 16, each=True),
     Widths(42, 20, 18, each=True),
+    Widths(42, 24, 20, each=True),
     Widths(48, 25, 19, each=True),
 )
 """What is tried, in this order."""

@@ -32,8 +32,10 @@ from privet.compiler.passes.check_ranges import GUARD_BITS, WEIGHT_BITS_AT_MOST
 from privet.compiler.passes.place_trees import place_trees
 from privet.compiler.passes.rewriter import Rewriter
 
-FUNCTION_SCALE = 14
-"""Scale of functions by lines where every value has a scale of its own."""
+FUNCTION_SCALE, FINE_FUNCTION_SCALE = 14, 20
+"""Scales of functions by lines where every value has a scale of its own: the second where values
+have at least `FINE` bits, for what multiplies functions by large weights that nearly cancel."""
+FINE = 24
 FACTOR_BITS_AT_LEAST = 6
 """Precision that the factor of an average keeps, however tight the ring is."""
 
@@ -124,7 +126,8 @@ def exponent(value: Value) -> int:
 
 def function_scale(scale_bits: int, weight_scale: int, *, each: bool) -> int:
     """The scale of arguments and results of functions by lines."""
-    return min(scale_bits, weight_scale, FUNCTION_SCALE) if each else scale_bits
+    finest = FUNCTION_SCALE if scale_bits < FINE else FINE_FUNCTION_SCALE
+    return min(scale_bits, weight_scale, finest) if each else scale_bits
 
 
 class _Placement:
@@ -171,8 +174,7 @@ class _Placement:
             case op.Conv2d() | op.Dense() | op.Scale():
                 return self.linear(node, node.operation.weight, x)
             case op.Mul() | op.MatMul():
-                x, y = (self.lowered(node, id) for id in inputs)
-                return self.add(node, self.scale(x) + self.scale(y), x, y)
+                return self.product(node, *inputs)
             case op.Polynomial():
                 return self.add(node, self.base_of_output(node), self.lowered(node, x))
             case op.Elementwise():
@@ -263,6 +265,11 @@ class _Placement:
             x = self.lowered(node, x)
         return self.add(node, self.scale(x) + self.rise, x)
 
+    def product(self, node: Node, x: int, y: int) -> int:
+        """A product of two values."""
+        x, y = self.lowered(node, x), self.lowered(node, y)
+        return self.add(node, self.scale(x) + self.scale(y), x, y)
+
     def lowered(self, node: Node, x: int) -> int:
         """`x` truncated to the scale that it has for itself, if it is above that."""
         return self.at(node, x, min(self.scale(x), self.base_of(x)))
@@ -338,6 +345,13 @@ class _OwnScales(_Placement):
         if self.scale(x) + rise > ceiling:
             x = self.at(node, x, max(ceiling - rise, 0))
         return self.add(node, self.scale(x) + rise, x)
+
+    def product(self, node: Node, x: int, y: int) -> int:
+        """As `_Placement`; factors lose the bits for which the ring has no room."""
+        x, y = self.lowered(node, x), self.lowered(node, y)
+        beyond = max(self.scale(x) + self.scale(y) - self.ceiling_of(node, []), 0)
+        x, y = (self.at(node, id, max(self.scale(id) - -(-beyond // 2), 0)) for id in (x, y))
+        return self.add(node, self.scale(x) + self.scale(y), x, y)
 
     def at(self, node: Node, x: int, scale: int) -> int:
         """As `_Placement`. Shifts left by a bit what a truncation leaves in too narrow a ring."""

@@ -31,8 +31,9 @@ LARGEST_TAIL = 6
 """A table ends where the function goes on as a line up to `2^LARGEST_TAIL`, else as measured."""
 REACH = 1e4
 """How far a tail is looked at."""
-RELATIVE_ERROR = 2.0**-16
-"""Of the function's largest magnitude: what lines aim at if it is more than a unit."""
+RELATIVE_BITS = 16
+"""Bits of the function's largest magnitude that lines aim at if it is more than a unit; and where
+scales are finer than that, two bits more than the scale."""
 RELATIVE = 2.0**-12
 """Of a reciprocal's value itself: what lines aim at."""
 PIECE_BITS = 9
@@ -59,6 +60,15 @@ class Domain:
     low: int
     bits: int
     rises: bool = False
+
+
+@dataclass(frozen=True)
+class Tables:
+    """Tables that follow one another, and bits that arguments and values keep beyond others'."""
+
+    tables: tuple[Piecewise, ...]
+    argument: int = 0
+    value: int = 0
 
 
 def tabulate_functions(
@@ -96,6 +106,13 @@ def tabulate_functions(
         reach = graph.values[node.output].magnitude or 0.0
         domain = within(function, domain, ends[x], reach, scale_bits)
         made = fit(function, domain, scale_bits, error)
+        if made is None:
+            domain = trimmed(function, domain, scale_bits)
+            made = fit(function, domain, scale_bits, error)
+        if made is None and not domain.rises:
+            tables = parts(function, domain, scale_bits, error)
+            if tables:
+                return _joined(rewriter, node, Tables(tables), scale_bits)
         if made is None:
             span = f"{lows[x]:.3g} to {magnitude:.3g}"
             why = f"2^{INDEX_BITS[-1]} lines are not close to it from {span}"
@@ -169,21 +186,63 @@ def within(
     return Domain(round(bottom / unit), bits)
 
 
+def trimmed(function: Function, domain: Domain, scale: int) -> Domain:
+    """The domain without a part below, or above, in which the function is constant."""
+    unit = 2.0**-scale
+
+    def is_constant(end: int, far: int) -> bool:
+        x = unit * (end + np.sign(far - end) * np.geomspace(1.0, abs(far - end), 1025))
+        return bool(np.abs(function(x) - function(np.array([end * unit]))).max() <= unit / 4.0)
+
+    for bits in range(INDEX_BITS[0] + 1, domain.bits):
+        low, top = domain.low + (1 << domain.bits) - (1 << bits), domain.low + (1 << bits)
+        if is_constant(low, domain.low):
+            return Domain(low, bits, domain.rises)
+        if not domain.rises and is_constant(top, domain.low + (1 << domain.bits)):
+            return Domain(domain.low, bits)
+    return domain
+
+
+def parts(
+    function: Function, domain: Domain, scale: int, error: float
+) -> tuple[Piecewise, ...] | None:
+    """Tables that follow one another and are close, for a function that is steep at one end; None
+    if that takes too many."""
+    unit, end = 2.0**-scale, domain.low + (1 << domain.bits)
+    most = float(np.abs(function(np.linspace(domain.low * unit, end * unit, 4097))).max())
+    allowed = max(unit, relative_error(scale) * most)
+    while True:
+        for index_bits in (PIECE_BITS, INDEX_BITS[-1]):
+            tables: list[Piecewise] = []
+            at = domain.low
+            while at < end and len(tables) < MOST_PIECES:
+                base = float(function(np.array([at * unit]))[0]) if tables else 0.0
+                step = Step("shift", (len(function.steps),), -base)
+                changed = Function((*function.steps, step)) if tables else function
+                fitting = [
+                    table
+                    for bits in range(index_bits + 1, domain.bits + 1)
+                    if at + (1 << bits) <= end or bits == index_bits + 1
+                    for table in [Piecewise(changed, at, bits, index_bits)]
+                    if _error(table, scale)[0] <= allowed
+                ]
+                if not fitting:
+                    break
+                tables.append(fitting[-1])
+                at += 1 << fitting[-1].bits
+            if at >= end:
+                return tuple(tables)
+        if allowed >= error * most:
+            return None
+        allowed = min(2.0 * allowed, error * most)
+
+
 def is_reciprocal(function: Function) -> bool:
     """Whether a reciprocal is taken last."""
     return bool(function.steps) and function.steps[-1].name == "reciprocal"
 
 
-@dataclass(frozen=True)
-class Reciprocal:
-    """Tables that follow one another, and the bits that arguments and values keep beyond others."""
-
-    tables: tuple[Piecewise, ...]
-    argument: int
-    value: int
-
-
-def reciprocals(function: Function, low: float, high: float, scale: int) -> Reciprocal | None:
+def reciprocals(function: Function, low: float, high: float, scale: int) -> Tables | None:
     """Tables from `low` to `high`, to powers of two; None if that takes too many."""
     start, end = (
         2.0 ** round_(math.log2(at)) for at, round_ in ((low, math.floor), (high, math.ceil))
@@ -213,7 +272,7 @@ def reciprocals(function: Function, low: float, high: float, scale: int) -> Reci
         )
         tables.append(Piecewise(Function(steps), first, bits, PIECE_BITS))
         at += unit * 2**bits
-    return Reciprocal(tuple(tables), argument, value) if at >= end else None
+    return Tables(tuple(tables), argument, value) if at >= end else None
 
 
 def _relative_error(function: Function, low: float, span: float) -> float:
@@ -226,8 +285,8 @@ def _relative_error(function: Function, low: float, span: float) -> float:
     return float(np.abs((values - chord - (values - chord)[middle] / 2.0) / values).max())
 
 
-def _joined(rewriter: Rewriter, node: Node, found: Reciprocal, scale: int) -> int:
-    """The sum of a reciprocal's tables, each of the argument kept within its part."""
+def _joined(rewriter: Rewriter, node: Node, found: Tables, scale: int) -> int:
+    """The sum of tables that follow one another, each of the argument kept within its part."""
     x = node.inputs[0]
     old, made = rewriter.old.values[x], rewriter.old.values[node.output]
     entry = rewriter.add_new(
@@ -250,6 +309,11 @@ def _is_of_positives(function: Function) -> bool:
     return any(it.name in ("log", "sqrt") and it.operands == (0,) for it in function.steps)
 
 
+def relative_error(scale: int) -> float:
+    """Of the function's largest magnitude: what lines aim at."""
+    return float(2.0 ** -(RELATIVE_BITS if scale <= RELATIVE_BITS else scale + 2))
+
+
 def fit(function: Function, domain: Domain, scale: int, error: float) -> Piecewise | None:
     """The fewest lines that are close enough; None if no number of lines is."""
     most = 0.0
@@ -259,7 +323,7 @@ def fit(function: Function, domain: Domain, scale: int, error: float) -> Piecewi
             break
         found = Piecewise(function, domain.low, domain.bits, index_bits)
         off, most = _error(found, scale)
-        if off <= max(2.0**-scale, RELATIVE_ERROR * most):
+        if off <= max(2.0**-scale, relative_error(scale) * most):
             return found
         if off > error * most and index_bits == INDEX_BITS[-1]:
             return None

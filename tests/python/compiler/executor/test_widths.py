@@ -10,6 +10,8 @@ import onnxruntime
 import pytest
 from onnx import helper, numpy_helper
 from skl2onnx import to_onnx
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sklearn.svm import SVR
 
 import privet
@@ -118,6 +120,32 @@ def test_a_large_model_keeps_the_usual_widths_up_to_a_larger_error(rows: int) ->
     assert TOLERANCE < usual < KEPT
     chosen = compile(made, calibration=known).accuracy().relative
     assert (chosen == usual) == (rows > 1)
+
+
+def kernel_machine(rows: np.ndarray[Any, Any], alpha: float) -> onnx.ModelProto:
+    """A Gaussian process, whose coefficients are the larger, the less `alpha` is."""
+    wanted = rows @ np.array([1, 2, -1, 0.5]) + np.sin(rows[:, 0])
+    kernel = ConstantKernel(4, "fixed") * RBF(4, "fixed")
+    made = GaussianProcessRegressor(kernel, alpha=alpha).fit(rows[:60], wanted[:60])
+    return to_onnx(made, rows[:1])
+
+
+@pytest.mark.parametrize(("alpha", "is_accurate"), [(1e-4, True), (1e-10, False)])
+def test_coefficients_that_nearly_cancel_get_fine_functions_or_a_warning(
+    alpha: float, is_accurate: bool
+) -> None:
+    rows = np.random.default_rng(0).standard_normal((160, 4)).astype(np.float32)
+    made = kernel_machine(rows, alpha)
+    (wanted,) = onnxruntime.InferenceSession(made.SerializeToString()).run(None, {"X": rows[60:]})
+    compiled = compile(made, calibration=[row[None] for row in rows[:60]], smooth="piecewise")
+    found = [
+        execute(compiled.program, compiled.weights, [row[None]]).outputs["GPmean"]
+        for row in rows[60:]
+    ]
+    off = float(np.abs(np.concatenate(found) - wanted).max() / np.ptp(wanted))
+    assert (off < 2 * TOLERANCE) == is_accurate
+    warning = compiled.accuracy().warning
+    assert is_accurate or (warning is not None and "gpr_MatMul (Dense) is the first" in warning)
 
 
 def test_a_scale_that_needs_a_wider_ring_gets_one() -> None:

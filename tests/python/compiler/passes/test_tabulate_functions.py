@@ -158,6 +158,33 @@ def test_an_exponential_ends_where_it_passes_its_largest_value(rising: bool) -> 
     assert float(it.magnitudes["y"]) < 2.0
 
 
+def test_a_root_of_a_wide_range_takes_several_tables() -> None:
+    """It is steep at 0, where few arguments are near one another."""
+    made = single("Sqrt", [(1, 64)])
+    name = made.graph.input[0].name
+    x = np.geomspace(2.0**-8, 100.0, 64, dtype=np.float32)[None]
+    compiled = compile(made, calibration=[{name: np.zeros_like(x)}, {name: x}], smooth="piecewise")
+    operations = [it.op for it in compiled.program.operations]
+    assert operations.count("piecewise") > 1
+    (found,) = execute(compiled.program, compiled.weights, {name: x}).outputs.values()
+    np.testing.assert_allclose(found, np.sqrt(x), rtol=0, atol=0.01)
+
+
+def test_a_table_has_no_part_in_which_the_function_is_constant() -> None:
+    """Lines of a bell over thousands, on either side, would each be wider than the bell."""
+    negative = np.array(-1.0, np.float32)
+    nodes = [node("Mul", ["x", "negative"], ["z"]), node("Exp", ["z"], ["y"])]
+    made = model(nodes, {"x": (1, 5)}, ["y"], {"negative": negative})
+    for sign in (1, -1):
+        far = {"x": sign * np.array([[0.1, 1.0, 2.0, 40.0, 9000.0]], np.float32)}
+        if sign < 0:
+            made.graph.node[0].op_type = "Identity"
+            del made.graph.node[0].input[1]
+        compiled = compile(made, calibration=[far], bits=42, smooth="piecewise")
+        (found,) = execute(compiled.program, compiled.weights, far).outputs.values()
+        np.testing.assert_allclose(found, np.exp(-np.abs(far["x"])), rtol=0, atol=4 * UNIT)
+
+
 def test_the_rest_of_a_model_sees_rounded_values() -> None:
     nodes = [
         node("MatMul", ["x", "w"], ["hidden"]),

@@ -80,7 +80,8 @@ def test_rings_behind_truncations_have_the_headroom_and_no_more() -> None:
     assert not any("width" in it.attributes for it in given)
 
 
-def test_a_value_beyond_its_ring_is_refused() -> None:
+def test_a_value_beyond_its_ring_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("privet.compiler.executor.widths.MOST_SPARE", 0)
     nodes = [node("MatMul", ["x", "w"], ["h"]), node("Gelu", ["h"], ["y"])]
     made = model(nodes, {"x": (1, 4)}, ["y"], {"w": np.ones((4, 4), np.float32)})
     near, beyond = ({"x": np.full((1, 4), at, np.float32)} for at in (50.0, 100.0))
