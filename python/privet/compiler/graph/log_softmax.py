@@ -1,6 +1,7 @@
 """`x - logsumexp(x)` over the last axis, as exporters of naive Bayes and mixtures write LogSoftmax.
 
-Under that name it can be part of what the client computes, and needs no logarithm of a sum.
+Under that name it can be part of what the client computes, and needs no logarithm of a sum. An
+exponential of it is a softmax, which the parties can compute as well.
 """
 
 from __future__ import annotations
@@ -15,14 +16,41 @@ from privet.compiler.graph.operations import Shape
 
 
 def fuse_log_softmax(model: onnx.ModelProto, shapes: Mapping[str, Shape]) -> onnx.ModelProto:
-    """The model with each such difference of a matrix as a LogSoftmax; itself if it has none.
+    """The model with each such difference of a matrix as a LogSoftmax, and each exponential of a
+    LogSoftmax as a Softmax; itself if it has none.
 
     `shapes` has those of private tensors, by name.
     """
+    found = _differences(model, shapes)
+    logs = {it.output[0]: it for it in model.graph.node if it.op_type == "LogSoftmax"}
+    logs |= {model.graph.node[index].output[0]: model.graph.node[index] for index in found}
+    powers = [
+        index
+        for index, node in enumerate(model.graph.node)
+        if node.op_type == "Exp" and not node.domain and node.input[0] in logs
+    ]
+    if not found and not powers:
+        return model
+    changed = onnx.ModelProto()
+    changed.CopyFrom(model)
+    for index in found:
+        node = changed.graph.node[index]
+        del node.input[1]
+        node.op_type = "LogSoftmax"
+        node.attribute.append(onnx.helper.make_attribute("axis", 1))
+    places = {node.output[0]: node for node in changed.graph.node if node.op_type == "LogSoftmax"}
+    for index in powers:
+        node = changed.graph.node[index]
+        log = places[node.input[0]]
+        node.op_type, node.input[0] = "Softmax", log.input[0]
+        node.attribute.extend(log.attribute)
+    return changed
+
+
+def _differences(model: onnx.ModelProto, shapes: Mapping[str, Shape]) -> list[int]:
+    """Nodes that subtract from a matrix the logarithms of its rows' sums."""
     nodes = model.graph.node
     sums = {node.output[0]: node for node in nodes if node.op_type == "ReduceLogSumExp"}
-    if not sums:
-        return model
     constants = {tensor.name: tensor for tensor in model.graph.initializer}
     for node in nodes:
         if node.op_type == "Reshape" and node.input[0] in sums and node.input[1] in constants:
@@ -39,16 +67,7 @@ def fuse_log_softmax(model: onnx.ModelProto, shapes: Mapping[str, Shape]) -> onn
         column = node.input[1] != total.output[0] or _keeps(total) or shape[:1] == (1,)
         if len(shape) == 2 and column and _axes(total, constants) in ([1], [-1]):
             found.append(index)
-    if not found:
-        return model
-    changed = onnx.ModelProto()
-    changed.CopyFrom(model)
-    for index in found:
-        node = changed.graph.node[index]
-        del node.input[1]
-        node.op_type = "LogSoftmax"
-        node.attribute.append(onnx.helper.make_attribute("axis", 1))
-    return changed
+    return found
 
 
 def _keeps(node: onnx.NodeProto) -> bool:
