@@ -12,9 +12,10 @@ import numpy as np
 import onnx
 import pytest
 from skl2onnx import to_onnx
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.ensemble import AdaBoostClassifier, AdaBoostRegressor
+from sklearn.ensemble import AdaBoostClassifier, AdaBoostRegressor, VotingClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
@@ -28,6 +29,7 @@ from sklearn.linear_model import (
 )
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.multioutput import MultiOutputClassifier
+from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor, LocalOutlierFactor
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
@@ -61,6 +63,9 @@ NUMBERS = X[:, :2] @ np.array([[1.0, 2.0], [0.5, -1.0]])
 WHICH = (X[:, 0] > 0).astype(np.int64) + (X[:, 1] > 0)
 FEW = WHICH[:40]
 SHORT = DecisionTreeClassifier(max_depth=2)
+WAVE = NUMBERS[:40, 0] + np.sin(3 * X[:40, 0])
+VOTERS = [("bayes", GaussianNB()), ("tree", SHORT), ("linear", LogisticRegression())]
+VOTING = VotingClassifier(VOTERS, flatten_transform=False)
 
 
 BINS = KBinsDiscretizer(3, encode="ordinal", quantile_method="averaged_inverted_cdf")
@@ -103,12 +108,14 @@ MODELS: Mapping[str, tuple[Any, Any]] = {
     "one against one by svm": (OneVsOneClassifier(LinearSVC()), WHICH),
     "neighbours": (KNeighborsClassifier(3), FEW),
     "averaged neighbours": (KNeighborsRegressor(3), NUMBERS[:40]),
-    "outliers by neighbours": (LocalOutlierFactor(5, novelty=True), FEW),
-    "gaussian process": (GaussianProcessRegressor(), NUMBERS[:40, 0]),
+    "outliers by neighbours": (LocalOutlierFactor(5, novelty=True), WAVE),
+    "gaussian process": (GaussianProcessRegressor(), WAVE),
     "gaussian process with noise": (
         GaussianProcessRegressor(ConstantKernel() * RBF() + WhiteKernel(), normalize_y=True),
-        NUMBERS[:40, 0],
+        WAVE,
     ),
+    "isotonic": (CalibratedClassifierCV(LinearSVC(), method="isotonic", cv=3), TWO),
+    "votes": (VOTING, WHICH),
     "normalised by lengths": (make_pipeline(Normalizer("l2"), LogisticRegression()), TWO),
 }
 SCORED: Mapping[str, tuple[Any, Any]] = {
@@ -209,6 +216,10 @@ def test_a_head_that_tells_less_needs_the_servers_leave(name: str) -> None:
         ("fss", "label", "network, three"),
         ("gmw", "label", "polynomial svm, votes"),
         ("fss", "outputs", "radial svm, three"),
+        ("gmw", "outputs", "isotonic"),
+        ("fss", "outputs", "isotonic"),
+        ("gmw", "outputs", "votes"),
+        ("fss", "outputs", "votes"),
     ],
 )
 def test_parties_give_the_same(suite: str, reveal: str, name: str) -> None:
@@ -218,6 +229,15 @@ def test_parties_give_the_same(suite: str, reveal: str, name: str) -> None:
     assert result.argmax_agrees
     assert result.max_fixed_point_error == 0
     assert list(result.outputs) == ["output_label", "output_probability"][: len(result.outputs)]
+
+
+@pytest.mark.parametrize("suite", ["gmw", "fss"])
+@pytest.mark.parametrize("name", ["gaussian process", "gaussian process with noise"])
+def test_parties_give_the_same_number(suite: str, name: str) -> None:
+    rows = [row[None] for row in X[:60]]
+    result = privet.run(exported(name), rows[50:51], suite=suite, calibration=rows)
+    same(result.outputs, result.reference)
+    assert result.max_fixed_point_error == 0
 
 
 @pytest.mark.parametrize("suite", ["stream", pytest.param("ckks", marks=pytest.mark.go)])

@@ -19,6 +19,7 @@ from privet.compiler.passes.check_ranges import check_ranges
 from privet.compiler.passes.fit_polynomials import fit_polynomials
 from privet.compiler.passes.fold_affine import fold_affine
 from privet.compiler.passes.fold_batchnorm import fold_batchnorm
+from privet.compiler.passes.fold_forward import fold_forward
 from privet.compiler.passes.join_elementwise import join_elementwise
 from privet.compiler.passes.join_relus import join_relus
 from privet.compiler.passes.keep_constants import keep_constants
@@ -69,6 +70,7 @@ def simplify(graph: Graph, *, public_functions: bool = False, products: bool = F
         fold_affine,
         fold_batchnorm,
         fold_affine,
+        fold_forward,
         join_relus,
         pool_before_relu,
         normalize_after,

@@ -18,6 +18,7 @@ from privet.compiler.graph import Graph, import_model
 from privet.compiler.passes import (
     fold_affine,
     fold_batchnorm,
+    fold_forward,
     join_relus,
     merge_moves,
     pool_before_relu,
@@ -226,3 +227,28 @@ def test_any_chain_computes_the_same(steps: list[str]) -> None:
 def test_simplify_leaves_none(kind: str) -> None:
     made = chain(node("BatchNormalization", ["x", *NORM], ["n"]), node("Relu", ["n"], ["y"]))
     assert kind not in kinds(simplify(graph_of(made)))
+
+
+@pytest.mark.parametrize("of_a_function", [True, False])
+def test_what_a_function_is_multiplied_by_folds_into_the_layer_behind(of_a_function: bool) -> None:
+    """Of other values it stays: their sizes decide which weights are as large as a step."""
+    nodes = [
+        node("Exp" if of_a_function else "Relu", ["x"], ["k"]),
+        node("Mul", ["k", "large"], ["l"]),
+        node("Add", ["l", "row"], ["m"]),
+        node("MatMul", ["m", "fc"], ["y"]),
+    ]
+    constants = {"large": constant(3), "row": constant(3, seed=1), "fc": constant(3, 4)}
+    made = model(nodes, {"x": (1, 3)}, ["y"], constants)
+    after = same(made, lambda graph: fold_forward(fold_batchnorm(graph)))
+    assert (len(kinds(after)) == 2) == of_a_function
+
+
+def test_what_others_read_stays_in_front_of_a_layer() -> None:
+    nodes = [
+        node("Exp", ["x"], ["k"]),
+        node("Mul", ["k", "large"], ["l"]),
+        node("MatMul", ["l", "fc"], ["y"]),
+    ]
+    made = model(nodes, {"x": (1, 3)}, ["y", "l"], {"large": constant(3), "fc": constant(3, 4)})
+    assert len(kinds(same(made, lambda graph: fold_forward(fold_batchnorm(graph))))) == 3
