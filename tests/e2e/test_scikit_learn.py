@@ -17,7 +17,7 @@ from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import AdaBoostClassifier, AdaBoostRegressor, VotingClassifier
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import (
@@ -40,6 +40,8 @@ from sklearn.preprocessing import (
     Normalizer,
     OneHotEncoder,
     OrdinalEncoder,
+    PowerTransformer,
+    QuantileTransformer,
     RobustScaler,
     StandardScaler,
 )
@@ -116,6 +118,7 @@ MODELS: Mapping[str, tuple[Any, Any]] = {
     ),
     "isotonic": (CalibratedClassifierCV(LinearSVC(), method="isotonic", cv=3), TWO),
     "votes": (VOTING, WHICH),
+    "powers": (make_pipeline(PowerTransformer(), LogisticRegression()), TWO),
     "normalised by lengths": (make_pipeline(Normalizer("l2"), LogisticRegression()), TWO),
 }
 SCORED: Mapping[str, tuple[Any, Any]] = {
@@ -198,6 +201,52 @@ ALONE = ("probable svm",)
 """What the client must compute; the parties can take the last steps of others, at a price."""
 
 
+REFUSED: Mapping[str, tuple[Any, Any, str]] = {
+    "neighbours by distance": (
+        KNeighborsRegressor(3, weights="distance"),
+        WAVE,
+        r"wei_Reciprocal .*weights='uniform' gives the same numbers",
+    ),
+    "gaussian process of classes": (
+        GaussianProcessClassifier(),
+        TWO[:40],
+        r"solve_Solve .*GaussianProcessClassifier.* Take SVC",
+    ),
+    "distances by one operator": (
+        GaussianProcessRegressor(),
+        WAVE,
+        r"CDist.* Export without the option",
+    ),
+    "quantiles": (
+        make_pipeline(QuantileTransformer(n_quantiles=10), LogisticRegression()),
+        TWO,
+        r"Gather.* at private places",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_refused_is_told_with_what_to_do(name: str) -> None:
+    estimator, wanted, message = REFUSED[name]
+    estimator.fit(X[: len(wanted)], wanted)
+    options = {GaussianProcessRegressor: {"optim": "cdist"}} if "distances" in name else None
+    made = to_onnx(estimator, X[:1], options=options)
+    rows = [row[None] for row in X[:60]]
+    with pytest.raises(UnsupportedModel, match=message):
+        compile(made, calibration=rows, smooth="piecewise")
+
+
+def test_equal_weights_are_what_the_exporter_writes_of_distances() -> None:
+    """As the message says."""
+    both = [
+        KNeighborsRegressor(3, weights=kind).fit(X[:40], WAVE) for kind in ("distance", "uniform")
+    ]
+    made = to_onnx(both[0], X[:1])
+    found = run_plaintext(made, [{"X": row[None]} for row in X[40:80]], ["variable"])["variable"]
+    wanted = both[1].predict(X[40:80])
+    np.testing.assert_allclose(np.ravel(found).tolist(), wanted, rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize("name", SCORED)
 def test_a_head_that_tells_less_needs_the_servers_leave(name: str) -> None:
     if name not in ALONE:
@@ -220,6 +269,8 @@ def test_a_head_that_tells_less_needs_the_servers_leave(name: str) -> None:
         ("fss", "outputs", "isotonic"),
         ("gmw", "outputs", "votes"),
         ("fss", "outputs", "votes"),
+        ("gmw", "outputs", "powers"),
+        ("fss", "outputs", "powers"),
     ],
 )
 def test_parties_give_the_same(suite: str, reveal: str, name: str) -> None:

@@ -65,6 +65,9 @@ class _Parting:
 
     def take(self, node: onnx.NodeProto) -> None:
         """Gives a node to the front if it can be computed there, else to the rest."""
+        if node.op_type == "Imputer" and any(math.isinf(it.f) for it in node.attribute):
+            # Infinity is never given, and no input of the rest may be infinite.
+            node = onnx.helper.make_node("Identity", node.input, node.output, node.name)
         reads = [name for name in node.input if name]
         known = node.domain in (*DEFAULT_DOMAINS, ML) and bool(node.output)
         if node.op_type in ("Shape", "Size") and reads[0] in self.made:

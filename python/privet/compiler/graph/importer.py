@@ -68,6 +68,19 @@ FUSED = (
     "in the QDQ format (QuantFormat.QDQ)",
 )
 
+EXPORTED = {
+    "CDist": (
+        "skl2onnx writes it with the option optim='cdist'",
+        "Export without the option: the distances are then plain operators",
+    ),
+    "Solve": (
+        "skl2onnx writes it for GaussianProcessClassifier, and ONNX Runtime has no such operator, "
+        "either",
+        "Take SVC, or GaussianProcessRegressor on the classes as numbers",
+    ),
+}
+"""Operators of ONNX Runtime's domain that exporters of models write, and what to do about each."""
+
 
 ALL_CONSTANT = (
     "the model",
@@ -284,7 +297,7 @@ class _Walk:
                 return
         run = registry.importer(node.op_type) if known else None
         if run is None and node.domain.startswith("com.microsoft"):
-            raise Unsupported(*FUSED)
+            raise Unsupported(*EXPORTED.get(node.op_type, FUSED))
         if node.op_type == "PairwiseCoupling":
             raise Unsupported(*COUPLING)
         if run is None:

@@ -39,6 +39,7 @@ __all__ = [
     "fit_polynomials",
     "fold_affine",
     "fold_batchnorm",
+    "fold_forward",
     "function_scale",
     "headroom_of",
     "join_elementwise",

@@ -96,6 +96,13 @@ def tabulate_functions(
         (x,), function = node.inputs, node.operation.function
         magnitude = graph.values[x].magnitude
         assert magnitude is not None, "ranges are measured before this pass"
+        if (
+            is_reciprocal(function)
+            and ends[x][0] == ends[x][1]
+            and math.prod(graph.values[x].shape) > 1
+        ):
+            problems.append(Problem(node.name, "activation", *_constant(ends[x][0])))
+            return rewriter.copy(node)
         if is_reciprocal(function) and lows[x] > 0.0:
             reciprocal = reciprocals(function, lows[x], magnitude, scale_bits)
             if reciprocal is not None:
@@ -127,6 +134,14 @@ def tabulate_functions(
     if problems:
         raise UnsupportedModel(problems)
     return tabulated
+
+
+def _constant(argument: float) -> tuple[str, str]:
+    return (
+        f"its argument is {argument:.3g} in all elements and calibration inputs",
+        "Check the exported file. Of nearest neighbours with weights='distance' skl2onnx writes "
+        "weights that are all equal: weights='uniform' gives the same numbers, and runs",
+    )
 
 
 def domain_of(function: Function, low: float, magnitude: float, scale: int) -> Domain:

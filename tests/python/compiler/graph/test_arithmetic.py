@@ -10,6 +10,7 @@ import pytest
 from tests.python.compiler.graph.single import check, constant, model, node, single
 
 from privet.compiler.graph import import_model
+from privet.compiler.graph.operations import AddConstant
 from privet.errors import UnsupportedModel
 
 SHAPES = [
@@ -90,3 +91,21 @@ def test_division_of_integers_is_refused() -> None:
 def test_division_by_zero_is_refused() -> None:
     with pytest.raises(UnsupportedModel, match="zero"):
         import_model(single("Div", [(2,), np.asarray([1, 0], np.float32)]), name="m")
+
+
+def test_what_is_made_of_a_tensor_and_itself_is_a_constant() -> None:
+    """So exporters write ones and zeros of its shape; and leave out a branch by zeros."""
+    nodes = [
+        node("Div", ["x", "x"], ["ones"]),
+        node("Sub", ["x", "x"], ["zeros"]),
+        node("Log", ["x"], ["log"]),
+        node("Mul", ["log", "none"], ["nothing"]),
+        node("Add", ["x", "ones"], ["a"]),
+        node("Sub", ["a", "zeros"], ["b"]),
+        node("Add", ["b", "nothing"], ["y"]),
+    ]
+    made = model(nodes, {"x": (2, 3)}, ["y"], {"none": np.zeros((1, 3), np.float32)})
+    graph = import_model(made, name="m")
+    (only,) = (it.operation for it in graph.nodes)
+    assert isinstance(only, AddConstant)
+    assert np.array_equal(only.bias, np.ones((2, 3)))

@@ -57,6 +57,19 @@ def test_whole_powers_are_exact_polynomials(exponent: float, degree: int) -> Non
     assert found == degree
 
 
+def test_powers_by_column() -> None:
+    """Equal ones need not be side by side; fractions are of positive numbers."""
+    exponents = np.array([0.5, 2.0, 0.0, 1.3, 2.0, -0.7], np.float32)
+    made = single("Pow", [(2, 6), exponents])
+    (name,) = (entry.name for entry in made.graph.input)
+    x = np.random.default_rng(0).uniform(0.5, 3.0, (2, 6)).astype(np.float32)
+    compiled = compile(made, calibration=[{name: x}], smooth="piecewise")
+    (found,) = execute(compiled.program, compiled.weights, [x]).outputs.values()
+    np.testing.assert_allclose(found, x**exponents, rtol=0, atol=4e-3)
+    with pytest.raises(UnsupportedModel, match="not by column"):
+        import_model(single("Pow", [(6, 2), exponents[:, None]]), name="m")
+
+
 @pytest.mark.parametrize("exponent", [0.0, 17.0])
 def test_other_powers_are_refused(exponent: float) -> None:
     with pytest.raises(UnsupportedModel, match="exponent"):

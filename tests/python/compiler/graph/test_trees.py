@@ -274,3 +274,48 @@ def test_what_is_refused() -> None:
             attribute.ints[1] = 0
     with pytest.raises(UnsupportedModel):
         compile(loop)
+
+
+@pytest.mark.parametrize(
+    ("targets", "base", "is_refused"),
+    [([0, 0], [0.5, 0.25], False), ([0, 1], [0.0, 0.0], False), ([0, 1], [0.5, 0.0], True)],
+)
+def test_base_values_count_where_a_leaf_has_their_target(
+    targets: list[int], base: list[float], is_refused: bool
+) -> None:
+    """XGBoost's exporter gives several targets' trees to the first; ONNX Runtime makes others 0."""
+    node = onnx.helper.make_node(
+        "TreeEnsembleRegressor",
+        ["x"],
+        ["y"],
+        domain="ai.onnx.ml",
+        n_targets=2,
+        nodes_treeids=[0, 0, 0],
+        nodes_nodeids=[0, 1, 2],
+        nodes_featureids=[0, 0, 0],
+        nodes_modes=["BRANCH_LEQ", "LEAF", "LEAF"],
+        nodes_values=[0.0, 0.0, 0.0],
+        nodes_truenodeids=[1, 0, 0],
+        nodes_falsenodeids=[2, 0, 0],
+        target_treeids=[0, 0],
+        target_nodeids=[1, 2],
+        target_ids=targets,
+        target_weights=[1.0, 2.0],
+        base_values=base,
+    )
+    float32 = onnx.TensorProto.FLOAT
+    ends = [onnx.helper.make_tensor_value_info(n, float32, [1, k]) for n, k in (("x", 1), ("y", 2))]
+    graph = onnx.helper.make_graph([node], "trees", ends[:1], ends[1:])
+    opsets = [onnx.helper.make_opsetid("", 17), onnx.helper.make_opsetid("ai.onnx.ml", 3)]
+    made = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    if is_refused:
+        with pytest.raises(UnsupportedModel, match="a base value counts for those rows alone"):
+            compile(made)
+        return
+    compiled = compile(made)
+    session = onnxruntime.InferenceSession(made.SerializeToString())
+    for x in ([[-1.0]], [[1.0]]):
+        row = np.array(x, np.float32)
+        (wanted,) = session.run(None, {"x": row})
+        found = execute(compiled.program, compiled.weights, [row]).outputs["y"]
+        np.testing.assert_allclose(found, wanted, atol=1e-3)

@@ -49,8 +49,9 @@ def sum_of(site: Site) -> Private:
 
 @operator("Sub")
 def sub(site: Site) -> Operand:
-    """Of two private tensors, or of a private and a constant one."""
-    return minus(site, *_operands(site))
+    """Of two private tensors, or of a private and a constant one. Less itself it is zero."""
+    a, b = _operands(site)
+    return np.zeros(a.shape) if _is_same(a, b) else minus(site, a, b)
 
 
 @operator("Mean")
@@ -67,17 +68,22 @@ def neg(site: Site) -> Operand:
 
 @operator("Mul")
 def mul(site: Site) -> Operand:
-    """Of a private and a constant tensor, or of two private ones."""
+    """Of a private and a constant tensor, or of two private ones. By zeros alone it is zeros, with
+    which exporters leave out a branch: what was computed of it may be no number."""
     a, b = _operands(site)
     if isinstance(a, Private) and isinstance(b, Private) and (a.integer or b.integer):
         site.refuse("it multiplies integers", "Cast to float first")
+    if any(not isinstance(it, Private) and not real(it).any() for it in (a, b)):
+        return np.zeros(np.broadcast_shapes(a.shape, b.shape))
     return product(site, a, b)
 
 
 @operator("Div", restrictions="on floating-point tensors; by a private one that keeps its sign")
 def div(site: Site) -> Operand:
-    """By a constant, or by a private tensor: a product with its reciprocal."""
+    """By a constant, or by a private tensor: a product with its reciprocal. By itself it is one."""
     a, b = _operands(site)
+    if _is_same(a, b):
+        return np.ones(a.shape)
     if isinstance(b, Private):
         if b.integer or (isinstance(a, Private) and a.integer):
             site.refuse("it divides integers", "Cast to float first")
@@ -155,6 +161,11 @@ def _broadcast(site: Site, operands: Sequence[Operand]) -> Shape:
     except ValueError:
         listed = " and ".join(str(list(shape)) for shape in shapes)
         site.refuse(f"shapes {listed} do not broadcast", "Check the model's shapes")
+
+
+def _is_same(a: Operand, b: Operand) -> bool:
+    """Whether both are one private tensor: so exporters make constants of its shape."""
+    return isinstance(a, Private) and isinstance(b, Private) and a.id == b.id
 
 
 def _operands(site: Site) -> list[Operand]:

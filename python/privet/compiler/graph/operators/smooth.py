@@ -12,12 +12,15 @@ import math
 import numpy as np
 
 from privet.compiler.graph.function import Function, Step
-from privet.compiler.graph.operations import Elementwise, Mul
-from privet.compiler.graph.operators.arithmetic import product
+from privet.compiler.graph.operations import Array, Concat, Elementwise, Mul
+from privet.compiler.graph.operators.arithmetic import plus_constant, product, times_constant
+from privet.compiler.graph.public_maps import pick
 from privet.compiler.graph.registry import operator
 from privet.compiler.graph.site import Operand, Private, Site
 
 _SUITES = "not with `--security malicious`"
+MOST_POWER = 16.0
+"""The largest whole exponent; others are of positive numbers."""
 
 
 def _emit(site: Site, *steps: Step) -> Operand:
@@ -143,16 +146,22 @@ def reciprocal(site: Site) -> Operand:
     return _emit(site, Step("reciprocal", (0,)))
 
 
-@operator("Pow", since=7, restrictions=f"one constant exponent, up to 16, or base > 0; {_SUITES}")
+@operator(
+    "Pow",
+    since=7,
+    restrictions=f"constant exponents up to 16, one or by column, or base > 0; {_SUITES}",
+)
 def power(site: Site) -> Operand:
     """A tensor raised to one constant exponent; to a fraction or a tensor, if no element is
     negative."""
     if isinstance(site.operand(1), Private):
         return _power_of_positives(site, site.operand(0), site.private(1))
-    exponents = np.unique(site.constant(1, "exponent"))
-    exponent = float(exponents[0]) if len(exponents) == 1 else 0.0
-    if not (0.0 < abs(exponent) <= 16.0):
-        site.refuse("its exponent is not one number up to 16, and not 0", "Write it as products")
+    exponents = site.constant(1, "exponent")
+    if len(np.unique(exponents)) > 1:
+        return _powers(site, exponents)
+    exponent = float(exponents.ravel()[0]) if exponents.size else 0.0
+    if exponent == 0.0 or (exponent == int(exponent) and abs(exponent) > MOST_POWER):
+        site.refuse(f"its exponent is 0 or beyond {MOST_POWER:g}", "Write it as products")
     if exponent == 1.0:
         return site.private(0)
     whole = int(abs(exponent))
@@ -167,6 +176,25 @@ def power(site: Site) -> Operand:
     if exponent == 0.5:
         return _emit(site, Step("sqrt", (0,)))
     return _emit(site, Step("log", (0,)), Step("scale", (1,), exponent), Step("exp", (2,)))
+
+
+def _powers(site: Site, exponents: Array) -> Private:
+    """A power for each column, such as `PowerTransformer` takes."""
+    x = site.private(0)
+    axis, columns = len(x.shape) - 1, exponents.ravel()
+    if axis < 0 or exponents.size != x.shape[axis] or exponents.shape[-1] != exponents.size:
+        site.refuse("its exponents differ, and not by column", "Write it as products")
+    parts, order = [], []
+    for exponent in np.unique(columns):
+        places = np.flatnonzero(columns == exponent).tolist()
+        part = pick(site, x, axis, places)
+        if exponent == 0.0:
+            part = plus_constant(site, times_constant(site, part, np.zeros(1)), np.ones(1))
+        else:
+            part = site.apply("Pow", part, np.asarray(exponent))
+        parts.append(part)
+        order += places
+    return pick(site, site.emit(Concat(axis), *parts), axis, np.argsort(order).tolist())
 
 
 def _power_of_positives(site: Site, base: Operand, exponent: Private) -> Operand:

@@ -58,10 +58,12 @@ def scaler(site: Site) -> Operand:
     return times_constant(site, shifted, scale) if scale.size else shifted
 
 
-@operator("Imputer", domain=ML, since=1, restrictions="of NaN, which no private input holds")
+@operator(
+    "Imputer", domain=ML, since=1, restrictions="of NaN or infinity, which no private input is"
+)
 def imputer(site: Site) -> Operand:
     """Nothing: inputs are finite, and so is what the suite computes."""
-    if not math.isnan(site.attribute("replaced_value_float", 0.0)):
+    if math.isfinite(site.attribute("replaced_value_float", 0.0)):
         site.refuse(
             "it replaces a number, and whether a private input has it is not known",
             "Replace it before, at the client, and let the model begin behind",

@@ -63,6 +63,8 @@ def _emit(site: Site, lists: _NodeLists | _SplitLists, targets: int, how: str) -
         site.refuse(f"{base.size} base values for {targets} targets", "Check the model")
     base = base if base.size else np.zeros(targets)
     trees = lists.trees()
+    if "base_values" in site.attributes:
+        base = _counted(site, base, trees)
     x = site.private(0)
     rows = x if len(x.shape) == 2 else site.reshape(x, (1, math.prod(x.shape)))
     if how in ("MIN", "MAX"):
@@ -71,6 +73,20 @@ def _emit(site: Site, lists: _NodeLists | _SplitLists, targets: int, how: str) -
     if how == "AVERAGE":
         found.values[:] /= len(trees)
     return site.emit(found, rows)
+
+
+def _counted(site: Site, base: Array, trees: Sequence[Tree]) -> Array:
+    """Base values as ONNX Runtime counts those of regressors: where some leaf has the target."""
+    leaves = [[leaf.values for leaf, _, _ in tree.leaves] for tree in trees]
+    always = [any(all(t in leaf for leaf in tree) for tree in leaves) for t in range(len(base))]
+    never = [not any(t in leaf for tree in leaves for leaf in tree) for t in range(len(base))]
+    kept = np.where(never, 0.0, base)
+    if np.any(kept[~np.array(always)]):
+        site.refuse(
+            "a base value counts for those rows alone that end in a leaf of its target",
+            "Export leaves that have a weight for each target, even if that is 0",
+        )
+    return kept
 
 
 def _extreme(
