@@ -110,8 +110,12 @@ def tabulate_functions(
         if math.ldexp(magnitude, scale_bits) >= 2.0 ** RING_BITS[-1]:
             return rewriter.copy(node)  # `check_ranges` refuses the argument
         domain = domain_of(function, lows[x], magnitude or 1.0, scale_bits)
-        reach = graph.values[node.output].magnitude or 0.0
-        domain = within(function, domain, ends[x], reach, scale_bits)
+        reach, excess = graph.values[node.output].magnitude or 0.0, EXCESS
+        if function.degree is not None:
+            # A polynomial of an argument at its margin is beyond the margin of values.
+            far = function(np.array([-magnitude, magnitude]))
+            reach, excess = max(reach, float(np.abs(far).max())), 1.0
+        domain = within(function, domain, ends[x], reach, scale_bits, excess)
         made = fit(function, domain, scale_bits, error)
         if made is None:
             domain = trimmed(function, domain, scale_bits)
@@ -174,10 +178,16 @@ def domain_of(function: Function, low: float, magnitude: float, scale: int) -> D
 
 
 def within(
-    function: Function, domain: Domain, measured: tuple[float, float], reach: float, scale: int
+    function: Function,
+    domain: Domain,
+    measured: tuple[float, float],
+    reach: float,
+    scale: int,
+    excess: float = EXCESS,
 ) -> Domain:
-    """The domain without arguments above or below those `measured` at which the function is far
-    beyond `reach`, as an exponential is of arguments with a margin.
+    """The domain without arguments above or below those `measured` at which the function is beyond
+    `reach`, where it goes on to `excess` times that: as an exponential is of arguments with a
+    margin.
 
     The end is rounded to a whole `END` and told by the program.
     """
@@ -187,7 +197,7 @@ def within(
         return domain
     sides = [np.linspace(at, end, 4097) for at, end in zip(measured, (first, last), strict=True)]
     values = [np.abs(function(side)) for side in sides]
-    far = [not float(value.max()) <= EXCESS * reach for value in values]
+    far = [not float(value.max()) <= excess * reach for value in values]
     if sum(far) != 1:
         return domain
     side, value = sides[far[1]], values[far[1]]

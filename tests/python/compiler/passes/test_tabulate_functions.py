@@ -11,12 +11,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from skl2onnx import to_onnx
+from sklearn.svm import SVR
 from tests.python.compiler.graph.single import expected, model, node, samples, single
 
 from privet import suites
 from privet.compiler.compile import Compiled, compile
 from privet.compiler.executor import execute
 from privet.compiler.executor.layer_ranges import Ranges
+from privet.compiler.executor.reference import run_plaintext
 from privet.compiler.graph.operations import Piecewise
 from privet.compiler.graph.operations.elementwise import real_values
 from privet.compiler.graph.operations.piecewise import piecewise_values
@@ -183,6 +186,19 @@ def test_a_table_has_no_part_in_which_the_function_is_constant() -> None:
         compiled = compile(made, calibration=[far], bits=42, smooth="piecewise")
         (found,) = execute(compiled.program, compiled.weights, far).outputs.values()
         np.testing.assert_allclose(found, np.exp(-np.abs(far["x"])), rtol=0, atol=4 * UNIT)
+
+
+def test_a_polynomial_kernel_is_right_up_to_the_margin_of_inputs() -> None:
+    """There a cube is eight times as large as what was measured, and half as far as tables go."""
+    rows = np.abs(np.random.default_rng(0).standard_normal((150, 4))).astype(np.float32)
+    wanted = rows @ np.array([1.0, 2.0, -1.0, 0.5])
+    gamma = 2.1 / np.abs(rows @ rows.T).max()
+    made = to_onnx(SVR(kernel="poly", gamma=gamma).fit(rows, wanted), rows[:1])
+    compiled = compile(made, calibration=[row[None] for row in rows], smooth="piecewise")
+    far = [2 * row[None] for row in rows]
+    plain = run_plaintext(made, [{"X": row} for row in far], ["variable"])["variable"]
+    found = [execute(compiled.program, compiled.weights, [it]).outputs["variable"] for it in far]
+    assert np.abs(np.concatenate(found) - plain).max() < 1e-2 * np.ptp(np.asarray(plain, float))
 
 
 def test_the_rest_of_a_model_sees_rounded_values() -> None:
