@@ -34,8 +34,9 @@ ENCODERS = ("LabelEncoder", "OneHotEncoder")
 
 def expand(model: onnx.ModelProto) -> onnx.ModelProto:
     """The model with each linear classifier taken apart, and the post_transform of a regressor a
-    node of its own; and with encoders that read numbers before a cast to integers, since they tell
-    whole numbers apart by themselves. Itself if it has none of these.
+    node of its own; with encoders that read numbers before a cast to integers, since they tell
+    whole numbers apart by themselves; and without logarithms of power transforms that are taken
+    times zeros, since they may be of no positive number. Itself if it has none of these.
     """
     if not any(node.domain == ML for node in model.graph.node):
         return model
@@ -44,6 +45,8 @@ def expand(model: onnx.ModelProto) -> onnx.ModelProto:
     del changed.graph.node[:]
     casts = {node.output[0]: node.input[0] for node in model.graph.node if _to_integer(node)}
     zeros = {it.name: it.dims for it in model.graph.initializer if _is_zero(it)}
+    logs = _logarithms(model)
+    masks = {it.name for it in model.graph.initializer if _is_mask_of_zeros(it)}
     for node in model.graph.node:
         if _is_classifier(node):
             changed.graph.node.extend(_Classifier(node, changed.graph).nodes())
@@ -52,11 +55,30 @@ def expand(model: onnx.ModelProto) -> onnx.ModelProto:
         elif node.op_type == "Equal" and node.input[0] in casts and node.input[1] in zeros:
             number, shape = casts[node.input[0]], zeros[node.input[1]]
             changed.graph.node.extend(_rounds_to_zero(node, number, shape, changed.graph))
+        elif node.op_type == "Mul" and node.input[0] in logs and node.input[1] in masks:
+            same = 2 * [logs[node.input[0]]]
+            changed.graph.node.append(helper.make_node("Sub", same, node.output, node.name))
         else:
             changed.graph.node.append(node)
         if node.op_type in ENCODERS and node.input[0] in casts:
             changed.graph.node[-1].input[0] = casts[node.input[0]]
     return changed
+
+
+def _logarithms(model: onnx.ModelProto) -> dict[str, str]:
+    """Logarithms, and those with their sign changed, by name; and what each is taken of."""
+    logs: dict[str, str] = {}
+    for node in model.graph.node:
+        if node.op_type == "Log":
+            logs[node.output[0]] = node.input[0]
+        elif node.op_type == "Neg" and node.input[0] in logs:
+            logs[node.output[0]] = logs[node.input[0]]
+    return logs
+
+
+def _is_mask_of_zeros(tensor: onnx.TensorProto) -> bool:
+    is_row = tensor.data_type == onnx.TensorProto.FLOAT and len(tensor.dims) == 1
+    return is_row and not onnx.numpy_helper.to_array(tensor).any()
 
 
 def _to_integer(node: onnx.NodeProto) -> bool:

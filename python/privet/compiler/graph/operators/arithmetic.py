@@ -51,7 +51,7 @@ def sum_of(site: Site) -> Private:
 def sub(site: Site) -> Operand:
     """Of two private tensors, or of a private and a constant one. Less itself it is zero."""
     a, b = _operands(site)
-    return np.zeros(a.shape) if _is_same(a, b) else minus(site, a, b)
+    return np.zeros(a.shape, np.float32) if _is_same(a, b) else minus(site, a, b)
 
 
 @operator("Mean")
@@ -68,13 +68,10 @@ def neg(site: Site) -> Operand:
 
 @operator("Mul")
 def mul(site: Site) -> Operand:
-    """Of a private and a constant tensor, or of two private ones. By zeros alone it is zeros, with
-    which exporters leave out a branch: what was computed of it may be no number."""
+    """Of a private and a constant tensor, or of two private ones."""
     a, b = _operands(site)
     if isinstance(a, Private) and isinstance(b, Private) and (a.integer or b.integer):
         site.refuse("it multiplies integers", "Cast to float first")
-    if any(not isinstance(it, Private) and not real(it).any() for it in (a, b)):
-        return np.zeros(np.broadcast_shapes(a.shape, b.shape))
     return product(site, a, b)
 
 
@@ -83,7 +80,7 @@ def div(site: Site) -> Operand:
     """By a constant, or by a private tensor: a product with its reciprocal. By itself it is one."""
     a, b = _operands(site)
     if _is_same(a, b):
-        return np.ones(a.shape)
+        return np.ones(a.shape, np.float32)
     if isinstance(b, Private):
         if b.integer or (isinstance(a, Private) and a.integer):
             site.refuse("it divides integers", "Cast to float first")
