@@ -2,7 +2,8 @@
 
     python -m benches.families --write
 
-replaces the table in docs/reference/models.md by what it measures (minutes).
+replaces the table in docs/reference/models.md by what it measures (minutes); with `--only PART`,
+the rows of families with that in their name alone.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def _sklearn(estimator: Callable[[], Any], data: str) -> Callable[[], Any]:
         x, y = getattr(datasets, f"load_{data}")(return_X_y=True)
         x = x.astype(np.float32)
         made = estimator()
-        trees = "ensemble" in type(made).__module__
+        trees = "ensemble" in type(made).__module__ and not hasattr(made, "voting")
         model = made if trees else make_pipeline(StandardScaler(), made)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -170,9 +171,26 @@ def _quantised() -> tuple[onnx.ModelProto, list[Floats], list[Floats]]:
 
 def families() -> Iterator[Family]:
     """Every family of the page."""
-    from sklearn import ensemble, linear_model, multiclass, neighbors, neural_network, svm, tree
+    from sklearn import (
+        calibration,
+        ensemble,
+        gaussian_process,
+        linear_model,
+        mixture,
+        multiclass,
+        naive_bayes,
+        neighbors,
+        neural_network,
+        pipeline,
+        preprocessing,
+        svm,
+        tree,
+    )
+    from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
     logistic = linear_model.LogisticRegression
+    noisy = ConstantKernel() * RBF() + WhiteKernel()
+    voters = [("bayes", naive_bayes.GaussianNB()), ("linear", logistic())]
 
     estimators: list[tuple[str, Callable[[], Any], str, str]] = [
         ("Logistic regression", logistic, "breast_cancer", "outputs"),
@@ -204,6 +222,29 @@ def families() -> Iterator[Family]:
             *("wine", "outputs"),
         ),
         ("`KNeighborsClassifier`, 89 points", neighbors.KNeighborsClassifier, "wine", "outputs"),
+        ("`PoissonRegressor`", linear_model.PoissonRegressor, "diabetes", "outputs"),
+        ("`GaussianNB`", naive_bayes.GaussianNB, "wine", "outputs"),
+        ("`GaussianMixture`, 3 components", lambda: mixture.GaussianMixture(3), "wine", "outputs"),
+        (
+            "Gaussian process with noise, 89 points",
+            lambda: gaussian_process.GaussianProcessRegressor(noisy, normalize_y=True),
+            *("wine", "outputs"),
+        ),
+        (
+            "`CalibratedClassifierCV`, isotonic",
+            lambda: calibration.CalibratedClassifierCV(svm.LinearSVC(), method="isotonic", cv=3),
+            *("wine", "outputs"),
+        ),
+        (
+            "`VotingClassifier` of naive Bayes and a linear model",
+            lambda: ensemble.VotingClassifier(voters, flatten_transform=False),
+            *("wine", "outputs"),
+        ),
+        (
+            "`PowerTransformer`, logistic regression",
+            lambda: pipeline.make_pipeline(preprocessing.PowerTransformer(), logistic()),
+            *("wine", "outputs"),
+        ),
         (
             "Gradient boosting, 100 trees",
             lambda: ensemble.GradientBoostingRegressor(random_state=0),
@@ -277,21 +318,27 @@ def table(page: str) -> list[str]:
 
 
 def main() -> None:
-    """Measures, prints and with `--write` replaces the table."""
+    """Measures, prints and with `--write` replaces the table, or rows of it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", action="store_true", help="replace the table of the page")
     parser.add_argument("--only", default="", help="families whose name has this in it")
     parser.add_argument("--repeat", type=int, default=3, help="runs of which medians are taken")
     chosen = parser.parse_args()
+    page = PAGE.read_text(encoding="utf-8")
+    known = table(page)
     lines = [f"| {' | '.join(COLUMNS)} |\n", RULE]
     for family in families():
         if chosen.only in family.name:
             for row in rows_of(family, chosen.repeat):
                 print(row, end="", flush=True)  # noqa: T201
                 lines.append(row)
+        else:
+            names = f"| {family.name} | ", f"| {family.name}, `--reveal {family.reveal}` | "
+            lines += [row for row in known if row.startswith(names)]
     runs = f"medians of {chosen.repeat} runs" if chosen.repeat > 1 else "one run"
     made = f"Measured on {datetime.now(UTC):%d %B %Y}: {runs} of one row each.\n\n"
-    page = PAGE.read_text(encoding="utf-8")
+    if chosen.only:
+        made = page.split(BEGIN)[1].split("| Family")[0]
     if chosen.write:
         whole = re.escape(BEGIN) + ".*" + re.escape(END)
         text = BEGIN + made + "".join(lines) + END

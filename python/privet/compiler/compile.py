@@ -333,15 +333,29 @@ def compile(
         return roomier(made, widths) if chosen else made
 
     measured_alone = calibration is not None and front is None and headroom is None and not sound
+    made = None
     try:
         made = finish(imported, batches, front)
-        if not measured_alone or made.accuracy().relative <= TOLERANCE:
-            return made
     except OverflowRisk:
-        made = None
         if not measured_alone:
             raise
-    return _in_units(imported, batches, opset_of(source), finish, made)
+    if measured_alone and (made is None or made.accuracy().relative > TOLERANCE):
+        made = _in_units(imported, batches, opset_of(source), finish, made)
+    assert made is not None, "it is refused, or there is one"
+    return made if calibration is None else _compared(made, calibration)
+
+
+def _compared(made: Compiled, calibration: Calibration) -> Compiled:
+    """The same, of which `accuracy()` compares outputs with ONNX Runtime's, too."""
+
+    @cache
+    def accuracy() -> Accuracy:
+        from privet.compiler.executor.beside import beside
+
+        errors = beside(made.source, made.program, made.weights, calibration)
+        return replace(made.accuracy(), beside=errors)
+
+    return replace(made, accuracy=accuracy)
 
 
 def _in_units(

@@ -34,6 +34,8 @@ MOST_BEYOND = 4
 """A ring is widened to `WIDEST` where a sound program lacks no more bits then."""
 Made = TypeVar("Made")
 
+DIFFERENT = 10 * TOLERANCE
+"""The error beside ONNX Runtime from which it is told, where no layer has one."""
 KEPT = 4 * TOLERANCE
 """The error up to which a large model keeps the first candidate: there wider rings cost much."""
 LARGE = 1 << 16
@@ -131,11 +133,13 @@ class LayerError:
 class Accuracy:
     """Errors of a program's layers, in order, and of its outputs, on calibration inputs.
 
-    Outputs are those of the program, and the numbers that the head makes of them.
+    Outputs are those of the program, and the numbers that the head makes of them. `beside` has the
+    same of what a user gets beside ONNX Runtime's outputs, as far as that was compared.
     """
 
     layers: tuple[LayerError, ...]
     outputs: tuple[LayerError, ...]
+    beside: tuple[LayerError, ...] = ()
 
     @property
     def relative(self) -> float:
@@ -153,12 +157,24 @@ class Accuracy:
     def warning(self) -> str | None:
         """What to tell the owner of a program, if it is not accurate."""
         if (layer := self.loser) is None:
-            return None
+            return self._difference
         return (
             f"an output is off by {self.relative:.2g} of its spread on calibration inputs, and "
             f"layer {layer.name} ({layer.operator}) is the first to lose it, {layer.error:.3g} of "
             f"values that spread over {layer.spread:.3g}. Give calibration inputs like the real "
             "ones, bring inputs to similar sizes, or give --bits and --scale"
+        )
+
+    @property
+    def _difference(self) -> str | None:
+        """What to tell where no layer is off, and still outputs are not ONNX Runtime's."""
+        worst = max(self.beside, key=lambda it: it.relative, default=None)
+        if worst is None or worst.relative <= DIFFERENT:
+            return None
+        return (
+            f"output {worst.name} is off from ONNX Runtime's by {worst.relative:.2g} of its spread "
+            "on calibration inputs, and no layer loses it: float32 loses it in ONNX Runtime, or "
+            "Privet reads the file otherwise. Compare both with what the model was exported from"
         )
 
 

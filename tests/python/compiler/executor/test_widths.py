@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from sklearn.svm import SVR
 import privet
 from privet.compiler.compile import Compiled, compile
 from privet.compiler.executor import execute
+from privet.compiler.executor.beside import beside
 from privet.compiler.executor.widths import KEPT, SAMPLES, TOLERANCE, WIDEST
 from privet.errors import Misuse, OverflowRisk
 
@@ -146,6 +148,21 @@ def test_coefficients_that_nearly_cancel_get_fine_functions_or_a_warning(
     assert (off < 2 * TOLERANCE) == is_accurate
     warning = compiled.accuracy().warning
     assert is_accurate or (warning is not None and "gpr_MatMul (Dense) is the first" in warning)
+
+
+def test_a_program_that_is_not_its_model_is_told_by_onnx_runtime() -> None:
+    """No layer of it is off from the graph that it was made of."""
+    made, known = network(1.0, 1.0), samples(1.0, 16)
+    compiled = compile(made, calibration=known)
+    accuracy = compiled.accuracy()
+    (error,) = accuracy.beside
+    assert error.name == "y"
+    assert error.relative < KEPT
+    assert accuracy.warning is None
+    other = beside(network(1.0, 1.0), compiled.program, compiled.weights, known)
+    warning = replace(accuracy, beside=other).warning
+    assert warning is not None
+    assert "output y is off from ONNX Runtime's by" in warning
 
 
 def test_a_scale_that_needs_a_wider_ring_gets_one() -> None:

@@ -1,0 +1,58 @@
+"""How far what a user gets lies from ONNX Runtime's outputs, on calibration inputs.
+
+Errors of layers compare a program with the graph that it was made of. That the graph is the model,
+only another runtime can tell.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import onnx
+
+from privet.compiler.executor.codec import as_tensor
+from privet.compiler.executor.fixed import execute
+from privet.compiler.executor.ranges import Sample
+from privet.compiler.executor.reference import as_declared, run_plaintext
+from privet.compiler.executor.samples import by_name, fill
+from privet.compiler.executor.widths import LARGE, LayerError
+from privet.compiler.graph.operations import Array
+from privet.compiler.program import Program, Weights
+from privet.errors import PrivetError
+
+SAMPLES = 16
+"""Most calibration inputs that are compared."""
+
+
+def beside(
+    source: onnx.ModelProto, program: Program, weights: Weights, samples: Sequence[Sample]
+) -> tuple[LayerError, ...]:
+    """The largest error of each output that is numbers; none of large models, of batches, of those
+    with state, and of those that ONNX Runtime does not run."""
+    elements = sum(math.prod(value.shape) for value in program.values)
+    if program.batch > 1 or program.state or elements >= LARGE:
+        return ()
+    found: dict[str, list[tuple[Array, Array]]] = {}
+    count = min(SAMPLES, len(samples))
+    for sample in (samples[index * len(samples) // count] for index in range(count)):
+        try:
+            given = sample if isinstance(sample, Mapping) else [sample]
+            named = as_declared(source, by_name(program, given))
+            outputs = execute(program, weights, fill(program, named)[0]).outputs
+            wanted = run_plaintext(source, [named], list(outputs))
+        except (PrivetError, RuntimeError, ValueError, TypeError):
+            return ()
+        for name, array in wanted.items():
+            mine, other = as_tensor(outputs[name]), as_tensor(array)
+            if other.dtype.kind == "f" and np.isfinite(other.astype(np.float64)).all():
+                found.setdefault(name, []).append((mine, other.astype(np.float64)))
+    return tuple(_error(name, pairs) for name, pairs in found.items())
+
+
+def _error(name: str, pairs: Sequence[tuple[Array, Array]]) -> LayerError:
+    largest = max(float(np.abs(mine - other).max(initial=0.0)) for mine, other in pairs)
+    low = min(float(other.min()) for _, other in pairs)
+    high = max(float(other.max()) for _, other in pairs)
+    return LayerError(name, "output", 0, largest, high - low if high > low else abs(high))
