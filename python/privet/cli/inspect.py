@@ -134,7 +134,11 @@ def _accuracy(compiled: Compiled, as_json: bool) -> None:
     """Shows how far fixed point is from reals, layer by layer."""
     found = compiled.accuracy()
     if as_json:
-        parts = {"layers": found.layers, "outputs": found.outputs}
+        parts = {
+            "layers": found.layers,
+            "outputs": found.outputs,
+            "beside_onnx_runtime": found.beside,
+        }
         fields = {
             name: [{**asdict(it), "units": it.units, "relative": it.relative} for it in layers]
             for name, layers in parts.items()
@@ -148,6 +152,8 @@ def _accuracy(compiled: Compiled, as_json: bool) -> None:
         table.add_row(it.name, it.operator, str(it.scale), *error)
     console.print(table)
     console.print(f"Outputs are off by at most {found.relative:.2g} of their spread.")
+    for it in found.beside:
+        console.print(f"{it.name}: off by {it.relative:.2g} of its spread from ONNX Runtime's.")
     show.warn_inaccurate(found)
 
 

@@ -21,9 +21,9 @@ import numpy as np
 from privet.compiler.graph import Graph, Node
 from privet.compiler.graph.function import Function, Step
 from privet.compiler.graph.operations import Add, Elementwise, Piecewise, Reshape
-from privet.compiler.passes.check_ranges import RING_BITS
+from privet.compiler.passes.check_ranges import GUARD_BITS, RING_BITS
 from privet.compiler.passes.rewriter import Rewriter
-from privet.errors import Problem, UnsupportedModel
+from privet.errors import OverflowRisk, Problem, UnsupportedModel
 
 INDEX_BITS = range(6, 13)
 """Binary logarithms of numbers of lines to choose from."""
@@ -85,7 +85,8 @@ def tabulate_functions(
     smallest and the largest that were measured.
 
     # Errors
-    `UnsupportedModel` if lines are off by more than `error` times the largest value in range.
+    `UnsupportedModel` if lines are off by more than `error` times the largest value in range;
+    `OverflowRisk` if an argument fits no ring.
     """
     rewriter = Rewriter(graph)
     problems = []
@@ -107,8 +108,16 @@ def tabulate_functions(
             reciprocal = reciprocals(function, lows[x], magnitude, scale_bits)
             if reciprocal is not None:
                 return _joined(rewriter, node, reciprocal, scale_bits)
-        if math.ldexp(magnitude, scale_bits) >= 2.0 ** RING_BITS[-1]:
-            return rewriter.copy(node)  # `check_ranges` refuses the argument
+        needed = math.frexp(magnitude)[1] + scale_bits + GUARD_BITS
+        if needed > RING_BITS[-1]:
+            raise OverflowRisk(
+                f"layer {node.name} (function): arguments up to {magnitude:.4g} need {needed} bits "
+                f"at scale {scale_bits}, and rings have at most {RING_BITS[-1]}. Bring inputs to "
+                "similar sizes, by a StandardScaler before the model, or scale the weights",
+                layer=node.name,
+                magnitude=magnitude,
+                bits_needed=needed,
+            )
         domain = domain_of(function, lows[x], magnitude or 1.0, scale_bits)
         reach, excess = graph.values[node.output].magnitude or 0.0, EXCESS
         if function.degree is not None:

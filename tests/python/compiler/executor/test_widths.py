@@ -129,7 +129,8 @@ def kernel_machine(rows: np.ndarray[Any, Any], alpha: float) -> onnx.ModelProto:
     wanted = rows @ np.array([1, 2, -1, 0.5]) + np.sin(rows[:, 0])
     kernel = ConstantKernel(4, "fixed") * RBF(4, "fixed")
     made = GaussianProcessRegressor(kernel, alpha=alpha).fit(rows[:60], wanted[:60])
-    return to_onnx(made, rows[:1])
+    exported: onnx.ModelProto = to_onnx(made, rows[:1])
+    return exported
 
 
 @pytest.mark.parametrize(("alpha", "is_accurate"), [(1e-4, True), (1e-10, False)])
