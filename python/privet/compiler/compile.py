@@ -307,12 +307,10 @@ def compile(
         def roomier(made: Compiled, widths: Widths) -> Compiled:
             """The same in rings for whatever inputs within their bounds bring about, so far as that
             takes few bits more."""
-            lacking = made.ranges().bits_beyond_narrow
+            spare = min(max(made.ranges().bits_beyond_narrow, 0), MOST_SPARE)
             try:
-                if lacking > 0:
-                    made, _ = attempt(widths, spare := min(lacking, MOST_SPARE)).made
-                else:
-                    spare = 0
+                if spare:
+                    made, _ = attempt(widths, spare).made
                 needed = made.ranges().bits_needed or RING_BITS[-1]
                 if bits is None and widths.bits < needed <= WIDEST + MOST_BEYOND:
                     made, _ = attempt(replace(widths, bits=min(needed, WIDEST)), spare).made
