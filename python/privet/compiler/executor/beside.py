@@ -20,7 +20,6 @@ from privet.compiler.executor.samples import by_name, fill
 from privet.compiler.executor.widths import LARGE, LayerError
 from privet.compiler.graph.operations import Array
 from privet.compiler.program import Program, Weights
-from privet.errors import PrivetError
 
 SAMPLES = 16
 """Most calibration inputs that are compared."""
@@ -42,7 +41,7 @@ def beside(
             named = as_declared(source, by_name(program, given))
             outputs = execute(program, weights, fill(program, named)[0]).outputs
             wanted = run_plaintext(source, [named], list(outputs))
-        except (PrivetError, RuntimeError, ValueError, TypeError):
+        except Exception:  # ONNX Runtime's errors have no class of their own
             return ()
         for name, array in wanted.items():
             mine, other = as_tensor(outputs[name]), as_tensor(array)

@@ -164,6 +164,9 @@ def test_a_program_that_is_not_its_model_is_told_by_onnx_runtime() -> None:
     warning = replace(accuracy, beside=other).warning
     assert warning is not None
     assert "output y is off from ONNX Runtime's by" in warning
+    broken = network(1.0, 1.0)
+    broken.graph.node[0].op_type = "NoSuchOperator"
+    assert beside(broken, compiled.program, compiled.weights, known) == ()
 
 
 def test_a_scale_that_needs_a_wider_ring_gets_one() -> None:
