@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+from sklearn.preprocessing import PolynomialFeatures, PowerTransformer, StandardScaler
 from sklearn.svm import SVR
 from tests.python.compiler.graph.single import model, node
 
@@ -98,6 +98,18 @@ def test_squares_and_products_of_columns_keep_units(
     compiled = compile(made, calibration=ROWS)
     assert compiled.program.front is not None
     assert error(compiled, output, [row[None] for row in X[150:]]) < LIMIT
+
+
+@pytest.mark.parametrize("client_side", [True, False])
+def test_powers_of_columns_that_differ_in_size(client_side: bool) -> None:
+    """Exponents may be negative; clients compute powers in floating point."""
+    made = make_pipeline(PowerTransformer(), LogisticRegression()).fit(Z[:150] * 3, Y[:150] > 0.3)
+    rows = [3 * row[None].astype(np.float32) for row in Z]
+    compiled = compile(
+        to_onnx(made, rows[0]), smooth="piecewise", calibration=rows, client_side=client_side
+    )
+    assert (compiled.program.front is not None) == client_side
+    assert error(compiled, "output_probability", rows[150:]) < 2 * LIMIT
 
 
 def test_columns_keep_their_units_where_one_scale_does() -> None:

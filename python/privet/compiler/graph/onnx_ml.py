@@ -35,8 +35,8 @@ ENCODERS = ("LabelEncoder", "OneHotEncoder")
 def expand(model: onnx.ModelProto) -> onnx.ModelProto:
     """The model with each linear classifier taken apart, and the post_transform of a regressor a
     node of its own; with encoders that read numbers before a cast to integers, since they tell
-    whole numbers apart by themselves; and without logarithms of power transforms that are taken
-    times zeros, since they may be of no positive number. Itself if it has none of these.
+    whole numbers apart by themselves; and power transforms by numbers of 1 or more, and without the
+    logarithms that they take times zeros. Itself if it has none of these.
     """
     if not any(node.domain == ML for node in model.graph.node):
         return model
@@ -45,7 +45,7 @@ def expand(model: onnx.ModelProto) -> onnx.ModelProto:
     del changed.graph.node[:]
     casts = {node.output[0]: node.input[0] for node in model.graph.node if _to_integer(node)}
     zeros = {it.name: it.dims for it in model.graph.initializer if _is_zero(it)}
-    logs = _logarithms(model)
+    logs, bases = _logarithms(model), _bases(model)
     masks = {it.name for it in model.graph.initializer if _is_mask_of_zeros(it)}
     for node in model.graph.node:
         if _is_classifier(node):
@@ -58,6 +58,8 @@ def expand(model: onnx.ModelProto) -> onnx.ModelProto:
         elif node.op_type == "Mul" and node.input[0] in logs and node.input[1] in masks:
             same = 2 * [logs[node.input[0]]]
             changed.graph.node.append(helper.make_node("Sub", same, node.output, node.name))
+        elif node.op_type == "Pow" and node.input[0] in bases:
+            changed.graph.node.extend(_of_one_or_more(node, *bases[node.input[0]]))
         else:
             changed.graph.node.append(node)
         if node.op_type in ENCODERS and node.input[0] in casts:
@@ -74,6 +76,42 @@ def _logarithms(model: onnx.ModelProto) -> dict[str, str]:
         elif node.op_type == "Neg" and node.input[0] in logs:
             logs[node.output[0]] = logs[node.input[0]]
     return logs
+
+
+def _bases(model: onnx.ModelProto) -> dict[str, tuple[str, bool, str]]:
+    """`x + 1` and `1 - x`, as power transforms have them, by name: x, whether its sign is changed,
+    and the ones, which are written as `x / x`."""
+    ones = {
+        it.output[0]: it.input[0]
+        for it in model.graph.node
+        if it.op_type == "Div" and it.input[0] == it.input[1]
+    }
+    found: dict[str, tuple[str, bool, str]] = {}
+    for node in model.graph.node:
+        if len(node.input) != 2:
+            continue
+        first, second = node.input
+        if node.op_type == "Add" and ones.get(second) == first:
+            found[node.output[0]] = first, False, second
+        elif node.op_type == "Sub" and ones.get(first) == second:
+            found[node.output[0]] = second, True, first
+    return found
+
+
+def _of_one_or_more(
+    node: onnx.NodeProto, x: str, is_negated: bool, ones: str
+) -> list[onnx.NodeProto]:
+    """A power of `1 + max(x, 0)`, or of `1 + max(-x, 0)`: where x has the other sign, power
+    transforms take the other one of their two branches."""
+    made = []
+    if is_negated:
+        made.append(helper.make_node("Neg", [x], [f"{node.output[0]}_negated"], node.name))
+        x = f"{node.output[0]}_negated"
+    parts = [f"{node.output[0]}_{part}" for part in ("kept", "base")]
+    made.append(helper.make_node("Relu", [x], parts[:1], node.name))
+    made.append(helper.make_node("Add", [parts[0], ones], parts[1:], node.name))
+    made.append(helper.make_node("Pow", [parts[1], node.input[1]], node.output, node.name))
+    return made
 
 
 def _is_mask_of_zeros(tensor: onnx.TensorProto) -> bool:
