@@ -342,8 +342,11 @@ class _OwnScales(_Placement):
         rise = max(min(self.rise + exponent(given) - exponent(made), room, ceiling), 0)
         if self.scale(x) + rise > ceiling:
             x = self.lowered(node, x)
-        if self.scale(x) + rise > ceiling:
-            x = self.at(node, x, max(ceiling - rise, 0))
+        if (beyond := self.scale(x) + rise - ceiling) > 0:
+            # Whichever has more bits, the value or the largest weight, loses them first.
+            more = self.scale(x) + exponent(given) - rise - math.frexp(largest)[1]
+            lost = min(max((beyond + more) // 2, 0), beyond, self.scale(x))
+            x, rise = self.at(node, x, self.scale(x) - lost), rise - (beyond - lost)
         return self.add(node, self.scale(x) + rise, x)
 
     def product(self, node: Node, x: int, y: int) -> int:
