@@ -128,6 +128,20 @@ pub enum Misuse {
     /// The client gave no key for this rotation.
     #[error("there is no key for this rotation")]
     NoRotation,
+    /// More replies to be merged into one than there are keys for.
+    #[error("2^{levels} replies cannot be merged into one under parameters for 2^{most}")]
+    NoMerging {
+        /// What was asked for.
+        levels: u32,
+        /// What there is.
+        most: u32,
+    },
+    /// Another sum for a reply that is full.
+    #[error("{most} sums are merged into this reply already")]
+    MergeFull {
+        /// As many as there may be.
+        most: usize,
+    },
     /// Two objects made under different parameters.
     #[error("keys, ciphertexts and weights of different parameters cannot be combined")]
     ParametersDiffer,

@@ -8,6 +8,7 @@ use zeroize::Zeroizing;
 
 use crate::encode::{decode, encode, integer};
 use crate::error::{Error, Misuse, PeerMisbehaved};
+use crate::merge::{self, LevelKey};
 use crate::parameters::Parameters;
 use crate::polynomial::Polynomial;
 use crate::sample;
@@ -24,12 +25,14 @@ pub struct SecretKey {
     negated: Zeroizing<Polynomial>,
 }
 
-/// What the server re-randomises with: `(b, a)` with `b = -a s + e`, both transformed.
+/// What the server re-randomises with: `(b, a)` with `b = -a s + e`, both transformed. And what it merges replies with.
 #[derive(Clone, Debug)]
 pub struct PublicKey {
     parameters: Parameters,
     pub(crate) b: Polynomial,
     pub(crate) a: Polynomial,
+    /// What merges replies, if the parameters do.
+    pub(crate) levels: Arc<Vec<LevelKey>>,
     left: Left,
 }
 
@@ -79,6 +82,7 @@ impl SecretKey {
     pub fn public_key(&self, prg: &mut Prg) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.parameters.public_key_bytes());
         Polynomial::zero(self.parameters.degree()).write_masked(self.parameters.ntts(), &self.negated, prg, &mut out);
+        merge::write_keys(&self.parameters, &self.negated, prg, &mut out);
         out
     }
 
@@ -138,8 +142,14 @@ impl PublicKey {
     /// # Errors
     /// [`PeerMisbehaved`] if it has the wrong length or a residue that is not reduced.
     pub fn from_bytes(parameters: &Parameters, bytes: &[u8]) -> Result<Self, Error> {
-        let [b, a] = Polynomial::read_masked(parameters.ntts(), parameters.degree(), "public key", bytes)?;
-        Ok(Self { parameters: parameters.clone(), b, a, left: Left::of(parameters.results()) })
+        let (expected, actual) = (parameters.public_key_bytes(), bytes.len());
+        if actual != expected {
+            return Err(PeerMisbehaved::WrongLength { what: "public key", expected, actual }.into());
+        }
+        let (own, levels) = bytes.split_at(parameters.ciphertext_bytes());
+        let [b, a] = Polynomial::read_masked(parameters.ntts(), parameters.degree(), "public key", own)?;
+        let levels = Arc::new(merge::read_keys(parameters, levels)?);
+        Ok(Self { parameters: parameters.clone(), b, a, levels, left: Left::of(parameters.results()) })
     }
 
     /// What it was made for.

@@ -1,5 +1,6 @@
 //! Bytes that objects and steps take in memory: upper bounds, for planning. What the allocator adds is not in them.
 
+use crate::merge::Merge;
 use crate::parameters::Parameters;
 use crate::product::{Ciphertext, Sum, Weights};
 
@@ -40,6 +41,23 @@ impl Parameters {
     /// of the reply, phases, and two polynomials.
     pub fn open_memory(&self) -> u64 {
         self.words(4) + 2 * self.polynomial_memory()
+    }
+
+    /// Of a [`crate::PublicKey`]: two polynomials, and for each level of merging seven words and a half a coefficient modulo each of three
+    /// primes, near enough.
+    pub fn public_key_memory(&self) -> u64 {
+        2 * self.polynomial_memory() + u64::from(self.levels()) * (self.words(18) + self.words(1) / 2)
+    }
+
+    /// Of a [`Merge`] of up to `2^levels` sums: those that wait for as many more, a polynomial modulo three primes and one modulo two each.
+    pub fn merge_memory(&self, levels: u32) -> u64 {
+        u64::from(levels + 1) * (self.words(5) + size_of::<Merge<'_>>() as u64)
+    }
+
+    /// That [`Merge::add`] and [`Merge::finish`] need beyond what they merge: for the first part one polynomial, turned, and for the
+    /// second one as well, two digits and their product.
+    pub fn fold_memory(&self) -> u64 {
+        self.words(24)
     }
 
     fn polynomial_memory(&self) -> u64 {

@@ -7,6 +7,10 @@
 //! coefficient of `r1 s` therefore exceeds `T` with probability at most `2 exp(-T^2 / (2 N (2/3) rounding^2))`.
 //! If the total stays below `2^(k-l)`, the two shares sum to `m` up to one unit.
 //!
+//! Merged replies ([`crate::Merge`]) carry what switching keys adds: an error that is linear in those of the keys, with factors that depend
+//! on the uniform parts of keys and ciphertexts and on the weights, never on errors. Errors are independent and sub-Gaussian, so
+//! a bound that fails with probability `2^-100` grows with the root of the degree ([`merge_bound`]).
+//!
 //! An exact reply carries a [`flood`] besides. There the total stays below half of `2^(k-l)` always: the rounding
 //! errors are bounded by `(N + 1)` [`rounding`], and the modulus is chosen such that the rest fits.
 
@@ -53,18 +57,35 @@ pub(crate) fn product_bound(degree: usize, weight_sum: u64) -> f64 {
     weight_sum as f64 * fresh + ERROR_BOUND as f64 * (2 * degree) as f64
 }
 
+/// A merged result carries more noise from the switching of keys than [`merge_bound`] with probability below `2^-MERGE_BITS`.
+const MERGE_BITS: f64 = 100.0;
+
+/// Bound on the noise that merging `2^levels` replies adds, under keys modulo `q` times a special prime.
+///
+/// A fold adds to a coefficient the products of two digits, below the primes of `q`, with errors of its key, divided by the special
+/// prime: a sum of `2 N` independent terms of variance [`ERROR_VARIANCE`], which is their sub-Gaussian factor too. It rounds the second part,
+/// by half a unit, and the last step the first. What the fold at level `i` of `k` adds is doubled `k - i` times.
+pub(crate) fn merge_bound(degree: usize, primes: [u64; 2], special: u64, levels: u32) -> f64 {
+    let doubled = f64::from(levels).exp2();
+    let digits: f64 = primes.iter().map(|&prime| (prime as f64 / special as f64).powi(2)).sum();
+    let variance = ERROR_VARIANCE * degree as f64 * digits * (doubled * doubled - 1.0) / 3.0;
+    let switched = (2.0 * variance * (MERGE_BITS + 1.0) * std::f64::consts::LN_2).sqrt();
+    switched + (doubled - 1.0) * degree as f64 / 2.0 + 1.0
+}
+
 /// Bound on how far one coefficient is rounded when it goes to `2^k`: half a unit, and the few units of 2^-64 by which
 /// the fraction that is rounded may be off.
 fn rounding(reply_bits: u32) -> f64 {
     0.5 + (f64::from(reply_bits) - 61.0).exp2()
 }
 
-/// Minus the logarithm of the probability that one coefficient fails, in bits.
+/// Minus the logarithm of the probability that one coefficient fails, in bits; merged or not.
 pub(crate) fn failure_bits(degree: usize, ring_bits: u32, reply_bits: u32) -> f64 {
     let rounding = rounding(reply_bits);
     let range = f64::from(reply_bits - ring_bits).exp2() - PRODUCT_ALLOWANCE as f64 - rounding;
     let variance = degree as f64 * (2.0 / 3.0) * rounding * rounding;
-    range * range / (2.0 * variance) * std::f64::consts::LOG2_E - 1.0
+    let rounded = range * range / (2.0 * variance) * std::f64::consts::LOG2_E - 1.0;
+    -((-rounded).exp2() + (-MERGE_BITS).exp2()).log2()
 }
 
 /// The smallest reply width whose guard bits make failure improbable enough, or impossible.
@@ -122,8 +143,9 @@ pub(crate) fn check(
     load: &Load,
     modulus: u128,
     resharing: Resharing,
+    merged: f64,
 ) -> Result<(), Error> {
-    let bound = error_bound(degree, load, resharing);
+    let bound = error_bound(degree, load, resharing) + merged;
     // A unit in 2^50 for the rounding of floating-point numbers.
     let needed = (bound * (1.0 + 2_f64.powi(-50))).ceil() as u128;
     let allowance = allowance(degree, ring_bits, reply_bits, resharing);

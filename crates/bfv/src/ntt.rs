@@ -11,7 +11,7 @@ use crate::arch::{self, Lazy, TERMS};
 use crate::zq::Prime;
 
 /// The transform for one ring degree and one prime.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Ntt {
     prime: Prime,
     plan: Plan,
@@ -50,9 +50,26 @@ impl Ntt {
     /// `sum += a * b` for each term, value by value, for any multiple of 8 values. Where the processor can, a few products
     /// are added up before they are reduced.
     pub(crate) fn multiply_add(&self, sum: &mut [u64], terms: &[(&[u64], &[u64])]) {
-        match (self.lazy, arch::multiply_add()) {
-            (Some(lazy), Some(multiply_add)) => terms.chunks(TERMS).for_each(|terms| multiply_add(&lazy, sum, terms)),
+        match (self.lazy, arch::kernels()) {
+            (Some(lazy), Some(kernels)) => {
+                terms.chunks(TERMS).for_each(|terms| (kernels.multiply_add)(&lazy, sum, terms));
+            }
             _ => terms.iter().for_each(|(a, b)| self.plan.mul_accumulate(sum, a, b)),
+        }
+    }
+
+    /// Multiplies values by a residue; brings any value below its prime, and below 2^52 if primes below 2^50 are asked.
+    pub(crate) fn scale(&self, values: &mut [u64], factor: u64) {
+        match (self.lazy, arch::kernels()) {
+            (Some(lazy), Some(kernels)) => {
+                debug_assert!(values.iter().all(|x| x >> 52 == 0), "values below 2^52");
+                let quotient = ((u128::from(factor) << 52) / u128::from(lazy.prime)) as u64;
+                (kernels.scale)(lazy.prime, factor, quotient, values);
+            }
+            _ => {
+                let factor = self.prime.factor(factor);
+                values.iter_mut().for_each(|x| *x = self.prime.scale(*x, factor));
+            }
         }
     }
 }
@@ -114,12 +131,28 @@ mod tests {
                     let mut sum = values();
                     let mut expected = sum.clone();
                     terms.iter().for_each(|(a, b)| ntt.plan.mul_accumulate(&mut expected, a, b));
-                    accelerated(&lazy, &mut sum, &terms);
+                    (accelerated.multiply_add)(&lazy, &mut sum, &terms);
                     assert_eq!(sum, expected, "{count} terms, {bits} bits");
                 }
             }
         }
         assert!(Lazy::new((1 << 50) + 1).is_none());
+    }
+
+    #[test]
+    fn scaled_values_are_products_by_division() {
+        let mut prg = Prg::from_seed(&Seed::from_bytes([3; 16]));
+        for bits in [20, 30, 39, 49, 50, 51, 60] {
+            let ntt = Ntt::find(64, bits, u64::MAX).unwrap();
+            let prime = ntt.prime();
+            let values: Vec<u64> = (0..61).map(|_| prg.word() >> 12).chain([0, 1, (1 << 52) - 1]).collect();
+            for factor in [0, 1, prime.value() / 2, prime.value() - 1] {
+                let expected: Vec<u64> = values.iter().map(|&x| prime.multiply(x, factor)).collect();
+                let mut scaled = values.clone();
+                ntt.scale(&mut scaled, factor);
+                assert_eq!(scaled, expected, "{bits} bits, factor {factor}");
+            }
+        }
     }
 
     #[test]

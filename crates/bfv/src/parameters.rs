@@ -62,6 +62,18 @@ struct Inner {
     inverse_scale: [Factor; 2],
     /// `1 / p1` modulo `p0`.
     inverse_second: Factor,
+    merging: Option<Merging>,
+}
+
+/// What the merging of replies works with.
+#[derive(Debug)]
+pub(crate) struct Merging {
+    /// Up to `2^levels` replies become one.
+    pub(crate) levels: u32,
+    /// Modulo the primes of `q` and the special prime `P`.
+    pub(crate) ntts: [Ntt; 3],
+    /// `1 / P` modulo each prime of `q`.
+    pub(crate) inverse_special: [u64; 2],
 }
 
 impl Parameters {
@@ -111,8 +123,32 @@ impl Parameters {
         load: Load,
         resharing: Resharing,
     ) -> Result<Self, Error> {
-        let (_, limit) =
-            SECURITY_TABLE.into_iter().find(|row| row.0 == degree).ok_or(Misuse::UnknownDegree { degree })?;
+        Self::with_levels(degree, prime_bits, ring_bits, load, resharing, 0)
+    }
+
+    /// The parameters under which up to `2^levels` replies can also be merged into one ([`crate::Merge`]): of the same degree, with a
+    /// special prime beside the modulus. `None` if resharing is exact, or if no secure modulus holds both.
+    pub fn merging(&self, levels: u32) -> Option<Self> {
+        if levels == 0 || levels >= self.degree().ilog2() || self.resharing() == Resharing::Exact {
+            return None;
+        }
+        let least: u32 = self.prime_bits().iter().sum();
+        let wider = |bits: u32| {
+            let prime_bits = [bits.div_ceil(2), bits / 2];
+            Self::with_levels(self.degree(), prime_bits, self.ring_bits(), self.0.load, self.resharing(), levels).ok()
+        };
+        (least..=limit(self.degree()).ok()?.min(2 * WIDEST_PRIME_BITS)).find_map(wider)
+    }
+
+    fn with_levels(
+        degree: usize,
+        prime_bits: [u32; 2],
+        ring_bits: u32,
+        load: Load,
+        resharing: Resharing,
+        levels: u32,
+    ) -> Result<Self, Error> {
+        let limit = limit(degree)?;
         let [wide, narrow] = prime_bits;
         let widths = NARROWEST_PRIME_BITS..=WIDEST_PRIME_BITS;
         let no_prime = Misuse::NoPrime { degree, bits: prime_bits };
@@ -125,10 +161,20 @@ impl Parameters {
         }
         let reply_bits = noise::reply_bits(degree, ring_bits, load.results, resharing)?;
         let first = Ntt::find(degree, wide, u64::MAX).ok_or_else(|| no_prime.clone())?;
-        let second = Ntt::find(degree, narrow, first.prime().value()).ok_or(no_prime)?;
+        let second = Ntt::find(degree, narrow, first.prime().value()).ok_or_else(|| no_prime.clone())?;
         let (p0, p1) = (*first.prime(), *second.prime());
         let modulus = u128::from(p0.value()) * u128::from(p1.value());
-        noise::check(degree, ring_bits, reply_bits, &load, modulus, resharing)?;
+        let merging = match levels {
+            0 => None,
+            // As wide as the second prime, or what is left.
+            _ => Some(
+                Merging::new(degree, [&first, &second], (limit - modulus_bits).min(narrow), levels).ok_or(no_prime)?,
+            ),
+        };
+        let merged = merging.as_ref().map_or(0.0, |merging| {
+            noise::merge_bound(degree, [p0.value(), p1.value()], merging.special().prime().value(), levels)
+        });
+        noise::check(degree, ring_bits, reply_bits, &load, modulus, resharing, merged)?;
         let inverse_scale = [p0, p1].map(|p| p.factor(p.invert(p.reduce(1 << ring_bits))));
         Ok(Self(Arc::new(Inner {
             degree,
@@ -140,6 +186,7 @@ impl Parameters {
             inverse_scale,
             inverse_second: p0.factor(p0.invert(p1.value())),
             ntts: [first, second],
+            merging,
         })))
     }
 
@@ -173,9 +220,21 @@ impl Parameters {
         self.0.load.weight_sum
     }
 
-    /// Bytes of a public key on the wire: a seed and one transformed polynomial.
+    /// Replies that can be merged into one: `2^levels` at most.
+    pub fn levels(&self) -> u32 {
+        self.merging_with().map_or(0, |merging| merging.levels)
+    }
+
+    /// Bytes of a public key on the wire: a seed and one transformed polynomial, and for each level of merging two seeds and
+    /// polynomials modulo one prime more.
     pub fn public_key_bytes(&self) -> usize {
-        16 + self.polynomial_bytes()
+        self.ciphertext_bytes() + self.levels() as usize * self.level_key_bytes()
+    }
+
+    /// Bytes of the key of one level of merging on the wire.
+    pub(crate) fn level_key_bytes(&self) -> usize {
+        let special = |merging: &Merging| packed_bytes(self.degree(), merging.special().prime().bits());
+        2 * (self.ciphertext_bytes() + self.merging_with().map_or(0, special))
     }
 
     /// Bytes of a fresh ciphertext on the wire: a seed and one transformed polynomial.
@@ -213,7 +272,8 @@ impl Parameters {
 
     /// Bits of all primes that a key of these parameters is used with.
     pub fn modulus_bits(&self) -> f64 {
-        self.primes().iter().map(|&prime| (prime as f64).log2()).sum()
+        let special = self.merging_with().map(|merging| merging.special().prime().value());
+        self.primes().into_iter().chain(special).map(|prime| (prime as f64).log2()).sum()
     }
 
     /// What so many inferences lose statistically, at most: the probability that a result is further off than
@@ -243,11 +303,16 @@ impl Parameters {
                 && self.ring_bits() == other.ring_bits()
                 && self.resharing() == other.resharing()
                 && self.results() == other.results()
+                && self.levels() == other.levels()
                 && self.primes() == other.primes())
     }
 
     pub(crate) fn ntts(&self) -> &[Ntt; 2] {
         &self.0.ntts
+    }
+
+    pub(crate) fn merging_with(&self) -> Option<&Merging> {
+        self.0.merging.as_ref()
     }
 
     pub(crate) fn modulus_low(&self) -> u64 {
@@ -273,4 +338,27 @@ impl Parameters {
     fn polynomial_bytes(&self) -> usize {
         self.prime_bits().into_iter().map(|bits| packed_bytes(self.degree(), bits)).sum()
     }
+}
+
+impl Merging {
+    /// With the largest special prime of a width, if there is one.
+    fn new(degree: usize, ntts: [&Ntt; 2], bits: u32, levels: u32) -> Option<Self> {
+        let [first, second] = ntts;
+        let special =
+            Ntt::find(degree, Some(bits).filter(|&bits| bits >= NARROWEST_PRIME_BITS)?, second.prime().value())?;
+        let inverse = |ntt: &Ntt| ntt.prime().invert(special.prime().value());
+        let inverse_special = [inverse(first), inverse(second)];
+        Some(Self { levels, ntts: [first.clone(), second.clone(), special], inverse_special })
+    }
+
+    /// The special prime's transform.
+    pub(crate) fn special(&self) -> &Ntt {
+        &self.ntts[2]
+    }
+}
+
+/// The most bits of a modulus that is secure at this degree.
+fn limit(degree: usize) -> Result<u32, Error> {
+    let row = SECURITY_TABLE.into_iter().find(|row| row.0 == degree);
+    Ok(row.ok_or(Misuse::UnknownDegree { degree })?.1)
 }

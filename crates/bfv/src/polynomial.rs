@@ -66,6 +66,33 @@ impl<const L: usize> Polynomial<L> {
         Self(self.0.each_ref().map(|values| sources.iter().map(|&source| values[source as usize]).collect()))
     }
 
+    /// A transformed polynomial divided by the last of its primes, rounding. `quotients` are the others, of which none is below half
+    /// of the last, and `inverses` what the last one's inverse is modulo each.
+    pub(crate) fn divide<const K: usize>(
+        mut self,
+        ntts: &[Ntt; L],
+        quotients: &[Ntt; K],
+        inverses: &[u64; K],
+    ) -> Polynomial<K> {
+        let last = ntts[K].prime();
+        let mut rest = std::mem::take(&mut self.0[K]);
+        ntts[K].inverse(&mut rest);
+        // From above by half, so that what is taken off is nearest to zero.
+        let half = last.value() / 2;
+        rest.iter_mut().for_each(|x| *x = last.add(*x, half));
+        let mut off = vec![0; rest.len()];
+        Polynomial(std::array::from_fn(|i| {
+            let (ntt, prime) = (&quotients[i], quotients[i].prime());
+            let half = prime.add(half, 0);
+            off.iter_mut().zip(&rest).for_each(|(off, &x)| *off = prime.sub(prime.add(x, 0), half));
+            ntt.forward(&mut off);
+            let mut values = std::mem::take(&mut self.0[i]);
+            values.iter_mut().zip(&off).for_each(|(x, &off)| *x = prime.sub(*x, off));
+            ntt.scale(&mut values, inverses[i]);
+            values
+        }))
+    }
+
     /// Writes a seed and this polynomial, of coefficients `x`, as `x + e - a s`, transformed: the seed stands for `a`. `negated`:
     /// `-s`, transformed.
     pub(crate) fn write_masked(mut self, ntts: &[Ntt; L], negated: &Self, prg: &mut Prg, out: &mut Vec<u8>) {

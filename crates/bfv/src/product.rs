@@ -61,7 +61,7 @@ impl Weights {
 /// is the caller's to see to, and what the bound on the error rests on.
 #[derive(Clone, Debug)]
 pub struct Sum {
-    parameters: Parameters,
+    pub(crate) parameters: Parameters,
     pub(crate) c0: Polynomial,
     pub(crate) c1: Polynomial,
 }

@@ -5,6 +5,8 @@ mod documented;
 mod exact;
 mod fresh;
 mod hostile;
+mod merge;
+mod merge_attacks;
 mod products;
 mod refusals;
 

@@ -62,6 +62,12 @@ impl Prime {
         })
     }
 
+    /// The integer nearest to zero with this residue.
+    pub(crate) fn balanced(&self, x: u64) -> i64 {
+        let negative = 0_u64.wrapping_sub(u64::from(x > self.value / 2));
+        x.wrapping_sub(self.value & negative).cast_signed()
+    }
+
     pub(crate) fn add(&self, a: u64, b: u64) -> u64 {
         self.once(a + b)
     }

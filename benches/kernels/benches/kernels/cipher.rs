@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::hint::black_box;
 
-use privet_bfv::{Ciphertext, Parameters, PublicKey, Resharing, SecretKey, Sum, Weights};
+use privet_bfv::{Ciphertext, Merge, Parameters, PublicKey, Resharing, SecretKey, Sum, Weights};
 use privet_kernels::{Bench, Limit};
 use privet_prg::Prg;
 
@@ -13,8 +13,12 @@ pub const TRANSFORM: f64 = 2.0 * 12.0 * 2048.0 * 3.0 / 8.0;
 /// Those of a product: 4 polynomials of 4,096, two multiplications each and six for eight terms, eight to an instruction.
 pub const PRODUCT: f64 = 4.0 * 4096.0 * (2.0 + 6.0 / 8.0) / 8.0;
 
+/// Sums that become one reply: `2^LEVELS`.
+const LEVELS: u32 = 3;
+
 pub fn run(bench: &mut Bench) -> Result<(), Box<dyn Error>> {
     let parameters = Parameters::choose(37, 16, 4608, 1 << 18, Resharing::Approximate)?;
+    let parameters = parameters.merging(LEVELS).ok_or("no room for a special prime")?;
     let mut prg = Prg::from_os()?;
     let secret = SecretKey::generate(&parameters, &mut prg);
     let public = PublicKey::from_bytes(&parameters, &secret.public_key(&mut prg))?;
@@ -36,6 +40,12 @@ pub fn run(bench: &mut Bench) -> Result<(), Box<dyn Error>> {
     bench.run("bfv-product-16", products, || sum.multiply_add(black_box(&terms)));
     bench.run("bfv-transform", vectors(TRANSFORM, "three multiplications a butterfly, two primes"), || {
         Weights::new(&parameters, black_box(&coefficients))
+    });
+    let folding = vectors(7.0 * 4.5 * TRANSFORM, "seven folds of nine transforms modulo one prime");
+    bench.run("bfv-merge-8", folding, || {
+        let mut merge = Merge::new(&public, LEVELS)?;
+        (0..1 << LEVELS).try_for_each(|_| merge.add(black_box(&sum).clone()))?;
+        Ok::<_, privet_bfv::Error>(merge.finish())
     });
     let sample = |polynomials: f64, words: f64, why| Limit {
         vectors: polynomials * TRANSFORM,

@@ -34,18 +34,28 @@ impl Lazy {
 /// `sum[i] = (sum[i] + sum over at most `TERMS` terms of a[i] b[i]) mod p`, everything reduced before and after.
 pub(crate) type MultiplyAdd = fn(&Lazy, &mut [u64], &[(&[u64], &[u64])]);
 
-static MULTIPLY_ADD: LazyLock<Option<MultiplyAdd>> =
-    LazyLock::new(|| accelerated().filter(|_| !privet_prg::is_portable_forced()));
+/// `x = x f mod p` for each value `x` below 2^52, given `p`, `f` and `floor(2^52 f / p)`.
+pub(crate) type Scale = fn(u64, u64, u64, &mut [u64]);
 
-/// The accelerated sum of products, unless the machine has none or `PRIVET_PORTABLE=1` forbids it.
-pub(crate) fn multiply_add() -> Option<MultiplyAdd> {
-    *MULTIPLY_ADD
+/// What is accelerated.
+#[derive(Clone, Copy)]
+pub(crate) struct Kernels {
+    pub(crate) multiply_add: MultiplyAdd,
+    pub(crate) scale: Scale,
 }
 
-/// The accelerated sum of products, if the machine has one.
-pub(crate) fn accelerated() -> Option<MultiplyAdd> {
+static KERNELS: LazyLock<Option<Kernels>> =
+    LazyLock::new(|| accelerated().filter(|_| !privet_prg::is_portable_forced()));
+
+/// The accelerated kernels, unless the machine has none or `PRIVET_PORTABLE=1` forbids them.
+pub(crate) fn kernels() -> Option<Kernels> {
+    *KERNELS
+}
+
+/// The accelerated kernels, if the machine has them.
+pub(crate) fn accelerated() -> Option<Kernels> {
     #[cfg(target_arch = "x86_64")]
-    return x86::multiply_add();
+    return x86::kernels();
     #[cfg(not(target_arch = "x86_64"))]
     None
 }

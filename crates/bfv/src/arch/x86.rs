@@ -4,15 +4,15 @@
 
 use std::arch::x86_64::*;
 
-use super::{Lazy, MultiplyAdd, TERMS};
+use super::{Kernels, Lazy, TERMS};
 
 /// Numbers in a vector.
 const LANES: usize = 8;
 
-/// The kernel, if the processor has what it takes.
-pub(crate) fn multiply_add() -> Option<MultiplyAdd> {
+/// The kernels, if the processor has what they take.
+pub(crate) fn kernels() -> Option<Kernels> {
     let runs = is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512ifma");
-    runs.then_some(checked as MultiplyAdd)
+    runs.then_some(Kernels { multiply_add: checked, scale: scale_checked })
 }
 
 /// # Panics
@@ -65,5 +65,33 @@ unsafe fn ifma(lazy: &Lazy, sum: &mut [u64], terms: &[(&[u64], &[u64])]) {
         let total = reduce(_mm512_add_epi64(total, low));
         // SAFETY: as for the loads.
         unsafe { _mm512_storeu_si512(sum.as_mut_ptr().add(at).cast(), total) };
+    }
+}
+
+/// # Panics
+/// If the length is no multiple of 8.
+fn scale_checked(prime: u64, factor: u64, quotient: u64, values: &mut [u64]) {
+    assert!(values.len().is_multiple_of(LANES), "whole vectors");
+    // SAFETY: the features were detected before this function was handed out, and the length was just checked.
+    unsafe { scale(prime, factor, quotient, values) }
+}
+
+/// # Safety
+/// The processor must have AVX-512F and IFMA; there must be a multiple of [`LANES`] values.
+#[target_feature(enable = "avx512f,avx512ifma")]
+unsafe fn scale(prime: u64, factor: u64, quotient: u64, values: &mut [u64]) {
+    let broadcast = |value: u64| _mm512_set1_epi64(value as i64);
+    let [zero, mask] = [_mm512_setzero_si512(), broadcast((1 << 52) - 1)];
+    let [prime, factor, quotient] = [prime, factor, quotient].map(broadcast);
+    for at in (0..values.len()).step_by(LANES) {
+        // SAFETY: `at + LANES <= values.len()`.
+        unsafe {
+            let place = values.as_mut_ptr().add(at).cast();
+            let x = _mm512_loadu_si512(place);
+            let times = _mm512_madd52hi_epu64(zero, x, quotient);
+            let product = _mm512_madd52lo_epu64(zero, x, factor);
+            let rest = _mm512_and_si512(_mm512_sub_epi64(product, _mm512_madd52lo_epu64(zero, times, prime)), mask);
+            _mm512_storeu_si512(place, _mm512_min_epu64(rest, _mm512_sub_epi64(rest, prime)));
+        }
     }
 }

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::automorphism::sources;
 use crate::error::{Error, Misuse};
 use crate::polynomial::Polynomial;
 
@@ -72,7 +73,7 @@ impl Rotations {
         for part in &mut parts {
             digits.push(Polynomial::read_masked(&inner.ntts, parameters.degree(), "rotation key", part)?);
         }
-        let sources = inner.order.sources(rotation.exponent(parameters));
+        let sources = sources(parameters.degree(), rotation.exponent(parameters));
         let digits = digits.try_into().unwrap_or_else(|_| unreachable!("a part for each digit"));
         self.keys.insert(rotation, Key { sources, digits });
         Ok(())
@@ -94,7 +95,7 @@ impl Rotations {
             let mut switched = Polynomial::zero(self.parameters.degree());
             let terms: Vec<_> = digits.iter().zip(&key.digits).map(|(digit, key)| (digit, &key[part])).collect();
             switched.multiply_add(&inner.ntts, &terms);
-            self.divide(switched)
+            switched.divide(&inner.ntts, inner.limbs(), &inner.inverse_special)
         });
         c0.add(inner.limbs(), &b);
         Ok(Sum { parameters: self.parameters.clone(), c0, c1: a })
@@ -119,24 +120,5 @@ impl Rotations {
                 reduced
             }))
         })
-    }
-
-    /// Divides by the special prime, rounding.
-    fn divide(&self, mut polynomial: Polynomial<WITH_SPECIAL>) -> Polynomial<LIMBS> {
-        let inner = self.parameters.inner();
-        let special = inner.ntts[LIMBS].prime();
-        let mut rest = std::mem::take(&mut polynomial.0[LIMBS]);
-        inner.ntts[LIMBS].inverse(&mut rest);
-        // From above by half, so that what is taken off is nearest to zero.
-        let half = special.value() / 2;
-        rest.iter_mut().for_each(|x| *x = special.add(*x, half));
-        Polynomial(std::array::from_fn(|i| {
-            let (ntt, prime) = (&inner.ntts[i], inner.ntts[i].prime());
-            let half = prime.add(half, 0);
-            let mut off: Vec<u64> = rest.iter().map(|&x| prime.sub(prime.add(x, 0), half)).collect();
-            ntt.forward(&mut off);
-            let quotient = |(&x, &off): (&u64, &u64)| prime.scale(prime.sub(x, off), inner.inverse_special[i]);
-            polynomial.0[i].iter().zip(&off).map(quotient).collect()
-        }))
     }
 }

@@ -3,6 +3,7 @@
 use privet_prg::Prg;
 use zeroize::Zeroizing;
 
+use crate::automorphism::sources;
 use crate::error::{Error, Misuse, PeerMisbehaved};
 use crate::keys::Left;
 use crate::ntt::Ntt;
@@ -68,7 +69,8 @@ impl SecretKey {
     /// `e - A s + P (q / q_i) s(X^g)` modulo `q P`.
     pub fn rotation_key(&self, rotation: Rotation, prg: &mut Prg) -> Vec<u8> {
         let inner = self.parameters.inner();
-        let turned = Zeroizing::new(self.negated.permuted(&inner.order.sources(rotation.exponent(&self.parameters))));
+        let sources = sources(self.parameters.degree(), rotation.exponent(&self.parameters));
+        let turned = Zeroizing::new(self.negated.permuted(&sources));
         let mut out = Vec::with_capacity(self.parameters.rotation_key_bytes());
         for i in 0..LIMBS {
             let prime = inner.ntts[i].prime();

@@ -1,8 +1,10 @@
-//! Which transformed value belongs to which slot, and where automorphisms send it.
+//! Which transformed value belongs to which slot.
 //!
-//! Index `i` of a transformed polynomial is its value at the power `2 rev(i) + 1` of a root of order `2N`. Odd powers modulo
+//! Transformed values are those at odd powers of a root of order `2N` ([`crate::automorphism`]). Odd powers modulo
 //! `2N` are `3^j` and `-3^j`: slot `j` of row 0 and of row 1. `X -> X^g` with `g = 3^s` moves slot `j + s` to slot `j` in both
 //! rows, and with `g = -1` swaps the rows.
+
+use crate::automorphism::index;
 
 /// The orders of slots for one degree.
 #[derive(Debug)]
@@ -32,18 +34,6 @@ impl Order {
     pub(super) fn to_slots(&self, values: &[u64]) -> Vec<u64> {
         self.indices.iter().map(|&index| values[index as usize]).collect()
     }
-
-    /// For each index of a transformed polynomial, the index whose value `X -> X^g` brings there.
-    pub(super) fn sources(&self, g: usize) -> Vec<u32> {
-        let bits = self.degree.trailing_zeros();
-        let power = |i: usize| 2 * (i.reverse_bits() >> (usize::BITS - bits)) + 1;
-        (0..self.degree).map(|i| index(self.degree, power(i) * g % (2 * self.degree)) as u32).collect()
-    }
-}
-
-/// The index of the value at an odd power.
-fn index(degree: usize, power: usize) -> usize {
-    ((power - 1) / 2).reverse_bits() >> (usize::BITS - degree.trailing_zeros())
 }
 
 /// The exponent `3^steps` modulo `2N` that rotates rows left.

@@ -54,7 +54,7 @@ pub(super) struct Inner {
     /// For each prime of `q`, the special prime times the others.
     pub(super) raised: [Factor; LIMBS],
     /// The inverse of the special prime modulo each prime of `q`.
-    pub(super) inverse_special: [Factor; LIMBS],
+    pub(super) inverse_special: [u64; LIMBS],
     /// `1 / q1` modulo `q0`.
     pub(super) inverse_second: Factor,
 }
@@ -198,7 +198,7 @@ impl Inner {
             inverse_plain: of_limbs(&|_, prime| prime.invert(plain.prime().value())),
             inverse_rest: of_limbs(&|i, prime| prime.invert(product(prime, i, false))),
             raised: of_limbs(&|i, prime| product(prime, i, true)),
-            inverse_special: of_limbs(&|_, prime| prime.invert(value(LIMBS) % prime.value())),
+            inverse_special: std::array::from_fn(|i| ntts[i].prime().invert(value(LIMBS) % value(i))),
             inverse_second: first.factor(first.invert(value(1))),
             plain,
             ntts,

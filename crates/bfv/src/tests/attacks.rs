@@ -48,6 +48,11 @@ pub(super) fn scene_with(parameters: &Parameters, seed: u8) -> Scene {
 }
 
 impl Scene {
+    /// The server's sum, before an encryption of zero.
+    pub(super) fn sum(&self) -> Sum {
+        self.sum.clone()
+    }
+
     /// The sum with an encryption of zero, in coefficients, as [`Sum::reply`] makes it.
     pub(super) fn randomised(&mut self) -> [Polynomial; 2] {
         self.sum.clone().randomise(&self.session.public, &mut self.session.prg)
@@ -158,15 +163,16 @@ fn searching_for_a_weight_in_the_reply_succeeds_only_without_an_encryption_of_ze
 }
 
 /// The second attack: the noise of the phase is the weights times the error of the client's ciphertext, plus little.
-/// Least squares over all coefficients.
+/// Least squares over all coefficients whose noise is known: that of others is no number.
 pub(super) fn regress(error: &[f64], noise: &[f64]) -> Vec<f64> {
     let n = error.len();
+    let known: Vec<usize> = (0..n).filter(|&i| !noise[i].is_nan()).collect();
     let shifted = |i: usize, tap: usize| if i >= tap { error[i - tap] } else { -error[n + i - tap] };
     let mut system: Vec<Vec<f64>> = TAPS
         .iter()
         .map(|&row| {
-            let products = TAPS.iter().map(|&column| (0..n).map(|i| shifted(i, row) * shifted(i, column)).sum());
-            let right: f64 = (0..n).map(|i| shifted(i, row) * noise[i]).sum();
+            let products = TAPS.iter().map(|&column| known.iter().map(|&i| shifted(i, row) * shifted(i, column)).sum());
+            let right: f64 = known.iter().map(|&i| shifted(i, row) * noise[i]).sum();
             products.chain([right]).collect()
         })
         .collect();

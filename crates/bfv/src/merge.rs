@@ -1,0 +1,261 @@
+//! Several sums into one: those whose results lie at multiples of `2^k` leave together in a single reply.
+//!
+//! After Chen, Dai, Kim and Song ("Efficient homomorphic conversion between (ring) LWE ciphertexts", ACNS 2021). Let `a` and `b` have their
+//! results at multiples of `2^j`, and let `g = 1 + 2N / 2^j`. `X -> X^g` keeps coefficients at multiples of `2^j` and negates those
+//! halfway between, so with `h = 2^(j-1)`
+//!
+//! ```text
+//! (a + X^h b) + (a - X^h b)(X^g)
+//! ```
+//!
+//! has twice the results of `a` where they were and twice those of `b` by `h` further. The powers of two are taken off before, modulo
+//! `q`: what is no result vanishes exactly, and a result comes out as it was. After `k` such folds a reply is full.
+//!
+//! The automorphism leaves a ciphertext under `s(X^g)`. Its second part is cut into its residues modulo the primes of `q`, and each digit
+//! meets the part of a key that was made for it, modulo `q P`; dividing by the special prime `P` divides the key's errors as well. The
+//! first part stays multiplied by `P` until all is merged.
+
+use privet_prg::Prg;
+use zeroize::Zeroizing;
+
+use crate::automorphism::sources;
+use crate::error::{Error, Misuse};
+use crate::keys::PublicKey;
+use crate::parameters::{Merging, Parameters};
+use crate::polynomial::Polynomial;
+use crate::product::Sum;
+
+/// What folds at one level: of sums with results at multiples of `2^j`.
+#[derive(Debug)]
+pub(crate) struct LevelKey {
+    /// For each transformed value, where the automorphism takes it from.
+    sources: Vec<u32>,
+    /// `[B, A]` for each digit.
+    digits: [[Polynomial<3>; 2]; 2],
+    /// `X^h`, transformed, and its opposite.
+    shift: Polynomial<3>,
+    opposite: Polynomial<3>,
+}
+
+/// `g` of the automorphism for results at multiples of `2^level`.
+fn exponent(degree: usize, level: u32) -> usize {
+    1 + (2 * degree >> level)
+}
+
+/// Writes the keys of all levels: for each prime of `q` a seed of `A` and `e - A s + P s(X^g)` modulo that prime, `e - A s` modulo the others.
+pub(crate) fn write_keys(parameters: &Parameters, negated: &Polynomial, prg: &mut Prg, out: &mut Vec<u8>) {
+    let (Some(merging), degree) = (parameters.merging_with(), parameters.degree()) else { return };
+    let opposite = Zeroizing::new(negated.clone().inverse(parameters.ntts()));
+    let first = parameters.ntts()[0].prime();
+    // Coefficients are 0, 1 and one less than the prime.
+    let signed = Zeroizing::new(opposite.0[0].iter().map(|&x| first.balanced(x)).collect::<Vec<i64>>());
+    let negated = Zeroizing::new(Polynomial::<3>::from_signed(&merging.ntts, degree, &signed).forward(&merging.ntts));
+    for level in 1..=merging.levels {
+        let turned = Zeroizing::new(negated.permuted(&sources(degree, exponent(degree, level))));
+        for (i, ntt) in parameters.ntts().iter().enumerate() {
+            let prime = ntt.prime();
+            let special = prime.factor(merging.special().prime().value());
+            // The message is brought back to coefficients, for the errors to join it.
+            let mut message = Polynomial::<3>::zero(degree);
+            message.0[i] = turned.0[i].iter().map(|&x| prime.negate(prime.scale(x, special))).collect();
+            ntt.inverse(&mut message.0[i]);
+            message.write_masked(&merging.ntts, &negated, prg, out);
+        }
+    }
+}
+
+/// Reads what [`write_keys`] wrote, whose length the caller has checked.
+pub(crate) fn read_keys(parameters: &Parameters, bytes: &[u8]) -> Result<Vec<LevelKey>, Error> {
+    let (Some(merging), degree) = (parameters.merging_with(), parameters.degree()) else { return Ok(Vec::new()) };
+    let key = |(level, bytes): (u32, &[u8])| {
+        let (first, second) = bytes.split_at(bytes.len() / 2);
+        let read = |bytes| Polynomial::read_masked(&merging.ntts, degree, "merging key", bytes);
+        let monomial = |sign: i64| {
+            let mut coefficients = vec![0; degree];
+            coefficients[1 << (level - 1)] = sign;
+            Polynomial::from_signed(&merging.ntts, degree, &coefficients).forward(&merging.ntts)
+        };
+        Ok(LevelKey {
+            sources: sources(degree, exponent(degree, level)),
+            digits: [read(first)?, read(second)?],
+            shift: monomial(1),
+            opposite: monomial(-1),
+        })
+    };
+    (1..).zip(bytes.chunks_exact(parameters.level_key_bytes())).map(key).collect()
+}
+
+/// Sums on their way into one reply.
+///
+/// The first sum's results stay at their coefficients, multiples of `2^levels`, and those of the sum that is added as number `r` move
+/// up by [`Merge::offset`]. Coefficients that are no multiples are lost.
+pub struct Merge<'a> {
+    key: &'a PublicKey,
+    merging: &'a Merging,
+    levels: u32,
+    /// At index `i`, `2^i` sums that wait for as many more.
+    waiting: Vec<Option<Part>>,
+    /// Vectors that are used again.
+    spare: Vec<Vec<u64>>,
+}
+
+/// Vectors that wait for their next use at most.
+const SPARE: usize = 12;
+
+/// Some sums, merged: the first part modulo `q P` and multiplied by `P`, both transformed.
+struct Part {
+    c0: Polynomial<3>,
+    c1: Polynomial,
+}
+
+impl<'a> Merge<'a> {
+    /// No sums yet, of up to `2^levels`.
+    ///
+    /// # Errors
+    /// [`Misuse::NoMerging`] if the parameters have fewer levels, or none are asked for.
+    pub fn new(key: &'a PublicKey, levels: u32) -> Result<Self, Error> {
+        match key.parameters().merging_with() {
+            Some(merging) if (1..=merging.levels).contains(&levels) => {
+                Ok(Self { key, merging, levels, waiting: (0..levels).map(|_| None).collect(), spare: Vec::new() })
+            }
+            _ => Err(Misuse::NoMerging { levels, most: key.parameters().levels() }.into()),
+        }
+    }
+
+    /// How far up the results of the sum with this number move: its bits in reverse.
+    pub fn offset(levels: u32, number: usize) -> usize {
+        if levels == 0 { 0 } else { number.reverse_bits() >> (usize::BITS - levels) }
+    }
+
+    /// Adds a sum.
+    ///
+    /// # Errors
+    /// [`Misuse::ParametersDiffer`] for a sum of other parameters, [`Misuse::MergeFull`] for one too many.
+    pub fn add(&mut self, sum: Sum) -> Result<(), Error> {
+        if !self.key.parameters().agrees_with(&sum.parameters) {
+            return Err(Misuse::ParametersDiffer.into());
+        }
+        if self.waiting.len() > self.levels as usize {
+            return Err(Misuse::MergeFull { most: 1 << self.levels }.into());
+        }
+        let mut part = self.begin(sum);
+        let mut at = 0;
+        while let Some(first) = self.waiting.get_mut(at).and_then(Option::take) {
+            part = self.fold(first, part, at);
+            at += 1;
+        }
+        match self.waiting.get_mut(at) {
+            Some(place) => *place = Some(part),
+            None => self.waiting.push(Some(part)),
+        }
+        Ok(())
+    }
+
+    /// The merged sum.
+    pub fn finish(mut self) -> Sum {
+        let mut merged: Option<Part> = None;
+        for at in 0..self.levels as usize {
+            merged = match (self.waiting[at].take(), merged) {
+                (Some(first), Some(second)) => Some(self.fold(first, second, at)),
+                (Some(part), None) | (None, Some(part)) => Some(self.double(part)),
+                (None, None) => None,
+            };
+        }
+        let parameters = self.key.parameters();
+        match merged.or(self.waiting.pop().flatten()) {
+            None => Sum::new(parameters),
+            Some(Part { c0, c1 }) => Sum {
+                parameters: parameters.clone(),
+                c0: c0.divide(&self.merging.ntts, parameters.ntts(), &self.merging.inverse_special),
+                c1,
+            },
+        }
+    }
+
+    /// A sum, without its share of the powers of two that folds bring.
+    fn begin(&mut self, sum: Sum) -> Part {
+        let special = self.merging.special().prime();
+        let (mut c0, mut c1) = (sum.c0, sum.c1);
+        for (i, ntt) in self.key.parameters().ntts().iter().enumerate() {
+            let prime = ntt.prime();
+            let fraction = prime.invert(1 << self.levels);
+            ntt.scale(&mut c1.0[i], fraction);
+            ntt.scale(&mut c0.0[i], prime.multiply(fraction, special.value()));
+        }
+        let [first, second] = c0.0;
+        let mut third = self.buffer();
+        third.fill(0);
+        Part { c0: Polynomial([first, second, third]), c1 }
+    }
+
+    /// A part as if folded with zeros, but that what is no result stays: no result of others gets there.
+    fn double(&self, mut part: Part) -> Part {
+        let (c0, c1) = (part.c0.clone(), part.c1.clone());
+        part.c0.add(&self.merging.ntts, &c0);
+        part.c1.add(self.key.parameters().ntts(), &c1);
+        part
+    }
+
+    /// Two parts that waited at `at`.
+    fn fold(&mut self, first: Part, second: Part, at: usize) -> Part {
+        let (ntts, limbs) = (&self.merging.ntts, self.key.parameters().ntts());
+        let key = &self.key.levels[self.levels as usize - at - 1];
+        let [mut c0, mut c1] = [Vec::with_capacity(3), Vec::with_capacity(3)];
+        for (i, (mut values, other)) in first.c0.0.into_iter().zip(second.c0.0).enumerate() {
+            let difference = self.combine(key, i, &mut values, other);
+            let turned = key.sources.iter().map(|&source| difference[source as usize]);
+            values.iter_mut().zip(turned).for_each(|(x, turned)| *x = ntts[i].prime().add(*x, turned));
+            self.spare.push(difference);
+            c0.push(values);
+        }
+        let mut digits: [[Vec<u64>; 3]; 2] = Default::default();
+        for (i, (mut values, other)) in first.c1.0.into_iter().zip(second.c1.0).enumerate() {
+            let mut difference = self.combine(key, i, &mut values, other);
+            ntts[i].scale(&mut values, ntts[i].prime().reduce(self.merging.special().prime().value()));
+            c1.push(values);
+            let mut turned = self.buffer();
+            turned.iter_mut().zip(&key.sources).for_each(|(x, &source)| *x = difference[source as usize]);
+            difference.copy_from_slice(&turned);
+            ntts[i].inverse(&mut difference);
+            digits[i][i] = turned;
+            for (j, ntt) in ntts.iter().enumerate().filter(|(j, _)| *j != i) {
+                let mut digit = self.buffer();
+                digit.copy_from_slice(&difference);
+                ntt.scale(&mut digit, 1);
+                ntt.forward(&mut digit);
+                digits[i][j] = digit;
+            }
+            self.spare.push(difference);
+        }
+        let mut rest = self.buffer();
+        rest.fill(0);
+        c1.push(rest);
+        for (part, sums) in [&mut c0, &mut c1].into_iter().enumerate() {
+            for (j, (sum, ntt)) in sums.iter_mut().zip(ntts).enumerate() {
+                let terms = [0, 1].map(|i| (&digits[i][j][..], &key.digits[i][part].0[j][..]));
+                ntt.multiply_add(sum, &terms);
+            }
+        }
+        self.spare.extend(digits.into_iter().flatten());
+        self.spare.truncate(SPARE);
+        let [c0, c1] =
+            [c0, c1].map(|part| Polynomial(part.try_into().unwrap_or_else(|_| unreachable!("three primes"))));
+        Part { c0, c1: c1.divide(ntts, limbs, &self.merging.inverse_special) }
+    }
+
+    /// Adds `X^h other` to values modulo the prime with this index, and gives what they were before less that.
+    fn combine(&mut self, key: &LevelKey, i: usize, values: &mut [u64], other: Vec<u64>) -> Vec<u64> {
+        let ntt = &self.merging.ntts[i];
+        let mut difference = self.buffer();
+        difference.copy_from_slice(values);
+        ntt.multiply_add(values, &[(&other, &key.shift.0[i])]);
+        ntt.multiply_add(&mut difference, &[(&other, &key.opposite.0[i])]);
+        self.spare.push(other);
+        difference
+    }
+
+    /// Room for residues of a polynomial, with whatever is in it.
+    fn buffer(&mut self) -> Vec<u64> {
+        self.spare.pop().unwrap_or_else(|| vec![0; self.key.parameters().degree()])
+    }
+}
