@@ -85,6 +85,11 @@ impl Plan {
         self.packing().sections()
     }
 
+    /// Bytes that the server has in the keys for all layers of a program.
+    pub fn keys_memory(&self) -> u64 {
+        self.parameters().public_key_memory()
+    }
+
     /// Bytes that the weights take between evaluations.
     pub fn kept_bytes(&self, keep: Keep) -> u64 {
         match keep {
@@ -120,17 +125,22 @@ impl Plan {
         let receiving = message as u64 + threads * parameters.read_memory();
         let run = TILES_PER_TASK.min(sections.div_ceil(packing.counts.groups)) as u64;
         let outputs = OUTPUTS_PER_TASK.min(packing.counts.outputs) as u64;
+        let merging = match packing.tiling.levels {
+            0 => 0,
+            levels => run * parameters.merge_memory(levels) + parameters.fold_memory(),
+        };
         let in_flight = match workspace.keep {
             Keep::Transformed | Keep::OnTheFly => 0,
             Keep::Plain => CHANNELS_AT_ONCE.min(packing.counts.channels) as u64 * parameters.weights_memory() + spread,
         };
-        let task = run * outputs * parameters.sum_memory() + in_flight.max(parameters.reply_memory());
+        let task = run * outputs * parameters.sum_memory() + merging + in_flight.max(parameters.reply_memory());
         // A reply waits with its share and places until those before it are there, then in the message that it is for.
         let largest = self.largest_reply() as u64;
         let replies = match sections {
-            1 => (TASKS_PER_THREAD as u64 * threads * outputs).min(packing.counts.outputs as u64),
-            _ => (sections * packing.counts.outputs) as u64,
+            1 => (TASKS_PER_THREAD * packing.replies_per_task()) as u64 * threads,
+            _ => u64::MAX,
         };
+        let replies = replies.min((sections * packing.counts.replies) as u64);
         let outbox = PER_MESSAGE.min(self.output_ciphertexts()) as u64 * largest;
         let evaluating = transformed
             + inputs * parameters.ciphertext_memory()

@@ -1,20 +1,25 @@
 //! Where elements, weights and results lie in polynomials (Cheetah, Huang et al. 2022, section 3).
 //!
 //! A tile of `A` elements (its rectangle of the image, zeros where the image ends) with `C` channels is the polynomial with
-//! element `x` of channel `c` at `c A + x`. The kernel from there to `M` output channels has the weight of output `m`,
-//! channel `c` and shift `d` at `m C A + O - c A - d`, where `O = (C - 1) A + D` and `D` is the largest shift. In the product,
-//! result `x` of output `m` is at `m C A + O + x`: another term of that coefficient would need a shift of a whole channel.
-//! All of it fits if `C M A <= N`: what wraps around ends below `O`, where no result is.
+//! element `x` of channel `c` at `x S + c`, with a step `S >= C`. The kernel from there to `M` output channels has the weight of output
+//! `m`, channel `c` and shift `d` at `(m A + D - d) S - c`, where `D` is the largest shift. In the product, result `x` of output `m` is at
+//! `(m A + D + x) S`: other channels meet between multiples of `S`, and another term of that coefficient would need a shift of
+//! a whole output. All of it fits if `S M A <= N`: what wraps around ends below `D S`, where no result is, or lies between multiples.
 //!
-//! Several whole groups share a polynomial at places `a_i` of `C M A` coefficients each, on both sides. Group `i` meets its
+//! Several whole groups share a polynomial at places `a_i` of `S M A` coefficients each, on both sides. Group `i` meets its
 //! own weights at place `2 a_i`, and groups `i` and `j` meet at `a_i + a_j`, which is no `2 a_k` if the places have no three
 //! in arithmetic progression. This packs 128 factors of an elementwise product into 4096 coefficients, where places
-//! `i` and `64 i` would pack 64.
+//! `i` and `64 i` would pack 64. Where `S` is twice `C` or more, each place has as many lanes: the groups of lane `v` have their channels
+//! from `v C`, and weights of their own polynomial, `v C` further down, so their results are at multiples of `S` as well.
+//!
+//! If `S` is a multiple of `2^k`, `2^k` sums of a section can be merged into one reply ([`privet_bfv::Merge`]).
 
-use privet_bfv::Parameters;
+use std::ops::{Neg, Range};
+
+use privet_bfv::Merge;
 
 use crate::correlation::Correlation;
-use crate::error::Error;
+use crate::server::OUTPUTS_PER_TASK;
 use crate::tiling::{Counts, Tiling, progression_free};
 
 /// A layer cut into polynomials.
@@ -23,14 +28,18 @@ pub(crate) struct Packing {
     pub(crate) correlation: Correlation,
     pub(crate) tiling: Tiling,
     pub(crate) counts: Counts,
-    /// First coefficient of each group, in the input.
+    /// Places of groups, in the input, by first coefficient.
     starts: Vec<usize>,
     /// Elements of a tile.
     area: usize,
     /// Elements of a row of a tile.
     width: usize,
-    /// Position of the first result: `O`.
+    /// Coefficients from one element to the next: `S`.
+    step: usize,
+    /// Position of the first result: `D S`.
     origin: usize,
+    /// Coefficients of a polynomial.
+    degree: usize,
 }
 
 /// Coordinates of a block of results.
@@ -41,16 +50,17 @@ struct Block {
 }
 
 impl Packing {
-    pub(crate) fn new(correlation: Correlation, parameters: &Parameters) -> Result<Self, Error> {
-        let tiling = Tiling::choose(&correlation, parameters)?;
+    pub(crate) fn new(correlation: Correlation, tiling: Tiling, degree: usize) -> Self {
         let counts = tiling.counts(&correlation);
         let area = correlation.area(tiling.tile);
         let [down, right] = correlation.axes.each_ref().map(|axis| axis.reach);
         let width = tiling.tile[1] + right;
-        let span = tiling.channels * tiling.outputs * area;
-        let starts = progression_free().take(tiling.groups).map(|place| place * span).collect();
-        let origin = (tiling.channels - 1) * area + down * width + right;
-        Ok(Self { correlation, tiling, counts, starts, area, width, origin })
+        let step = tiling.step();
+        let span = step * tiling.outputs * area;
+        let places = tiling.groups.div_ceil(tiling.lanes());
+        let starts = progression_free().take(places).map(|place| place * span).collect();
+        let origin = (down * width + right) * step;
+        Self { correlation, tiling, counts, starts, area, width, step, origin, degree }
     }
 
     /// Tiles of all images.
@@ -73,9 +83,32 @@ impl Packing {
         self.counts.groups * self.counts.outputs * self.counts.channels
     }
 
-    /// Output polynomials, ordered by section and block of outputs.
-    pub(crate) fn outputs(&self) -> usize {
+    /// Sums of products, ordered by section and block of outputs.
+    pub(crate) fn sums(&self) -> usize {
         self.sections() * self.counts.outputs
+    }
+
+    /// Replies, ordered by section: each of up to `2^levels` sums that follow each other.
+    pub(crate) fn replies(&self) -> usize {
+        self.sections() * self.counts.replies
+    }
+
+    /// The sums of a section in each of its replies of this number.
+    pub(crate) fn merged(&self, reply: usize) -> Range<usize> {
+        let first = reply << self.tiling.levels;
+        first..self.counts.outputs.min(first + (1 << self.tiling.levels))
+    }
+
+    /// Replies of a section that a task makes at once: as many as it holds sums for at least.
+    pub(crate) fn replies_per_task(&self) -> usize {
+        (OUTPUTS_PER_TASK >> self.tiling.levels).max(1)
+    }
+
+    /// The sums in a reply.
+    fn sums_of(&self, reply: usize) -> impl Iterator<Item = usize> + use<> {
+        let (section, merged) = (reply / self.counts.replies, self.merged(reply % self.counts.replies));
+        let outputs = self.counts.outputs;
+        merged.map(move |output| section * outputs + output)
     }
 
     /// The image of a tile and where its results start.
@@ -85,11 +118,19 @@ impl Packing {
         (tile / (down * right), [tile / right % down * rows, tile % right * columns])
     }
 
-    /// The groups of a block, each with its first coefficient in the input.
-    fn groups(&self, block: usize) -> impl Iterator<Item = (usize, usize)> + '_ {
+    /// The groups of a block, each with its lane and its place's first coefficient in the input.
+    fn groups(&self, block: usize) -> impl Iterator<Item = (usize, usize, usize)> + '_ {
         let first = block * self.tiling.groups;
         let groups = first..self.correlation.groups.min(first + self.tiling.groups);
-        groups.zip(self.starts.iter().copied())
+        let lanes = self.tiling.lanes();
+        groups.enumerate().map(move |(i, group)| (group, i % lanes, self.starts[i / lanes]))
+    }
+
+    /// The groups whose results are in a sum, each with its place's first coefficient: those of a lane, or all.
+    fn groups_of(&self, block: usize, outputs: usize) -> impl Iterator<Item = (usize, usize)> + '_ {
+        let lanes = self.tiling.lanes();
+        let own = move |&(_, lane, _): &(usize, usize, usize)| lanes == 1 || lane == outputs;
+        self.groups(block).filter(own).map(|(group, _, start)| (group, start))
     }
 
     fn channels(&self, block: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
@@ -98,7 +139,7 @@ impl Packing {
     }
 
     fn channels_out(&self, block: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
-        let first = block * self.tiling.outputs;
+        let first = if self.tiling.lanes() == 1 { block * self.tiling.outputs } else { 0 };
         (first..self.correlation.outputs.min(first + self.tiling.outputs)).enumerate()
     }
 
@@ -107,12 +148,13 @@ impl Packing {
         let Counts { groups, channels, .. } = self.counts;
         let (image, [top, left]) = self.tile(index / (groups * channels));
         let rows = self.area / self.width;
-        for (group, start) in self.groups(index / channels % groups) {
+        for (group, lane, start) in self.groups(index / channels % groups) {
             for (c, channel) in self.channels(index % channels) {
-                let plane = &mut polynomial[start + c * self.area..][..self.area];
-                for (row, line) in plane.chunks_mut(self.width).enumerate().take(rows) {
+                let plane = &mut polynomial[start..][..self.area * self.step];
+                for (row, line) in plane.chunks_mut(self.width * self.step).enumerate().take(rows) {
                     let Some(source) = self.correlation.row(image, group, channel, top + row) else { continue };
-                    for (column, coefficient) in line.iter_mut().enumerate() {
+                    let elements = line.iter_mut().skip(lane * self.tiling.channels + c).step_by(self.step);
+                    for (column, coefficient) in elements.enumerate() {
                         *coefficient = source(left + column).map_or(0, |at| input[at]);
                     }
                 }
@@ -121,27 +163,35 @@ impl Packing {
     }
 
     /// Writes weight polynomial `index` into `polynomial`, which holds zeros.
-    pub(crate) fn fill_weights<T: Copy>(&self, index: usize, weights: &[T], polynomial: &mut [T]) {
+    pub(crate) fn fill_weights<T: Copy + Neg<Output = T>>(&self, index: usize, weights: &[T], polynomial: &mut [T]) {
         let Counts { outputs, channels, .. } = self.counts;
-        for (group, start) in self.groups(index / (outputs * channels)) {
-            for (m, output) in self.channels_out(index / channels % outputs) {
-                let base = start + m * self.tiling.channels * self.area + self.origin;
+        let outputs_block = index / channels % outputs;
+        let lane = if self.tiling.lanes() == 1 { 0 } else { outputs_block * self.tiling.channels };
+        for (group, start) in self.groups_of(index / (outputs * channels), outputs_block) {
+            for (m, output) in self.channels_out(outputs_block) {
+                let base = start + m * self.area * self.step + self.origin;
                 for (c, channel) in self.channels(index % channels) {
                     for (down, right, at) in self.correlation.taps(group, output, channel) {
-                        polynomial[base - c * self.area - down * self.width - right] = weights[at];
+                        let (up, down) = (base - (down * self.width + right) * self.step, lane + c);
+                        match up.checked_sub(down) {
+                            Some(position) => polynomial[position] = weights[at],
+                            // X^N = -1.
+                            None => polynomial[self.degree + up - down] = -weights[at],
+                        }
                     }
                 }
             }
         }
     }
 
+    /// Where a sum is.
     fn block(&self, index: usize) -> Block {
         let section = index / self.counts.outputs;
         let (tile, groups) = (section / self.counts.groups, section % self.counts.groups);
         Block { tile, groups, outputs: index % self.counts.outputs }
     }
 
-    /// The input polynomial with a block of channels that output polynomial `index` sums.
+    /// The input polynomial with a block of channels of sum `index`.
     pub(crate) fn input(&self, index: usize, channels: usize) -> usize {
         index / self.counts.outputs * self.counts.channels + channels
     }
@@ -152,11 +202,16 @@ impl Packing {
         (groups * self.counts.outputs + outputs) * self.counts.channels + channels
     }
 
-    /// Results in output polynomial `index`.
-    pub(crate) fn used(&self, index: usize) -> usize {
+    /// Results in a reply.
+    pub(crate) fn used(&self, reply: usize) -> usize {
+        self.sums_of(reply).map(|sum| self.summed(sum)).sum()
+    }
+
+    /// Results in a sum.
+    fn summed(&self, index: usize) -> usize {
         let Block { tile, groups, outputs } = self.block(index);
         let [rows, columns] = self.extent(self.tile(tile).1);
-        rows * columns * self.groups(groups).count() * self.channels_out(outputs).count()
+        rows * columns * self.groups_of(groups, outputs).count() * self.channels_out(outputs).count()
     }
 
     /// Rows and columns of the results of a tile that starts there: fewer at the end of the image.
@@ -164,25 +219,149 @@ impl Packing {
         [0, 1].map(|axis| self.tiling.tile[axis].min(self.correlation.axes[axis].outputs - start[axis]))
     }
 
-    /// The results in output polynomial `index`, by rising coefficient: coefficients, and places in the flat output.
-    pub(crate) fn results(&self, index: usize) -> (Vec<usize>, Vec<usize>) {
-        let used = self.used(index);
+    /// The results in a reply, by rising coefficient: coefficients, and places in the flat output.
+    pub(crate) fn results(&self, reply: usize) -> (Vec<usize>, Vec<usize>) {
+        let used = self.used(reply);
         let (mut positions, mut places) = (Vec::with_capacity(used), Vec::with_capacity(used));
+        let mut place = |position, place| {
+            positions.push(position);
+            places.push(place);
+        };
+        if self.tiling.levels == 0 {
+            self.sums_of(reply).for_each(|index| self.each_result(index, 0, &mut place));
+            return (positions, places);
+        }
+        // Results of different sums alternate.
+        let mut by_position = vec![None; self.degree];
+        for (number, index) in self.sums_of(reply).enumerate() {
+            let offset = Merge::offset(self.tiling.levels, number);
+            self.each_result(index, offset, |position, place| by_position[position] = Some(place as u32));
+        }
+        let found = by_position.into_iter().enumerate().filter_map(|(position, place)| Some((position, place?)));
+        found.for_each(|(position, at)| place(position, at as usize));
+        (positions, places)
+    }
+
+    /// The results of a sum: coefficients, `offset` further up than in the sum, and places.
+    fn each_result(&self, index: usize, offset: usize, mut take: impl FnMut(usize, usize)) {
         let Block { tile, groups, outputs } = self.block(index);
         let (image, start) = self.tile(tile);
         let [rows, columns] = self.extent(start);
-        for (group, first) in self.groups(groups) {
+        for (group, first) in self.groups_of(groups, outputs) {
             for (m, output) in self.channels_out(outputs) {
-                let base = 2 * first + m * self.tiling.channels * self.area + self.origin;
+                let base = 2 * first + m * self.area * self.step + self.origin + offset;
                 for row in 0..rows {
                     for column in 0..columns {
                         let at = [start[0] + row, start[1] + column];
-                        positions.push(base + row * self.width + column);
-                        places.push(self.correlation.result(image, group, output, at));
+                        let place = self.correlation.result(image, group, output, at);
+                        take(base + (row * self.width + column) * self.step, place);
                     }
                 }
             }
         }
-        (positions, places)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layer::{Conv2d, Diagonal, Layer, MatMul};
+
+    const DEGREE: usize = 256;
+
+    /// Adds the product modulo `X^N + 1`.
+    fn multiply_add(sum: &mut [i64], x: &[u64], w: &[i64]) {
+        for (i, &w) in w.iter().enumerate().filter(|(_, w)| **w != 0) {
+            for (j, &x) in x.iter().enumerate().filter(|(_, x)| **x != 0) {
+                let sign = if i + j < DEGREE { 1 } else { -1 };
+                sum[(i + j) % DEGREE] += sign * w * x as i64;
+            }
+        }
+    }
+
+    /// What merging leaves: results at multiples of `2^levels`, each sum's moved up by its offset.
+    fn replied(packing: &Packing, input: &[u64], weights: &[i64], reply: usize) -> Vec<i64> {
+        let mut merged = vec![0; DEGREE];
+        for (number, index) in packing.sums_of(reply).enumerate() {
+            let mut sum = vec![0; DEGREE];
+            for channels in 0..packing.counts.channels {
+                let (mut x, mut w) = (vec![0; DEGREE], vec![0; DEGREE]);
+                packing.fill_input(packing.input(index, channels), input, &mut x);
+                packing.fill_weights(packing.weight(index, channels), weights, &mut w);
+                multiply_add(&mut sum, &x, &w);
+            }
+            let offset = Merge::offset(packing.tiling.levels, number);
+            (0..DEGREE).step_by(1 << packing.tiling.levels).for_each(|at| merged[at + offset] = sum[at]);
+        }
+        merged
+    }
+
+    /// The layer by its common form alone.
+    fn expected(correlation: &Correlation, input: &[u64], weights: &[i64]) -> Vec<i64> {
+        let mut output = vec![0; correlation.output_len];
+        let [rows, columns] = correlation.axes.each_ref().map(|axis| axis.outputs);
+        for image in 0..correlation.images {
+            for group in 0..correlation.groups {
+                for at in 0..correlation.outputs * rows * columns {
+                    let (m, row, column) = (at / (rows * columns), at / columns % rows, at % columns);
+                    let mut sum = 0;
+                    for channel in 0..correlation.channels {
+                        for (down, right, weight) in correlation.taps(group, m, channel) {
+                            let source = correlation.row(image, group, channel, row + down);
+                            let element = source.and_then(|source| source(column + right));
+                            sum += weights[weight] * element.map_or(0, |at| input[at] as i64);
+                        }
+                    }
+                    output[correlation.result(image, group, m, [row, column])] = sum;
+                }
+            }
+        }
+        output
+    }
+
+    #[test]
+    fn results_of_every_tiling_are_where_they_are_sought_merged_or_not() {
+        let convolution = Conv2d {
+            batch: 2,
+            in_channels: 6,
+            height: 5,
+            width: 4,
+            out_channels: 4,
+            kernel: [3, 2],
+            stride: [2, 1],
+            padding: [1, 0, 1, 1],
+            dilation: [1, 2],
+            groups: 1,
+        };
+        let layers = [
+            Layer::Conv2d(convolution.clone()),
+            Layer::Conv2d(Conv2d { groups: 2, ..convolution.clone() }),
+            Layer::Conv2d(Conv2d { in_channels: 12, out_channels: 12, groups: 12, ..convolution }),
+            Layer::MatMul(MatMul { rows: 5, inner: 13, columns: 11 }),
+            Layer::Diagonal(Diagonal { len: 70 }),
+        ];
+        for layer in layers {
+            let correlation = Correlation::new(&layer).unwrap();
+            let input: Vec<u64> = (0..correlation.input_len).map(|i| 1 + i as u64 * 7 % 101).collect();
+            let weights: Vec<i64> = (0..correlation.weights_len).map(|i| i as i64 * 31 % 53 - 26).collect();
+            let expected = expected(&correlation, &input, &weights);
+            for levels in 0..=5 {
+                for tiling in Tiling::candidates(&correlation, DEGREE, levels) {
+                    let packing = Packing::new(correlation.clone(), tiling, DEGREE);
+                    let mut output = vec![None; expected.len()];
+                    for reply in 0..packing.replies() {
+                        let merged = replied(&packing, &input, &weights, reply);
+                        let (positions, places) = packing.results(reply);
+                        assert_eq!(positions.len(), packing.used(reply));
+                        assert!(positions.is_sorted_by(|a, b| a < b) && positions.iter().all(|&at| at < DEGREE));
+                        for (position, place) in positions.into_iter().zip(places) {
+                            assert!(output[place].replace(merged[position]).is_none(), "a result comes twice");
+                        }
+                    }
+                    let output: Option<Vec<i64>> = output.into_iter().collect();
+                    assert_eq!(output.as_ref(), Some(&expected), "{layer:?} by {tiling:?}");
+                }
+            }
+        }
     }
 }

@@ -11,6 +11,7 @@ use crate::error::{Error, Misuse};
 use crate::layer::Layer;
 use crate::mail::PER_MESSAGE;
 use crate::packing::Packing;
+use crate::tiling::{MOST_LEVELS, Price, Tiling, WEIGHTS_OF_WORK};
 
 /// Bytes that a channel adds to every message.
 const HEADER_BYTES: usize = 5;
@@ -61,15 +62,16 @@ impl Plan {
         let correlations = layers.iter().map(Correlation::new).collect::<Result<Vec<_>, _>>()?;
         let inner = correlations.iter().map(|correlation| correlation.inner).max().ok_or(Misuse::NoLayers)?;
         let results = correlations.iter().map(|correlation| correlation.output_len).fold(0, usize::saturating_add);
-        let parameters = Parameters::choose(ring_bits, weight_bits, inner, results, resharing)?;
-        let plan = |(correlation, layer): (Correlation, &Layer)| {
-            if correlation.output_len > MOST_RESULTS {
-                return Err(Misuse::TooManyResults { outputs: correlation.output_len }.into());
-            }
-            let packing = Packing::new(correlation, &parameters)?;
-            Ok(Self(Arc::new(Inner { layer: layer.clone(), weight_bits, parameters: parameters.clone(), packing })))
+        if let Some(large) = correlations.iter().find(|correlation| correlation.output_len > MOST_RESULTS) {
+            return Err(Misuse::TooManyResults { outputs: large.output_len }.into());
+        }
+        let plain = Parameters::choose(ring_bits, weight_bits, inner, results, resharing)?;
+        let (parameters, tilings) = cheapest(&correlations, plain)?;
+        let plan = |((correlation, layer), tiling): ((Correlation, &Layer), Tiling)| {
+            let packing = Packing::new(correlation, tiling, parameters.degree());
+            Self(Arc::new(Inner { layer: layer.clone(), weight_bits, parameters: parameters.clone(), packing }))
         };
-        correlations.into_iter().zip(layers).map(plan).collect()
+        Ok(correlations.into_iter().zip(layers).zip(tilings).map(plan).collect())
     }
 
     /// The layer.
@@ -109,7 +111,12 @@ impl Plan {
 
     /// Ciphertexts that the server sends.
     pub fn output_ciphertexts(&self) -> usize {
-        self.packing().outputs()
+        self.packing().replies()
+    }
+
+    /// How often the server folds one sum of products into another before it replies.
+    pub fn folds(&self) -> usize {
+        self.packing().sums() - self.packing().replies()
     }
 
     /// Coefficients that replies hold, all together: what a key is worn by.
@@ -124,7 +131,7 @@ impl Plan {
 
     /// Products of a ciphertext and a polynomial of weights.
     pub fn products(&self) -> usize {
-        self.output_ciphertexts() * self.packing().counts.channels
+        self.packing().sums() * self.packing().counts.channels
     }
 
     /// How far the shares may be off, in units of the last place.
@@ -167,12 +174,37 @@ impl Plan {
         Arc::ptr_eq(&self.0, &other.0)
             || (self.layer() == other.layer()
                 && self.weight_bits() == other.weight_bits()
-                && self.parameters().agrees_with(other.parameters()))
+                && self.parameters().agrees_with(other.parameters())
+                // The rest of the program has a part in it.
+                && self.packing() == other.packing())
     }
 
     fn correlation(&self) -> &Correlation {
         &self.packing().correlation
     }
+}
+
+/// The parameters and tilings with the lowest price, keys included, of those that take no more work than without merging.
+fn cheapest(correlations: &[Correlation], plain: Parameters) -> Result<(Parameters, Vec<Tiling>), Error> {
+    let choose = |correlation| Tiling::choose(correlation, &plain);
+    let chosen = correlations.iter().map(choose).collect::<Result<Vec<_>, _>>()?;
+    let sum = |levels: usize, which: usize| {
+        chosen.iter().map(|tilings| tilings[levels][which].1).fold(Price::default(), Price::add)
+    };
+    let without = sum(0, 0);
+    let mut best = (without, plain.clone(), [0, 0]);
+    for levels in 1..=MOST_LEVELS {
+        let Some(parameters) = plain.merging(levels) else { continue };
+        for which in 0..WEIGHTS_OF_WORK.len() {
+            let at = [levels as usize, which];
+            let price = sum(at[0], which).add(Price::of_keys(&parameters));
+            if price.work <= without.work && price.whole < best.0.whole {
+                best = (price, parameters.clone(), at);
+            }
+        }
+    }
+    let (_, parameters, [levels, which]) = best;
+    Ok((parameters, chosen.iter().map(|tilings| tilings[levels][which].0).collect()))
 }
 
 impl fmt::Display for Plan {
@@ -182,7 +214,7 @@ impl fmt::Display for Plan {
         let megabytes = |bytes: u64| bytes as f64 / 1e6;
         write!(
             f,
-            "{} ciphertexts up ({:.2} MB), {} down ({:.2} MB), {} products with {} weight polynomials; \
+            "{} ciphertexts up ({:.2} MB), {} down ({:.2} MB), {} products with {} weight polynomials, {} folds; \
              N = {}, q of {wide} + {narrow} bits, replies of {} bits",
             self.input_ciphertexts(),
             megabytes(cost.bytes_sent),
@@ -190,6 +222,7 @@ impl fmt::Display for Plan {
             megabytes(cost.bytes_received),
             self.products(),
             self.weight_polynomials(),
+            self.folds(),
             parameters.degree(),
             parameters.reply_bits(),
         )

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use privet_bfv::{Ciphertext, PublicKey, Sum};
+use privet_bfv::{Ciphertext, Merge, PublicKey, Sum};
 use privet_channel::Channel;
 use privet_prg::{Prg, Seed};
 use rayon::prelude::*;
@@ -72,13 +72,14 @@ struct Chunk<'a> {
     sections: Range<usize>,
 }
 
-/// Output polynomials that a thread makes together: for each of some blocks of outputs, as many tiles.
+/// Replies that a thread makes together: some of each of a few sections, which use the same weights.
 struct Task {
-    indices: Vec<usize>,
-    tiles: usize,
+    sections: Vec<usize>,
+    /// Replies of a section.
+    replies: Range<usize>,
 }
 
-/// One output polynomial, finished.
+/// A reply, finished.
 struct Reply {
     bytes: Vec<u8>,
     places: Vec<usize>,
@@ -88,18 +89,19 @@ struct Reply {
 impl Chunk<'_> {
     /// Gives the replies in the order in which they travel.
     fn evaluate(&self, prg: &mut Prg, mut deliver: impl FnMut(Reply) -> Result<(), Error>) -> Result<(), Error> {
-        let outputs = self.plan.packing().counts.outputs;
-        let first = self.sections.start * outputs;
+        let each = self.plan.packing().counts.replies;
+        let first = self.sections.start * each;
         let mut replies: Vec<Option<Reply>> = Vec::new();
-        replies.resize_with(self.sections.len() * outputs, || None);
+        replies.resize_with(self.sections.len() * each, || None);
         let mut delivered = 0;
         let tasks = self.tasks();
         for batch in tasks.chunks(TASKS_PER_THREAD * rayon::current_num_threads()) {
-            let work: Vec<(&Task, Vec<Seed>)> =
-                batch.iter().map(|task| (task, task.indices.iter().map(|_| prg.seed()).collect())).collect();
-            let done: Vec<Vec<Reply>> =
-                work.into_par_iter().map(|(task, seeds)| self.run(task, &seeds)).collect::<Result<_, _>>()?;
-            for (index, reply) in batch.iter().flat_map(|task| &task.indices).zip(done.into_iter().flatten()) {
+            let seeded = |task: &'_ Task| task.replies().map(|_| prg.seed()).collect();
+            let seeds: Vec<Vec<Seed>> = batch.iter().map(seeded).collect();
+            let work = batch.par_iter().zip(seeds);
+            let done: Vec<Vec<Reply>> = work.map(|(task, seeds)| self.run(task, &seeds)).collect::<Result<_, _>>()?;
+            let indices = batch.iter().flat_map(Task::replies).map(|(section, reply)| section * each + reply);
+            for (index, reply) in indices.zip(done.into_iter().flatten()) {
                 replies[index - first] = Some(reply);
             }
             while let Some(reply) = replies.get_mut(delivered).and_then(Option::take) {
@@ -110,51 +112,96 @@ impl Chunk<'_> {
         Ok(())
     }
 
-    /// Output polynomials, in runs of [`Task::tiles`] that use the same weights, few enough to keep all threads busy.
+    /// Replies in runs of sections that use the same weights, few enough to keep all threads busy.
     fn tasks(&self) -> Vec<Task> {
-        let counts = self.plan.packing().counts;
+        let packing = self.plan.packing();
+        let counts = packing.counts;
         let groups = counts.groups.min(self.sections.len());
         let least = TASKS_PER_THREAD * rayon::current_num_threads();
-        let run = self.sections.len().div_ceil(groups).div_ceil(least.div_ceil(groups * counts.outputs));
+        let run = self.sections.len().div_ceil(groups).div_ceil(least.div_ceil(groups * counts.replies));
         let run = run.min(TILES_PER_TASK);
         let runs = groups * self.sections.len().div_ceil(groups).div_ceil(run);
-        let at_once = (runs * counts.outputs / least).clamp(1, OUTPUTS_PER_TASK);
-        let outputs: Vec<usize> = (0..counts.outputs).collect();
+        let at_once = (runs * counts.replies / least).clamp(1, packing.replies_per_task());
         let of_group = |group: usize| -> Vec<Task> {
             let tiles: Vec<usize> = self.sections.clone().skip(group).step_by(counts.groups).collect();
-            let blocks = outputs.chunks(at_once).flat_map(|outputs| tiles.chunks(run).map(move |run| (outputs, run)));
-            let task = |(outputs, run): (&[usize], &[usize])| {
-                let of_output = |output| run.iter().map(move |section| section * counts.outputs + output);
-                Task { indices: outputs.iter().copied().flat_map(of_output).collect(), tiles: run.len() }
+            let task = |start: usize, run: &[usize]| Task {
+                sections: run.to_vec(),
+                replies: start..counts.replies.min(start + at_once),
             };
-            blocks.map(task).collect()
+            let blocks = (0..counts.replies).step_by(at_once);
+            blocks.flat_map(|start| tiles.chunks(run).map(move |run| task(start, run))).collect()
         };
         (0..groups).flat_map(of_group).collect()
     }
 
     fn run(&self, task: &Task, seeds: &[Seed]) -> Result<Vec<Reply>, Error> {
+        let finish = |((sum, (section, reply)), seed): ((Sum, (usize, usize)), &Seed)| {
+            let index = section * self.plan.packing().counts.replies + reply;
+            let (positions, places) = self.plan.packing().results(index);
+            let mut bytes = Vec::with_capacity(self.plan.reply_bytes(index));
+            let shares = sum.reply(self.key, &positions, &mut Prg::from_seed(seed), &mut bytes)?;
+            Ok(Reply { bytes, places, shares })
+        };
+        self.merged(task)?.into_iter().zip(task.replies()).zip(seeds).map(finish).collect()
+    }
+
+    /// What a task replies, in the order of [`Task::replies`]: sums, or several in one.
+    fn merged(&self, task: &Task) -> Result<Vec<Sum>, Error> {
+        let packing = self.plan.packing();
+        let (levels, sections) = (packing.tiling.levels, &task.sections);
+        let outputs = packing.merged(task.replies.start).start..packing.merged(task.replies.end - 1).end;
+        let mut replies = Vec::with_capacity(sections.len() * task.replies.len());
+        let mut merges = Vec::with_capacity(sections.len());
+        for first in outputs.clone().step_by(OUTPUTS_PER_TASK) {
+            let blocks = first..outputs.end.min(first + OUTPUTS_PER_TASK);
+            let mut sums = self.sums(sections, blocks.clone())?.into_iter();
+            if levels == 0 {
+                replies.extend(sums);
+                continue;
+            }
+            for output in blocks {
+                if merges.is_empty() {
+                    let fresh = sections.iter().map(|_| Merge::new(self.key, levels));
+                    merges = fresh.collect::<Result<Vec<_>, _>>()?;
+                }
+                merges.iter_mut().zip(&mut sums).try_for_each(|(merge, sum)| merge.add(sum))?;
+                let next = output + 1;
+                if next == outputs.end || next.is_multiple_of(1 << levels) {
+                    replies.extend(merges.drain(..).map(Merge::finish));
+                }
+            }
+        }
+        Ok(replies)
+    }
+
+    /// For each of some blocks of outputs, the sums of these sections.
+    fn sums(&self, sections: &[usize], outputs: Range<usize>) -> Result<Vec<Sum>, Error> {
         let packing = self.plan.packing();
         let before = self.sections.start * packing.counts.channels;
-        let mut sums = vec![Sum::new(self.plan.parameters()); task.indices.len()];
+        let index = |section: usize, output: usize| section * packing.counts.outputs + output;
+        let mut sums = vec![Sum::new(self.plan.parameters()); sections.len() * outputs.len()];
         let channels: Vec<usize> = (0..packing.counts.channels).collect();
         for channels in channels.chunks(CHANNELS_AT_ONCE) {
-            for (sums, run) in sums.chunks_mut(task.tiles).zip(task.indices.chunks(task.tiles)) {
-                let polynomials =
-                    channels.iter().map(|&channel| self.weights.polynomial(packing.weight(run[0], channel)));
-                let polynomials = polynomials.collect::<Result<Vec<_>, _>>()?;
-                for (sum, &index) in sums.iter_mut().zip(run) {
-                    let inputs = channels.iter().map(|&channel| &self.inputs[packing.input(index, channel) - before]);
+            for (sums, output) in sums.chunks_mut(sections.len()).zip(outputs.clone()) {
+                let weights =
+                    |&channel: &usize| self.weights.polynomial(packing.weight(index(sections[0], output), channel));
+                let polynomials = channels.iter().map(weights).collect::<Result<Vec<_>, _>>()?;
+                for (sum, &section) in sums.iter_mut().zip(sections) {
+                    let input =
+                        |&channel: &usize| &self.inputs[packing.input(index(section, output), channel) - before];
+                    let inputs = channels.iter().map(input);
                     let terms: Vec<_> = inputs.zip(polynomials.iter().map(|weights| &**weights)).collect();
                     sum.multiply_add(&terms)?;
                 }
             }
         }
-        let finish = |((sum, &index), seed): ((Sum, &usize), &Seed)| {
-            let (positions, places) = packing.results(index);
-            let mut bytes = Vec::with_capacity(self.plan.reply_bytes(index));
-            let shares = sum.reply(self.key, &positions, &mut Prg::from_seed(seed), &mut bytes)?;
-            Ok(Reply { bytes, places, shares })
-        };
-        sums.into_iter().zip(&task.indices).zip(seeds).map(finish).collect()
+        Ok(sums)
+    }
+}
+
+impl Task {
+    /// Section and number in it of each reply, in the order in which they are made.
+    fn replies(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
+        self.replies.clone().flat_map(|reply| self.sections.iter().map(move |&section| (section, reply)))
     }
 }

@@ -18,6 +18,8 @@ pub(crate) struct Tiling {
     pub(crate) channels: usize,
     /// Output channels per group.
     pub(crate) outputs: usize,
+    /// Up to `2^levels` sums are merged into a reply.
+    pub(crate) levels: u32,
 }
 
 /// The numbers of polynomials of a tiling.
@@ -29,8 +31,19 @@ pub(crate) struct Counts {
     pub(crate) groups: usize,
     /// Blocks of input channels per block of groups.
     pub(crate) channels: usize,
-    /// Blocks of output channels per block of groups.
+    /// Sums per block of groups: blocks of output channels, or lanes.
     pub(crate) outputs: usize,
+    /// Replies per block of groups.
+    pub(crate) replies: usize,
+}
+
+/// What a tiling costs in all, in nanoseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Price {
+    /// Bytes and work, by [`price`].
+    pub(crate) whole: u64,
+    /// By [`work`] alone.
+    pub(crate) work: u64,
 }
 
 /// What things cost, in nanoseconds: a byte as on a 1 Gbit/s link, work as on two cores of a current server, by
@@ -41,59 +54,137 @@ mod price {
     pub(super) const REPLY: u64 = 85_000;
     pub(super) const PRODUCT: u64 = 2_000;
     pub(super) const WEIGHTS: u64 = 6_000;
+    pub(super) const FOLD: u64 = 85_000;
+    /// The keys of a level, made and read.
+    pub(super) const LEVEL: u64 = 300_000;
 }
 
+/// Work alone, by which merging is held against the plan without it: processor time of both parties in whole layers of ResNet-20 and BERT,
+/// halved. A fold waits for memory there, and a reply is without what its results take, which is the same in every plan.
+mod work {
+    pub(super) const CIPHERTEXT: u64 = 58_000;
+    pub(super) const REPLY: u64 = 58_000;
+    pub(super) const PRODUCT: u64 = 2_000;
+    pub(super) const WEIGHTS: u64 = 4_500;
+    pub(super) const FOLD: u64 = 65_000;
+}
+
+/// Up to 32 sums become one reply.
+pub(crate) const MOST_LEVELS: u32 = 5;
+
+/// What work may count for besides, in eighths, where it must not grow.
+pub(crate) const WEIGHTS_OF_WORK: [u64; 6] = [0, 1, 2, 4, 8, 16];
+
+/// A tiling with its price for each of [`WEIGHTS_OF_WORK`].
+pub(crate) type Choices = [(Tiling, Price); WEIGHTS_OF_WORK.len()];
+
 impl Tiling {
-    /// The cheapest tiling. Both parties compute it, from public numbers and in integers, so they agree.
+    /// For each number of levels up to [`MOST_LEVELS`] and each of [`WEIGHTS_OF_WORK`] the cheapest tiling. Both parties compute them, from
+    /// public numbers and in integers, so they agree.
     ///
     /// # Errors
     /// [`Misuse::KernelTooLarge`] if not even one result fits a polynomial.
-    pub(crate) fn choose(correlation: &Correlation, parameters: &Parameters) -> Result<Self, Error> {
+    pub(crate) fn choose(correlation: &Correlation, parameters: &Parameters) -> Result<Vec<Choices>, Error> {
         let degree = parameters.degree();
-        let candidates = Self::candidates(correlation, degree);
-        candidates.min_by_key(|tiling| tiling.price(correlation, parameters)).ok_or_else(|| {
-            let elements = correlation.axes.iter().map(|axis| axis.reach + 1).fold(1, usize::saturating_mul);
-            Misuse::KernelTooLarge { elements, degree }.into()
-        })
+        let mut chosen = Vec::new();
+        for levels in 0..=MOST_LEVELS {
+            // What merges less is there as well.
+            let mut best: Option<Choices> = chosen.last().copied();
+            for tiling in Self::candidates(correlation, degree, levels) {
+                let priced = (tiling, tiling.price(correlation, parameters));
+                let best = best.get_or_insert([priced; WEIGHTS_OF_WORK.len()]);
+                for (best, weight) in best.iter_mut().zip(WEIGHTS_OF_WORK) {
+                    if priced.1.weighed(weight) < best.1.weighed(weight) {
+                        *best = priced;
+                    }
+                }
+            }
+            chosen.extend(best);
+        }
+        match chosen.is_empty() {
+            false => Ok(chosen),
+            true => {
+                let elements = correlation.axes.iter().map(|axis| axis.reach + 1).fold(1, usize::saturating_mul);
+                Err(Misuse::KernelTooLarge { elements, degree }.into())
+            }
+        }
     }
 
-    fn candidates(correlation: &Correlation, degree: usize) -> impl Iterator<Item = Self> + '_ {
+    pub(crate) fn candidates(correlation: &Correlation, degree: usize, levels: u32) -> impl Iterator<Item = Self> + '_ {
         let [rows, columns] = correlation.axes.each_ref().map(|axis| parts(axis.outputs, degree));
         let tiles = rows.flat_map(move |row| columns.clone().map(move |column| [row, column]));
         let fitting = tiles.map(move |tile| (tile, degree / correlation.area(tile))).filter(|(_, room)| *room > 0);
         fitting.flat_map(move |(tile, room)| {
-            let split = parts(correlation.channels, room).map(move |channels| {
-                let outputs = even(correlation.outputs, room / channels);
-                Self { tile, groups: 1, channels, outputs }
+            let split = parts(correlation.channels, room).filter_map(move |channels| {
+                let step = step(channels, levels);
+                let outputs = even(correlation.outputs, room / step);
+                (step <= room).then_some(Self { tile, groups: 1, channels, outputs, levels })
             });
-            split.chain(merged(correlation, tile, room))
+            split.chain(several(correlation, tile, room, levels))
         })
+    }
+
+    /// Coefficients from one element to the next.
+    pub(crate) fn step(&self) -> usize {
+        step(self.channels, self.levels)
+    }
+
+    /// Groups at one place, each with a sum of its own.
+    pub(crate) fn lanes(&self) -> usize {
+        if self.groups > 1 { self.step() / self.channels } else { 1 }
     }
 
     pub(crate) fn counts(&self, correlation: &Correlation) -> Counts {
         let [rows, columns] = &correlation.axes;
+        let outputs = correlation.outputs.div_ceil(self.outputs) * self.lanes();
         Counts {
             tiles: [rows.outputs.div_ceil(self.tile[0]), columns.outputs.div_ceil(self.tile[1])],
             groups: correlation.groups.div_ceil(self.groups),
             channels: correlation.channels.div_ceil(self.channels),
-            outputs: correlation.outputs.div_ceil(self.outputs),
+            outputs,
+            replies: outputs.div_ceil(1 << self.levels),
         }
     }
 
-    fn price(&self, correlation: &Correlation, parameters: &Parameters) -> u64 {
-        let Counts { tiles, groups, channels, outputs } = self.counts(correlation);
+    fn price(&self, correlation: &Correlation, parameters: &Parameters) -> Price {
+        let Counts { tiles, groups, channels, outputs, replies } = self.counts(correlation);
         let tiles = (correlation.images * tiles[0] * tiles[1]) as u64;
-        let [groups, channels, outputs] = [groups, channels, outputs].map(|count| count as u64);
-        let each = |bytes: usize, work: u64| bytes as u64 * price::BYTE + work;
-        let sent = each(parameters.ciphertext_bytes(), price::CIPHERTEXT);
-        let replied = each(parameters.reply_bytes(0), price::REPLY);
-        let factors = [
-            (tiles, groups * channels, sent),
-            (tiles, groups * outputs, replied),
-            (tiles, groups * channels * outputs, price::PRODUCT),
-            (1, groups * channels * outputs, price::WEIGHTS),
-        ];
-        factors.into_iter().fold(0, |sum, (a, b, c)| sum.saturating_add(a.saturating_mul(b).saturating_mul(c)))
+        let [groups, channels, outputs, replies] = [groups, channels, outputs, replies].map(|count| count as u64);
+        let byte = |bytes: usize| bytes as u64 * price::BYTE;
+        let (sent, replied) = (byte(parameters.ciphertext_bytes()), byte(parameters.reply_bytes(0)));
+        let sum = |[ciphertext, reply, fold, product, weights]: [u64; 5]| {
+            let factors = [
+                (tiles, groups * channels, ciphertext),
+                (tiles, groups * replies, reply),
+                (tiles, groups * (outputs - replies), fold),
+                (tiles, groups * channels * outputs, product),
+                (1, groups * channels * outputs, weights),
+            ];
+            let add = |sum: u64, (a, b, c): (u64, u64, u64)| sum.saturating_add(a.saturating_mul(b).saturating_mul(c));
+            factors.into_iter().fold(0, add)
+        };
+        Price {
+            whole: sum([sent + price::CIPHERTEXT, replied + price::REPLY, price::FOLD, price::PRODUCT, price::WEIGHTS]),
+            work: sum([work::CIPHERTEXT, work::REPLY, work::FOLD, work::PRODUCT, work::WEIGHTS]),
+        }
+    }
+}
+
+impl Price {
+    /// That of keys for merging, under parameters that have them.
+    pub(crate) fn of_keys(parameters: &Parameters) -> Self {
+        let bytes = (parameters.public_key_bytes() - parameters.ciphertext_bytes()) as u64 * price::BYTE;
+        let work = u64::from(parameters.levels()) * price::LEVEL;
+        Self { whole: bytes + work, work }
+    }
+
+    /// Eight times the whole, and work so many times.
+    fn weighed(&self, work: u64) -> u64 {
+        self.whole.saturating_mul(8).saturating_add(self.work.saturating_mul(work))
+    }
+
+    pub(crate) fn add(self, other: Self) -> Self {
+        Self { whole: self.whole.saturating_add(other.whole), work: self.work.saturating_add(other.work) }
     }
 }
 
@@ -106,11 +197,17 @@ impl Correlation {
 }
 
 /// A tiling of several whole groups, if two or more fit.
-fn merged(correlation: &Correlation, tile: [usize; 2], room: usize) -> Option<Tiling> {
+fn several(correlation: &Correlation, tile: [usize; 2], room: usize, levels: u32) -> Option<Tiling> {
     let Correlation { channels, outputs, .. } = *correlation;
-    let places = room / channels.saturating_mul(outputs);
-    let groups = even(correlation.groups, most_merged(places));
-    (groups > 1).then_some(Tiling { tile, groups, channels, outputs })
+    let step = step(channels, levels);
+    let places = room / step.saturating_mul(outputs);
+    let groups = even(correlation.groups, most_merged(places) * (step / channels));
+    (groups > 1 && places > 0).then_some(Tiling { tile, groups, channels, outputs, levels })
+}
+
+/// Coefficients from one element to the next: the channels, and zeros up to a multiple of `2^levels`.
+fn step(channels: usize, levels: u32) -> usize {
+    channels.next_multiple_of(1 << levels)
 }
 
 /// `0, 1, 3, 4, 9, 10, 12, 13, 27, ...`: numbers whose digits in base 3 are 0 and 1. No two of them have a third as their

@@ -82,7 +82,7 @@ impl Triples {
         encrypting.max(decrypting).max(8 * (left + 4 * product))
     }
 
-    /// Bytes that the server takes at most, as [`Triples::client_memory`].
+    /// Bytes that the server takes at most, its keys included, as [`Triples::client_memory`].
     pub fn server_memory(&self, threads: usize) -> u64 {
         let [left, right, product] = self.lengths();
         let evaluating = |(term, weights): (&Plan, u64)| {
@@ -90,7 +90,7 @@ impl Triples {
             8 * weights + memory.making.max(memory.weights + memory.evaluating)
         };
         let most = self.terms.iter().zip([right, left]).map(evaluating).max().unwrap_or(0);
-        8 * (right + product) + most.max(8 * 3 * product)
+        self.terms[0].keys_memory() + 8 * (right + product) + most.max(8 * 3 * product)
     }
 
     /// Elements of both operands and of the product.

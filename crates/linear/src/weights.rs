@@ -1,6 +1,7 @@
 //! A layer's weights, as the server keeps them.
 
 use std::borrow::Cow;
+use std::ops::Neg;
 
 use privet_bfv::Weights;
 use rayon::prelude::*;
@@ -93,7 +94,11 @@ fn transform(plan: &Plan, index: usize, weights: &Integers) -> Result<Weights, E
     }
 }
 
-fn spread<T: Copy + Default + Into<i64>>(plan: &Plan, index: usize, weights: &[T]) -> Result<Weights, Error> {
+fn spread<T: Copy + Default + Into<i64> + Neg<Output = T>>(
+    plan: &Plan,
+    index: usize,
+    weights: &[T],
+) -> Result<Weights, Error> {
     let mut polynomial = vec![T::default(); plan.parameters().degree()];
     plan.packing().fill_weights(index, weights, &mut polynomial);
     Ok(Weights::new(plan.parameters(), &polynomial)?)

@@ -48,6 +48,9 @@ fn layers() -> Vec<Layer> {
         Layer::MatMul(MatMul { rows: 1, inner: 2048, columns: 1000 }),
         Layer::MatMul(MatMul { rows: 100, inner: 700, columns: 300 }),
         Layer::Diagonal(Diagonal { len: 5000 }),
+        // Merged: many outputs, and lanes.
+        Layer::MatMul(MatMul { rows: 128, inner: 512, columns: 768 }),
+        Layer::Diagonal(Diagonal { len: 20_000 }),
     ]
 }
 

@@ -30,4 +30,4 @@ pub use server::{Event, Server};
 
 /// Version of everything that crosses the wire; peers of different versions refuse each other. It was 1 in Privet 0.2, whose
 /// oblivious transfers are hashed in another way: material made with it would give wrong results without a word.
-pub const VERSION: u16 = 4;
+pub const VERSION: u16 = 5;

@@ -61,6 +61,26 @@ fn elementwise_products() {
 }
 
 #[test]
+fn layers_whose_sums_are_merged() {
+    let layers = [
+        Layer::MatMul(MatMul { rows: 128, inner: 128, columns: 512 }),
+        Layer::MatMul(MatMul { rows: 100, inner: 300, columns: 777 }),
+        Layer::Conv2d(square(64, 28, 256, 1)),
+        Layer::Diagonal(Diagonal { len: 20_001 }),
+    ];
+    for layer in layers {
+        let plan = check(&layer, 39, 12, 7);
+        let [sums, replies] = [plan.folds() + plan.output_ciphertexts(), plan.output_ciphertexts()];
+        assert!(plan.folds() > 0, "{plan}");
+        assert!(sums > replies && plan.replied_results() == plan.output_len());
+    }
+    // Exact shares, and a ring that leaves no room for a special prime, are not merged.
+    let layer = Layer::MatMul(MatMul { rows: 128, inner: 64, columns: 256 });
+    assert_eq!(check_with(&layer, 39, 12, Resharing::Exact, 8).folds(), 0);
+    assert_eq!(check(&layer, 50, 24, 8).folds(), 0);
+}
+
+#[test]
 fn weights_too_many_to_keep_transformed() {
     let plan = check(&Layer::MatMul(MatMul { rows: 1, inner: 4096, columns: 2000 }), 37, 8, 6);
     assert!(plan.kept_bytes(Keep::Transformed) > 64 << 20);

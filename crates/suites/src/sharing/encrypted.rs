@@ -163,6 +163,9 @@ impl Encrypted {
 
     /// Bytes of memory that keys, and weights that are not counted with a layer, take at the server during a preparation.
     pub(super) fn shared_memory(layers: &[&Self]) -> u64 {
+        if let Some(Self::Ring(plan)) = layers.first() {
+            return plan.keys_memory();
+        }
         let in_slots = in_slots(layers);
         let weights: u64 = in_slots.iter().map(|plan| plan.weights_memory()).sum();
         HEAPS * (slots::Plan::keys_memory(&in_slots) + weights)
