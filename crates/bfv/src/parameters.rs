@@ -137,7 +137,8 @@ impl Parameters {
             let prime_bits = [bits.div_ceil(2), bits / 2];
             Self::with_levels(self.degree(), prime_bits, self.ring_bits(), self.0.load, self.resharing(), levels).ok()
         };
-        (least..=limit(self.degree()).ok()?.min(2 * WIDEST_PRIME_BITS)).find_map(wider)
+        let most = limit(self.degree()).ok()?.checked_sub(NARROWEST_PRIME_BITS)?;
+        (least..=most.min(2 * WIDEST_PRIME_BITS)).find_map(wider)
     }
 
     fn with_levels(

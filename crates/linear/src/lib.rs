@@ -2,7 +2,8 @@
 //! of `W r` modulo `2^l`.
 //!
 //! Convolutions, matrix products and elementwise products run on BFV ciphertexts whose coefficients are the elements
-//! (Cheetah, Huang et al., USENIX Security 2022), with input and output channels packed together and no rotations.
+//! (Cheetah, Huang et al., USENIX Security 2022), with input and output channels packed together. Where it pays, results of many sums are
+//! merged into one reply (BumbleBee, Lu et al., NDSS 2025).
 //!
 //! 1. Both parties derive a [`Plan`] per layer from public shapes ([`Plan::for_program`]).
 //! 2. Once per session the client sends a public key ([`ClientKeys::send_public_key`], [`receive_public_key`]).

@@ -186,15 +186,18 @@ impl Plan {
 
 /// The parameters and tilings with the lowest price, keys included, of those that take no more work than without merging.
 fn cheapest(correlations: &[Correlation], plain: Parameters) -> Result<(Parameters, Vec<Tiling>), Error> {
-    let choose = |correlation| Tiling::choose(correlation, &plain);
+    let most = if plain.merging(1).is_some() { MOST_LEVELS } else { 0 };
+    let choose = |correlation| Tiling::choose(correlation, &plain, most);
     let chosen = correlations.iter().map(choose).collect::<Result<Vec<_>, _>>()?;
     let sum = |levels: usize, which: usize| {
         chosen.iter().map(|tilings| tilings[levels][which].1).fold(Price::default(), Price::add)
     };
     let without = sum(0, 0);
     let mut best = (without, plain.clone(), [0, 0]);
-    for levels in 1..=MOST_LEVELS {
-        let Some(parameters) = plain.merging(levels) else { continue };
+    for levels in 1..=most {
+        // The first is the cheapest, before its keys.
+        let pays = sum(levels as usize, 0).whole < best.0.whole;
+        let Some(parameters) = pays.then(|| plain.merging(levels)).flatten() else { continue };
         for which in 0..WEIGHTS_OF_WORK.len() {
             let at = [levels as usize, which];
             let price = sum(at[0], which).add(Price::of_keys(&parameters));

@@ -79,15 +79,15 @@ pub(crate) const WEIGHTS_OF_WORK: [u64; 6] = [0, 1, 2, 4, 8, 16];
 pub(crate) type Choices = [(Tiling, Price); WEIGHTS_OF_WORK.len()];
 
 impl Tiling {
-    /// For each number of levels up to [`MOST_LEVELS`] and each of [`WEIGHTS_OF_WORK`] the cheapest tiling. Both parties compute them, from
+    /// For each number of levels up to `most` and each of [`WEIGHTS_OF_WORK`] the cheapest tiling. Both parties compute them, from
     /// public numbers and in integers, so they agree.
     ///
     /// # Errors
     /// [`Misuse::KernelTooLarge`] if not even one result fits a polynomial.
-    pub(crate) fn choose(correlation: &Correlation, parameters: &Parameters) -> Result<Vec<Choices>, Error> {
+    pub(crate) fn choose(correlation: &Correlation, parameters: &Parameters, most: u32) -> Result<Vec<Choices>, Error> {
         let degree = parameters.degree();
         let mut chosen = Vec::new();
-        for levels in 0..=MOST_LEVELS {
+        for levels in 0..=most {
             // What merges less is there as well.
             let mut best: Option<Choices> = chosen.last().copied();
             for tiling in Self::candidates(correlation, degree, levels) {

@@ -29,5 +29,6 @@ pub use messages::grant;
 pub use server::{Event, Server};
 
 /// Version of everything that crosses the wire; peers of different versions refuse each other. It was 1 in Privet 0.2, whose
-/// oblivious transfers are hashed in another way: material made with it would give wrong results without a word.
+/// oblivious transfers are hashed in another way: material made with it would give wrong results without a word. Before 5, polynomials of
+/// linear layers were laid out in another way.
 pub const VERSION: u16 = 5;
