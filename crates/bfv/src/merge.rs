@@ -39,7 +39,7 @@ pub(crate) struct LevelKey {
 
 /// `g` of the automorphism for results at multiples of `2^level`.
 fn exponent(degree: usize, level: u32) -> usize {
-    1 + (2 * degree >> level)
+    1 + ((2 * degree) >> level)
 }
 
 /// Writes the keys of all levels: for each prime of `q` a seed of `A` and `e - A s + P s(X^g)` modulo that prime, `e - A s` modulo the others.
