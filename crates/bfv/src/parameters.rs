@@ -141,6 +141,15 @@ impl Parameters {
         (least..=most.min(2 * WIDEST_PRIME_BITS)).find_map(wider)
     }
 
+    /// Bytes of the keys of one level of merging beside this modulus, of which [`Parameters::merging`] may take a few bits more; `None` if
+    /// there is no merging.
+    pub fn merging_key_bytes(&self) -> Option<usize> {
+        let [wide, narrow] = self.prime_bits();
+        let special = limit(self.degree()).ok()?.checked_sub(wide + narrow)?.min(narrow);
+        let merges = self.resharing() == Resharing::Approximate && special >= NARROWEST_PRIME_BITS;
+        merges.then(|| 2 * (self.ciphertext_bytes() + packed_bytes(self.degree(), special)))
+    }
+
     fn with_levels(
         degree: usize,
         prime_bits: [u32; 2],

@@ -186,28 +186,33 @@ impl Plan {
 
 /// The parameters and tilings with the lowest price, keys included, of those that take no more work than without merging.
 fn cheapest(correlations: &[Correlation], plain: Parameters) -> Result<(Parameters, Vec<Tiling>), Error> {
-    let most = if plain.merging(1).is_some() { MOST_LEVELS } else { 0 };
+    let key_bytes = plain.merging_key_bytes();
+    let most = key_bytes.map_or(0, |_| MOST_LEVELS);
     let choose = |correlation| Tiling::choose(correlation, &plain, most);
     let chosen = correlations.iter().map(choose).collect::<Result<Vec<_>, _>>()?;
-    let sum = |levels: usize, which: usize| {
-        chosen.iter().map(|tilings| tilings[levels][which].1).fold(Price::default(), Price::add)
+    let price = |levels: u32, which: usize| {
+        let keys = Price::of_keys(levels, key_bytes.unwrap_or(0));
+        chosen.iter().map(|tilings| tilings[levels as usize][which].1).fold(keys, Price::add)
     };
-    let without = sum(0, 0);
-    let mut best = (without, plain.clone(), [0, 0]);
-    for levels in 1..=most {
-        // The first is the cheapest, before its keys.
-        let pays = sum(levels as usize, 0).whole < best.0.whole;
-        let Some(parameters) = pays.then(|| plain.merging(levels)).flatten() else { continue };
-        for which in 0..WEIGHTS_OF_WORK.len() {
-            let at = [levels as usize, which];
-            let price = sum(at[0], which).add(Price::of_keys(&parameters));
-            if price.work <= without.work && price.whole < best.0.whole {
-                best = (price, parameters.clone(), at);
+    let tilings = |levels: u32, which: usize| chosen.iter().map(|tilings| tilings[levels as usize][which].0).collect();
+    let without = price(0, 0);
+    let all = (1..=most).flat_map(|levels| (0..WEIGHTS_OF_WORK.len()).map(move |which| (levels, which)));
+    let priced = all.map(|(levels, which)| (price(levels, which), levels, which));
+    let pays = |offer: &(Price, u32, usize)| offer.0.work <= without.work && offer.0.whole < without.whole;
+    let mut offers: Vec<_> = priced.filter(pays).collect();
+    offers.sort_by_key(|(price, levels, _)| (price.whole, *levels));
+    // More levels than the noise allows are refused one by one.
+    let mut refused = most + 1;
+    for (_, levels, which) in offers {
+        if levels < refused {
+            match plain.merging(levels) {
+                Some(parameters) => return Ok((parameters, tilings(levels, which))),
+                None => refused = levels,
             }
         }
     }
-    let (_, parameters, [levels, which]) = best;
-    Ok((parameters, chosen.iter().map(|tilings| tilings[levels][which].0).collect()))
+    let tilings = tilings(0, 0);
+    Ok((plain, tilings))
 }
 
 impl fmt::Display for Plan {

@@ -171,11 +171,10 @@ impl Tiling {
 }
 
 impl Price {
-    /// That of keys for merging, under parameters that have them.
-    pub(crate) fn of_keys(parameters: &Parameters) -> Self {
-        let bytes = (parameters.public_key_bytes() - parameters.ciphertext_bytes()) as u64 * price::BYTE;
-        let work = u64::from(parameters.levels()) * price::LEVEL;
-        Self { whole: bytes + work, work }
+    /// That of keys for so many levels of merging, of so many bytes each.
+    pub(crate) fn of_keys(levels: u32, bytes: usize) -> Self {
+        let levels = u64::from(levels);
+        Self { whole: levels * (bytes as u64 * price::BYTE + price::LEVEL), work: levels * price::LEVEL }
     }
 
     /// Eight times the whole, and work so many times.
