@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -22,14 +23,15 @@ _DTYPES = {"real": np.float64, "integer": np.int64, "boolean": np.bool_, "text":
 _KINDS = {"real": "fiub", "integer": "iub", "boolean": "b", "text": "U"}
 """Types of numpy that serve for each kind of input."""
 
-Inputs = Mapping[str, npt.ArrayLike] | Sequence[npt.ArrayLike]
+Inputs = Mapping[str, npt.ArrayLike] | Sequence[npt.ArrayLike] | Array
+"""Arrays by name or in order; of a model with one input also the array itself."""
 
 
 def encode_input(program: Program, inputs: Inputs) -> list[Array]:
     """Each input as int64 at its value's scale, in the program's order.
 
-    `inputs` maps names to arrays, or lists the arrays in order; of a program with a front they are
-    what `by_front` makes.
+    `inputs` maps names to arrays, or lists the arrays in order, or is the only one; of a program
+    with a front they are what `by_front` makes.
 
     # Errors
     `InputError` if a name, shape or type is wrong, or a number is not finite or beyond the
@@ -70,8 +72,7 @@ def run_front(front: Front, given: Mapping[str, Array]) -> dict[str, Array]:
     sample = {it.name: _typed(it, given[it.name]) for it in front.given}
     for it in front.given:
         if sample[it.name].shape != it.shape:
-            found = list(sample[it.name].shape)
-            raise InputError(f"input {it.name} has shape {found}, not {list(it.shape)}")
+            raise misfit(it.name, sample[it.name].shape, it.shape)
     try:
         return run_head(front.steps, sample, "what the client computes first")
     except InvalidProgram as error:
@@ -80,7 +81,7 @@ def run_front(front: Front, given: Mapping[str, Array]) -> dict[str, Array]:
 
 def _typed(entry: Given, given: npt.ArrayLike) -> Array:
     """An array as a front takes it: float64, int64, booleans or texts."""
-    array = plain(np.asarray(given))
+    array = plain(as_array(entry.name, given))
     if array.dtype.kind not in _KINDS[entry.kind]:
         raise InputError(f"input {entry.name} has type {array.dtype}; {entry.kind} is needed")
     return array.astype(_DTYPES[entry.kind])
@@ -102,9 +103,51 @@ def _ordered(names: Sequence[str], inputs: Inputs) -> list[npt.ArrayLike]:
                 f"{'unknown: ' if unknown else 'missing: '}{', '.join(unknown or missing)}"
             )
         return [inputs[name] for name in names]
+    if isinstance(inputs, str | bytes | os.PathLike):
+        raise InputError("a path is no input: read the file, for example by numpy.load")
+    if any(hasattr(inputs, mark) for mark in ("__array__", "__array_interface__")):
+        if len(names) == 1:
+            return [np.asarray(inputs)]
+        raise InputError(
+            f"one array given, the model has {len(names)} inputs, {', '.join(names)}: give a list "
+            "of arrays in this order, or a dict by name"
+        )
     if len(inputs) != len(names):
-        raise InputError(f"{len(inputs)} inputs given, the model has {len(names)}")
+        raise InputError(
+            f"{len(inputs)} inputs given, the model has {len(names)}, {', '.join(names)}: give one "
+            "array for each"
+        )
     return list(inputs)
+
+
+def as_array(name: str, given: npt.ArrayLike) -> Array:
+    """What a user gives for an input, as an array.
+
+    # Errors
+    `InputError` if it is none, such as a list of rows of different lengths.
+    """
+    try:
+        return np.asarray(given)
+    except (ValueError, TypeError, RuntimeError) as error:
+        raise InputError(f"input {name} cannot be read as an array: {error}") from error
+
+
+def with_sample_axis(array: Array, shape: Shape) -> Array:
+    """One sample with the first axis of 1 that `shape` has, if that is all that it lacks."""
+    return array[None] if (1, *array.shape) == tuple(shape) else array
+
+
+def misfit(name: str, found: Shape, shape: Shape) -> InputError:
+    """Tells of an input that has shape `found` where the program takes `shape`."""
+    advice = ""
+    if len(shape) > 1 and found == shape[1:]:
+        advice = ": give it the axis of samples in front, as array[None] has it"
+    elif len(shape) > 1 and found[1:] == shape[1:]:
+        advice = (
+            f": the program takes {shape[0]} at once; give one sample after the other, or compile "
+            f"for a batch of {found[0]}"
+        )
+    return InputError(f"input {name} has shape {list(found)}, not {list(shape)}{advice}")
 
 
 def decode_output(program: Program, integers: Sequence[Array]) -> dict[str, Array]:
@@ -215,12 +258,12 @@ def client_step(reals: Array, step: ClientStep) -> Array:
 
 def _encode(program: Program, entry: ProgramInput, given: npt.ArrayLike) -> Array:
     value = program.values[entry.value]
-    array = np.asarray(given)
+    array = as_array(entry.name, given)
     if array.dtype.kind not in "fiub":
         raise InputError(f"input {entry.name} has type {array.dtype}; real numbers are needed")
     shape = program.input_shape(entry)
     if array.shape != shape:
-        raise InputError(f"input {entry.name} has shape {list(array.shape)}, not {list(shape)}")
+        raise misfit(entry.name, array.shape, shape)
     if not np.isfinite(array).all() and (np.isinf(array).any() or not entry.missing):
         raise InputError(f"input {entry.name} holds NaN or infinity")
     if entry.order:

@@ -6,7 +6,14 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from privet.compiler.executor.codec import Inputs, by_front, describe_outputs, ordered
+from privet.compiler.executor.codec import (
+    Inputs,
+    as_array,
+    by_front,
+    describe_outputs,
+    misfit,
+    ordered,
+)
 from privet.compiler.graph.operations import Array
 from privet.compiler.program.public import Program
 from privet.errors import InputError
@@ -32,11 +39,15 @@ def pad(program: Program, inputs: Inputs) -> tuple[dict[str, Array], int]:
     the place of those that are missing. A program for one sample gets the inputs as they are.
 
     # Errors
-    `InputError` if the inputs hold different numbers of samples, none, or too many.
+    `InputError` if the inputs hold different numbers of samples, none, or too many, or a sample has
+    another shape.
     """
     given = by_name(program, inputs)
     if program.batch == 1:
         return given, 1
+    for entry in program.given:
+        if given[entry.name].shape[1:] != entry.shape[1:]:
+            raise misfit(entry.name, given[entry.name].shape, entry.shape)
     counts = {len(array) if array.ndim else 0 for array in given.values()}
     if len(counts) != 1:
         raise InputError("the inputs hold different numbers of samples along their first axis")
@@ -51,11 +62,11 @@ def by_name(program: Program, inputs: Inputs) -> dict[str, Array]:
     """What a user gives, by the names of the model's inputs.
 
     # Errors
-    `InputError` if some are missing or unknown.
+    `InputError` if some are missing or unknown, or are no arrays.
     """
     names = [it.name for it in program.given]
-    arrays = [np.asarray(array) for array in ordered(program, inputs)]
-    return dict(zip(names, arrays, strict=True))
+    given = zip(names, ordered(program, inputs), strict=True)
+    return {name: as_array(name, array) for name, array in given}
 
 
 def portions(program: Program, inputs: Inputs) -> list[dict[str, Array]]:

@@ -43,7 +43,11 @@ def test_number_types(program: Program, kind: Any) -> None:
         ([ONES], "1 inputs given"),
         ({"x0": ONES}, "missing: x1"),
         ({"x0": ONES, "x1": ONES, "z": ONES}, "unknown: z"),
-        ([ONES, np.ones(3)], r"input x1 has shape \[3\]"),
+        ([ONES, np.ones(3)], r"x1 has shape \[3\], not \[1, 3\]: give it the axis of samples"),
+        ([ONES, np.ones((4, 3))], r"\[4, 3\], not \[1, 3\]: .* compile for a batch of 4"),
+        ([ONES, np.ones((1, 4))], r"\[1, 4\], not \[1, 3\]$"),
+        (np.ones((2, 1, 3)), "one array given, the model has 2 inputs, x0, x1: give a list"),
+        ("x0.npy", "a path is no input"),
         ([ONES, ONES.astype(str)], "input x1 has type"),
         ([ONES, ONES.astype(complex)], "input x1 has type"),
         ([ONES * np.nan, ONES], "input x0 holds NaN"),
@@ -54,6 +58,14 @@ def test_number_types(program: Program, kind: Any) -> None:
 def test_unfit_inputs(program: Program, inputs: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         encode_input(program, inputs)
+
+
+def test_the_only_input_needs_no_list() -> None:
+    program = compile(single("Relu", [(1, 3)])).program
+    (listed,), (alone,) = encode_input(program, [ONES]), encode_input(program, ONES)
+    np.testing.assert_array_equal(listed, alone)
+    with pytest.raises(InputError, match=r"has shape \[3\], not \[1, 3\]"):
+        encode_input(program, ONES[0])
 
 
 def test_decoding_checks_shapes(program: Program) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from tests.python.compiler.graph.single import model, node, private
@@ -41,6 +43,19 @@ def test_the_last_sample_fills_up_and_is_dropped_again() -> None:
 def test_numbers_of_samples_that_do_not_fit(a: int, b: int, problem: str) -> None:
     with pytest.raises(InputError, match=problem):
         fill(program(5), [np.zeros((a, 3)), np.zeros((b, 3))])
+
+
+@pytest.mark.parametrize(
+    ("a", "problem"),
+    [
+        (np.zeros(3), r"input a has shape \[3\], not \[5, 3\]: give it the axis of samples"),
+        (np.zeros((2, 4)), r"input a has shape \[2, 4\], not \[5, 3\]$"),
+        ([[1.0, 2.0], [3.0]], "input a cannot be read as an array"),
+    ],
+)
+def test_samples_that_do_not_fit(a: Any, problem: str) -> None:
+    with pytest.raises(InputError, match=problem):
+        fill(program(5), [a, np.zeros((2, 3))])
 
 
 def test_a_program_for_one_sample_takes_its_inputs_as_they_are() -> None:
