@@ -25,7 +25,7 @@ def tokens(sentence: str) -> np.ndarray:
 
 # The owner of the model compiles it; real sentences fix the ranges of its numbers.
 samples = np.load(MODELS / "docs-bert-samples.npy")
-model = privet.compile(MODELS / "docs-bert.onnx", calibration=list(samples[:, None]))
+model = privet.compile(MODELS / "docs-bert.onnx", calibration=samples)
 
 # The public word list turns the sentence into tokens here, and no word of it is sent.
 sentence = "return the widget that has the focus , or none if no window of the application has it ."

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from privet.compiler.executor.codec import with_sample_axis
 from privet.errors import InputError
 
 Array = npt.NDArray[np.generic]
@@ -65,8 +66,7 @@ def read_input(path: Path, shapes: Sequence[tuple[int, ...]]) -> list[Array]:
     except (OSError, ValueError) as error:
         raise InputError(f"{path} cannot be read: {error}") from error
     return [
-        array[None] if (1, *array.shape) == shape else array
-        for array, shape in zip(arrays, shapes, strict=False)
+        with_sample_axis(array, shape) for array, shape in zip(arrays, shapes, strict=False)
     ] + arrays[len(shapes) :]
 
 

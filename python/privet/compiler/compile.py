@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
-from math import isfinite
+from math import isfinite, nan
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -110,8 +110,9 @@ def compile(
     probabilities. A small model with calibration inputs gets rings for all that its bound on inputs
     allows, too, where that takes few bits. With `headroom` nothing is chosen but 37 and 12.
 
-    How large values become is measured on `calibration`, a list of samples (each an array, or a
-    mapping from input names to arrays). Without it, a few random inputs serve: uniform within
+    How large values become is measured on `calibration`: samples along the first axis of an array
+    (of a mapping from input names to arrays, if there are several), or a list of samples. Without
+    it, a few random inputs serve: uniform within
     `input_range`, or standard normal. `ranges` states the largest magnitude of tensors by their
     ONNX names instead. Everything is multiplied by `margin`.
 
@@ -158,7 +159,12 @@ def compile(
     """
     from privet.compiler.client_side import part
     from privet.compiler.executor.codec import by_client
-    from privet.compiler.executor.ranges import calibration_batches, front_samples, measure
+    from privet.compiler.executor.ranges import (
+        as_samples,
+        calibration_batches,
+        front_samples,
+        measure,
+    )
     from privet.compiler.executor.widths import (
         KEPT,
         LARGE,
@@ -194,6 +200,7 @@ def compile(
     from privet.compiler.program import build_program
     from privet.compiler.program.check import check_size
 
+    calibration = as_samples(calibration)
     _check_options(bits, scale, weight_scale, margin, activation_error, input_range, batch)
     tried = candidates(bits, scale, weight_scale, headroom)
     if headroom is not None and not 0 <= headroom <= tried[0].bits:
@@ -440,7 +447,10 @@ def _check_options(
     if batch < 1:
         raise Misuse(f"batch is {batch}; at least 1 is possible")
     if input_range is not None:
-        low, high = input_range
+        try:
+            low, high = map(float, input_range)
+        except (TypeError, ValueError):
+            low, high = nan, nan
         if not (isfinite(low) and isfinite(high) and low <= high):
             raise Misuse(f"input_range is {input_range}; give the lowest and the highest number")
 

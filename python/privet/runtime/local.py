@@ -16,7 +16,7 @@ from privet import suites
 from privet.compiler.compile import Compiled, compile
 from privet.compiler.executor import decode_output, execute
 from privet.compiler.executor.codec import Inputs, as_tensor, encode_input
-from privet.compiler.executor.ranges import Calibration
+from privet.compiler.executor.ranges import Calibration, as_samples
 from privet.compiler.executor.reference import as_declared, random_inputs, run_plaintext
 from privet.compiler.executor.samples import by_name, fill, pad, split, trim
 from privet.compiler.executor.widths import Accuracy
@@ -97,14 +97,15 @@ def run(
 ) -> Run:
     """Runs a model privately between local processes and compares with plaintext.
 
-    `inputs` are real arrays by name or in order; without them, random ones. The fixed-point ranges
-    are measured on `calibration`, or on random inputs, and on `inputs` as well, so that this call
-    works on the model at hand; a real server has only its own calibration inputs.
+    `inputs` are arrays by name or in order, or the only one; without them, random ones. The
+    fixed-point ranges are measured on `calibration`, or on random inputs, and on `inputs` as well,
+    so that this call works on the model at hand; a real server has only its own calibration inputs.
 
     `suite` is a suite with its options, such as `privet.Gmw(rounds="log")`, or the name of one for
     its defaults. The server here accepts what is asked for; `Run.weaknesses` names what is weaker
     than the default. `bits`, `scale` and `weight_scale` are those of `privet.compile`; each suite
-    has its own. `input_shapes`, `reveal` and `client_side` are those of `privet.compile`, too.
+    has its own. `input_shapes`, `reveal` and `client_side` are those of `privet.compile`, too. A
+    model that is compiled already takes none of these.
 
     `batch` compiles the model for that many samples at once, as `privet.compile` says; `inputs`
     then hold up to that many along their first axis. `link` delays both directions and limits their
@@ -112,8 +113,8 @@ def run(
     each party's process, as `Server` and `Client` say.
 
     # Errors
-    Those of `privet.compile`; `UnsupportedModel` if the suite has no protocol for a layer;
-    `InputError`; `PeerError` if a party fails.
+    Those of `privet.compile`; `Misuse` on its options beside a compiled model; `UnsupportedModel`
+    if the suite has no protocol for a layer; `InputError`; `PeerError` if a party fails.
     """
     config = suites.as_suite(suite)
     link = Link(link) if isinstance(link, str) else link
@@ -125,6 +126,16 @@ def run(
         "client_side": client_side,
     }
     if isinstance(model, Compiled):
+        _check_no_options(
+            calibration=calibration,
+            batch=batch,
+            bits=bits,
+            scale=scale,
+            weight_scale=weight_scale,
+            input_shapes=input_shapes,
+            reveal=reveal,
+            client_side=client_side,
+        )
         compiled = model
     else:
         build = partial(compile_for, model, inputs, calibration, input_range, batch=batch, **how)
@@ -140,14 +151,24 @@ def run(
     named, _ = fill(compiled.program, given)
     encode_input(compiled.program, named)
     alone = None
-    if config.compiled_batch(batch) < batch:
-        if isinstance(model, Compiled):
-            raise Misuse("to compute one sample at a time takes a model as ONNX, not a program")
+    if not isinstance(model, Compiled) and config.compiled_batch(batch) < batch:
         alone = build(alone=True)
     with tempfile.TemporaryDirectory(prefix="privet-") as folder:
         limit = parse_size(memory)
         job = LocalJob(Path(folder), compiled, given, named, timeout, link, limit, progress, alone)
         return _compare(compiled, given, named, samples, link, config.run_local(job))
+
+
+def _check_no_options(**given: Any) -> None:
+    """Raises `Misuse` on options of `privet.compile` that a compiled model can no longer take."""
+    left_out = {"batch": 1, "reveal": "outputs", "client_side": False}
+    asked = [
+        name
+        for name, value in given.items()
+        if (value != left_out[name] if name in left_out else value is not None)
+    ]
+    if asked:
+        raise Misuse(f"the model is compiled already: give {', '.join(asked)} to privet.compile")
 
 
 def compile_for(
@@ -165,7 +186,7 @@ def compile_for(
     With `alone` the same for one sample of the batch that `inputs` are. `options` are those of
     `privet.compile`.
     """
-    given = list(calibration) if calibration is not None else None
+    given = as_samples(calibration)
     build = partial(compile, model, input_range=input_range, **options)
     compiled = build(calibration=given, batch=batch)
     samples = _covering(compiled, given, inputs, input_range)

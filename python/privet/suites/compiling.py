@@ -45,8 +45,9 @@ def compile(
     is chosen on calibration inputs, so that values have room and outputs are accurate; with
     `headroom` nothing is chosen.
 
-    How large values become is measured on `calibration`, a list of samples (each an array, or a
-    mapping from input names to arrays). Without it, a few random inputs serve: uniform within
+    How large values become is measured on `calibration`: samples along the first axis of an array
+    (of a mapping from input names to arrays, if there are several), or a list of samples. Without
+    it, a few random inputs serve: uniform within
     `input_range`, or standard normal, and every result says so. `ranges` states the largest
     magnitude of tensors by their ONNX names instead. Everything is multiplied by `margin`. `sound`
     asks instead for a proof that no input within the public bound leaves the ring.

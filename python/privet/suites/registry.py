@@ -53,9 +53,16 @@ def as_suite(suite: Suite | str) -> Suite:
     """A suite with its options; a name means its defaults.
 
     # Errors
-    `Misuse` if there is no suite of that name.
+    `Misuse` if there is no suite of that name, or it is no suite at all.
     """
-    return suite_type(suite)() if isinstance(suite, str) else suite
+    if isinstance(suite, str):
+        return suite_type(suite)()
+    if not isinstance(suite, Suite):
+        raise Misuse(
+            f"the suite is {suite!r}; give one with its options, such as privet.Gmw(), or the name "
+            f"of one: {', '.join(_SUITES)}"
+        )
+    return suite
 
 
 def from_options(name: str, options: Mapping[str, Any]) -> Suite:

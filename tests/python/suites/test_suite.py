@@ -75,6 +75,12 @@ def test_what_there_is_not_is_refused(name: str, options: dict[str, Any], messag
         suites.from_options(name, options)
 
 
+@pytest.mark.parametrize("given", [privet.Gmw, None, {"name": "gmw"}], ids=["type", "none", "dict"])
+def test_what_is_no_suite_is_refused(given: Any) -> None:
+    with pytest.raises(Misuse, match=r"give one with its options, such as privet.Gmw\(\), or the"):
+        suites.as_suite(given)
+
+
 @pytest.mark.parametrize(
     "document", [None, "gmw", {}, {"suite": 1}, {"suite": "gmw", "round": "log"}, {"suite": "no"}]
 )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from privet.compiler.executor.codec import run_front
+from privet.compiler.executor.codec import run_front, with_sample_axis
 from privet.compiler.executor.real import run
 from privet.compiler.executor.reference import draw_given
 from privet.compiler.graph import Graph, Input
@@ -19,7 +20,8 @@ from privet.compiler.graph.order import may_be_missing
 from privet.errors import InputError, InvalidModel
 
 Sample = npt.ArrayLike | Mapping[str, npt.ArrayLike]
-Calibration = Sequence[Sample]
+Calibration = Sequence[Sample] | Array | Mapping[str, Array]
+"""Samples one by one, or along the first axis of an array, or of one for each input by name."""
 
 RANDOM_SAMPLES = 4
 RANDOM_STEPS = 8
@@ -30,8 +32,25 @@ RANDOM_SEED = 20260101
 """The random inputs are the same on every run, so that a model always compiles alike."""
 
 
+def as_samples(calibration: Calibration | None) -> list[Sample] | None:
+    """Calibration samples one by one.
+
+    # Errors
+    `InputError` if they are a path, or arrays with different numbers of samples.
+    """
+    if isinstance(calibration, str | bytes | os.PathLike):
+        raise InputError("calibration is samples, not a path: read the file by numpy.load")
+    if not isinstance(calibration, Mapping):
+        return None if calibration is None else list(calibration)
+    named = {name: np.asarray(array) for name, array in calibration.items()}
+    counts = {len(array) if array.ndim else 0 for array in named.values()}
+    if len(counts) != 1:
+        raise InputError("calibration holds different numbers of samples of its inputs")
+    return [{name: array[i] for name, array in named.items()} for i in range(*counts)]
+
+
 def calibration_batches(
-    graph: Graph, calibration: Calibration | None, input_range: tuple[float, float] | None
+    graph: Graph, calibration: Sequence[Sample] | None, input_range: tuple[float, float] | None
 ) -> Iterator[list[Array]]:
     """Inputs in the graph's order, one batch at a time.
 
@@ -80,7 +99,7 @@ def _random_batch(
 
 
 def _session_batches(
-    graph: Graph, calibration: Calibration | None, input_range: tuple[float, float] | None
+    graph: Graph, calibration: Sequence[Sample] | None, input_range: tuple[float, float] | None
 ) -> Iterator[list[Array]]:
     if calibration is None:
         generator = np.random.default_rng(RANDOM_SEED)
@@ -120,20 +139,26 @@ def _steps(graph: Graph, session: Sequence[Sequence[Array]]) -> Iterator[list[Ar
 
 
 def front_samples(
-    front: Front, calibration: Calibration | None, input_range: tuple[float, float] | None
+    front: Front, calibration: Sequence[Sample] | None, input_range: tuple[float, float] | None
 ) -> list[Sample]:
     """What a front makes of calibration samples, or of a few random inputs.
 
     # Errors
     `InputError` if a sample does not fit.
     """
-    names = [it.name for it in front.given]
+    shapes = {it.name: it.shape for it in front.given}
+    names = list(shapes)
     given: list[Mapping[str, Array]] = []
     for sample in calibration or ():
         named = sample if isinstance(sample, Mapping) else {names[0]: sample}
         if set(named) != set(names):
             raise InputError(f"a calibration sample names {list(named)}; the inputs are {names}")
-        given.append({name: np.asarray(array) for name, array in named.items()})
+        given.append(
+            {
+                name: with_sample_axis(np.asarray(array), shapes[name])
+                for name, array in named.items()
+            }
+        )
     if calibration is None:
         generator = np.random.default_rng(RANDOM_SEED)
         given = [
@@ -173,8 +198,8 @@ def _sample(graph: Graph, sample: Sample) -> list[Array]:
     named = _named(graph, sample)
     batch, missing = [], may_be_missing(graph)
     for entry in graph.given:
-        array = named[entry.name]
         shape = graph.input_shape(entry)
+        array = with_sample_axis(named[entry.name], shape)
         known = array.dtype.kind in "fiub"
         if known and entry.value in missing:
             known = not np.isinf(array).any()
@@ -184,7 +209,8 @@ def _sample(graph: Graph, sample: Sample) -> list[Array]:
             raise InputError(f"the calibration of {entry.name} is not made of finite numbers")
         if array.shape != shape:
             raise InputError(
-                f"the calibration of {entry.name} has shape {list(array.shape)}, not {list(shape)}"
+                f"the calibration of {entry.name} has a sample of shape {list(array.shape)}, not "
+                f"{list(shape)}"
             )
         batch.append(_encoded(graph, entry, array))
     return batch

@@ -11,7 +11,7 @@ from tests.python.compiler.graph.single import model, node, single
 from privet.compiler.compile import compile
 from privet.compiler.executor import decode_output, encode_input
 from privet.compiler.program import Program
-from privet.errors import InputError, InvalidModel
+from privet.errors import InputError, InvalidModel, Misuse
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +80,7 @@ def test_decoding_checks_shapes(program: Program) -> None:
     [
         (ONES, "must map"),
         ({"x0": ONES}, "names"),
-        ({"x0": ONES, "x1": np.ones(3)}, "has shape"),
+        ({"x0": ONES, "x1": np.ones(4)}, r"of x1 has a sample of shape \[4\], not \[1, 3\]"),
         ({"x0": ONES, "x1": ONES * np.nan}, "finite numbers"),
     ],
 )
@@ -89,9 +89,37 @@ def test_unfit_calibration(sample: Any, message: str) -> None:
         compile(single("Add", [(1, 3), (1, 3)]), calibration=[sample])
 
 
-def test_empty_calibration_is_refused() -> None:
-    with pytest.raises(InputError, match="empty"):
-        compile(single("Relu", [(1, 3)]), calibration=[])
+@pytest.mark.parametrize(
+    ("calibration", "message"),
+    [
+        ([], "empty"),
+        (np.zeros((0, 3)), "empty"),
+        ("samples.npy", "samples, not a path"),
+        ({"x0": np.ones((2, 3)), "z": np.ones((3, 3))}, "different numbers of samples"),
+    ],
+)
+def test_calibration_that_is_no_samples_is_refused(calibration: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        compile(single("Relu", [(1, 3)]), calibration=calibration)
+
+
+@pytest.mark.parametrize("client_side", [False, True])
+def test_calibration_lies_along_the_first_axis(client_side: bool) -> None:
+    made = single("Add", [(1, 3), (1, 3)])
+    rows = {"x0": np.arange(12.0).reshape(4, 3), "x1": np.full((4, 3), 50.0)}
+    listed = [{name: row[i : i + 1] for name, row in rows.items()} for i in range(4)]
+    of_list, of_rows = (
+        compile(made, calibration=it, client_side=client_side) for it in (listed, rows)
+    )
+    assert of_rows.magnitudes == of_list.magnitudes
+    alone = single("Relu", [(1, 3)])
+    assert compile(alone, calibration=rows["x0"]).magnitudes["x0"] == 22.0
+
+
+@pytest.mark.parametrize("given", [1, (1, 0), (0, np.inf), (0, 1, 2), "01x"])
+def test_an_input_range_has_two_ends(given: Any) -> None:
+    with pytest.raises(Misuse, match="give the lowest and the highest number"):
+        compile(single("Relu", [(1, 3)]), input_range=given)
 
 
 def test_input_range_covers_its_ends() -> None:
