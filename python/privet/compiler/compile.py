@@ -65,6 +65,17 @@ class Compiled:
     accuracy: Callable[[], Accuracy] = field(default=unknown_accuracy, compare=False)
     quantized: tuple[int, int] | None = None
 
+    def __repr__(self) -> str:
+        program = self.program
+        inputs = (f"{it.name} {list(it.shape)}" for it in program.given)
+        outputs = (f"{it.name} {list(program.values[it.value].shape)}" for it in program.outputs)
+        return (
+            f"<Compiled {program.model}: {', '.join(inputs)} -> {', '.join(outputs)}; "
+            f"{len(program.operations)} operations, ring of {program.ring_bits} bits, scale "
+            f"{program.scale_bits}, calibration {program.calibration}, program "
+            f"{program.program_hash[:16]}>"
+        )
+
     def ranges(self, *, narrow: bool = True) -> Ranges:
         """What each layer's values can reach, were measured to reach, and fit in; for the owner.
 

@@ -75,6 +75,11 @@ class Run(Promised):
     account: tuple[str, ...]
     accuracy: Callable[[], Accuracy]
 
+    def __repr__(self) -> str:
+        verdict = "agrees" if self.argmax_agrees else "DISAGREES"
+        error = f"largest difference of an output {self.max_abs_error:.2g}"
+        return self._summary(f"Run of {self.model}", f"ONNX Runtime {verdict}, {error}")
+
 
 def run(
     model: ModelSource | Compiled,
@@ -205,7 +210,8 @@ def _covering(
     if inputs is None:
         return samples
     given, count = fill(compiled.program, inputs)
-    # What is no array of real numbers is refused by `encode_input`, with a better message.
+    # What is no array of real numbers, or of another shape, is refused by `encode_input`, with a
+    # better message.
     arrays = list(given.values())
     if any(array.dtype.kind not in "fiub" for array in arrays):
         return samples
@@ -213,8 +219,9 @@ def _covering(
     largest = max(
         (float(np.abs(given[entry.name]).max(initial=0)) for entry in entries), default=0.0
     )
+    fits = all(given[it.name].shape == compiled.program.input_shape(it) for it in entries)
     covered = largest <= min((entry.magnitude for entry in entries), default=0.0)
-    if covered or not np.isfinite(largest):
+    if covered or not fits or not np.isfinite(largest):
         return samples
     known = samples or split(random_inputs(compiled.program, input_range), 1)
     named = by_name(compiled.program, inputs)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -11,10 +11,11 @@ import numpy.typing as npt
 
 from privet.compiler.executor import decode_output
 from privet.compiler.executor.samples import trim
-from privet.compiler.program import Program
+from privet.compiler.program import Program, caveat
 from privet.runtime.dry import Dry
 from privet.suites import Mode, Suite, Weakness
 from privet.suites.costs import LayerCost, PhaseCost, read_report
+from privet.suites.text import size
 
 Array = npt.NDArray[np.generic]
 
@@ -26,9 +27,40 @@ Made = tuple[PhaseCost | None, tuple[LayerCost, ...]]
 
 
 class Promised:
-    """What comes of a suite, with every choice of it made, and so what it promises."""
+    """What comes of a suite, with every choice of it made, and so what it promises.
+
+    It prints as a few lines; shapes stand for arrays.
+    """
 
     config: Suite
+    outputs: dict[str, Array]
+    samples: int
+    calibration: str
+    offline: PhaseCost | None
+    online: PhaseCost
+
+    def _summary(self, title: str, *lines: str) -> str:
+        """A title, what came out, `lines`, costs, and what the user must know of it."""
+        chosen = [
+            f"{field.name} {value}"
+            for field in fields(self.config)
+            if (value := getattr(self.config, field.name)) is not None and value != field.default
+        ]
+        count = "" if self.samples == 1 else f", {self.samples} samples"
+        outputs = (f"{name} {list(array.shape)}" for name, array in self.outputs.items())
+        cautions = [f"trust: {self.trust}"] if self.trust else []
+        cautions += [f"weaker than the default: {it.meaning}" for it in self.weaknesses]
+        if said := caveat(self.calibration):
+            cautions.append(f"not calibrated: {said}")
+        body = [
+            f"outputs: {', '.join(outputs)}",
+            *lines,
+            _cost("offline", self.offline),
+            _cost("online", self.online),
+            *cautions,
+        ]
+        suite = ", ".join([self.config.name, *chosen])
+        return "\n  ".join([f"<{title} in suite {suite}{count}", *body]) + ">"
 
     @property
     def trust(self) -> str | None:
@@ -75,6 +107,19 @@ class Result(Promised):
     layers: tuple[LayerCost, ...]
     samples: int = 1
     plan: Mapping[str, Any] | None = None
+
+    def __repr__(self) -> str:
+        found = [f"no material was ready: {self.dry.action}"] if self.dry else []
+        return self._summary("Result", *found)
+
+
+def _cost(phase: str, cost: PhaseCost | None) -> str:
+    if cost is None:
+        return f"{phase}: prepared earlier"
+    sent = f"client sends {size(cost.bytes_client)}, server {size(cost.bytes_server)}"
+    if cost.bytes_dealer:
+        sent += f", dealer {size(cost.bytes_dealer)}"
+    return f"{phase}: {cost.seconds:.3f} s, {sent}, rounds {cost.rounds}"
 
 
 def read_result(

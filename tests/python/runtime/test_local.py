@@ -1,4 +1,4 @@
-"""`privet.run`: what it refuses before any process is started."""
+"""`privet.run`: what it refuses before any process is started, and how its result prints."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from tests.python.compiler.graph.single import single
 
 import privet
-from privet.errors import Misuse
+from privet.errors import InputError, Misuse
 
 
 @pytest.mark.parametrize(
@@ -29,3 +29,43 @@ def test_options_of_compile_beside_a_compiled_model_are_refused(options: dict[st
     compiled = privet.compile(single("Relu", [(1, 3)]))
     with pytest.raises(Misuse, match=f"compiled already: give {', '.join(options)} to privet.comp"):
         privet.run(compiled, np.ones((1, 3)), **options)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (np.full((5, 3), 100.0), r"^input x0 has shape \[5, 3\], not \[1, 3\]: .* a batch of 5"),
+        (
+            np.full(3, 100.0),
+            r"^input x0 has shape \[3\], not \[1, 3\]: give it the axis of samples",
+        ),
+    ],
+)
+def test_unfit_inputs_beyond_calibration_are_told_as_inputs(rows: Any, message: str) -> None:
+    """They are taken for calibration, too, and were refused as such."""
+    with pytest.raises(InputError, match=message):
+        privet.run(single("Relu", [(1, 3)]), rows, calibration=np.ones((2, 3)))
+
+
+def test_a_run_prints_as_a_few_lines() -> None:
+    found = privet.run(single("Relu", [(1, 300)]), suite=privet.Fss(truncation="one-bit"))
+    lines = repr(found).splitlines()
+    assert lines[0] == "<Run of test in suite fss, truncation one-bit"
+    assert lines[1] == "  outputs: y0 [1, 300]"
+    assert lines[2].startswith("  ONNX Runtime agrees, largest difference of an output ")
+    assert lines[3].startswith("  offline: ")
+    assert ", dealer " in lines[3]
+    assert lines[4].startswith("  online: ")
+    for caution in (found.trust, *(it.meaning for it in found.weaknesses), "without samples"):
+        assert caution is not None
+        assert any(caution in line for line in lines[5:])
+    assert len(repr(found)) < 1500
+
+
+def test_what_is_compiled_prints_no_weights() -> None:
+    compiled = privet.compile(single("Mul", [(1, 2), np.array([31.25, 0.5], np.float32)]))
+    text = repr(compiled)
+    assert text.startswith("<Compiled test: x0 [1, 2] -> y0 [1, 2]; ")
+    assert text.endswith(f"program {compiled.program.program_hash[:16]}>")
+    assert "31.25" not in text
+    assert len(text) < 250
