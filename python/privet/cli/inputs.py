@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -18,11 +18,12 @@ IMAGES = {".png", ".jpg", ".jpeg", ".bmp"}
 
 
 def read_inputs(
-    paths: Sequence[Path], shapes: Sequence[tuple[int, ...]], batch: int = 1
+    paths: Sequence[Path], shapes: Mapping[str, tuple[int, ...]], batch: int = 1
 ) -> list[Array]:
     """The samples in all files, stacked, for a program that takes `batch` samples at once.
 
-    `shapes` are those of the program's inputs. A file holds a sample, or several.
+    `shapes` are those of the program's inputs, by name and in order. A file holds a sample, or
+    several.
 
     # Errors
     `InputError` if a file cannot be read or does not fit; on several files without a batch.
@@ -32,7 +33,7 @@ def read_inputs(
             f"{len(paths)} inputs given, and the program takes one sample at a time: compile it "
             "with --batch"
         )
-    single = [shape if batch == 1 else (1, *shape[1:]) for shape in shapes]
+    single = {name: shape if batch == 1 else (1, *shape[1:]) for name, shape in shapes.items()}
     samples = [read_input(path, single) for path in paths]
     if len(samples) == 1:
         return samples[0]
@@ -42,12 +43,13 @@ def read_inputs(
         raise InputError(f"the samples do not have the same shapes: {error}") from error
 
 
-def read_input(path: Path, shapes: Sequence[tuple[int, ...]]) -> list[Array]:
+def read_input(path: Path, shapes: Mapping[str, tuple[int, ...]]) -> list[Array]:
     """The arrays in `path` for inputs of these shapes, each beginning with a batch axis of 1.
 
     An image serves a model with one input `[1, channels, height, width]` of 1 or 3 channels: it is
     made grey or colour, resized, and scaled to [0, 1]. A .npy holds one input, an .npz one array
-    for each, in order. A missing batch axis of 1 is added.
+    for each, by name; in order only where numpy named them (`arr_0`, ...). A missing batch axis of
+    1 is added.
 
     # Errors
     `InputError` if the file cannot be read or does not fit.
@@ -60,14 +62,28 @@ def read_input(path: Path, shapes: Sequence[tuple[int, ...]]) -> list[Array]:
             arrays = [np.load(path, allow_pickle=False)]
         elif suffix == ".npz":
             with np.load(path, allow_pickle=False) as archive:
-                arrays = [archive[name] for name in archive.files]
+                arrays = [archive[name] for name in _names(path, archive.files, list(shapes))]
         else:
             raise InputError(f"{path}: a .npy, .npz or image file is needed")
     except (OSError, ValueError) as error:
         raise InputError(f"{path} cannot be read: {error}") from error
     return [
-        with_sample_axis(array, shape) for array, shape in zip(arrays, shapes, strict=False)
+        with_sample_axis(array, shape)
+        for array, shape in zip(arrays, shapes.values(), strict=False)
     ] + arrays[len(shapes) :]
+
+
+def _names(path: Path, found: list[str], inputs: list[str]) -> list[str]:
+    """Names of arrays in an archive, in the order of the inputs that they are for."""
+    if set(found) == set(inputs):
+        return inputs
+    unnamed = [f"arr_{place}" for place in range(len(inputs))]
+    if found == unnamed or len(found) == len(inputs) == 1:
+        return found
+    raise InputError(
+        f"{path} holds {', '.join(found) or 'nothing'}; the model's inputs are "
+        f"{', '.join(inputs)}: give its arrays these names, as numpy.savez(file, NAME=array) does"
+    )
 
 
 def read_labels(path: Path | None, model: Path | None) -> list[str]:
@@ -88,20 +104,16 @@ def read_labels(path: Path | None, model: Path | None) -> list[str]:
     return [str(name) for name in classes]
 
 
-def _image(path: Path, shapes: Sequence[tuple[int, ...]]) -> Array:
+def _image(path: Path, shapes: Mapping[str, tuple[int, ...]]) -> Array:
     from PIL import Image
 
-    if (
-        len(shapes) != 1
-        or len(shapes[0]) != 4
-        or shapes[0][:1] != (1,)
-        or shapes[0][1] not in (1, 3)
-    ):
+    taken = list(shapes.values())
+    if len(taken) != 1 or len(taken[0]) != 4 or taken[0][0] != 1 or taken[0][1] not in (1, 3):
         raise InputError(
             f"{path}: an image serves a model with one input [1, 1 or 3, height, width], and this "
-            f"one takes {[list(shape) for shape in shapes]}; give a .npy or .npz file"
+            f"one takes {[list(shape) for shape in taken]}; give a .npy or .npz file"
         )
-    _, channels, height, width = shapes[0]
+    _, channels, height, width = taken[0]
     with Image.open(path) as image:
         fitted = image.convert("L" if channels == 1 else "RGB")
         if fitted.size != (width, height):

@@ -55,8 +55,8 @@ Memory = Annotated[
 Input = Annotated[
     list[Path] | None,
     typer.Option(
-        help="A .npy, .npz or image file with a sample, or several along the first axis; give the "
-        "option again for more samples of a batch.",
+        help="A .npy or image file, or .npz with arrays by the names of inputs, with a sample, or "
+        "several along the first axis; give the option again for more samples of a batch.",
         dir_okay=False,
     ),
 ]

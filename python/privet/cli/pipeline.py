@@ -209,7 +209,7 @@ def data_command(
             server_name=server_name,
         ) as provider:
             program = provider.stages.program
-            shapes = [it.shape for it in program.given]
+            shapes = {it.name: it.shape for it in program.given}
             samples = [read_input(path, shapes) for path in input for _ in range(repeat)]
             began = time.monotonic()
             found = await asyncio.gather(*(provider.infer(sample) for sample in samples))

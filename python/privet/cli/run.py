@@ -126,12 +126,12 @@ def as_object(result: Run) -> dict[str, Any]:
     }
 
 
-def _input_shapes(model: Path, given: InputShapes, client_side: bool) -> list[tuple[int, ...]]:
+def _input_shapes(model: Path, given: InputShapes, client_side: bool) -> dict[str, tuple[int, ...]]:
     source = load_model(model)
     if client_side and (front := part(source, given)[0]) is not None:
-        return [it.shape for it in front.given]
+        return {it.name: it.shape for it in front.given}
     graph = import_model(source, name=model.stem, input_shapes=given)
-    return [graph.input_shape(entry) for entry in graph.inputs]
+    return {entry.name: graph.input_shape(entry) for entry in graph.inputs}
 
 
 def _verdict(console: Console, result: Run) -> None:

@@ -409,7 +409,7 @@ def leakage_command(
 ) -> None:
     """Tell what suite stream's permuted tensors tell: distance correlation, and attacks."""
     compiled = compile(model, smooth="function")
-    shapes = [it.shape for it in compiled.program.given]
+    shapes = {it.name: it.shape for it in compiled.program.given}
     given: list[list[Any] | None] = [read_input(path, shapes) for path in input or ()]
     given = given or [None] * samples
     rows, found = correlations(compiled, given), attacks()

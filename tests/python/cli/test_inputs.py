@@ -1,0 +1,49 @@
+"""Inputs from files: which array is for which input."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from privet.cli.inputs import read_input, read_inputs
+from privet.errors import InputError
+
+SHAPES = {"ids": (1, 3), "mask": (1, 3)}
+IDS, MASK = np.full((1, 3), 7.0), np.ones((1, 3))
+
+
+def test_arrays_of_an_archive_go_by_name(tmp_path: Path) -> None:
+    """In the file's order, the mask would have been taken for the ids."""
+    path = tmp_path / "x.npz"
+    np.savez(path, mask=MASK[0], ids=IDS[0])
+    ids, mask = read_input(path, SHAPES)
+    np.testing.assert_array_equal(ids, IDS)
+    np.testing.assert_array_equal(mask, MASK)
+
+
+def test_arrays_without_names_go_in_order(tmp_path: Path) -> None:
+    path = tmp_path / "x.npz"
+    np.savez(path, IDS, MASK)
+    ids, mask = read_inputs([path, path], SHAPES, batch=2)
+    np.testing.assert_array_equal(ids, np.concatenate([IDS, IDS]))
+    np.testing.assert_array_equal(mask, np.concatenate([MASK, MASK]))
+
+
+def test_the_only_array_needs_no_name(tmp_path: Path) -> None:
+    path = tmp_path / "x.npz"
+    np.savez(path, row=IDS)
+    (row,) = read_input(path, {"X": (1, 3)})
+    np.testing.assert_array_equal(row, IDS)
+
+
+@pytest.mark.parametrize("names", [["ids", "masks"], ["ids"], ["ids", "mask", "labels"], []])
+def test_arrays_of_other_names_are_refused(tmp_path: Path, names: list[str]) -> None:
+    path = tmp_path / "x.npz"
+    arrays: dict[str, Any] = dict.fromkeys(names, IDS)
+    np.savez(path, **arrays)
+    said = f"holds {', '.join(names) or 'nothing'}; the model's inputs are ids, mask: give its"
+    with pytest.raises(InputError, match=said):
+        read_input(path, SHAPES)
