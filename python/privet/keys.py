@@ -125,7 +125,8 @@ def make(
     if before and not force:
         found = ", ".join(path.name for path in before)
         raise Misuse(
-            f"{directory} already holds {found}; choose another directory, or replace them by force"
+            f"{directory} already holds {found}; choose another directory, or replace them with "
+            "--force"
         )
 
     authority = _authority(days)

@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import json
 from typing import Any
 
@@ -45,9 +46,16 @@ def report(error: Exception, *, as_json: bool) -> int:
     if as_json:
         typer.echo(json.dumps({"error": describe(error)}, default=str))
     else:
-        line = Text.assemble(("error: ", "bold red"), str(error))
+        line = Text.assemble(("error: ", "bold red"), _words(error))
         Console(stderr=True).print(line, soft_wrap=True)
     return exit_code(error)
+
+
+def _words(error: Exception) -> str:
+    """The message for people; the system's own says nothing of what to do about an address."""
+    if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
+        return f"{error}: another program listens there; end it, or give another address"
+    return str(error)
 
 
 def _plain(value: Any) -> Any:

@@ -28,13 +28,13 @@ from privet.gateway.calls import Calls
 from privet.gateway.catalog import Admitted, Catalog, submit, version_path
 from privet.gateway.encrypted import SILENCE, infer_encrypted
 from privet.gateway.jobs import AttemptExecutor, ClientJob, Notice, Portion, Request
-from privet.gateway.model import Model, Offer, Terms, same_terms
+from privet.gateway.model import Model, Offer, Terms, as_terms, same_terms
 from privet.gateway.updates import WAIT_SECONDS, JobUpdates
 from privet.runtime import Credentials, MaterialStore, Result
 from privet.runtime.machine import machine_memory
 from privet.runtime.memory import parse_size
 from privet.runtime.result import join_results
-from privet.suites import Progress, forecast
+from privet.suites import Progress, Suite, forecast
 
 THREADS = 64
 """Jobs of one client at once; the service does not lease workers to more than it has cores."""
@@ -159,11 +159,14 @@ class ServiceClient:
         self,
         model: str,
         *,
-        terms: Terms | None = None,
+        terms: Terms | Suite | str | None = None,
         samples: int = 1,
         timeout: float | None = None,
     ) -> Notice:
         """Announces a request for `samples` samples: its material is made in the background.
+
+        `terms` say how to compute: a suite with its options or its name, or `Terms` that insist on
+        a version or a program, too.
 
         # Errors
         `Misuse` if there is no such model, or not on these terms; `PeerBusy` if the service does
@@ -177,36 +180,35 @@ class ServiceClient:
             return self._updates.follow(notice, job.sequence)
 
         self._notices = {notice for notice in self._notices if not notice.is_over}
-        return await self._catalog.with_current(model, terms or Terms(), announce)
+        return await self._catalog.with_current(model, as_terms(terms) or Terms(), announce)
 
     async def infer(
         self,
         model: str,
         inputs: Inputs,
         *,
-        terms: Terms | None = None,
+        terms: Terms | Suite | str | None = None,
         notice: Notice | str | None = None,
         timeout: float | None = None,
         deadline: float | None = None,
     ) -> Result:
-        """The private predictions for real inputs, by name or in order.
+        """The private predictions for real inputs, by name or in order, or for the only one.
 
         The inputs may hold any number of samples along their first axis; those beyond the program's
         batch are several inferences. `notice` is one of this client (then its terms hold), or the
         id of one that another client with this certificate made on the same terms. `timeout` ends
         the request after so many seconds, `deadline` tells the service when an answer is welcome.
+        `terms` are as in `notify`. In suite `ckks` a request is a session with keys of its own: up
+        to the program's batch of samples, and neither notice nor deadline.
 
         # Errors
         `InputError` before anything is sent if an input does not fit; `JobFailed` if the service
         ended the request without a result (one that was restarted meanwhile is asked again):
         asking again takes fresh material; `MaterialError` if
         the notice or its material is gone or used; else as `notify`.
-
-        In suite `ckks` it is a session with keys of its own: up to the program's batch of samples,
-        and neither notice nor deadline.
         """
         with tracing.span("predict", kind="client", model=model):
-            return await self._predict(model, inputs, terms, notice, timeout, deadline)
+            return await self._predict(model, inputs, as_terms(terms), notice, timeout, deadline)
 
     async def _predict(
         self,
@@ -287,14 +289,16 @@ class ServiceClient:
                     raise
                 id = None
 
-    async def prepared(self, model: str, *, terms: Terms | None = None) -> list[Notice]:
+    async def prepared(
+        self, model: str, *, terms: Terms | Suite | str | None = None
+    ) -> list[Notice]:
         """Notices whose material lies ready, of other clients with this certificate: each for one
         inference on these terms.
 
         # Errors
         As `notify`.
         """
-        offer, settled = await self.settle(model, terms or Terms())
+        offer, settled = await self.settle(model, as_terms(terms) or Terms())
         known = {notice.id for notice in self._notices}
         found = []
         for document in await self._updates.all():

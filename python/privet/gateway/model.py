@@ -35,6 +35,15 @@ class Terms:
         return {key: facts[key] for key in JOB_FACTS}
 
 
+def as_terms(terms: Terms | Suite | str | None) -> Terms | None:
+    """Terms as they are given, or those of a suite or of the name of one; None stays open.
+
+    # Errors
+    `Misuse` if it is none of these.
+    """
+    return terms if terms is None or isinstance(terms, Terms) else Terms(suites.as_suite(terms))
+
+
 @dataclass(frozen=True)
 class Tensor:
     """An input or an output; the first axis of `shape` counts the samples of one inference."""

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import ssl
 from collections.abc import Iterator
+from urllib.parse import urlsplit
 
 import aiohttp
 
@@ -63,7 +64,7 @@ def not_reached(base: str, name: str, error: BaseException) -> NotReached:
     for each in _causes(error):
         if isinstance(each, ssl.SSLError) or "[SSL" in str(each):
             return _alerted(base, str(each))
-    return NotReached(f"{base} cannot be reached: {_away(error)}", AWAY)
+    return NotReached(f"{base} cannot be reached: {_away(base, error)}", AWAY)
 
 
 async def refusal(
@@ -115,7 +116,9 @@ def _alerted(base: str, text: str) -> NotReached:
     )
 
 
-def _away(error: BaseException) -> str:
+def _away(base: str, error: BaseException) -> str:
+    named = urlsplit(base).port is not None
+    port = "" if named else ", which names no port (`privet serve` takes 7480)"
     if isinstance(error, aiohttp.ClientConnectorDNSError):
         why = "there is no host of that name"
     elif isinstance(error, TimeoutError):
@@ -124,7 +127,7 @@ def _away(error: BaseException) -> str:
         why = "nobody listens there"
         if not any(isinstance(each, ConnectionRefusedError) for each in _causes(error)):
             why = str(error) or type(error).__name__
-    return f"{why}. Look at the address, and whether `privet serve` runs there"
+    return f"{why}. Look at the address{port}, and whether `privet serve` runs there"
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

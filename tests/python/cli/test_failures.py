@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import sys
 
 import pytest
@@ -44,6 +45,14 @@ def test_families_have_their_exit_codes(
     printed = capsys.readouterr()
     assert printed.out == ""
     assert printed.err == f"error: {error}\n"
+
+
+def test_an_address_in_use_is_told_with_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        with pytest.raises(OSError, match="in use") as raised:
+            socket.create_server(taken.getsockname())
+        assert report(raised.value, as_json=False) == 1
+    assert "end it, or give another address" in capsys.readouterr().err
 
 
 def test_programs_get_the_fields_of_an_error(capsys: pytest.CaptureFixture[str]) -> None:

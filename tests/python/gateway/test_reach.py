@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 import socket
 import ssl
 import subprocess
@@ -23,7 +24,7 @@ from tests.e2e.test_commands import PRIVET
 from privet import keys
 from privet.errors import NotAccepted, PrivetError
 from privet.gateway.calls import Calls
-from privet.gateway.reach import NotReached
+from privet.gateway.reach import NotReached, not_reached
 from privet.keys import KeyPaths, fingerprint
 from privet.runtime import Credentials, listening
 from privet.runtime.revocation import Revoked
@@ -256,3 +257,17 @@ def test_both_sides_of_a_websocket_notice_that_the_other_has_vanished(made: Path
 
     asyncio.run(main())
     assert found == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("base", "advice"),
+    [
+        (
+            "https://localhost",
+            r"the address, which names no port \(`privet serve` takes 7480\),",
+        ),
+        ("https://localhost:7480", "Look at the address, and whether"),
+    ],
+)
+def test_an_address_without_a_port_is_told(base: str, advice: str) -> None:
+    assert re.search(advice, str(not_reached(base, "localhost", ConnectionRefusedError())))

@@ -100,7 +100,7 @@ def test_clients_learn_no_weight_no_profile_and_nothing_of_other_clients(
 @pytest.mark.parametrize(
     ("method", "path", "body", "status", "part"),
     [
-        ("GET", "/v2/models/none", None, 404, "GET /v2/models lists"),
+        ("GET", "/v2/models/none", None, 404, "served are digits (GET /v2/models lists them)"),
         ("GET", "/v2/models/digits/versions/7", None, 404, "it has 1"),
         ("GET", "/v2/models/digits/versions/x", None, 400, "versions are numbers"),
         ("GET", "/v2/models/digits/versions/" + "9" * 5000, None, 400, "versions are numbers"),

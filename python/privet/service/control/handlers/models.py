@@ -21,6 +21,9 @@ _NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 DATATYPE = "FP64"
 """Of inputs and outputs at the client, in the protocol's words; in between they are integers."""
 
+SHOWN = 10
+"""Models that are named where a call names one that there is not."""
+
 DATATYPES = {"integer": "INT64", "boolean": "BOOL", "text": "BYTES"}
 """Of what the head of a model makes, and its front takes."""
 
@@ -80,7 +83,11 @@ def find(call: Call[Any], number: int | None = None) -> Version:
     known = ", ".join(str(it.number) for it in call.service.repository.versions(name))
     if known:
         raise not_found(f"model {name} has no version {number}; it has {known}")
-    raise not_found(f"there is no model {name}; GET /v2/models lists those that are served")
+    served = sorted({row.model for row in call.service.repository.rows() if row.ready})
+    shown = ", ".join(served[:SHOWN]) + (", ..." if len(served) > SHOWN else "")
+    raise not_found(
+        f"there is no model {name}; served are {shown or 'none'} (GET /v2/models lists them)"
+    )
 
 
 def describe(version: Version, siblings: list[Version], stock: dict[str, int]) -> dict[str, Any]:
