@@ -29,6 +29,7 @@ from privet.errors import (
 )
 from privet.gateway.reach import NotReached, not_reached, refusal
 from privet.runtime import Credentials
+from privet.runtime.credentials import check_credentials
 from privet.runtime.listening import notice_loss
 
 HTTPS_PORT = 443
@@ -76,6 +77,7 @@ class Calls:
         self.host, self.port = parts.hostname, parts.port or HTTPS_PORT
         self.server_name = server_name or parts.hostname
         self._base = f"https://{parts.netloc}"
+        check_credentials(credentials)
         self._tls = credentials.tls()
         self._headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         self._patience = patience

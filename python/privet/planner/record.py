@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from privet.errors import Misuse
+from privet.errors import InvalidModel, Misuse
 from privet.planner.setting import Setting, setting_named
 from privet.suites import Costing, ExtensionForecast, Phase
 
@@ -114,6 +114,13 @@ def read_records(folder: Path) -> list[Record]:
 
 
 def file_sha256(path: Path) -> str:
-    """What names a model's file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    """What names a model's file.
+
+    # Errors
+    `InvalidModel` if it cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise InvalidModel(f"{path} cannot be read: {error.strerror}") from error

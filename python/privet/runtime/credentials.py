@@ -117,6 +117,15 @@ def authorities(path: str | os.PathLike[str]) -> list[bytes]:
     return _native.authorities(_read(path))
 
 
+def check_credentials(given: object) -> None:
+    """Raises `Misuse` where something else, such as a path, is given in place of credentials."""
+    if not isinstance(given, Credentials):
+        raise Misuse(
+            f"credentials are {given!r}: give privet.Credentials, such as those of "
+            'privet.Credentials.from_directory("keys", "client")'
+        )
+
+
 def _read(path: str | os.PathLike[str]) -> bytes:
     try:
         return Path(path).read_bytes()

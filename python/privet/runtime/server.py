@@ -13,7 +13,7 @@ from privet.compiler.compile import PRIVATE_FILE, PUBLIC_FILE
 from privet.compiler.program import Program, Weights
 from privet.errors import InvalidProgram, PrivetError, Short
 from privet.runtime.acceptor import Acceptor, Service
-from privet.runtime.credentials import Credentials
+from privet.runtime.credentials import Credentials, check_credentials
 from privet.runtime.dealer import dialer
 from privet.runtime.memory import parse_size
 from privet.runtime.revocation import Revoked
@@ -45,7 +45,13 @@ _log = logging.getLogger(__name__)
 
 
 class Server(Service):
-    """Serves programs over TLS; use it as a context manager or call `close`.
+    """Serves programs over TLS, once `start` or `serve_forever` is called; use it as a context
+    manager or call `close`.
+
+        compiled = privet.compile("model.onnx", calibration=samples)
+        with privet.Server(credentials, state="state") as server:
+            server.add(compiled.program, compiled.weights)
+            host, port = server.start().address
 
     `policy` says what is accepted, from whom and how often (`privet.make_policy`): by default exact
     truncations and nothing weaker, except that naming a dealer accepts what it deals. Whatever else
@@ -86,6 +92,7 @@ class Server(Service):
         revoked: str | os.PathLike[str] | None = None,
         on_finished: Listener | None = None,
     ) -> None:
+        check_credentials(credentials)
         way = dialer(dealer, credentials, timeout)
         limit = parse_size(memory)
         room = parse_size(max_material, "disk space")

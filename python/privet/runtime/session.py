@@ -8,7 +8,7 @@ from pathlib import Path
 
 from privet import _native
 from privet.errors import PrivetError
-from privet.runtime.credentials import Credentials
+from privet.runtime.credentials import Credentials, check_credentials
 from privet.runtime.dealer import dialer
 from privet.state_key import state_key
 
@@ -39,6 +39,7 @@ class Line:
         patience: float | None = None,
     ) -> None:
         name, soon = server_name or host, patience or timeout
+        check_credentials(credentials)
         self._address = (host, port, credentials.native, name, soon, link)
         self._timeout = timeout
         self._stopper: _native.Stopper | None = None

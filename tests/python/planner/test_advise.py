@@ -18,7 +18,7 @@ import privet
 from privet import zoo
 from privet.cli import app
 from privet.compiler.compile import Compiled
-from privet.errors import Misuse
+from privet.errors import InvalidModel, Misuse
 from privet.planner import costing, machine, service, units
 from privet.planner.advise import advise
 from privet.planner.choice import ruled_out
@@ -350,3 +350,8 @@ def test_there_is_no_configuration_of_nothing(record: MakeRecord) -> None:
     found = advise("a", Question(NETWORK, 1.0, budget=1.0), costs(record("gmw-log")), PRICES)
     with pytest.raises(Misuse, match="nothing fits"):
         found.config()
+
+
+def test_a_model_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidModel, match=r"none.onnx cannot be read: No such file"):
+        privet.plan(tmp_path / "none.onnx")

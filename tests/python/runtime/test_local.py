@@ -1,7 +1,10 @@
-"""`privet.run`: what it refuses before any process is started, and how its result prints."""
+"""`privet.run`: what it refuses before any process is started, and how its result prints; what
+opens no server or client."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -69,3 +72,17 @@ def test_what_is_compiled_prints_no_weights() -> None:
     assert text.endswith(f"program {compiled.program.program_hash[:16]}>")
     assert "31.25" not in text
     assert len(text) < 250
+
+
+@pytest.mark.parametrize(
+    "open_with",
+    [
+        lambda keys, state: privet.Server(keys, state=state),
+        lambda keys, state: privet.Client("localhost", 7400, keys, state=state),
+        lambda keys, state: privet.ServiceClient("localhost:7480", keys, state=state),
+    ],
+    ids=["Server", "Client", "ServiceClient"],
+)
+def test_a_folder_is_no_credentials(open_with: Callable[..., Any], tmp_path: Path) -> None:
+    with pytest.raises(Misuse, match=r"credentials are 'keys': give privet.Credentials"):
+        open_with("keys", tmp_path)
