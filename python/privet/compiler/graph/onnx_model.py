@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import onnx.inliner
+from google.protobuf import json_format, text_format
 from google.protobuf.message import DecodeError
 
 from privet.errors import InvalidModel
@@ -18,6 +19,8 @@ DEFAULT_DOMAINS = ("", "ai.onnx")
 ML = "ai.onnx.ml"
 """The domain of traditional machine learning."""
 
+_UNREADABLE = (DecodeError, json_format.ParseError, text_format.ParseError, onnx.parser.ParseError)
+"""What `onnx.load` raises on files that are no models, in each of the forms that names tell it."""
 _HALVES = (onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16)
 
 
@@ -37,7 +40,10 @@ def load_model(source: ModelSource) -> onnx.ModelProto:
             model = _widened(model)
     except OSError as error:
         raise InvalidModel(f"{source!s} cannot be read: {error.strerror or error}") from error
-    except (DecodeError, onnx.checker.ValidationError, ValueError) as error:
+    except _UNREADABLE as error:
+        why = str(error).partition("\n")[0]
+        raise InvalidModel(f"{_title(source)} is not a valid ONNX model: {why}") from error
+    except (onnx.checker.ValidationError, ValueError) as error:
         raise InvalidModel(f"{_title(source)} is not a valid ONNX model: {error}") from error
     if not model.graph.output:
         raise InvalidModel(f"{_title(source)} has no output")
@@ -148,6 +154,11 @@ def _read(source: ModelSource) -> onnx.ModelProto:
         return source
     if isinstance(source, bytes):
         return onnx.load_from_string(source)
+    if not isinstance(source, str | os.PathLike):
+        raise InvalidModel(
+            f"the model is a {type(source).__name__}: give the path, the bytes or the ModelProto "
+            "of an ONNX model; torch.onnx.export, skl2onnx.to_onnx and the like make one"
+        )
     return onnx.load(source)
 
 

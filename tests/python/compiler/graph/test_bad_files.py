@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -170,3 +171,29 @@ def test_nothing_of_a_refusal_is_left_out() -> None:
     with pytest.raises(UnsupportedModel) as caught:
         compile(model(nodes, {"x": (2, 2)}, ["a", "c"]))
     assert [problem.operator for problem in caught.value.problems] == ["Det", "Cos", "Sin"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("m.onnx", "no model"),
+        ("program.json", '{"format":"privet-program"}'),
+        ("m.json", "{"),
+        ("m.textproto", "no model"),
+        pytest.param(
+            "m.onnxtxt", "no model", marks=pytest.mark.filterwarnings("ignore:The onnxtxt format")
+        ),
+    ],
+)
+def test_files_of_every_form_that_are_no_models(tmp_path: Path, name: str, text: str) -> None:
+    """The public half of a program, for one, was read as a model in JSON and raised from within."""
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.raises(InvalidModel, match=rf"{name} is not a valid ONNX model: .+$"):
+        compile(path)
+
+
+@pytest.mark.parametrize("given", [object(), None, {"weights": []}, [1]], ids=type)
+def test_what_is_no_model_is_told_how_to_export_one(given: Any) -> None:
+    with pytest.raises(InvalidModel, match=f"the model is a {type(given).__name__}: give the path"):
+        privet.compile(given)
