@@ -7,7 +7,7 @@ stays light.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from math import isfinite, nan
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import onnx
 
     from privet.compiler.executor.layer_ranges import Ranges
-    from privet.compiler.executor.ranges import Calibration
+    from privet.compiler.executor.ranges import Calibration, Sample
     from privet.compiler.executor.widths import Accuracy, Widths
     from privet.compiler.graph import Graph, ModelSource
     from privet.compiler.graph.front import Front
@@ -361,14 +361,14 @@ def compile(
     return made if calibration is None else _compared(made, calibration)
 
 
-def _compared(made: Compiled, calibration: Calibration) -> Compiled:
+def _compared(made: Compiled, samples: Sequence[Sample]) -> Compiled:
     """The same, of which `accuracy()` compares outputs with ONNX Runtime's, too."""
 
     @cache
     def accuracy() -> Accuracy:
         from privet.compiler.executor.beside import beside
 
-        errors = beside(made.source, made.program, made.weights, calibration)
+        errors = beside(made.source, made.program, made.weights, samples)
         return replace(made.accuracy(), beside=errors)
 
     return replace(made, accuracy=accuracy)

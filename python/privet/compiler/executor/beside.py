@@ -36,10 +36,10 @@ def beside(
     found: dict[str, list[tuple[Array, Array]]] = {}
     count = min(SAMPLES, len(samples))
     for sample in (samples[index * len(samples) // count] for index in range(count)):
+        given = sample if isinstance(sample, Mapping) else [sample]
+        named = as_declared(source, by_name(program, given))
+        outputs = execute(program, weights, fill(program, named)[0]).outputs
         try:
-            given = sample if isinstance(sample, Mapping) else [sample]
-            named = as_declared(source, by_name(program, given))
-            outputs = execute(program, weights, fill(program, named)[0]).outputs
             wanted = run_plaintext(source, [named], list(outputs))
         except Exception:  # ONNX Runtime's errors have no class of their own
             return ()
