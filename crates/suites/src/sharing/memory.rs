@@ -69,8 +69,8 @@ impl Plan {
             false => {
                 let evaluating = figures().map(|memory| memory.evaluating).max().unwrap_or(0);
                 let products = self.matrices().map(|matrices| matrices.server_memory(threads));
-                let evaluating = evaluating + Encrypted::shared_memory(&self.encrypted());
-                evaluating.max(self.multiplying(products))
+                // The client's key for linear layers stays while matrices are multiplied.
+                evaluating.max(self.multiplying(products)) + Encrypted::shared_memory(&self.encrypted())
             }
         };
         let (offline, online) = self.jobs(Role::Server, extension, 0, most);
