@@ -79,13 +79,13 @@ fn rounding(reply_bits: u32) -> f64 {
     0.5 + (f64::from(reply_bits) - 61.0).exp2()
 }
 
-/// Minus the logarithm of the probability that one coefficient fails, in bits; merged or not.
-pub(crate) fn failure_bits(degree: usize, ring_bits: u32, reply_bits: u32) -> f64 {
+/// Minus the logarithm of the probability that one coefficient fails, in bits.
+pub(crate) fn failure_bits(degree: usize, ring_bits: u32, reply_bits: u32, merged: bool) -> f64 {
     let rounding = rounding(reply_bits);
     let range = f64::from(reply_bits - ring_bits).exp2() - PRODUCT_ALLOWANCE as f64 - rounding;
     let variance = degree as f64 * (2.0 / 3.0) * rounding * rounding;
     let rounded = range * range / (2.0 * variance) * std::f64::consts::LOG2_E - 1.0;
-    -((-rounded).exp2() + (-MERGE_BITS).exp2()).log2()
+    if merged { -((-rounded).exp2() + (-MERGE_BITS).exp2()).log2() } else { rounded }
 }
 
 /// The smallest reply width whose guard bits make failure improbable enough, or impossible.
@@ -95,7 +95,8 @@ pub(crate) fn reply_bits(degree: usize, ring_bits: u32, results: usize, resharin
     }
     let failure = f64::from(LOSS_BITS) + (results.max(1) as f64).log2();
     let enough = |&k: &u32| match resharing {
-        Resharing::Approximate => failure_bits(degree, ring_bits, k) >= failure,
+        // The same width with merging and without.
+        Resharing::Approximate => failure_bits(degree, ring_bits, k, true) >= failure,
         // Less would leave so little for the flood that the modulus grows by more than the reply shrinks.
         Resharing::Exact => allowance(degree, ring_bits, k, resharing) >= (degree / 4) as u64,
     };

@@ -270,7 +270,9 @@ impl Parameters {
     /// resharing is exact.
     pub fn failure_bits(&self) -> f64 {
         match self.resharing() {
-            Resharing::Approximate => noise::failure_bits(self.degree(), self.ring_bits(), self.reply_bits()),
+            Resharing::Approximate => {
+                noise::failure_bits(self.degree(), self.ring_bits(), self.reply_bits(), self.levels() > 0)
+            }
             Resharing::Exact => f64::INFINITY,
         }
     }

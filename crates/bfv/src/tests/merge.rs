@@ -125,6 +125,9 @@ fn what_cannot_be_merged_is_refused() {
     let with = plain.merging(3).unwrap();
     let (ours, other) = (Session::new(&with, 1), Session::new(&plain, 2));
     for (session, levels, most) in [(&ours, 4, 3), (&ours, 0, 3), (&other, 1, 0)] {
+            assert_eq!(with.reply_bits(), without.reply_bits());
+            let term = (-without.failure_bits()).exp2() + 2_f64.powi(-100);
+            assert!((with.failure_bits() + term.log2()).abs() < 1e-6);
         let refused = Merge::new(&session.public, levels).map(drop);
         assert_eq!(refused, Err(Misuse::NoMerging { levels, most }.into()));
     }
