@@ -194,7 +194,9 @@ fn cheapest(correlations: &[Correlation], plain: Parameters) -> Result<(Paramete
         let keys = Price::of_keys(levels, key_bytes.unwrap_or(0));
         chosen.iter().map(|tilings| tilings[levels as usize][which].1).fold(keys, Price::add)
     };
-    let tilings = |levels: u32, which: usize| chosen.iter().map(|tilings| tilings[levels as usize][which].0).collect();
+    let tilings = |levels: u32, which: usize| -> Vec<Tiling> {
+        chosen.iter().map(|tilings| tilings[levels as usize][which].0).collect()
+    };
     let without = price(0, 0);
     let all = (1..=most).flat_map(|levels| (0..WEIGHTS_OF_WORK.len()).map(move |which| (levels, which)));
     let priced = all.map(|(levels, which)| (price(levels, which), levels, which));
@@ -204,11 +206,20 @@ fn cheapest(correlations: &[Correlation], plain: Parameters) -> Result<(Paramete
     // More levels than the noise allows are refused one by one.
     let mut refused = most + 1;
     for (_, levels, which) in offers {
-        if levels < refused {
-            match plain.merging(levels) {
-                Some(parameters) => return Ok((parameters, tilings(levels, which))),
-                None => refused = levels,
-            }
+        if levels >= refused {
+            continue;
+        }
+        let Some(parameters) = plain.merging(levels) else {
+            refused = levels;
+            continue;
+        };
+        // Its modulus may be wider than the one that the offer was priced with.
+        let tilings = tilings(levels, which);
+        let keys = Price::of_keys(levels, parameters.merging_key_bytes().unwrap_or(0));
+        let prices =
+            correlations.iter().zip(&tilings).map(|(correlation, tiling)| tiling.price(correlation, &parameters));
+        if prices.fold(keys, Price::add).whole < without.whole {
+            return Ok((parameters, tilings));
         }
     }
     let tilings = tilings(0, 0);

@@ -146,7 +146,7 @@ impl Tiling {
         }
     }
 
-    fn price(&self, correlation: &Correlation, parameters: &Parameters) -> Price {
+    pub(crate) fn price(&self, correlation: &Correlation, parameters: &Parameters) -> Price {
         let Counts { tiles, groups, channels, outputs, replies } = self.counts(correlation);
         let tiles = (correlation.images * tiles[0] * tiles[1]) as u64;
         let [groups, channels, outputs, replies] = [groups, channels, outputs, replies].map(|count| count as u64);

@@ -82,6 +82,15 @@ fn layers_whose_sums_are_merged() {
 
 #[test]
 fn weights_too_many_to_keep_transformed() {
+#[test]
+fn sums_are_not_merged_where_the_wider_modulus_takes_what_that_saves() {
+    // One bit more, for the noise of merging: all ciphertexts grow.
+    let plan = check(&Layer::MatMul(MatMul { rows: 60, inner: 512, columns: 240 }), 43, 18, 10);
+    let wider = plan.parameters().merging(1).expect("merging is possible");
+    assert!(wider.ciphertext_bytes() > plan.parameters().ciphertext_bytes());
+    assert_eq!(plan.folds(), 0);
+}
+
     let plan = check(&Layer::MatMul(MatMul { rows: 1, inner: 4096, columns: 2000 }), 37, 8, 6);
     assert!(plan.kept_bytes(Keep::Transformed) > 64 << 20);
     assert_eq!(Workspace::standard(&plan).keep, Keep::Plain);
