@@ -131,7 +131,7 @@ impl Tiling {
 
     /// Groups at one place, each with a sum of its own.
     pub(crate) fn lanes(&self) -> usize {
-        if self.groups > 1 { self.step() / self.channels } else { 1 }
+        (self.step() / self.channels).min(self.groups)
     }
 
     pub(crate) fn counts(&self, correlation: &Correlation) -> Counts {
