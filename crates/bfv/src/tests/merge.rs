@@ -2,23 +2,24 @@
 
 use super::{Session, load, negacyclic, prg};
 use crate::noise::merge_bound;
-use crate::{Error, Merge, Misuse, Parameters, PeerMisbehaved, PublicKey, Resharing, Sum};
+use crate::wire::packed_bytes;
+use crate::{Merge, Misuse, Parameters, PeerMisbehaved, PublicKey, Resharing, Sum};
 
-/// Under which `2^levels` replies can be merged.
+/// Under which `2^levels` replies can be merged, of sums with weights of up to 16 bits.
 fn parameters(ring_bits: u32, levels: u32) -> Parameters {
     Parameters::choose(ring_bits, 16, 576, 4096, Resharing::Approximate).unwrap().merging(levels).unwrap()
 }
 
-/// Merges so many sums, each of a product with weights at two taps, and checks all of their results. Returns the furthest that one was
-/// off, and the noise of results, before the reply, in units of `q / 2^l`.
-fn merged_results_are_right(session: &mut Session, levels: u32, count: usize) {
+/// Merges so many sums, each of a product with weights of this width at two taps, and checks that all of their results are off by one
+/// unit at most.
+fn merged_results_are_right(session: &mut Session, levels: u32, count: usize, weight_bits: u32) {
     let parameters = session.parameters.clone();
     let (step, degree) = (1 << levels, parameters.degree());
     let public = session.public.clone();
     let mut merge = Merge::new(&public, levels).unwrap();
     let mut expected = Vec::new();
     for number in 0..count {
-        let (message, weights) = (session.message(), session.weights(2, 16));
+        let (message, weights) = (session.message(), session.weights(2, weight_bits));
         let product = negacyclic(&message, &weights);
         merge.add(session.sum(&[(message, weights)])).unwrap();
         let offset = Merge::offset(levels, number);
@@ -42,9 +43,27 @@ fn results_of_all_merged_sums_are_right_up_to_one_unit() {
         for merged in 1..=levels {
             for count in [1, 2, 3, 5, 7, (1 << merged) - 1, 1 << merged] {
                 if count <= 1 << merged {
-                    merged_results_are_right(&mut session, merged, count);
+                    merged_results_are_right(&mut session, merged, count, 16);
                 }
             }
+        }
+    }
+}
+
+#[test]
+fn wide_primes_at_the_larger_degree_merge_as_well() {
+    let plain = Parameters::choose(50, 31, 30_000, 4096, Resharing::Approximate).unwrap();
+    for levels in [3, 4] {
+        let parameters = plain.merging(levels).unwrap();
+        assert_eq!(parameters.degree(), 8192);
+        let special = parameters.merging_with().unwrap().special().prime().bits();
+        assert!(
+            parameters.prime_bits().into_iter().chain([special]).all(|bits| bits > 50),
+            "beyond the fastest transform"
+        );
+        let mut session = Session::new(&parameters, 6);
+        for count in [1, 3, 1 << levels] {
+            merged_results_are_right(&mut session, levels, count, 30);
         }
     }
 }
@@ -106,6 +125,9 @@ fn the_modulus_stays_in_the_table_with_the_special_prime() {
             let with = without.merging(levels);
             assert_eq!(with.is_some(), levels <= most, "{levels} levels for {ring_bits} bits");
             let Some(with) = with else { continue };
+            assert_eq!(with.reply_bits(), without.reply_bits());
+            let term = (-without.failure_bits()).exp2() + 2_f64.powi(-100);
+            assert!((with.failure_bits() + term.log2()).abs() < 1e-6);
             assert!(with.modulus_bits() <= if with.degree() == 4096 { 106.0 } else { 214.0 });
             assert_eq!((with.levels(), with.degree()), (levels, without.degree()));
             assert!(!with.agrees_with(&without));
@@ -125,9 +147,6 @@ fn what_cannot_be_merged_is_refused() {
     let with = plain.merging(3).unwrap();
     let (ours, other) = (Session::new(&with, 1), Session::new(&plain, 2));
     for (session, levels, most) in [(&ours, 4, 3), (&ours, 0, 3), (&other, 1, 0)] {
-            assert_eq!(with.reply_bits(), without.reply_bits());
-            let term = (-without.failure_bits()).exp2() + 2_f64.powi(-100);
-            assert!((with.failure_bits() + term.log2()).abs() < 1e-6);
         let refused = Merge::new(&session.public, levels).map(drop);
         assert_eq!(refused, Err(Misuse::NoMerging { levels, most }.into()));
     }
@@ -151,11 +170,20 @@ fn hostile_merging_keys() {
         let (expected, actual) = (bytes.len(), length);
         assert_eq!(refused, Err(PeerMisbehaved::WrongLength { what: "public key", expected, actual }.into()));
     }
-    let mut large = bytes;
-    large[parameters.ciphertext_bytes() + 16..][..64].fill(0xff);
-    let refused = PublicKey::from_bytes(&parameters, &large).map(drop);
-    assert!(
-        matches!(refused, Err(Error::PeerMisbehaved(PeerMisbehaved::NotReduced { what: "merging key", index: 0, .. }))),
-        "{refused:?}"
-    );
+    // The first residue of each part modulo each prime.
+    let ntts = &parameters.merging_with().unwrap().ntts;
+    let lengths = ntts.each_ref().map(|ntt| packed_bytes(parameters.degree(), ntt.prime().bits()));
+    let mut at = parameters.ciphertext_bytes();
+    for _ in 0..2 * parameters.levels() {
+        at += 16;
+        for (ntt, length) in ntts.iter().zip(lengths) {
+            let mut large = bytes.clone();
+            large[at..at + 8].fill(0xff);
+            let refused = PublicKey::from_bytes(&parameters, &large).map(drop);
+            let expected = PeerMisbehaved::NotReduced { what: "merging key", index: 0, prime: ntt.prime().value() };
+            assert_eq!(refused, Err(expected.into()));
+            at += length;
+        }
+    }
+    assert_eq!(at, bytes.len());
 }

@@ -101,6 +101,43 @@ fn public_keys_are_checked() {
     }
 }
 
+#[test]
+fn keys_of_merging_and_merged_replies_are_checked() {
+    let layer = Layer::MatMul(MatMul { rows: 128, inner: 128, columns: 512 });
+    let plan = Plan::new(&layer, 39, 12, Resharing::Approximate).unwrap();
+    assert!(plan.folds() > 0);
+    let bytes = plan.parameters().public_key_bytes();
+    let send = |peer: &mut privet_channel::Channel| keys(&plan).send_public_key(peer, &mut prg(2)).unwrap();
+    let valid = against(|channel| Ok(channel.recv(bytes)?), send).unwrap();
+    let receive = |message: &[u8]| {
+        let receive = |channel: &mut _| receive_public_key(channel, plan.parameters()).map(drop);
+        against(receive, |peer| drop(peer.send(message)))
+    };
+    // Who is refused may notice while it sends: messages are long.
+    assert_eq!(receive(&valid), Ok(()));
+    // The public key alone, and a byte too few.
+    for length in [plan.parameters().ciphertext_bytes(), bytes - 1] {
+        let expected = Link::WrongLength { expected: bytes, actual: length };
+        assert_eq!(receive(&valid[..length]), Err(PeerMisbehaved::Message(expected).into()));
+    }
+    // Behind the seed of the first level, and at the end of the last.
+    for at in [plan.parameters().ciphertext_bytes() + 16, bytes - 8] {
+        let mut message = valid.clone();
+        message[at..at + 8].fill(0xff);
+        let error = receive(&message).unwrap_err();
+        assert!(matches!(error, Error::PeerMisbehaved(PeerMisbehaved::Ciphertext(_))), "{error}");
+    }
+
+    let keys = keys(&plan);
+    let bytes = plan.cost().bytes_received as usize - 5;
+    assert_eq!(plan.cost().messages_received, 1);
+    for length in [0, bytes - 1, bytes + 1] {
+        let decrypt = |channel: &mut _| decrypt(channel, &plan, &keys);
+        let error = against(decrypt, |peer| drop(peer.send(&vec![0; length]))).unwrap_err();
+        assert_eq!(error, PeerMisbehaved::Message(Link::WrongLength { expected: bytes, actual: length }).into());
+    }
+}
+
 fn refused<T>(result: Result<T, Error>) -> Misuse {
     match result.map(drop) {
         Err(Error::Misuse(misuse)) => misuse,

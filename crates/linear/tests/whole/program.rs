@@ -140,3 +140,31 @@ fn masks_repeat_neither_within_a_run_nor_between_runs() {
     let distinct: HashSet<_> = shares.iter().collect();
     assert_eq!(distinct.len(), 800, "800 of 2^50 values repeat with probability 2^-31");
 }
+
+#[test]
+fn merged_replies_have_masks_that_repeat_neither_within_a_run_nor_between_runs() {
+    let layer = Layer::MatMul(MatMul { rows: 128, inner: 128, columns: 512 });
+    let plan = Plan::new(&layer, 39, 12, Resharing::Approximate).unwrap();
+    let (len, degree) = (plan.output_len(), plan.parameters().degree());
+    assert!(plan.folds() > 0);
+    assert_eq!(plan.output_ciphertexts() * degree, len, "all replies are full");
+    let (r, w) = (vec![0; plan.input_len()], vec![0; plan.weights_len()]);
+
+    let [first, second] = [1, 2].map(|seed| run(&plan, &r, &w, seed).server);
+    assert!(first.iter().zip(&second).all(|(first, second)| first != second), "2^16 pairs are alike with 2^-39 each");
+    let distinct: HashSet<_> = first.iter().chain(&second).collect();
+    // Of 2^33 pairs of shares a 64th is expected to be alike.
+    assert!(distinct.len() + 4 > 2 * len, "{} distinct shares of {}", distinct.len(), 2 * len);
+
+    // What travels for `C1` is the first half of a full reply.
+    let reply = plan.parameters().reply_bytes(degree);
+    let replies_of = |seed| {
+        let seen = messages(&plan, &r, &w, seed);
+        let replies = &seen[1 + plan.cost().messages_sent as usize..];
+        replies.iter().flat_map(|m| m.chunks_exact(reply)).map(<[u8]>::to_vec).collect::<Vec<_>>()
+    };
+    let replies = [replies_of(1), replies_of(2)].concat();
+    assert_eq!(replies.len(), 2 * plan.output_ciphertexts());
+    let distinct: HashSet<_> = replies.iter().map(|bytes| &bytes[..reply / 2]).collect();
+    assert_eq!(distinct.len(), replies.len(), "two replies have the same `C1`");
+}
