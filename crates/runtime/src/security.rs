@@ -200,9 +200,11 @@ pub fn seeds(count: u64) -> Assumption {
     Assumption::new("seeds of generators", "AES-128 keys", privet_ot::security::SEED_BITS, count)
 }
 
-/// What a BFV key and the secrets of replies rest on.
+/// What a BFV key and the secrets of replies rest on; the modulus is that of switching keys, where any are.
 pub fn ring_lwe(degree: usize, modulus_bits: f64, replies: u64) -> Assumption {
-    let problem = format!("ring-LWE, N = {degree}, log q = {modulus_bits:.1}, ternary secrets (standard's table)");
+    let problem = format!(
+        "ring-LWE, N = {degree}, log q = {modulus_bits:.1} (special primes included), ternary secrets (standard's table)"
+    );
     Assumption::new("BFV key and replies", problem, 128.0, 1 + replies)
 }
 
