@@ -43,8 +43,8 @@ impl Parameters {
         self.words(4) + 2 * self.polynomial_memory()
     }
 
-    /// Of a [`crate::PublicKey`]: two polynomials, and for each level of merging seven words and a half a coefficient modulo each of three
-    /// primes, near enough.
+    /// Of a [`crate::PublicKey`]: two polynomials, and for each level of merging, modulo three primes, two keys of two polynomials and two
+    /// monomials; and half a word a coefficient for the automorphism.
     pub fn public_key_memory(&self) -> u64 {
         2 * self.polynomial_memory() + u64::from(self.levels()) * (self.words(18) + self.words(1) / 2)
     }
