@@ -1,7 +1,7 @@
 //! Shares of every kind of layer sum to what plain loops compute, and cost what the formula says.
 
-use crate::support::{check, check_with};
-use privet_linear::{Conv2d, Diagonal, Keep, Layer, MatMul, Resharing, Workspace};
+use crate::support::{apply, check, check_with, elements, prg, run, weights};
+use privet_linear::{Conv2d, Diagonal, Keep, Layer, MatMul, Plan, Resharing, Workspace};
 use proptest::prelude::*;
 
 fn square(channels: usize, size: usize, outputs: usize, kernel: usize) -> Conv2d {
@@ -80,6 +80,22 @@ fn layers_whose_sums_are_merged() {
     let layer = Layer::MatMul(MatMul { rows: 128, inner: 64, columns: 256 });
     assert_eq!(check_with(&layer, 39, 12, Resharing::Exact, 8).folds(), 0);
     assert_eq!(check(&layer, 50, 24, 8).folds(), 0);
+}
+
+#[test]
+fn three_groups_in_three_of_four_lanes() {
+    // The large layer pays for the keys.
+    let large = Layer::MatMul(MatMul { rows: 128, inner: 768, columns: 3072 });
+    let small = Layer::Conv2d(Conv2d { groups: 3, ..square(6, 14, 6, 1) });
+    let plan = Plan::for_program(&[large, small.clone()], 39, 12, Resharing::Approximate).unwrap().pop().unwrap();
+    assert_eq!((plan.products(), plan.folds(), plan.output_ciphertexts()), (3, 2, 1), "{plan}");
+    let r = elements(plan.input_len(), 39, &mut prg(11));
+    let w = weights(plan.weights_len(), 12, &mut prg(12));
+    let outcome = run(&plan, &r, &w, 13);
+    for ((client, server), expected) in outcome.client.iter().zip(&outcome.server).zip(apply(&small, &r, &w)) {
+        let error = (client.wrapping_add(*server).wrapping_sub(expected) << 25) as i64 >> 25;
+        assert!(error.abs() <= 1, "off by {error}");
+    }
 }
 
 #[test]
