@@ -250,13 +250,13 @@ class ServiceClient:
                 seen=seen,
             )
             request = Request(job.id, offer, settled, self._executor, cut, self._end)
-            self._updates.follow(request, job.sequence)
-            if job.news is not None:
-                try:
-                    await self._updates.take(job.news, seen or 0)
-                except BaseException:
-                    self._end(request)
-                    raise
+            try:
+                self._updates.follow(request, job.sequence)
+                if job.news is not None:
+                    await self._updates.take(job.news, seen)
+            except BaseException:
+                self._end(request)
+                raise
             return request
 
         if isinstance(notice, Notice):

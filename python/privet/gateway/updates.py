@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -31,6 +32,9 @@ AT_WORK_SECONDS = 1.0
 RETRY_SECONDS = 5.0
 """Between polls that failed for all the patience of the calls."""
 
+MOST_STRANGERS = 256
+"""Jobs of which the latest update is kept until somebody follows them."""
+
 _log = logging.getLogger(__name__)
 
 Followed = TypeVar("Followed", bound=ClientJob)
@@ -49,16 +53,20 @@ class JobUpdates:
         self._calls = calls
         self._adopt = adopt
         self._jobs: dict[str, ClientJob] = {}
+        self._strangers: OrderedDict[str, dict[str, Any]] = OrderedDict()
         self._seen: int | None = None
         self._wanted = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     def follow(self, job: Followed, sequence: int) -> Followed:
-        """Passes on to `job` all its changes from `sequence` on."""
+        """Passes on to `job` all its changes from `sequence` on; what came of it before the answer
+        to its own call, too."""
         if self._seen is None:
             self._seen = max(0, sequence - 1)
         self._jobs[job.id] = job
         job.on_waiting(self._wanted.set)
+        if (document := self._strangers.pop(job.id, None)) is not None:
+            self._notify(document)
         self._start()
         return job
 
@@ -129,8 +137,9 @@ class JobUpdates:
         reply = await self._calls.get("/v2/jobs", hold=hold, wait=hold, seen=seen, **ahead)
         await self.take(reply, seen)
 
-    async def take(self, reply: Any, seen: int) -> None:
-        """Passes on what the service told of changes after `seen`.
+    async def take(self, reply: Any, seen: int | None) -> None:
+        """Passes on what the service told of changes after `seen`; of those after some change that
+        it chose if that is None, so that earlier ones are still to be told.
 
         # Errors
         `PeerMisbehaved` if it makes no sense; as `Calls.get` if another process answers, and is
@@ -141,10 +150,14 @@ class JobUpdates:
         except (KeyError, TypeError, ValueError) as error:
             raise PeerMisbehaved(f"the service's updates make no sense: {error!r}") from error
         # Answers may overtake each other; a lower number than was asked for is of another process.
-        self._seen = sequence if sequence < seen else max(sequence, self._seen or 0)
+        is_other = seen is not None and sequence < seen
+        if is_other:
+            self._seen = sequence
+        elif seen is not None:
+            self._seen = max(sequence, self._seen or 0)
         for document in documents:
             self._notify(document)
-        if sequence < seen:
+        if is_other:
             # Another process answers: it may know nothing of our jobs, and says so if asked.
             for job in list(self._jobs.values()):
                 await self._ask_for(job)
@@ -157,12 +170,20 @@ class JobUpdates:
                 if job is not None:
                     self._jobs[job.id] = job
             if job is None:
+                self._remember(document)
                 return
             job.update(document)
         except (KeyError, TypeError, ValueError) as error:
             raise PeerMisbehaved(f"the service's updates make no sense: {error!r}") from error
         if job.is_over:
             self.drop(job)
+
+    def _remember(self, document: dict[str, Any]) -> None:
+        """Keeps what is told of a job whose own call may not be answered yet."""
+        self._strangers.pop(document["id"], None)
+        self._strangers[document["id"]] = document
+        if len(self._strangers) > MOST_STRANGERS:
+            self._strangers.popitem(last=False)
 
     async def _ask_for_the_silent(self, now: float) -> None:
         for job in list(self._jobs.values()):
