@@ -277,6 +277,31 @@ def test_long_polls_are_bounded(play: Callable[..., None], key_folder: Path) -> 
     play(act, limits=ServiceLimits(long_polls=3))
 
 
+def test_requests_that_wait_leave_places_to_calls_for_news(
+    play: Callable[..., None], key_folder: Path
+) -> None:
+    client = fingerprint(key_folder / "client.pem")
+
+    async def act(it: Scene, caller: ServiceCaller) -> None:
+        async def ask() -> tuple[int, Any]:
+            return await caller.call("POST", "/v2/models/digits/requests", {"wait": 30, "seen": 0})
+
+        # All cores are taken: the others have to wait.
+        for _ in range(4):
+            await caller.request("digits")
+        held = [asyncio.create_task(ask()) for _ in range(2)]
+        async with asyncio.timeout(20):
+            while it.service.jobs.waiting(client) < 2:
+                await asyncio.sleep(0.01)
+        status, made = await ask()
+        assert (status, "news" in made) == (202, False)
+        assert (await caller.call("GET", "/v2/jobs?wait=0.1"))[0] == 200
+        for call in held:
+            call.cancel()
+
+    play(act, limits=ServiceLimits(long_polls=4))
+
+
 def test_a_drain_refuses_what_is_new_and_ends_what_was_admitted(
     play: Callable[..., None],
 ) -> None:

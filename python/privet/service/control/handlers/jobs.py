@@ -111,9 +111,9 @@ def _news(call: Call[Any], seen: int) -> dict[str, Any]:
 
 async def _told(call: Call[RequestBody], job: Job, seen: int) -> Answer:
     """The answer to a call that made `job`; if the caller waits, with news once the job has some
-    after `seen` that it can act on."""
+    after `seen` that it can act on. Such calls leave half of the places to calls for news."""
     body, jobs, client = call.body, call.service.jobs, call.caller.client
-    if not body.wait or jobs.waiting(client) >= call.service.limits.long_polls:
+    if not body.wait or 2 * jobs.waiting(client) >= call.service.limits.long_polls:
         return answer(_admitted(job), 202)
     before = job.sequence - 1 if body.seen is None else body.seen
     with call.service.listening.of(client):
