@@ -11,7 +11,6 @@ from privet.gateway.jobs import ClientJob
 from privet.gateway.updates import JobUpdates
 
 
-
 class Heard(ClientJob):
     """A job that counts what it is told."""
 

@@ -99,13 +99,13 @@ def tabulate_functions(
         (x,), function = node.inputs, node.operation.function
         magnitude = graph.values[x].magnitude
         assert magnitude is not None, "ranges are measured before this pass"
-        if (
-            is_reciprocal(function)
-            and ends[x][0] == ends[x][1]
-            and math.prod(graph.values[x].shape) > 1
-        ):
-            problems.append(Problem(node.name, "activation", *_constant(ends[x][0])))
-            return rewriter.copy(node)
+        low, high = ends[x]
+        if low == high and math.prod(graph.values[x].shape) > 1 and is_reciprocal(function):
+            with np.errstate(all="ignore"):
+                value = float(function(np.array([low]))[0])
+            if not math.ldexp(abs(value), scale_bits) < 2.0**MOST_BITS:
+                problems.append(Problem(node.name, "activation", *_constant(low)))
+                return rewriter.copy(node)
         if is_reciprocal(function) and lows[x] > 0.0:
             reciprocal = reciprocals(function, lows[x], magnitude, scale_bits)
             if reciprocal is not None:

@@ -228,6 +228,33 @@ def test_the_rest_of_a_model_sees_rounded_values() -> None:
     assert Ranges(it.program, it.weights, it.measured).is_sound
 
 
+def test_shares_of_votes_of_which_there_are_always_as_many_run() -> None:
+    made = model(
+        [
+            node("Greater", ["x", "zero"], ["above"]),
+            node("Cast", ["above"], ["yes"], to=1),
+            node("Sub", ["one", "yes"], ["no"]),
+            node("Concat", ["yes", "no"], ["votes"], axis=1),
+            node("ReduceSum", ["votes", "columns"], ["cast"]),
+            node("Div", ["votes", "cast"], ["shares"]),
+            node("MatMul", ["shares", "weights"], ["y"]),
+        ],
+        {"x": (3, 2)},
+        ["y"],
+        {
+            "zero": np.float32(0.0),
+            "one": np.float32(1.0),
+            "columns": np.array([1]),
+            "weights": np.arange(8, dtype=np.float32).reshape(4, 2),
+        },
+    )
+    rows = list(np.random.default_rng(3).normal(size=(8, 3, 2)).astype(np.float32))
+    both = compile(made, calibration=rows, smooth="piecewise")
+    found = execute(both.program, both.weights, rows[:1])
+    (wanted,) = run_plaintext(made, [{"x": rows[0]}], ["y"]).values()
+    np.testing.assert_allclose(found.outputs["y"], wanted.reshape(3, 2), atol=2e-3)
+
+
 def test_what_lines_do_not_follow_is_refused() -> None:
     made = single("Reciprocal", [(1, 2)])
     name = made.graph.input[0].name
