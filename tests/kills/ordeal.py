@@ -33,6 +33,7 @@ class Ordeal:
         self.landed: Counter[str] = Counter()
         self.setups: dict[str, str] = {}
         self.gone = 0
+        self.latest: set[str] = set()
         self.party: dict[Party, Mortal] = {
             "server": stage.start_server(),
             "client": stage.start_client(),
@@ -193,9 +194,12 @@ class Ordeal:
                 assert self.party["client"].ask(infer(spent))["event"] == "refused"
         assert len(self.stage.audit().uses) == asked, "the client asked for an entry it had used"
         self.kept = listed - useless - left
+        # On a busy machine the server may notice after the next round has begun that a check broke off.
+        asked_for = {material} if material else set()
         if len(useless) > self.gone:
-            assert material in ledger.begun("server"), "a setup was given up without a check"
-        self.gone = len(useless)
+            checked = (asked_for | self.latest) & ledger.begun("server")
+            assert checked, "a setup was given up without a check"
+        self.gone, self.latest = len(useless), asked_for
 
     def _sample(self, entries: set[str]) -> set[str]:
         return set(self.random.sample(sorted(entries), min(3, len(entries))))

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 import privet
 from privet import zoo
 from privet.cli import app
-from privet.compiler.compile import Compiled
+from privet.compiler.compile import Compiled, compile
 from privet.errors import InvalidModel, Misuse
 from privet.planner import costing, machine, service, units
 from privet.planner.advise import advise
@@ -251,7 +251,7 @@ def test_a_plan_compiles_as_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def tell(*args: Any, **options: Any) -> Compiled:
         told.append(options)
-        return privet.compile(*args, **options)
+        return compile(*args, **options)
 
     monkeypatch.setattr(costing, "compile", tell)
     samples = MODEL.with_name("breast-mlp-samples.npy")
