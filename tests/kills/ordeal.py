@@ -194,7 +194,7 @@ class Ordeal:
                 assert self.party["client"].ask(infer(spent))["event"] == "refused"
         assert len(self.stage.audit().uses) == asked, "the client asked for an entry it had used"
         self.kept = listed - useless - left
-        # On a busy machine the server may notice after the next round has begun that a check broke off.
+        # A busy server may notice only in the next round that a check broke off.
         asked_for = {material} if material else set()
         if len(useless) > self.gone:
             checked = (asked_for | self.latest) & ledger.begun("server")
