@@ -24,7 +24,7 @@ class Heard(ClientJob):
 
 
 def job(id: str, sequence: int) -> dict[str, Any]:
-    facts = {"id": id, "state": "queued", "outcome": None, "reason": "", "go": []}
+    facts: dict[str, Any] = {"id": id, "state": "queued", "outcome": None, "reason": "", "go": []}
     return {**facts, "sequence": sequence}
 
 

@@ -252,7 +252,7 @@ def test_shares_of_votes_of_which_there_are_always_as_many_run() -> None:
     both = compile(made, calibration=rows, smooth="piecewise")
     found = execute(both.program, both.weights, rows[:1])
     (wanted,) = run_plaintext(made, [{"x": rows[0]}], ["y"]).values()
-    np.testing.assert_allclose(found.outputs["y"], wanted.reshape(3, 2), atol=2e-3)
+    np.testing.assert_allclose(found.outputs["y"], wanted.reshape(3, 2).astype(float), atol=2e-3)
 
 
 def test_what_lines_do_not_follow_is_refused() -> None:
