@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 from aiohttp import web
@@ -34,7 +34,17 @@ _log = logging.getLogger(__name__)
 class Handler(RequestHandler):
     """A connection of aiohttp whose errors quote nothing."""
 
-    __slots__ = ()
+    __slots__ = ("waiting",)
+
+    def __init__(self, *given: Any, **options: Any) -> None:
+        super().__init__(*given, **options)
+        self.waiting: asyncio.Task[Any] | None = None
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Breaks off the call that waits for a client which has gone."""
+        super().connection_lost(exc)
+        if self.waiting is not None:
+            self.waiting.cancel()
 
     def log_exception(self, *_args: Any, **fields: Any) -> None:
         """Tells where a connection broke off, and not what came there."""
@@ -93,6 +103,21 @@ async def serving(
     finally:
         await listening.close()
         await runner.cleanup()
+
+
+@contextmanager
+def while_connected(request: web.Request) -> Iterator[None]:
+    """What is done meanwhile is broken off when the connection of its caller ends."""
+    handler, task = request.protocol, asyncio.current_task()
+    assert isinstance(handler, Handler)
+    assert task is not None
+    handler.waiting = task
+    if request.transport is None:
+        task.cancel()
+    try:
+        yield
+    finally:
+        handler.waiting = None
 
 
 async def read_body(request: web.Request) -> bytes:

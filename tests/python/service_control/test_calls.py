@@ -390,3 +390,28 @@ def test_no_job_shows_another_clients_sequence(
             assert (await other.good("GET", "/v2/jobs"))["sequence"] == 0
 
     play(act)
+
+
+def test_a_client_that_goes_while_its_call_waits_listens_no_more(
+    play: Callable[..., None], key_folder: Path
+) -> None:
+    client = fingerprint(key_folder / "client.pem")
+
+    async def act(it: Scene, caller: ServiceCaller) -> None:
+        ids = [await caller.request("digits") for _ in range(4)]  # all cores are taken
+        sequence = (await caller.good("GET", "/v2/jobs"))["sequence"]
+        held = (
+            ("GET", f"/v2/jobs?wait=60&seen={sequence}", None),
+            ("GET", f"/v2/jobs/{ids[-1]}?wait=60&seen={sequence}", None),
+            ("POST", "/v2/models/digits/requests", {"wait": 60}),
+        )
+        for method, path, given in held:
+            call = asyncio.create_task(caller.call(method, path, given))
+            async with asyncio.timeout(20):
+                while not it.service.jobs.waiting(client):
+                    await asyncio.sleep(0.01)
+                call.cancel()
+                while it.service.jobs.waiting(client):
+                    await asyncio.sleep(0.01)
+
+    play(act)

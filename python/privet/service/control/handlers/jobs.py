@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from privet.errors import Misuse, NotAccepted
@@ -12,6 +13,7 @@ from privet.service.asks import Ask, News, NoticeBody, RequestBody, Wait
 from privet.service.control.calls import Answer, Call, answer
 from privet.service.control.handlers.models import find
 from privet.service.control.refusal import Refusal, bad_request, not_found, too_many, unavailable
+from privet.service.http import while_connected
 from privet.service.jobs import Job
 from privet.service.limits import Exhausted
 from privet.service.repository import Version
@@ -54,7 +56,7 @@ async def news(call: Call[None]) -> Answer:
     wait: News = call.parameters
     jobs, client = call.service.jobs, call.caller.client
     ahead = call.service.presence.of(client) if wait.ahead else nullcontext()
-    with call.service.listening.of(client), ahead:
+    with _listening(call), ahead:
         await jobs.wait(client, wait.seen, wait.wait)
     return answer(_news(call, wait.seen))
 
@@ -65,7 +67,7 @@ async def job(call: Call[None]) -> Answer:
     found = _own(call)
     if isinstance(found, Job):
         client = call.caller.client
-        with call.service.listening.of(client):
+        with _listening(call):
             await call.service.jobs.wait(client, wait.seen, wait.wait, found.id)
         return answer(found.document())
     return answer(found)
@@ -78,6 +80,13 @@ async def cancel(call: Call[None]) -> Answer:
         call.service.cancel(found)
         return answer(found.document())
     return answer(found)
+
+
+@contextmanager
+def _listening(call: Call[Any]) -> Iterator[None]:
+    """The caller listens meanwhile, as long as it is there."""
+    with call.service.listening.of(call.caller.client), while_connected(call.request):
+        yield
 
 
 def _own(call: Call[None]) -> Job | dict[str, Any]:
@@ -116,7 +125,7 @@ async def _told(call: Call[RequestBody], job: Job, seen: int) -> Answer:
     if not body.wait or 2 * jobs.waiting(client) >= call.service.limits.long_polls:
         return answer(_admitted(job), 202)
     before = job.sequence - 1 if body.seen is None else body.seen
-    with call.service.listening.of(client):
+    with _listening(call):
         await jobs.wait(client, seen, body.wait, job.id)
     return answer({**_admitted(job), "news": _news(call, before)}, 202)
 
