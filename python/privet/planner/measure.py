@@ -104,7 +104,7 @@ def _measure(case: Case, compiler: _Compiler) -> Record:
     costing = case.setting.config.cost(compiled.program, case.batch)
     _check_room(costing)
     # Packed samples have a program of their own beside that of the batch, which `run` compiles.
-    subject = case.model if case.setting.packs else compiled
+    subject, batch = (case.model, case.batch) if case.setting.packs else (compiled, 1)
     runs, joules = [], []
     for _ in range(case.repeats):
         counters = Counters()
@@ -112,7 +112,7 @@ def _measure(case: Case, compiler: _Compiler) -> Record:
             run(
                 subject,
                 suite=case.setting.config,
-                batch=case.batch,
+                batch=batch,
                 link=case.link,
                 input_range=case.input_range,
                 timeout=TIMEOUT,

@@ -23,13 +23,13 @@ from privet.compiler.executor.widths import KEPT, SAMPLES, TOLERANCE, WIDEST
 from privet.errors import Misuse, OverflowRisk
 
 Arrays = list[np.ndarray[tuple[int, ...], np.dtype[np.float32]]]
-RNG = np.random.default_rng(5)
 
 
 def network(
-    inputs: float, weights: float, activation: str = "Relu", rng: np.random.Generator = RNG
+    inputs: float, weights: float, activation: str = "Relu", rng: np.random.Generator | None = None
 ) -> onnx.ModelProto:
     """Two dense layers: inputs of that size, and weights before the activation."""
+    rng = rng or np.random.default_rng(1)
     tensors = {
         "w": rng.normal(size=(8, 8)) * weights / inputs,
         "v": rng.normal(size=(8, 2)),
@@ -49,7 +49,8 @@ def network(
     return helper.make_model(graph, opset_imports=opset, ir_version=9)
 
 
-def samples(size: float, count: int, rng: np.random.Generator = RNG) -> Arrays:
+def samples(size: float, count: int, rng: np.random.Generator | None = None) -> Arrays:
+    rng = rng or np.random.default_rng(2)
     return [(size * rng.uniform(0, 1, (1, 8))).astype(np.float32) for _ in range(count)]
 
 
@@ -229,7 +230,11 @@ def test_chosen_widths_compute_the_executors_integers(
 
 def test_a_ring_that_would_hold_a_model_is_named() -> None:
     """A factor of 1e-9 beside weights of about 1, and a residual: as some networks scale layers."""
-    tensors = {"w": RNG.normal(size=(8, 8)), "g": np.full((1, 8), 1e-9), "v": np.eye(8) * 1e9}
+    tensors = {
+        "w": np.random.default_rng(5).normal(size=(8, 8)),
+        "g": np.full((1, 8), 1e-9),
+        "v": np.eye(8) * 1e9,
+    }
     nodes = [
         helper.make_node("MatMul", ["x", "w"], ["a"], "first"),
         helper.make_node("Mul", ["a", "g"], ["b"], "factor"),
