@@ -25,15 +25,14 @@ class Ordeal:
     """A client and a server at work, and what is known of their entries.
 
     `landed` counts what each kill interrupted, by what was found afterwards; `setups` are those
-    that entries were made with, and `gone` counts the entries of setups that were given up.
+    that entries were made with, and `gone` those of them that were given up.
     """
 
     def __init__(self, stage: Stage, expected: np.ndarray[Any, Any], seed: int) -> None:
         self.stage, self.expected, self.random = stage, expected, random.Random(seed)
         self.landed: Counter[str] = Counter()
         self.setups: dict[str, str] = {}
-        self.gone = 0
-        self.latest: set[str] = set()
+        self.gone: set[str] = set()
         self.party: dict[Party, Mortal] = {
             "server": stage.start_server(),
             "client": stage.start_client(),
@@ -194,12 +193,11 @@ class Ordeal:
                 assert self.party["client"].ask(infer(spent))["event"] == "refused"
         assert len(self.stage.audit().uses) == asked, "the client asked for an entry it had used"
         self.kept = listed - useless - left
-        # A busy server may notice only in the next round that a check broke off.
-        asked_for = {material} if material else set()
-        if len(useless) > self.gone:
-            checked = (asked_for | self.latest) & ledger.begun("server")
-            assert checked, "a setup was given up without a check"
-        self.gone, self.latest = len(useless), asked_for
+        # Entries of a setup that was given up before may turn up later: setups count.
+        gone = {self.setups[entry] for entry in useless}
+        if gone - self.gone:
+            assert material in ledger.begun("server"), "a setup was given up without a check"
+        self.gone = gone
 
     def _sample(self, entries: set[str]) -> set[str]:
         return set(self.random.sample(sorted(entries), min(3, len(entries))))
