@@ -5,7 +5,9 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use privet_channel::Link;
+use privet_linear::Keep;
 use privet_program::{MAX_BYTES, MAX_LINEAR, MAX_OPERATIONS, Program};
+use privet_suites::sharing::{Plan, Rounds};
 use privet_suites::{registry, stream};
 
 /// A public half of these values (shapes) and operations (JSON without name, inputs and output), one after the other.
@@ -158,4 +160,16 @@ fn a_program_beyond_the_limits_is_refused_with_the_reason() {
     let made = registry::configs().next().expect("the first choice");
     let error = made.plan(program, Link::LAN).err().expect("too much").to_string();
     assert!(error.contains("oblivious transfers") && error.contains("34359738368 is the most"), "{error}");
+}
+
+#[test]
+fn transformed_weights_of_many_layers_are_kept_up_to_a_gibibyte() {
+    let dense = r#""op":"dense","weight":"w","weight_shape":[1920,1920],"bias":null"#;
+    let public = chain(&[1, 1920], &vec![(dense.into(), vec![1, 1920]); 40]);
+    let plan = Plan::new(Program::parse(&public).expect("a program"), Rounds::Linear).expect("a plan");
+    let resting = |workspaces: &[_]| plan.server_memory(workspaces, 2).resting;
+    let [all, none] = [Keep::Transformed, Keep::Plain].map(|keep| resting(&plan.workspaces_keeping(keep)));
+    let some = resting(&plan.standard_workspaces());
+    assert!(all > 2 << 30, "{all}: no layer would give way");
+    assert!(some > none && some < none + (1200 << 20), "{some} of {none} to {all}");
 }

@@ -17,6 +17,9 @@ use privet_ot::{Demand, Extension, Role};
 /// What allocators, stacks of threads and buffers of the link add, as a share of everything else and at least.
 const SLACK: (u64, u64) = (8, 6 << 20);
 
+/// The most that transformed weights of all layers take together where no limit was given.
+const MOST_TRANSFORMED: u64 = 1 << 30;
+
 /// Bytes for each element of a comparison while it runs: bit planes, correlations and messages in both directions.
 pub(super) const PER_COMPARISON: u64 = 96;
 
@@ -83,9 +86,23 @@ impl Plan {
         products.map(|bytes| bytes + 3 * operands).max().unwrap_or(0)
     }
 
-    /// What the server chooses without a limit.
+    /// What the server chooses without a limit: what does well for each layer, as long as transformed weights take
+    /// [`MOST_TRANSFORMED`] together. The largest give way first.
     pub fn standard_workspaces(&self) -> Vec<Workspace> {
-        self.linear().iter().map(|layer| layer.plan.standard_workspace()).collect()
+        let layers = self.linear();
+        let mut workspaces: Vec<_> = layers.iter().map(|layer| layer.plan.standard_workspace()).collect();
+        let bytes = |index: usize| layers[index].plan.transformed_bytes();
+        let mut transformed: Vec<usize> =
+            (0..layers.len()).filter(|&index| workspaces[index].keep == Keep::Transformed).collect();
+        transformed.sort_by_key(|&index| bytes(index));
+        let mut left = MOST_TRANSFORMED;
+        for index in transformed {
+            match left.checked_sub(bytes(index)) {
+                Some(rest) => left = rest,
+                None => workspaces[index].keep = Keep::Plain,
+            }
+        }
+        workspaces
     }
 
     /// The same with the weights of all layers in this form.
