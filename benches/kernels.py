@@ -86,8 +86,13 @@ def table(units: Mapping[str, float], kernels: list[Kernel], about: Mapping[str,
     ]
     named = {"aes": "AES", "vectors": "instructions", "bytes": "memory"}
     lines += [
-        f"| {kernel.name} | {_time(kernel.seconds)} | {_time(kernel.limit_seconds)} "
-        f"| {kernel.distance:.1f} | {named[kernel.resource]} | {kernel.why} |"
+        f"| {kernel.name} | {_time(kernel.seconds)} | "
+        + (
+            f"{_time(kernel.limit_seconds)} | {kernel.distance:.1f} | {named[kernel.resource]}"
+            if kernel.limit_seconds
+            else "- | - | -"
+        )
+        + f" | {kernel.why} |"
         for kernel in sorted(kernels, key=lambda kernel: kernel.name)
     ]
     return "\n".join(lines) + "\n"
