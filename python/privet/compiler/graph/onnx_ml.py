@@ -79,23 +79,28 @@ def _logarithms(model: onnx.ModelProto) -> dict[str, str]:
 
 
 def _bases(model: onnx.ModelProto) -> dict[str, tuple[str, bool, str]]:
-    """`x + 1` and `1 - x`, as power transforms have them, by name: x, whether its sign is changed,
-    and the ones, which are written as `x / x`."""
-    ones = {
-        it.output[0]: it.input[0]
-        for it in model.graph.node
-        if it.op_type == "Div" and it.input[0] == it.input[1]
+    """`x + 1` and `1 - x`, by name: x, whether its sign is changed, and the ones. Of power
+    transforms alone, which have both, write ones as `x / x` and ask for `x < x - x`."""
+
+    def of_itself(operator: str) -> dict[str, str]:
+        return {
+            it.output[0]: it.input[0]
+            for it in model.graph.node
+            if it.op_type == operator and it.input[0] == it.input[1]
+        }
+
+    ones, zeros = of_itself("Div"), of_itself("Sub")
+    pairs = [(it, *it.input) for it in model.graph.node if len(it.input) == 2]
+    compared = {a for it, a, b in pairs if it.op_type == "Less" and zeros.get(b) == a}
+    above = {it.output[0]: (a, b) for it, a, b in pairs if it.op_type == "Add" and ones.get(b) == a}
+    below = {it.output[0]: (b, a) for it, a, b in pairs if it.op_type == "Sub" and ones.get(a) == b}
+    transformed = compared & {x for x, _ in above.values()} & {x for x, _ in below.values()}
+    return {
+        name: (x, is_negated, one)
+        for is_negated, found in ((False, above), (True, below))
+        for name, (x, one) in found.items()
+        if x in transformed
     }
-    found: dict[str, tuple[str, bool, str]] = {}
-    for node in model.graph.node:
-        if len(node.input) != 2:
-            continue
-        first, second = node.input
-        if node.op_type == "Add" and ones.get(second) == first:
-            found[node.output[0]] = first, False, second
-        elif node.op_type == "Sub" and ones.get(first) == second:
-            found[node.output[0]] = second, True, first
-    return found
 
 
 def _of_one_or_more(

@@ -70,6 +70,24 @@ def test_powers_by_column() -> None:
         import_model(single("Pow", [(6, 2), exponents[:, None]]), name="m")
 
 
+def test_a_power_of_one_more_is_left_as_it_is_outside_of_power_transforms() -> None:
+    """Whose branches for the other sign nobody reads."""
+    nodes = [
+        node("Identity", ["x"], ["s"]),
+        node("Div", ["s", "s"], ["one"]),
+        node("Add", ["s", "one"], ["base"]),
+        node("Pow", ["base", "two"], ["y"]),
+    ]
+    made = model(nodes, {"x": (1, 3)}, ["y"], {"two": np.float32(2.0)})
+    scaler = node("Scaler", ["x"], ["s"], domain="ai.onnx.ml", offset=[0.0], scale=[1.0])
+    made.graph.node[0].CopyFrom(scaler)
+    made.opset_import.append(onnx.helper.make_opsetid("ai.onnx.ml", 3))
+    x = np.array([[-0.5, 0.25, -0.75]], np.float32)
+    compiled = compile(made, calibration=[{"x": x}])
+    found = execute(compiled.program, compiled.weights, [x]).outputs["y"]
+    np.testing.assert_allclose(found, (x + 1.0) ** 2, rtol=0, atol=2e-3)
+
+
 @pytest.mark.parametrize("exponent", [0.0, 17.0])
 def test_other_powers_are_refused(exponent: float) -> None:
     with pytest.raises(UnsupportedModel, match="exponent"):
