@@ -1,5 +1,6 @@
 //! Between the plaintext ring and the phase of a ciphertext.
 
+use crate::arch::vectorised;
 use crate::parameters::Parameters;
 use crate::polynomial::Polynomial;
 
@@ -12,28 +13,37 @@ pub(crate) fn encode(parameters: &Parameters, message: &[u64]) -> Polynomial {
     let half = 1 << (parameters.ring_bits() - 1);
     let mut encoded = Polynomial::zero(parameters.degree());
     for ((residues, ntt), &scale) in encoded.0.iter_mut().zip(parameters.ntts()).zip(parameters.inverse_scale()) {
-        let prime = ntt.prime();
+        let prime = *ntt.prime();
         let one_half = prime.scale(half, scale);
-        for (residue, &m) in residues.iter_mut().zip(message) {
-            let remainder = parameters.modulus_low().wrapping_mul(m).wrapping_add(half) & parameters.ring_mask();
-            *residue = prime.sub(one_half, prime.scale(remainder, scale));
-        }
+        let (low, mask) = (parameters.modulus_low(), parameters.ring_mask());
+        vectorised(|| {
+            for (residue, &m) in residues.iter_mut().zip(message) {
+                let remainder = low.wrapping_mul(m).wrapping_add(half) & mask;
+                *residue = prime.sub(one_half, prime.scale(remainder, scale));
+            }
+        });
     }
     encoded
 }
 
-/// `round(2^64 x / q)` for the coefficient `x` with these residues, as a fraction of one turn: at most 5 units off.
+/// `round(2^64 x / q)` for the coefficients `x` with these residues, as fractions of one turn: at most 5 units off.
 ///
-/// With `v = (x0 - x1) / p1 mod p0`, `x = x1 + p1 v` and so `x / q = v / p0 + (x1 / p1) / p0`.
-pub(crate) fn turn(parameters: &Parameters, x0: u64, x1: u64) -> u64 {
-    let [p0, p1] = parameters.ntts().each_ref().map(|ntt| ntt.prime());
-    let digit = p0.scale(p0.sub(x0, p0.reduce(x1)), parameters.inverse_second());
-    p0.fraction(digit).wrapping_add(p0.quotient(p1.fraction(x1)))
+/// With `v = (x0 - x1) / p1 mod p0`, `x = x1 + p1 v` and so `x / q = v / p0 + (x1 / p1) / p0`. The second prime is the smaller one.
+fn turns(parameters: &Parameters, [x0, x1]: [&[u64]; 2]) -> Vec<u64> {
+    let [p0, p1] = parameters.ntts().each_ref().map(|ntt| *ntt.prime());
+    let inverse = parameters.inverse_second();
+    let residues = x0.iter().zip(x1);
+    let mut turns: Vec<u64> = vectorised(|| residues.map(|(&x0, &x1)| p0.scale(p0.sub(x0, x1), inverse)).collect());
+    vectorised(|| turns.iter_mut().for_each(|x| *x = p0.fraction(*x)));
+    vectorised(|| turns.iter_mut().zip(x1).for_each(|(x, &x1)| *x = x.wrapping_add(p0.quotient(p1.fraction(x1)))));
+    turns
 }
 
-/// `x` switched from `q` to `2^reply_bits`, rounded.
-pub(crate) fn switch(parameters: &Parameters, x0: u64, x1: u64) -> u64 {
-    round_turn(turn(parameters, x0, x1), parameters.reply_bits())
+/// Coefficients with these residues, switched from `q` to `2^reply_bits`, rounded.
+pub(crate) fn switch(parameters: &Parameters, residues: [&[u64]; 2]) -> Vec<u64> {
+    let (mut switched, bits) = (turns(parameters, residues), parameters.reply_bits());
+    vectorised(|| switched.iter_mut().for_each(|x| *x = round_turn(*x, bits)));
+    switched
 }
 
 /// A fraction of a turn in units of 2^-64, rounded to units of `2^-bits`.
@@ -41,20 +51,23 @@ fn round_turn(turn: u64, bits: u32) -> u64 {
     turn.wrapping_add(1 << (63 - bits)) >> (64 - bits)
 }
 
-/// The ring element of a phase modulo `2^reply_bits`: rounded to `l` bits.
-pub(crate) fn decode(parameters: &Parameters, phase: u64) -> u64 {
-    let unused = 64 - parameters.reply_bits();
-    round_turn(phase << unused, parameters.ring_bits())
+/// The ring elements of phases modulo `2^reply_bits`: rounded to `l` bits.
+pub(crate) fn decode(parameters: &Parameters, phases: &[u64]) -> Vec<u64> {
+    let (unused, bits) = (64 - parameters.reply_bits(), parameters.ring_bits());
+    vectorised(|| phases.iter().map(|&phase| round_turn(phase << unused, bits)).collect())
 }
 
-/// The integer of absolute value below `q / 4` with these residues, modulo 2^64.
-pub(crate) fn integer(parameters: &Parameters, x0: u64, x1: u64) -> u64 {
-    let [p0, p1] = parameters.ntts().each_ref().map(|ntt| ntt.prime());
-    let digit = p0.scale(p0.sub(x0, p0.reduce(x1)), parameters.inverse_second());
-    // A negative integer has its top digit in the upper half.
-    let negative = 0_u64.wrapping_sub(u64::from(digit > p0.value() / 2));
-    let modulus = p0.value().wrapping_mul(p1.value());
-    x1.wrapping_add(p1.value().wrapping_mul(digit)).wrapping_sub(modulus & negative)
+/// The integers of absolute value below `q / 4` with these residues, modulo 2^64.
+pub(crate) fn integers(parameters: &Parameters, [x0, x1]: [&[u64]; 2]) -> Vec<u64> {
+    let [p0, p1] = parameters.ntts().each_ref().map(|ntt| *ntt.prime());
+    let (inverse, modulus) = (parameters.inverse_second(), p0.value().wrapping_mul(p1.value()));
+    let integer = |(&x0, &x1): (&u64, &u64)| {
+        let digit = p0.scale(p0.sub(x0, x1), inverse);
+        // A negative integer has its top digit in the upper half.
+        let negative = 0_u64.wrapping_sub(u64::from(digit > p0.value() / 2));
+        x1.wrapping_add(p1.value().wrapping_mul(digit)).wrapping_sub(modulus & negative)
+    };
+    vectorised(|| x0.iter().zip(x1).map(integer).collect())
 }
 
 #[cfg(test)]
@@ -106,7 +119,7 @@ mod tests {
                 exact = exact << 8 | (rest / q) as u64;
                 rest %= q;
             }
-            let off = exact.wrapping_sub(turn(&parameters, x0, x1)) as i64;
+            let off = exact.wrapping_sub(turns(&parameters, [&[x0], &[x1]])[0]) as i64;
             prop_assert!((0..=5).contains(&off), "{off} units off");
         }
 
@@ -115,7 +128,7 @@ mod tests {
             let parameters = parameters(37);
             let x = i128::from(x) * i128::from(times);
             let [x0, x1] = residues(&parameters, x);
-            prop_assert_eq!(integer(&parameters, x0, x1), x as u64);
+            prop_assert_eq!(integers(&parameters, [&[x0], &[x1]]), [x as u64]);
         }
 
         #[test]
@@ -124,7 +137,7 @@ mod tests {
             let m = m & parameters.ring_mask();
             let guard = parameters.reply_bits() - ring_bits;
             let phase = (m << guard).wrapping_add_signed(noise) & parameters.reply_mask();
-            prop_assert_eq!(decode(&parameters, phase), m);
+            prop_assert_eq!(decode(&parameters, &[phase]), [m]);
         }
     }
 

@@ -6,11 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use privet_prg::Prg;
 use zeroize::Zeroizing;
 
-use crate::encode::{decode, encode, integer};
+use crate::arch::vectorised;
+use crate::encode::{decode, encode, integers};
 use crate::error::{Error, Misuse, PeerMisbehaved};
 use crate::merge::{self, LevelKey};
 use crate::parameters::Parameters;
-use crate::polynomial::Polynomial;
+use crate::polynomial::{Multiplier, Polynomial};
+use crate::product::at;
 use crate::sample;
 use crate::wire::{packed_bytes, unpack};
 
@@ -21,16 +23,18 @@ pub const INFERENCES_PER_KEY: u64 = 1024;
 /// The client's secret: a polynomial `s` with coefficients in {-1, 0, 1}. Wiped when dropped.
 pub struct SecretKey {
     parameters: Parameters,
+    /// The coefficients of `-s`.
+    opposite: Zeroizing<Vec<i32>>,
     /// `-s`, transformed.
-    negated: Zeroizing<Polynomial>,
+    negated: Zeroizing<Multiplier>,
 }
 
 /// What the server re-randomises with: `(b, a)` with `b = -a s + e`, both transformed. And what it merges replies with.
 #[derive(Clone, Debug)]
 pub struct PublicKey {
     parameters: Parameters,
-    pub(crate) b: Polynomial,
-    pub(crate) a: Polynomial,
+    pub(crate) b: Multiplier,
+    pub(crate) a: Multiplier,
     /// What merges replies, if the parameters do.
     pub(crate) levels: Arc<Vec<LevelKey>>,
     left: Left,
@@ -62,9 +66,9 @@ impl SecretKey {
     pub fn generate(parameters: &Parameters, prg: &mut Prg) -> Self {
         let secret = sample::ternary(parameters.degree(), prg);
         let opposite = Zeroizing::new(secret.iter().map(|s| -s).collect::<Vec<_>>());
-        let negated =
-            Polynomial::from_signed(parameters.ntts(), parameters.degree(), &opposite).forward(parameters.ntts());
-        Self { parameters: parameters.clone(), negated: Zeroizing::new(negated) }
+        let ntts = parameters.ntts();
+        let negated = Polynomial::from_signed(ntts, parameters.degree(), &opposite).forward(ntts).multiplier(ntts);
+        Self { parameters: parameters.clone(), opposite, negated: Zeroizing::new(negated) }
     }
 
     /// What it was made for.
@@ -74,15 +78,21 @@ impl SecretKey {
 
     /// `-s`, transformed.
     #[cfg(test)]
-    pub(crate) fn negated(&self) -> &Polynomial {
+    pub(crate) fn negated(&self) -> &Multiplier {
         &self.negated
+    }
+
+    /// The coefficients of `-s`.
+    #[cfg(test)]
+    pub(crate) fn opposite(&self) -> &[i32] {
+        &self.opposite
     }
 
     /// A public key for the peer: [`Parameters::public_key_bytes`] bytes. Each call makes another one.
     pub fn public_key(&self, prg: &mut Prg) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.parameters.public_key_bytes());
         Polynomial::zero(self.parameters.degree()).write_masked(self.parameters.ntts(), &self.negated, prg, &mut out);
-        merge::write_keys(&self.parameters, &self.negated, prg, &mut out);
+        merge::write_keys(&self.parameters, &self.opposite, prg, &mut out);
         out
     }
 
@@ -108,8 +118,7 @@ impl SecretKey {
     pub fn open(&self, reply: &[u8], positions: &[usize]) -> Result<Vec<u64>, Error> {
         let parameters = &self.parameters;
         check_positions(parameters, positions)?;
-        let phases = self.phases(reply, positions)?;
-        Ok(phases.iter().map(|&phase| decode(parameters, phase)).collect())
+        Ok(decode(parameters, &self.phases(reply, positions)?))
     }
 
     /// `c0 + c1 s` modulo `2^reply_bits` at the used positions.
@@ -124,15 +133,18 @@ impl SecretKey {
         let c1 = unpack("reply", c1, degree, bits)?;
         let c0 = unpack("reply", c0, positions.len(), bits)?;
         // The product with s over the integers: N 2^k in absolute value at most, which stays far below q.
-        let residues = parameters.ntts().each_ref().map(|ntt| c1.iter().map(|&x| ntt.prime().reduce(x)).collect());
+        let residues = parameters.ntts().each_ref().map(|ntt| {
+            let prime = *ntt.prime();
+            vectorised(|| c1.iter().map(|&x| prime.reduce(x)).collect())
+        });
         let c1 = Polynomial(residues).forward(parameters.ntts());
         let mut product = Polynomial::zero(degree);
         product.multiply_add(parameters.ntts(), &[(&c1, &self.negated)]);
         let product = Zeroizing::new(product.inverse(parameters.ntts()));
-        let phase = |(&c0, &at): (&u64, &usize)| {
-            c0.wrapping_sub(integer(parameters, product.0[0][at], product.0[1][at])) & parameters.reply_mask()
-        };
-        Ok(Zeroizing::new(c0.iter().zip(positions).map(phase).collect()))
+        let used = Zeroizing::new(at(&product, positions));
+        let (mut phases, mask) = (Zeroizing::new(integers(parameters, [&used[0], &used[1]])), parameters.reply_mask());
+        vectorised(|| phases.iter_mut().zip(&c0).for_each(|(x, c0)| *x = c0.wrapping_sub(*x) & mask));
+        Ok(phases)
     }
 }
 
@@ -148,6 +160,7 @@ impl PublicKey {
         }
         let (own, levels) = bytes.split_at(parameters.ciphertext_bytes());
         let [b, a] = Polynomial::read_masked(parameters.ntts(), parameters.degree(), "public key", own)?;
+        let [b, a] = [b, a].map(|part| part.multiplier(parameters.ntts()));
         let levels = Arc::new(merge::read_keys(parameters, levels)?);
         Ok(Self { parameters: parameters.clone(), b, a, levels, left: Left::of(parameters.results()) })
     }

@@ -18,11 +18,12 @@
 use privet_prg::Prg;
 use zeroize::Zeroizing;
 
+use crate::arch::vectorised;
 use crate::automorphism::sources;
 use crate::error::{Error, Misuse};
 use crate::keys::PublicKey;
 use crate::parameters::{Merging, Parameters};
-use crate::polynomial::Polynomial;
+use crate::polynomial::{Multiplier, Polynomial};
 use crate::product::Sum;
 
 /// What folds at one level: of sums with results at multiples of `2^j`.
@@ -31,10 +32,9 @@ pub(crate) struct LevelKey {
     /// For each transformed value, where the automorphism takes it from.
     sources: Vec<u32>,
     /// `[B, A]` for each digit.
-    digits: [[Polynomial<3>; 2]; 2],
-    /// `X^h`, transformed, and its opposite.
-    shift: Polynomial<3>,
-    opposite: Polynomial<3>,
+    digits: [[Multiplier<3>; 2]; 2],
+    /// `X^h`, transformed.
+    shift: Multiplier<3>,
 }
 
 /// `g` of the automorphism for results at multiples of `2^level`.
@@ -43,13 +43,12 @@ fn exponent(degree: usize, level: u32) -> usize {
 }
 
 /// Writes the keys of all levels: for each prime of `q` a seed of `A` and `e - A s + P s(X^g)` modulo that prime, `e - A s` modulo the others.
-pub(crate) fn write_keys(parameters: &Parameters, negated: &Polynomial, prg: &mut Prg, out: &mut Vec<u8>) {
+///
+/// `opposite`: the coefficients of `-s`.
+pub(crate) fn write_keys(parameters: &Parameters, opposite: &[i32], prg: &mut Prg, out: &mut Vec<u8>) {
     let (Some(merging), degree) = (parameters.merging_with(), parameters.degree()) else { return };
-    let opposite = Zeroizing::new(negated.clone().inverse(parameters.ntts()));
-    let first = parameters.ntts()[0].prime();
-    // Coefficients are 0, 1 and one less than the prime.
-    let signed = Zeroizing::new(opposite.0[0].iter().map(|&x| first.balanced(x)).collect::<Vec<i64>>());
-    let negated = Zeroizing::new(Polynomial::<3>::from_signed(&merging.ntts, degree, &signed).forward(&merging.ntts));
+    let negated = Zeroizing::new(Polynomial::<3>::from_signed(&merging.ntts, degree, opposite).forward(&merging.ntts));
+    let multiplier = Zeroizing::new(Polynomial::clone(&negated).multiplier(&merging.ntts));
     for level in 1..=merging.levels {
         let turned = Zeroizing::new(negated.permuted(&sources(degree, exponent(degree, level))));
         for (i, ntt) in parameters.ntts().iter().enumerate() {
@@ -59,7 +58,7 @@ pub(crate) fn write_keys(parameters: &Parameters, negated: &Polynomial, prg: &mu
             let mut message = Polynomial::<3>::zero(degree);
             message.0[i] = turned.0[i].iter().map(|&x| prime.negate(prime.scale(x, special))).collect();
             ntt.inverse(&mut message.0[i]);
-            message.write_masked(&merging.ntts, &negated, prg, out);
+            message.write_masked(&merging.ntts, &multiplier, prg, out);
         }
     }
 }
@@ -69,20 +68,26 @@ pub(crate) fn read_keys(parameters: &Parameters, bytes: &[u8]) -> Result<Vec<Lev
     let (Some(merging), degree) = (parameters.merging_with(), parameters.degree()) else { return Ok(Vec::new()) };
     let key = |(level, bytes): (u32, &[u8])| {
         let (first, second) = bytes.split_at(bytes.len() / 2);
-        let read = |bytes| Polynomial::read_masked(&merging.ntts, degree, "merging key", bytes);
-        let monomial = |sign: i64| {
-            let mut coefficients = vec![0; degree];
-            coefficients[1 << (level - 1)] = sign;
-            Polynomial::from_signed(&merging.ntts, degree, &coefficients).forward(&merging.ntts)
+        let read = |bytes| {
+            let parts = Polynomial::read_masked(&merging.ntts, degree, "merging key", bytes)?;
+            Ok::<_, Error>(parts.map(|part| part.multiplier(&merging.ntts)))
         };
+        let mut shift = vec![0; degree];
+        shift[1 << (level - 1)] = 1;
         Ok(LevelKey {
             sources: sources(degree, exponent(degree, level)),
             digits: [read(first)?, read(second)?],
-            shift: monomial(1),
-            opposite: monomial(-1),
+            shift: Polynomial::from_signed(&merging.ntts, degree, &shift)
+                .forward(&merging.ntts)
+                .multiplier(&merging.ntts),
         })
     };
     (1..).zip(bytes.chunks_exact(parameters.level_key_bytes())).map(key).collect()
+}
+
+/// Brings the values at `sources` into their order.
+fn permute(to: &mut [u64], from: &[u64], sources: &[u32]) {
+    to.iter_mut().zip(sources).for_each(|(x, &source)| *x = from[source as usize]);
 }
 
 /// Sums on their way into one reply.
@@ -203,9 +208,10 @@ impl<'a> Merge<'a> {
         let [mut c0, mut c1] = [Vec::with_capacity(3), Vec::with_capacity(3)];
         for (i, (mut values, other)) in first.c0.0.into_iter().zip(second.c0.0).enumerate() {
             let difference = self.combine(key, i, &mut values, other);
-            let turned = key.sources.iter().map(|&source| difference[source as usize]);
-            values.iter_mut().zip(turned).for_each(|(x, turned)| *x = ntts[i].prime().add(*x, turned));
-            self.spare.push(difference);
+            let (prime, mut turned) = (*ntts[i].prime(), self.buffer());
+            permute(&mut turned, &difference, &key.sources);
+            vectorised(|| values.iter_mut().zip(&turned).for_each(|(x, &turned)| *x = prime.add(*x, turned)));
+            self.spare.extend([difference, turned]);
             c0.push(values);
         }
         let mut digits: [[Vec<u64>; 3]; 2] = Default::default();
@@ -214,7 +220,7 @@ impl<'a> Merge<'a> {
             ntts[i].scale(&mut values, ntts[i].prime().reduce(self.merging.special().prime().value()));
             c1.push(values);
             let mut turned = self.buffer();
-            turned.iter_mut().zip(&key.sources).for_each(|(x, &source)| *x = difference[source as usize]);
+            permute(&mut turned, &difference, &key.sources);
             difference.copy_from_slice(&turned);
             ntts[i].inverse(&mut difference);
             digits[i][i] = turned;
@@ -230,11 +236,9 @@ impl<'a> Merge<'a> {
         let mut rest = self.buffer();
         rest.fill(0);
         c1.push(rest);
-        for (part, sums) in [&mut c0, &mut c1].into_iter().enumerate() {
-            for (j, (sum, ntt)) in sums.iter_mut().zip(ntts).enumerate() {
-                let terms = [0, 1].map(|i| (&digits[i][j][..], &key.digits[i][part].0[j][..]));
-                ntt.multiply_add(sum, &terms);
-            }
+        for (j, ((first, second), ntt)) in c0.iter_mut().zip(&mut c1).zip(ntts).enumerate() {
+            let terms = [0, 1].map(|i| (key.digits[i].each_ref().map(|part| &part.0[j][..]), &digits[i][j][..]));
+            ntt.multiply_add_pair([first, second], &terms);
         }
         self.spare.extend(digits.into_iter().flatten());
         self.spare.truncate(SPARE);
@@ -245,13 +249,14 @@ impl<'a> Merge<'a> {
 
     /// Adds `X^h other` to values modulo the prime with this index, and gives what they were before less that.
     fn combine(&mut self, key: &LevelKey, i: usize, values: &mut [u64], other: Vec<u64>) -> Vec<u64> {
-        let ntt = &self.merging.ntts[i];
-        let mut difference = self.buffer();
-        difference.copy_from_slice(values);
-        ntt.multiply_add(values, &[(&other, &key.shift.0[i])]);
-        ntt.multiply_add(&mut difference, &[(&other, &key.opposite.0[i])]);
+        let (ntt, prime) = (&self.merging.ntts[i], *self.merging.ntts[i].prime());
+        let mut shifted = self.buffer();
+        shifted.fill(0);
+        ntt.multiply_add(&mut shifted, &[(&other, &key.shift.0[i])]);
+        let both = values.iter_mut().zip(&mut shifted);
+        vectorised(|| both.for_each(|(x, y)| (*x, *y) = (prime.add(*x, *y), prime.sub(*x, *y))));
         self.spare.push(other);
-        difference
+        shifted
     }
 
     /// Room for residues of a polynomial, with whatever is in it.

@@ -7,7 +7,7 @@
 use tfhe_ntt::prime::largest_prime_in_arithmetic_progression64 as largest_prime;
 use tfhe_ntt::prime64::Plan;
 
-use crate::arch::{self, Lazy, TERMS};
+use crate::arch::{self, Kernels, Montgomery, TERMS, Term};
 use crate::zq::Prime;
 
 /// The transform for one ring degree and one prime.
@@ -16,7 +16,7 @@ pub(crate) struct Ntt {
     prime: Prime,
     plan: Plan,
     /// For primes below 2^50.
-    lazy: Option<Lazy>,
+    montgomery: Option<Montgomery>,
 }
 
 impl Ntt {
@@ -29,7 +29,7 @@ impl Ntt {
 
     /// The transform for a prime that is 1 modulo twice the degree; `None` for any other number.
     pub(crate) fn of(degree: usize, prime: u64) -> Option<Self> {
-        Some(Self { prime: Prime::new(prime), plan: Plan::try_new(degree, prime)?, lazy: Lazy::new(prime) })
+        Some(Self { prime: Prime::new(prime), plan: Plan::try_new(degree, prime)?, montgomery: Montgomery::new(prime) })
     }
 
     pub(crate) fn prime(&self) -> &Prime {
@@ -47,26 +47,60 @@ impl Ntt {
         self.plan.normalize(values);
     }
 
-    /// `sum += a * b` for each term, value by value, for any multiple of 8 values. Where the processor can, a few products
-    /// are added up before they are reduced.
-    pub(crate) fn multiply_add(&self, sum: &mut [u64], terms: &[(&[u64], &[u64])]) {
-        match (self.lazy, arch::kernels()) {
-            (Some(lazy), Some(kernels)) => {
-                terms.chunks(TERMS).for_each(|terms| (kernels.multiply_add)(&lazy, sum, terms));
-            }
-            _ => terms.iter().for_each(|(a, b)| self.plan.mul_accumulate(sum, a, b)),
+    /// Makes values multipliers, in place: what [`Ntt::multiply_add`] takes for one factor of each product.
+    pub(crate) fn prepare(&self, values: &mut [u64]) {
+        if let Some((montgomery, _)) = self.accelerated() {
+            self.scale(values, montgomery.radix);
         }
+    }
+
+    /// Undoes [`Ntt::prepare`].
+    #[cfg(test)]
+    pub(crate) fn undo(&self, values: &mut [u64]) {
+        if let Some((montgomery, _)) = self.accelerated() {
+            self.scale(values, self.prime.invert(montgomery.radix));
+        }
+    }
+
+    /// `sum += a * b` for each term, value by value, for any multiple of 8 values. One of `a` and `b` are multipliers. Where the
+    /// processor can, a few products are added up before they are reduced.
+    pub(crate) fn multiply_add(&self, sum: &mut [u64], terms: &[(&[u64], &[u64])]) {
+        match self.accelerated() {
+            Some((montgomery, kernels)) => terms.chunks(TERMS).for_each(|terms| {
+                let terms: Vec<Term<'_, 1>> = terms.iter().map(|(a, b)| ([*a], *b)).collect();
+                (kernels.multiply_add)(&montgomery, [sum], &terms);
+            }),
+            None => terms.iter().for_each(|(a, b)| self.plan.mul_accumulate(sum, a, b)),
+        }
+    }
+
+    /// [`Ntt::multiply_add`] to two sums, of products with two factors that share the other one.
+    pub(crate) fn multiply_add_pair(&self, [first, second]: [&mut [u64]; 2], terms: &[Term<'_, 2>]) {
+        match self.accelerated() {
+            Some((montgomery, kernels)) => {
+                terms.chunks(TERMS).for_each(|terms| (kernels.multiply_add_pair)(&montgomery, [first, second], terms));
+            }
+            None => terms.iter().for_each(|([a, b], shared)| {
+                self.plan.mul_accumulate(first, a, shared);
+                self.plan.mul_accumulate(second, b, shared);
+            }),
+        }
+    }
+
+    /// What accelerated products take, if the processor and the prime allow them.
+    fn accelerated(&self) -> Option<(Montgomery, Kernels)> {
+        self.montgomery.zip(arch::kernels())
     }
 
     /// Multiplies values by a residue; brings any value below its prime, and below 2^52 if primes below 2^50 are asked.
     pub(crate) fn scale(&self, values: &mut [u64], factor: u64) {
-        match (self.lazy, arch::kernels()) {
-            (Some(lazy), Some(kernels)) => {
+        match self.accelerated() {
+            Some((Montgomery { prime, .. }, kernels)) => {
                 debug_assert!(values.iter().all(|x| x >> 52 == 0), "values below 2^52");
-                let quotient = ((u128::from(factor) << 52) / u128::from(lazy.prime)) as u64;
-                (kernels.scale)(lazy.prime, factor, quotient, values);
+                let quotient = ((u128::from(factor) << 52) / u128::from(prime)) as u64;
+                (kernels.scale)(prime, factor, quotient, values);
             }
-            _ => {
+            None => {
                 let factor = self.prime.factor(factor);
                 values.iter_mut().for_each(|x| *x = self.prime.scale(*x, factor));
             }
@@ -108,6 +142,7 @@ mod tests {
             let expected = schoolbook(ntt.prime(), &a, &b);
             ntt.forward(&mut a);
             ntt.forward(&mut b);
+            ntt.prepare(&mut b);
             assert!(a.iter().all(|&x| x < ntt.prime().value()), "reduced after the transform");
             let mut product = vec![0; degree];
             ntt.multiply_add(&mut product, &[(&a, &b)]);
@@ -117,26 +152,38 @@ mod tests {
     }
 
     #[test]
-    fn lazily_reduced_sums_are_those_of_single_products() {
+    fn sums_that_are_reduced_once_are_those_of_single_products() {
         let Some(accelerated) = arch::accelerated() else { return };
         let mut prg = Prg::from_seed(&Seed::from_bytes([2; 16]));
         for bits in [20, 30, 39, 45, 49, 50] {
             let ntt = Ntt::find(64, bits, 1 << 50).unwrap();
-            let (lazy, prime) = (ntt.lazy.unwrap(), ntt.prime().value());
+            let (montgomery, prime) = (ntt.montgomery.unwrap(), *ntt.prime());
+            let unprepared = prime.invert(montgomery.radix);
             for count in 0..=TERMS {
                 for extreme in [false, true] {
-                    let mut values = || if extreme { vec![prime - 1; 64] } else { random(&mut prg, &ntt, 64) };
-                    let operands: Vec<_> = (0..count).map(|_| (values(), values())).collect();
-                    let terms: Vec<(&[u64], &[u64])> = operands.iter().map(|(a, b)| (&a[..], &b[..])).collect();
-                    let mut sum = values();
-                    let mut expected = sum.clone();
-                    terms.iter().for_each(|(a, b)| ntt.plan.mul_accumulate(&mut expected, a, b));
-                    (accelerated.multiply_add)(&lazy, &mut sum, &terms);
-                    assert_eq!(sum, expected, "{count} terms, {bits} bits");
+                    let mut values = || if extreme { vec![prime.value() - 1; 64] } else { random(&mut prg, &ntt, 64) };
+                    let operands: Vec<_> = (0..count).map(|_| ([values(), values()], values())).collect();
+                    let mut sums = [values(), values()];
+                    let mut expected = sums.clone();
+                    for ([a, b], shared) in &operands {
+                        let shared: Vec<u64> = shared.iter().map(|&x| prime.multiply(x, unprepared)).collect();
+                        ntt.plan.mul_accumulate(&mut expected[0], a, &shared);
+                        ntt.plan.mul_accumulate(&mut expected[1], b, &shared);
+                    }
+                    let mut alone = sums[1].clone();
+                    let terms: Vec<Term<'_, 1>> =
+                        operands.iter().map(|([_, b], shared)| ([&b[..]], &shared[..])).collect();
+                    (accelerated.multiply_add)(&montgomery, [&mut alone], &terms);
+                    let terms: Vec<Term<'_, 2>> =
+                        operands.iter().map(|([a, b], shared)| ([&a[..], &b[..]], &shared[..])).collect();
+                    let [first, second] = &mut sums;
+                    (accelerated.multiply_add_pair)(&montgomery, [first, second], &terms);
+                    assert_eq!(sums, expected, "{count} terms, {bits} bits");
+                    assert_eq!(alone, expected[1], "{count} terms, {bits} bits");
                 }
             }
         }
-        assert!(Lazy::new((1 << 50) + 1).is_none());
+        assert!(Montgomery::new((1 << 50) + 1).is_none());
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use privet_prg::{Prg, Seed};
 use zeroize::{Zeroize, Zeroizing};
 
+use crate::arch::vectorised;
 use crate::error::{Error, PeerMisbehaved};
 use crate::ntt::Ntt;
 use crate::sample;
@@ -12,6 +13,10 @@ use crate::wire::{pack, packed_bytes, unpack};
 #[derive(Clone, Debug)]
 pub(crate) struct Polynomial<const L: usize = 2>(pub(crate) [Vec<u64>; L]);
 
+/// A transformed polynomial that others are multiplied by, in the form that [`Ntt::multiply_add`] takes.
+#[derive(Clone, Debug)]
+pub(crate) struct Multiplier<const L: usize = 2>(pub(crate) [Vec<u64>; L]);
+
 impl<const L: usize> Polynomial<L> {
     pub(crate) fn zero(degree: usize) -> Self {
         Self(std::array::from_fn(|_| vec![0; degree]))
@@ -20,7 +25,7 @@ impl<const L: usize> Polynomial<L> {
     /// The coefficients of a signed polynomial of at most `degree` terms.
     pub(crate) fn from_signed<T: Copy + Into<i64>>(ntts: &[Ntt; L], degree: usize, coefficients: &[T]) -> Self {
         Self(ntts.each_ref().map(|ntt| {
-            let mut residues: Vec<u64> = ntt.prime().reduce_signed(coefficients).collect();
+            let mut residues = ntt.prime().reduce_signed(coefficients);
             residues.resize(degree, 0);
             residues
         }))
@@ -30,16 +35,16 @@ impl<const L: usize> Polynomial<L> {
     pub(crate) fn add_errors(&mut self, ntts: &[Ntt; L], prg: &mut Prg) {
         let errors = sample::errors(self.0[0].len(), prg);
         for (residues, ntt) in self.0.iter_mut().zip(ntts) {
-            let prime = ntt.prime();
-            for (residue, error) in residues.iter_mut().zip(prime.reduce_signed(&errors)) {
-                *residue = prime.add(*residue, error);
-            }
+            let (prime, errors) = (*ntt.prime(), Zeroizing::new(ntt.prime().reduce_signed(&errors)));
+            let sums = residues.iter_mut().zip(errors.iter());
+            vectorised(|| sums.for_each(|(residue, &error)| *residue = prime.add(*residue, error)));
         }
     }
 
     pub(crate) fn add(&mut self, ntts: &[Ntt; L], other: &Self) {
         for ((sum, other), ntt) in self.0.iter_mut().zip(&other.0).zip(ntts) {
-            sum.iter_mut().zip(other).for_each(|(sum, &x)| *sum = ntt.prime().add(*sum, x));
+            let prime = *ntt.prime();
+            vectorised(|| sum.iter_mut().zip(other).for_each(|(sum, &x)| *sum = prime.add(*sum, x)));
         }
     }
 
@@ -53,8 +58,14 @@ impl<const L: usize> Polynomial<L> {
         self
     }
 
+    /// A transformed polynomial as a multiplier.
+    pub(crate) fn multiplier(mut self, ntts: &[Ntt; L]) -> Multiplier<L> {
+        self.0.iter_mut().zip(ntts).for_each(|(values, ntt)| ntt.prepare(values));
+        Multiplier(self.0)
+    }
+
     /// Adds products of transformed polynomials to this one.
-    pub(crate) fn multiply_add(&mut self, ntts: &[Ntt; L], terms: &[(&Self, &Self)]) {
+    pub(crate) fn multiply_add(&mut self, ntts: &[Ntt; L], terms: &[(&Self, &Multiplier<L>)]) {
         for (i, (sum, ntt)) in self.0.iter_mut().zip(ntts).enumerate() {
             let terms: Vec<(&[u64], &[u64])> = terms.iter().map(|(a, b)| (&a.0[i][..], &b.0[i][..])).collect();
             ntt.multiply_add(sum, &terms);
@@ -74,20 +85,21 @@ impl<const L: usize> Polynomial<L> {
         quotients: &[Ntt; K],
         inverses: &[u64; K],
     ) -> Polynomial<K> {
-        let last = ntts[K].prime();
+        let last = *ntts[K].prime();
         let mut rest = std::mem::take(&mut self.0[K]);
         ntts[K].inverse(&mut rest);
         // From above by half, so that what is taken off is nearest to zero.
         let half = last.value() / 2;
-        rest.iter_mut().for_each(|x| *x = last.add(*x, half));
+        vectorised(|| rest.iter_mut().for_each(|x| *x = last.add(*x, half)));
         let mut off = vec![0; rest.len()];
         Polynomial(std::array::from_fn(|i| {
-            let (ntt, prime) = (&quotients[i], quotients[i].prime());
+            let (ntt, prime) = (&quotients[i], *quotients[i].prime());
             let half = prime.add(half, 0);
-            off.iter_mut().zip(&rest).for_each(|(off, &x)| *off = prime.sub(prime.add(x, 0), half));
+            let lowered = off.iter_mut().zip(&rest);
+            vectorised(|| lowered.for_each(|(off, &x)| *off = prime.sub(prime.add(x, 0), half)));
             ntt.forward(&mut off);
             let mut values = std::mem::take(&mut self.0[i]);
-            values.iter_mut().zip(&off).for_each(|(x, &off)| *x = prime.sub(*x, off));
+            vectorised(|| values.iter_mut().zip(&off).for_each(|(x, &off)| *x = prime.sub(*x, off)));
             ntt.scale(&mut values, inverses[i]);
             values
         }))
@@ -95,14 +107,14 @@ impl<const L: usize> Polynomial<L> {
 
     /// Writes a seed and this polynomial, of coefficients `x`, as `x + e - a s`, transformed: the seed stands for `a`. `negated`:
     /// `-s`, transformed.
-    pub(crate) fn write_masked(mut self, ntts: &[Ntt; L], negated: &Self, prg: &mut Prg, out: &mut Vec<u8>) {
+    pub(crate) fn write_masked(mut self, ntts: &[Ntt; L], negated: &Multiplier<L>, prg: &mut Prg, out: &mut Vec<u8>) {
         self.add_errors(ntts, prg);
         let mut masked = self.forward(ntts);
         let seed = prg.seed();
         let a = Self(sample::uniform(&seed, ntts, masked.0[0].len()));
         masked.multiply_add(ntts, &[(&a, negated)]);
         out.extend_from_slice(seed.as_bytes());
-        masked.0.iter().zip(ntts).for_each(|(residues, ntt)| pack(residues.iter().copied(), ntt.prime().bits(), out));
+        masked.0.iter().zip(ntts).for_each(|(residues, ntt)| pack(residues, ntt.prime().bits(), out));
     }
 
     /// Reads what [`Polynomial::write_masked`] wrote, refusing residues that are not reduced: the polynomial, and what the seed
@@ -135,19 +147,41 @@ impl<const L: usize> Polynomial<L> {
     /// Adds an encryption of zero `(b u, a u + e)` with fresh ternary `u` and error `e` to a ciphertext; gives coefficients.
     ///
     /// The first part carries no error of its own: it leaves under a uniform mask or a flood, which hides whatever it is.
-    pub(crate) fn randomise([mut c0, mut c1]: [Self; 2], key: [&Self; 2], ntts: &[Ntt; L], prg: &mut Prg) -> [Self; 2] {
+    pub(crate) fn randomise(
+        [mut c0, mut c1]: [Self; 2],
+        [b, a]: [&Multiplier<L>; 2],
+        ntts: &[Ntt; L],
+        prg: &mut Prg,
+    ) -> [Self; 2] {
         let degree = c0.0[0].len();
         let u = Self::from_signed(ntts, degree, &sample::ternary(degree, prg));
         let u = Zeroizing::new(u.forward(ntts));
-        c0.multiply_add(ntts, &[(key[0], &u)]);
-        c1.multiply_add(ntts, &[(key[1], &u)]);
+        for (i, ntt) in ntts.iter().enumerate() {
+            ntt.multiply_add_pair([&mut c0.0[i], &mut c1.0[i]], &[([&b.0[i], &a.0[i]], &u.0[i])]);
+        }
         let mut c1 = c1.inverse(ntts);
         c1.add_errors(ntts, prg);
         [c0.inverse(ntts), c1]
     }
 }
 
+#[cfg(test)]
+impl<const L: usize> Multiplier<L> {
+    /// The polynomial that this was made of.
+    pub(crate) fn polynomial(&self, ntts: &[Ntt; L]) -> Polynomial<L> {
+        let mut values = self.0.clone();
+        values.iter_mut().zip(ntts).for_each(|(values, ntt)| ntt.undo(values));
+        Polynomial(values)
+    }
+}
+
 impl<const L: usize> Zeroize for Polynomial<L> {
+    fn zeroize(&mut self) {
+        self.0.zeroize();
+    }
+}
+
+impl<const L: usize> Zeroize for Multiplier<L> {
     fn zeroize(&mut self) {
         self.0.zeroize();
     }

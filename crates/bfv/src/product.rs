@@ -1,24 +1,26 @@
 //! The server's work: sums of products of ciphertexts with weights, and what it sends back.
 
 use privet_prg::Prg;
+use privet_ring::Modulus;
 use zeroize::Zeroizing;
 
+use crate::arch::{TERMS, vectorised};
 use crate::encode::{decode, encode, switch};
 use crate::error::{Error, Misuse};
 use crate::keys::{PublicKey, check_positions};
 use crate::parameters::{Parameters, Resharing};
-use crate::polynomial::Polynomial;
+use crate::polynomial::{Multiplier, Polynomial};
 use crate::wire::pack;
 
 /// Values of a sum that are worked on at a time; divides every degree.
-const PART: usize = 512;
+const PART: usize = 256;
 
 /// A ciphertext of the client, transformed.
 #[derive(Clone, Debug)]
 pub struct Ciphertext {
     parameters: Parameters,
-    pub(crate) c0: Polynomial,
-    pub(crate) c1: Polynomial,
+    pub(crate) c0: Multiplier,
+    pub(crate) c1: Multiplier,
 }
 
 impl Ciphertext {
@@ -27,7 +29,9 @@ impl Ciphertext {
     /// # Errors
     /// [`crate::PeerMisbehaved`] if it has the wrong length or a residue that is not reduced.
     pub fn from_bytes(parameters: &Parameters, bytes: &[u8]) -> Result<Self, Error> {
-        let [c0, c1] = Polynomial::read_masked(parameters.ntts(), parameters.degree(), "ciphertext", bytes)?;
+        let (ntts, degree) = (parameters.ntts(), parameters.degree());
+        let parts = Polynomial::read_masked(ntts, degree, "ciphertext", bytes)?;
+        let [c0, c1] = parts.map(|part| part.multiplier(ntts));
         Ok(Self { parameters: parameters.clone(), c0, c1 })
     }
 }
@@ -49,8 +53,8 @@ impl Weights {
         if actual > expected {
             return Err(Misuse::WrongLength { what: "weights", expected, actual }.into());
         }
-        let values =
-            Polynomial::from_signed(parameters.ntts(), parameters.degree(), coefficients).forward(parameters.ntts());
+        let (ntts, degree) = (parameters.ntts(), parameters.degree());
+        let values = Polynomial::from_signed(ntts, degree, coefficients).forward(ntts);
         Ok(Self { parameters: parameters.clone(), values })
     }
 }
@@ -73,29 +77,54 @@ impl Sum {
         Self { parameters: parameters.clone(), c0: zero.clone(), c1: zero }
     }
 
-    /// Adds `ciphertext * weights` for each term. Many terms at once are faster than one by one: they are added up a
-    /// part of the polynomial at a time, so that the sum stays in the nearest cache.
+    /// Adds `ciphertext * weights` for each term.
     ///
     /// # Errors
     /// [`Misuse::ParametersDiffer`] if not all were made for the same parameters.
-    pub fn multiply_add<'a>(&mut self, terms: &[(&'a Ciphertext, &'a Weights)]) -> Result<(), Error> {
-        let parameters = &self.parameters;
-        let agree = |term: &(&Ciphertext, &Weights)| {
-            parameters.agrees_with(&term.0.parameters) && parameters.agrees_with(&term.1.parameters)
-        };
-        if !terms.iter().all(agree) {
+    pub fn multiply_add(&mut self, terms: &[(&Ciphertext, &Weights)]) -> Result<(), Error> {
+        let (ciphertexts, weights) = terms.iter().copied().unzip();
+        Self::multiply_add_all(std::slice::from_mut(self), &[ciphertexts], &[weights])
+    }
+
+    /// Adds the products of some rows of ciphertexts with some rows of weights: `sums[w R + c]`, for `R` rows of ciphertexts, gets
+    /// `ciphertexts[c][t] * weights[w][t]` for all `t`. All rows are of one length. Many at once are faster than one by one: they are
+    /// added up a part of the polynomials at a time, which stays in a near cache for all sums.
+    ///
+    /// # Errors
+    /// [`Misuse::ParametersDiffer`] if not all were made for the same parameters, [`Misuse::WrongLength`] unless there is a sum for each pair
+    /// of rows.
+    pub fn multiply_add_all(
+        sums: &mut [Self],
+        ciphertexts: &[Vec<&Ciphertext>],
+        weights: &[Vec<&Weights>],
+    ) -> Result<(), Error> {
+        let Some(parameters) = sums.first().map(|sum| sum.parameters.clone()) else { return Ok(()) };
+        let agree = sums.iter().all(|sum| parameters.agrees_with(&sum.parameters))
+            && ciphertexts.iter().flatten().all(|ciphertext| parameters.agrees_with(&ciphertext.parameters))
+            && weights.iter().flatten().all(|weights| parameters.agrees_with(&weights.parameters));
+        if !agree {
             return Err(Misuse::ParametersDiffer.into());
+        }
+        let (expected, actual) = (ciphertexts.len() * weights.len(), sums.len());
+        if actual != expected {
+            return Err(Misuse::WrongLength { what: "sums", expected, actual }.into());
         }
         for (i, ntt) in parameters.ntts().iter().enumerate() {
             for start in (0..parameters.degree()).step_by(PART) {
                 let part = start..start + PART;
-                let operands = |(ciphertext, weights): &(&'a Ciphertext, &'a Weights)| {
-                    let weights = &weights.values.0[i][part.clone()];
-                    [&ciphertext.c0, &ciphertext.c1].map(|c| (&c.0[i][part.clone()], weights))
-                };
-                let (c0, c1): (Vec<_>, Vec<_>) = terms.iter().map(operands).map(|[c0, c1]| (c0, c1)).unzip();
-                ntt.multiply_add(&mut self.c0.0[i][part.clone()], &c0);
-                ntt.multiply_add(&mut self.c1.0[i][part.clone()], &c1);
+                for (sums, weights) in sums.chunks_mut(ciphertexts.len()).zip(weights) {
+                    for (sum, ciphertexts) in sums.iter_mut().zip(ciphertexts) {
+                        for (ciphertexts, weights) in ciphertexts.chunks(TERMS).zip(weights.chunks(TERMS)) {
+                            let mut terms = [([&[][..]; 2], &[][..]); TERMS];
+                            for (term, (ciphertext, weights)) in terms.iter_mut().zip(ciphertexts.iter().zip(weights)) {
+                                let factors = [&ciphertext.c0, &ciphertext.c1].map(|c| &c.0[i][part.clone()]);
+                                *term = (factors, &weights.values.0[i][part.clone()]);
+                            }
+                            let [c0, c1] = [&mut sum.c0, &mut sum.c1].map(|c| &mut c.0[i][part.clone()]);
+                            ntt.multiply_add_pair([c0, c1], &terms[..ciphertexts.len()]);
+                        }
+                    }
+                }
             }
         }
         Ok(())
@@ -167,6 +196,11 @@ fn add_at(parameters: &Parameters, c0: &mut Polynomial, positions: &[usize], res
     }
 }
 
+/// The coefficients at the positions.
+pub(crate) fn at(polynomial: &Polynomial, positions: &[usize]) -> [Vec<u64>; 2] {
+    polynomial.0.each_ref().map(|residues| positions.iter().map(|&at| residues[at]).collect())
+}
+
 /// Switches a sum in coefficients to `2^reply_bits`, masks and writes it; returns the server's share.
 pub(crate) fn write_reply(
     parameters: &Parameters,
@@ -177,13 +211,13 @@ pub(crate) fn write_reply(
     out: &mut Vec<u8>,
 ) -> Vec<u64> {
     let bits = parameters.reply_bits();
-    let whole = c1.0[0].iter().zip(&c1.0[1]).map(|(&x0, &x1)| switch(parameters, x0, x1));
-    pack(whole, bits, out);
-    let masked = positions
-        .iter()
-        .zip(masks)
-        .map(|(&at, mask)| switch(parameters, c0.0[0][at], c0.0[1][at]).wrapping_add(*mask) & parameters.reply_mask());
-    pack(masked, bits, out);
-    let share = |&mask: &u64| decode(parameters, mask).wrapping_neg() & parameters.ring_mask();
-    masks.iter().map(share).collect()
+    pack(&switch(parameters, [&c1.0[0], &c1.0[1]]), bits, out);
+    let used = Zeroizing::new(at(c0, positions));
+    let mut masked = Zeroizing::new(switch(parameters, [&used[0], &used[1]]));
+    let ring = Modulus::new(bits);
+    vectorised(|| masked.iter_mut().zip(masks).for_each(|(x, &mask)| *x = ring.reduce(x.wrapping_add(mask))));
+    pack(&masked, bits, out);
+    let (mut shares, ring) = (decode(parameters, masks), Modulus::new(parameters.ring_bits()));
+    vectorised(|| shares.iter_mut().for_each(|share| *share = ring.reduce(share.wrapping_neg())));
+    shares
 }

@@ -3,6 +3,7 @@
 use privet_prg::{Prg, Seed};
 use zeroize::Zeroizing;
 
+use crate::arch::vectorised;
 use crate::ntt::Ntt;
 
 /// Errors stay within this bound: they are a difference of two sums of 21 bits, a centred binomial distribution with
@@ -14,7 +15,8 @@ pub(crate) const ERROR_VARIANCE: f64 = ERROR_BOUND as f64 / 2.0;
 
 /// Numbers in {-1, 0, 1}, each equally likely up to 2^-63.
 pub(crate) fn ternary(count: usize, prg: &mut Prg) -> Zeroizing<Vec<i32>> {
-    map_words(count, prg, |word| ((u128::from(word) * 3) >> 64) as i32 - 1)
+    const THIRD: u64 = u64::MAX / 3;
+    map_words(count, prg, |word| i32::from(word > THIRD) + i32::from(word > 2 * THIRD) - 1)
 }
 
 /// Errors of the encryption: centred binomial, [`ERROR_BOUND`] at most.
@@ -26,7 +28,7 @@ pub(crate) fn errors(count: usize, prg: &mut Prg) -> Zeroizing<Vec<i32>> {
 fn map_words(count: usize, prg: &mut Prg, map: impl Fn(u64) -> i32) -> Zeroizing<Vec<i32>> {
     let mut words = Zeroizing::new(vec![0; count]);
     prg.fill_words(&mut words);
-    Zeroizing::new(words.iter().map(|&word| map(word)).collect())
+    Zeroizing::new(vectorised(|| words.iter().map(|&word| map(word)).collect()))
 }
 
 /// The public polynomial of a seed: residues uniform modulo each prime in turn, by rejection.

@@ -1,5 +1,7 @@
 //! Numbers of a fixed width, packed bit after bit, least significant first.
 
+use privet_ring::Modulus;
+
 use crate::error::{Error, PeerMisbehaved};
 
 /// Bytes that `count` numbers of `bits` bits take, the last byte filled up with zeros.
@@ -8,19 +10,10 @@ pub(crate) const fn packed_bytes(count: usize, bits: u32) -> usize {
 }
 
 /// Appends `values`, each below `2^bits` with `1 <= bits <= 64`, filling the last byte with zeros.
-pub(crate) fn pack(values: impl IntoIterator<Item = u64>, bits: u32, out: &mut Vec<u8>) {
-    let (mut pending, mut held) = (0_u128, 0);
-    for value in values {
-        pending |= u128::from(value) << held;
-        held += bits;
-        if held >= 64 {
-            out.extend_from_slice(&(pending as u64).to_le_bytes());
-            pending >>= 64;
-            held -= 64;
-        }
-    }
-    let tail = (pending as u64).to_le_bytes();
-    out.extend_from_slice(&tail[..held.div_ceil(8) as usize]);
+pub(crate) fn pack(values: &[u64], bits: u32, out: &mut Vec<u8>) {
+    let start = out.len();
+    out.resize(start + packed_bytes(values.len(), bits), 0);
+    Modulus::new(bits).pack_into(&mut out[start..], values);
 }
 
 /// Reads `count` numbers of `bits` bits from exactly [`packed_bytes`] bytes.
@@ -28,32 +21,15 @@ pub(crate) fn pack(values: impl IntoIterator<Item = u64>, bits: u32, out: &mut V
 /// # Errors
 /// [`PeerMisbehaved`] if there are more or fewer bytes, or if the bits after the last number are not zero.
 pub(crate) fn unpack(what: &'static str, bytes: &[u8], count: usize, bits: u32) -> Result<Vec<u64>, Error> {
-    let expected = packed_bytes(count, bits);
+    let (expected, used) = (packed_bytes(count, bits), count * bits as usize);
     if bytes.len() != expected {
         return Err(PeerMisbehaved::WrongLength { what, expected, actual: bytes.len() }.into());
     }
-    let mask = u64::MAX >> (64 - bits);
-    let mut words = bytes.chunks(8).map(|chunk| {
-        let mut word = [0; 8];
-        word[..chunk.len()].copy_from_slice(chunk);
-        u64::from_le_bytes(word)
-    });
-    let (mut pending, mut held) = (0_u128, 0);
-    let values = (0..count)
-        .map(|_| {
-            if held < bits {
-                pending |= u128::from(words.next().unwrap_or(0)) << held;
-                held += 64;
-            }
-            let value = pending as u64 & mask;
-            pending >>= bits;
-            held -= bits;
-            value
-        })
-        .collect();
-    if pending != 0 {
+    if bytes.last().is_some_and(|last| used % 8 != 0 && last >> (used % 8) != 0) {
         return Err(PeerMisbehaved::DirtyPadding { what }.into());
     }
+    let mut values = vec![0; count];
+    Modulus::new(bits).unpack_into(&mut values, bytes);
     Ok(values)
 }
 
@@ -68,7 +44,7 @@ mod tests {
         fn unpacking_undoes_packing(bits in 1_u32..=64, values in prop::collection::vec(any::<u64>(), 0..200)) {
             let values: Vec<u64> = values.into_iter().map(|x| x & u64::MAX >> (64 - bits)).collect();
             let mut bytes = vec![7];
-            pack(values.iter().copied(), bits, &mut bytes);
+            pack(&values, bits, &mut bytes);
             prop_assert_eq!(bytes.len() - 1, packed_bytes(values.len(), bits));
             prop_assert_eq!(unpack("test", &bytes[1..], values.len(), bits)?, values);
         }
@@ -77,7 +53,7 @@ mod tests {
     #[test]
     fn bits_lie_least_significant_first() {
         let mut bytes = Vec::new();
-        pack([0b101, 0b011, 0b110], 3, &mut bytes);
+        pack(&[0b101, 0b011, 0b110], 3, &mut bytes);
         assert_eq!(bytes, [0b10_011_101, 0b1]);
     }
 

@@ -1,5 +1,7 @@
 //! Arithmetic modulo one prime of at most 60 bits, without branches on values.
 
+use crate::arch::vectorised;
+
 /// An odd prime with what it takes to reduce by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Prime {
@@ -47,22 +49,23 @@ impl Prime {
     }
 
     /// `x mod p` for each of some signed integers.
-    pub(crate) fn reduce_signed<T: Copy + Into<i64>>(&self, numbers: &[T]) -> impl Iterator<Item = u64> {
-        // Wide primes are above all integers of 32 bits. The test is outside the loop, which then takes a few instructions.
-        let wide = self.bits > 32 && size_of::<T>() <= 4;
-        numbers.iter().map(move |&x| {
-            let x: i64 = x.into();
-            let sign = (x >> 63) as u64;
-            if wide {
-                (x as u64).wrapping_add(self.value & sign)
-            } else {
-                let magnitude = self.reduce(x.unsigned_abs());
-                select(sign, self.negate(magnitude), magnitude)
-            }
-        })
+    pub(crate) fn reduce_signed<T: Copy + Into<i64>>(&self, numbers: &[T]) -> Vec<u64> {
+        let prime = *self;
+        let sign = |x: i64| (x >> 63) as u64;
+        // Wide primes are above all integers of 32 bits.
+        if self.bits > 32 && size_of::<T>() <= 4 {
+            let residue = |x: i64| (x as u64).wrapping_add(prime.value & sign(x));
+            return vectorised(|| numbers.iter().map(|&x| residue(x.into())).collect());
+        }
+        let residue = |x: i64| {
+            let magnitude = prime.reduce(x.unsigned_abs());
+            select(sign(x), prime.negate(magnitude), magnitude)
+        };
+        vectorised(|| numbers.iter().map(|&x| residue(x.into())).collect())
     }
 
     /// The integer nearest to zero with this residue.
+    #[cfg(test)]
     pub(crate) fn balanced(&self, x: u64) -> i64 {
         let negative = 0_u64.wrapping_sub(u64::from(x > self.value / 2));
         x.wrapping_sub(self.value & negative).cast_signed()
@@ -111,7 +114,8 @@ impl Prime {
 
     /// `x / p` in units of 2^-64 for a residue `x`: at most the true value, and less than 3 units below it.
     pub(crate) fn fraction(&self, x: u64) -> u64 {
-        ((u128::from(x) * u128::from(self.fraction)) >> (self.bits - 1)) as u64
+        let (high, low) = (high(x, self.fraction), x.wrapping_mul(self.fraction));
+        high << (65 - self.bits) | low >> (self.bits - 1)
     }
 
     /// `x / p` for any word `x`, rounded down or one less.
@@ -125,9 +129,12 @@ impl Prime {
     }
 }
 
-/// The high word of a product.
+/// The high word of a product: of products of half words, which vector instructions have.
 fn high(a: u64, b: u64) -> u64 {
-    ((u128::from(a) * u128::from(b)) >> 64) as u64
+    const HALF: u64 = u32::MAX as u64;
+    let ([a0, a1], [b0, b1]) = ([a & HALF, a >> 32], [b & HALF, b >> 32]);
+    let middle = a1 * b0 + ((a0 * b0) >> 32);
+    a1 * b1 + (middle >> 32) + ((a0 * b1 + (middle & HALF)) >> 32)
 }
 
 /// `yes` where `mask` is all ones, `no` where it is zero.
@@ -144,7 +151,7 @@ mod tests {
     const PRIMES: [u64; 4] = [1_032_193, 536_813_569, 1_125_899_906_826_241, 1_152_921_504_606_830_593];
 
     fn signed_residue<T: Copy + Into<i64>>(prime: &Prime, x: T) -> u64 {
-        prime.reduce_signed(&[x]).next().unwrap()
+        prime.reduce_signed(&[x])[0]
     }
 
     proptest! {

@@ -131,7 +131,9 @@ impl Plan {
         };
         let in_flight = match workspace.keep {
             Keep::Transformed | Keep::OnTheFly => 0,
-            Keep::Plain => CHANNELS_AT_ONCE.min(packing.counts.channels) as u64 * parameters.weights_memory() + spread,
+            Keep::Plain => {
+                outputs * CHANNELS_AT_ONCE.min(packing.counts.channels) as u64 * parameters.weights_memory() + spread
+            }
         };
         let task = run * outputs * parameters.sum_memory() + merging + in_flight.max(parameters.reply_memory());
         // A reply waits with its share and places until those before it are there, then in the message that it is for.

@@ -182,18 +182,18 @@ impl Chunk<'_> {
         let mut sums = vec![Sum::new(self.plan.parameters()); sections.len() * outputs.len()];
         let channels: Vec<usize> = (0..packing.counts.channels).collect();
         for channels in channels.chunks(CHANNELS_AT_ONCE) {
-            for (sums, output) in sums.chunks_mut(sections.len()).zip(outputs.clone()) {
-                let weights =
-                    |&channel: &usize| self.weights.polynomial(packing.weight(index(sections[0], output), channel));
-                let polynomials = channels.iter().map(weights).collect::<Result<Vec<_>, _>>()?;
-                for (sum, &section) in sums.iter_mut().zip(sections) {
-                    let input =
-                        |&channel: &usize| &self.inputs[packing.input(index(section, output), channel) - before];
-                    let inputs = channels.iter().map(input);
-                    let terms: Vec<_> = inputs.zip(polynomials.iter().map(|weights| &**weights)).collect();
-                    sum.multiply_add(&terms)?;
-                }
-            }
+            let polynomials = |output: usize| {
+                let weights = |&channel| self.weights.polynomial(packing.weight(index(sections[0], output), channel));
+                channels.iter().map(weights).collect::<Result<Vec<_>, _>>()
+            };
+            let polynomials = outputs.clone().map(polynomials).collect::<Result<Vec<_>, _>>()?;
+            let weights: Vec<Vec<_>> = polynomials.iter().map(|row| row.iter().map(|x| &**x).collect()).collect();
+            let inputs = |&section: &usize| -> Vec<_> {
+                let first = index(section, outputs.start);
+                channels.iter().map(|&channel| &self.inputs[packing.input(first, channel) - before]).collect()
+            };
+            let inputs: Vec<Vec<_>> = sections.iter().map(inputs).collect();
+            Sum::multiply_add_all(&mut sums, &inputs, &weights)?;
         }
         Ok(sums)
     }

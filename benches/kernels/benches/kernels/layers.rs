@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use privet_channel::pair;
 use privet_kernels::{Bench, Limit};
-use privet_linear::{ClientKeys, Conv2d, Layer, MatMul, Plan, Resharing, TransformedWeights, Workspace};
+use privet_linear::{ClientKeys, Conv2d, Keep, Layer, MatMul, Plan, Resharing, TransformedWeights, Workspace};
 use privet_linear::{decrypt, encrypt, evaluate, receive_public_key};
 use privet_prg::Prg;
 
@@ -49,7 +49,9 @@ pub fn run(bench: &mut Bench) -> Result<(), Box<dyn Error>> {
         keys.send_public_key(&mut near, &mut prg)?;
         near.flush()?;
         let key = receive_public_key(&mut far, plan.parameters())?;
-        let weights = TransformedWeights::new(&plan, &weights, Workspace::standard(&plan))?;
+        // As servers keep them within a gibibyte: transforms of weights belong to loading a model.
+        let workspace = Workspace { keep: Keep::Transformed, ..Workspace::standard(&plan) };
+        let weights = TransformedWeights::new(&plan, &weights, workspace)?;
         let (inputs, outputs) = (plan.input_ciphertexts() as f64, plan.output_ciphertexts() as f64);
         let limit = Limit {
             vectors: plan.products() as f64 * PRODUCT + 4.0 * outputs * TRANSFORM,

@@ -2,37 +2,43 @@
 
 use std::sync::LazyLock;
 
+use privet_prg::is_portable_forced;
+use pulp::Arch;
+
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod x86;
 
-/// Terms that are added up before a reduction: with primes below 2^50 their sum stays below 2^104.
+/// Terms that are added up before a reduction: with primes below 2^50 their sum stays below 2^103.
 pub(crate) const TERMS: usize = 8;
 
-/// What a lazily reduced sum needs to know of a prime below 2^50.
+/// What Montgomery's reduction (Math. Comp. 1985) by 2^52 takes for a prime below 2^50.
 #[derive(Debug, Clone, Copy)]
 #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "no accelerated code for this processor"))]
-pub(crate) struct Lazy {
+pub(crate) struct Montgomery {
     /// The prime `p`.
     pub(crate) prime: u64,
-    /// `floor(2^52 / p)`.
+    /// `1 / p mod 2^52`.
     pub(crate) inverse: u64,
-    /// `2^52 mod p`.
-    pub(crate) shift: u64,
-    /// `floor(2^52 shift / p)`.
-    pub(crate) shift_inverse: u64,
+    /// `2^52 mod p`: what one of two factors is multiplied by beforehand.
+    pub(crate) radix: u64,
 }
 
-impl Lazy {
-    /// For a prime below 2^50; `None` for a larger one.
+impl Montgomery {
+    /// For an odd prime below 2^50; `None` for a larger one.
     pub(crate) fn new(prime: u64) -> Option<Self> {
-        let shift = (1 << 52) % prime;
-        let shift_inverse = ((u128::from(shift) << 52) / u128::from(prime)) as u64;
-        (prime < 1 << 50).then_some(Self { prime, inverse: (1 << 52) / prime, shift, shift_inverse })
+        // Newton's iteration doubles the bits that are right; an odd number is its own inverse modulo 8.
+        let inverse = (0..5).fold(prime, |x, _| x.wrapping_mul(2_u64.wrapping_sub(prime.wrapping_mul(x))));
+        let inverse = inverse & ((1 << 52) - 1);
+        (prime < 1 << 50).then_some(Self { prime, inverse, radix: (1 << 52) % prime })
     }
 }
 
-/// `sum[i] = (sum[i] + sum over at most `TERMS` terms of a[i] b[i]) mod p`, everything reduced before and after.
-pub(crate) type MultiplyAdd = fn(&Lazy, &mut [u64], &[(&[u64], &[u64])]);
+/// What is added to `K` sums: the products of `K` factors with one that they share.
+pub(crate) type Term<'a, const K: usize> = ([&'a [u64]; K], &'a [u64]);
+
+/// `sums[k][i] = (sums[k][i] + sum over at most `TERMS` terms of factors[k][i] shared[i] / 2^52) mod p`, everything reduced before and
+/// after.
+pub(crate) type MultiplyAdd<const K: usize> = fn(&Montgomery, [&mut [u64]; K], &[Term<'_, K>]);
 
 /// `x = x f mod p` for each value `x` below 2^52, given `p`, `f` and `floor(2^52 f / p)`.
 pub(crate) type Scale = fn(u64, u64, u64, &mut [u64]);
@@ -40,16 +46,22 @@ pub(crate) type Scale = fn(u64, u64, u64, &mut [u64]);
 /// What is accelerated.
 #[derive(Clone, Copy)]
 pub(crate) struct Kernels {
-    pub(crate) multiply_add: MultiplyAdd,
+    pub(crate) multiply_add: MultiplyAdd<1>,
+    pub(crate) multiply_add_pair: MultiplyAdd<2>,
     pub(crate) scale: Scale,
 }
 
-static KERNELS: LazyLock<Option<Kernels>> =
-    LazyLock::new(|| accelerated().filter(|_| !privet_prg::is_portable_forced()));
+static KERNELS: LazyLock<Option<Kernels>> = LazyLock::new(|| accelerated().filter(|_| !is_portable_forced()));
 
 /// The accelerated kernels, unless the machine has none or `PRIVET_PORTABLE=1` forbids them.
 pub(crate) fn kernels() -> Option<Kernels> {
     *KERNELS
+}
+
+/// Runs a loop that the compiler can vectorise, compiled once for each width of vectors: for the widest that the machine has, unless
+/// `PRIVET_PORTABLE=1` forbids them. Its body must be short: what is not inlined is compiled for narrow vectors alone.
+pub(crate) fn vectorised<R>(body: impl FnOnce() -> R) -> R {
+    if is_portable_forced() { body() } else { Arch::new().dispatch(body) }
 }
 
 /// The accelerated kernels, if the machine has them.

@@ -4,7 +4,7 @@
 
 use std::arch::x86_64::*;
 
-use super::{Kernels, Lazy, TERMS};
+use super::{Kernels, Montgomery, TERMS, Term};
 
 /// Numbers in a vector.
 const LANES: usize = 8;
@@ -12,59 +12,58 @@ const LANES: usize = 8;
 /// The kernels, if the processor has what they take.
 pub(crate) fn kernels() -> Option<Kernels> {
     let runs = is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512ifma");
-    runs.then_some(Kernels { multiply_add: checked, scale: scale_checked })
+    runs.then_some(Kernels { multiply_add: checked::<1>, multiply_add_pair: checked::<2>, scale: scale_checked })
 }
 
 /// # Panics
 /// If the lengths differ or are no multiple of 8, or there are too many terms.
-fn checked(lazy: &Lazy, sum: &mut [u64], terms: &[(&[u64], &[u64])]) {
-    let len = sum.len();
+fn checked<const K: usize>(montgomery: &Montgomery, sums: [&mut [u64]; K], terms: &[Term<'_, K>]) {
+    let len = sums[0].len();
     assert!(len.is_multiple_of(LANES) && terms.len() <= TERMS, "whole vectors and few terms");
-    assert!(terms.iter().all(|(a, b)| a.len() == len && b.len() == len), "operands of one length");
+    assert!(sums.iter().all(|sum| sum.len() == len), "sums of one length");
+    let fits = |(factors, shared): &Term<'_, K>| shared.len() == len && factors.iter().all(|x| x.len() == len);
+    assert!(terms.iter().all(fits), "operands of one length");
     // SAFETY: the features were detected before this function was handed out, and all slices hold `len` numbers.
-    unsafe { ifma(lazy, sum, terms) }
+    unsafe { multiply_add(montgomery, sums, terms) }
 }
 
 /// Low and high halves of all products are added up apart, and reduced once.
 ///
 /// # Safety
-/// The processor must have AVX-512F and IFMA; every operand must be as long as `sum`, a multiple of [`LANES`].
+/// The processor must have AVX-512F and IFMA; every operand must be as long as the first sum, a multiple of [`LANES`].
 #[target_feature(enable = "avx512f,avx512ifma")]
-unsafe fn ifma(lazy: &Lazy, sum: &mut [u64], terms: &[(&[u64], &[u64])]) {
+unsafe fn multiply_add<const K: usize>(montgomery: &Montgomery, sums: [&mut [u64]; K], terms: &[Term<'_, K>]) {
     let broadcast = |value: u64| _mm512_set1_epi64(value as i64);
     let zero = _mm512_setzero_si512();
-    let [prime, inverse] = [broadcast(lazy.prime), broadcast(lazy.inverse)];
-    let [shift, shift_inverse] = [broadcast(lazy.shift), broadcast(lazy.shift_inverse)];
-    let mask = broadcast((1 << 52) - 1);
-    // `x c - floor(x c' / 2^52) p` for x below 2^52, where c' = floor(2^52 c / p): c x modulo p, below 2 p.
-    let multiply = |x: __m512i, factor: __m512i, factor_inverse: __m512i| {
-        let quotient = _mm512_madd52hi_epu64(zero, x, factor_inverse);
-        let product = _mm512_madd52lo_epu64(zero, x, factor);
-        _mm512_and_si512(_mm512_sub_epi64(product, _mm512_madd52lo_epu64(zero, quotient, prime)), mask)
-    };
-    // One subtraction of `p` where it is due: a negative difference is a large unsigned number.
-    let reduce = |x: __m512i| _mm512_min_epu64(x, _mm512_sub_epi64(x, prime));
-    let one = broadcast(1);
-    for at in (0..sum.len()).step_by(LANES) {
+    let [prime, twice] = [broadcast(montgomery.prime), broadcast(2 * montgomery.prime)];
+    let inverse = broadcast(montgomery.inverse);
+    // One subtraction where it is due: a negative difference is a large unsigned number.
+    let reduce = |x: __m512i, by: __m512i| _mm512_min_epu64(x, _mm512_sub_epi64(x, by));
+    for at in (0..sums[0].len()).step_by(LANES) {
         let load = |slice: &[u64]| {
             // SAFETY: `at + LANES <= len`, and the slice has `len` numbers.
             unsafe { _mm512_loadu_si512(slice.as_ptr().add(at).cast()) }
         };
-        let (mut low, mut high) = (zero, zero);
-        for (a, b) in terms {
-            let (a, b) = (load(a), load(b));
-            low = _mm512_madd52lo_epu64(low, a, b);
-            high = _mm512_madd52hi_epu64(high, a, b);
+        let (mut low, mut high) = ([zero; K], [zero; K]);
+        for (factors, shared) in terms {
+            let shared = load(shared);
+            for k in 0..K {
+                let factor = load(factors[k]);
+                low[k] = _mm512_madd52lo_epu64(low[k], factor, shared);
+                high[k] = _mm512_madd52hi_epu64(high[k], factor, shared);
+            }
         }
-        // Low halves of 8 products are below 2^55, high halves below 2^51: their sum is `high 2^52 + low` with both below 2^52.
-        high = _mm512_add_epi64(high, _mm512_srli_epi64::<52>(low));
-        low = _mm512_and_si512(low, mask);
-        let high = reduce(multiply(high, shift, shift_inverse));
-        let low = reduce(multiply(low, one, inverse));
-        let total = reduce(_mm512_add_epi64(load(sum), high));
-        let total = reduce(_mm512_add_epi64(total, low));
-        // SAFETY: as for the loads.
-        unsafe { _mm512_storeu_si512(sum.as_mut_ptr().add(at).cast(), total) };
+        for k in 0..K {
+            // The sum is `high 2^52 + low` with low below 2^55, and below `8 p^2`. Less the multiple of `p` that has the same 52 low
+            // bits it is `2^52` times a number above `-p` and below `2p`.
+            let carried = _mm512_add_epi64(high[k], _mm512_srli_epi64::<52>(low[k]));
+            let multiple = _mm512_madd52hi_epu64(zero, _mm512_madd52lo_epu64(zero, low[k], inverse), prime);
+            let sum = _mm512_add_epi64(load(sums[k]), prime);
+            let total = _mm512_add_epi64(sum, _mm512_sub_epi64(carried, multiple));
+            let total = reduce(reduce(total, twice), prime);
+            // SAFETY: as for the loads.
+            unsafe { _mm512_storeu_si512(sums[k].as_mut_ptr().add(at).cast(), total) };
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use crate::automorphism::sources;
 use crate::error::{Error, Misuse};
-use crate::polynomial::Polynomial;
+use crate::polynomial::{Multiplier, Polynomial};
 
 use super::order::rotating;
 use super::parameters::{LIMBS, Parameters, WITH_SPECIAL};
@@ -43,7 +43,7 @@ struct Key {
     /// For each transformed value, where it comes from.
     sources: Vec<u32>,
     /// `[B, A]` for each digit.
-    digits: [[Polynomial<WITH_SPECIAL>; 2]; LIMBS],
+    digits: [[Multiplier<WITH_SPECIAL>; 2]; LIMBS],
 }
 
 impl Rotations {
@@ -71,7 +71,8 @@ impl Rotations {
         let mut parts = bytes.chunks(expected / LIMBS);
         let mut digits = Vec::with_capacity(LIMBS);
         for part in &mut parts {
-            digits.push(Polynomial::read_masked(&inner.ntts, parameters.degree(), "rotation key", part)?);
+            let parts = Polynomial::read_masked(&inner.ntts, parameters.degree(), "rotation key", part)?;
+            digits.push(parts.map(|part| part.multiplier(&inner.ntts)));
         }
         let sources = sources(parameters.degree(), rotation.exponent(parameters));
         let digits = digits.try_into().unwrap_or_else(|_| unreachable!("a part for each digit"));

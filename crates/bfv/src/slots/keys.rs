@@ -7,7 +7,7 @@ use crate::automorphism::sources;
 use crate::error::{Error, Misuse, PeerMisbehaved};
 use crate::keys::Left;
 use crate::ntt::Ntt;
-use crate::polynomial::Polynomial;
+use crate::polynomial::{Multiplier, Polynomial};
 use crate::sample;
 use crate::wire::{packed_bytes, unpack};
 
@@ -18,18 +18,20 @@ use super::parameters::{LIMBS, Parameters, WITH_SPECIAL};
 /// The client's secret: a polynomial `s` with coefficients in {-1, 0, 1}. Wiped when dropped.
 pub struct SecretKey {
     parameters: Parameters,
+    /// The coefficients of `-s`.
+    opposite: Zeroizing<Vec<i32>>,
     /// `-s`, transformed.
-    negated: Zeroizing<Polynomial<WITH_SPECIAL>>,
+    negated: Zeroizing<Multiplier<WITH_SPECIAL>>,
     /// The same modulo `q`'s primes alone.
-    short: Zeroizing<Polynomial<LIMBS>>,
+    short: Zeroizing<Multiplier<LIMBS>>,
 }
 
 /// What the server re-randomises with: `(b, a)` with `b = -a s + e`, both transformed.
 #[derive(Clone, Debug)]
 pub struct PublicKey {
     pub(super) parameters: Parameters,
-    pub(super) b: Polynomial<LIMBS>,
-    pub(super) a: Polynomial<LIMBS>,
+    pub(super) b: Multiplier<LIMBS>,
+    pub(super) a: Multiplier<LIMBS>,
     /// Replies.
     pub(super) left: Left,
 }
@@ -37,13 +39,12 @@ pub struct PublicKey {
 impl SecretKey {
     /// A fresh key.
     pub fn generate(parameters: &Parameters, prg: &mut Prg) -> Self {
-        let inner = parameters.inner();
-        let secret = sample::ternary(parameters.degree(), prg);
+        let (ntts, degree) = (&parameters.inner().ntts, parameters.degree());
+        let secret = sample::ternary(degree, prg);
         let opposite = Zeroizing::new(secret.iter().map(|s| -s).collect::<Vec<_>>());
-        let negated =
-            Zeroizing::new(Polynomial::from_signed(&inner.ntts, parameters.degree(), &opposite).forward(&inner.ntts));
-        let short = Zeroizing::new(Polynomial(std::array::from_fn(|i| negated.0[i].clone())));
-        Self { parameters: parameters.clone(), negated, short }
+        let negated = Polynomial::from_signed(ntts, degree, &opposite).forward(ntts).multiplier(ntts);
+        let short = Zeroizing::new(Multiplier(std::array::from_fn(|i| negated.0[i].clone())));
+        Self { parameters: parameters.clone(), opposite, negated: Zeroizing::new(negated), short }
     }
 
     /// What it was made for.
@@ -53,7 +54,7 @@ impl SecretKey {
 
     /// `-s`, transformed.
     #[cfg(test)]
-    pub(super) fn negated(&self) -> &Polynomial<WITH_SPECIAL> {
+    pub(super) fn negated(&self) -> &Multiplier<WITH_SPECIAL> {
         &self.negated
     }
 
@@ -70,7 +71,8 @@ impl SecretKey {
     pub fn rotation_key(&self, rotation: Rotation, prg: &mut Prg) -> Vec<u8> {
         let inner = self.parameters.inner();
         let sources = sources(self.parameters.degree(), rotation.exponent(&self.parameters));
-        let turned = Zeroizing::new(self.negated.permuted(&sources));
+        let negated = Polynomial::from_signed(&inner.ntts, self.parameters.degree(), &self.opposite);
+        let turned = Zeroizing::new(Zeroizing::new(negated.forward(&inner.ntts)).permuted(&sources));
         let mut out = Vec::with_capacity(self.parameters.rotation_key_bytes());
         for i in 0..LIMBS {
             let prime = inner.ntts[i].prime();
@@ -142,6 +144,7 @@ impl PublicKey {
     /// [`PeerMisbehaved`] if it has the wrong length or a residue that is not reduced.
     pub fn from_bytes(parameters: &Parameters, bytes: &[u8]) -> Result<Self, Error> {
         let [b, a] = Polynomial::read_masked(parameters.inner().limbs(), parameters.degree(), "public key", bytes)?;
+        let [b, a] = [b, a].map(|part| part.multiplier(parameters.inner().limbs()));
         Ok(Self { parameters: parameters.clone(), b, a, left: Left::of(parameters.replies()) })
     }
 

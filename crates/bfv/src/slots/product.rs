@@ -4,7 +4,7 @@ use privet_prg::Prg;
 use zeroize::Zeroizing;
 
 use crate::error::{Error, Misuse};
-use crate::polynomial::Polynomial;
+use crate::polynomial::{Multiplier, Polynomial};
 use crate::wire::pack;
 
 use super::decode::{centred, encode, from_slots, switch, to_slots};
@@ -15,8 +15,8 @@ use super::parameters::{LIMBS, Parameters};
 #[derive(Clone, Debug)]
 pub struct Ciphertext {
     parameters: Parameters,
-    c0: Polynomial<LIMBS>,
-    c1: Polynomial<LIMBS>,
+    c0: Multiplier<LIMBS>,
+    c1: Multiplier<LIMBS>,
 }
 
 impl Ciphertext {
@@ -25,14 +25,16 @@ impl Ciphertext {
     /// # Errors
     /// [`crate::PeerMisbehaved`] if it has the wrong length or a residue that is not reduced.
     pub fn from_bytes(parameters: &Parameters, bytes: &[u8]) -> Result<Self, Error> {
-        let [c0, c1] = Polynomial::read_masked(parameters.inner().limbs(), parameters.degree(), "ciphertext", bytes)?;
+        let limbs = parameters.inner().limbs();
+        let parts = Polynomial::read_masked(limbs, parameters.degree(), "ciphertext", bytes)?;
+        let [c0, c1] = parts.map(|part| part.multiplier(limbs));
         Ok(Self { parameters: parameters.clone(), c0, c1 })
     }
 
     /// The part that the client drew.
     #[cfg(test)]
-    pub(super) fn uniform(&self) -> &Polynomial<LIMBS> {
-        &self.c1
+    pub(super) fn uniform(&self) -> Polynomial<LIMBS> {
+        self.c1.polynomial(self.parameters.inner().limbs())
     }
 }
 
@@ -53,7 +55,8 @@ impl Weights {
         if actual > expected {
             return Err(Misuse::WrongLength { what: "weights", expected, actual }.into());
         }
-        let values = centred(parameters, &from_slots(parameters, slots)).forward(parameters.inner().limbs());
+        let limbs = parameters.inner().limbs();
+        let values = centred(parameters, &from_slots(parameters, slots)).forward(limbs);
         Ok(Self { parameters: parameters.clone(), values })
     }
 }
@@ -88,8 +91,8 @@ impl Sum {
             return Err(Misuse::ParametersDiffer.into());
         }
         let limbs = self.parameters.inner().limbs();
-        let of = |part: fn(&Ciphertext) -> &Polynomial<LIMBS>| -> Vec<_> {
-            terms.iter().map(|(ciphertext, weights)| (part(ciphertext), &weights.values)).collect()
+        let of = |part: fn(&Ciphertext) -> &Multiplier<LIMBS>| -> Vec<_> {
+            terms.iter().map(|(ciphertext, weights)| (&weights.values, part(ciphertext))).collect()
         };
         self.c0.multiply_add(limbs, &of(|ciphertext| &ciphertext.c0));
         self.c1.multiply_add(limbs, &of(|ciphertext| &ciphertext.c1));
@@ -158,6 +161,6 @@ pub(super) fn hide(parameters: &Parameters, c0: &mut Polynomial<LIMBS>, prg: &mu
 pub(super) fn write_reply(parameters: &Parameters, c0: &Polynomial<LIMBS>, c1: &Polynomial<LIMBS>, out: &mut Vec<u8>) {
     for part in [c1, c0] {
         let residues = (0..parameters.degree()).map(|at| part.0.each_ref().map(|residues| residues[at]));
-        pack(residues.map(|residues| switch(parameters, residues)), parameters.reply_bits(), out);
+        pack(&residues.map(|residues| switch(parameters, residues)).collect::<Vec<_>>(), parameters.reply_bits(), out);
     }
 }

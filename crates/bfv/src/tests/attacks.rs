@@ -43,7 +43,8 @@ pub(super) fn scene_with(parameters: &Parameters, seed: u8) -> Scene {
     sum.multiply_add(&[(&ciphertext, &Weights::new(parameters, &weights).unwrap())]).unwrap();
     let seed = Seed::from_bytes(bytes[..16].try_into().unwrap());
     let uniform = Polynomial(sample::uniform(&seed, parameters.ntts(), parameters.degree()));
-    let error = noise(parameters, &phase(&session.secret, ciphertext.c0.clone(), &ciphertext.c1));
+    let [c0, c1] = [&ciphertext.c0, &ciphertext.c1].map(|part| part.polynomial(parameters.ntts()));
+    let error = noise(parameters, &phase(&session.secret, c0, &c1));
     Scene { session, weights, uniform, error, sum }
 }
 
@@ -131,10 +132,9 @@ fn search(parameters: &Parameters, uniform: &Polynomial, at: usize, reply: &[u8]
     let [p0, p1] = parameters.ntts().each_ref().map(|ntt| *ntt.prime());
     let fits = |w: i64| {
         let residue = |prime: &Prime| w.rem_euclid(prime.value() as i64) as u64;
-        (0..64).all(|i| {
-            let [x0, x1] = [(p0, a.0[0][i]), (p1, a.0[1][i])].map(|(prime, a)| prime.multiply(residue(&prime), a));
-            switch(parameters, x0, x1) == c1[i + at]
-        })
+        let [x0, x1] = [(p0, &a.0[0]), (p1, &a.0[1])]
+            .map(|(prime, a)| a[..64].iter().map(|&a| prime.multiply(residue(&prime), a)).collect::<Vec<_>>());
+        switch(parameters, [&x0, &x1]) == c1[at..at + 64]
     };
     (-(1 << 16)..1 << 16).filter(|&w| fits(w)).collect()
 }

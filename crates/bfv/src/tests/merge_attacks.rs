@@ -53,7 +53,7 @@ fn searching_for_a_weight_in_a_merged_reply_succeeds_only_without_an_encryption_
         let seen = travelling(&parameters, reply);
         let fits = |&weight: &i64| {
             let c1 = sum(weight).c1.inverse(parameters.ntts());
-            (0..64).all(|i| switch(&parameters, c1.0[0][i], c1.0[1][i]) == seen[i])
+            switch(&parameters, [&c1.0[0][..64], &c1.0[1][..64]]) == seen[..64]
         };
         (-64..64).filter(fits).collect()
     };
@@ -135,11 +135,9 @@ fn every_key_of_merging_has_a_fresh_error_and_a_fresh_uniform_part() {
     // Modulo the special prime a key is `e - A s` alone: its error shows under the secret, and differs from part to part.
     let merging = parameters.merging_with().unwrap();
     let (special, prime) = (merging.special(), merging.special().prime());
-    let mut opposite = session.secret.negated().0[0].clone();
-    parameters.ntts()[0].inverse(&mut opposite);
-    let signed: Vec<i64> = opposite.iter().map(|&x| parameters.ntts()[0].prime().balanced(x)).collect();
-    let mut negated: Vec<u64> = prime.reduce_signed(&signed).collect();
+    let mut negated: Vec<u64> = prime.reduce_signed(session.secret.opposite());
     special.forward(&mut negated);
+    special.prepare(&mut negated);
     let mut errors = Vec::new();
     for part in [parts(&one), parts(&other)].concat() {
         let [b, _] = Polynomial::<3>::read_masked(&merging.ntts, parameters.degree(), "key", &part).unwrap();

@@ -3,9 +3,9 @@
 use proptest::prelude::*;
 
 use super::{Session, load, negacyclic};
-use crate::Parameters;
 use crate::Resharing;
 use crate::product::write_reply;
+use crate::{Ciphertext, Parameters, Sum, Weights};
 
 /// The signed distance of `a` from `b` in a ring of `bits` bits.
 fn distance(a: u64, b: u64, bits: u32) -> i64 {
@@ -139,4 +139,34 @@ fn a_key_opens_only_what_was_encrypted_under_it() {
     };
     assert_eq!(near_zero(session.secret.open(&reply, &used).unwrap()), 4096);
     assert_eq!(near_zero(other.secret.open(&reply, &used).unwrap()), 0);
+}
+
+#[test]
+fn sums_that_grow_side_by_side_are_those_of_single_products() {
+    let parameters = Parameters::choose(37, 16, 64, 4096, Resharing::Approximate).unwrap();
+    let mut session = Session::new(&parameters, 7);
+    // More terms than are reduced at once.
+    let ciphertexts: Vec<Vec<Ciphertext>> = (0..2)
+        .map(|_| {
+            (0..11)
+                .map(|_| {
+                    let message = session.message();
+                    Ciphertext::from_bytes(&parameters, &session.encrypt(&message)).unwrap()
+                })
+                .collect()
+        })
+        .collect();
+    let weights: Vec<Vec<Weights>> = (0..3)
+        .map(|_| (0..11).map(|_| Weights::new(&parameters, &session.weights(4096, 9)).unwrap()).collect())
+        .collect();
+    let mut sums = vec![Sum::new(&parameters); 6];
+    let inputs: Vec<Vec<&Ciphertext>> = ciphertexts.iter().map(|row| row.iter().collect()).collect();
+    let rows: Vec<Vec<&Weights>> = weights.iter().map(|row| row.iter().collect()).collect();
+    Sum::multiply_add_all(&mut sums, &inputs, &rows).unwrap();
+    for (i, sum) in sums.iter().enumerate() {
+        let mut expected = Sum::new(&parameters);
+        let terms = ciphertexts[i % 2].iter().zip(&weights[i / 2]);
+        terms.for_each(|(ciphertext, weights)| expected.multiply_add(&[(ciphertext, weights)]).unwrap());
+        assert_eq!((&sum.c0.0, &sum.c1.0), (&expected.c0.0, &expected.c1.0), "sum {i}");
+    }
 }

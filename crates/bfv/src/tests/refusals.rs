@@ -150,6 +150,8 @@ fn lengths_and_parameters_that_do_not_match() {
     let mut sum = Sum::new(&parameters);
     assert_eq!(refused(sum.multiply_add(&[(&ciphertext, &weights)])), Misuse::ParametersDiffer);
     assert_eq!(refused(sum.reply(&theirs.public, &[0], &mut ours.prg, &mut Vec::new())), Misuse::ParametersDiffer);
+    let few = Misuse::WrongLength { what: "sums", expected: 2, actual: 1 };
+    assert_eq!(refused(Sum::multiply_add_all(&mut [Sum::new(&parameters)], &[vec![], vec![]], &[vec![]])), few);
 }
 
 #[test]
