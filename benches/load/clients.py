@@ -148,8 +148,10 @@ async def idle(place: Place, address: str, process: int, clients: int) -> dict[s
             async with opening:
                 await calls.reach()
             arrived += 1
+            seen = 0
             while True:
-                await calls.get("/v2/jobs", hold=POLL_SECONDS, wait=POLL_SECONDS, seen=0)
+                news = await calls.get("/v2/jobs", hold=POLL_SECONDS, wait=POLL_SECONDS, seen=seen)
+                seen = news["sequence"]
         finally:
             await calls.close()
 

@@ -28,6 +28,8 @@ use std::fs::{self, File, TryLockError};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use privet_prg::{Prg, Seed};
 pub use privet_seal::StateKey;
@@ -40,6 +42,9 @@ pub use error::StoreError;
 use files::{Disk, Files};
 pub use seeds::{SetupSeeds, setup_proof};
 pub use setups::{KeptSetup, SetupEntry, Setups};
+
+/// From one look at an entry that somebody holds to the next.
+const LOOK: Duration = Duration::from_millis(1);
 
 /// A directory of unused material and of markers of used material.
 #[derive(Clone, Debug)]
@@ -174,15 +179,18 @@ impl Store {
     /// gets hold of it.
     ///
     /// # Errors
-    /// As [`Store::claim`]; [`StoreError::Spent`] also if somebody else holds it.
-    pub(crate) fn hold(&self, id: &MaterialId) -> Result<Held, StoreError> {
-        let material = self.open_entry(id)?;
-        match material.try_lock() {
-            Ok(()) if !self.spent().join(id.as_str()).exists() => {
-                Ok(Held { store: self.clone(), id: id.clone(), material })
+    /// As [`Store::claim`]; [`StoreError::Spent`] also if somebody else holds it for longer than `patience`. Who made an entry holds it
+    /// until its name is safe on the disk, and others may see it a moment earlier.
+    pub(crate) fn hold(&self, id: &MaterialId, patience: Duration) -> Result<Held, StoreError> {
+        let (material, marker) = (self.open_entry(id)?, self.spent().join(id.as_str()));
+        let limit = Instant::now() + patience;
+        loop {
+            match material.try_lock() {
+                Ok(()) if !marker.exists() => return Ok(Held { store: self.clone(), id: id.clone(), material }),
+                Err(TryLockError::WouldBlock) if !marker.exists() && Instant::now() < limit => sleep(LOOK),
+                Ok(()) | Err(TryLockError::WouldBlock) => return Err(StoreError::Spent { id: id.clone() }),
+                Err(TryLockError::Error(error)) => return Err(io(&self.path(id, "material"), error)),
             }
-            Ok(()) | Err(TryLockError::WouldBlock) => Err(StoreError::Spent { id: id.clone() }),
-            Err(TryLockError::Error(error)) => Err(io(&self.path(id, "material"), error)),
         }
     }
 
@@ -403,6 +411,28 @@ mod tests {
         assert!(matches!(store.put(&first, b"secret"), Err(StoreError::Spent { .. })));
         assert_eq!(store.list().unwrap(), []);
         assert!(matches!(store.claim(&metadata_of(2).id), Err(StoreError::Missing { .. })));
+    }
+
+    #[test]
+    fn an_entry_that_its_maker_still_holds_is_waited_for() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(directory.path()).unwrap();
+        let id = metadata_of(1).id;
+        store.put(&metadata_of(1), b"secret").unwrap();
+        // As the maker's own lock, while the entry can be seen already.
+        let maker = File::open(store.path(&id, "material")).unwrap();
+        maker.lock().unwrap();
+        assert!(matches!(store.hold(&id, Duration::ZERO), Err(StoreError::Spent { .. })));
+        std::thread::scope(|scope| {
+            let held = scope.spawn(|| store.hold(&id, Duration::from_secs(60)).map(drop));
+            sleep(Duration::from_millis(50));
+            drop(maker);
+            held.join().unwrap().unwrap();
+        });
+        // Nobody waits for what was claimed.
+        let reader = store.claim(&id).unwrap();
+        assert!(matches!(store.hold(&id, Duration::from_secs(60)), Err(StoreError::Spent { .. })));
+        drop(reader);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The client's side of a session.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use privet_channel::Channel;
 use privet_ot::BaseOts;
@@ -13,6 +14,9 @@ use super::sequence::{Sequence, has_steps};
 use crate::store::{Held, Setups};
 use crate::suite::{Filling, Inference, Material, Prediction, Preparation, SessionState, SuitePlan};
 use crate::{Error, MaterialId, Metadata, Observer, PeerMisbehaved, Report, Store, StoreError, check_inputs};
+
+/// How long a named entry may be held by somebody else, as by its maker while it is written to the disk.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A session with a server.
 pub struct Client {
@@ -190,7 +194,7 @@ impl Client {
         observer: &mut dyn Observer,
     ) -> Result<Prediction, Error> {
         check_inputs(plan.program(), inputs)?;
-        let held = self.hold(plan, id)?;
+        let held = self.hold(plan, id, PATIENCE)?;
         self.spend(plan, id, held, inputs, observer)
     }
 
@@ -253,12 +257,12 @@ impl Client {
         has_steps(plan.program()).then(|| self.step(plan))
     }
 
-    fn hold(&self, plan: &dyn SuitePlan, id: &MaterialId) -> Result<HeldEntry, Error> {
+    fn hold(&self, plan: &dyn SuitePlan, id: &MaterialId, patience: Duration) -> Result<HeldEntry, Error> {
         let metadata = self.store.metadata(id)?;
         if !self.fits(&metadata, plan) {
             return Err(StoreError::Unfit { id: id.clone() }.into());
         }
-        Ok(HeldEntry { held: self.store.hold(id)?, setup: metadata.setup })
+        Ok(HeldEntry { held: self.store.hold(id, patience)?, setup: metadata.setup })
     }
 
     /// Holds the first entry that is still there; entries that were made meanwhile get their turn, too.
@@ -271,7 +275,7 @@ impl Client {
                 return Ok(None);
             }
             for id in left.collect::<Vec<_>>() {
-                match self.hold(plan, &id) {
+                match self.hold(plan, &id, Duration::ZERO) {
                     Err(Error::Store(StoreError::Spent { .. } | StoreError::Missing { .. })) => lost.insert(id),
                     held => return held.map(|held| Some((id, held))),
                 };
