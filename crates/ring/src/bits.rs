@@ -74,14 +74,14 @@ impl Bits {
         if bytes.len() != expected {
             return Err(WrongLength { expected, actual: bytes.len() });
         }
-        let words = bytes
-            .chunks(8)
-            .map(|chunk| {
-                let mut word = [0; 8];
-                word[..chunk.len()].copy_from_slice(chunk);
-                u64::from_le_bytes(word)
-            })
-            .collect();
+        let (whole, rest) = bytes.as_chunks();
+        let mut words = Vec::with_capacity(len.div_ceil(64));
+        words.extend(whole.iter().map(|&word| u64::from_le_bytes(word)));
+        if !rest.is_empty() {
+            let mut word = [0; 8];
+            word[..rest.len()].copy_from_slice(rest);
+            words.push(u64::from_le_bytes(word));
+        }
         let mut bits = Self { words, len };
         bits.clear_tail();
         Ok(bits)
@@ -89,7 +89,9 @@ impl Bits {
 
     /// The wire form: `len / 8` bytes rounded up.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes: Vec<u8> = self.words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let mut bytes = vec![0; 8 * self.words.len()];
+        let words = bytes.as_chunks_mut().0.iter_mut().zip(&self.words);
+        words.for_each(|(bytes, word)| *bytes = word.to_le_bytes());
         bytes.truncate(self.len.div_ceil(8));
         bytes
     }
@@ -102,6 +104,11 @@ impl Bits {
     /// Whether there are no bits.
     pub fn is_empty(&self) -> bool {
         self.len == 0
+    }
+
+    /// The packed words, to be filled anew.
+    pub fn into_words(self) -> Vec<u64> {
+        self.words
     }
 
     /// The packed words.
@@ -172,12 +179,14 @@ impl Bits {
         if shift == 0 {
             self.words.extend_from_slice(&other.words);
         } else {
-            for &word in &other.words {
-                if let Some(last) = self.words.last_mut() {
-                    *last |= word << shift;
-                }
-                self.words.push(word >> (64 - shift));
-            }
+            let mut begun = self.words.pop().unwrap_or(0);
+            self.words.reserve(other.words.len() + 1);
+            self.words.extend(other.words.iter().map(|word| {
+                let whole = begun | word << shift;
+                begun = word >> (64 - shift);
+                whole
+            }));
+            self.words.push(begun);
         }
         self.len += other.len;
         self.words.truncate(self.len.div_ceil(64));
