@@ -11,9 +11,11 @@
 //! wrong: a wrong wrap would add `2^k` times the weights behind it to the output, for some shares of a value and not for
 //! others.
 
+use std::ops::Range;
+
 use privet_ring::{Bits, Modulus};
 
-use crate::product::{bit_product, in_blocks};
+use crate::product::{bit_product, in_blocks, numbers};
 use crate::{Error, Party, carry};
 
 /// What is known of a signed value, whatever the input.
@@ -37,9 +39,10 @@ pub fn extend(party: &mut Party<'_>, x: &[u64], from: Modulus, to: Modulus, sign
     let (raised, wraps) = Wraps::of(party, x, from, sign)?;
     let mut products = bit_product(party, wraps.factors(), high)?;
     let (offset, is_server) = (offset(party, from, sign), party.is_server());
-    in_blocks(&mut products, |block, products, _| {
-        for ((value, x), i) in products.iter_mut().zip(&raised[block.clone()]).zip(block) {
-            let wrap = wraps.own(i, is_server).wrapping_sub(wraps.times().wrapping_mul(*value));
+    in_blocks(&mut products, |block, products, [own, _]| {
+        wraps.own(&block, is_server, own);
+        for ((value, x), own) in products.iter_mut().zip(&raised[block]).zip(own) {
+            let wrap = own.wrapping_sub(wraps.times().wrapping_mul(*value));
             *value = to.reduce(x.wrapping_sub(offset).wrapping_sub(wrap << k));
         }
     });
@@ -81,12 +84,12 @@ impl Wraps {
         }
     }
 
-    /// What this party adds to it for the element with this index.
-    pub(crate) fn own(&self, index: usize, is_server: bool) -> u64 {
-        u64::from(match self {
-            Self::Either(_) => is_server,
-            Self::Carried(bits) => bits.get(index),
-        })
+    /// What this party adds to it for each element of a block.
+    pub(crate) fn own(&self, block: &Range<usize>, is_server: bool, out: &mut [u64]) {
+        match self {
+            Self::Either(_) => out.fill(u64::from(is_server)),
+            Self::Carried(bits) => numbers(bits, block, out),
+        }
     }
 }
 

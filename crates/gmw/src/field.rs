@@ -22,11 +22,12 @@ pub fn to_field(party: &mut Party<'_>, x: &[u64], from: Modulus, field: Field, s
     let whole = field.reduce(1 << from.bits());
     let products = field_product(party, wraps.factors(), field.reduce(wraps.times() * whole), field)?;
     let (offset, is_server) = (offset(party, from, sign), party.is_server());
-    let value = |((i, x), product): ((usize, &u64), u64)| {
-        let own = wraps.own(i, is_server).wrapping_neg() & whole;
-        field.add(field.sub(field.sub(field.reduce(*x), offset), own), product)
+    let mut owns = vec![0; x.len()];
+    wraps.own(&(0..x.len()), is_server, &mut owns);
+    let value = |((x, own), product): ((&u64, u64), u64)| {
+        field.add(field.sub(field.sub(field.reduce(*x), offset), own.wrapping_neg() & whole), product)
     };
-    Ok(raised.iter().enumerate().zip(products).map(value).collect())
+    Ok(raised.iter().zip(owns).zip(products).map(value).collect())
 }
 
 /// Shares in `to` of the residue that is shared modulo `p`, as the integer from `-(p - 1) / 2` to `(p - 1) / 2`.

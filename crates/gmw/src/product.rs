@@ -2,8 +2,7 @@
 
 use std::ops::Range;
 
-use privet_ring::{BLOCK, BLOCKS_PER_JOB, Bits, Modulus, select};
-use rayon::prelude::*;
+use privet_ring::{BLOCK, Bits, Modulus, in_parts, select};
 
 use crate::{Error, Party};
 
@@ -16,21 +15,15 @@ use crate::{Error, Party};
 /// If the link fails or the stock runs dry.
 pub fn bit_product(party: &mut Party<'_>, mine: &Bits, ring: Modulus) -> Result<Vec<u64>, Error> {
     let n = mine.len();
-    let words = |block: &Range<usize>| block.start / 64..block.end.div_ceil(64);
     if party.is_server() {
         let products = party.stock.take_products_sent(n)?;
         let mut message = Vec::new();
-        mask(&mut message, &products.rho, ring, |block, out| {
-            let mine = mine.words()[words(&block)].iter();
-            for (out, &word) in out.chunks_mut(64).zip(mine) {
-                out.iter_mut().enumerate().for_each(|(i, out)| *out = word >> i & 1);
-            }
-        });
+        mask(&mut message, &products.rho, ring, |block, out| numbers(mine, &block, out));
         party.channel.send(&message)?;
         let flips = Bits::from_bytes(&party.channel.recv(n.div_ceil(8))?, n)?;
         let mut shares = products.share;
         in_blocks(&mut shares, |block, shares, [sum, _]| {
-            let flips = &flips.words()[words(&block)];
+            let flips = words(&flips, &block);
             select::add_products(sum, flips, &products.rho[block], flips, shares);
             shares.iter_mut().zip(sum).for_each(|(share, sum)| *share = ring.reduce(*sum));
         });
@@ -42,7 +35,7 @@ pub fn bit_product(party: &mut Party<'_>, mine: &Bits, ring: Modulus) -> Result<
         let theirs = party.channel.recv(ring.packed_bytes(n))?;
         let mut shares = products.share;
         in_blocks(&mut shares, |block, shares, [sum, other]| {
-            let (mine, flips) = (&mine.words()[words(&block)], &flips.words()[words(&block)]);
+            let (mine, flips) = (words(mine, &block), words(&flips, &block));
             ring.unpack_into(other, &theirs[ring.packed_bytes(block.start)..ring.packed_bytes(block.end)]);
             select::add_products(sum, mine, other, flips, shares);
             shares.iter_mut().zip(sum).for_each(|(share, sum)| *share = ring.reduce(*sum));
@@ -60,10 +53,10 @@ pub(crate) fn mask(
 ) {
     let start = message.len();
     message.resize(start + ring.packed_bytes(rho.len()), 0);
-    let blocks = message[start..].par_chunks_mut(ring.packed_bytes(BLOCK)).zip(rho.par_chunks(BLOCK)).enumerate();
-    blocks.with_min_len(BLOCKS_PER_JOB).for_each(|(index, (bytes, rho))| {
-        let (first, masked) = (index * BLOCK, &mut [0; BLOCK][..rho.len()]);
-        elements(first..first + rho.len(), masked);
+    in_parts(&mut message[start..], ring.packed_bytes(BLOCK), |index, bytes| {
+        let block = index * BLOCK..rho.len().min((index + 1) * BLOCK);
+        let (rho, masked) = (&rho[block.clone()], &mut [0; BLOCK][..block.len()]);
+        elements(block, masked);
         masked.iter_mut().zip(rho).for_each(|(masked, rho)| *masked = ring.reduce(masked.wrapping_sub(*rho)));
         ring.pack_into(bytes, masked);
     });
@@ -71,8 +64,20 @@ pub(crate) fn mask(
 
 /// Hands every block of indices to `work` with its part of `values` and two zero vectors as long.
 pub(crate) fn in_blocks(values: &mut [u64], work: impl Fn(Range<usize>, &mut [u64], [&mut [u64]; 2]) + Sync) {
-    values.par_chunks_mut(BLOCK).enumerate().with_min_len(BLOCKS_PER_JOB).for_each(|(index, values)| {
+    in_parts(values, BLOCK, |index, values| {
         let (first, len) = (index * BLOCK, values.len());
         work(first..first + len, values, [&mut [0; BLOCK][..len], &mut [0; BLOCK][..len]]);
     });
+}
+
+/// The words of a block's bits; it begins with a whole word.
+pub(crate) fn words<'a>(bits: &'a Bits, block: &Range<usize>) -> &'a [u64] {
+    &bits.words()[block.start / 64..block.end.div_ceil(64)]
+}
+
+/// A block's bits as numbers.
+pub(crate) fn numbers(bits: &Bits, block: &Range<usize>, out: &mut [u64]) {
+    for (out, &word) in out.chunks_mut(64).zip(words(bits, block)) {
+        out.iter_mut().enumerate().for_each(|(i, out)| *out = word >> i & 1);
+    }
 }

@@ -8,7 +8,8 @@
 use privet_ot::Role;
 use privet_ring::{Bits, Modulus};
 
-use crate::{Error, Party, bit_product, carry};
+use crate::product::{bit_product, in_blocks, numbers};
+use crate::{Error, Party, carry};
 
 /// What becomes of the carry between the low parts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,9 +58,12 @@ fn put_back(party: &mut Party<'_>, x: &[u64], bits: u32, skipped: u32, ring: Mod
     let (low, high) = (Modulus::new(bits), Modulus::new(ring.bits() - bits));
     let low_parts: Vec<u64> = x.iter().map(|&x| low.reduce(x) >> skipped).collect();
     let carries: Bits = carry(party, &low_parts, bits - skipped)?;
-    let products = bit_product(party, &carries, high)?;
-    let put_back = |((x, carry), product): ((&u64, bool), u64)| {
-        high.reduce((x >> bits).wrapping_add(u64::from(carry)).wrapping_sub(2 * product))
-    };
-    Ok(x.iter().zip(carries.iter()).zip(products).map(put_back).collect())
+    let mut products = bit_product(party, &carries, high)?;
+    in_blocks(&mut products, |block, products, [carried, _]| {
+        numbers(&carries, &block, carried);
+        for ((value, x), carried) in products.iter_mut().zip(&x[block]).zip(carried) {
+            *value = high.reduce((x >> bits).wrapping_add(*carried).wrapping_sub(*value << 1));
+        }
+    });
+    Ok(products)
 }

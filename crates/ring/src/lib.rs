@@ -20,4 +20,4 @@ pub mod window;
 pub use bits::{Bits, WrongLength};
 pub use field::Field;
 pub use lines::{Lines, Selected};
-pub use modulus::{BLOCK, BLOCKS_PER_JOB, Modulus};
+pub use modulus::{BLOCK, Modulus, in_parts};

@@ -8,7 +8,18 @@ use crate::arch::kernels;
 pub const BLOCK: usize = 1024;
 
 /// Blocks that a thread takes at once.
-pub const BLOCKS_PER_JOB: usize = 32;
+const BLOCKS_PER_JOB: usize = 32;
+
+/// Hands parts of `size` elements of `out`, the last one shorter, to `work` with their indices: on several threads where there are more than 32,
+/// else on this one, as asking others takes longer than so little work.
+pub fn in_parts<T: Send>(out: &mut [T], size: usize, work: impl Fn(usize, &mut [T]) + Sync) {
+    let job = |(index, part): (usize, &mut [T])| work(index, part);
+    if out.len() <= size * BLOCKS_PER_JOB {
+        out.chunks_mut(size).enumerate().for_each(job);
+    } else {
+        out.par_chunks_mut(size).enumerate().with_min_len(BLOCKS_PER_JOB).for_each(job);
+    }
+}
 
 /// The ring Z_2^l for `1 <= l <= 64`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,10 +86,10 @@ impl Modulus {
     /// Packs values, modulo 2^l, to l bits each, the wire form of a ring vector.
     pub fn pack(self, values: &[u64]) -> Vec<u8> {
         let mut bytes = vec![0; self.packed_bytes(values.len())];
-        let blocks = bytes.par_chunks_mut(self.packed_bytes(BLOCK)).zip(values.par_chunks(BLOCK));
-        blocks.with_min_len(BLOCKS_PER_JOB).for_each_init(Vec::new, |reduced: &mut Vec<u64>, (bytes, values)| {
-            reduced.clear();
-            reduced.extend(values.iter().map(|&value| self.reduce(value)));
+        in_parts(&mut bytes, self.packed_bytes(BLOCK), |index, bytes| {
+            let values = &values[index * BLOCK..values.len().min((index + 1) * BLOCK)];
+            let reduced = &mut [0; BLOCK][..values.len()];
+            reduced.iter_mut().zip(values).for_each(|(reduced, value)| *reduced = self.reduce(*value));
             self.pack_into(bytes, reduced);
         });
         bytes
@@ -100,8 +111,10 @@ impl Modulus {
     pub fn unpack(self, bytes: &[u8], count: usize) -> Result<Vec<u64>, crate::WrongLength> {
         self.check_packed(bytes, count)?;
         let mut values = vec![0; count];
-        let blocks = values.par_chunks_mut(BLOCK).zip(bytes.par_chunks(self.packed_bytes(BLOCK)));
-        blocks.with_min_len(BLOCKS_PER_JOB).for_each(|(values, bytes)| self.unpack_into(values, bytes));
+        in_parts(&mut values, BLOCK, |index, values| {
+            let first = self.packed_bytes(index * BLOCK);
+            self.unpack_into(values, &bytes[first..first + self.packed_bytes(values.len())]);
+        });
         Ok(values)
     }
 
@@ -146,5 +159,14 @@ mod tests {
             prop_assert_eq!(ring.reduce(signed as u64), ring.reduce(value));
             prop_assert_eq!(ring.sign(value) == 1, signed < 0);
         }
+    }
+
+    #[test]
+    fn many_values_are_packed_as_their_blocks_are() {
+        let ring = Modulus::new(13);
+        let values: Vec<u64> = (0..(BLOCK * BLOCKS_PER_JOB + 100) as u64).map(|i| ring.reduce(i * 77)).collect();
+        let packed = ring.pack(&values);
+        assert_eq!(packed, values.chunks(BLOCK).flat_map(|block| ring.pack(block)).collect::<Vec<_>>());
+        assert_eq!(ring.unpack(&packed, values.len()), Ok(values));
     }
 }
