@@ -29,6 +29,12 @@ pub enum Error {
         /// What is wrong with them.
         what: &'static str,
     },
+    /// The file of stored correlations failed.
+    #[error("the stored correlations cannot be read: {error}")]
+    Unreadable {
+        /// What the system says.
+        error: std::io::Error,
+    },
     /// The caller asked for something impossible.
     #[error("the oblivious transfer was used wrongly: {what}")]
     Misuse {

@@ -6,7 +6,10 @@
 //! little-endian. Only what is left is written. The bytes are secret, and using them twice breaks every secret they
 //! protect: a store must hand them out once.
 
+use std::io::Read;
+
 use privet_ring::Bits;
+use zeroize::{Zeroize, Zeroizing};
 
 use crate::correlations::{PairedTriples, PrivateAnds, ProductsReceived, ProductsSent, Triples};
 use crate::one_hots::{self, OneHots};
@@ -98,16 +101,25 @@ impl Stock {
     ///
     /// # Errors
     /// [`Error::InvalidStock`] for anything else; nothing is allocated by a count that the length does not bear out.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
-        let mut reader = Reader(bytes);
-        if reader.take(MAGIC.len())? != MAGIC {
+    pub fn from_bytes(mut bytes: &[u8]) -> Result<Self, Error> {
+        let length = bytes.len() as u64;
+        Self::read(&mut bytes, length, Self::empty(Role::Client))
+    }
+
+    /// Reads what [`Stock::to_bytes`] wrote, `length` bytes of `source`, in the memory of a stock that is used up.
+    ///
+    /// # Errors
+    /// As [`Stock::from_bytes`]; [`Error::Unreadable`] if the source fails.
+    pub fn read(source: &mut dyn Read, length: u64, mut used: Self) -> Result<Self, Error> {
+        let mut reader = Reader::new(source, length);
+        if reader.array::<12>()? != *MAGIC {
             return Err(Error::InvalidStock { what: "they are no stored stock" });
         }
-        let version = reader.byte()?;
+        let [version, role] = reader.array()?;
         if ![VERSION, WITHOUT_TABLES, WITH_ONE_HOTS].contains(&version) {
             return Err(Error::InvalidStock { what: "they have another version" });
         }
-        let role = Role::from_code(reader.byte()?).ok_or(Error::InvalidStock { what: "their role is unknown" })?;
+        let role = Role::from_code(role).ok_or(Error::InvalidStock { what: "their role is unknown" })?;
         let (ands, triples, pairs) = (reader.count()?, reader.count()?, reader.count()?);
         let (sent, received) = (reader.count()?, reader.count()?);
         let mut tables = || if version == WITHOUT_TABLES { Ok(0) } else { reader.count() };
@@ -118,31 +130,43 @@ impl Stock {
                 *count = reader.count()?;
             }
         }
-        let (first, second) = (reader.bits(ands)?, reader.bits(ands)?);
+        let mut bits = |old: &mut Bits, count| reader.bits(count, std::mem::take(old));
+        let old = match &mut used.private_ands {
+            PrivateAnds::Server(ots) => [&mut ots.r0, &mut ots.r1],
+            PrivateAnds::Client(ots) => [&mut ots.choice, &mut ots.received],
+        };
+        let [first, second] = old.map(|old| bits(old, ands));
         let private_ands = match role {
-            Role::Server => PrivateAnds::Server(BitsSent { r0: first, r1: second }),
-            Role::Client => PrivateAnds::Client(BitsReceived { choice: first, received: second }),
+            Role::Server => PrivateAnds::Server(BitsSent { r0: first?, r1: second? }),
+            Role::Client => PrivateAnds::Client(BitsReceived { choice: first?, received: second? }),
         };
-        let triples = Triples { a: reader.bits(triples)?, b: reader.bits(triples)?, c: reader.bits(triples)? };
+        let Triples { a, b, c } = &mut used.triples;
+        let triples = Triples { a: bits(a, triples)?, b: bits(b, triples)?, c: bits(c, triples)? };
+        let PairedTriples { a, b: [b0, b1], c: [c0, c1] } = &mut used.paired_triples;
         let paired_triples = PairedTriples {
-            a: reader.bits(pairs)?,
-            b: [reader.bits(pairs)?, reader.bits(pairs)?],
-            c: [reader.bits(pairs)?, reader.bits(pairs)?],
+            a: bits(a, pairs)?,
+            b: [bits(b0, pairs)?, bits(b1, pairs)?],
+            c: [bits(c0, pairs)?, bits(c1, pairs)?],
         };
-        let products_sent = ProductsSent { rho: reader.words(sent)?, share: reader.words(sent)? };
-        let products_received = ProductsReceived { choice: reader.bits(received)?, share: reader.words(received)? };
-        let tables = Tables {
-            sent: [reader.tables_sent(Shape::Eight, counts[0][0])?, reader.tables_sent(Shape::Sixteen, counts[0][1])?],
-            received: [
-                reader.tables_received(Shape::Eight, counts[1][0])?,
-                reader.tables_received(Shape::Sixteen, counts[1][1])?,
-            ],
-        };
-        let mut one_hots = one_hots::none();
-        for (made, (bits, count)) in one_hots.iter_mut().zip(one_hots::SIZES.zip(vectors)) {
-            *made = OneHots { number: reader.planes(bits as usize, count)?, entries: reader.planes(1 << bits, count)? };
+        let ProductsSent { rho, share } = std::mem::take(&mut used.products_sent);
+        let products_sent = ProductsSent { rho: reader.words(sent, rho)?, share: reader.words(sent, share)? };
+        let ProductsReceived { choice, share } = std::mem::take(&mut used.products_received);
+        let choice = reader.bits(received, choice)?;
+        let products_received = ProductsReceived { choice, share: reader.words(received, share)? };
+        let mut tables = std::mem::take(&mut used.tables);
+        for (tables, &count) in tables.sent.iter_mut().zip(&counts[0]) {
+            reader.planes(&mut tables.entries, count)?;
         }
-        if !reader.0.is_empty() {
+        for (tables, &count) in tables.received.iter_mut().zip(&counts[1]) {
+            reader.planes(&mut tables.choice, count)?;
+            reader.planes(&mut tables.received, count)?;
+        }
+        let mut one_hots = std::mem::replace(&mut used.one_hots, one_hots::none());
+        for (vectors, count) in one_hots.iter_mut().zip(vectors) {
+            reader.planes(&mut vectors.number, count)?;
+            reader.planes(&mut vectors.entries, count)?;
+        }
+        if reader.left > 0 {
             return Err(Error::InvalidStock { what: "they are too long" });
         }
         let taken = [0; Kind::COUNT];
@@ -160,51 +184,85 @@ impl Stock {
     }
 }
 
+/// Bytes that are read at once: they stay in the second cache until they are words.
+const PIECE: usize = 1 << 16;
+
 /// The bytes that are still to be read.
-struct Reader<'a>(&'a [u8]);
+struct Reader<'a> {
+    source: &'a mut dyn Read,
+    left: u64,
+    piece: Zeroizing<Vec<u8>>,
+}
 
 impl<'a> Reader<'a> {
-    fn take(&mut self, count: usize) -> Result<&'a [u8], Error> {
-        let (taken, rest) = self.0.split_at_checked(count).ok_or(Error::InvalidStock { what: "they are too short" })?;
-        self.0 = rest;
-        Ok(taken)
+    fn new(source: &'a mut dyn Read, left: u64) -> Self {
+        let piece = usize::try_from(left).map_or(PIECE, |left| left.min(PIECE));
+        Self { source, left, piece: Zeroizing::new(vec![0; piece]) }
     }
 
-    fn byte(&mut self) -> Result<u8, Error> {
-        Ok(self.take(1)?.iter().copied().sum())
+    /// Counts bytes as read, if there are as many.
+    fn claim(&mut self, bytes: usize) -> Result<(), Error> {
+        let left = self.left.checked_sub(bytes as u64);
+        self.left = left.ok_or(Error::InvalidStock { what: "they are too short" })?;
+        Ok(())
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], Error> {
+        self.claim(N)?;
+        let mut bytes = [0; N];
+        self.source.read_exact(&mut bytes).map_err(|error| Error::Unreadable { error })?;
+        Ok(bytes)
     }
 
     fn count(&mut self) -> Result<usize, Error> {
-        let bytes = self.take(8)?;
-        let count = bytes.iter().rev().fold(0, |count, &byte| count << 8 | u64::from(byte));
+        let count = u64::from_le_bytes(self.array()?);
         usize::try_from(count).map_err(|_| Error::InvalidStock { what: "a count is too large" })
     }
 
-    fn bits(&mut self, count: usize) -> Result<Bits, Error> {
-        let bytes = self.take(count.div_ceil(8))?;
-        let unused = bytes.len() * 8 - count;
-        if unused > 0 && bytes.last().is_some_and(|last| last >> (8 - unused) != 0) {
+    /// `bytes` bytes as words, the last one filled up by zeros, in the memory of `words`; what is left of its old contents is wiped.
+    fn filled(&mut self, bytes: usize, mut words: Vec<u64>) -> Result<Vec<u64>, Error> {
+        self.claim(bytes)?;
+        let count = bytes.div_ceil(8);
+        if words.capacity() < count {
+            words.zeroize();
+            words = Vec::with_capacity(count);
+        }
+        words.get_mut(count..).unwrap_or_default().zeroize();
+        words.clear();
+        let mut left = bytes;
+        while left > 0 {
+            let piece = &mut self.piece[..left.min(PIECE)];
+            self.source.read_exact(piece).map_err(|error| Error::Unreadable { error })?;
+            left -= piece.len();
+            let (whole, rest) = piece.as_chunks();
+            words.extend(whole.iter().map(|&word| u64::from_le_bytes(word)));
+            if !rest.is_empty() {
+                let mut word = [0; 8];
+                word[..rest.len()].copy_from_slice(rest);
+                words.push(u64::from_le_bytes(word));
+            }
+        }
+        Ok(words)
+    }
+
+    fn bits(&mut self, count: usize, old: Bits) -> Result<Bits, Error> {
+        let words = self.filled(count.div_ceil(8), old.into_words())?;
+        let unused = words.len() * 64 - count;
+        if unused > 0 && words.last().is_some_and(|last| last >> (64 - unused) != 0) {
             return Err(Error::InvalidStock { what: "bits beyond the end of a vector are set" });
         }
-        Bits::from_bytes(bytes, count).map_err(|_| Error::InvalidStock { what: "they are too short" })
+        Bits::from_words(words, count).map_err(|_| Error::InvalidStock { what: "they are too short" })
     }
 
-    fn planes(&mut self, planes: usize, count: usize) -> Result<Vec<Bits>, Error> {
-        (0..planes).map(|_| self.bits(count)).collect()
+    fn planes(&mut self, planes: &mut [Bits], count: usize) -> Result<(), Error> {
+        for plane in planes {
+            *plane = self.bits(count, std::mem::take(plane))?;
+        }
+        Ok(())
     }
 
-    fn tables_sent(&mut self, shape: Shape, count: usize) -> Result<TablesSent, Error> {
-        Ok(TablesSent { entries: self.planes(shape.sent_bits(), count)? })
-    }
-
-    fn tables_received(&mut self, shape: Shape, count: usize) -> Result<TablesReceived, Error> {
-        let choice = self.planes(shape.choice_bits(), count)?;
-        Ok(TablesReceived { choice, received: self.planes(shape.entry_bits(), count)? })
-    }
-
-    fn words(&mut self, count: usize) -> Result<Vec<u64>, Error> {
-        let length = count.checked_mul(8).ok_or(Error::InvalidStock { what: "a count is too large" })?;
-        let (words, _) = self.take(length)?.as_chunks();
-        Ok(words.iter().map(|&word| u64::from_le_bytes(word)).collect())
+    fn words(&mut self, count: usize, old: Vec<u64>) -> Result<Vec<u64>, Error> {
+        let bytes = count.checked_mul(8).ok_or(Error::InvalidStock { what: "a count is too large" })?;
+        self.filled(bytes, old)
     }
 }

@@ -64,6 +64,12 @@ proptest! {
             prop_assert_eq!(read.role(), stock.role());
             prop_assert_eq!(read.left(), stock.left());
             prop_assert_eq!(drain(&mut read).expect("enough"), drain(&mut stock).expect("enough"));
+            // In the memory of another stock, of either party, it is the same.
+            for used in [deal(&DEMAND).0, deal(&demand).1] {
+                let mut again = Stock::read(&mut &bytes[..], bytes.len() as u64, used).expect("its own bytes");
+                prop_assert_eq!(again.to_bytes(), &bytes[..]);
+                prop_assert_eq!(drain(&mut again).is_ok(), true);
+            }
         }
     }
 
@@ -89,6 +95,16 @@ fn every_other_length_is_refused() {
         assert!(matches!(Stock::from_bytes(&bytes[..len]), Err(Error::InvalidStock { .. })), "{len} bytes");
     }
     assert!(matches!(Stock::from_bytes(&[&bytes[..], &[0]].concat()), Err(Error::InvalidStock { .. })));
+}
+
+#[test]
+fn a_source_that_fails_is_told_from_one_that_has_something_else() {
+    let bytes = deal(&DEMAND).1.to_bytes();
+    // A file may be shorter than it was said to be.
+    for len in [0, 20, 100, bytes.len() - 1] {
+        let read = Stock::read(&mut &bytes[..len], bytes.len() as u64, Stock::empty(Role::Server));
+        assert!(matches!(read, Err(Error::Unreadable { .. })), "{len} bytes");
+    }
 }
 
 #[test]

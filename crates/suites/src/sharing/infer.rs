@@ -181,10 +181,10 @@ impl Half<'_> {
             let (name, operator) = plan.describe(step);
             observer.progress(Phase::Online, done, total, name);
             if let Some(refills) = self.refills.as_mut().filter(|refills| refills.is_due(done)) {
-                // What was used up is gone before more comes.
-                self.supply.refill(Stock::empty(role));
-                let stock = recorder.layer(name, refills.name(), channel, |channel| refills.next(channel))?;
-                self.supply.refill(stock);
+                let supply = &mut self.supply;
+                recorder.layer(name, refills.name(), channel, |channel| {
+                    supply.refill(|used| refills.next(channel, used))
+                })?;
             }
             recorder.layer(name, operator, channel, |channel| {
                 let mut party = Party { role, channel, supply: &mut self.supply };

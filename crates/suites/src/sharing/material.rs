@@ -15,7 +15,7 @@ use zeroize::Zeroizing;
 use super::keys::{self, Keys};
 use super::party::fss_role;
 use super::triples::{self, Triples};
-use super::{Plan, Suite};
+use super::{Plan, Suite, refill};
 use crate::Error;
 
 /// What non-linear steps use up.
@@ -63,12 +63,11 @@ impl ClientMaterial {
     /// # Errors
     /// [`Error::Misuse`] or [`Error::Correlations`] if it is not this plan's material.
     pub fn read(stored: Stored, plan: &Plan) -> Result<Self, Error> {
-        let (head, body) = read_head(stored, plan, Role::Client)?;
-        let mut rest = head.as_slice();
-        let masks = unpack(plan.mask_ring(), &mut rest, plan.masks().iter().copied())?;
-        let shares = unpack(plan.product_ring(), &mut rest, outputs(plan))?;
-        let triples = triples(plan, &mut rest)?;
-        Ok(Self { masks, shares, triples, correlated: correlated(plan, rest, body)? })
+        let mut head = Head::of(stored, plan, Role::Client)?;
+        let masks = head.vectors(plan.mask_ring(), plan.masks().iter().copied())?;
+        let shares = head.vectors(plan.product_ring(), outputs(plan))?;
+        let triples = head.triples(plan)?;
+        Ok(Self { masks, shares, triples, correlated: head.correlated(plan)? })
     }
 }
 
@@ -86,11 +85,10 @@ impl ServerMaterial {
     /// # Errors
     /// [`Error::Misuse`] or [`Error::Correlations`] if it is not this plan's material.
     pub fn read(stored: Stored, plan: &Plan) -> Result<Self, Error> {
-        let (head, body) = read_head(stored, plan, Role::Server)?;
-        let mut rest = head.as_slice();
-        let shares = unpack(plan.product_ring(), &mut rest, outputs(plan))?;
-        let triples = triples(plan, &mut rest)?;
-        Ok(Self { shares, triples, correlated: correlated(plan, rest, body)? })
+        let mut head = Head::of(stored, plan, Role::Server)?;
+        let shares = head.vectors(plan.product_ring(), outputs(plan))?;
+        let triples = head.triples(plan)?;
+        Ok(Self { shares, triples, correlated: head.correlated(plan)? })
     }
 }
 
@@ -103,17 +101,6 @@ impl Triples {
             bytes.extend(shares.flat_map(|(triple, share)| triples::share_ring(plan, triple).pack(share)));
         }
     }
-}
-
-fn triples(plan: &Plan, bytes: &mut &[u8]) -> Result<Triples, Error> {
-    if plan.triples().is_empty() {
-        return Ok(Triples::none());
-    }
-    let (seed, rest) = bytes.split_first_chunk().ok_or_else(damaged)?;
-    *bytes = rest;
-    let share = |triple| unpack_one(triples::share_ring(plan, triple), bytes, triples::output_len(plan, triple));
-    let shares = plan.triples().iter().map(share).collect::<Result<_, _>>()?;
-    Ok(Triples::new(plan, Seed::from_bytes(*seed), shares))
 }
 
 impl Correlated {
@@ -130,55 +117,80 @@ fn packed(vectors: &[Vec<u64>], ring: Modulus) -> Vec<u8> {
     vectors.iter().flat_map(|vector| ring.pack(vector)).collect()
 }
 
-/// What a stored entry begins with.
-struct Body {
+/// The head of a stored entry, as far as it is still to be read.
+struct Head {
     stored: Stored,
-    /// Whether that is correlations.
+    left: u64,
+    /// Whether correlations come before it.
     is_chunked: bool,
 }
 
-/// The head of a stored entry, and the file with what comes before.
-fn read_head(mut stored: Stored, plan: &Plan, role: Role) -> Result<(Vec<u8>, Body), Error> {
-    let keys: u64 = plan.keys().iter().map(|batches| keys::body_bytes(batches, fss_role(role))).sum();
-    let mut later = plan.later_bytes(role);
-    // Versions before 0.3 had no chunks: all of their entry is the head, and shorter by the headers of later chunks.
-    if later > 0 && stored.seek(SeekFrom::End(0)).map_err(unreadable)? <= plan.whole_bytes(role) {
-        later = 0;
-    }
-    let mut head = Vec::new();
-    stored.seek(SeekFrom::Start(keys + later)).and_then(|_| stored.read_to_end(&mut head)).map_err(unreadable)?;
-    Ok((head, Body { stored, is_chunked: later > 0 }))
-}
-
-fn correlated(plan: &Plan, rest: &[u8], body: Body) -> Result<Correlated, Error> {
-    match plan.options().suite {
-        Suite::Gmw { .. } => {
-            let stock = Stock::from_bytes(rest)?;
-            let demand = if body.is_chunked { plan.stored_chunks()[0].demand } else { plan.online_cost().demand };
-            if stock.left() != demand {
-                return Err(damaged());
-            }
-            Ok(Correlated::Stock(Box::new(stock), body.is_chunked.then_some(body.stored)))
+impl Head {
+    fn of(mut stored: Stored, plan: &Plan, role: Role) -> Result<Self, Error> {
+        let keys: u64 = plan.keys().iter().map(|batches| keys::body_bytes(batches, fss_role(role))).sum();
+        let (mut later, end) = (plan.later_bytes(role), stored.seek(SeekFrom::End(0)).map_err(unreadable)?);
+        // Versions before 0.3 had no chunks: all of their entry is the head, and shorter by the headers of later chunks.
+        if later > 0 && end <= plan.whole_bytes(role) {
+            later = 0;
         }
-        Suite::Fss => {
-            let seed = Seed::from_bytes(rest.try_into().map_err(|_| damaged())?);
-            Ok(Correlated::Keys(Keys::new(seed, body.stored)))
+        stored.seek(SeekFrom::Start(keys + later)).map_err(unreadable)?;
+        Ok(Self { stored, left: end.saturating_sub(keys + later), is_chunked: later > 0 })
+    }
+
+    fn bytes(&mut self, count: usize) -> Result<Vec<u8>, Error> {
+        self.left = self.left.checked_sub(count as u64).ok_or_else(damaged)?;
+        let mut bytes = vec![0; count];
+        self.stored.read_exact(&mut bytes).map_err(unreadable)?;
+        Ok(bytes)
+    }
+
+    fn vector(&mut self, ring: Modulus, len: usize) -> Result<Vec<u64>, Error> {
+        ring.unpack(&self.bytes(ring.packed_bytes(len))?, len).map_err(|_| damaged())
+    }
+
+    fn vectors(&mut self, ring: Modulus, lengths: impl Iterator<Item = usize>) -> Result<Vec<Vec<u64>>, Error> {
+        lengths.map(|len| self.vector(ring, len)).collect()
+    }
+
+    fn seed(&mut self) -> Result<Seed, Error> {
+        let bytes = self.bytes(16)?;
+        Ok(Seed::from_bytes(bytes.try_into().expect("16 bytes")))
+    }
+
+    fn triples(&mut self, plan: &Plan) -> Result<Triples, Error> {
+        if plan.triples().is_empty() {
+            return Ok(Triples::none());
+        }
+        let seed = self.seed()?;
+        let share = |triple| self.vector(triples::share_ring(plan, triple), triples::output_len(plan, triple));
+        let shares = plan.triples().iter().map(share).collect::<Result<_, _>>()?;
+        Ok(Triples::new(plan, seed, shares))
+    }
+
+    /// All that is left.
+    fn correlated(mut self, plan: &Plan) -> Result<Correlated, Error> {
+        match plan.options().suite {
+            Suite::Gmw { .. } => {
+                let stock = refill::read(&mut self.stored, self.left, Stock::empty(Role::Client))?;
+                let demand = if self.is_chunked { plan.stored_chunks()[0].demand } else { plan.online_cost().demand };
+                if stock.left() != demand {
+                    return Err(damaged());
+                }
+                Ok(Correlated::Stock(Box::new(stock), self.is_chunked.then_some(self.stored)))
+            }
+            Suite::Fss => {
+                let seed = self.seed()?;
+                if self.left > 0 {
+                    return Err(damaged());
+                }
+                Ok(Correlated::Keys(Keys::new(seed, self.stored)))
+            }
         }
     }
 }
 
 fn outputs(plan: &Plan) -> impl Iterator<Item = usize> {
     plan.prepared_linear().iter().map(|layer| layer.plan.output_len())
-}
-
-fn unpack(ring: Modulus, bytes: &mut &[u8], lengths: impl Iterator<Item = usize>) -> Result<Vec<Vec<u64>>, Error> {
-    lengths.map(|len| unpack_one(ring, bytes, len)).collect()
-}
-
-fn unpack_one(ring: Modulus, bytes: &mut &[u8], len: usize) -> Result<Vec<u64>, Error> {
-    let (vector, rest) = bytes.split_at_checked(ring.packed_bytes(len)).ok_or_else(damaged)?;
-    *bytes = rest;
-    ring.unpack(vector, len).map_err(|_| damaged())
 }
 
 pub(super) fn unreadable(error: std::io::Error) -> Error {

@@ -53,11 +53,17 @@ impl Supply {
         }
     }
 
-    /// Fills an empty buffer of suite `gmw`; what it may still hold is gone.
-    pub(super) fn refill(&mut self, with: Stock) {
+    /// Fills the buffer of suite `gmw`: `next` makes a stock of what the one before leaves.
+    ///
+    /// # Errors
+    /// What `next` fails with.
+    pub(super) fn refill(&mut self, next: impl FnOnce(Stock) -> Result<Stock, Error>) -> Result<(), Error> {
         if let Self::Stock { stock, .. } = self {
-            **stock = with;
+            let empty = Stock::empty(stock.role());
+            let used = std::mem::replace(&mut **stock, empty);
+            **stock = next(used)?;
         }
+        Ok(())
     }
 }
 

@@ -9,12 +9,11 @@
 //! would be more than [`STORED`]: the first one stands in the head, all others before it.
 
 use std::collections::VecDeque;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{Seek, SeekFrom};
 
 use privet_channel::Channel;
 use privet_ot::{Demand, OtParty, Role, STOCK_HEADER_BYTES, Stock, cost as ot_cost};
 use privet_seal::Stored;
-use zeroize::Zeroizing;
 
 use super::forecast::stored_bytes;
 use super::material::{damaged, unreadable};
@@ -137,21 +136,34 @@ impl Refills {
         }
     }
 
-    /// The next chunk.
+    /// The next chunk, in the memory of the one that is `used` up where it is read.
     ///
     /// # Errors
     /// If the link fails, or [`Error::Misuse`] if the file cannot be read or has something else.
-    pub(super) fn next(&mut self, channel: &mut Channel) -> Result<Stock, Error> {
+    pub(super) fn next(&mut self, channel: &mut Channel, used: Stock) -> Result<Stock, Error> {
         let demand = self.due.pop_front().map_or(Demand::NONE, |chunk| chunk.demand);
         match &mut self.origin {
-            Origin::Link(party) => Ok(Stock::generate(party, channel, &demand)?),
+            Origin::Link(party) => {
+                // What was used up is gone before more comes.
+                drop(used);
+                Ok(Stock::generate(party, channel, &demand)?)
+            }
             Origin::Store(file, role) => {
-                let mut bytes = Zeroizing::new(vec![0; (STOCK_HEADER_BYTES + stored_bytes(&demand, *role)) as usize]);
-                file.read_exact(&mut bytes).map_err(unreadable)?;
-                let stock = Stock::from_bytes(&bytes)?;
+                let stock = read(file, STOCK_HEADER_BYTES + stored_bytes(&demand, *role), used)?;
                 let is_this = stock.role() == *role && stock.left() == demand;
                 is_this.then_some(stock).ok_or_else(damaged)
             }
         }
     }
+}
+
+/// A stock of `bytes` bytes from a file, in the memory of another that is used up.
+///
+/// # Errors
+/// [`Error::Misuse`] if the file cannot be read, [`Error::Correlations`] if it has something else.
+pub(super) fn read(file: &mut Stored, bytes: u64, used: Stock) -> Result<Stock, Error> {
+    Stock::read(file, bytes, used).map_err(|error| match error {
+        privet_ot::Error::Unreadable { error } => unreadable(error),
+        other => other.into(),
+    })
 }
