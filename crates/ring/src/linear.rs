@@ -163,44 +163,51 @@ pub fn products(x: &[u64], y: &[u64], sizes: [usize; 4], ring: Modulus) -> Vec<u
 
 /// Products of matrices whose right factors `read` copies from: a part of a row that begins at a place.
 ///
-/// A task takes [`LANES`] neighbouring columns of some rows of one pair.
+/// A task takes some neighbouring columns of some rows of one pair: [`LANES`], or a few times as many where there are enough, as what
+/// lies far apart in memory is visited once for all of them.
 fn multiply(
     x: &[u64],
     [batch, rows, inner, columns]: [usize; 4],
     ring: Modulus,
     read: impl Fn(&mut [u64], usize) + Sync,
 ) -> Vec<u64> {
-    /// Rows that one task takes, so that its sums stay in the first cache.
-    const HEIGHT: usize = 64;
+    /// Rows that one task takes, so that its sums stay in the second cache.
+    const HEIGHT: usize = 256;
+    /// Most panels of columns that one task takes.
+    const PANELS: usize = 4;
     let multiply = if ring.bits() <= 52 { kernels().multiply_52 } else { kernels().multiply };
     let (bands, tiles) = (rows.div_ceil(HEIGHT), columns.div_ceil(LANES));
+    let panels = (batch * bands * tiles / (4 * rayon::current_num_threads())).clamp(1, PANELS);
+    let strips = tiles.div_ceil(panels);
+    let factors: Vec<i64> = x.iter().map(|&x| ring.reduce(x).cast_signed()).collect();
     let compute = |index: usize| {
-        let (member, top, left) = (index / tiles / bands, index / tiles % bands * HEIGHT, index % tiles * LANES);
-        let width = LANES.min(columns - left);
-        let factors: Vec<i64> = x[(member * rows + top) * inner..][..HEIGHT.min(rows - top) * inner]
-            .iter()
-            .map(|&x| ring.reduce(x).cast_signed())
-            .collect();
-        let mut sums = vec![Row([0; LANES]); HEIGHT.min(rows - top)];
-        let mut panel = Vec::with_capacity(DEPTH.min(inner));
+        let (member, top) = (index / strips / bands, index / strips % bands * HEIGHT);
+        let (left, height) = (index % strips * panels * LANES, HEIGHT.min(rows - top));
+        let width = (panels * LANES).min(columns - left);
+        let factors = &factors[(member * rows + top) * inner..][..height * inner];
+        let mut sums = vec![vec![Row([0; LANES]); height]; width.div_ceil(LANES)];
+        let mut panels = vec![vec![Row([0; LANES]); DEPTH.min(inner)]; sums.len()];
         for first in (0..inner).step_by(DEPTH) {
-            panel.clear();
-            panel.extend((first..inner.min(first + DEPTH)).map(|k| {
-                let mut row = Row([0; LANES]);
-                read(&mut row.0[..width], (member * inner + k) * columns + left);
-                row
-            }));
-            multiply(&mut sums, &factors[first..], inner, &panel);
+            let depth = DEPTH.min(inner - first);
+            for k in 0..depth {
+                let row = (member * inner + first + k) * columns + left;
+                for (panel, from) in panels.iter_mut().zip((0..).step_by(LANES)) {
+                    read(&mut panel[k].0[..LANES.min(width - from)], row + from);
+                }
+            }
+            for (sums, panel) in sums.iter_mut().zip(&panels) {
+                multiply(sums, &factors[first..], inner, &panel[..depth]);
+            }
         }
         sums
     };
-    let sums: Vec<Vec<Row>> = (0..batch * bands * tiles).into_par_iter().map(compute).collect();
+    let sums: Vec<Vec<Vec<Row>>> = (0..batch * bands * strips).into_par_iter().map(compute).collect();
     let mut out = vec![0; batch * rows * columns];
     out.par_chunks_mut(columns.max(1)).enumerate().for_each(|(index, out)| {
         let (member, row) = (index / rows, index % rows);
         for (tile, out) in out.chunks_mut(LANES).enumerate() {
-            let sums = &sums[(member * bands + row / HEIGHT) * tiles + tile][row % HEIGHT];
-            out.iter_mut().zip(&sums.0).for_each(|(out, &sum)| *out = ring.reduce(sum));
+            let strip = &sums[(member * bands + row / HEIGHT) * strips + tile / panels];
+            out.iter_mut().zip(&strip[tile % panels][row % HEIGHT].0).for_each(|(out, &sum)| *out = ring.reduce(sum));
         }
     });
     out
@@ -312,6 +319,29 @@ mod tests {
                 });
                 prop_assert_eq!(value, ring.reduce(sum));
             }
+        }
+    }
+
+    #[test]
+    fn products_of_many_rows_and_columns_are_their_definition() {
+        let (ring, [batch, rows, inner, columns]) = (Modulus::new(40), [2, 300, 130, 1100]);
+        let numbers = |count: usize, factor: u64| {
+            (0..count as u64).map(|i| ring.reduce(i.wrapping_mul(factor) ^ i << 29)).collect()
+        };
+        let (x, y): (Vec<u64>, Vec<u64>) = (numbers(batch * rows * inner, 77), numbers(batch * inner * columns, 913));
+        let product = products(&x, &y, [batch, rows, inner, columns], ring);
+        for (member, row, column) in
+            [(0, 0, 0), (0, 255, 127), (1, 256, 128), (1, 299, 1099), (0, 299, 31), (1, 7, 1088)]
+        {
+            let sum = (0..inner).fold(0u64, |sum, k| {
+                let (x, y) = (x[(member * rows + row) * inner + k], y[(member * inner + k) * columns + column]);
+                sum.wrapping_add(x.wrapping_mul(y))
+            });
+            assert_eq!(
+                product[(member * rows + row) * columns + column],
+                ring.reduce(sum),
+                "{member}, {row}, {column}"
+            );
         }
     }
 }
