@@ -15,6 +15,7 @@ mod argmax;
 mod avgpool;
 mod compare;
 pub mod cost;
+mod eights;
 mod error;
 mod extend;
 mod field;

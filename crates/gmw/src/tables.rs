@@ -9,12 +9,14 @@
 //! same breath, as the other party did before. To keep both busy, half of the comparisons start at the client and half at the
 //! server ([`halves`]), and flights of both halves cross.
 
+use std::array;
+
 use privet_ot::{PairedTriples, Role, Shape, TablesReceived, TablesSent, Triples, shift};
 use privet_ring::Bits;
 
 use crate::and::Masked;
 use crate::compare::join;
-use crate::{Error, Party, Rounds};
+use crate::{Error, Party, Rounds, eights};
 
 /// Spans that the last lookup joins.
 const LAST: usize = 3;
@@ -208,6 +210,9 @@ impl Adder {
         let question = std::mem::take(&mut self.question);
         match self.supplies.next() {
             Some(Supply::Answerer(TablesSent { mut entries })) => {
+                if matches!(step, Step::First | Step::Next) {
+                    return self.answer_eight(step, &entries, &question, message);
+                }
                 let (count, (shape, _)) = (entries[0].len(), step.tables().expect("a lookup"));
                 let by = (0..shape.choice_bits()).map(|j| question.slice(j * count, count));
                 shift(&mut entries, &by.collect::<Vec<_>>());
@@ -238,6 +243,9 @@ impl Adder {
     fn take(&mut self, step: Step, answer: &Bits) {
         match self.asked.take() {
             Some(Asked::Lookup { wanted, mut received }) => {
+                if matches!(step, Step::First | Step::Next) {
+                    return self.take_eight(&wanted, received.swap_remove(0), answer);
+                }
                 let (count, mut at) = (wanted[0].len(), 0);
                 received.truncate(if matches!(step, Step::Leaves(_)) { 2 } else { 1 });
                 for (bit, received) in received.iter_mut().enumerate() {
@@ -262,6 +270,49 @@ impl Adder {
         }
     }
 
+    /// Answers from tables of eight.
+    fn answer_eight(&mut self, step: Step, entries: &[Bits], question: &Bits, message: &mut Bits) {
+        let question: [Bits; 3] = self.planes_of(question);
+        let (entries, question) = (array::from_fn(|v| entries[v].words()), question.each_ref().map(Bits::words));
+        let (own, planes) = if step == Step::First {
+            let summands: [Bits; 3] = self.lowest();
+            eights::answer(entries, question, |word| eights::first(summands.each_ref().map(|it| it.words()[word])))
+        } else {
+            let (summands, carry): ([Bits; 2], _) = (self.lowest(), self.generate.swap_remove(0));
+            eights::answer(entries, question, |word| {
+                eights::next(summands.each_ref().map(|it| it.words()[word]), carry.words()[word])
+            })
+        };
+        for plane in planes.chunks_exact(own.len().max(1)) {
+            message.extend(&self.packed(plane.to_vec()));
+        }
+        self.generate = vec![self.packed(own)];
+    }
+
+    /// Takes in an answer from tables of eight.
+    fn take_eight(&mut self, wanted: &[Bits], received: Bits, answer: &Bits) {
+        let planes: [Bits; 7] = self.planes_of(answer);
+        let mut received = received.into_words();
+        eights::take(&mut received, planes.each_ref().map(Bits::words), array::from_fn(|bit| wanted[bit].words()));
+        self.generate = vec![self.packed(received)];
+    }
+
+    /// A bit of each comparison from each word of 64.
+    fn packed(&self, words: Vec<u64>) -> Bits {
+        Bits::from_words(words, self.n).expect("a word for 64 comparisons")
+    }
+
+    /// The planes that lie one behind the other in a message.
+    fn planes_of<const N: usize>(&self, message: &Bits) -> [Bits; N] {
+        array::from_fn(|plane| message.slice(plane * self.n, self.n))
+    }
+
+    /// Its summands' lowest bits, which are taken.
+    fn lowest<const N: usize>(&mut self) -> [Bits; N] {
+        let mut planes = self.planes.drain(..N);
+        array::from_fn(|_| planes.next().expect("padded"))
+    }
+
     /// How many of the looked up bits no step needs: nothing enters below the lowest block, so its propagate bit is never used.
     fn unasked(&self, step: Step, bit: usize) -> usize {
         if matches!(step, Step::Leaves(_)) && bit == 1 { self.n } else { 0 }
@@ -284,15 +335,6 @@ impl Adder {
     /// What the other party looks up, for each of its numbers: the bits of the result.
     fn functions(&mut self, step: Step) -> Vec<Vec<Bits>> {
         match step {
-            Step::First => vec![sums(&self.planes.drain(..3).collect::<Vec<_>>())[0].clone()],
-            Step::Next => {
-                let [generate, propagate] = sums(&self.planes.drain(..2).collect::<Vec<_>>());
-                let carry = self.generate.swap_remove(0);
-                let entry = |carry: &Bits| -> Vec<Bits> {
-                    generate.iter().zip(&propagate).map(|(g, p)| g.xor(&p.and(carry))).collect()
-                };
-                vec![[entry(&carry), entry(&carry.not())].concat()]
-            }
             Step::Leaves(_) => sums(&self.blocks()).to_vec(),
             Step::Last => {
                 let (g, p) = (&self.generate, &self.propagate);
@@ -305,7 +347,7 @@ impl Adder {
                 };
                 vec![(0..16).map(entry).collect()]
             }
-            Step::Join(_) => unreachable!("no lookup"),
+            Step::First | Step::Next | Step::Join(_) => unreachable!("no lookup of many bits"),
         }
     }
 
@@ -316,7 +358,7 @@ impl Adder {
     }
 
     /// Goes on with shares of what was looked up.
-    fn looked_up(&mut self, step: Step, mut shares: Vec<Bits>) {
+    fn looked_up(&mut self, step: Step, shares: Vec<Bits>) {
         match step {
             Step::Leaves(blocks) => {
                 // An empty span below two makes three.
@@ -328,7 +370,7 @@ impl Adder {
                 (self.generate, self.propagate) = (spans(&shares[0]), spans(&shares[1]));
             }
             Step::Last => self.generate = vec![self.generate[2].xor(&shares[0])],
-            _ => self.generate = vec![shares.swap_remove(0)],
+            Step::First | Step::Next | Step::Join(_) => unreachable!("no lookup of many bits"),
         }
     }
 
