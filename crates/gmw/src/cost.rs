@@ -8,7 +8,7 @@ use privet_ring::tournament::matches;
 use privet_ring::{Field, Modulus};
 
 use crate::tables::{self, Step, asker};
-use crate::{Rounds, Sign};
+use crate::{Piecewise, Rounds, Sign};
 
 /// Bytes of a frame's header on a channel.
 const FRAME_BYTES: usize = 5;
@@ -201,9 +201,9 @@ pub fn truncate_guarded(n: usize, bits: u32, ring: u32, rounds: Rounds) -> Cost 
     carry(n, bits - 1, rounds) + bit_product(n, ring - bits)
 }
 
-/// [`crate::piecewise`] of `n` values by their low `bits` bits, with `2^index_bits` lines in a ring of `ring` bits.
-pub fn piecewise(n: usize, bits: u32, index_bits: u32, ring: u32, rounds: Rounds) -> Cost {
-    let carries = bits as usize - 1;
+/// [`crate::piecewise`] of `n` values.
+pub fn piecewise(n: usize, of: &Piecewise, rounds: Rounds) -> Cost {
+    let carries = of.planes() as usize - 1;
     let adder: Cost = match rounds {
         Rounds::Linear => private_and(n) + (1..carries).map(|_| and(n)).sum(),
         Rounds::Log | Rounds::Blocks => {
@@ -216,10 +216,20 @@ pub fn piecewise(n: usize, bits: u32, index_bits: u32, ring: u32, rounds: Rounds
             private_and(n * carries) + spans.map(level).sum()
         }
     };
-    let vectors = Demand { one_hots: OneHotCounts::of(index_bits, n), ..Demand::NONE };
-    let opened = Cost::exchange(vectors, (n * index_bits as usize).div_ceil(8));
-    let distances: Vec<u32> = (0..bits - index_bits).map(|bit| ring - bit).collect();
-    adder + opened + mux_all(n, &[ring; 2]) + mux_all(n, &distances)
+    let tops = (of.planes() - of.bits) as usize;
+    let levels = std::iter::successors(Some(tops), |left| Some(left.div_ceil(2))).take_while(|&left| left > 1);
+    let inside: Cost = levels.map(|left| and(n * (left / 2))).sum();
+    let vectors = Demand { one_hots: OneHotCounts::of(of.index_bits, n), ..Demand::NONE };
+    let opened = Cost::exchange(vectors, (n * of.index_bits as usize).div_ceil(8));
+    let distances: Vec<u32> = (0..of.step_bits()).map(|bit| of.to - bit).collect();
+    let sides = match (of.widened(), of.nonnegative) {
+        (None, true) => mux(n, of.to),
+        (None, false) => mux_all(n, &[of.to; 2]),
+        (Some(wanted), _) => {
+            mux_all(n, &[of.to, of.to, of.ring]) + extend(n, of.ring, wanted, Sign::NonNegative, rounds)
+        }
+    };
+    adder + inside + opened + mux_all(n, &distances) + mux(n, of.to - 1) + sides
 }
 
 /// [`crate::max_pool`] over groups, of which `sizes` tells how many there are of each size.

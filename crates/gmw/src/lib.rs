@@ -43,7 +43,7 @@ pub use maxpool::max_pool;
 pub use multiply::multiply;
 pub use mux::{mux, mux_all};
 pub use party::Party;
-pub use piecewise::piecewise;
+pub use piecewise::{Piecewise, piecewise};
 pub use product::bit_product;
 pub use relu::{is_non_negative, relu};
 pub use step::{leaves, step};

@@ -6,6 +6,9 @@
 //! (bit `c` and element `rho` with shares of `c rho`), and both are opened in one exchange, where the usual pair of
 //! correlated OTs takes two flights.
 
+use std::ops::Range;
+
+use privet_ot::{Claim, Stock};
 use privet_ring::{Bits, Modulus, select};
 
 use crate::{Error, Party, product};
@@ -42,43 +45,100 @@ pub(crate) struct Choice<'a> {
 /// # Errors
 /// If the link fails or the stock runs dry.
 pub(crate) fn mux_each(party: &mut Party<'_>, choices: &[Choice<'_>]) -> Result<Vec<Vec<u64>>, Error> {
-    let mut message = Vec::new();
-    let mut pending = Vec::with_capacity(choices.len());
-    for &Choice { bits, values: x, ring } in choices {
-        let n = bits.len();
-        assert_eq!(x.len(), n, "one bit for each value");
-        let claim = party.stock.claim_products(n)?;
-        let ([rho, _], my_flips) = (party.stock.sent(&claim), bits.xor(&party.stock.choice(&claim)));
-        message.extend_from_slice(&my_flips.to_bytes());
-        product::mask(&mut message, rho, ring, |block, out| {
-            select::signed(out, &bits.words()[block.start / 64..block.end.div_ceil(64)], &x[block]);
+    let (opened, stock) = (Opened::exchange(party, choices)?, &*party.stock);
+    let products = choices.iter().enumerate().map(|(at, choice)| {
+        let mut products = vec![0; choice.values.len()];
+        product::in_blocks(&mut products, |block, products, [other, _]| {
+            opened.add_products(stock, choice, at, block, [&mut *products, other]);
+            products.iter_mut().for_each(|product| *product = choice.ring.reduce(*product));
         });
-        pending.push((claim, my_flips));
-    }
-    let reply = party.channel.exchange(&message)?;
+        products
+    });
+    Ok(products.collect())
+}
 
-    let mut rest = reply.as_slice();
-    let mut take = |len: usize| rest.split_off(..len).expect("the reply is as long as the message");
-    let mut results = Vec::with_capacity(choices.len());
-    for (&Choice { bits, values: x, ring }, (claim, my_flips)) in choices.iter().zip(pending) {
-        let n = bits.len();
-        let ([rho, sent], received) = (party.stock.sent(&claim), party.stock.received(&claim));
-        let mut shares = vec![0; n];
-        let flips = Bits::from_bytes(take(n.div_ceil(8)), n)?;
-        let theirs = take(ring.packed_bytes(n));
-        product::in_blocks(&mut shares, |block, shares, [sum, other]| {
-            let words = block.start / 64..block.end.div_ceil(64);
-            let (bits, flips, my_flips) =
-                (&bits.words()[words.clone()], &flips.words()[words.clone()], &my_flips.words()[words]);
-            // Their bit, my element: c = flip ^ c', so c delta = flip rho + (1 - 2 flip) c' rho + c e, and they add c e.
-            select::add_products(sum, flips, &rho[block.clone()], flips, &sent[block.clone()]);
-            // My bit, their element; and my bit times my own.
-            ring.unpack_into(other, &theirs[ring.packed_bytes(block.start)..ring.packed_bytes(block.end)]);
-            other.iter_mut().zip(&x[block.clone()]).for_each(|(other, x)| *other = other.wrapping_add(*x));
-            select::add_products(sum, bits, other, my_flips, &received[block]);
-            shares.iter_mut().zip(sum).for_each(|(share, sum)| *share = ring.reduce(*sum));
+/// Adds to `sums`, shares in `ring`, the products of each choice `j` times `2^j`, in the same round; all have as many values.
+///
+/// # Errors
+/// If the link fails or the stock runs dry.
+pub(crate) fn add_scaled(
+    party: &mut Party<'_>,
+    choices: &[Choice<'_>],
+    sums: &mut [u64],
+    ring: Modulus,
+) -> Result<(), Error> {
+    let (opened, stock) = (Opened::exchange(party, choices)?, &*party.stock);
+    product::in_blocks(sums, |block, sums, [products, other]| {
+        for (at, choice) in choices.iter().enumerate() {
+            products.fill(0);
+            opened.add_products(stock, choice, at, block.clone(), [&mut *products, &mut *other]);
+            sums.iter_mut().zip(&*products).for_each(|(sum, product)| *sum = sum.wrapping_add(product << at));
+        }
+        sums.iter_mut().for_each(|sum| *sum = ring.reduce(*sum));
+    });
+    Ok(())
+}
+
+/// What both parties have opened of some choices.
+struct Opened {
+    /// For each choice its correlations, this party's flips and the other's, and where in the reply its elements begin.
+    terms: Vec<(Claim, [Bits; 2], usize)>,
+    reply: Vec<u8>,
+}
+
+impl Opened {
+    /// Opens bits and elements of all choices behind correlations.
+    fn exchange(party: &mut Party<'_>, choices: &[Choice<'_>]) -> Result<Self, Error> {
+        let sizes = choices.iter().map(|choice| {
+            assert_eq!(choice.values.len(), choice.bits.len(), "one bit for each value");
+            [choice.bits.len().div_ceil(8), choice.ring.packed_bytes(choice.bits.len())]
         });
-        results.push(shares);
+        let sizes: Vec<[usize; 2]> = sizes.collect();
+        let mut message = Vec::with_capacity(sizes.as_flattened().iter().sum());
+        let mut pending = Vec::with_capacity(choices.len());
+        for &Choice { bits, values, ring } in choices {
+            let n = bits.len();
+            let claim = party.stock.claim_products(n)?;
+            let ([rho, _], my_flips) = (party.stock.sent(&claim), bits.xor(&party.stock.choice(&claim)));
+            message.extend_from_slice(&my_flips.to_bytes());
+            product::mask(&mut message, rho, ring, |block, out| {
+                select::signed(out, product::words(bits, &block), &values[block]);
+            });
+            pending.push((claim, my_flips));
+        }
+        let reply = party.channel.exchange(&message)?;
+        let (mut terms, mut at) = (Vec::with_capacity(choices.len()), 0);
+        for ((claim, my_flips), [bits, elements]) in pending.into_iter().zip(sizes) {
+            let flips = Bits::from_bytes(&reply[at..at + bits], my_flips.len())?;
+            terms.push((claim, [my_flips, flips], at + bits));
+            at += bits + elements;
+        }
+        Ok(Self { terms, reply })
     }
-    Ok(results)
+
+    /// Adds this party's shares of the products of a block of choice `at` to `sums`, modulo 2^64; `other` is overwritten.
+    fn add_products(
+        &self,
+        stock: &Stock,
+        &Choice { bits, values, ring }: &Choice<'_>,
+        at: usize,
+        block: Range<usize>,
+        [sums, other]: [&mut [u64]; 2],
+    ) {
+        let (claim, [my_flips, flips], start) = &self.terms[at];
+        let ([rho, sent], received) = (stock.sent(claim), stock.received(claim));
+        let (flips, theirs) = (product::words(flips, &block), &self.reply[*start..]);
+        // Their bit, my element: c = flip ^ c', so c delta = flip rho + (1 - 2 flip) c' rho + c e, and they add c e.
+        select::add_products(sums, flips, &rho[block.clone()], flips, &sent[block.clone()]);
+        // My bit, their element; and my bit times my own.
+        ring.unpack_into(other, &theirs[ring.packed_bytes(block.start)..ring.packed_bytes(block.end)]);
+        other.iter_mut().zip(&values[block.clone()]).for_each(|(other, x)| *other = other.wrapping_add(*x));
+        select::add_products(
+            sums,
+            product::words(bits, &block),
+            other,
+            product::words(my_flips, &block),
+            &received[block],
+        );
+    }
 }

@@ -1,57 +1,158 @@
 //! A public function made of lines, exactly, without a dealer: which line applies is a vector of shared bits.
 //!
-//! The low `k` bits of `x` are `i 2^f + d`: line `i` out of `2^n`, at distance `d < 2^f`, `f = k - n`. An adder gives shares of
-//! these bits. A random one-hot vector, whose bit `q` is set ([`privet_ot::OneHots`]), becomes that of `i` where the parties open
-//! `i ^ q` and move bit `j` to `j ^ i ^ q`. Sums over the table ([`privet_ring::Lines`]) are shares of the line up to a sign, and the
-//! number of ones that each party has tells shares of the sign. A multiplexer removes it; another one multiplies the slope by each
-//! bit of `d`.
+//! An adder gives shares of the bits of `x`. The low `k` bits are `i 2^f + d`: line `i` out of `2^n`, at distance `d < 2^f`, `f = k - n`;
+//! whether all bits above are clear tells whether `x` is in the table. A random one-hot vector, whose bit `q` is set
+//! ([`privet_ot::OneHots`]), becomes that of `i` where the parties open `i ^ q` and move bit `j` to `j ^ i ^ q`. Sums over the table
+//! ([`privet_ring::Lines`]) are shares of the line up to a sign, and the number of ones that each party has tells shares of the sign.
+//! Multiplexers multiply the slope by each bit of `d`, then one removes the sign from the sum, and the last ones choose between that and
+//! what is on either side of the table.
 
 use privet_ot::OneHots;
 use privet_ring::{Bits, Lines, Modulus, Selected, planes};
 
 use crate::compare::join;
-use crate::mux::{Choice, mux_each};
-use crate::{Error, Party, Rounds, and, and_with_pairs, mux_all, private_and};
+use crate::mux::{Choice, add_scaled, mux, mux_each};
+use crate::{Error, Party, Rounds, Sign, and, and_with_pairs, extend, private_and};
 
-/// Shares in `to` of the value of `lines` at the low `bits` bits of `x`; `x`: this party's shares in a ring of `bits` bits or more.
+/// What is looked up: a function by lines, of signed values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piecewise {
+    /// Width of the ring of the values: at least two bits more than the table's arguments have.
+    pub ring: u32,
+    /// Bits of the table's arguments.
+    pub bits: u32,
+    /// Bits of a line's number: 6 to 12, and fewer than those of an argument.
+    pub index_bits: u32,
+    /// Whether no value is negative.
+    pub nonnegative: bool,
+    /// Whether the function goes on above the table.
+    pub rises: bool,
+    /// Width of the ring of the result: more bits than distances have.
+    pub to: u32,
+}
+
+impl Piecewise {
+    /// Bits of the value that are told: all, or all but the sign.
+    pub(crate) fn planes(&self) -> u32 {
+        self.ring - u32::from(self.nonnegative)
+    }
+
+    /// Bits of a distance.
+    pub(crate) fn step_bits(&self) -> u32 {
+        self.bits - self.index_bits
+    }
+
+    /// The ring that a value above the table is wanted in, as it counts `2^f` times, if that is wider than its own.
+    pub(crate) fn widened(&self) -> Option<u32> {
+        Some(self.to - self.step_bits()).filter(|&wanted| self.rises && wanted > self.ring)
+    }
+}
+
+/// Shares of the value of `lines` at `x`, below the table that at 0; `x`: this party's shares. `lines` rise as `of` does.
 /// Cost: [`crate::cost::piecewise`].
 ///
 /// # Errors
 /// If the link fails or the stock runs dry.
 ///
 /// # Panics
-/// Unless there are `2^n` lines, `6 <= n <= 12` and `n < bits`, and `to` has more bits than distances, `bits - n`.
-pub fn piecewise(party: &mut Party<'_>, x: &[u64], bits: u32, lines: &Lines, to: Modulus) -> Result<Vec<u64>, Error> {
-    let (n, index_bits) = (x.len(), lines.count().ilog2());
-    assert!(index_bits < bits, "each line is over some values");
-    let sum = add(party, planes::from_values(x, bits))?;
-    let (distance, index) = sum.split_at((bits - index_bits) as usize);
-    let OneHots { number, entries } = party.stock.take_one_hots(index_bits, n)?;
+/// Unless sizes are as [`Piecewise`] says.
+pub fn piecewise(party: &mut Party<'_>, x: &[u64], of: &Piecewise, lines: &Lines) -> Result<Vec<u64>, Error> {
+    let (to, is_server) = (Modulus::new(of.to), party.is_server());
+    assert!(of.ring >= of.bits + 2 && of.index_bits < of.bits, "room on both sides, and lines over some values");
+    let mut argument = add(party, planes::from_values(x, of.planes()))?;
+    let tops = argument.split_off(of.bits as usize);
+    let (distance, index) = argument.split_at(of.step_bits() as usize);
+    let inside = all_clear(party, tops.clone())?;
+    let mut values = line(party, [distance, index], lines, to)?;
+
+    // What the server adds is public.
+    let public = |value: u64| if is_server { value } else { 0 };
+    let [slope, at_zero] = lines.above();
+    let above: Vec<u64> = x.iter().map(|x| to.reduce(slope.wrapping_mul(*x).wrapping_add(public(at_zero)))).collect();
+    let below = public(lines.below());
+    if of.nonnegative && of.widened().is_none() {
+        let beyond = |above: &u64| above.wrapping_add(below);
+        values.iter_mut().zip(&above).for_each(|(value, above)| *value = to.reduce(value.wrapping_sub(beyond(above))));
+        let mut values = mux(party, &inside, &values, to)?;
+        values.iter_mut().zip(&above).for_each(|(value, above)| *value = to.reduce(value.wrapping_add(beyond(above))));
+        return Ok(values);
+    }
+    values.iter_mut().for_each(|value| *value = to.reduce(value.wrapping_sub(below)));
+    // Above the table its top bits are not all clear, but the sign is.
+    let mut over = inside.clone();
+    if !of.nonnegative {
+        over.xor_assign(&tops[tops.len() - 1]);
+    }
+    if is_server {
+        over = over.not();
+    }
+    let within = Choice { bits: &inside, values: &values, ring: to };
+    let mut values = match of.widened() {
+        None => sum(mux_each(party, &[within, Choice { bits: &over, values: &above, ring: to }])?, to),
+        Some(wanted) => {
+            let (ring, top) = (Modulus::new(of.ring), (1 << of.bits) - 1);
+            let more: Vec<u64> = x.iter().map(|x| ring.reduce(x.wrapping_sub(public(top)))).collect();
+            let last = vec![to.reduce(public(slope.wrapping_mul(top).wrapping_add(at_zero))); x.len()];
+            let [last, more] = [(&last, to), (&more, ring)].map(|(values, ring)| Choice { bits: &over, values, ring });
+            let mut parts = mux_each(party, &[within, last, more])?;
+            let more = parts.pop().expect("three parts");
+            let mut more = extend(party, &more, ring, Modulus::new(wanted), Sign::NonNegative)?;
+            more.iter_mut().for_each(|more| *more = slope.wrapping_mul(*more));
+            parts.push(more);
+            sum(parts, to)
+        }
+    };
+    values.iter_mut().for_each(|value| *value = to.reduce(value.wrapping_add(below)));
+    Ok(values)
+}
+
+/// The sum of several vectors.
+fn sum(mut parts: Vec<Vec<u64>>, ring: Modulus) -> Vec<u64> {
+    let mut sums = parts.swap_remove(0);
+    for part in parts {
+        sums.iter_mut().zip(part).for_each(|(sum, part)| *sum = ring.reduce(sum.wrapping_add(part)));
+    }
+    sums
+}
+
+/// Shares of whether none of an element's bits is set; `bits`: this party's shares, a vector for each bit.
+fn all_clear(party: &mut Party<'_>, mut bits: Vec<Bits>) -> Result<Bits, Error> {
+    if party.is_server() {
+        bits.iter_mut().for_each(|bits| *bits = bits.not());
+    }
+    while bits.len() > 1 {
+        let (n, half) = (bits[0].len(), bits.len() / 2);
+        let odd = bits.split_off(2 * half);
+        let products = and(party, &join(&bits[..half]), &join(&bits[half..]))?;
+        bits = (0..half).map(|i| products.slice(i * n, n)).chain(odd).collect();
+    }
+    Ok(bits.swap_remove(0))
+}
+
+/// Shares in `to` of what `lines` give at shared bits of distances and of lines' numbers, the lowest first.
+fn line(party: &mut Party<'_>, [distance, index]: [&[Bits]; 2], lines: &Lines, to: Modulus) -> Result<Vec<u64>, Error> {
+    let n = index[0].len();
+    let OneHots { number, entries } = party.stock.take_one_hots(lines.count().ilog2(), n)?;
     let hidden = join(&index.iter().zip(&number).map(|(index, number)| index.xor(number)).collect::<Vec<_>>());
     let opened = open_bits(party, &hidden)?;
     let moved: Vec<Bits> = (0..index.len()).map(|bit| opened.slice(bit * n, n)).collect();
     let [moved, entries] = [&moved, &entries].map(|planes| planes.iter().map(Bits::words).collect::<Vec<_>>());
-    let Selected { slopes, offsets, counts } = lines.selected(&entries, &moved, n);
+    let Selected { mut slopes, offsets: mut values, counts } = lines.selected(&entries, &moved, n);
 
     // What this party's bits select less what the other's do is the line or its negative, as its count is one more or one less.
     let is_server = party.is_server();
-    let share = |value: u64| to.reduce(if is_server { value.wrapping_neg() } else { value });
-    let parts = [slopes, offsets].map(|part| part.into_iter().map(share).collect::<Vec<_>>());
+    let share = |value: &mut u64| *value = to.reduce(if is_server { value.wrapping_neg() } else { *value });
+    [&mut slopes, &mut values].into_iter().flatten().for_each(share);
     let [ones, twos] = counts;
     let negative = twos.into_iter().zip(ones).map(|(two, one)| if is_server { two ^ one } else { two }).collect();
     let negative = Bits::from_words(negative, n)?;
-    let twice = mux_all(party, &negative, &[(&parts[0], to), (&parts[1], to)])?;
-    let [slopes, mut values] = [0, 1].map(|i| {
-        parts[i].iter().zip(&twice[i]).map(|(part, twice)| to.reduce(part.wrapping_sub(twice << 1))).collect::<Vec<_>>()
-    });
 
     // Of the product with a bit of `d` no more bits count than above it.
-    let narrow: Vec<Modulus> = (0..).zip(distance).map(|(bit, _)| Modulus::new(to.bits() - bit)).collect();
-    let choices = distance.iter().zip(&narrow).map(|(bits, &ring)| Choice { bits, values: &slopes, ring });
-    for (bit, products) in mux_each(party, &choices.collect::<Vec<_>>())?.into_iter().enumerate() {
-        let sums = values.iter_mut().zip(products);
-        sums.for_each(|(value, product)| *value = to.reduce(value.wrapping_add(product << bit)));
-    }
+    let choice = |(bit, bits)| Choice { bits, values: &slopes, ring: Modulus::new(to.bits() - bit) };
+    add_scaled(party, &(0..).zip(distance).map(choice).collect::<Vec<_>>(), &mut values, to)?;
+    // Of what is subtracted twice, the top bit does not count.
+    let twice = mux(party, &negative, &values, Modulus::new(to.bits() - 1))?;
+    values.iter_mut().zip(twice).for_each(|(value, twice)| *value = to.reduce(value.wrapping_sub(twice << 1)));
     Ok(values)
 }
 

@@ -1,7 +1,7 @@
 //! Bytes, rounds and correlations on the wire equal the formulas of `cost`.
 
 use crate::pair::{half, own, prg, run, share, share_bits};
-use privet_gmw::{Error, Party, Rounds, Sign, cost};
+use privet_gmw::{Error, Party, Piecewise, Rounds, Sign, cost};
 use privet_ot::{Role, TableCounts};
 use privet_ring::tournament::Ties;
 use privet_ring::{Lines, Modulus};
@@ -53,10 +53,13 @@ fn formulas_hold_on_the_wire() {
             check(cost::truncate_guarded(n, 12, width, rounds), rounds, |party| {
                 privet_gmw::truncate_guarded(party, own(&x, party), 12, ring).map(drop)
             });
-            for index_bits in [6, 8] {
-                let lines = Lines::new(&vec![3; 1 << index_bits], &vec![5; 1 << index_bits], 1, false, ring);
-                check(cost::piecewise(n, 13, index_bits, width, rounds), rounds, |party| {
-                    privet_gmw::piecewise(party, own(&x, party), 13, &lines, ring).map(drop)
+            for (index_bits, sides, to) in [(6, 0, 30), (8, 1, 30), (8, 2, 41), (6, 3, 41), (6, 3, 18)] {
+                let [nonnegative, rises] = [sides & 1 == 1, sides & 2 == 2];
+                let of = Piecewise { ring: width, bits: 13, index_bits, nonnegative, rises, to };
+                let [slopes, offsets] = [vec![3; 1 << index_bits], vec![5; 1 << index_bits]];
+                let lines = Lines::new(&slopes, &offsets, 13 - index_bits, rises, Modulus::new(41));
+                check(cost::piecewise(n, &of, rounds), rounds, |party| {
+                    privet_gmw::piecewise(party, own(&x, party), &of, &lines).map(drop)
                 });
             }
             check(cost::mux(n, width), rounds, |party| {

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 use crate::pair::{own, prg, run_over};
 use privet_channel::record::{self, Direction};
-use privet_gmw::{Error, Party, Rounds, Sign, cost};
+use privet_gmw::{Error, Party, Piecewise, Rounds, Sign, cost};
 use privet_ot::Demand;
 use privet_ring::tournament::Ties;
 use privet_ring::{Bits, Lines, Modulus};
@@ -16,6 +16,9 @@ use privet_ring::{Bits, Lines, Modulus};
 const N: usize = 4096;
 const RING: Modulus = Modulus::new(25);
 const WIDE: Modulus = Modulus::new(37);
+
+/// 64 lines over 256 values of [`RING`].
+const LINES: Piecewise = Piecewise { ring: 25, bits: 8, index_bits: 6, nonnegative: false, rises: false, to: 37 };
 
 /// Messages of one run, with the direction of each.
 type Messages = Vec<(Direction, Vec<u8>)>;
@@ -112,21 +115,24 @@ fn relu_is_masked_in_both_depths() {
 
 #[test]
 fn lines_are_masked_in_both_depths() {
-    let lines = Lines::new(&[3; 64], &[5; 64], 1, false, WIDE);
-    for rounds in [Rounds::Linear, Rounds::Log] {
-        check(cost::piecewise(N, 8, 6, 37, rounds), rounds, |party, secret| {
-            privet_gmw::piecewise(party, &values(secret, RING), 8, &lines, WIDE).map(drop)
-        });
+    let lines = |rises| Lines::new(&[3; 64], &[5; 64], 2, rises, WIDE);
+    for (rounds, to) in [(Rounds::Linear, 37), (Rounds::Log, 37), (Rounds::Linear, 20)] {
+        for [nonnegative, rises] in [[false, false], [false, true], [true, false], [true, true]] {
+            let of = Piecewise { nonnegative, rises, to, ..LINES };
+            check(cost::piecewise(N, &of, rounds), rounds, |party, secret| {
+                privet_gmw::piecewise(party, &values(secret, RING), &of, &lines(rises)).map(drop)
+            });
+        }
     }
 }
 
 #[test]
 fn the_line_that_is_opened_is_uniform() {
-    let lines = Lines::new(&[3; 64], &[5; 64], 1, false, WIDE);
-    let demand = cost::piecewise(N, 8, 6, 37, Rounds::Linear).demand;
+    let lines = Lines::new(&[3; 64], &[5; 64], 2, false, WIDE);
+    let demand = cost::piecewise(N, &LINES, Rounds::Linear).demand;
     for secret in [0, u64::MAX] {
         let messages = transcript(&demand, Rounds::Linear, 9, |party| {
-            privet_gmw::piecewise(party, &values(secret, RING), 8, &lines, WIDE).map(drop)
+            privet_gmw::piecewise(party, &values(secret, RING), &LINES, &lines).map(drop)
         });
         let shares = messages.iter().map(|(_, payload)| payload).filter(|payload| payload.len() == 6 * N / 8);
         let [ours, theirs] = shares.collect::<Vec<_>>()[..] else {

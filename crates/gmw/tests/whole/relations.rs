@@ -1,7 +1,7 @@
 //! Every protocol against its definition: the shares that come out add up to the function of those that went in.
 
 use crate::pair::{half, join, own, prg, run, share, share_bits};
-use privet_gmw::{Error, Party, Rounds, Sign, cost};
+use privet_gmw::{Error, Party, Piecewise, Rounds, Sign, cost};
 use privet_ring::tournament::Ties;
 use privet_ring::{Bits, Lines, Modulus};
 use proptest::prelude::*;
@@ -67,26 +67,31 @@ proptest! {
     }
 
     #[test]
-    fn lines_at_the_low_bits(
-        index_bits in 6u32..=9, step in 1u32..=5, more in 0u32..12, values: Vec<u64>, rounds in rounds(), seed: u64,
+    fn lines_of_signed_values(
+        index_bits in 6u32..=9, step in 1u32..=5, more in 2u32..12, to in 12u32..=40, values: Vec<u64>,
+        [nonnegative, rises]: [bool; 2], rounds in rounds(), seed: u64,
     ) {
-        let prg = &mut prg(seed);
-        let bits = index_bits + step;
-        let (from, to) = (Modulus::new(bits + more), Modulus::new(37));
+        let (prg, bits) = (&mut prg(seed), index_bits + step);
+        let of = Piecewise { ring: bits + more, bits, index_bits, nonnegative, rises, to };
+        let (from, to, last) = (Modulus::new(of.ring), Modulus::new(to), (1 << bits) - 1);
         let mut table = || (0..1 << index_bits).map(|_| prg.word() as i64 >> 30).collect::<Vec<_>>();
         let (slopes, offsets) = (table(), table());
-        let lines = Lines::new(&slopes, &offsets, bits - index_bits, false, to);
-        let values: Vec<i64> = values.iter().map(|x| from.reduce(*x) as i64).collect();
+        let lines = Lines::new(&slopes, &offsets, step, rises, Modulus::new(40));
+        let edges = [0, -1, last, last + 1, (from.mask() / 2) as i64, -1 - (from.mask() / 2) as i64];
+        let values = values.iter().map(|x| from.signed(from.reduce(*x))).chain(edges);
+        let values: Vec<i64> = values.map(|x| if nonnegative { x.max(0) } else { x }).collect();
         let shares = share(&values, from, prg);
-        let cost = cost::piecewise(values.len(), bits, index_bits, 37, rounds);
+        let cost = cost::piecewise(values.len(), &of, rounds);
         let results = run(&cost.demand, rounds, prg, |party| {
-            let found = privet_gmw::piecewise(party, own(&shares, party), bits, &lines, to)?;
+            let found = privet_gmw::piecewise(party, own(&shares, party), &of, &lines)?;
             assert_eq!(party.stock.left(), Default::default(), "the formula asks for more than is used");
             Ok(found)
         });
-        let expected: Vec<i64> = values.iter().map(|x| {
-            let (line, distance) = ((x & ((1 << bits) - 1)) >> step, x & ((1 << step) - 1));
-            let value = slopes[line as usize].wrapping_mul(distance).wrapping_add(offsets[line as usize]);
+        let expected: Vec<i64> = values.iter().map(|&x| {
+            let within = x.clamp(0, last);
+            let (line, distance) = ((within >> step) as usize, within & ((1 << step) - 1));
+            let beyond = if rises { (x - within).max(0) << step } else { 0 };
+            let value = slopes[line].wrapping_mul(distance).wrapping_add(offsets[line]).wrapping_add(beyond);
             to.signed(to.reduce(value as u64))
         }).collect();
         prop_assert_eq!(join(&results, to), expected);

@@ -1,7 +1,7 @@
 //! A public function of each element by lines: a point function over the table, or a vector of shared bits.
 //!
-//! In suite `fss` the gate takes arguments beyond the table, unless their ring has too many bits above it. There, and in suite `gmw`, two
-//! ReLUs bring them into the table first, and the second one is what a function that rises goes on by.
+//! Both take arguments beyond the table. In suite `fss` their ring may have too many bits above it: there two ReLUs bring them into the
+//! table first, and the second one is what a function that rises goes on by.
 
 use privet_gmw::{Rounds, Sign, cost};
 use privet_ot::Role;
@@ -34,7 +34,7 @@ impl Piecewise<'_> {
     fn way(&self, width: u32, suite: Suite) -> Way {
         let least = self.bits + 2;
         let ring = width.max(least);
-        let clamps = suite != Suite::Fss || ring - self.bits > privet_fss::Piecewise::MOST_ABOVE;
+        let clamps = suite == Suite::Fss && ring - self.bits > privet_fss::Piecewise::MOST_ABOVE;
         Way { ring, clamps, rises: self.rises && !clamps, table: if clamps { least } else { ring } }
     }
 
@@ -53,6 +53,12 @@ impl Piecewise<'_> {
         wide - self.step_bits()
     }
 
+    /// What suite `gmw` looks up.
+    fn shared(&self, way: &Way, wide: u32) -> privet_gmw::Piecewise {
+        let Self { bits, index_bits, nonnegative, rises, .. } = *self;
+        privet_gmw::Piecewise { ring: way.ring, bits, index_bits, nonnegative, rises, to: wide }
+    }
+
     fn gate(&self, way: &Way, wide: u32) -> privet_fss::Piecewise {
         privet_fss::Piecewise::new(way.table, [self.step_bits(), self.index_bits], way.rises, wide)
     }
@@ -66,17 +72,11 @@ impl Protocol for Piecewise<'_> {
     fn cost(&self, width: u32, rounds: Rounds, context: &Context) -> cost::Cost {
         let (way, len) = (self.way(width, context.options.suite), self.node.input().len());
         let wide = self.wide(width, context);
-        let mut cost = cost::piecewise(len, self.bits, self.index_bits, wide, rounds);
-        for _ in 0..self.relus() {
-            cost = cost + cost::relu(len, way.ring, rounds);
+        let cost = cost::piecewise(len, &self.shared(&way, wide), rounds);
+        match way.ring > width {
+            true => cost + cost::extend(len, width, way.ring, Sign::Unknown, rounds),
+            false => cost,
         }
-        if way.ring > width {
-            cost = cost + cost::extend(len, width, way.ring, Sign::Unknown, rounds);
-        }
-        if self.rises && way.ring < self.above(wide) {
-            cost = cost + cost::extend(len, way.ring, self.above(wide), Sign::NonNegative, rounds);
-        }
-        cost
     }
 
     fn keys(&self, [width, wide]: [u32; 2], context: &Context) -> Vec<Batch> {
@@ -143,7 +143,7 @@ impl Piecewise<'_> {
     fn look_up(&self, party: &mut Party<'_>, x: &[u64], way: &Way, to: Modulus) -> Result<Vec<u64>, Error> {
         let lines = self.lines(way.rises);
         Ok(match party.engine() {
-            Engine::Gmw(mut party) => privet_gmw::piecewise(&mut party, x, self.bits, &lines, to)?,
+            Engine::Gmw(mut party) => privet_gmw::piecewise(&mut party, x, &self.shared(way, to.bits()), &lines)?,
             Engine::Fss(mut party, seeds, body) => {
                 self.gate(way, to.bits()).evaluate(&mut party, &seeds.seed(), body, x, &lines)?
             }
