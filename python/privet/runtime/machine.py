@@ -17,8 +17,9 @@ from pathlib import Path
 
 from privet.errors import Misuse
 
-M_ARENA_MAX = -8
-"""The number of `mallopt` for the most heaps, in glibc's `malloc.h`."""
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8
+"""The numbers of `mallopt` in glibc's `malloc.h`: how many free bytes the heap keeps, from how many
+on a piece of memory is the system's own, and the most heaps."""
 
 
 @dataclass(frozen=True)
@@ -129,10 +130,14 @@ def share_one_heap() -> None:
     """Lets all threads of this process allocate from one heap, before there are others.
 
     With one for each, glibc keeps for a thread what it freed while another asks the system for as
-    much, so that a party may take a fifth more than its plan says.
+    much, so that a party may take a fifth more than its plan says. Tensors below 32 MiB come from
+    the heap: those of their own go back to the system, and get pages that are empty each time.
     """
     with contextlib.suppress(AttributeError):  # only glibc has it
-        ctypes.CDLL(None).mallopt(M_ARENA_MAX, 1)
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(M_ARENA_MAX, 1)
+        mallopt(M_MMAP_THRESHOLD, 32 << 20)
+        mallopt(M_TRIM_THRESHOLD, 4 << 20)
 
 
 def _share(folder: Path) -> float | None:
