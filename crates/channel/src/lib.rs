@@ -31,6 +31,7 @@ mod peer;
 pub mod record;
 mod shape;
 mod socket;
+mod soon;
 pub mod tamper;
 pub mod tls;
 mod transport;

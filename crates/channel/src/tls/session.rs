@@ -17,6 +17,7 @@ use crate::link::Link;
 use crate::peer::Peer;
 use crate::shape::Relay;
 use crate::socket::{Socket, Stopper};
+use crate::soon::Soon;
 use crate::transport::Transport;
 
 /// Bytes read from the socket at once: sixteen full records.
@@ -41,6 +42,7 @@ pub(super) struct Session {
     fresh: Range<usize>,
     /// Plaintext that came while this side was sending.
     inbound: Inbound,
+    soon: Soon,
     /// The peer will send nothing more.
     ended: bool,
     closed: bool,
@@ -64,6 +66,7 @@ impl Session {
             raw: vec![0; READ_BYTES],
             fresh: 0..0,
             inbound: Inbound::default(),
+            soon: Soon::default(),
             ended: false,
             closed: false,
             peer: None,
@@ -130,7 +133,13 @@ impl Session {
             if self.ended {
                 return Err(Io::Disconnected.into());
             }
-            if !self.fill_raw()? {
+            if self.fill_raw()? {
+                continue;
+            }
+            let mut soon = mem::take(&mut self.soon);
+            let came = soon.comes(|| self.fill_raw());
+            self.soon = soon;
+            if !came? {
                 self.socket.wait(true, false, deadline)?;
             }
         }
