@@ -79,7 +79,7 @@ mod tests {
         }
         for (mine, carry) in (0..4).flat_map(|mine| [(mine, 0), (mine, 1)]) {
             for (v, carries) in next(bits(mine), bits::<1>(carry)[0]).into_iter().enumerate() {
-                let sum = v % 4 + mine + (carry ^ v / 4);
+                let sum = v % 4 + mine + (carry ^ (v / 4));
                 assert_eq!(carries, bits::<1>(usize::from(sum >= 4))[0], "{v}, {mine} and {carry}");
             }
         }
