@@ -1,6 +1,6 @@
 //! AND of bits: with Beaver triples for shared bits (GMW), with one random OT for privately held ones.
 
-use privet_ot::{BitsReceived, BitsSent, PairedTriples, PrivateAnds, Triples};
+use privet_ot::{PairedTriples, PrivateAnds, Triples};
 use privet_ring::Bits;
 
 use crate::{Error, Party};
@@ -99,17 +99,17 @@ impl Masked {
 pub fn private_and(party: &mut Party<'_>, mine: &Bits) -> Result<Bits, Error> {
     let n = mine.len();
     match party.stock.take_private_ands(n)? {
-        PrivateAnds::Server(BitsSent { r0, r1 }) => {
-            let difference = r0.xor(&r1);
+        PrivateAnds::Server(ots) => {
+            let difference = ots.r0.xor(&ots.r1);
             let reply = party.channel.exchange(&mine.xor(&difference).to_bytes())?;
             let flip = Bits::from_bytes(&reply, n)?;
             // r_d, where d is the client's flip.
-            Ok(r0.xor(&flip.and(&difference)))
+            Ok(ots.r0.xor(&flip.and(&difference)))
         }
-        PrivateAnds::Client(BitsReceived { choice, received }) => {
-            let reply = party.channel.exchange(&mine.xor(&choice).to_bytes())?;
+        PrivateAnds::Client(ots) => {
+            let reply = party.channel.exchange(&mine.xor(&ots.choice).to_bytes())?;
             let correction = Bits::from_bytes(&reply, n)?;
-            Ok(received.xor(&mine.and(&correction)))
+            Ok(ots.received.xor(&mine.and(&correction)))
         }
     }
 }

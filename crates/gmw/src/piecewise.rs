@@ -132,11 +132,11 @@ fn all_clear(party: &mut Party<'_>, mut bits: Vec<Bits>) -> Result<Bits, Error> 
 /// Shares in `to` of what `lines` give at shared bits of distances and of lines' numbers, the lowest first.
 fn line(party: &mut Party<'_>, [distance, index]: [&[Bits]; 2], lines: &Lines, to: Modulus) -> Result<Vec<u64>, Error> {
     let n = index[0].len();
-    let OneHots { number, entries } = party.stock.take_one_hots(lines.count().ilog2(), n)?;
-    let hidden = join(&index.iter().zip(&number).map(|(index, number)| index.xor(number)).collect::<Vec<_>>());
+    let OneHots { number, entries } = &party.stock.take_one_hots(lines.count().ilog2(), n)?;
+    let hidden = join(&index.iter().zip(number).map(|(index, number)| index.xor(number)).collect::<Vec<_>>());
     let opened = open_bits(party, &hidden)?;
     let moved: Vec<Bits> = (0..index.len()).map(|bit| opened.slice(bit * n, n)).collect();
-    let [moved, entries] = [&moved, &entries].map(|planes| planes.iter().map(Bits::words).collect::<Vec<_>>());
+    let [moved, entries] = [&moved, entries].map(|planes| planes.iter().map(Bits::words).collect::<Vec<_>>());
     let Selected { mut slopes, offsets: mut values, counts } = lines.selected(&entries, &moved, n);
 
     // What this party's bits select less what the other's do is the line or its negative, as its count is one more or one less.

@@ -16,12 +16,12 @@ use crate::{Error, Party};
 pub fn bit_product(party: &mut Party<'_>, mine: &Bits, ring: Modulus) -> Result<Vec<u64>, Error> {
     let n = mine.len();
     if party.is_server() {
-        let products = party.stock.take_products_sent(n)?;
+        let mut products = party.stock.take_products_sent(n)?;
         let mut message = Vec::new();
         mask(&mut message, &products.rho, ring, |block, out| numbers(mine, &block, out));
         party.channel.send(&message)?;
         let flips = Bits::from_bytes(&party.channel.recv(n.div_ceil(8))?, n)?;
-        let mut shares = products.share;
+        let mut shares = std::mem::take(&mut products.share);
         in_blocks(&mut shares, |block, shares, [sum, _]| {
             let flips = words(&flips, &block);
             select::add_products(sum, flips, &products.rho[block], flips, shares);
@@ -29,11 +29,11 @@ pub fn bit_product(party: &mut Party<'_>, mine: &Bits, ring: Modulus) -> Result<
         });
         Ok(shares)
     } else {
-        let products = party.stock.take_products_received(n)?;
+        let mut products = party.stock.take_products_received(n)?;
         let flips = mine.xor(&products.choice);
         party.channel.send(&flips.to_bytes())?;
         let theirs = party.channel.recv(ring.packed_bytes(n))?;
-        let mut shares = products.share;
+        let mut shares = std::mem::take(&mut products.share);
         in_blocks(&mut shares, |block, shares, [sum, other]| {
             let (mine, flips) = (words(mine, &block), words(&flips, &block));
             ring.unpack_into(other, &theirs[ring.packed_bytes(block.start)..ring.packed_bytes(block.end)]);

@@ -192,9 +192,9 @@ impl Adder {
 
     fn ask(&mut self, step: Step, message: &mut Bits) {
         self.asked = Some(match self.supplies.next() {
-            Some(Supply::Asker(TablesReceived { choice, received })) => {
-                let wanted = self.wanted(step);
-                choice.iter().zip(&wanted).for_each(|(choice, wanted)| message.extend(&choice.xor(wanted)));
+            Some(Supply::Asker(mut tables)) => {
+                let (wanted, received) = (self.wanted(step), std::mem::take(&mut tables.received));
+                tables.choice.iter().zip(&wanted).for_each(|(choice, wanted)| message.extend(&choice.xor(wanted)));
                 Asked::Lookup { wanted, received }
             }
             Some(Supply::Both(correlations)) => {
@@ -209,13 +209,14 @@ impl Adder {
     fn answer(&mut self, step: Step, message: &mut Bits) {
         let question = std::mem::take(&mut self.question);
         match self.supplies.next() {
-            Some(Supply::Answerer(TablesSent { mut entries })) => {
+            Some(Supply::Answerer(mut tables)) => {
                 if matches!(step, Step::First | Step::Next) {
-                    return self.answer_eight(step, &entries, &question, message);
+                    return self.answer_eight(step, &tables.entries, &question, message);
                 }
+                let entries = &mut tables.entries;
                 let (count, (shape, _)) = (entries[0].len(), step.tables().expect("a lookup"));
                 let by = (0..shape.choice_bits()).map(|j| question.slice(j * count, count));
-                shift(&mut entries, &by.collect::<Vec<_>>());
+                shift(entries, &by.collect::<Vec<_>>());
                 let width = shape.entry_bits();
                 let (own, others) = entries.split_at_mut(width);
                 let functions = self.functions(step);

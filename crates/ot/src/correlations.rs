@@ -1,10 +1,12 @@
 //! The correlations of the stock, as a party gets them.
 //!
 //! Nothing here costs communication beyond the random OTs (Asharov, Lindell, Schneider and Zohner, CCS 2013, for the
-//! triples; Gilboa, CRYPTO 1999, for the products).
+//! triples; Gilboa, CRYPTO 1999, for the products). All of them are wiped on drop.
 
 use privet_ring::Bits;
+use zeroize::{Zeroize, ZeroizeOnDrop};
 
+use crate::columns::{Columns, columns};
 use crate::random::{BitsReceived, BitsSent, PairsReceived, PairsSent, WordsReceived, WordsSent};
 
 /// One party's side of ANDs of a bit of the server with a bit of the client: random bit OTs with the server as sender.
@@ -17,7 +19,7 @@ pub enum PrivateAnds {
 }
 
 /// One party's shares of bit triples: over both parties, `(a ^ a') & (b ^ b') = c ^ c'`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Zeroize, ZeroizeOnDrop)]
 pub struct Triples {
     /// Shares of random bits.
     pub a: Bits,
@@ -29,7 +31,7 @@ pub struct Triples {
 
 /// One party's shares of pairs of bit triples that share their first bit: over both parties,
 /// `(a ^ a') & (b[i] ^ b'[i]) = c[i] ^ c'[i]` for `i` in 0 and 1.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Zeroize, ZeroizeOnDrop)]
 pub struct PairedTriples {
     /// Shares of random bits.
     pub a: Bits,
@@ -41,7 +43,7 @@ pub struct PairedTriples {
 
 /// Products of which this party holds the random ring element: `share` plus the peer's share is `rho` where the peer's
 /// bit is 1 and zero elsewhere, modulo 2^64 and so modulo any smaller power of two.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Zeroize, ZeroizeOnDrop)]
 pub struct ProductsSent {
     /// Uniform ring elements.
     pub rho: Vec<u64>,
@@ -50,12 +52,19 @@ pub struct ProductsSent {
 }
 
 /// Products of which this party holds the random bit; see [`ProductsSent`].
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Zeroize, ZeroizeOnDrop)]
 pub struct ProductsReceived {
     /// Uniform bits.
     pub choice: Bits,
     /// This party's shares of the products.
     pub share: Vec<u64>,
+}
+
+columns! {
+    Triples { a, b, c }
+    PairedTriples { a, b, c }
+    ProductsSent { rho, share }
+    ProductsReceived { choice, share }
 }
 
 impl PrivateAnds {
@@ -72,10 +81,17 @@ impl PrivateAnds {
         self.len() == 0
     }
 
-    pub(crate) fn slice(&self, start: usize, len: usize) -> Self {
+    pub(crate) fn cut(&self, start: usize, len: usize) -> Self {
         match self {
-            Self::Server(sent) => Self::Server(sent.slice(start, len)),
-            Self::Client(received) => Self::Client(received.slice(start, len)),
+            Self::Server(sent) => Self::Server(sent.cut(start, len)),
+            Self::Client(received) => Self::Client(received.cut(start, len)),
+        }
+    }
+
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Server(sent) => sent.write(out),
+            Self::Client(received) => received.write(out),
         }
     }
 }
@@ -90,10 +106,6 @@ impl Triples {
         c.xor_assign(&sent.r0);
         c.xor_assign(&received.received);
         Self { a, b, c }
-    }
-
-    pub(crate) fn slice(&self, start: usize, len: usize) -> Self {
-        Self { a: self.a.slice(start, len), b: self.b.slice(start, len), c: self.c.slice(start, len) }
     }
 }
 
@@ -111,45 +123,20 @@ impl PairedTriples {
         });
         Self { a, b, c }
     }
-
-    pub(crate) fn slice(&self, start: usize, len: usize) -> Self {
-        let slice = |bits: &Bits| bits.slice(start, len);
-        Self { a: slice(&self.a), b: self.b.each_ref().map(slice), c: self.c.each_ref().map(slice) }
-    }
-
-    /// Every vector, in the order of the fields.
-    pub(crate) fn all(&self) -> [&Bits; 5] {
-        let Self { a, b: [b0, b1], c: [c0, c1] } = self;
-        [a, b0, b1, c0, c1]
-    }
-
-    /// As [`Self::all`].
-    pub(crate) fn all_mut(&mut self) -> [&mut Bits; 5] {
-        let Self { a, b: [b0, b1], c: [c0, c1] } = self;
-        [a, b0, b1, c0, c1]
-    }
 }
 
 impl ProductsSent {
     /// Adds products of random word OTs: the element is `m1 - m0`, the share `-m0`.
-    pub(crate) fn extend(&mut self, sent: &WordsSent) {
+    pub(crate) fn add(&mut self, sent: &WordsSent) {
         self.rho.extend(sent.m0.iter().zip(&sent.m1).map(|(m0, m1)| m1.wrapping_sub(*m0)));
         self.share.extend(sent.m0.iter().map(|m0| m0.wrapping_neg()));
-    }
-
-    pub(crate) fn slice(&self, start: usize, len: usize) -> Self {
-        Self { rho: self.rho[start..start + len].to_vec(), share: self.share[start..start + len].to_vec() }
     }
 }
 
 impl ProductsReceived {
     /// Adds products of random word OTs: the share is the word received.
-    pub(crate) fn extend(&mut self, received: &WordsReceived) {
+    pub(crate) fn add(&mut self, received: &WordsReceived) {
         self.choice.extend(&received.choice);
         self.share.extend_from_slice(&received.received);
-    }
-
-    pub(crate) fn slice(&self, start: usize, len: usize) -> Self {
-        Self { choice: self.choice.slice(start, len), share: self.share[start..start + len].to_vec() }
     }
 }

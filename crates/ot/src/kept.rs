@@ -238,7 +238,7 @@ mod tests {
                 if sender == role {
                     let sent = party.send_words(&mut channel, 1000).expect("OTs");
                     channel.flush().expect("a flush");
-                    outputs[0] = [sent.m0, sent.m1].concat();
+                    outputs[0] = [&*sent.m0, &sent.m1].concat();
                 } else {
                     party.begin(&mut channel).expect("the beginning");
                     channel.flush().expect("a flush");

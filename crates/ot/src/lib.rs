@@ -18,6 +18,7 @@
 #![forbid(unsafe_code)]
 
 mod base;
+mod columns;
 mod correlated;
 mod correlations;
 pub mod cost;

@@ -11,6 +11,7 @@ use std::io::Read;
 use privet_ring::Bits;
 use zeroize::{Zeroize, Zeroizing};
 
+use crate::columns::Columns;
 use crate::correlations::{PairedTriples, PrivateAnds, ProductsReceived, ProductsSent, Triples};
 use crate::one_hots::{self, OneHots};
 use crate::random::{BitsReceived, BitsSent};
@@ -40,38 +41,26 @@ impl Stock {
         let version = if one_hots.is_empty() { VERSION } else { WITH_ONE_HOTS };
         bytes.extend([version, self.role.code()]);
         let [ands, triples, pairs, sent, received, ..] = self.taken;
-        let ands = self.private_ands.slice(ands, self.private_ands.len() - ands);
-        let triples = self.triples.slice(triples, self.triples.a.len() - triples);
-        let pairs = self.paired_triples.slice(pairs, self.paired_triples.a.len() - pairs);
-        let sent = self.products_sent.slice(sent, self.products_sent.rho.len() - sent);
-        let received = self.products_received.slice(received, self.products_received.share.len() - received);
+        let ands = self.private_ands.cut(ands, self.private_ands.len() - ands);
+        let triples = self.triples.cut(triples, self.triples.a.len() - triples);
+        let pairs = self.paired_triples.cut(pairs, self.paired_triples.a.len() - pairs);
+        let sent = self.products_sent.cut(sent, self.products_sent.rho.len() - sent);
+        let received = self.products_received.cut(received, self.products_received.share.len() - received);
         let tables = self.tables_left();
         let counts = [ands.len(), triples.a.len(), pairs.a.len(), sent.rho.len(), received.share.len()];
-        let sent_tables = tables.sent.iter().map(TablesSent::count);
-        for count in counts.into_iter().chain(sent_tables).chain(tables.received.iter().map(TablesReceived::count)) {
+        let of_tables =
+            tables.sent.iter().map(TablesSent::count).chain(tables.received.iter().map(TablesReceived::count));
+        for count in counts.into_iter().chain(of_tables).chain(one_hots.iter().map(OneHots::count)) {
             bytes.extend((count as u64).to_le_bytes());
         }
-        for vectors in &one_hots {
-            bytes.extend((vectors.count() as u64).to_le_bytes());
-        }
-        let [first, second] = match &ands {
-            PrivateAnds::Server(ots) => [&ots.r0, &ots.r1],
-            PrivateAnds::Client(ots) => [&ots.choice, &ots.received],
-        };
-        for bits in [first, second, &triples.a, &triples.b, &triples.c].into_iter().chain(pairs.all()) {
-            bytes.extend(bits.to_bytes());
-        }
-        for word in sent.rho.iter().chain(&sent.share) {
-            bytes.extend(word.to_le_bytes());
-        }
-        bytes.extend(received.choice.to_bytes());
-        for word in &received.share {
-            bytes.extend(word.to_le_bytes());
-        }
-        let sent = tables.sent.iter().flat_map(|tables| &tables.entries);
-        let received = tables.received.iter().flat_map(|tables| tables.choice.iter().chain(&tables.received));
-        sent.chain(received).for_each(|bits| bytes.extend(bits.to_bytes()));
-        one_hots.iter().flat_map(OneHots::all).for_each(|bits| bytes.extend(bits.to_bytes()));
+        ands.write(&mut bytes);
+        triples.write(&mut bytes);
+        pairs.write(&mut bytes);
+        sent.write(&mut bytes);
+        received.write(&mut bytes);
+        tables.sent.iter().for_each(|tables| tables.write(&mut bytes));
+        tables.received.iter().for_each(|tables| tables.write(&mut bytes));
+        one_hots.iter().for_each(|vectors| vectors.write(&mut bytes));
         bytes
     }
 
@@ -79,7 +68,7 @@ impl Stock {
     fn one_hots_left(&self) -> Vec<OneHots> {
         let left = |(vectors, bits): (&OneHots, u32)| {
             let taken = self.taken[Kind::OneHots(bits).index()];
-            vectors.slice(taken, vectors.count() - taken)
+            vectors.cut(taken, vectors.count() - taken)
         };
         let all: Vec<OneHots> = self.one_hots.iter().zip(one_hots::SIZES).map(left).collect();
         if all.iter().all(|vectors| vectors.count() == 0) { Vec::new() } else { all }
@@ -91,8 +80,8 @@ impl Stock {
             let (sent, received) = (&mut left.sent[shape as usize], &mut left.received[shape as usize]);
             let taken = |kind: Kind| self.taken[kind.index()];
             let (from, of) = (taken(Kind::TablesSent(shape)), taken(Kind::TablesReceived(shape)));
-            *sent = sent.slice(from, sent.count() - from);
-            *received = received.slice(of, received.count() - of);
+            *sent = sent.cut(from, sent.count() - from);
+            *received = received.cut(of, received.count() - of);
         }
         left
     }

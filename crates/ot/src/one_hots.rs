@@ -12,7 +12,9 @@ use std::ops::{Add, RangeInclusive};
 use privet_channel::Channel;
 use privet_prg::Prg;
 use privet_ring::{Bits, Modulus, planes};
+use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
+use crate::columns::columns;
 use crate::correlations::{ProductsReceived, ProductsSent};
 use crate::{Demand, Error, Role};
 
@@ -118,7 +120,7 @@ impl Run {
 }
 
 /// One party's shares of vectors of one length, by planes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Zeroize, ZeroizeOnDrop)]
 pub struct OneHots {
     /// The bits of the numbers, the lowest first.
     pub number: Vec<Bits>,
@@ -136,26 +138,10 @@ impl OneHots {
     pub fn count(&self) -> usize {
         self.entries[0].len()
     }
+}
 
-    pub(crate) fn slice(&self, start: usize, len: usize) -> Self {
-        let slices = |planes: &[Bits]| planes.iter().map(|plane| plane.slice(start, len)).collect();
-        Self { number: slices(&self.number), entries: slices(&self.entries) }
-    }
-
-    pub(crate) fn extend(&mut self, other: &Self) {
-        let own = self.number.iter_mut().chain(&mut self.entries);
-        own.zip(other.number.iter().chain(&other.entries)).for_each(|(all, more)| all.extend(more));
-    }
-
-    /// Every plane, in the order of the fields.
-    pub(crate) fn all(&self) -> impl Iterator<Item = &Bits> {
-        self.number.iter().chain(&self.entries)
-    }
-
-    /// As [`Self::all`].
-    pub(crate) fn all_mut(&mut self) -> impl Iterator<Item = &mut Bits> {
-        self.number.iter_mut().chain(&mut self.entries)
-    }
+columns! {
+    OneHots { number, entries }
 }
 
 /// Vectors from random OTs of words ([`Run::demand`]) in both directions; the peer must do the same.
@@ -176,12 +162,14 @@ pub(crate) fn grow(
     };
     // Of bit 0 alone: its complement, which is the server's to take, and itself.
     let one = u64::from(role == Role::Server);
-    let mut vector = vec![(0..count).map(|i| (u64::from(first.get(i)) * 3) ^ one).collect::<Vec<_>>()];
+    let start = (0..count).map(|i| (u64::from(first.get(i)) * 3) ^ one).collect::<Vec<_>>();
+    let mut vector = Zeroizing::new(vec![start]);
     let (mut number, mut taken) = (vec![first], 0);
     for bit in 1..bits {
         let width = Modulus::new(width_of(bit));
         let at = |word: usize| taken + word * count..taken + (word + 1) * count;
-        let choices: Vec<Bits> = (0..vector.len()).map(|word| received.choice.slice(at(word).start, count)).collect();
+        let choices = (0..vector.len()).map(|word| received.choice.slice(at(word).start, count));
+        let choices = Zeroizing::new(choices.collect::<Vec<_>>());
         let own = &choices[0];
         let mut flips = Bits::default();
         choices[1..].iter().for_each(|choice| flips.extend(&choice.xor(own)));
@@ -198,7 +186,7 @@ pub(crate) fn grow(
 
         let (theirs, mut masked) = reply.split_at(flips.len().div_ceil(8));
         let theirs = Bits::from_bytes(theirs, flips.len()).map_err(|_| MALFORMED)?;
-        let mut products = Vec::with_capacity(vector.len());
+        let mut products = Zeroizing::new(Vec::with_capacity(vector.len()));
         for (word, column) in vector.iter().enumerate() {
             let (packed, rest) = masked.split_at(width.packed_bytes(count));
             masked = rest;
@@ -215,7 +203,7 @@ pub(crate) fn grow(
             };
             products.push((0..count).map(product).collect::<Vec<_>>());
         }
-        for (column, product) in vector.iter_mut().zip(&products) {
+        for (column, product) in vector.iter_mut().zip(products.iter()) {
             column.iter_mut().zip(product).for_each(|(column, product)| *column ^= product);
         }
         match 1_usize << bit {
@@ -223,7 +211,7 @@ pub(crate) fn grow(
                 let halves = vector[0].iter_mut().zip(&products[0]);
                 halves.for_each(|(column, product)| *column |= product << length);
             }
-            _ => vector.extend(products),
+            _ => vector.append(&mut products),
         }
         taken += choices.len() * count;
         number.push(own.clone());
@@ -301,7 +289,7 @@ mod tests {
     fn one_bit_is_set_and_it_is_that_of_the_number() {
         for bits in SIZES {
             let run = Run { bits, count: 131 };
-            let OneHots { number, entries } = joined(&grown(run, 3));
+            let OneHots { number, entries } = &joined(&grown(run, 3));
             assert_eq!((number.len(), entries.len()), (bits as usize, 1 << bits));
             let numbers = planes::to_values(&number);
             for (at, entry) in entries.iter().enumerate() {
@@ -317,7 +305,7 @@ mod tests {
         let run = Run { bits: 8, count: 1 << 15 };
         let parties = grown(run, 4);
         let both = joined(&parties);
-        for bits in parties.iter().flat_map(OneHots::all).chain(&both.number) {
+        for bits in parties.iter().flat_map(|it| it.number.iter().chain(&it.entries)).chain(&both.number) {
             let ones: u32 = bits.words().iter().map(|word| word.count_ones()).sum();
             // Seven standard deviations of a binomial count.
             assert!((f64::from(ones) - f64::from(1 << 14)).abs() < 3.5 * f64::from(1 << 15).sqrt(), "{ones}");

@@ -3,12 +3,15 @@
 //! index of the chunk's first OT chooses.
 //!
 //! The sender's two messages are `H(q)` and `H(q ^ delta)`; the receiver knows `H(t)`, the one its choice bit
-//! selects. A bit OT keeps bit 0 of the hash, one of two bits the lowest two, a word OT the low 64.
+//! selects. A bit OT keeps bit 0 of the hash, one of two bits the lowest two, a word OT the low 64. All of it is wiped on drop.
 
 use privet_prg::Block;
 use privet_prg::hash::Keys;
 use privet_ring::Bits;
 use rayon::prelude::*;
+use zeroize::{Zeroize, ZeroizeOnDrop};
+
+use crate::columns::columns;
 
 /// Blocks hashed at once, under one key.
 pub(crate) const CHUNK: usize = 4096;
@@ -17,7 +20,7 @@ pub(crate) const CHUNK: usize = 4096;
 const CHUNKS_PER_TASK: usize = 8;
 
 /// The sender's side of random bit OTs.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Zeroize, ZeroizeOnDrop)]
 pub struct BitsSent {
     /// What the receiver gets where it chose 0.
     pub r0: Bits,
@@ -26,7 +29,7 @@ pub struct BitsSent {
 }
 
 /// The receiver's side of random bit OTs.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Zeroize, ZeroizeOnDrop)]
 pub struct BitsReceived {
     /// The choice bits.
     pub choice: Bits,
@@ -35,7 +38,7 @@ pub struct BitsReceived {
 }
 
 /// The sender's side of random OTs of two bits.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Zeroize, ZeroizeOnDrop)]
 pub struct PairsSent {
     /// What the receiver gets where it chose 0: the first bits, and the second.
     pub r0: [Bits; 2],
@@ -44,7 +47,7 @@ pub struct PairsSent {
 }
 
 /// The receiver's side of random OTs of two bits.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Zeroize, ZeroizeOnDrop)]
 pub struct PairsReceived {
     /// The choice bits.
     pub choice: Bits,
@@ -53,7 +56,7 @@ pub struct PairsReceived {
 }
 
 /// The sender's side of random word OTs.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Zeroize, ZeroizeOnDrop)]
 pub struct WordsSent {
     /// What the receiver gets where it chose 0.
     pub m0: Vec<u64>,
@@ -62,7 +65,7 @@ pub struct WordsSent {
 }
 
 /// The receiver's side of random word OTs.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Zeroize, ZeroizeOnDrop)]
 pub struct WordsReceived {
     /// The choice bits.
     pub choice: Bits,
@@ -70,44 +73,11 @@ pub struct WordsReceived {
     pub received: Vec<u64>,
 }
 
-impl BitsSent {
-    pub(crate) fn slice(&self, start: usize, len: usize) -> Self {
-        Self { r0: self.r0.slice(start, len), r1: self.r1.slice(start, len) }
-    }
-
-    pub(crate) fn extend(&mut self, other: &Self) {
-        self.r0.extend(&other.r0);
-        self.r1.extend(&other.r1);
-    }
-}
-
-impl BitsReceived {
-    pub(crate) fn slice(&self, start: usize, len: usize) -> Self {
-        Self { choice: self.choice.slice(start, len), received: self.received.slice(start, len) }
-    }
-
-    pub(crate) fn extend(&mut self, other: &Self) {
-        self.choice.extend(&other.choice);
-        self.received.extend(&other.received);
-    }
-}
-
-impl PairsSent {
-    pub(crate) fn extend(&mut self, other: &Self) {
-        for i in 0..2 {
-            self.r0[i].extend(&other.r0[i]);
-            self.r1[i].extend(&other.r1[i]);
-        }
-    }
-}
-
-impl PairsReceived {
-    pub(crate) fn extend(&mut self, other: &Self) {
-        self.choice.extend(&other.choice);
-        for i in 0..2 {
-            self.received[i].extend(&other.received[i]);
-        }
-    }
+columns! {
+    BitsSent { r0, r1 }
+    BitsReceived { choice, received }
+    PairsSent { r0, r1 }
+    PairsReceived { choice, received }
 }
 
 /// Hashes of all `blocks[i] ^ offset`, the first with index `first`: their low `N` bits, packed.

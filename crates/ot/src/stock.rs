@@ -2,8 +2,8 @@
 
 use privet_channel::Channel;
 use privet_ring::Bits;
-use zeroize::Zeroize;
 
+use crate::columns::Columns;
 use crate::correlations::{PairedTriples, PrivateAnds, ProductsReceived, ProductsSent, Triples};
 use crate::one_hots::{self, OneHots};
 use crate::random::{BitsReceived, BitsSent, PairsReceived, PairsSent};
@@ -74,7 +74,7 @@ impl Ots {
         };
         let room = |count: usize| Vec::with_capacity(count.min(MOST_ROOM));
         let products_sent = ProductsSent { rho: room(sent), share: room(sent) };
-        let products_received = ProductsReceived { share: room(received), ..ProductsReceived::default() };
+        let products_received = ProductsReceived { choice: Bits::default(), share: room(received) };
         Self { products_sent, products_received, ..Self::default() }
     }
 
@@ -82,11 +82,11 @@ impl Ots {
     fn receive(&mut self, party: &mut OtParty, channel: &mut Channel, runs: &[Run]) -> Result<(), Error> {
         for &run in runs {
             match run {
-                Run::Bits(count) => self.bits_received.extend(&party.receive_bits(channel, count)?),
-                Run::Pairs(count) => self.pairs_received.extend(&party.receive_pairs(channel, count)?),
-                Run::Words(count) => self.products_received.extend(&party.receive_words(channel, count)?),
+                Run::Bits(count) => self.bits_received.join(&party.receive_bits(channel, count)?),
+                Run::Pairs(count) => self.pairs_received.join(&party.receive_pairs(channel, count)?),
+                Run::Words(count) => self.products_received.add(&party.receive_words(channel, count)?),
                 Run::Tables(shape, count) => {
-                    self.tables.received[shape as usize].extend(&party.receive_tables(channel, shape, count)?);
+                    self.tables.received[shape as usize].join(&party.receive_tables(channel, shape, count)?);
                 }
             }
         }
@@ -97,11 +97,11 @@ impl Ots {
     fn send(&mut self, party: &mut OtParty, channel: &mut Channel, runs: &[Run]) -> Result<(), Error> {
         for &run in runs {
             match run {
-                Run::Bits(count) => self.bits_sent.extend(&party.send_bits(channel, count)?),
-                Run::Pairs(count) => self.pairs_sent.extend(&party.send_pairs(channel, count)?),
-                Run::Words(count) => self.products_sent.extend(&party.send_words(channel, count)?),
+                Run::Bits(count) => self.bits_sent.join(&party.send_bits(channel, count)?),
+                Run::Pairs(count) => self.pairs_sent.join(&party.send_pairs(channel, count)?),
+                Run::Words(count) => self.products_sent.add(&party.send_words(channel, count)?),
                 Run::Tables(shape, count) => {
-                    self.tables.sent[shape as usize].extend(&party.send_tables(channel, shape, count)?);
+                    self.tables.sent[shape as usize].join(&party.send_tables(channel, shape, count)?);
                 }
             }
         }
@@ -127,7 +127,7 @@ impl Stock {
         for (run, demand) in demand.one_hots.runs().into_iter().zip(&parts[1..]) {
             let words = Self::transfer(party, channel, demand)?;
             let made = one_hots::grow(channel, role, run, (&words.products_sent, &words.products_received))?;
-            ots.one_hots[one_hots::index(run.bits)].extend(&made);
+            ots.one_hots[one_hots::index(run.bits)].join(&made);
         }
         Ok(Self::assemble(role, demand, ots))
     }
@@ -192,7 +192,7 @@ impl Stock {
     /// [`Error::StockExhausted`] if fewer are left.
     pub fn take_private_ands(&mut self, count: usize) -> Result<PrivateAnds, Error> {
         let start = self.claim(Kind::PrivateAnds, count)?;
-        Ok(self.private_ands.slice(start, count))
+        Ok(self.private_ands.cut(start, count))
     }
 
     /// The next `count` bit triples.
@@ -201,7 +201,7 @@ impl Stock {
     /// [`Error::StockExhausted`] if fewer are left.
     pub fn take_triples(&mut self, count: usize) -> Result<Triples, Error> {
         let start = self.claim(Kind::Triples, count)?;
-        Ok(self.triples.slice(start, count))
+        Ok(self.triples.cut(start, count))
     }
 
     /// The next `count` pairs of bit triples that share their first bit.
@@ -210,7 +210,7 @@ impl Stock {
     /// [`Error::StockExhausted`] if fewer are left.
     pub fn take_paired_triples(&mut self, count: usize) -> Result<PairedTriples, Error> {
         let start = self.claim(Kind::PairedTriples, count)?;
-        Ok(self.paired_triples.slice(start, count))
+        Ok(self.paired_triples.cut(start, count))
     }
 
     /// The next `count` products of which this party holds the ring element.
@@ -219,7 +219,7 @@ impl Stock {
     /// [`Error::StockExhausted`] if fewer are left.
     pub fn take_products_sent(&mut self, count: usize) -> Result<ProductsSent, Error> {
         let start = self.claim(Kind::ProductsSent, count)?;
-        Ok(self.products_sent.slice(start, count))
+        Ok(self.products_sent.cut(start, count))
     }
 
     /// The next `count` products of which this party holds the bit.
@@ -228,7 +228,7 @@ impl Stock {
     /// [`Error::StockExhausted`] if fewer are left.
     pub fn take_products_received(&mut self, count: usize) -> Result<ProductsReceived, Error> {
         let start = self.claim(Kind::ProductsReceived, count)?;
-        Ok(self.products_received.slice(start, count))
+        Ok(self.products_received.cut(start, count))
     }
 
     /// The next `count` products in either direction, which stay where they are until [`Stock::sent`], [`Stock::choice`] and
@@ -263,7 +263,7 @@ impl Stock {
     /// [`Error::StockExhausted`] if fewer are left.
     pub fn take_tables_sent(&mut self, shape: Shape, count: usize) -> Result<TablesSent, Error> {
         let start = self.claim(Kind::TablesSent(shape), count)?;
-        Ok(self.tables.sent[shape as usize].slice(start, count))
+        Ok(self.tables.sent[shape as usize].cut(start, count))
     }
 
     /// The next `count` tables of which this party has one entry each.
@@ -272,7 +272,7 @@ impl Stock {
     /// [`Error::StockExhausted`] if fewer are left.
     pub fn take_tables_received(&mut self, shape: Shape, count: usize) -> Result<TablesReceived, Error> {
         let start = self.claim(Kind::TablesReceived(shape), count)?;
-        Ok(self.tables.received[shape as usize].slice(start, count))
+        Ok(self.tables.received[shape as usize].cut(start, count))
     }
 
     /// The next `count` one-hot vectors of `2^bits` bits.
@@ -285,7 +285,7 @@ impl Stock {
     pub fn take_one_hots(&mut self, bits: u32, count: usize) -> Result<OneHots, Error> {
         let index = one_hots::index(bits);
         let start = self.claim(Kind::OneHots(bits), count)?;
-        Ok(self.one_hots[index].slice(start, count))
+        Ok(self.one_hots[index].cut(start, count))
     }
 
     /// Makes private ANDs of the first bit OTs from the server, and triples of all other bit OTs.
@@ -294,10 +294,10 @@ impl Stock {
         let (sent, received) = (&ots.bits_sent, &ots.bits_received);
         let (private_ands, triples) = match role {
             Role::Server => {
-                (PrivateAnds::Server(sent.slice(0, ands)), Triples::from_ots(&sent.slice(ands, triples), received))
+                (PrivateAnds::Server(sent.cut(0, ands)), Triples::from_ots(&sent.cut(ands, triples), received))
             }
             Role::Client => {
-                (PrivateAnds::Client(received.slice(0, ands)), Triples::from_ots(sent, &received.slice(ands, triples)))
+                (PrivateAnds::Client(received.cut(0, ands)), Triples::from_ots(sent, &received.cut(ands, triples)))
             }
         };
         let paired_triples = PairedTriples::from_ots(&ots.pairs_sent, &ots.pairs_received);
@@ -329,26 +329,5 @@ impl Stock {
         let start = self.taken[kind.index()];
         self.taken[kind.index()] += asked;
         Ok(start)
-    }
-}
-
-impl Drop for Stock {
-    fn drop(&mut self) {
-        let [first, second] = match &mut self.private_ands {
-            PrivateAnds::Server(ots) => [&mut ots.r0, &mut ots.r1],
-            PrivateAnds::Client(ots) => [&mut ots.choice, &mut ots.received],
-        };
-        let Triples { a, b, c } = &mut self.triples;
-        for bits in [first, second, a, b, c, &mut self.products_received.choice] {
-            bits.zeroize();
-        }
-        self.paired_triples.all_mut().into_iter().for_each(Zeroize::zeroize);
-        let Tables { sent, received } = &mut self.tables;
-        sent.iter_mut().flat_map(|tables| &mut tables.entries).for_each(Zeroize::zeroize);
-        received.iter_mut().flat_map(|it| it.choice.iter_mut().chain(&mut it.received)).for_each(Zeroize::zeroize);
-        self.one_hots.iter_mut().flat_map(OneHots::all_mut).for_each(Zeroize::zeroize);
-        self.products_sent.rho.zeroize();
-        self.products_sent.share.zeroize();
-        self.products_received.share.zeroize();
     }
 }

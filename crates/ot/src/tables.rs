@@ -10,7 +10,9 @@ use privet_prg::Block;
 use privet_prg::hash::{Hash, Keys};
 use privet_ring::Bits;
 use rayon::prelude::*;
+use zeroize::{Zeroize, ZeroizeOnDrop};
 
+use crate::columns::columns;
 use crate::random::CHUNK;
 
 /// What is in a table.
@@ -64,19 +66,24 @@ impl Shape {
 }
 
 /// The sender's side of tables of one shape.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Zeroize, ZeroizeOnDrop)]
 pub struct TablesSent {
     /// Bit `i` of entry `v` of all tables at `v * entry_bits + i`.
     pub entries: Vec<Bits>,
 }
 
 /// The receiver's side of tables of one shape.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Zeroize, ZeroizeOnDrop)]
 pub struct TablesReceived {
     /// The bits of the number of an entry, the lowest first.
     pub choice: Vec<Bits>,
     /// The bits of that entry.
     pub received: Vec<Bits>,
+}
+
+columns! {
+    TablesSent { entries }
+    TablesReceived { choice, received }
 }
 
 impl TablesSent {
@@ -87,14 +94,6 @@ impl TablesSent {
     /// How many tables.
     pub fn count(&self) -> usize {
         self.entries[0].len()
-    }
-
-    pub(crate) fn slice(&self, start: usize, len: usize) -> Self {
-        Self { entries: slices(&self.entries, start, len) }
-    }
-
-    pub(crate) fn extend(&mut self, other: &Self) {
-        self.entries.iter_mut().zip(&other.entries).for_each(|(all, more)| all.extend(more));
     }
 }
 
@@ -107,15 +106,6 @@ impl TablesReceived {
     /// How many tables.
     pub fn count(&self) -> usize {
         self.choice[0].len()
-    }
-
-    pub(crate) fn slice(&self, start: usize, len: usize) -> Self {
-        Self { choice: slices(&self.choice, start, len), received: slices(&self.received, start, len) }
-    }
-
-    pub(crate) fn extend(&mut self, other: &Self) {
-        let all = self.choice.iter_mut().chain(&mut self.received);
-        all.zip(other.choice.iter().chain(&other.received)).for_each(|(all, more)| all.extend(more));
     }
 }
 
@@ -199,10 +189,6 @@ fn together(chunks: &[Vec<Vec<u64>>], planes: usize, len: usize) -> Vec<Bits> {
         Bits::from_words(words, len).expect("one word per 64 bits")
     };
     (0..planes).map(plane).collect()
-}
-
-fn slices(planes: &[Bits], start: usize, len: usize) -> Vec<Bits> {
-    planes.iter().map(|plane| plane.slice(start, len)).collect()
 }
 
 #[cfg(test)]

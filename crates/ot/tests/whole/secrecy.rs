@@ -203,17 +203,17 @@ fn bit_of_each_chunk(bits: &Bits, chunk: usize) -> Vec<bool> {
 fn every_chunk_is_hashed_under_a_key_of_its_own() -> Result<(), Error> {
     let mut party = OtParty::new(Role::Server, &[7; 32], Box::new(Constant), Box::new(Constant));
     let (mut channel, _peer) = pair();
-    let (mut sent, mut received) = (HashSet::new(), HashSet::new());
+    let (mut sent, mut received) = (HashSet::<u64>::new(), HashSet::<u64>::new());
     for _ in 0..3 {
         let words = party.send_words(&mut channel, CHUNK + 1)?;
-        sent.extend(words.m0.into_iter().chain(words.m1));
-        received.extend(party.receive_words(&mut channel, CHUNK + 1)?.received);
+        sent.extend(words.m0.iter().chain(&words.m1));
+        received.extend(&party.receive_words(&mut channel, CHUNK + 1)?.received);
     }
     // Two chunks a time, two messages of the sender.
     assert_eq!((sent.len(), received.len()), (12, 6));
     let bits = party.send_bits(&mut channel, 64 * CHUNK)?;
     let again = party.send_bits(&mut channel, 64 * CHUNK)?;
-    let [first, second, third] = [bits.r0, bits.r1, again.r0].map(|bits| bit_of_each_chunk(&bits, CHUNK));
+    let [first, second, third] = [&bits.r0, &bits.r1, &again.r0].map(|bits| bit_of_each_chunk(bits, CHUNK));
     assert!(first != second && first != third);
     for bits in [first, second, bit_of_each_chunk(&party.receive_bits(&mut channel, 64 * CHUNK)?.received, CHUNK)] {
         assert!(bits.contains(&true) && bits.contains(&false), "64 chunks under one key");
@@ -246,8 +246,8 @@ fn no_two_sessions_and_no_two_directions_hash_under_the_same_key() -> Result<(),
     let (mut channel, _peer) = pair();
     let mut hashed = |session: u8| {
         let mut party = OtParty::new(Role::Server, &[session; 32], Box::new(Constant), Box::new(Constant));
-        let sent = party.send_words(&mut channel, 5000)?.m0;
-        Ok::<_, Error>([sent, party.receive_words(&mut channel, 5000)?.received])
+        let sent = party.send_words(&mut channel, 5000)?.m0.clone();
+        Ok::<_, Error>([sent, party.receive_words(&mut channel, 5000)?.received.clone()])
     };
     let [first, other] = [hashed(1)?, hashed(2)?];
     let known: HashSet<u64> = first.iter().flatten().copied().collect();

@@ -127,8 +127,8 @@ fn bits_and_elements_look_uniform() -> Result<(), Error> {
     let (ours, theirs) = generate(&mut client, &mut server, &demand);
     for mut stock in [ours?, theirs?] {
         let (x, y) = match stock.take_private_ands(50_000)? {
-            PrivateAnds::Server(ots) => (ots.r0, ots.r1),
-            PrivateAnds::Client(ots) => (ots.choice, ots.received),
+            PrivateAnds::Server(ots) => (ots.r0.clone(), ots.r1.clone()),
+            PrivateAnds::Client(ots) => (ots.choice.clone(), ots.received.clone()),
         };
         let triples = stock.take_triples(50_000)?;
         for bits in [&x, &y, &x.xor(&y), &triples.a, &triples.b, &triples.c, &triples.a.xor(&triples.b)] {
@@ -142,9 +142,9 @@ fn bits_and_elements_look_uniform() -> Result<(), Error> {
         let words = match stock.role() {
             Role::Server => {
                 let products = stock.take_products_sent(20_000)?;
-                [products.rho, products.share].concat()
+                [&*products.rho, &products.share].concat()
             }
-            Role::Client => stock.take_products_received(20_000)?.share,
+            Role::Client => stock.take_products_received(20_000)?.share.clone(),
         };
         for bit in 0..64 {
             let plane: Vec<bool> = words.iter().map(|word| word >> bit & 1 == 1).collect();

@@ -1,0 +1,135 @@
+//! Vectors side by side: correlations of one kind are cut, joined and written as all of their vectors are.
+
+use privet_ring::Bits;
+
+/// Vectors with an entry for each of some correlations.
+pub(crate) trait Columns {
+    /// Those of `len` correlations from number `start` on.
+    fn cut(&self, start: usize, len: usize) -> Self;
+
+    /// Those of `others` behind these.
+    fn join(&mut self, others: &Self);
+
+    /// Appends every vector in the order of the fields: bits packed 8 to a byte, words little-endian.
+    fn write(&self, out: &mut Vec<u8>);
+}
+
+impl Columns for Bits {
+    fn cut(&self, start: usize, len: usize) -> Self {
+        self.slice(start, len)
+    }
+
+    fn join(&mut self, others: &Self) {
+        self.extend(others);
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        out.extend(self.to_bytes());
+    }
+}
+
+impl Columns for Vec<u64> {
+    fn cut(&self, start: usize, len: usize) -> Self {
+        self[start..start + len].to_vec()
+    }
+
+    fn join(&mut self, others: &Self) {
+        self.extend_from_slice(others);
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        out.extend(self.iter().flat_map(|word| word.to_le_bytes()));
+    }
+}
+
+impl Columns for Vec<Bits> {
+    fn cut(&self, start: usize, len: usize) -> Self {
+        self.iter().map(|column| column.cut(start, len)).collect()
+    }
+
+    fn join(&mut self, others: &Self) {
+        self.iter_mut().zip(others).for_each(|(column, other)| column.join(other));
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        self.iter().for_each(|column| column.write(out));
+    }
+}
+
+impl<const N: usize> Columns for [Bits; N] {
+    fn cut(&self, start: usize, len: usize) -> Self {
+        self.each_ref().map(|column| column.cut(start, len))
+    }
+
+    fn join(&mut self, others: &Self) {
+        self.iter_mut().zip(others).for_each(|(column, other)| column.join(other));
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        self.iter().for_each(|column| column.write(out));
+    }
+}
+
+/// Correlations of these vectors.
+macro_rules! columns {
+    ($($type:ident { $($column:ident),+ })+) => {$(
+        impl $crate::columns::Columns for $type {
+            fn cut(&self, start: usize, len: usize) -> Self {
+                Self { $($column: self.$column.cut(start, len)),+ }
+            }
+
+            fn join(&mut self, others: &Self) {
+                $(self.$column.join(&others.$column);)+
+            }
+
+            fn write(&self, out: &mut Vec<u8>) {
+                $(self.$column.write(out);)+
+            }
+        }
+    )+};
+}
+
+pub(crate) use columns;
+
+#[cfg(test)]
+mod tests {
+    use zeroize::{Zeroize, ZeroizeOnDrop};
+
+    use super::*;
+    use crate::*;
+
+    /// That a party's secrets are wiped where it lets them go: whether they were cut from a stock or never came to be part of one.
+    fn wiped<T: ZeroizeOnDrop + Zeroize + Clone>(mut secrets: T, left: impl Fn(&T) -> usize) {
+        assert_ne!(left(&secrets), 0);
+        secrets.zeroize();
+        assert_eq!(left(&secrets), 0);
+    }
+
+    #[test]
+    fn all_that_transfers_give_is_wiped_on_drop() {
+        let (bits, words) = (Bits::from_bools(&[true; 70]), vec![7_u64; 70]);
+        let (planes, both) = (vec![bits.clone(); 3], [bits.clone(), bits.clone()]);
+        let (r0, r1) = (bits.clone(), bits.clone());
+        wiped(BitsSent { r0, r1 }, |it| it.r0.len() + it.r1.len());
+        let (choice, received) = (bits.clone(), bits.clone());
+        wiped(BitsReceived { choice, received }, |it| it.choice.len() + it.received.len());
+        let pairs = PairsSent { r0: both.clone(), r1: both.clone() };
+        wiped(pairs, |it| it.r0.iter().chain(&it.r1).map(Bits::len).sum());
+        let pairs = PairsReceived { choice: bits.clone(), received: both.clone() };
+        wiped(pairs, |it| it.choice.len() + it.received[0].len() + it.received[1].len());
+        wiped(WordsSent { m0: words.clone(), m1: words.clone() }, |it| it.m0.len() + it.m1.len());
+        let received = WordsReceived { choice: bits.clone(), received: words.clone() };
+        wiped(received, |it| it.choice.len() + it.received.len());
+        wiped(ProductsSent { rho: words.clone(), share: words.clone() }, |it| it.rho.len() + it.share.len());
+        let received = ProductsReceived { choice: bits.clone(), share: words };
+        wiped(received, |it| it.choice.len() + it.share.len());
+        let triples = Triples { a: bits.clone(), b: bits.clone(), c: bits.clone() };
+        wiped(triples, |it| it.a.len() + it.b.len() + it.c.len());
+        let pairs = PairedTriples { a: bits, b: both.clone(), c: both };
+        wiped(pairs, |it| it.b.iter().chain(&it.c).fold(it.a.len(), |sum, bits| sum + bits.len()));
+        wiped(TablesSent { entries: planes.clone() }, |it| it.entries.len());
+        let tables = TablesReceived { choice: planes.clone(), received: planes.clone() };
+        wiped(tables, |it| it.choice.len() + it.received.len());
+        wiped(OneHots { number: planes.clone(), entries: planes }, |it| it.number.len() + it.entries.len());
+    }
+}
