@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import operator
 import os
 from pathlib import Path
 
 from privet import _native
-from privet.errors import PrivetError
+from privet.errors import Misuse, PrivetError
 from privet.runtime.credentials import Credentials, check_credentials
 from privet.runtime.dealer import dialer
 from privet.state_key import state_key
@@ -20,7 +21,7 @@ class Line:
     `privet.Client`.
 
     # Errors
-    `LinkError` if the server cannot be reached.
+    `LinkError` if the server cannot be reached; `Misuse` if the port is none.
     """
 
     connection: _native.Connection
@@ -40,7 +41,7 @@ class Line:
     ) -> None:
         name, soon = server_name or host, patience or timeout
         check_credentials(credentials)
-        self._address = (host, port, credentials.native, name, soon, link)
+        self._address = (host, _number(port), credentials.native, name, soon, link)
         self._timeout = timeout
         self._stopper: _native.Stopper | None = None
         self._abandoned = False
@@ -64,6 +65,18 @@ class Line:
         self._abandoned = True
         if self._stopper is not None:
             self._stopper.stop()
+
+
+def _number(port: int) -> int:
+    """The port, if it is one.
+
+    # Errors
+    `Misuse`.
+    """
+    with contextlib.suppress(TypeError):
+        if 0 < (number := operator.index(port)) < 1 << 16:
+            return number
+    raise Misuse(f"the port is {port!r}: give a number from 1 to 65535, such as 7400")
 
 
 class Session(Line):

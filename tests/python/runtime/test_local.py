@@ -86,3 +86,11 @@ def test_what_is_compiled_prints_no_weights() -> None:
 def test_a_folder_is_no_credentials(open_with: Callable[..., Any], tmp_path: Path) -> None:
     with pytest.raises(Misuse, match=r"credentials are 'keys': give privet.Credentials"):
         open_with("keys", tmp_path)
+
+
+@pytest.mark.parametrize("port", ["7400", None, 7400.0, 0, 1 << 16])
+def test_what_is_no_port_is_named(port: Any, key_folder: Path, tmp_path: Path) -> None:
+    """Rust's extraction ended in a bare TypeError or OverflowError."""
+    keys = privet.Credentials.from_directory(key_folder, "client")
+    with pytest.raises(Misuse, match=f"the port is {port!r}: give a number from 1 to 65535"):
+        privet.Client("localhost", port, keys, state=tmp_path)

@@ -56,7 +56,11 @@ impl Store {
         let is_sealed = path.exists();
         match (&self.key, is_sealed) {
             (None, false) => return Ok(()),
-            (None, true) => return Err(self.key_error("is encrypted: give its key")),
+            (None, true) => {
+                return Err(self.key_error(
+                    "is encrypted: give its key, which PRIVET_STATE_KEY=file:PATH names to privet, and `state_key` to a client in Rust",
+                ));
+            }
             (Some(_), true) => {}
             (Some(_), false) if self.has_secrets()? && !path.exists() => {
                 return Err(self.key_error(
@@ -168,7 +172,7 @@ mod tests {
     #[test]
     fn another_key_or_none_is_refused_and_so_is_a_key_for_plain_files() {
         let (folder, _) = filled(key(1));
-        for (other, problem) in [(key(2), "another key"), (None, "give its key")] {
+        for (other, problem) in [(key(2), "another key"), (None, "PRIVET_STATE_KEY")] {
             let refused = Store::open_with(folder.path(), other).unwrap_err();
             assert!(matches!(&refused, StoreError::Key { problem: said, .. } if said.contains(problem)), "{refused}");
         }
