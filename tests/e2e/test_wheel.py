@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import time
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -127,6 +128,9 @@ def test_the_client_alone_is_one_small_program_and_predicts(
 ) -> None:
     subprocess.run(["make", "client-wheel", f"DIST={tmp_path}"], cwd=ROOT, check=True)
     (wheel,) = tmp_path.glob("privet_client-*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        (text,) = [name for name in archive.namelist() if name.endswith("/licenses/LICENSE")]
+        assert archive.read(text) == (ROOT / "LICENSE").read_bytes()
     client = tmp_path / "environment"
     subprocess.run([sys.executable, "-m", "venv", client], check=True)
     files = set(client.rglob("*"))
