@@ -31,6 +31,16 @@ def test_a_run_is_as_recorded(case: Case) -> None:
         assert found[name] == value, name
 
 
+@pytest.mark.parametrize("file", FILES)
+def test_rounds_are_those_forecast(file: str) -> None:
+    """The client's rounds, with those of a refill where nothing was prepared."""
+    for case in (case for case in CASES if case.file == file):
+        record = read(file)[case.key]
+        if forecast := record.get("forecast"):
+            more = forecast["refill"]["rounds"] if case.options.get("unprepared") else 0
+            assert record["online"][2] == forecast["online_rounds"] + more, case.key
+
+
 def same_outputs(case: Case, found: dict[str, list[float]], recorded: dict[str, Any]) -> None:
     """Bit for bit, or within the units that the case allows."""
     if case.units == 0:

@@ -35,7 +35,7 @@ pub struct Forecast {
     pub online_bytes_client: u64,
     /// Bytes that the server sends while inferring.
     pub online_bytes_server: u64,
-    /// Online rounds: how often the party that waits more often turns to waiting.
+    /// Online rounds of the client: how often it turns to waiting.
     pub online_rounds: u64,
     /// Size of the client's half of the material in its store.
     pub material_bytes_client: u64,

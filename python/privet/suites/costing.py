@@ -25,8 +25,7 @@ class Phase:
     """The offline or the online phase of a batch.
 
     `seconds` by the clock and `cpu_seconds` of both parties' processors; bytes that client and
-    server sent each other, and that a dealer sent to each; `rounds` of the party that waits more
-    often.
+    server sent each other, and that a dealer sent to each; `rounds` of the client.
     """
 
     seconds: float

@@ -24,7 +24,7 @@ pub struct Plan {
     traffic: Traffic,
 }
 
-/// Bytes that client and server send online, and rounds of the one that counts more.
+/// Bytes that client and server send online, and rounds of the client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// The client's.

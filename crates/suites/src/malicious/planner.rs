@@ -58,7 +58,7 @@ impl<'a> Planner<'a> {
             signs: signs(program, operations),
             tensors: Vec::new(),
             bytes: [0; 2],
-            turns: Turns::new(),
+            turns: Turns::default(),
         };
         program.inputs().iter().for_each(|input| planner.input(input.value));
         operations.iter().enumerate().for_each(|(index, protocol)| planner.operation(index, &**protocol));

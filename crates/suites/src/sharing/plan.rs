@@ -127,12 +127,10 @@ impl Plan {
         let plans = Encrypted::plan(&layers, &program, options, field)?;
         let place = |((operation, mask, weight), plan)| LinearLayer { operation, mask, weight, plan };
         let linear: Vec<LinearLayer> = linear.into_iter().zip(plans).map(place).collect();
-        cost.rounds = turns.rounds();
         if options.is_one_shot() {
-            // A server answers a layer in parts as its memory allows, so its turns are its own affair.
             cost = cost + oneshot::cost(&linear);
-            cost.rounds = turns.client_rounds();
         }
+        cost.rounds = turns.rounds();
         let plan = Self {
             options,
             field,
@@ -342,8 +340,7 @@ impl Plan {
         self.linear.iter().map(|layer| &layer.plan).collect()
     }
 
-    /// Correlations that one inference consumes, and its online traffic; the rounds are those of the party that counts
-    /// more.
+    /// Correlations that one inference consumes, and its online traffic; the rounds are the client's.
     pub fn online_cost(&self) -> cost::Cost {
         self.cost
     }

@@ -81,7 +81,7 @@ impl<'a> Planner<'a> {
             masked: Vec::new(),
             mask_of: HashMap::new(),
             cost: cost::Cost::default(),
-            turns: Turns::new(),
+            turns: Turns::default(),
         };
         operations.iter().enumerate().for_each(|(index, protocol)| planner.operation(index, &**protocol));
         for state in program.state() {

@@ -112,7 +112,7 @@ fn message_bytes(plan: &Plan, elements: usize) -> usize {
 
 /// The input goes first; then the client answers each exchange, and waits for each output.
 fn online_rounds(plan: &Plan) -> u64 {
-    let mut turns = Turns::new();
+    let mut turns = Turns::default();
     turns.client_sends();
     for exchange in plan.exchanges() {
         turns.server_sends();
@@ -120,7 +120,7 @@ fn online_rounds(plan: &Plan) -> u64 {
             turns.client_sends();
         }
     }
-    turns.client_rounds()
+    turns.rounds()
 }
 
 /// Paillier's preparation: the key there, word that both have their noise back.
@@ -139,7 +139,7 @@ fn masks(layout: &Layout, values: usize) -> Offline {
 
 /// Setup and key, transfers, all bits of the server, values for the way back, the waves, values for the way there.
 fn offline_rounds(layout: &Layout) -> u64 {
-    let mut turns = Turns::new();
+    let mut turns = Turns::default();
     turns.exchange(privet_ot::cost::setup().rounds);
     let transfers = privet_ot::cost::generate(&layout.demand(), layout.extension, Role::Client);
     let both = layout.shuffles().map(|(_, shape)| [shape.forward(), shape.backward()]).collect::<Vec<_>>();
@@ -161,5 +161,5 @@ fn offline_rounds(layout: &Layout) -> u64 {
     }
     sends(true, forward > 0);
     sends(false, true);
-    turns.client_rounds()
+    turns.rounds()
 }

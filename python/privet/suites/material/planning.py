@@ -57,11 +57,10 @@ class Forecast:
 
     `extension` is the OT extension that makes the correlations (None if a dealer does), one of
     `extensions`;
-    `correlations` counts each kind; `online_rounds` are those of the party that waits more
-    often, `offline_rounds` the client's.
+    `correlations` counts each kind; rounds are the client's.
 
     With linear layers online, online figures are those of a session's first inference, which begins
-    with a key, and of the client's rounds; `refill` is what it takes more if nothing was prepared.
+    with a key; `refill` is what it takes more if nothing was prepared.
     """
 
     linear: tuple[LinearForecast, ...]
