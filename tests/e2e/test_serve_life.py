@@ -199,7 +199,7 @@ def test_what_operators_see_in_a_terminal(folder: Path, key_folder: Path) -> Non
         words: list[Any] = ["top", address, "--keys", key_folder]
         state = privet(*words)
         assert state["stock"] == [
-            {"model": "digits/1", "suite": "gmw linear exact tables", "pieces": 1}
+            {"model": "digits/1", "suite": "gmw linear exact tables", "entries": 1}
         ]
         command = [*PRIVET, *map(str, words), "--once"]
         shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout

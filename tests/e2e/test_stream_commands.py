@@ -73,7 +73,7 @@ def test_two_organisations_by_their_commands(cipher: str, key_folder: Path, tmp_
     assert "revealed up to order" in found["trust"]
     assert listening["cipher"] == found["cipher"] == cipher
     assert found["offline"]["seconds"] > 0
-    assert found["offline"]["pieces"] >= (3 if cipher == "bfv" else 0)
+    assert found["offline"]["entries"] >= (3 if cipher == "bfv" else 0)
     for sample, outputs in zip(samples, found["outputs"], strict=True):
         expected = execute(compiled.program, compiled.weights, [sample]).outputs["y"]
         assert np.allclose(outputs["y"], expected, atol=2**-10)

@@ -18,7 +18,7 @@ pub mod suite;
 pub use error::{Error, PeerMisbehaved};
 pub use memory::resident as resident_memory;
 pub use report::{Counterpart, LayerCost, Observer, Phase, PhaseCost, Report, Silent};
-pub use store::{Draft, MaterialId, Metadata, StateKey, Store, StoreEntry, StoreError};
+pub use store::{MaterialId, Metadata, StateKey, Store, StoreEntry, StoreError, TemporaryEntry};
 
 use privet_program::Program;
 

@@ -12,7 +12,6 @@
 //! in the store as its name, and `sealed` tells whether a key is the store's.
 
 mod base_ots;
-mod draft;
 mod entry;
 mod error;
 mod files;
@@ -23,6 +22,7 @@ mod seal;
 mod seeds;
 mod setups;
 mod sweep;
+mod temporary;
 
 use std::fs::{self, File, TryLockError};
 use std::io::{ErrorKind, Write};
@@ -36,12 +36,12 @@ pub use privet_seal::StateKey;
 use privet_seal::{Stored, Writer};
 
 use crate::Error;
-pub use draft::Draft;
 pub use entry::{MaterialId, Metadata, StoreEntry};
 pub use error::StoreError;
 use files::{Disk, Files};
 pub use seeds::{SetupSeeds, setup_proof};
 pub use setups::{KeptSetup, SetupEntry, Setups};
+pub use temporary::TemporaryEntry;
 
 /// From one look at an entry that somebody holds to the next.
 const LOOK: Duration = Duration::from_millis(1);
@@ -111,18 +111,18 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::Full`] if it would take the store beyond its limit; [`StoreError::Io`].
-    pub fn draft(&self, bytes: u64) -> Result<Draft, StoreError> {
+    pub fn begin(&self, bytes: u64) -> Result<TemporaryEntry, StoreError> {
         let (path, file) = self.reserve(self.stored_bytes(bytes))?;
         let file = Writer::new(file, self.key.as_ref()).map_err(|error| io(&path, error))?;
-        Ok(Draft::new(self.clone(), path, file))
+        Ok(TemporaryEntry::new(self.clone(), path, file))
     }
 
     /// Adds an entry, durably: when this returns, it survives a crash.
     ///
     /// # Errors
-    /// As [`Store::draft`] and [`Draft::finish`].
+    /// As [`Store::begin`] and [`TemporaryEntry::finish`].
     pub fn put(&self, metadata: &Metadata, material: &[u8]) -> Result<(), StoreError> {
-        self.draft(material.len() as u64)?.finish(metadata, material)
+        self.begin(material.len() as u64)?.finish(metadata, material)
     }
 
     /// The entries that are ready, in order of their ids.
@@ -436,26 +436,26 @@ mod tests {
     }
 
     #[test]
-    fn a_draft_is_nothing_until_it_is_published() {
+    fn a_temporary_entry_is_nothing_until_it_is_published() {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::open(directory.path()).unwrap();
         let first = metadata_of(1);
         let files = || fs::read_dir(store.ready()).unwrap().count();
-        let mut draft = store.draft(4).unwrap();
-        draft.write_all(b"half").unwrap();
+        let mut entry = store.begin(4).unwrap();
+        entry.write_all(b"half").unwrap();
         assert_eq!(store.list().unwrap(), []);
         assert!(matches!(store.claim(&first.id), Err(StoreError::Missing { .. })));
         assert_eq!(files(), 1);
-        drop(draft);
+        drop(entry);
         assert_eq!(files(), 0);
 
-        let mut draft = store.draft(4).unwrap();
-        draft.write_all(b"se").unwrap();
-        draft.write_all(b"cret").unwrap();
-        draft.publish(&first).unwrap();
+        let mut entry = store.begin(4).unwrap();
+        entry.write_all(b"se").unwrap();
+        entry.write_all(b"cret").unwrap();
+        entry.publish(&first).unwrap();
         assert_eq!(std::io::read_to_string(store.claim(&first.id).unwrap()).unwrap(), "secret");
         assert_eq!(files(), 0);
-        assert!(matches!(store.draft(0).unwrap().publish(&first), Err(StoreError::Spent { .. })));
+        assert!(matches!(store.begin(0).unwrap().publish(&first), Err(StoreError::Spent { .. })));
         assert_eq!(files(), 0);
     }
 

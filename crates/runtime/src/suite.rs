@@ -23,7 +23,7 @@ use crate::forecast::{Forecast, Memory, too_little};
 use crate::security::Security;
 use crate::session::{HiddenWeights, Served};
 use crate::store::{KeptSetup, SetupSeeds, Setups};
-use crate::{Draft, Error, MaterialId, Observer, Report, Store};
+use crate::{Error, MaterialId, Observer, Report, Store, TemporaryEntry};
 
 /// A suite with every choice made; both parties derive the same plan from it.
 pub trait SuiteConfig: Send + Sync {
@@ -198,7 +198,7 @@ pub struct Preparation<'a> {
     /// The link to the dealer, who knows what is wanted, if one makes the material.
     pub dealer: Option<Channel>,
     /// Where the material goes, but for its [head](Prepared::head).
-    pub draft: &'a mut Draft,
+    pub entry: &'a mut TemporaryEntry,
     /// The setups for this program with the other party.
     pub setups: Setups,
     /// Those that the dealer was told of.

@@ -131,9 +131,9 @@ impl SuitePlan for ToyPlan {
         for _ in 0..self.config.acknowledgements {
             job.channel.recv(1)?;
         }
-        // Half of it through the draft, half of it as the head: an entry is both, in this order.
+        // Half of it through the temporary entry, half of it as the head: an entry is both, in this order.
         let (first, head) = mask.split_at(mask.len() / 2);
-        job.draft.write_all(first).expect("room in the store");
+        job.entry.write_all(first).expect("room in the store");
         Ok(Prepared { head: head.to_vec(), setup: None, report: report(Phase::Offline) })
     }
 

@@ -22,9 +22,8 @@ pub mod stream;
 mod turns;
 
 pub use privet_runtime::{
-    Counterpart, Draft, Error, LayerCost, MaterialId, Metadata, Observer, PeerMisbehaved, Phase, PhaseCost, Report,
-    Silent, StateKey, Store, StoreEntry, StoreError, forecast, report, resident_memory, security, session, store,
-    suite,
+    Counterpart, Error, LayerCost, MaterialId, Metadata, Observer, PeerMisbehaved, Phase, PhaseCost, Report, Silent,
+    StateKey, Store, StoreEntry, StoreError, forecast, report, resident_memory, security, session, store, suite,
 };
 
 pub(crate) use privet_runtime::check_inputs;

@@ -333,7 +333,7 @@ def scale_command(
 def _facts(cipher: str, ledger: Ledger) -> dict[str, Any]:
     """What a data provider counted, for programs."""
     offline = {
-        "pieces": ledger.entries,
+        "entries": ledger.entries,
         "spoiled": ledger.spoiled,
         "seconds": ledger.offline_seconds,
         "bytes": ledger.offline_bytes,

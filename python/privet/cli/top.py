@@ -110,7 +110,7 @@ def _queues(state: dict[str, Any]) -> Table:
 def _stock(state: dict[str, Any]) -> Table:
     table = _table("Stock", "model", "suite", "#entries")
     for row in state["stock"]:
-        table.add_row(row["model"], row["suite"], str(row["pieces"]))
+        table.add_row(row["model"], row["suite"], str(row["entries"]))
     return table
 
 

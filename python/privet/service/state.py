@@ -81,7 +81,7 @@ def _stock(service: Service) -> list[dict[str, Any]]:
     streams = [entry.stream for entry in service.driver.scheduler.material.unused()]
     counts = Counter((it.model, it.suite) for it in streams)
     return [
-        {"model": shown(model), "suite": suite, "pieces": count}
+        {"model": shown(model), "suite": suite, "entries": count}
         for (model, suite), count in sorted(counts.items())
     ]
 

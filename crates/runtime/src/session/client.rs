@@ -86,7 +86,7 @@ impl Client {
             }
         };
         // Room for it before anybody works, and no second first setup.
-        let mut draft = self.store.draft(plan.entry_bytes().0)?;
+        let mut entry = self.store.begin(plan.entry_bytes().0)?;
         let first_setup = if plan.needs_setup() { self.setups(plan).first()? } else { None };
         self.guarded(|client| {
             let hidden = client.hidden_weights(plan)?;
@@ -115,15 +115,13 @@ impl Client {
             if let Some(dealer) = &mut dealer {
                 dealer::ask_as_client(dealer, plan, &id, peer.clone(), &kept)?;
             }
-            let (channel, draft_of_job) = (&mut client.channel, &mut draft);
-            let base_of_job = &mut base;
             let job = Preparation {
-                channel,
+                channel: &mut client.channel,
                 dealer,
-                draft: draft_of_job,
+                entry: &mut entry,
                 setups,
                 kept,
-                base: base_of_job,
+                base: &mut base,
                 first_setup,
                 observer,
             };
@@ -135,7 +133,7 @@ impl Client {
                 client.store.keep_base(&peer, &id, &left);
             }
             let metadata = Metadata { id: id.clone(), program, suite, role: "client".into(), peer, model, setup };
-            draft.finish(&metadata, &prepared.head)?;
+            entry.finish(&metadata, &prepared.head)?;
             Ok((id, prepared.report))
         })
     }

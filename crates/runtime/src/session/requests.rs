@@ -17,7 +17,7 @@ use super::sequence::{Sequence, has_steps};
 use super::server::{Event, Server};
 use crate::store::Setups;
 use crate::suite::{Filling, Inference, Material, Preparation, Prepared, ServerSide, SessionState, SuitePlan};
-use crate::{Draft, Error, MaterialId, Metadata, Observer, Report, StoreError};
+use crate::{Error, MaterialId, Metadata, Observer, Report, StoreError, TemporaryEntry};
 
 /// One client's session.
 pub(super) struct Session<'a> {
@@ -95,7 +95,7 @@ impl Session<'_> {
         let plan = self.plan(&served, suite)?;
         let extension = self.extension(extension)?;
         let dealer = if plan.is_dealt() { Some(self.dealer()?) } else { None };
-        let mut draft = self.draft(&*plan)?;
+        let mut entry = self.begin(&*plan)?;
         let _memory = self.memory(plan.server_memory(&served, extension)?.offline)?;
         let mut nonce = [0; 16];
         Prg::from_os()?.fill(&mut nonce);
@@ -113,15 +113,13 @@ impl Session<'_> {
         if let Some(dealer) = &mut dealer {
             dealer::ask_as_server(dealer, &*plan, &id, peer.clone(), &kept, served.public())?;
         }
-        let (channel, draft_of_job) = (&mut *self.channel, &mut draft);
-        let base_of_job = &mut base;
         let job = Preparation {
-            channel,
+            channel: self.channel,
             dealer,
-            draft: draft_of_job,
+            entry: &mut entry,
             setups,
             kept,
-            base: base_of_job,
+            base: &mut base,
             first_setup: None,
             observer,
         };
@@ -139,7 +137,7 @@ impl Session<'_> {
             model: served.program().model().to_owned(),
             setup,
         };
-        draft.finish(&metadata, &head).map_err(Error::from)?;
+        entry.finish(&metadata, &head).map_err(Error::from)?;
         self.channel.send(&[1])?;
         self.channel.flush()?;
         Ok(Event::Prepared { model: served.program().model().to_owned(), material: id, report })
@@ -165,8 +163,8 @@ impl Session<'_> {
     }
 
     /// Room in the store for an entry of `plan`.
-    fn draft(&self, plan: &dyn SuitePlan) -> Result<Draft, Refusal> {
-        self.server.store.draft(plan.entry_bytes().1).map_err(|error| match error {
+    fn begin(&self, plan: &dyn SuitePlan) -> Result<TemporaryEntry, Refusal> {
+        self.server.store.begin(plan.entry_bytes().1).map_err(|error| match error {
             StoreError::Full { needed, limit, .. } if needed > limit => {
                 let text =
                     format!("an entry takes {needed} bytes, and this server's material store holds {limit} at most");

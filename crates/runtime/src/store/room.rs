@@ -1,8 +1,8 @@
 //! Room on disk: a limit on what a store holds, which all processes that share the store keep together.
 //!
-//! A draft's file has the entry's whole length from its first moment, so whoever adds up the store's files counts also
+//! A temporary entry's file has the entry's whole length from its first moment, so whoever adds up the store's files counts also
 //! what is still to be written. Under a limit, adding up and creating the file happen under one lock. Nothing else is
-//! booked anywhere: a process that dies takes its booking with it as soon as its draft is swept away.
+//! booked anywhere: a process that dies takes its booking with it as soon as its temporary entry is swept away.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::ErrorKind;
@@ -17,13 +17,13 @@ use super::{MaterialId, Store, StoreError, io};
 static COUNTER: AtomicU64 = AtomicU64::new(0);
 
 impl Store {
-    /// The same store, in which drafts are refused that would take it beyond `bytes`.
+    /// The same store, in which entries are refused that would take it beyond `bytes`.
     #[must_use]
     pub fn within(self, bytes: u64) -> Self {
         Self { limit: Some(bytes), ..self }
     }
 
-    /// Bytes of the material here with its metadata; drafts count as they were announced.
+    /// Bytes of the material here with its metadata; temporary entries count as they were announced.
     ///
     /// # Errors
     /// [`StoreError::Io`].
@@ -103,33 +103,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn drafts_count_from_the_start_and_give_back_what_they_did_not_use() {
+    fn temporary_entries_count_from_the_start_and_give_back_what_they_did_not_use() {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::open(directory.path()).unwrap().within(1000);
-        let draft = store.draft(700).unwrap();
+        let entry = store.begin(700).unwrap();
         assert_eq!(store.bytes().unwrap(), 700);
-        assert!(matches!(store.draft(301), Err(StoreError::Full { needed: 301, limit: 1000, .. })));
-        drop(store.draft(300).unwrap());
-        draft.finish(&metadata_of(1), b"secret").unwrap();
+        assert!(matches!(store.begin(301), Err(StoreError::Full { needed: 301, limit: 1000, .. })));
+        drop(store.begin(300).unwrap());
+        entry.finish(&metadata_of(1), b"secret").unwrap();
         let used = store.bytes().unwrap();
         assert!(used > 6 && used < 300, "{used}");
         assert_eq!(store.entries().unwrap()[0].bytes, used);
         assert_eq!(store.entry_bytes(&metadata_of(1).id).unwrap(), used);
         assert_eq!(store.entry_bytes(&metadata_of(2).id).unwrap(), 0);
-        store.draft(1000 - used).unwrap();
+        store.begin(1000 - used).unwrap();
         store.claim(&metadata_of(1).id).unwrap();
         assert_eq!(store.bytes().unwrap(), 0);
     }
 
     #[test]
-    fn many_drafts_at_once_do_not_overshoot() {
+    fn many_temporary_entries_at_once_do_not_overshoot() {
         let directory = tempfile::tempdir().unwrap();
-        let drafts: Vec<_> = thread::scope(|scope| {
+        let entries: Vec<_> = thread::scope(|scope| {
             // Each with a store of its own, as processes have.
-            let open = || Store::open(directory.path()).unwrap().within(1000).draft(300);
+            let open = || Store::open(directory.path()).unwrap().within(1000).begin(300);
             let asked: Vec<_> = (0..16).map(|_| scope.spawn(open)).collect();
-            asked.into_iter().filter_map(|draft| draft.join().unwrap().ok()).collect()
+            asked.into_iter().filter_map(|entry| entry.join().unwrap().ok()).collect()
         });
-        assert_eq!(drafts.len(), 3);
+        assert_eq!(entries.len(), 3);
     }
 }

@@ -211,10 +211,10 @@ mod tests {
     fn a_limit_counts_what_seals_add() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open_with(folder.path(), key(1)).unwrap().within(100_000);
-        assert!(matches!(store.draft(100_000), Err(StoreError::Full { .. })));
-        let draft = store.draft(90_000).unwrap();
+        assert!(matches!(store.begin(100_000), Err(StoreError::Full { .. })));
+        let entry = store.begin(90_000).unwrap();
         assert_eq!(store.bytes().unwrap(), sealed_bytes(90_000));
-        draft.finish(&metadata_of(1), &vec![7; 80_000]).unwrap();
+        entry.finish(&metadata_of(1), &vec![7; 80_000]).unwrap();
         assert_eq!(store.entries().unwrap()[0].bytes, store.bytes().unwrap());
     }
 

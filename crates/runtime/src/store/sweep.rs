@@ -1,4 +1,4 @@
-//! What a crash leaves in a store: drafts that nobody writes, material without its metadata or the other way round, files of
+//! What a crash leaves in a store: temporary entries that nobody writes, material without its metadata or the other way round, files of
 //! spent entries. And what peers who came no more left.
 //!
 //! All of it is secret, takes room and serves nobody, so it goes when a store is opened. Whoever still works on such a
@@ -63,11 +63,11 @@ mod tests {
     }
 
     #[test]
-    fn what_a_crash_left_goes_at_the_next_opening_and_live_drafts_stay() {
+    fn what_a_crash_left_goes_at_the_next_opening_and_live_ones_stay() {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::open(directory.path()).unwrap();
         store.put(&metadata_of(1), b"secret").unwrap();
-        let draft = store.draft(10).unwrap();
+        let entry = store.begin(10).unwrap();
         let kept = names(&store);
         fs::write(store.ready().join("1-0.partial"), b"half a pie").unwrap();
         fs::write(store.path(&metadata_of(2).id, "material"), b"no metadata").unwrap();
@@ -75,7 +75,7 @@ mod tests {
         let store = Store::open(directory.path()).unwrap();
         assert_eq!(names(&store).len(), 3);
         assert!(kept.iter().all(|path| path.exists()));
-        draft.finish(&metadata_of(3), b"secret").unwrap();
+        entry.finish(&metadata_of(3), b"secret").unwrap();
         assert_eq!(store.list().unwrap(), [metadata_of(1), metadata_of(3)]);
     }
 

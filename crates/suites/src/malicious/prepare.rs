@@ -94,7 +94,7 @@ pub(super) struct Preparing<'a> {
     pub masks: HashMap<usize, Values>,
 }
 
-/// The second part: what can be done before there is an input, and the keys. Both go to `draft`.
+/// The second part: what can be done before there is an input, and the keys. Both go to `entry`.
 ///
 /// `peer`: the link to the other party, over which nothing is sent.
 ///
@@ -105,7 +105,7 @@ pub(crate) fn prepare(
     plan: &Plan,
     (half, mut recorder): (&DealtHalf, Recorder),
     opened: &Opened,
-    draft: &mut dyn Write,
+    entry: &mut dyn Write,
     observer: &mut dyn Observer,
 ) -> Result<Report, Error> {
     let role = opened.setup.key().role();
@@ -118,11 +118,11 @@ pub(crate) fn prepare(
         let started = Instant::now();
         let Some(made) = step.prepare(&mut preparing, &mut party)? else { continue };
         observer.progress(Phase::Offline, done, total, name);
-        write_values(&made, draft)?;
+        write_values(&made, entry)?;
         recorder.book(name, operator, started, privet_channel::Cost::default());
     }
     observer.progress(Phase::Offline, total - 1, total, "keys");
-    recorder.layer("keys", "deal", dealer, |dealer| bodies::receive(dealer, plan.body_bytes(role), draft))?;
+    recorder.layer("keys", "deal", dealer, |dealer| bodies::receive(dealer, plan.body_bytes(role), entry))?;
     observer.progress(Phase::Offline, total, total, "");
     Ok(recorder.finish(dealer))
 }

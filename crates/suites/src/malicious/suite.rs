@@ -125,7 +125,7 @@ impl Plan {
         let opened = open(&mut dealer, job.channel, &job.setups, &half)?;
         drop(job.first_setup.take());
         let links = [&mut dealer, job.channel];
-        let report = prepare::prepare(links, self, (&half, recorder), &opened, job.draft, job.observer)?;
+        let report = prepare::prepare(links, self, (&half, recorder), &opened, job.entry, job.observer)?;
         Ok(Prepared { head: half.head(&opened), setup: Some(half.setup), report })
     }
 

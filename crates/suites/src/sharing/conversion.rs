@@ -47,18 +47,18 @@ impl Extend {
 }
 
 /// The value of a linear layer without the guard bits below its last place; in suite `gmw`.
-pub(super) struct Settle {
+pub(super) struct RoundOff {
     pub from: u32,
     pub to: u32,
 }
 
-impl Settle {
+impl RoundOff {
     pub(super) fn cost(&self, count: usize, rounds: Rounds) -> cost::Cost {
         cost::truncate_guarded(count, self.from - self.to, self.from, rounds)
     }
 
     pub(super) fn run(&self, party: &mut Party<'_>, x: &[u64]) -> Result<Vec<u64>, Error> {
-        ops::settle(party, x, [0, self.from - self.to], Modulus::new(self.from))
+        ops::round_off(party, x, [0, self.from - self.to], Modulus::new(self.from))
     }
 }
 

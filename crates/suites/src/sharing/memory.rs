@@ -198,7 +198,7 @@ impl Plan {
         let mut most = live;
         for (index, step) in self.steps().iter().enumerate() {
             let (made, working) = match *step {
-                Step::Extend { value, .. } | Step::Settle { value } => (0, size(value) / 8 * PER_COMPARISON),
+                Step::Extend { value, .. } | Step::RoundOff { value } => (0, size(value) / 8 * PER_COMPARISON),
                 Step::Open { value, .. } => {
                     let entering = if self.field().is_some() { size(value) / 8 * PER_COMPARISON } else { 0 };
                     (size(value), entering.max(2 * size(value)))
@@ -232,7 +232,7 @@ impl Plan {
     /// For each step, the values that no later step and no output reads.
     pub(super) fn last_uses(&self) -> Vec<Vec<usize>> {
         let touched = |step: &Step| match *step {
-            Step::Extend { value, .. } | Step::Settle { value } | Step::Open { value, .. } => vec![value],
+            Step::Extend { value, .. } | Step::RoundOff { value } | Step::Open { value, .. } => vec![value],
             Step::Operation(operation) => {
                 let (triple, operation) = (self.triple_of(operation), self.operation(operation));
                 let origins =

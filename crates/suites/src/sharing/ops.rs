@@ -21,7 +21,7 @@ use super::state::State;
 use crate::Error;
 use crate::ops::{At, InRing, Leaves, LinearMap, Node, Product, Relu, Rules, Step, Truncate};
 
-pub(super) use truncate::settle;
+pub(super) use truncate::round_off;
 
 /// What an operation is planned for.
 pub(super) struct Context {

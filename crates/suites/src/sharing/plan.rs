@@ -38,7 +38,7 @@ pub enum Step {
         mask: usize,
     },
     /// Rounds off the guard bits of a linear layer's result where no truncation does.
-    Settle {
+    RoundOff {
         /// Value id.
         value: usize,
     },
@@ -354,7 +354,7 @@ impl Plan {
         match *step {
             Step::Extend { value, .. } => (writer(value), "extend"),
             Step::Open { value, .. } => (writer(value), "open"),
-            Step::Settle { value } => (writer(value), "settle"),
+            Step::RoundOff { value } => (writer(value), "round off"),
             Step::Operation(index) => (&operations[index].name, operations[index].operator.name()),
         }
     }

@@ -13,7 +13,7 @@ use privet_ot::Demand;
 use privet_program::Program;
 use privet_ring::Field;
 
-use super::conversion::{EnterField, Extend, LeaveField, Settle};
+use super::conversion::{EnterField, Extend, LeaveField, RoundOff};
 use super::keys::{self, Batch};
 use super::ops::{Context, Protocol};
 use super::triples::{Masked, Operand, Triple};
@@ -85,11 +85,11 @@ impl<'a> Planner<'a> {
         };
         operations.iter().enumerate().for_each(|(index, protocol)| planner.operation(index, &**protocol));
         for state in program.state() {
-            planner.settle(state.output);
+            planner.round_off(state.output);
             planner.extend(state.output);
         }
         for output in program.outputs() {
-            planner.settle(output.value);
+            planner.round_off(output.value);
             let (len, width) = (planner.len(output.value), planner.widths[output.value]);
             planner.cost = planner.cost + cost::open_to_client(len, width);
             planner.turns.server_sends();
@@ -148,7 +148,7 @@ impl<'a> Planner<'a> {
     fn align(&mut self, inputs: &[usize], protocol: &dyn Protocol) {
         let guarded = inputs.iter().filter(|&&id| self.widths[id] > self.program.ring_bits()).count();
         if !protocol.takes_guard_bits(guarded) {
-            inputs.iter().for_each(|&id| self.settle(id));
+            inputs.iter().for_each(|&id| self.round_off(id));
         }
         // The input of a linear layer in a field goes there from the ring that it is in.
         let enters_field = self.field.is_some() && protocol.linear().is_some();
@@ -174,13 +174,13 @@ impl<'a> Planner<'a> {
         }
     }
 
-    fn settle(&mut self, value: usize) {
+    fn round_off(&mut self, value: usize) {
         let (from, to) = (self.widths[value], self.program.ring_bits());
         if let Suite::Gmw { rounds } = self.options.suite
             && from > to
         {
-            let cost = Settle { from, to }.cost(self.len(value), rounds);
-            self.step(Step::Settle { value }, Vec::new(), cost.demand);
+            let cost = RoundOff { from, to }.cost(self.len(value), rounds);
+            self.step(Step::RoundOff { value }, Vec::new(), cost.demand);
             self.exchange(cost);
             self.widths[value] = to;
         }
@@ -208,7 +208,7 @@ impl<'a> Planner<'a> {
         let inputs = &program.operations()[index].inputs;
         let operands = [0, 1].map(|side| {
             let origin = Origin::of(program, &self.writers, inputs[side]);
-            self.settle(origin.value);
+            self.round_off(origin.value);
             self.extend(origin.value);
             let masked = Masked { value: origin.value, len: self.len(origin.value) };
             let mask = *self.mask_of.entry(origin.value).or_insert(self.masked.len());

@@ -60,7 +60,7 @@ pub(super) fn homomorphic_rounds(plan: &Plan) -> u64 {
     turns.windows(2).filter(|pair| matches!(pair, [Turn::Encrypt(_), Turn::Decrypt(_)])).count() as u64
 }
 
-/// The client's side; `base` says how oblivious transfers begin, and what comes before the material's head goes to `draft`.
+/// The client's side; `base` says how oblivious transfers begin, and what comes before the material's head goes to `entry`.
 ///
 /// # Errors
 /// If the link fails or the peer misbehaves; nothing made so far may then be used.
@@ -68,7 +68,7 @@ pub fn prepare_client(
     channel: &mut Channel,
     plan: &Plan,
     base: &mut BaseOts,
-    draft: &mut dyn Write,
+    entry: &mut dyn Write,
     observer: &mut dyn Observer,
 ) -> Result<(ClientMaterial, Report), Error> {
     let mut recorder = Recorder::start(Phase::Offline, channel);
@@ -80,7 +80,7 @@ pub fn prepare_client(
 
     observer.progress(Phase::Offline, 0, total, "correlations");
     let (stock, elements) =
-        correlations(channel, Role::Client, plan, (plan.extension(), base), &triples, draft, &mut recorder)?;
+        correlations(channel, Role::Client, plan, (plan.extension(), base), &triples, entry, &mut recorder)?;
     let keys = match layers {
         [] => None,
         [_, ..] => {
@@ -133,7 +133,7 @@ pub fn prepare_server(
     plan: &Plan,
     (extension, base): (Extension, &mut BaseOts),
     model: &Model,
-    draft: &mut dyn Write,
+    entry: &mut dyn Write,
     observer: &mut dyn Observer,
 ) -> Result<(ServerMaterial, Report), Error> {
     let mut recorder = Recorder::start(Phase::Offline, channel);
@@ -143,7 +143,7 @@ pub fn prepare_server(
 
     observer.progress(Phase::Offline, 0, total, "correlations");
     let (stock, elements) =
-        correlations(channel, Role::Server, plan, (extension, base), &triples, draft, &mut recorder)?;
+        correlations(channel, Role::Server, plan, (extension, base), &triples, entry, &mut recorder)?;
     let key = match plan.prepared_linear() {
         [] => None,
         [_, ..] => {
@@ -172,14 +172,14 @@ pub fn prepare_server(
 }
 
 /// Correlations for the first steps of the online job, and this party's parts of products of single masks. Those for later steps go to
-/// `draft` first, chunk by chunk.
+/// `entry` first, chunk by chunk.
 fn correlations(
     channel: &mut Channel,
     role: Role,
     plan: &Plan,
     (extension, base): (Extension, &mut BaseOts),
     masks: &Triples,
-    draft: &mut dyn Write,
+    entry: &mut dyn Write,
     recorder: &mut Recorder,
 ) -> Result<(Stock, Vec<Vec<u64>>), Error> {
     let (mut party, stock) = recorder.layer("correlations", "ot", channel, |channel| {
@@ -187,8 +187,8 @@ fn correlations(
         let chunks = plan.stored_chunks();
         for chunk in &chunks[1..] {
             let stock = Stock::generate(&mut party, channel, &chunk.demand)?;
-            let written = draft.write_all(&Zeroizing::new(stock.to_bytes()));
-            written.map_err(|error| StoreError::Io { path: "the draft of material".into(), error })?;
+            let written = entry.write_all(&Zeroizing::new(stock.to_bytes()));
+            written.map_err(|error| StoreError::Io { path: "a temporary entry".into(), error })?;
         }
         let stock = Stock::generate(&mut party, channel, &chunks[0].demand)?;
         Ok::<_, Error>((party, stock))

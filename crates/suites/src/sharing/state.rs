@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use privet_program::Weights;
 use privet_ring::Modulus;
 
-use super::conversion::{EnterField, Extend, Settle};
+use super::conversion::{EnterField, Extend, RoundOff};
 use super::oneshot::{ClientSide, ServerSide};
 use super::party::Party;
 use super::triples::{self, Triple};
@@ -95,9 +95,9 @@ impl<'a> State<'a> {
                 self.shares[value] = extend.run(party, &self.shares[value])?;
                 self.widths[value] = wide;
             }
-            Step::Settle { value } => {
-                let settle = Settle { from: self.widths[value], to: wide };
-                self.shares[value] = settle.run(party, &self.shares[value])?;
+            Step::RoundOff { value } => {
+                let round_off = RoundOff { from: self.widths[value], to: wide };
+                self.shares[value] = round_off.run(party, &self.shares[value])?;
                 self.widths[value] = wide;
             }
             Step::Open { value, mask } => self.opened[mask] = self.open(value, mask, party)?,

@@ -89,7 +89,7 @@ impl SuitePlan for Plan {
                 let mut dealer = job.take_dealer()?;
                 super::prepare_client_dealt(&mut dealer, self, &mut hidden, job.draft, job.observer)?
             }
-            None => super::prepare_client(job.channel, self, job.base, job.draft, job.observer)?,
+            None => super::prepare_client(job.channel, self, job.base, job.entry, job.observer)?,
         };
         Ok(Prepared { head: material.head(self), setup: None, report })
     }
@@ -98,12 +98,12 @@ impl SuitePlan for Plan {
         let (material, report) = match self.is_dealt() {
             true => {
                 let mask = weights::mask(&server.store.weight_mask(&self.program().hash().to_string())?);
-                super::prepare_server_dealt(&mut job.take_dealer()?, self, &mask, job.draft, job.observer)?
+                super::prepare_server_dealt(&mut job.take_dealer()?, self, &mask, job.entry, job.observer)?
             }
             false => {
                 let loaded = Loaded::of(server.served)?;
                 let base = (server.extension, job.base);
-                super::prepare_server(job.channel, self, base, &loaded.model, job.draft, job.observer)?
+                super::prepare_server(job.channel, self, base, &loaded.model, job.entry, job.observer)?
             }
         };
         Ok(Prepared { head: material.head(self), setup: None, report })

@@ -63,7 +63,7 @@ function drawTiles(state) {
   const last = state.last;
   const cores = sum("cores");
   const memory = sum("memory");
-  const stock = state.stock.reduce((total, it) => total + it.pieces, 0);
+  const stock = state.stock.reduce((total, it) => total + it.entries, 0);
   const ended = state.counts.ended;
   const done = ended.done || 0;
   const wrong = Object.entries(ended).filter(([name]) => name !== "done").reduce((n, [, it]) => n + it, 0);
@@ -120,7 +120,7 @@ function drawTables(state) {
     return [it.model, it.version ?? "", it.suites.join(", "), end];
   }), "The repository is empty.");
   drawTable("stock", ["Model", "Suite", "#Pieces"],
-    state.stock.map((it) => [it.model, it.suite, it.pieces]), "No material is ready.");
+    state.stock.map((it) => [it.model, it.suite, it.entries]), "No material is ready.");
   drawTable("profiles", ["Model", "Suite", "Phase", "#Cores", "#Time", "#Memory"],
     state.profiles.map((it) => [it.model, it.suite, `T_${it.phase}`, it.cores, seconds(it.seconds), bytes(it.memory)]),
     "Nothing was asked for yet.");

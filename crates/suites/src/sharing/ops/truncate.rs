@@ -67,14 +67,14 @@ impl Protocol for Truncate<'_> {
                     privet_fss::Truncate::new(ring.bits(), bits).evaluate(&mut party, &seeds.seed(), body, &x)?
                 }
             }),
-            (guard, bits) => settle(party, &x, [bits, guard], ring),
+            (guard, bits) => round_off(party, &x, [bits, guard], ring),
         }
     }
 }
 
 /// `floor(x / 2^bits)` in the ring that is smaller by `bits` and `guard` bits, where `x` has `guard` bits below its last place and is off
 /// there by one at most; in suite `gmw`.
-pub(in super::super) fn settle(
+pub(in super::super) fn round_off(
     party: &mut Party<'_>,
     x: &[u64],
     [bits, guard]: [u32; 2],

@@ -1,4 +1,4 @@
-//! Entries in the making.
+//! Entries that are being written.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -8,15 +8,15 @@ use privet_seal::Writer;
 use super::{Metadata, Store, StoreError, io};
 
 /// An entry that is being written; dropped unpublished, it leaves nothing.
-pub struct Draft {
+pub struct TemporaryEntry {
     store: Store,
     path: PathBuf,
     file: Writer,
     published: bool,
 }
 
-impl Draft {
-    /// A draft in the new file at `path` that `file` writes.
+impl TemporaryEntry {
+    /// An entry in the new file at `path` that `file` writes.
     pub(super) fn new(store: Store, path: PathBuf, file: Writer) -> Self {
         Self { store, path, file, published: false }
     }
@@ -24,7 +24,7 @@ impl Draft {
     /// Writes the last bytes and publishes the entry.
     ///
     /// # Errors
-    /// As [`Draft::publish`].
+    /// As [`TemporaryEntry::publish`].
     pub fn finish(mut self, metadata: &Metadata, last: &[u8]) -> Result<(), StoreError> {
         self.write_all(last).map_err(|error| io(&self.path, error))?;
         self.publish(metadata)
@@ -39,7 +39,7 @@ impl Draft {
             return Err(StoreError::Spent { id: metadata.id.clone() });
         }
         let path = self.store.path(&metadata.id, "material");
-        let written = self.settle(&path).and_then(|()| self.store.files.rename(&self.path, &path));
+        let written = self.sync(&path).and_then(|()| self.store.files.rename(&self.path, &path));
         written.map_err(|error| io(&path, error))?;
         self.published = true;
         let header = serde_json::to_vec(metadata).expect("metadata is plain data");
@@ -49,13 +49,13 @@ impl Draft {
     }
 
     /// Writes everything to disk, as what `name` will hold, and gives back room that was not used.
-    fn settle(&mut self, name: &Path) -> std::io::Result<()> {
+    fn sync(&mut self, name: &Path) -> std::io::Result<()> {
         let file = self.file.finish(&self.store.name_of(name))?;
         self.store.files.sync_file(file, &self.path)
     }
 }
 
-impl Write for Draft {
+impl Write for TemporaryEntry {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.file.write(bytes)
     }
@@ -65,7 +65,7 @@ impl Write for Draft {
     }
 }
 
-impl Drop for Draft {
+impl Drop for TemporaryEntry {
     fn drop(&mut self) {
         if !self.published {
             // Nothing refers to the file; what cannot be removed now is removed when the store is opened again.
