@@ -113,7 +113,7 @@ impl Client {
             let kept = setups.kept()?;
             let mut dealer = dealer.map(|connect| connect()).transpose()?;
             if let Some(dealer) = &mut dealer {
-                dealer::ask_as_client(dealer, plan, &id, peer.clone(), &kept)?;
+                dealer::ask(dealer, (plan, None), &id, peer.clone(), &kept)?;
             }
             let job = Preparation {
                 channel: &mut client.channel,

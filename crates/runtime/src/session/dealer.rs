@@ -49,43 +49,24 @@ struct Kept {
     proof: [u8; 16],
 }
 
-/// Asks for the client's half of a deal.
-pub(super) fn ask_as_client(
+/// Asks for a half of a deal: the server's if the program's public half goes with it, or else the client's.
+pub(super) fn ask(
     dealer: &mut Channel,
-    plan: &dyn SuitePlan,
-    id: &MaterialId,
-    server: String,
-    kept: &[KeptSetup],
-) -> Result<(), Error> {
-    ask(dealer, Half::Client, plan, id, server, kept)
-}
-
-/// Asks for the server's half of a deal; the program's public half goes with it.
-pub(super) fn ask_as_server(
-    dealer: &mut Channel,
-    plan: &dyn SuitePlan,
-    id: &MaterialId,
-    client: String,
-    kept: &[KeptSetup],
-    public: &[u8],
-) -> Result<(), Error> {
-    ask(dealer, Half::Server, plan, id, client, kept)?;
-    dealer.send(public)?;
-    Ok(dealer.flush()?)
-}
-
-fn ask(
-    dealer: &mut Channel,
-    half: Half,
-    plan: &dyn SuitePlan,
+    (plan, public): (&dyn SuitePlan, Option<&[u8]>),
     id: &MaterialId,
     other: String,
     kept: &[KeptSetup],
 ) -> Result<(), Error> {
     messages::greet(dealer)?;
+    let half = if public.is_some() { Half::Server } else { Half::Client };
     let (program, suite) = (plan.program().hash().to_string(), plan.label());
     let kept = kept.iter().map(|kept| Kept { name: kept.name.clone(), proof: setup_proof(&kept.seed) }).collect();
-    messages::send(dealer, &Ask { half, material: id.clone(), other, program, suite, kept })
+    messages::send(dealer, &Ask { half, material: id.clone(), other, program, suite, kept })?;
+    if let Some(public) = public {
+        dealer.send(public)?;
+        dealer.flush()?;
+    }
+    Ok(())
 }
 
 /// A party that has asked, with its link.

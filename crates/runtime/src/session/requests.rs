@@ -111,7 +111,7 @@ impl Session<'_> {
         let kept = setups.kept().map_err(Error::from)?;
         let mut dealer = dealer.map(|connect| connect()).transpose()?;
         if let Some(dealer) = &mut dealer {
-            dealer::ask_as_server(dealer, &*plan, &id, peer.clone(), &kept, served.public())?;
+            dealer::ask(dealer, (&*plan, Some(served.public())), &id, peer.clone(), &kept)?;
         }
         let job = Preparation {
             channel: self.channel,
