@@ -43,7 +43,6 @@ use additive::{Add, AddConstant, Negate, ShiftLeft, Sub};
 use avg_pool2d::AvgPool2d;
 use conv2d::Conv2d;
 use dense::Dense;
-use movement::{Broadcast, Concat, Pad, Reshape, Slice, Transpose};
 use scale::Scale;
 
 /// An operation and the program that it is part of.
@@ -142,13 +141,7 @@ impl<'a> Node<'a> {
             Operator::AvgPool2d { window, factors } => {
                 Box::new(AvgPool2d { pooling: Pooling { node: self, window }, factors })
             }
-            Operator::Reshape => Box::new(Reshape),
-            Operator::Broadcast => Box::new(Broadcast(self)),
-            Operator::Transpose { perm } => Box::new(Transpose { node: self, perm }),
-            Operator::Slice { starts, steps, .. } => Box::new(Slice { node: self, starts, steps }),
-            Operator::Concat { axis } => Box::new(Concat { node: self, axis: *axis }),
-            Operator::Pad { before, constant, .. } => Box::new(Pad { node: self, before, constant: *constant }),
-            _ => return None,
+            _ => Box::new(Movement::of(self)?),
         })
     }
 

@@ -39,7 +39,7 @@ pub(crate) trait Algebra: Sized {
     fn sum_windows(&self, x: &Self::Shares, groups: &Groups, factors: &[i64]) -> Self::Owned;
 
     /// Elements in another place.
-    fn rearrange(&self, inputs: &[&Self::Shares], movement: &impl Movement) -> Self::Owned;
+    fn rearrange(&self, inputs: &[&Self::Shares], movement: &Movement) -> Self::Owned;
 }
 
 /// Additive shares modulo a power of two.
@@ -93,7 +93,7 @@ impl Algebra for InRing {
         privet_gmw::sum_windows(x, groups, |i| factors[i % factors.len()], self.ring)
     }
 
-    fn rearrange(&self, inputs: &[&[u64]], movement: &impl Movement) -> Vec<u64> {
+    fn rearrange(&self, inputs: &[&[u64]], movement: &Movement) -> Vec<u64> {
         let fill = movement.fill().filter(|_| self.adds_constants);
         movement.rearrange(inputs, fill.map_or(0, |fill| self.ring.reduce(fill as u64)))
     }

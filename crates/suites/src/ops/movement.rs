@@ -1,24 +1,51 @@
 //! Operations that move elements: each element of the result is one of an input's, or a public constant.
 
 use privet_gmw::Sign;
+use privet_program::Operator;
 use privet_ring::layout;
 
 use super::{Algebra, Local, Node, Rules, chosen};
 
-/// Where elements go.
-pub(crate) trait Movement {
+/// A reshape, broadcast, transposition, slice, concatenation or padding.
+pub(crate) struct Movement<'a>(Node<'a>);
+
+impl<'a> Movement<'a> {
+    /// The movement that `node` is, if it is one.
+    pub(super) fn of(node: Node<'a>) -> Option<Self> {
+        let operator = &node.operation.operator;
+        let moves = matches!(operator, Operator::Reshape | Operator::Broadcast | Operator::Concat { .. })
+            || matches!(operator, Operator::Transpose { .. } | Operator::Slice { .. } | Operator::Pad { .. });
+        moves.then_some(Self(node))
+    }
+
     /// The result's elements, of those of all inputs; `fill`: the constant.
-    fn rearrange<T: Copy>(&self, inputs: &[&[T]], fill: T) -> Vec<T>;
+    pub fn rearrange<T: Copy>(&self, inputs: &[&[T]], fill: T) -> Vec<T> {
+        let (x, from, to) = (inputs[0], &self.0.input().shape, &self.0.output().shape);
+        match &self.0.operation.operator {
+            Operator::Broadcast => layout::broadcast(x, from, to),
+            Operator::Transpose { perm } => layout::transpose(x, from, perm),
+            Operator::Slice { starts, steps, .. } => layout::slice(x, from, starts, steps, to),
+            Operator::Concat { axis } => {
+                let parts: Vec<_> = inputs.iter().copied().zip(self.0.input_shapes()).collect();
+                layout::concat(&parts, *axis)
+            }
+            Operator::Pad { before, .. } => layout::pad(x, from, before, to, fill),
+            _ => x.to_vec(),
+        }
+    }
 
     /// The constant, if there is one.
-    fn fill(&self) -> Option<i64> {
-        None
+    pub fn fill(&self) -> Option<i64> {
+        match self.0.operation.operator {
+            Operator::Pad { constant, .. } => Some(constant),
+            _ => None,
+        }
     }
 }
 
 /// Where each element of the result comes from: indices into inputs of such lengths, one behind the other; behind them all the
 /// constant.
-pub(crate) fn sources(lengths: impl Iterator<Item = usize>, movement: &impl Movement) -> Vec<usize> {
+pub(crate) fn sources(lengths: impl Iterator<Item = usize>, movement: &Movement) -> Vec<usize> {
     let mut end = 0;
     let places_of = |len| {
         end += len;
@@ -28,153 +55,31 @@ pub(crate) fn sources(lengths: impl Iterator<Item = usize>, movement: &impl Move
     movement.rearrange(&places.iter().map(AsRef::as_ref).collect::<Vec<_>>(), end)
 }
 
-impl<A: Algebra, M: Movement + Rules> Local<A> for M {
+impl Rules for Movement<'_> {
+    fn takes_guard_bits(&self, _guarded: usize) -> bool {
+        self.fill().is_none()
+    }
+
+    fn reads(&self, result: Option<u32>) -> Option<u32> {
+        match self.0.operation.operator {
+            Operator::Concat { .. } | Operator::Pad { .. } => None,
+            _ => result,
+        }
+    }
+
+    fn sign(&self, inputs: &[Sign]) -> Sign {
+        match self.fill() {
+            None | Some(0) => chosen(inputs),
+            Some(_) => Sign::Unknown,
+        }
+    }
+}
+
+impl<A: Algebra> Local<A> for Movement<'_> {
     fn evaluate(&self, algebra: &A, inputs: &[&A::Shares], _constant: Option<&A::Constant>) -> A::Owned {
-        algebra.rearrange(inputs, self)
-    }
-}
-
-/// The same elements in another shape.
-pub(super) struct Reshape;
-
-impl Rules for Reshape {
-    fn takes_guard_bits(&self, _guarded: usize) -> bool {
-        true
-    }
-
-    fn reads(&self, result: Option<u32>) -> Option<u32> {
-        result
-    }
-
-    fn sign(&self, inputs: &[Sign]) -> Sign {
-        chosen(inputs)
-    }
-}
-
-impl<A: Algebra> Local<A> for Reshape {
-    fn evaluate(&self, algebra: &A, inputs: &[&A::Shares], _constant: Option<&A::Constant>) -> A::Owned {
-        algebra.keep(inputs[0])
-    }
-}
-
-/// Numpy broadcasting.
-pub(super) struct Broadcast<'a>(pub Node<'a>);
-
-impl Rules for Broadcast<'_> {
-    fn takes_guard_bits(&self, _guarded: usize) -> bool {
-        true
-    }
-
-    fn reads(&self, result: Option<u32>) -> Option<u32> {
-        result
-    }
-
-    fn sign(&self, inputs: &[Sign]) -> Sign {
-        chosen(inputs)
-    }
-}
-
-impl Movement for Broadcast<'_> {
-    fn rearrange<T: Copy>(&self, inputs: &[&[T]], _fill: T) -> Vec<T> {
-        layout::broadcast(inputs[0], &self.0.input().shape, &self.0.output().shape)
-    }
-}
-
-/// Axes in another order.
-pub(super) struct Transpose<'a> {
-    pub node: Node<'a>,
-    pub perm: &'a [usize],
-}
-
-impl Rules for Transpose<'_> {
-    fn takes_guard_bits(&self, _guarded: usize) -> bool {
-        true
-    }
-
-    fn reads(&self, result: Option<u32>) -> Option<u32> {
-        result
-    }
-
-    fn sign(&self, inputs: &[Sign]) -> Sign {
-        chosen(inputs)
-    }
-}
-
-impl Movement for Transpose<'_> {
-    fn rearrange<T: Copy>(&self, inputs: &[&[T]], _fill: T) -> Vec<T> {
-        layout::transpose(inputs[0], &self.node.input().shape, self.perm)
-    }
-}
-
-/// Some elements of each axis.
-pub(super) struct Slice<'a> {
-    pub node: Node<'a>,
-    pub starts: &'a [i64],
-    pub steps: &'a [i64],
-}
-
-impl Rules for Slice<'_> {
-    fn takes_guard_bits(&self, _guarded: usize) -> bool {
-        true
-    }
-
-    fn reads(&self, result: Option<u32>) -> Option<u32> {
-        result
-    }
-
-    fn sign(&self, inputs: &[Sign]) -> Sign {
-        chosen(inputs)
-    }
-}
-
-impl Movement for Slice<'_> {
-    fn rearrange<T: Copy>(&self, inputs: &[&[T]], _fill: T) -> Vec<T> {
-        layout::slice(inputs[0], &self.node.input().shape, self.starts, self.steps, &self.node.output().shape)
-    }
-}
-
-/// Inputs joined along an axis.
-pub(super) struct Concat<'a> {
-    pub node: Node<'a>,
-    pub axis: usize,
-}
-
-impl Rules for Concat<'_> {
-    fn takes_guard_bits(&self, _guarded: usize) -> bool {
-        true
-    }
-
-    fn sign(&self, inputs: &[Sign]) -> Sign {
-        chosen(inputs)
-    }
-}
-
-impl Movement for Concat<'_> {
-    fn rearrange<T: Copy>(&self, inputs: &[&[T]], _fill: T) -> Vec<T> {
-        let parts: Vec<_> = inputs.iter().copied().zip(self.node.input_shapes()).collect();
-        layout::concat(&parts, self.axis)
-    }
-}
-
-/// The input amid a constant.
-pub(super) struct Pad<'a> {
-    pub node: Node<'a>,
-    pub before: &'a [usize],
-    pub constant: i64,
-}
-
-impl Rules for Pad<'_> {
-    fn sign(&self, inputs: &[Sign]) -> Sign {
-        if self.constant == 0 { chosen(inputs) } else { Sign::Unknown }
-    }
-}
-
-impl Movement for Pad<'_> {
-    fn rearrange<T: Copy>(&self, inputs: &[&[T]], fill: T) -> Vec<T> {
-        layout::pad(inputs[0], &self.node.input().shape, self.before, &self.node.output().shape, fill)
-    }
-
-    fn fill(&self) -> Option<i64> {
-        Some(self.constant)
+        match self.0.keeps_order() {
+            true => algebra.keep(inputs[0]),
+            false => algebra.rearrange(inputs, self),
+        }
     }
 }

@@ -174,7 +174,7 @@ impl Algebra for Reading<'_> {
         vec![ascending(self.0.iter().flat_map(|&index| groups[index].iter().copied()))]
     }
 
-    fn rearrange(&self, inputs: &[&usize], movement: &impl Movement) -> Vec<Vec<usize>> {
+    fn rearrange(&self, inputs: &[&usize], movement: &Movement) -> Vec<Vec<usize>> {
         let from = sources(inputs.iter().map(|len| **len), movement);
         let mut read: BTreeSet<usize> = self.0.iter().map(|&index| from[index]).collect();
         if movement.fill().is_some() {
@@ -248,7 +248,7 @@ impl<E: Elements> Algebra for Computing<'_, E> {
         sums.times(&Matrix::public(1, by))
     }
 
-    fn rearrange(&self, inputs: &[&Part<E>], movement: &impl Movement) -> Result<E, Error> {
+    fn rearrange(&self, inputs: &[&Part<E>], movement: &Movement) -> Result<E, Error> {
         let from = sources(inputs.iter().map(|part| part.len), movement);
         let [first, others @ ..] = inputs else { return Err(Error::Misuse("an operation without inputs".into())) };
         let mut pool = others.iter().try_fold(first.elements.clone(), |pool, part| pool.join(&part.elements))?;

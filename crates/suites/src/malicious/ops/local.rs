@@ -108,7 +108,7 @@ impl Algebra for Key {
         x.sums(&groups).weigh(&factors)
     }
 
-    fn rearrange(&self, inputs: &[&Values], movement: &impl Movement) -> Values {
+    fn rearrange(&self, inputs: &[&Values], movement: &Movement) -> Values {
         let moved = sources(inputs.iter().map(|x| x.len()), movement);
         if let ([x], None) = (inputs, movement.fill()) {
             return x.gather(&moved);
