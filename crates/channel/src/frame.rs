@@ -3,8 +3,8 @@
 use crate::abort::AbortReason;
 use crate::error::{Error, PeerMisbehaved};
 
-/// Bytes before the payload.
-pub(crate) const HEADER_BYTES: usize = 5;
+/// Bytes before the payload of each message.
+pub const HEADER_BYTES: usize = 5;
 
 /// The most free text an abort frame carries, in bytes.
 pub(crate) const ABORT_TEXT_BYTES: usize = 512;

@@ -41,6 +41,7 @@ pub use channel::{Channel, DEFAULT_TIMEOUT};
 pub use cost::Cost;
 pub use error::{Error, Io, Misuse, PeerMisbehaved};
 pub use link::Link;
+pub use frame::HEADER_BYTES;
 pub use memory::pair;
 pub use peer::Fingerprint;
 pub use socket::Stopper;

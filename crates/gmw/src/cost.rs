@@ -3,15 +3,13 @@
 //! Bytes count a frame of 5 bytes for each message, as [`privet_channel::Cost`] does; `tests/cost.rs` holds every
 //! formula against the wire.
 
+use privet_channel::HEADER_BYTES;
 use privet_ot::{Demand, OneHotCounts, Role, TableCounts};
 use privet_ring::tournament::matches;
 use privet_ring::{Field, Modulus};
 
 use crate::tables::{self, Step, asker};
 use crate::{Piecewise, Rounds, Sign};
-
-/// Bytes of a frame's header on a channel.
-const FRAME_BYTES: usize = 5;
 
 /// Correlations and traffic of a protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -53,7 +51,7 @@ impl std::iter::Sum for Cost {
 }
 
 fn message(payload: usize) -> u64 {
-    (payload + FRAME_BYTES) as u64
+    (payload + HEADER_BYTES) as u64
 }
 
 /// [`crate::and`] of `n` bits.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use privet_bfv::{Parameters, Resharing};
-use privet_channel::Cost;
+use privet_channel::{Cost, HEADER_BYTES};
 
 use crate::correlation::Correlation;
 use crate::error::{Error, Misuse};
@@ -12,9 +12,6 @@ use crate::layer::Layer;
 use crate::mail::PER_MESSAGE;
 use crate::packing::Packing;
 use crate::tiling::{MOST_LEVELS, Price, Tiling, WEIGHTS_OF_WORK};
-
-/// Bytes that a channel adds to every message.
-const HEADER_BYTES: usize = 5;
 
 /// Most bits of a weight: those of the widest ring, whose elements may be weights.
 const WIDEST_WEIGHTS: u32 = 50;

@@ -11,7 +11,7 @@ use crate::silent::{self, Size};
 use crate::{Demand, Extension, FieldBits, Role, tree};
 
 /// The frame header of a message.
-const HEADER_BYTES: u64 = 5;
+const HEADER_BYTES: u64 = privet_channel::HEADER_BYTES as u64;
 
 /// [`crate::OtParty::setup`]: the same for both parties and every extension.
 pub fn setup() -> Cost {

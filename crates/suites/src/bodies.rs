@@ -4,16 +4,13 @@ use std::io::{self, Write};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
-use privet_channel::Channel;
+use privet_channel::{Channel, HEADER_BYTES};
 use privet_fss::Source;
 
 use crate::Error;
 
 /// Bytes of a message; the last one of a part is shorter.
 const MESSAGE_BYTES: usize = 1 << 20;
-
-/// What a channel adds to a message.
-const FRAME_BYTES: u64 = 5;
 
 /// Messages that wait for a party that is slower than the dealer, at most.
 const QUEUE: usize = 8;
@@ -23,7 +20,7 @@ pub(crate) const BUFFERS: u64 = 3 * MESSAGE_BYTES as u64;
 
 /// Bytes on the wire of a part of `bytes` bytes.
 pub(crate) fn wire_bytes(bytes: u64) -> u64 {
-    bytes + FRAME_BYTES * bytes.div_ceil(MESSAGE_BYTES as u64)
+    bytes + HEADER_BYTES as u64 * bytes.div_ceil(MESSAGE_BYTES as u64)
 }
 
 /// One party's body at the dealer. What is written is sent in messages; a flush ends a part.

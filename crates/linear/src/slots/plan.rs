@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use privet_bfv::slots::{Parameters, Rotation};
-use privet_channel::Cost;
+use privet_channel::{Cost, HEADER_BYTES};
 use privet_ring::Field;
 
 use crate::correlation::Correlation;
@@ -16,9 +16,6 @@ use crate::plan::MOST_RESULTS;
 use super::packing::{Packing, Steps};
 use super::server::{INPUTS_AT_ONCE, STEPS_AT_ONCE, outputs_apart};
 use super::steps;
-
-/// Bytes that a channel adds to every message.
-const HEADER_BYTES: usize = 5;
 
 /// Ciphertexts and replies travel this many to a message: half a megabyte or so.
 const PER_MESSAGE: usize = 4;

@@ -1,6 +1,6 @@
 //! Control messages: a greeting of fixed length, then small JSON.
 
-use privet_channel::Channel;
+use privet_channel::{Channel, HEADER_BYTES};
 use privet_program::{Program, ProgramHash};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -10,9 +10,6 @@ use super::VERSION;
 use crate::{Error, MaterialId, PeerMisbehaved};
 
 const MAGIC: [u8; 6] = *b"PRIVET";
-
-/// Bytes that a channel adds to a message.
-const HEADER: usize = 5;
 
 /// Longest control message; a public half may take [`MAX_PROGRAM`].
 const MAX_CONTROL: usize = 4096;
@@ -117,7 +114,7 @@ pub fn greet(channel: &mut Channel) -> Result<(), Error> {
 
 /// Bytes of a message on the wire, its frame header included.
 pub fn bytes(message: &impl Serialize) -> usize {
-    HEADER + serde_json::to_vec(message).expect("control messages are plain data").len()
+    HEADER_BYTES + serde_json::to_vec(message).expect("control messages are plain data").len()
 }
 
 /// Sends a control message.

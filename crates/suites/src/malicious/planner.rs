@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 
+use privet_channel::HEADER_BYTES;
 use privet_gmw::{Sign, Truncation};
 use privet_program::{Operation, Operator, Program};
 use privet_ring::Modulus;
@@ -38,9 +39,6 @@ pub(super) struct Planner<'a> {
     pub bytes: [u64; 2],
     pub turns: Turns,
 }
-
-/// What a channel adds to a message.
-const FRAME_BYTES: usize = 5;
 
 impl<'a> Planner<'a> {
     /// Plans the program's inputs, these operations, and its outputs.
@@ -78,7 +76,7 @@ impl<'a> Planner<'a> {
 
     /// Books messages that both send, one exchange each.
     pub(super) fn exchange(&mut self, messages: &[usize]) {
-        let bytes: usize = messages.iter().map(|bytes| bytes + FRAME_BYTES).sum();
+        let bytes: usize = messages.iter().map(|bytes| bytes + HEADER_BYTES).sum();
         self.bytes.iter_mut().for_each(|sum| *sum += bytes as u64);
         self.turns.exchange(messages.len() as u64);
     }
@@ -170,7 +168,7 @@ impl<'a> Planner<'a> {
         for opening in [None, Some(16 * count)] {
             opening.into_iter().for_each(|bytes| self.exchange(&[bytes]));
             self.exchange(&CHECK_BYTES[..1]);
-            self.bytes.iter_mut().for_each(|sum| *sum += (CHECK_BYTES[1] + FRAME_BYTES) as u64);
+            self.bytes.iter_mut().for_each(|sum| *sum += (CHECK_BYTES[1] + HEADER_BYTES) as u64);
             self.turns.client_sends();
             self.turns.server_sends();
         }

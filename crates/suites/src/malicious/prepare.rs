@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::time::Instant;
 
-use privet_channel::Channel;
+use privet_channel::{Channel, HEADER_BYTES};
 use privet_fss::{KeyFile, Role, Seeds};
 use privet_prg::{Prg, Seed};
 use privet_program::Weights as Tensors;
@@ -28,9 +28,6 @@ use crate::{Error, MaterialId, Observer, Phase, Report, StoreError, bodies};
 
 /// Bytes of the dealer's first message to each party.
 const START: usize = 64;
-
-/// What a channel adds to a message.
-const FRAME_BYTES: u64 = 5;
 
 /// What a party has of a deal besides the keys, which went to its store.
 pub struct DealtHalf {
@@ -175,7 +172,7 @@ pub fn deal(
 pub fn dealt_bytes(plan: &Plan) -> [u64; 2] {
     [Role::Client, Role::Server].map(|role| {
         let parts = [plan.early_bytes(role), plan.body_bytes(role)];
-        START as u64 + FRAME_BYTES + parts.map(bodies::wire_bytes).iter().sum::<u64>()
+        START as u64 + HEADER_BYTES as u64 + parts.map(bodies::wire_bytes).iter().sum::<u64>()
     })
 }
 

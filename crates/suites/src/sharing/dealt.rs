@@ -12,7 +12,7 @@
 
 use std::io::Write;
 
-use privet_channel::Channel;
+use privet_channel::{Channel, HEADER_BYTES};
 use privet_ot::{Role, Stock, dealer};
 use privet_prg::{Prg, Seed};
 use privet_program::Weights;
@@ -32,11 +32,8 @@ use crate::{Error, MaterialId, Observer, Phase, Report};
 /// Bytes of a seed's message.
 const SEED_BYTES: usize = 16;
 
-/// What a channel adds to a message.
-const FRAME_BYTES: usize = 5;
-
 /// Bytes that the server sends the dealer: the seed of its mask.
-pub(super) const SERVER_BYTES: u64 = (SEED_BYTES + FRAME_BYTES) as u64;
+pub(super) const SERVER_BYTES: u64 = (SEED_BYTES + HEADER_BYTES) as u64;
 
 /// The server's secret `A` for all linear layers of a program.
 pub struct WeightMask(Seed);
@@ -263,9 +260,9 @@ pub fn dealt_bytes(plan: &Plan) -> [u64; 2] {
     let ring = ring(plan);
     let products = plan.triples().iter().map(|triple| triples::output_len(plan, triple));
     let shares = plan.linear().iter().map(|layer| layer.plan.output_len()).chain(products);
-    let shares = shares.map(|len| ring.packed_bytes(len) + FRAME_BYTES);
+    let shares = shares.map(|len| ring.packed_bytes(len) + HEADER_BYTES);
     let corrections = match plan.options().suite {
-        Suite::Gmw { .. } => dealer::corrections_bytes(&plan.online_cost().demand, ring) + FRAME_BYTES,
+        Suite::Gmw { .. } => dealer::corrections_bytes(&plan.online_cost().demand, ring) + HEADER_BYTES,
         Suite::Fss => 0,
     };
     let seed = (SEED_BYTES + FRAME_BYTES) as u64;

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use privet_channel::HEADER_BYTES;
 use privet_fss::{Gate, KeyBytes, KeyFile, Role, Seeds, Source};
 use privet_gmw::cost::Cost;
 use privet_prg::{Prg, Seed};
@@ -9,9 +10,6 @@ use privet_seal::Stored;
 
 use crate::Error;
 use crate::bodies::Body;
-
-/// What a channel adds to a message.
-const FRAME_BYTES: usize = 5;
 
 /// A gate and how many elements it is evaluated on at once: one key.
 pub(super) struct Batch {
@@ -49,7 +47,7 @@ impl Batch {
     /// Traffic online, without correlations.
     fn cost(&self) -> Cost {
         let messages = self.gate.message_bytes(self.count);
-        let bytes = messages.iter().map(|bytes| (bytes + FRAME_BYTES) as u64).sum();
+        let bytes = messages.iter().map(|bytes| (bytes + HEADER_BYTES) as u64).sum();
         let rounds = if self.joins { 0 } else { messages.len() as u64 };
         Cost { client_bytes: bytes, server_bytes: bytes, rounds, ..Cost::default() }
     }

@@ -1,5 +1,6 @@
 //! What one inference takes, by formula. `tests/whole/stream.rs` holds the figures against a real channel.
 
+use privet_channel::HEADER_BYTES;
 use privet_ot::Role;
 use privet_paillier::KeySize;
 use serde::Serialize;
@@ -125,7 +126,7 @@ fn online_rounds(plan: &Plan) -> u64 {
 
 /// Paillier's preparation: the key there, word that both have their noise back.
 fn noise(size: KeySize, counts: [usize; 2]) -> Offline {
-    let key = size.public_key_bytes() + transport::HEADER;
+    let key = size.public_key_bytes() + HEADER_BYTES;
     let material = counts.map(|count| count * size.ciphertext_bytes());
     Offline { bytes: [key, transport::ACKNOWLEDGED], rounds: 1, material }
 }

@@ -1,6 +1,6 @@
 //! Vectors of ciphertexts, ring elements and bits as messages.
 
-use privet_channel::Channel;
+use privet_channel::{Channel, HEADER_BYTES};
 use privet_paillier::{Ciphertexts, KeySize, PublicKey};
 use privet_ring::{Bits, Modulus};
 
@@ -20,7 +20,7 @@ pub(super) fn send(channel: &mut Channel, ciphertexts: &Ciphertexts) -> Result<(
 
 /// Bytes on the wire of `count` ciphertexts.
 pub(super) fn ciphertext_bytes(size: KeySize, count: usize) -> usize {
-    count * size.ciphertext_bytes() + count.div_ceil(CHUNK) * HEADER
+    count * size.ciphertext_bytes() + count.div_ceil(CHUNK) * HEADER_BYTES
 }
 
 /// Receives `count` ciphertexts, each checked, and hands them to `take` as they come.
@@ -41,11 +41,8 @@ pub(super) fn receive(
 /// Ring elements of a message.
 const ELEMENTS: usize = 1 << 16;
 
-/// Bytes that a channel adds to a message.
-pub(super) const HEADER: usize = 5;
-
 /// Bytes of [`acknowledge`].
-pub(super) const ACKNOWLEDGED: usize = 1 + HEADER;
+pub(super) const ACKNOWLEDGED: usize = 1 + HEADER_BYTES;
 
 /// Sends ring elements, packed to the ring's width; no message for none.
 pub(super) fn send_values(channel: &mut Channel, ring: Modulus, values: &[u64]) -> Result<(), Error> {
@@ -69,7 +66,7 @@ pub(super) fn receive_values(channel: &mut Channel, ring: Modulus, count: usize)
 /// Bytes on the wire of `count` ring elements.
 pub(super) fn ring_bytes(ring: Modulus, count: usize) -> usize {
     let (whole, rest) = (count / ELEMENTS, count % ELEMENTS);
-    let message = |count: usize| if count == 0 { 0 } else { HEADER + ring.packed_bytes(count) };
+    let message = |count: usize| if count == 0 { 0 } else { HEADER_BYTES + ring.packed_bytes(count) };
     whole * message(ELEMENTS) + message(rest)
 }
 
@@ -89,7 +86,7 @@ pub(super) fn receive_bits(channel: &mut Channel, count: usize) -> Result<Bits, 
 
 /// Bytes on the wire of `count` bits.
 pub(super) fn bit_bytes(count: usize) -> usize {
-    if count == 0 { 0 } else { HEADER + count.div_ceil(8) }
+    if count == 0 { 0 } else { HEADER_BYTES + count.div_ceil(8) }
 }
 
 /// Tells the peer that all it sent was used.
