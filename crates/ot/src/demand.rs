@@ -1,39 +1,8 @@
-//! Who the parties are, and how many correlations they want.
+//! How many correlations two parties want.
 
 use std::ops::Add;
 
-use crate::{OneHotCounts, Shape};
-
-/// Which of the two parties one is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Role {
-    /// Holds the input and learns the output.
-    Client,
-    /// Holds the weights.
-    Server,
-}
-
-impl Role {
-    /// The other party.
-    pub fn peer(self) -> Self {
-        match self {
-            Self::Client => Self::Server,
-            Self::Server => Self::Client,
-        }
-    }
-
-    /// The byte that stands for the role in messages and stored correlations.
-    pub(crate) fn code(self) -> u8 {
-        match self {
-            Self::Client => 0,
-            Self::Server => 1,
-        }
-    }
-
-    pub(crate) fn from_code(code: u8) -> Option<Self> {
-        [Self::Client, Self::Server].into_iter().find(|role| role.code() == code)
-    }
-}
+use crate::{OneHotCounts, Role, Shape};
 
 /// How many tables of each shape.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]

@@ -42,13 +42,14 @@ mod vole;
 
 pub use correlated::{CotReceiver, CotSender};
 pub use correlations::{PairedTriples, PrivateAnds, ProductsReceived, ProductsSent, Triples};
-pub use demand::{Demand, Role, TableCounts};
+pub use demand::{Demand, TableCounts};
 pub use error::{Error, Kind};
 pub use extension::Extension;
 pub use kept::{BaseOts, Kept};
 pub use material::{STOCK_HEADER_BYTES, one_hots_bytes};
 pub use one_hots::{OneHotCounts, OneHots};
 pub use party::OtParty;
+pub use privet_channel::Role;
 pub use random::{BitsReceived, BitsSent, PairsReceived, PairsSent, WordsReceived, WordsSent};
 pub use silent::{SilentReceiver, SilentSender, Size};
 pub use softspoken::{FieldBits, SoftSpokenReceiver, SoftSpokenSender};

@@ -20,7 +20,6 @@ use privet_ring::Modulus;
 use sha2::{Digest, Sha256};
 
 use super::keys::{self, Keys};
-use super::party::fss_role;
 use super::plan::LinearLayer;
 use super::prepare::uniform;
 use super::triples;
@@ -167,9 +166,8 @@ fn receive_keys(
         }
         let (name, operator) = plan.describe(step);
         observer.progress(Phase::Offline, before + done, before + steps, name);
-        recorder.layer(name, operator, dealer, |dealer| {
-            bodies::receive(dealer, keys::body_bytes(batches, fss_role(role)), keys)
-        })?;
+        recorder
+            .layer(name, operator, dealer, |dealer| bodies::receive(dealer, keys::body_bytes(batches, role), keys))?;
     }
     observer.progress(Phase::Offline, before + steps, before + steps, "");
     Ok(())
@@ -265,10 +263,9 @@ pub fn dealt_bytes(plan: &Plan) -> [u64; 2] {
         Suite::Gmw { .. } => dealer::corrections_bytes(&plan.online_cost().demand, ring) + HEADER_BYTES,
         Suite::Fss => 0,
     };
-    let seed = (SEED_BYTES + FRAME_BYTES) as u64;
-    let keys = |role| {
-        plan.keys().iter().map(|batches| bodies::wire_bytes(keys::body_bytes(batches, fss_role(role)))).sum::<u64>()
-    };
+    let seed = (SEED_BYTES + HEADER_BYTES) as u64;
+    let keys =
+        |role| plan.keys().iter().map(|batches| bodies::wire_bytes(keys::body_bytes(batches, role))).sum::<u64>();
     [seed + keys(Role::Client), seed + (corrections + shares.sum::<usize>()) as u64 + keys(Role::Server)]
 }
 

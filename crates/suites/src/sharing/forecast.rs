@@ -5,7 +5,6 @@ use std::ops::Add;
 use privet_ot::{Demand, Extension, Role, STOCK_HEADER_BYTES, Shape, cost as ot_cost, one_hots_bytes};
 use privet_ring::Modulus;
 
-use super::party::fss_role;
 use super::{Encrypted, Plan, Suite, Triples, dealt, keys, making, prepare};
 use crate::forecast::{ExtensionForecast, Forecast, LinearForecast};
 
@@ -164,7 +163,7 @@ impl Plan {
     pub(super) fn correlated_bytes(&self, role: Role) -> u64 {
         match self.options().suite {
             Suite::Gmw { .. } => stored_bytes(&self.stored_chunks()[0].demand, role) + self.later_bytes(role),
-            Suite::Fss => 16 + self.keys().iter().map(|batches| keys::body_bytes(batches, fss_role(role))).sum::<u64>(),
+            Suite::Fss => 16 + self.keys().iter().map(|batches| keys::body_bytes(batches, role)).sum::<u64>(),
         }
     }
 }

@@ -5,7 +5,7 @@ use privet_ot::{Role, Stock};
 use privet_ring::Modulus;
 
 use super::oneshot::{ClientSide, ServerSide};
-use super::party::{Party, Supply, fss_role};
+use super::party::{Party, Supply};
 use super::refill::Refills;
 use super::state::{Side, State};
 use super::{ClientMaterial, Correlated, Model, Plan, ServerMaterial, SessionKeys, SessionPublicKey, Triples, keys};
@@ -190,7 +190,7 @@ impl Half<'_> {
                 let mut party = Party { role, channel, supply: &mut self.supply };
                 state.step(step, &mut party)
             })?;
-            recorder.used_keys(keys::body_bytes(&plan.keys()[done], fss_role(role)));
+            recorder.used_keys(keys::body_bytes(&plan.keys()[done], role));
             last_uses[done].iter().for_each(|&value| state.forget(value));
         }
         let mut outputs = Vec::new();

@@ -13,7 +13,6 @@ use privet_seal::Stored;
 use zeroize::Zeroizing;
 
 use super::keys::{self, Keys};
-use super::party::fss_role;
 use super::triples::{self, Triples};
 use super::{Plan, Suite, refill};
 use crate::Error;
@@ -127,7 +126,7 @@ struct Head {
 
 impl Head {
     fn of(mut stored: Stored, plan: &Plan, role: Role) -> Result<Self, Error> {
-        let keys: u64 = plan.keys().iter().map(|batches| keys::body_bytes(batches, fss_role(role))).sum();
+        let keys: u64 = plan.keys().iter().map(|batches| keys::body_bytes(batches, role)).sum();
         let (mut later, end) = (plan.later_bytes(role), stored.seek(SeekFrom::End(0)).map_err(unreadable)?);
         // Versions before 0.3 had no chunks: all of their entry is the head, and shorter by the headers of later chunks.
         if later > 0 && end <= plan.whole_bytes(role) {

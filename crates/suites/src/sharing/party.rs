@@ -76,7 +76,7 @@ impl Party<'_> {
                 Engine::Gmw(privet_gmw::Party { role: *role, channel, stock, rounds: *rounds })
             }
             Supply::Keys { seeds, body } => {
-                Engine::Fss(privet_fss::Party { role: fss_role(*role), channel }, seeds, body.as_mut())
+                Engine::Fss(privet_fss::Party { role: *role, channel }, seeds, body.as_mut())
             }
         }
     }
@@ -86,12 +86,4 @@ impl Party<'_> {
 pub(super) enum Engine<'a> {
     Gmw(privet_gmw::Party<'a>),
     Fss(privet_fss::Party<'a>, &'a mut Prg, &'a mut dyn Source),
-}
-
-/// The role as suite `fss` names it.
-pub(super) fn fss_role(role: Role) -> privet_fss::Role {
-    match role {
-        Role::Client => privet_fss::Role::Client,
-        Role::Server => privet_fss::Role::Server,
-    }
 }
