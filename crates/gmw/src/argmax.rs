@@ -1,7 +1,7 @@
 //! ArgMax: a tournament that carries the index of each winner along.
 
 use privet_ring::Modulus;
-use privet_ring::tournament::Ties;
+use privet_ring::tournament::{Ties, positions};
 
 use crate::{Error, Party, is_non_negative, mux_all};
 
@@ -17,34 +17,15 @@ pub fn argmax(
     ring: Modulus,
     index_ring: Modulus,
 ) -> Result<Vec<u64>, Error> {
-    // Positions are public at first: the server's share holds them.
-    let position = |i: usize| if party.is_server() { i as u64 } else { 0 };
-    let mut groups: Vec<Vec<[u64; 2]>> =
-        groups.iter().map(|group| group.iter().enumerate().map(|(i, &x)| [x, position(i)]).collect()).collect();
-    while groups.iter().any(|group| group.len() > 1) {
-        let pairs = groups.iter().flat_map(|group| group.as_chunks::<2>().0);
-        // `ahead - behind`: whoever is ahead wins a tie.
-        let (values, positions): (Vec<u64>, Vec<u64>) = pairs
-            .map(|[a, b]| match ties {
-                Ties::First => [a, b],
-                Ties::Last => [b, a],
-            })
-            .map(|[ahead, behind]| {
-                let difference = |i: usize| ahead[i].wrapping_sub(behind[i]);
-                (ring.reduce(difference(0)), index_ring.reduce(difference(1)))
-            })
-            .unzip();
-        let ahead_wins = is_non_negative(party, &values, ring)?;
-        let gains = mux_all(party, &ahead_wins, &[(&values, ring), (&positions, index_ring)])?;
-        let mut gains = gains[0].iter().zip(&gains[1]);
-        for group in &mut groups {
-            let (pairs, alone) = group.as_chunks::<2>();
-            let winners = pairs.iter().zip(&mut gains).map(|([a, b], (value, position))| {
-                let behind = if ties == Ties::First { b } else { a };
-                [ring.reduce(behind[0].wrapping_add(*value)), index_ring.reduce(behind[1].wrapping_add(*position))]
-            });
-            *group = winners.chain(alone.iter().copied()).collect();
-        }
-    }
-    Ok(groups.into_iter().map(|group| group[0][1]).collect())
+    let role = party.role;
+    positions(
+        groups,
+        ties,
+        [ring, index_ring],
+        |index| role.public(index),
+        |[values, positions]| {
+            let ahead_wins = is_non_negative(party, values, ring)?;
+            mux_all(party, &ahead_wins, [(values, ring), (positions, index_ring)])
+        },
+    )
 }

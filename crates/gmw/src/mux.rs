@@ -20,15 +20,21 @@ use crate::{Error, Party, product};
 /// # Errors
 /// If the link fails or the stock runs dry.
 pub fn mux(party: &mut Party<'_>, bits: &Bits, x: &[u64], ring: Modulus) -> Result<Vec<u64>, Error> {
-    Ok(mux_all(party, bits, &[(x, ring)])?.swap_remove(0))
+    let [product] = mux_all(party, bits, [(x, ring)])?;
+    Ok(product)
 }
 
 /// [`mux`] of several vectors by the same bits, each in its own ring, in the same round.
 ///
 /// # Errors
 /// If the link fails or the stock runs dry.
-pub fn mux_all(party: &mut Party<'_>, bits: &Bits, values: &[(&[u64], Modulus)]) -> Result<Vec<Vec<u64>>, Error> {
-    mux_each(party, &values.iter().map(|&(values, ring)| Choice { bits, values, ring }).collect::<Vec<_>>())
+pub fn mux_all<const N: usize>(
+    party: &mut Party<'_>,
+    bits: &Bits,
+    values: [(&[u64], Modulus); N],
+) -> Result<[Vec<u64>; N], Error> {
+    let choices = values.map(|(values, ring)| Choice { bits, values, ring });
+    Ok(mux_each(party, &choices)?.try_into().expect("a product of each vector"))
 }
 
 /// Values and the bits that choose among them, of which this party has shares.

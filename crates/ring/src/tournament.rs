@@ -54,6 +54,45 @@ pub fn maxima<E>(
     Ok(left)
 }
 
+/// Shares of the position of the largest element of each group, whose index each winner takes along; `groups`: this party's shares in
+/// `ring`, with differences below 2^(k-1). `place`: its share of an index, which is public. `gains` gives shares of the differences of
+/// values and of positions of a level's pairs where that of the values is not negative, and of zero elsewhere.
+///
+/// # Errors
+/// What `gains` fails with.
+pub fn positions<E>(
+    groups: &[Vec<u64>],
+    ties: Ties,
+    [ring, index_ring]: [Modulus; 2],
+    place: impl Fn(u64) -> u64,
+    mut gains: impl FnMut([&[u64]; 2]) -> Result<[Vec<u64>; 2], E>,
+) -> Result<Vec<u64>, E> {
+    let mut groups: Vec<Vec<[u64; 2]>> =
+        groups.iter().map(|group| (0..).zip(group).map(|(i, &x)| [x, place(i)]).collect()).collect();
+    while groups.iter().any(|group| group.len() > 1) {
+        let pairs = groups.iter().flat_map(|group| group.as_chunks::<2>().0);
+        // `ahead - behind`: whoever is ahead wins a tie.
+        let (values, positions): (Vec<u64>, Vec<u64>) = pairs
+            .map(|[a, b]| if ties == Ties::First { [a, b] } else { [b, a] })
+            .map(|[ahead, behind]| {
+                let difference = |i: usize| ahead[i].wrapping_sub(behind[i]);
+                (ring.reduce(difference(0)), index_ring.reduce(difference(1)))
+            })
+            .unzip();
+        let [values, positions] = gains([&values, &positions])?;
+        let mut gains = values.iter().zip(&positions);
+        for group in &mut groups {
+            let (pairs, alone) = group.as_chunks::<2>();
+            let winners = pairs.iter().zip(&mut gains).map(|([a, b], (value, position))| {
+                let behind = if ties == Ties::First { b } else { a };
+                [ring.reduce(behind[0].wrapping_add(*value)), index_ring.reduce(behind[1].wrapping_add(*position))]
+            });
+            *group = winners.chain(alone.iter().copied()).collect();
+        }
+    }
+    Ok(groups.into_iter().map(|group| group[0][1]).collect())
+}
+
 /// `subtract` of the two values of each pair of a level, for groups of these sizes that lie one behind the other.
 pub fn differences<T: Copy>(left: &[T], sizes: &[usize], subtract: impl Fn(T, T) -> T) -> Vec<T> {
     let mut differences = Vec::with_capacity(left.len() / 2);
