@@ -32,12 +32,12 @@ mod suite;
 mod triples;
 pub(crate) mod weights;
 
-pub use dealt::{MaskedWeights, WeightMask, deal, dealt_bytes};
+pub use dealt::{WeightMask, deal, dealt_bytes};
 pub use dealt::{prepare_client as prepare_client_dealt, prepare_server as prepare_server_dealt};
 pub use encrypted::{Encrypted, Transformed};
 pub use infer::{Kept, Stocked, infer_client, infer_client_online, infer_server, infer_server_online};
 pub use keys::Keys;
-pub use material::{ClientMaterial, Correlated, ServerMaterial};
+pub use material::{Correlated, Material};
 pub use oneshot::{SessionKeys, SessionPublicKey};
 pub use options::{Arithmetic, Linear, Maker, Options, Suite};
 pub use plan::{Plan, Step};

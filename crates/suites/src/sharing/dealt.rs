@@ -23,7 +23,7 @@ use super::keys::{self, Keys};
 use super::plan::LinearLayer;
 use super::prepare::uniform;
 use super::triples;
-use super::{ClientMaterial, Correlated, Plan, ServerMaterial, Suite, Triples};
+use super::{Correlated, Material, Plan, Suite, Triples};
 use crate::bodies;
 use crate::report::{Counterpart, Recorder};
 use crate::{Error, MaterialId, Observer, Phase, Report};
@@ -72,15 +72,6 @@ impl WeightMask {
     }
 }
 
-/// Where the client keeps `W - A`: one layer at a time, in the order of the plan.
-pub trait MaskedWeights {
-    /// `W - A` of the linear layer with this index.
-    ///
-    /// # Errors
-    /// If it cannot be read.
-    fn layer(&mut self, index: usize) -> Result<Vec<u64>, Error>;
-}
-
 /// What the client's seed decides.
 struct ClientHalf {
     masks: Vec<Vec<u64>>,
@@ -115,17 +106,18 @@ impl ClientHalf {
     }
 }
 
-/// The client's side of a deal; `dealer` leads to the dealer, the bodies of keys go to `keys`.
+/// The client's side of a deal; `dealer` leads to the dealer, the bodies of keys go to `keys`. `weights`: `W - A` of the linear layer with
+/// an index; it is asked for one layer at a time, in the order of the plan.
 ///
 /// # Errors
 /// If the link fails, the dealer misbehaves or the masked weights cannot be read; nothing made so far may then be used.
 pub fn prepare_client(
     dealer: &mut Channel,
     plan: &Plan,
-    weights: &mut dyn MaskedWeights,
+    weights: &mut dyn FnMut(usize) -> Result<Vec<u64>, Error>,
     keys: &mut dyn Write,
     observer: &mut dyn Observer,
-) -> Result<(ClientMaterial, Report), Error> {
+) -> Result<(Material, Report), Error> {
     let mut recorder = Recorder::start_with(Counterpart::Dealer, Phase::Offline, dealer);
     let total = plan.linear().len() + plan.keys().len() + 1;
     observer.progress(Phase::Offline, 0, total, "correlations");
@@ -135,7 +127,7 @@ pub fn prepare_client(
         let operation = plan.operation(layer.operation);
         observer.progress(Phase::Offline, index + 1, total, &operation.name);
         recorder.layer(&operation.name, "multiply", dealer, |_| {
-            let product = multiply(plan, layer, layer.mask_in(&masks), weights.layer(index)?);
+            let product = multiply(plan, layer, layer.mask_in(&masks), weights(index)?);
             add(&mut shares[index], &product, ring(plan));
             Ok::<_, Error>(())
         })?;
@@ -147,7 +139,7 @@ pub fn prepare_client(
         Suite::Fss => Correlated::Keys(Keys::put_aside(correlations)),
     };
     receive_keys(dealer, plan, Role::Client, keys, &mut recorder, observer)?;
-    Ok((ClientMaterial { masks, shares, triples, correlated }, recorder.finish(dealer)))
+    Ok((Material { masks, shares, triples, correlated }, recorder.finish(dealer)))
 }
 
 /// The keys of every step, to be written to `keys`; the last part of a deal.
@@ -183,7 +175,7 @@ pub fn prepare_server(
     mask: &WeightMask,
     keys: &mut dyn Write,
     observer: &mut dyn Observer,
-) -> Result<(ServerMaterial, Report), Error> {
+) -> Result<(Material, Report), Error> {
     let mut recorder = Recorder::start_with(Counterpart::Dealer, Phase::Offline, dealer);
     let total = plan.linear().len() + plan.keys().len() + 1;
     let (demand, ring) = (plan.online_cost().demand, ring(plan));
@@ -211,7 +203,7 @@ pub fn prepare_server(
     }
     let triples = Triples::new(plan, triples, products);
     receive_keys(dealer, plan, Role::Server, keys, &mut recorder, observer)?;
-    Ok((ServerMaterial { shares, triples, correlated }, recorder.finish(dealer)))
+    Ok((Material { masks: Vec::new(), shares, triples, correlated }, recorder.finish(dealer)))
 }
 
 /// A vector of the ring from the dealer.

@@ -8,7 +8,7 @@ use super::oneshot::{ClientSide, ServerSide};
 use super::party::{Party, Supply};
 use super::refill::Refills;
 use super::state::{Side, State};
-use super::{ClientMaterial, Correlated, Model, Plan, ServerMaterial, SessionKeys, SessionPublicKey, Triples, keys};
+use super::{Correlated, Material, Model, Plan, SessionKeys, SessionPublicKey, Triples, keys};
 use crate::report::Recorder;
 use crate::suite::Filling;
 use crate::{Error, Observer, Phase, Report, check_inputs};
@@ -34,13 +34,13 @@ struct Half<'a> {
 pub fn infer_client(
     channel: &mut Channel,
     plan: &Plan,
-    material: ClientMaterial,
+    material: Material,
     inputs: &[Vec<i64>],
     kept: &mut Kept,
     observer: &mut dyn Observer,
 ) -> Result<(Vec<Vec<i64>>, Report), Error> {
     check_inputs(plan.program(), inputs)?;
-    let ClientMaterial { masks, shares, triples, correlated } = material;
+    let Material { masks, shares, triples, correlated } = material;
     let side = Side::Client { masks, shares };
     let (supply, refills) = Supply::new(correlated, Role::Client, plan)?;
     let half = Half { role: Role::Client, side, triples, supply, refills };
@@ -57,11 +57,11 @@ pub fn infer_server(
     channel: &mut Channel,
     plan: &Plan,
     model: &Model,
-    material: ServerMaterial,
+    material: Material,
     kept: &mut Kept,
     observer: &mut dyn Observer,
 ) -> Result<Report, Error> {
-    let ServerMaterial { shares, triples, correlated } = material;
+    let Material { shares, triples, correlated, .. } = material;
     let side = Side::Server { shares, model };
     let (supply, refills) = Supply::new(correlated, Role::Server, plan)?;
     let half = Half { role: Role::Server, side, triples, supply, refills };

@@ -25,9 +25,9 @@ pub enum Correlated {
     Keys(Keys),
 }
 
-/// The client's half: its masks, its shares of `W r`, its correlations.
-pub struct ClientMaterial {
-    /// Uniform `r` for each opening.
+/// A party's half: its shares of `W r`, its correlations, and at the client the masks `r`.
+pub struct Material {
+    /// Uniform `r` for each opening; none at the server.
     pub masks: Vec<Vec<u64>>,
     /// Share of `W r` for each linear layer.
     pub shares: Vec<Vec<u64>>,
@@ -37,17 +37,7 @@ pub struct ClientMaterial {
     pub correlated: Correlated,
 }
 
-/// The server's half: its shares of `W r`, its correlations.
-pub struct ServerMaterial {
-    /// Share of `W r` for each linear layer.
-    pub shares: Vec<Vec<u64>>,
-    /// For products of two values.
-    pub triples: Triples,
-    /// For the non-linear steps.
-    pub correlated: Correlated,
-}
-
-impl ClientMaterial {
+impl Material {
     /// The head of the stored form.
     pub fn head(&self, plan: &Plan) -> Vec<u8> {
         let mut bytes = packed(&self.masks, plan.mask_ring());
@@ -57,37 +47,18 @@ impl ClientMaterial {
         bytes
     }
 
-    /// Reads the stored form: its head now, its keys as they are needed.
+    /// Reads the stored form of `role`'s half: its head now, its keys as they are needed.
     ///
     /// # Errors
     /// [`Error::Misuse`] or [`Error::Correlations`] if it is not this plan's material.
-    pub fn read(stored: Stored, plan: &Plan) -> Result<Self, Error> {
-        let mut head = Head::of(stored, plan, Role::Client)?;
-        let masks = head.vectors(plan.mask_ring(), plan.masks().iter().copied())?;
-        let shares = head.vectors(plan.product_ring(), outputs(plan))?;
+    pub fn read(stored: Stored, plan: &Plan, role: Role) -> Result<Self, Error> {
+        let mut head = Head::of(stored, plan, role)?;
+        let masks = if role == Role::Client { plan.masks() } else { &[] };
+        let masks = head.vectors(plan.mask_ring(), masks.iter().copied())?;
+        let outputs = plan.prepared_linear().iter().map(|layer| layer.plan.output_len());
+        let shares = head.vectors(plan.product_ring(), outputs)?;
         let triples = head.triples(plan)?;
         Ok(Self { masks, shares, triples, correlated: head.correlated(plan)? })
-    }
-}
-
-impl ServerMaterial {
-    /// The head of the stored form.
-    pub fn head(&self, plan: &Plan) -> Vec<u8> {
-        let mut bytes = packed(&self.shares, plan.product_ring());
-        self.triples.write(plan, &mut bytes);
-        self.correlated.write(&mut bytes);
-        bytes
-    }
-
-    /// Reads the stored form: its head now, its keys as they are needed.
-    ///
-    /// # Errors
-    /// [`Error::Misuse`] or [`Error::Correlations`] if it is not this plan's material.
-    pub fn read(stored: Stored, plan: &Plan) -> Result<Self, Error> {
-        let mut head = Head::of(stored, plan, Role::Server)?;
-        let shares = head.vectors(plan.product_ring(), outputs(plan))?;
-        let triples = head.triples(plan)?;
-        Ok(Self { shares, triples, correlated: head.correlated(plan)? })
     }
 }
 
@@ -186,10 +157,6 @@ impl Head {
             }
         }
     }
-}
-
-fn outputs(plan: &Plan) -> impl Iterator<Item = usize> {
-    plan.prepared_linear().iter().map(|layer| layer.plan.output_len())
 }
 
 pub(super) fn unreadable(error: std::io::Error) -> Error {

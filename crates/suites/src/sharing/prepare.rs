@@ -14,7 +14,7 @@ use privet_ring::Modulus;
 use zeroize::Zeroizing;
 
 use super::encrypted::{ClientKeys, ServerKeys};
-use super::{ClientMaterial, Correlated, Model, Plan, ServerMaterial, Triples, making};
+use super::{Correlated, Material, Model, Plan, Triples, making};
 use crate::report::Recorder;
 use crate::{Error, Observer, Phase, Report, StoreError};
 
@@ -70,7 +70,7 @@ pub fn prepare_client(
     base: &mut BaseOts,
     entry: &mut dyn Write,
     observer: &mut dyn Observer,
-) -> Result<(ClientMaterial, Report), Error> {
+) -> Result<(Material, Report), Error> {
     let mut recorder = Recorder::start(Phase::Offline, channel);
     let (layers, turns) = (plan.prepared_linear(), turns(&homomorphic_costs(plan), plan.ahead()));
     let total = turns.len() + 2;
@@ -121,7 +121,7 @@ pub fn prepare_client(
     triples.shares = making::in_order(plan, elements, matrices);
     observer.progress(Phase::Offline, total, total, "");
     let correlated = Correlated::Stock(Box::new(stock), None);
-    Ok((ClientMaterial { masks, shares, triples, correlated }, recorder.finish(channel)))
+    Ok((Material { masks, shares, triples, correlated }, recorder.finish(channel)))
 }
 
 /// The server's side, with the OT extension that the client chose.
@@ -135,7 +135,7 @@ pub fn prepare_server(
     model: &Model,
     entry: &mut dyn Write,
     observer: &mut dyn Observer,
-) -> Result<(ServerMaterial, Report), Error> {
+) -> Result<(Material, Report), Error> {
     let mut recorder = Recorder::start(Phase::Offline, channel);
     let total = plan.prepared_linear().len() + 1;
     let mut prg = Prg::from_os()?;
@@ -168,7 +168,7 @@ pub fn prepare_server(
     channel.flush()?;
     observer.progress(Phase::Offline, total, total, "");
     let correlated = Correlated::Stock(Box::new(stock), None);
-    Ok((ServerMaterial { shares, triples, correlated }, recorder.finish(channel)))
+    Ok((Material { masks: Vec::new(), shares, triples, correlated }, recorder.finish(channel)))
 }
 
 /// Correlations for the first steps of the online job, and this party's parts of products of single masks. Those for later steps go to

@@ -2,12 +2,12 @@
 
 use privet_channel::Channel;
 use privet_linear::Keep;
-use privet_ot::Extension;
+use privet_ot::{Extension, Role};
 use privet_program::Program;
 use privet_ring::Modulus;
 
 use super::weights::{self, Loaded};
-use super::{ClientMaterial, MaskedWeights, Plan, ServerMaterial, SessionKeys, SessionPublicKey, Stocked};
+use super::{Plan, SessionKeys, SessionPublicKey, Stocked};
 use crate::forecast::{Forecast, Memory};
 use crate::security::Security;
 use crate::session::{HiddenWeights, Served, grant};
@@ -87,7 +87,7 @@ impl SuitePlan for Plan {
         let (material, report) = match hidden {
             Some(mut hidden) => {
                 let mut dealer = job.take_dealer()?;
-                super::prepare_client_dealt(&mut dealer, self, &mut hidden, job.draft, job.observer)?
+                super::prepare_client_dealt(&mut dealer, self, &mut |at| hidden.layer(at), job.entry, job.observer)?
             }
             None => super::prepare_client(job.channel, self, job.base, job.entry, job.observer)?,
         };
@@ -113,7 +113,7 @@ impl SuitePlan for Plan {
         let Inference { channel, material, session, kept, observer, .. } = job;
         let stocked = match material {
             Material::Claimed { file, .. } => {
-                let material = ClientMaterial::read(file, self)?;
+                let material = super::Material::read(file, self, Role::Client)?;
                 if !self.options().is_one_shot() {
                     return super::infer_client(channel, self, material, inputs, kept, observer);
                 }
@@ -129,7 +129,7 @@ impl SuitePlan for Plan {
         let loaded = Loaded::of(served)?;
         let stocked = match material {
             Material::Claimed { file, .. } => {
-                let material = ServerMaterial::read(file, self)?;
+                let material = super::Material::read(file, self, Role::Server)?;
                 if !self.options().is_one_shot() {
                     grant(channel)?;
                     return super::infer_server(channel, self, &loaded.model, material, kept, observer);
@@ -148,11 +148,5 @@ impl SuitePlan for Plan {
             kept,
             observer,
         )
-    }
-}
-
-impl MaskedWeights for HiddenWeights {
-    fn layer(&mut self, index: usize) -> Result<Vec<u64>, Error> {
-        Self::layer(self, index)
     }
 }

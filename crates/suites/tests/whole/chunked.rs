@@ -3,9 +3,9 @@
 use std::io::Write;
 
 use privet_channel::pair;
-use privet_ot::{BaseOts, Extension, STOCK_HEADER_BYTES, Size};
+use privet_ot::{BaseOts, Extension, Role, STOCK_HEADER_BYTES, Size};
 use privet_seal::Stored;
-use privet_suites::sharing::{self, ClientMaterial, Correlated, Options, Plan, Rounds, ServerMaterial};
+use privet_suites::sharing::{self, Correlated, Material, Options, Plan, Rounds};
 use privet_suites::{Error, Report, Silent};
 
 use crate::parties::{CHOICE, Fixture, PATIENCE, PRODUCTS, RESIDUAL, both};
@@ -45,8 +45,8 @@ type Inferred = (Result<(Vec<Vec<i64>>, Report), Error>, Result<Report, Error>);
 fn inferred(fixture: &Fixture, plan: &Plan, [ours, theirs]: [&[u8]; 2]) -> Inferred {
     let ((mut near, mut far), model) = (pair(), fixture.model(plan));
     near.set_timeout(PATIENCE);
-    let ours = ClientMaterial::read(file(ours), plan).expect("the client's half");
-    let theirs = ServerMaterial::read(file(theirs), plan).expect("the server's half");
+    let ours = Material::read(file(ours), plan, Role::Client).expect("the client's half");
+    let theirs = Material::read(file(theirs), plan, Role::Server).expect("the server's half");
     both(
         move || sharing::infer_client(&mut near, plan, ours, &fixture.case.inputs, &mut Vec::new(), &mut Silent),
         move || sharing::infer_server(&mut far, plan, &model, theirs, &mut Vec::new(), &mut Silent),
@@ -112,8 +112,8 @@ fn material_that_was_stored_in_one_piece_is_used_where_chunks_would_be_made_now(
     let (whole, plan) = (RESIDUAL.plan(one_shot), RESIDUAL.plan(one_shot).storing(0));
     let [ours, theirs] = prepared(&RESIDUAL, &whole);
     let stocks = [
-        ClientMaterial::read(file(&ours.0), &plan).expect("the client's half").correlated,
-        ServerMaterial::read(file(&theirs.0), &plan).expect("the server's half").correlated,
+        Material::read(file(&ours.0), &plan, Role::Client).expect("the client's half").correlated,
+        Material::read(file(&theirs.0), &plan, Role::Server).expect("the server's half").correlated,
     ];
     for correlated in stocks {
         let Correlated::Stock(stock, None) = correlated else { panic!("a stock in one piece") };

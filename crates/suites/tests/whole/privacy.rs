@@ -8,17 +8,14 @@ use std::io::{Write, sink};
 
 use privet_channel::record::{self, Direction, Transcript};
 use privet_channel::{Channel, pair};
-use privet_ot::BaseOts;
+use privet_ot::{BaseOts, Role};
 use privet_prg::{Prg, Seed};
 use privet_program::Operator;
 use privet_ring::Modulus;
 use privet_seal::Stored;
+use privet_suites::Silent;
 use privet_suites::session::Client;
-use privet_suites::sharing::{
-    self, ClientMaterial, Encrypted, MaskedWeights, Model, Options, Plan, Rounds, ServerMaterial, Truncation,
-    WeightMask,
-};
-use privet_suites::{Error, Silent};
+use privet_suites::sharing::{self, Encrypted, Material, Model, Options, Plan, Rounds, Truncation, WeightMask};
 
 use crate::parties::{CHOICE, Fixture, RESIDUAL, StoreFolder, both, dealer, over, server};
 
@@ -279,7 +276,7 @@ fn one_bit() -> Options {
 }
 
 /// The client's and the server's half of one entry.
-type Halves = (ClientMaterial, ServerMaterial);
+type Halves = (Material, Material);
 
 fn prepared(plan: &Plan, model: &Model) -> Halves {
     let (mut near, mut far) = pair();
@@ -308,26 +305,23 @@ fn random_mask() -> WeightMask {
     WeightMask::from_seed(Prg::from_os().expect("entropy").seed())
 }
 
-/// Hidden weights in memory.
-struct Layers(Vec<Vec<u64>>);
-
-impl MaskedWeights for Layers {
-    fn layer(&mut self, index: usize) -> Result<Vec<u64>, Error> {
-        Ok(self.0[index].clone())
-    }
-}
-
 /// As [`prepared`], by a dealer; the server hides its weights by `mask`.
 fn dealt(plan: &Plan, model: &Model, mask: &WeightMask) -> Halves {
     let ((mut near, mut dealer_near), (mut far, mut dealer_far)) = (pair(), pair());
-    let mut hidden = Layers(mask.hide(plan, model.weights()).collect());
+    let hidden: Vec<Vec<u64>> = mask.hide(plan, model.weights()).collect();
     let (halves, dealt) = both(
         || {
             both(
                 || {
-                    sharing::prepare_client_dealt(&mut near, plan, &mut hidden, &mut sink(), &mut Silent)
-                        .expect("material")
-                        .0
+                    sharing::prepare_client_dealt(
+                        &mut near,
+                        plan,
+                        &mut |at| Ok(hidden[at].clone()),
+                        &mut sink(),
+                        &mut Silent,
+                    )
+                    .expect("material")
+                    .0
                 },
                 || sharing::prepare_server_dealt(&mut far, plan, mask, &mut sink(), &mut Silent).expect("material").0,
             )
@@ -432,7 +426,7 @@ fn no_mask_and_no_share_comes_twice() {
 }
 
 /// What an inference on given material puts on the wire.
-fn online(plan: &Plan, model: &Model, ours: ClientMaterial, theirs: ServerMaterial, inputs: &[Vec<i64>]) -> Phase {
+fn online(plan: &Plan, model: &Model, ours: Material, theirs: Material, inputs: &[Vec<i64>]) -> Phase {
     let (mut near, mut far, transcript): (Channel, Channel, _) = record::pair();
     both(
         || sharing::infer_client(&mut near, plan, ours, inputs, &mut Vec::new(), &mut Silent).expect("an inference"),
@@ -455,8 +449,8 @@ fn material_used_twice_is_caught() {
     let (ours, theirs) = prepared(&plan, &model);
     let (ours, theirs) = (ours.head(&plan), theirs.head(&plan));
     let again = || {
-        let ours = ClientMaterial::read(stored(&ours), &plan).expect("the client's half");
-        let theirs = ServerMaterial::read(stored(&theirs), &plan).expect("the server's half");
+        let ours = Material::read(stored(&ours), &plan, Role::Client).expect("the client's half");
+        let theirs = Material::read(stored(&theirs), &plan, Role::Server).expect("the server's half");
         online(&plan, &model, ours, theirs, &RESIDUAL.case.inputs)
     };
     assert!(repeats(&again(), &again()));

@@ -5,13 +5,11 @@ use std::io::{Write, sink};
 use privet_channel::record::{self, Direction};
 use privet_channel::tamper::{self, Action};
 use privet_channel::{Channel, pair};
-use privet_ot::BaseOts;
+use privet_ot::{BaseOts, Role};
 use privet_prg::Prg;
 use privet_ring::Modulus;
 use privet_seal::Stored;
-use privet_suites::sharing::{
-    self, ClientMaterial, Maker, MaskedWeights, Options, Plan, Rounds, ServerMaterial, Truncation, WeightMask,
-};
+use privet_suites::sharing::{self, Maker, Material, Options, Plan, Rounds, Truncation, WeightMask};
 use privet_suites::{Error, Report, Silent};
 
 use crate::parties::{GRAM, PATIENCE, PRODUCTS, both};
@@ -23,27 +21,19 @@ const ALONE: Options = Options::gmw(Rounds::Log, Truncation::Exact);
 
 const DEALT: Options = Options { maker: Maker::Dealer, ..ALONE };
 
-/// No layer has weights.
-struct NoWeights;
-
-impl MaskedWeights for NoWeights {
-    fn layer(&mut self, index: usize) -> Result<Vec<u64>, Error> {
-        Err(Error::Misuse(format!("there is no layer {index}")))
-    }
-}
-
 /// Material of a plan without linear layers and without keys.
 fn material(plan: &Plan) -> Halves {
     if !plan.is_dealt() {
         return made(plan);
     }
     let ((mut near, mut dealer_near), (mut far, mut dealer_far)) = (pair(), pair());
+    let no_weights = |index| Err(Error::Misuse(format!("there is no layer {index}")));
     let mask = WeightMask::from_seed(Prg::from_os().expect("entropy").seed());
     let (halves, dealt) = both(
         || {
             both(
                 || {
-                    sharing::prepare_client_dealt(&mut near, plan, &mut NoWeights, &mut sink(), &mut Silent)
+                    sharing::prepare_client_dealt(&mut near, plan, &mut { no_weights }, &mut sink(), &mut Silent)
                         .map(|it| it.0)
                 },
                 || sharing::prepare_server_dealt(&mut far, plan, &mask, &mut sink(), &mut Silent).map(|it| it.0),
@@ -85,8 +75,8 @@ type Halves = (Vec<u8>, Vec<u8>);
 type Predicted = (Vec<Vec<i64>>, Report);
 
 /// The client's half, of its stored form.
-fn clients(plan: &Plan, bytes: &[u8]) -> Result<ClientMaterial, Error> {
-    ClientMaterial::read(file(bytes), plan)
+fn clients(plan: &Plan, bytes: &[u8]) -> Result<Material, Error> {
+    Material::read(file(bytes), plan, Role::Client)
 }
 
 fn file(bytes: &[u8]) -> Stored {
@@ -103,7 +93,7 @@ fn infer(
 ) -> (Result<Predicted, Error>, Result<Report, Error>) {
     let model = GRAM.model(plan);
     let ours = clients(plan, ours).expect("the client's half");
-    let theirs = ServerMaterial::read(file(theirs), plan).expect("the server's half");
+    let theirs = Material::read(file(theirs), plan, Role::Server).expect("the server's half");
     both(
         move || sharing::infer_client(&mut near, plan, ours, inputs, &mut Vec::new(), &mut Silent),
         move || sharing::infer_server(&mut far, plan, &model, theirs, &mut Vec::new(), &mut Silent),
