@@ -291,7 +291,8 @@ mod tests {
             let run = Run { bits, count: 131 };
             let OneHots { number, entries } = &joined(&grown(run, 3));
             assert_eq!((number.len(), entries.len()), (bits as usize, 1 << bits));
-            let numbers = planes::to_values(&number);
+            let value = |i| (0..bits).map(|bit| u64::from(number[bit as usize].get(i)) << bit).sum::<u64>();
+            let numbers: Vec<u64> = (0..run.count).map(value).collect();
             for (at, entry) in entries.iter().enumerate() {
                 for (i, &number) in numbers.iter().enumerate() {
                     assert_eq!(entry.get(i), number == at as u64, "{bits} bits, entry {at} of vector {i}");

@@ -1,4 +1,4 @@
-//! Bit planes: `n` values of `k` bits as `k` packed vectors of `n` bits, and back.
+//! Bit planes: `n` values of `k` bits as `k` packed vectors of `n` bits.
 
 use privet_prg::transpose;
 
@@ -16,21 +16,6 @@ pub fn from_values(values: &[u64], bits: u32) -> Vec<Bits> {
         }
     }
     planes.into_iter().map(|words| pack(words, values.len())).collect()
-}
-
-/// The values whose bits these planes hold, of which there are 64 at most.
-pub fn to_values(planes: &[Bits]) -> Vec<u64> {
-    assert!(planes.len() <= 64, "values of a word");
-    let len = planes.first().map_or(0, Bits::len);
-    let mut values = Vec::with_capacity(len.next_multiple_of(64));
-    for at in 0..len.div_ceil(64) {
-        let mut square = [0; 64];
-        square.iter_mut().zip(planes).for_each(|(word, plane)| *word = plane.words()[at]);
-        transpose::square(&mut square);
-        values.extend(square);
-    }
-    values.truncate(len);
-    values
 }
 
 fn pack(words: Vec<u64>, len: usize) -> Bits {
@@ -52,8 +37,6 @@ mod tests {
                     prop_assert_eq!(plane.get(i), value >> j & 1 == 1);
                 }
             }
-            let low: Vec<u64> = values.iter().map(|value| value << (64 - bits) >> (64 - bits)).collect();
-            prop_assert_eq!(to_values(&planes), low);
         }
     }
 }

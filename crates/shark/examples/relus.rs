@@ -5,10 +5,10 @@
 use std::time::Instant;
 
 use privet_channel::{Channel, pair};
-use privet_fss::{Compared, Gate, KeyBytes, Role, Seeds};
+use privet_fss::{Compared, Gate as _, KeyBytes, Role, Seeds};
 use privet_prg::Prg;
 use privet_ring::Modulus;
-use privet_shark::{Dealer, Key, Keys, Party, Relu, Values, dealer};
+use privet_shark::{Dealer, Gate as _, Key, Keys, Party, Relu, Values, dealer};
 
 /// Each figure is the best of as many runs: other processes only ever slow one down.
 const RUNS: usize = 5;

@@ -12,27 +12,14 @@ pub fn key_bytes(count: usize) -> KeyBytes {
 }
 
 impl Party<'_> {
-    /// The client's input, with its values `x` in `ring`. Sends the bits of `ring` for each.
+    /// The client's input, with its values `x` in `ring` behind masks from [`Party::input_masks`]. Sends the bits of `ring` for each.
     ///
     /// # Panics
     /// At the server: it has [`Party::input_of_client`].
     ///
     /// # Errors
     /// If the link fails.
-    pub fn input(&mut self, x: &[u64], ring: Modulus) -> Result<Masked, Error> {
-        assert_eq!(self.role(), Role::Client, "the input is the client's");
-        let mask = self.input_masks(x.len())?;
-        self.input_with(x, ring, mask)
-    }
-
-    /// As [`Party::input`], with masks that [`Party::input_masks`] gave when this material was made.
-    ///
-    /// # Panics
-    /// At the server.
-    ///
-    /// # Errors
-    /// If the link fails.
-    pub fn input_with(&mut self, x: &[u64], ring: Modulus, mask: Values) -> Result<Masked, Error> {
+    pub fn input(&mut self, x: &[u64], ring: Modulus, mask: Values) -> Result<Masked, Error> {
         assert_eq!(self.role(), Role::Client, "the input is the client's");
         let masked: Vec<u64> = x.iter().zip(mask.shares()).map(|(x, r)| x.wrapping_add(*r as u64)).collect();
         let message = ring.pack(&masked);
@@ -41,20 +28,11 @@ impl Party<'_> {
         self.entered(&message, ring, masked, mask)
     }
 
-    /// The client's input of `count` values, at the server.
-    ///
-    /// # Errors
-    /// If the link or the key fails, or the message has bits behind its end.
-    pub fn input_of_client(&mut self, count: usize, ring: Modulus) -> Result<Masked, Error> {
-        let mask = self.input_masks(count)?;
-        self.input_of_client_with(ring, mask)
-    }
-
-    /// As [`Party::input_of_client`], with masks that [`Party::input_masks`] gave when this material was made.
+    /// The client's input at the server, with its masks.
     ///
     /// # Errors
     /// If the link fails or the message has bits behind its end.
-    pub fn input_of_client_with(&mut self, ring: Modulus, mask: Values) -> Result<Masked, Error> {
+    pub fn input_of_client(&mut self, ring: Modulus, mask: Values) -> Result<Masked, Error> {
         let count = mask.len();
         let message = self.receive(ring.packed_bytes(count))?;
         let masked = ring.unpack(&message, count)?;

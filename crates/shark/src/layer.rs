@@ -20,7 +20,7 @@ use zeroize::Zeroizing;
 
 use crate::dealer::{Dealer, SECRET_BYTES};
 use crate::values::add_all;
-use crate::{Error, Masked, Party, Values, Weights};
+use crate::{Error, Party, Values, Weights};
 
 /// The shape of a linear layer.
 #[derive(Clone, Copy, Debug)]
@@ -116,7 +116,8 @@ impl Layer {
         Ok(products.sub(&Values::from_parts(shares, codes)))
     }
 
-    /// `W x`, from what was prepared for the mask of `x` and from the opened `x^`.
+    /// `W x`, from what was prepared for the mask of `x` and from the opened `x^`; valid in the ring of `x` if the weights are of the same
+    /// ring.
     ///
     /// # Panics
     /// If the lengths do not fit the shape.
@@ -129,18 +130,6 @@ impl Layer {
         }
         self.add(codes, opened, weights.codes.operand());
         prepared
-    }
-
-    /// `W x`, valid in the ring of `x` if the weights are of the same ring.
-    ///
-    /// # Errors
-    /// If the key fails.
-    ///
-    /// # Panics
-    /// If the lengths do not fit the shape.
-    pub fn evaluate(&self, party: &mut Party<'_>, weights: &Weights, x: &Masked) -> Result<Values, Error> {
-        let prepared = self.prepare(party, weights, x.mask())?;
-        Ok(self.finish(prepared, weights, x.opened()))
     }
 }
 

@@ -9,7 +9,7 @@ use privet_ring::window::Groups;
 use privet_ring::{Modulus, tournament};
 
 use crate::dealer::{Dealer, MASK_BYTES};
-use crate::{Error, Masked, Party, Relu, Values, select};
+use crate::{Error, Gate, Masked, Party, Relu, Values, select};
 
 /// Maxima in Z_2^n of groups whose members differ by less than `2^(n-1)`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,7 +69,7 @@ impl Tournament {
     pub fn deal(&self, dealer: &mut Dealer<'_>) -> Result<(), Error> {
         for &count in &self.levels {
             let both = dealer.masks(if self.positions { 2 * count } else { count })?;
-            let hidden = self.relu().deal(dealer, &both[..count])?;
+            let hidden = self.relu().deal_with_sign(dealer, &both[..count])?;
             if self.positions {
                 select::deal(dealer, &hidden, &both[count..])?;
             }

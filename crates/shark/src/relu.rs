@@ -16,7 +16,7 @@ use crate::bits::all;
 use crate::dealer::{Dealer, SECRET_BYTES};
 use crate::sign::{Choice, Sign};
 use crate::values::{View, combine_into};
-use crate::{Error, Key, Masked, Party, Values};
+use crate::{Error, Gate, Key, Masked, Party, Values};
 
 /// `max(y, 0)` for `y = x / 2^f`, rounded down or up, from Z_2^n into Z_2^m, `m >= n - f`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,21 +41,11 @@ impl Relu {
         self.output
     }
 
-    /// Bytes of the key of `count` elements.
-    pub fn key_bytes(&self, count: usize) -> KeyBytes {
-        self.sign.key_bytes(count) + KeyBytes { words: 0, corrections: count * self.secrets() * SECRET_BYTES }
-    }
-
-    /// Bytes of each message that either party sends.
-    pub fn message_bytes(&self, count: usize) -> Vec<usize> {
-        self.sign.message_bytes(count)
-    }
-
     /// Deals for values behind `masks`. Returns the bits `v` of the results' [`Choice`].
     ///
     /// # Errors
     /// If a body cannot be written.
-    pub fn deal(&self, dealer: &mut Dealer<'_>, masks: &[u128]) -> Result<Bits, Error> {
+    pub fn deal_with_sign(&self, dealer: &mut Dealer<'_>, masks: &[u128]) -> Result<Bits, Error> {
         let hidden = self.sign.deal(dealer, masks)?;
         for range in chunks(masks.len()) {
             let mut secrets = Zeroizing::new(Vec::with_capacity(range.len() * self.secrets()));
@@ -70,17 +60,6 @@ impl Relu {
             dealer.secrets(&secrets)?;
         }
         Ok(hidden)
-    }
-
-    /// The values `max(y, 0)`. One round.
-    ///
-    /// # Errors
-    /// If the link or the key fails.
-    ///
-    /// # Panics
-    /// If `x` is of another ring.
-    pub fn evaluate(&self, party: &mut Party<'_>, x: &Masked) -> Result<Values, Error> {
-        Ok(self.evaluate_with_sign(party, x)?.0)
     }
 
     /// The values `max(y, 0)` and the bits `y >= 0`, for no more than the values.
@@ -149,6 +128,24 @@ impl Relu {
     /// Whether the subtrahend is the mask of the input.
     fn has_mask(&self) -> bool {
         self.cases() == 1 && self.sign.dropped() == 0
+    }
+}
+
+impl Gate for Relu {
+    fn key_bytes(&self, count: usize) -> KeyBytes {
+        self.sign.key_bytes(count) + KeyBytes { words: 0, corrections: count * self.secrets() * SECRET_BYTES }
+    }
+
+    fn message_bytes(&self, count: usize) -> Vec<usize> {
+        self.sign.message_bytes(count)
+    }
+
+    fn deal(&self, dealer: &mut Dealer<'_>, masks: &[u128]) -> Result<(), Error> {
+        self.deal_with_sign(dealer, masks).map(drop)
+    }
+
+    fn evaluate(&self, party: &mut Party<'_>, x: &Masked) -> Result<Values, Error> {
+        Ok(self.evaluate_with_sign(party, x)?.0)
     }
 }
 

@@ -20,7 +20,7 @@ use zeroize::Zeroizing;
 use crate::dealer::{Dealer, FLIP_BYTES, SECRET_BYTES};
 use crate::sign::Sign;
 use crate::values::affine;
-use crate::{Error, Masked, Party, Values, compare};
+use crate::{Error, Gate, Masked, Party, Values, compare};
 
 /// `x / 2^f` from Z_2^n into Z_2^(n-f).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,8 +52,14 @@ impl Truncate {
         self.sign.truncated()
     }
 
-    /// Bytes of the key of `count` elements.
-    pub fn key_bytes(&self, count: usize) -> KeyBytes {
+    /// The bits that are dropped.
+    fn low(&self, x: u64) -> u64 {
+        x & ((1 << self.sign.dropped()) - 1)
+    }
+}
+
+impl Gate for Truncate {
+    fn key_bytes(&self, count: usize) -> KeyBytes {
         let words = compare::batch_bytes(self.sign.dropped(), count);
         match self.exact {
             true => KeyBytes { words, corrections: count * (FLIP_BYTES + 2 * SECRET_BYTES) },
@@ -61,16 +67,11 @@ impl Truncate {
         }
     }
 
-    /// Bytes of each message that either party sends.
-    pub fn message_bytes(&self, count: usize) -> Vec<usize> {
+    fn message_bytes(&self, count: usize) -> Vec<usize> {
         if self.exact { vec![count.div_ceil(8)] } else { Vec::new() }
     }
 
-    /// Deals for values behind `masks`.
-    ///
-    /// # Errors
-    /// If a body cannot be written.
-    pub fn deal(&self, dealer: &mut Dealer<'_>, masks: &[u128]) -> Result<(), Error> {
+    fn deal(&self, dealer: &mut Dealer<'_>, masks: &[u128]) -> Result<(), Error> {
         let shifted = |i: usize| u128::from(self.sign.shift(masks[i] as u64));
         if !self.exact {
             return Ok(dealer.secrets(&Zeroizing::new((0..masks.len()).map(shifted).collect::<Vec<_>>()))?);
@@ -85,14 +86,7 @@ impl Truncate {
         Ok(dealer.secrets(&Zeroizing::new(differences))?)
     }
 
-    /// The values `x / 2^f`.
-    ///
-    /// # Errors
-    /// If the link or the key fails.
-    ///
-    /// # Panics
-    /// If `x` is of another ring.
-    pub fn evaluate(&self, party: &mut Party<'_>, x: &Masked) -> Result<Values, Error> {
+    fn evaluate(&self, party: &mut Party<'_>, x: &Masked) -> Result<Values, Error> {
         assert_eq!(x.ring(), self.sign.input(), "the ring of the input");
         let shifted: Vec<u64> = x.opened().iter().map(|x| self.sign.shift(*x)).collect();
         if !self.exact {
@@ -114,14 +108,10 @@ impl Truncate {
             }
         }))
     }
-
-    /// The bits that are dropped.
-    fn low(&self, x: u64) -> u64 {
-        x & ((1 << self.sign.dropped()) - 1)
-    }
 }
 
-/// `y = x / 2^f`, rounded down or up, as an integer.
+/// `y = x / 2^f`, rounded down or up, as an exact integer modulo 2^128. Unless the gate is exact, a value out of bounds comes out wrong,
+/// and nothing tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extend {
     sign: Sign,
@@ -156,22 +146,22 @@ impl Extend {
         Self { sign: Sign::new(bits, 0), offset: 1 << (bits - 1), exact: true }
     }
 
-    /// Bytes of the key of `count` elements.
-    pub fn key_bytes(&self, count: usize) -> KeyBytes {
+    fn bits(&self) -> u32 {
+        self.sign.input().bits()
+    }
+}
+
+impl Gate for Extend {
+    fn key_bytes(&self, count: usize) -> KeyBytes {
         let (words, flip) = if self.exact { (compare::batch_bytes(self.bits(), count), FLIP_BYTES) } else { (0, 0) };
         KeyBytes { words, corrections: count * (flip + 2 * SECRET_BYTES) }
     }
 
-    /// Bytes of each message that either party sends.
-    pub fn message_bytes(&self, count: usize) -> Vec<usize> {
+    fn message_bytes(&self, count: usize) -> Vec<usize> {
         if self.exact { vec![count.div_ceil(8)] } else { Vec::new() }
     }
 
-    /// Deals for values behind `masks`.
-    ///
-    /// # Errors
-    /// If a body cannot be written.
-    pub fn deal(&self, dealer: &mut Dealer<'_>, masks: &[u128]) -> Result<(), Error> {
+    fn deal(&self, dealer: &mut Dealer<'_>, masks: &[u128]) -> Result<(), Error> {
         let shifted = |i: usize| u128::from(self.sign.shift(masks[i] as u64));
         // What the two secrets differ by: a wrap of the mask's top bit or, if exact, of the whole sum.
         let (wrapped, below): (Vec<u128>, Vec<u128>) = if self.exact {
@@ -190,15 +180,7 @@ impl Extend {
         Ok(())
     }
 
-    /// The values `y`, exact integers modulo 2^128. Unless the gate is exact, a value out of bounds comes out wrong, and
-    /// nothing tells.
-    ///
-    /// # Errors
-    /// If the link or the key fails.
-    ///
-    /// # Panics
-    /// If `x` is of another ring.
-    pub fn evaluate(&self, party: &mut Party<'_>, x: &Masked) -> Result<Values, Error> {
+    fn evaluate(&self, party: &mut Party<'_>, x: &Masked) -> Result<Values, Error> {
         assert_eq!(x.ring(), self.sign.input(), "the ring of the input");
         let x = x.plus(self.offset);
         let (first, added) = if self.exact {
@@ -217,9 +199,5 @@ impl Extend {
                 false => unit.wrapping_mul(high.wrapping_add(added)).wrapping_sub(without),
             }
         }))
-    }
-
-    fn bits(&self) -> u32 {
-        self.sign.input().bits()
     }
 }

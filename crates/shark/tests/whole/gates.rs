@@ -2,7 +2,9 @@
 
 use privet_fss::{KeyBytes, Role};
 use privet_ring::Modulus;
-use privet_shark::{Error, Extend, Masked, Party, Relu, Sign, Tournament, Truncate, Values, dealer, ends, select};
+use privet_shark::{
+    Error, Extend, Gate, Masked, Party, Relu, Sign, Tournament, Truncate, Values, dealer, ends, select,
+};
 use proptest::prelude::*;
 
 use crate::support::{Case, deal, input, prg, random};

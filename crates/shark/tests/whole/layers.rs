@@ -6,7 +6,7 @@ use privet_ring::linear::{Conv2d, matmul};
 use privet_shark::{Error, Hiding, Layer, PeerMisbehaved, Setup};
 use proptest::prelude::*;
 
-use crate::support::{deal, hide, input, prg, random};
+use crate::support::{deal, hide, input, multiply, prg, random};
 
 /// Weights times inputs, and a bias, in the clear and by the protocol.
 fn check(layer: Layer, inputs: usize, bits: u32, seed: u64, plain: impl Fn(&[u64], &[i64]) -> Vec<u64>) {
@@ -29,7 +29,7 @@ fn check(layer: Layer, inputs: usize, bits: u32, seed: u64, plain: impl Fn(&[u64
             Role::Server => &server,
         };
         let x = input(&mut party, &x, ring)?;
-        Ok(layer.evaluate(&mut party, &own[0], &x)?.add(&own[1].values()))
+        Ok(multiply(&mut party, &layer, &own[0], &x)?.add(&own[1].values()))
     });
     let expected: Vec<u64> =
         plain(&x, &weights).iter().zip(&bias).map(|(z, b)| ring.reduce(z.wrapping_add(*b as u64))).collect();

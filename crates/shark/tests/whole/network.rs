@@ -3,9 +3,9 @@
 use privet_channel::{Channel, pair};
 use privet_fss::Role;
 use privet_ring::Modulus;
-use privet_shark::{Error, Hiding, Layer, Party, Relu, Tournament, Values, Weights};
+use privet_shark::{Error, Gate, Hiding, Layer, Party, Relu, Tournament, Values, Weights};
 
-use crate::support::{Material, deal, hide, input};
+use crate::support::{Material, deal, hide, input, multiply};
 
 pub const RING: Modulus = Modulus::new(37);
 
@@ -62,12 +62,12 @@ impl Network {
         let [dense, bias, last] = &self.weights[party.role() as usize][..] else { panic!("three vectors") };
         [dense, bias, last].iter().for_each(|weights| party.state(weights.digest()));
         let x = input(party, &INPUT, RING)?;
-        let z = DENSE.evaluate(party, dense, &x)?.add(&bias.values());
+        let z = multiply(party, &DENSE, dense, &x)?.add(&bias.values());
         let z = party.mask(&z, RING)?;
         let y = relu().evaluate(party, &z)?;
         let (y, _) = pool().evaluate(party, &vec![vec![0, 1], vec![2, 3]].into(), &y)?;
         let y = party.mask(&y, RING)?;
-        LAST.evaluate(party, last, &y)
+        multiply(party, &LAST, last, &y)
     }
 
     /// A run as it should be. Returns what the client and the server end with.

@@ -2,7 +2,7 @@
 
 use privet_channel::record::{self, Direction};
 use privet_ring::Modulus;
-use privet_shark::{Extend, Relu, Sign, Truncate, Values};
+use privet_shark::{Extend, Gate, Relu, Sign, Truncate, Values};
 
 use crate::support::{deal, hide, input, prg};
 

@@ -6,9 +6,9 @@
 //! squares finds everything. With [`Truncate::exact`] every run gives the same output, and there is nothing to solve.
 
 use privet_ring::Modulus;
-use privet_shark::{Hiding, Layer, Relu, Truncate};
+use privet_shark::{Gate, Hiding, Layer, Relu, Truncate};
 
-use crate::support::{deal, hide, input, prg, random};
+use crate::support::{deal, hide, input, multiply, prg, random};
 
 const RING: Modulus = Modulus::new(37);
 const DROPPED: u32 = 12;
@@ -81,7 +81,7 @@ impl Victim {
         let [(seen, _), _] = material.run(|mut party| {
             let [first, last] = &weights[party.role() as usize][..] else { panic!("two vectors") };
             let x = input(&mut party, &self.x, RING)?;
-            let z = FIRST.evaluate(&mut party, first, &x)?;
+            let z = multiply(&mut party, &FIRST, first, &x)?;
             let mut z = party.mask(&z, RING)?;
             let low = z.opened().iter().map(|z| z & ((1 << DROPPED) - 1)).collect();
             if exact {
@@ -90,7 +90,7 @@ impl Victim {
             }
             let y = relu.evaluate(&mut party, &z)?;
             let y = party.mask(&y, RING)?;
-            let y = LAST.evaluate(&mut party, last, &y)?;
+            let y = multiply(&mut party, &LAST, last, &y)?;
             let output = party.reveal(&y, RING)?;
             Ok(output.map(|output| Seen { low, output: output.iter().map(|y| RING.signed(*y)).collect() }))
         });

@@ -6,7 +6,7 @@ use privet_channel::{Channel, Cost, pair};
 use privet_fss::{KeyBytes, Role, Seeds, Source};
 use privet_prg::{Prg, Seed};
 use privet_ring::Modulus;
-use privet_shark::{Dealer, Error, Hiding, Key, Keys, Masked, Party, Setup, Values, Weights};
+use privet_shark::{Dealer, Error, Hiding, Key, Keys, Layer, Masked, Party, Setup, Values, Weights};
 
 /// A generator of a fixed seed.
 pub fn prg(seed: u64) -> Prg {
@@ -133,10 +133,17 @@ impl Case<'_> {
 
 /// The client's input at either side.
 pub fn input(party: &mut Party<'_>, x: &[u64], ring: Modulus) -> Result<Masked, Error> {
+    let masks = party.input_masks(x.len())?;
     match party.role() {
-        Role::Client => party.input(x, ring),
-        Role::Server => party.input_of_client(x.len(), ring),
+        Role::Client => party.input(x, ring, masks),
+        Role::Server => party.input_of_client(ring, masks),
     }
+}
+
+/// A layer's products with a value, what can be done before included.
+pub fn multiply(party: &mut Party<'_>, layer: &Layer, weights: &Weights, x: &Masked) -> Result<Values, Error> {
+    let prepared = layer.prepare(party, weights, x.mask())?;
+    Ok(layer.finish(prepared, weights, x.opened()))
 }
 
 /// A dealer, and both halves of the weights of a program.

@@ -20,8 +20,8 @@ const SLACK: u64 = 8 << 20;
 impl Plan {
     /// What one preparation and one inference will take.
     pub fn forecast(&self) -> Forecast {
-        let linear = self.steps().iter().filter_map(|step| {
-            let (layer, (name, operator)) = (step.layer()?, self.describe(&**step));
+        let linear = self.steps().iter().filter_map(|placed| {
+            let (layer, (name, operator)) = (placed.step.layer()?, self.describe(placed));
             Some(LinearForecast {
                 name: name.to_owned(),
                 operator: operator.to_owned(),

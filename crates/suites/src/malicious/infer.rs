@@ -69,8 +69,8 @@ fn run(
     weights.iter().for_each(|weights| party.state(weights.digest()));
     let total = plan.steps().len() + 1;
     let last_uses = plan.last_uses();
-    for (done, step) in plan.steps().iter().enumerate() {
-        let (name, operator) = plan.describe(&**step);
+    for (done, placed) in plan.steps().iter().enumerate() {
+        let ((name, operator), step) = (plan.describe(placed), &placed.step);
         observer.progress(Phase::Online, done, total, name);
         let before = party.cost();
         let started = std::time::Instant::now();

@@ -8,7 +8,7 @@ use privet_shark::{Party, Values, ends};
 
 use super::deal::Dealing;
 use super::infer::State;
-use super::ops::{Purpose, Step};
+use super::ops::Step;
 use super::prepare::Preparing;
 use crate::Error;
 
@@ -19,14 +19,6 @@ pub(super) struct Input {
 }
 
 impl Step for Input {
-    fn purpose(&self) -> Purpose {
-        Purpose::Value(self.value, "input")
-    }
-
-    fn touched(&self) -> Vec<usize> {
-        vec![self.value]
-    }
-
     fn key_bytes(&self) -> KeyBytes {
         ends::key_bytes(self.len)
     }
@@ -54,9 +46,9 @@ impl Step for Input {
             Some(inputs) => {
                 let input = inputs.next().expect("an input for each of the program's");
                 let input: Vec<u64> = input.iter().map(|&x| ring.reduce(x as u64)).collect();
-                party.input_with(&input, ring, mask)?
+                party.input(&input, ring, mask)?
             }
-            None => party.input_of_client_with(ring, mask)?,
+            None => party.input_of_client(ring, mask)?,
         };
         state.held[self.value].masked = Some(masked);
         Ok(())
@@ -70,14 +62,6 @@ pub(super) struct Mask {
 }
 
 impl Step for Mask {
-    fn purpose(&self) -> Purpose {
-        Purpose::Value(self.value, "open")
-    }
-
-    fn touched(&self) -> Vec<usize> {
-        vec![self.value]
-    }
-
     fn key_bytes(&self) -> KeyBytes {
         KeyBytes { words: 0, corrections: self.len * MASK_BYTES }
     }

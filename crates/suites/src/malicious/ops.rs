@@ -62,16 +62,20 @@ pub(super) enum Purpose {
     Value(usize, &'static str),
 }
 
+/// A step at its place in a plan.
+pub(super) struct Placed {
+    pub purpose: Purpose,
+    /// The values that it reads and writes.
+    pub touched: Vec<usize>,
+    pub step: Box<dyn Step>,
+}
+
 /// One step of a run. Both parties and the dealer take the same ones in the same order, offline and online.
 pub(super) trait Step: Send + Sync {
-    /// What it is for.
-    fn purpose(&self) -> Purpose;
-
-    /// The values that it reads and writes.
-    fn touched(&self) -> Vec<usize>;
-
-    /// Its key.
-    fn key_bytes(&self) -> KeyBytes;
+    /// Its key, if it has one.
+    fn key_bytes(&self) -> KeyBytes {
+        KeyBytes::default()
+    }
 
     /// How many authenticated values either party makes offline and stores, if its key is used up then.
     fn prepared(&self) -> Option<usize> {

@@ -6,7 +6,7 @@ use privet_ring::Modulus;
 use privet_shark::ends;
 
 use super::Config;
-use super::ops::{self, Purpose, Step};
+use super::ops::{self, Placed, Purpose};
 use super::planner::Planner;
 use crate::Error;
 use crate::limits;
@@ -16,7 +16,7 @@ use crate::ops::{check_stateless, last_uses};
 pub struct Plan {
     program: Program,
     config: Config,
-    steps: Vec<Box<dyn Step>>,
+    steps: Vec<Placed>,
     /// Ring width of each value when it is written, in bits.
     widths: Vec<u32>,
     /// Private tensors in the order in which a setup takes them up.
@@ -68,7 +68,7 @@ impl Plan {
         self.traffic
     }
 
-    pub(super) fn steps(&self) -> &[Box<dyn Step>] {
+    pub(super) fn steps(&self) -> &[Placed] {
         &self.steps
     }
 
@@ -99,20 +99,20 @@ impl Plan {
 
     /// Bytes of the keys at one party that are used up offline: masks, and products with masks.
     pub(super) fn early_bytes(&self, role: Role) -> u64 {
-        let early = self.steps.iter().filter(|step| step.prepared().is_some());
-        early.map(|step| step.key_bytes().of(role) as u64).sum()
+        let early = self.steps.iter().filter(|placed| placed.step.prepared().is_some());
+        early.map(|placed| placed.step.key_bytes().of(role) as u64).sum()
     }
 
     /// Bytes of the keys at one party that are used up online.
     pub(super) fn body_bytes(&self, role: Role) -> u64 {
-        let late = self.steps.iter().filter(|step| step.prepared().is_none());
+        let late = self.steps.iter().filter(|placed| placed.step.prepared().is_none());
         let outputs = ends::key_bytes(self.output_len()).of(role) as u64;
-        late.map(|step| step.key_bytes().of(role) as u64).sum::<u64>() + outputs
+        late.map(|placed| placed.step.key_bytes().of(role) as u64).sum::<u64>() + outputs
     }
 
     /// Authenticated values that either party makes offline and stores: for each step, in order.
     pub(super) fn prepared_len(&self) -> usize {
-        self.steps.iter().filter_map(|step| step.prepared()).sum()
+        self.steps.iter().filter_map(|placed| placed.step.prepared()).sum()
     }
 
     /// The ring of all outputs.
@@ -127,13 +127,13 @@ impl Plan {
 
     /// For each step, the values that no later step and no output reads.
     pub(super) fn last_uses(&self) -> Vec<Vec<usize>> {
-        last_uses(&self.program, &self.steps.iter().map(|step| step.touched()).collect::<Vec<_>>())
+        last_uses(&self.program, &self.steps.iter().map(|placed| placed.touched.clone()).collect::<Vec<_>>())
     }
 
     /// What a step is for, in tables: the ONNX node and the operator.
-    pub(super) fn describe(&self, step: &dyn Step) -> (&str, &'static str) {
+    pub(super) fn describe(&self, placed: &Placed) -> (&str, &'static str) {
         let operations = self.program.operations();
-        match step.purpose() {
+        match placed.purpose {
             Purpose::Operation(index) => (&operations[index].name, operations[index].operator.name()),
             Purpose::Value(value, name) => {
                 let writer = operations.iter().find(|operation| operation.output == value);

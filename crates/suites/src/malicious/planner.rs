@@ -10,12 +10,12 @@ use privet_channel::HEADER_BYTES;
 use privet_gmw::{Sign, Truncation};
 use privet_program::{Operation, Operator, Program};
 use privet_ring::Modulus;
-use privet_shark::{CHECK_BYTES, Extend};
+use privet_shark::{CHECK_BYTES, Extend, Gate};
 
 use super::Config;
 use super::gate::Gated;
 use super::masking::{Input, Mask};
-use super::ops::{Protocol, Purpose, Step};
+use super::ops::{Placed, Protocol, Purpose, Step};
 use crate::ops::{needs_ring, signs};
 use crate::turns::Turns;
 
@@ -23,7 +23,7 @@ use crate::turns::Turns;
 pub(super) struct Planner<'a> {
     program: &'a Program,
     config: Config,
-    pub steps: Vec<Box<dyn Step>>,
+    pub steps: Vec<Placed>,
     /// Current width of each value.
     pub widths: Vec<u32>,
     pub written: Vec<u32>,
@@ -81,15 +81,15 @@ impl<'a> Planner<'a> {
         self.turns.exchange(messages.len() as u64);
     }
 
-    /// A step without messages, or whose messages are booked.
-    pub(super) fn step(&mut self, step: impl Step + 'static) {
-        self.steps.push(Box::new(step));
+    /// A step without messages, or whose messages are booked; `touched`: the values that it reads and writes.
+    pub(super) fn step(&mut self, purpose: Purpose, touched: Vec<usize>, step: impl Step + 'static) {
+        self.steps.push(Placed { purpose, touched, step: Box::new(step) });
     }
 
     fn input(&mut self, value: usize) {
         let (ring, len) = (Modulus::new(self.program.ring_bits()), self.len(value));
-        self.step(Input { value, len });
-        self.bytes[0] += (ring.packed_bytes(len) + FRAME_BYTES) as u64;
+        self.step(Purpose::Value(value, "input"), vec![value], Input { value, len });
+        self.bytes[0] += (ring.packed_bytes(len) + HEADER_BYTES) as u64;
         self.turns.client_sends();
         self.masked.insert(value, ring.bits());
     }
@@ -98,7 +98,7 @@ impl<'a> Planner<'a> {
     pub(super) fn mask(&mut self, value: usize) {
         if self.masked.insert(value, self.widths[value]) != Some(self.widths[value]) {
             let len = self.len(value);
-            self.step(Mask { value, len });
+            self.step(Purpose::Value(value, "open"), vec![value], Mask { value, len });
             self.exchange(&[16 * len]);
         }
     }
@@ -115,8 +115,8 @@ impl<'a> Planner<'a> {
             };
             let len = self.len(value);
             self.exchange(&gate.message_bytes(len));
-            let purpose = Purpose::Value(value, "extend");
-            self.step(Gated { purpose, input: value, output: value, len, gate, to: Some(Modulus::new(to)) });
+            let gated = Gated { input: value, output: value, len, gate, to: Some(Modulus::new(to)) };
+            self.step(Purpose::Value(value, "extend"), vec![value], gated);
             self.widths[value] = to;
         }
     }

@@ -110,10 +110,10 @@ pub(crate) fn prepare(
     let mut preparing = Preparing { weights: opened.weights.iter(), masks: HashMap::new() };
     let mut body = bodies::Receiving::new(dealer, plan.early_bytes(role));
     let mut party = Party::new(opened.setup.key(), peer, &half.seeds[0], &mut body, b"");
-    for (done, step) in plan.steps().iter().enumerate() {
-        let (name, operator) = plan.describe(&**step);
+    for (done, placed) in plan.steps().iter().enumerate() {
+        let (name, operator) = plan.describe(placed);
         let started = Instant::now();
-        let Some(made) = step.prepare(&mut preparing, &mut party)? else { continue };
+        let Some(made) = placed.step.prepare(&mut preparing, &mut party)? else { continue };
         observer.progress(Phase::Offline, done, total, name);
         write_values(&made, entry)?;
         recorder.book(name, operator, started, privet_channel::Cost::default());

@@ -20,7 +20,7 @@ impl Protocol for Argmax<'_> {
         let width = planner.widths[input];
         let tournament = Tournament::positions(width, [(self.size(), self.count())]);
         planner.exchange(&tournament.message_bytes());
-        planner.step(Positions { index, input, output, tournament });
+        planner.step(Purpose::Operation(index), vec![input, output], Positions { index, input, output, tournament });
         width
     }
 }
@@ -33,14 +33,6 @@ struct Positions {
 }
 
 impl Step for Positions {
-    fn purpose(&self) -> Purpose {
-        Purpose::Operation(self.index)
-    }
-
-    fn touched(&self) -> Vec<usize> {
-        vec![self.input, self.output]
-    }
-
     fn key_bytes(&self) -> KeyBytes {
         self.tournament.key_bytes()
     }

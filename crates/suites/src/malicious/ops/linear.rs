@@ -19,13 +19,12 @@ impl Protocol for At<'_, dyn LinearMap + '_> {
         planner.tensors.push((self.operation.weight().to_owned(), layer.weights()));
         planner.tensors.extend(self.operation.bias().map(|(bias, len)| (bias.to_owned(), len)));
         let bias = self.operation.bias().map(|(_, len)| (len, self.operation.bias_run()));
-        planner.step(Product { index, input, output, layer, bias });
+        planner.step(Purpose::Operation(index), vec![input, output], Product { input, output, layer, bias });
         planner.widths[input]
     }
 }
 
 struct Product {
-    index: usize,
     input: usize,
     output: usize,
     layer: Layer,
@@ -34,14 +33,6 @@ struct Product {
 }
 
 impl Step for Product {
-    fn purpose(&self) -> Purpose {
-        Purpose::Operation(self.index)
-    }
-
-    fn touched(&self) -> Vec<usize> {
-        vec![self.input, self.output]
-    }
-
     fn key_bytes(&self) -> KeyBytes {
         self.layer.key_bytes()
     }

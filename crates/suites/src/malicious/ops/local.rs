@@ -1,6 +1,5 @@
 //! What each party does on its own shares and codes, whatever the operator.
 
-use privet_fss::KeyBytes;
 use privet_ring::layout;
 use privet_ring::window::Groups;
 use privet_shark::{Key, Party, Values};
@@ -19,31 +18,18 @@ impl Protocol for At<'_, dyn Local<Key> + '_> {
         let constant = self.operation.constant();
         planner.tensors.extend(constant.map(|(name, len)| (name.to_owned(), len)));
         let touched = operation.inputs.iter().copied().chain([operation.output]).collect();
-        planner.step(Computation { index, touched, constant: constant.map(|(_, len)| len) });
+        planner.step(Purpose::Operation(index), touched, Computation { index, constant: constant.map(|(_, len)| len) });
         planner.widths[operation.inputs[0]]
     }
 }
 
 struct Computation {
     index: usize,
-    touched: Vec<usize>,
     /// Elements of the private tensor that it adds.
     constant: Option<usize>,
 }
 
 impl Step for Computation {
-    fn purpose(&self) -> Purpose {
-        Purpose::Operation(self.index)
-    }
-
-    fn touched(&self) -> Vec<usize> {
-        self.touched.clone()
-    }
-
-    fn key_bytes(&self) -> KeyBytes {
-        KeyBytes::default()
-    }
-
     fn deal_early(&self, dealing: &mut Dealing<'_>) -> Result<(), Error> {
         if let Some(len) = self.constant {
             dealing.hidden(len);

@@ -18,7 +18,7 @@ impl Protocol for MaxPool2d<'_> {
         let width = planner.widths[input];
         let stages: Vec<_> = self.0.sizes().into_iter().map(|sizes| Tournament::maxima(width, sizes)).collect();
         stages.iter().for_each(|stage| planner.exchange(&stage.message_bytes()));
-        planner.step(Maxima { index, input, output, stages });
+        planner.step(Purpose::Operation(index), vec![input, output], Maxima { index, input, output, stages });
         width
     }
 }
@@ -31,14 +31,6 @@ struct Maxima {
 }
 
 impl Step for Maxima {
-    fn purpose(&self) -> Purpose {
-        Purpose::Operation(self.index)
-    }
-
-    fn touched(&self) -> Vec<usize> {
-        vec![self.input, self.output]
-    }
-
     fn key_bytes(&self) -> KeyBytes {
         self.stages.iter().map(Tournament::key_bytes).fold(KeyBytes::default(), |sum, bytes| sum + bytes)
     }

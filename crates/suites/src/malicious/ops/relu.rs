@@ -1,6 +1,6 @@
 //! `max(x, 0)`, and what a truncation before it drops.
 
-use privet_shark::Relu as Gate;
+use privet_shark::{self as shark, Gate};
 
 use super::super::gate::Gated;
 use super::super::planner::Planner;
@@ -16,9 +16,9 @@ impl Protocol for Relu<'_> {
         }
         let (from, left) = (planner.widths[input], planner.widths[value]);
         let to = if planner.needs_ring(output) { planner.ring_bits() } else { left };
-        let (gate, len) = (Gate::new(from, dropped, to), planner.len(input));
+        let (gate, len) = (shark::Relu::new(from, dropped, to), planner.len(input));
         planner.exchange(&gate.message_bytes(len));
-        planner.step(Gated { purpose: Purpose::Operation(index), input, output, len, gate, to: None });
+        planner.step(Purpose::Operation(index), vec![input, output], Gated { input, output, len, gate, to: None });
         to
     }
 }

@@ -1,7 +1,6 @@
 //! `floor(x / 2^bits)`: into the smaller ring, in the wide ring, or left to the ReLU that reads it.
 
-use privet_fss::KeyBytes;
-use privet_shark::{Extend, Party, Truncate as Gate};
+use privet_shark::{self as shark, Extend, Gate, Party};
 
 use super::super::gate::Gated;
 use super::super::infer::State;
@@ -14,9 +13,9 @@ impl Protocol for Truncate<'_> {
     fn plan(&self, index: usize, planner: &mut Planner<'_>) -> u32 {
         let (input, output) = (self.node.operation.inputs[0], self.node.operation.output);
         let (bits, width, len) = (self.bits, planner.widths[input], planner.len(input));
-        let purpose = Purpose::Operation(index);
+        let (purpose, touched) = (Purpose::Operation(index), vec![input, output]);
         if bits == 0 {
-            planner.step(Same { index, input, output });
+            planner.step(purpose, touched, Same { input, output });
             return width;
         }
         let exact = planner.is_exact();
@@ -27,36 +26,23 @@ impl Protocol for Truncate<'_> {
         }
         if !exact && planner.needs_ring(output) && width >= bits + 2 {
             let gate = Extend::signed(width, bits);
-            planner.step(Gated { purpose, input, output, len, gate, to: None });
+            planner.step(purpose, touched, Gated { input, output, len, gate, to: None });
             return width;
         }
-        let gate = if exact { Gate::exact(width, bits) } else { Gate::near(width, bits) };
+        let gate = if exact { shark::Truncate::exact(width, bits) } else { shark::Truncate::near(width, bits) };
         planner.exchange(&gate.message_bytes(len));
-        planner.step(Gated { purpose, input, output, len, gate, to: None });
+        planner.step(purpose, touched, Gated { input, output, len, gate, to: None });
         width - bits
     }
 }
 
 /// A truncation that drops nothing.
 struct Same {
-    index: usize,
     input: usize,
     output: usize,
 }
 
 impl Step for Same {
-    fn purpose(&self) -> Purpose {
-        Purpose::Operation(self.index)
-    }
-
-    fn touched(&self) -> Vec<usize> {
-        vec![self.input, self.output]
-    }
-
-    fn key_bytes(&self) -> KeyBytes {
-        KeyBytes::default()
-    }
-
     fn run(&self, state: &mut State<'_>, party: &mut Party<'_>) -> Result<(), Error> {
         let values = state.values(self.input, party.key()).into_owned();
         state.write(self.output, values);
