@@ -1,6 +1,6 @@
 //! `Policy` and `Guard`: what a server accepts; `Mode`s in JSON, as `privet_suites::registry` reads them.
 
-use privet_suites::policy::{self, Caller, Refused};
+use privet_suites::policy::{self, Admission, Caller, Refused};
 use privet_suites::registry;
 use pyo3::prelude::*;
 

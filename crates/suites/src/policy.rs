@@ -154,14 +154,6 @@ impl Guard {
         Ok(Self { policy, allowance })
     }
 
-    /// Whether a client may ask for anything at all.
-    ///
-    /// # Errors
-    /// [`Refused::Outside`].
-    pub fn admit(&self, client: &Caller) -> Result<(), Refused> {
-        self.rule(client).map(drop)
-    }
-
     /// Whether a client may ask in this mode.
     ///
     /// # Errors
@@ -170,20 +162,27 @@ impl Guard {
         self.rule(client)?.0.check(&mode.0)
     }
 
-    /// Whether a client may use a dealer, in any suite.
-    ///
-    /// # Errors
-    /// As [`Guard::check`].
-    pub fn check_dealer(&self, client: &Caller) -> Result<(), Refused> {
+    fn rule<'a>(&'a self, client: &'a Caller) -> Result<(&'a Accepts, Option<u32>, &'a str), Refused> {
+        let text = "this server's policy serves clients that it names alone: ask its operator for a place in it";
+        self.policy.rule(client).ok_or_else(|| Refused::Outside(text.into()))
+    }
+}
+
+impl Admission for Guard {
+    fn admit(&self, client: &Caller) -> Result<(), Refused> {
+        self.rule(client).map(drop)
+    }
+
+    fn check_suite(&self, client: &Caller, label: &str) -> Result<(), Refused> {
+        let config = registry::parse(label).ok_or_else(|| Refused::Outside(format!("there is no suite {label:?}")))?;
+        self.check(client, &config.mode())
+    }
+
+    fn check_dealer(&self, client: &Caller) -> Result<(), Refused> {
         self.rule(client)?.0.check(&[Maker::Dealer.value()])
     }
 
-    /// Counts so many answers to a client, durably, before they are given. They stay counted, whatever becomes of them.
-    ///
-    /// # Errors
-    /// [`Refused::Exhausted`] if the client has had its answers, [`Refused::Outside`] if it may never have so many at once;
-    /// [`Refused::Store`] if they cannot be counted.
-    pub fn count(&self, client: &Caller, answers: u32) -> Result<(), Refused> {
+    fn count(&self, client: &Caller, answers: u32) -> Result<(), Refused> {
         let (_, per_hour, name) = self.rule(client)?;
         let (Some(per_hour), Some(allowance)) = (per_hour, &self.allowance) else { return Ok(()) };
         if answers > per_hour {
@@ -195,30 +194,6 @@ impl Guard {
         wait.map_or(Ok(()), |wait| {
             Err(Refused::Exhausted { per_hour, seconds: wait.as_secs().clamp(1, HOUR.as_secs()) })
         })
-    }
-
-    fn rule<'a>(&'a self, client: &'a Caller) -> Result<(&'a Accepts, Option<u32>, &'a str), Refused> {
-        let text = "this server's policy serves clients that it names alone: ask its operator for a place in it";
-        self.policy.rule(client).ok_or_else(|| Refused::Outside(text.into()))
-    }
-}
-
-impl Admission for Guard {
-    fn admit(&self, client: &Caller) -> Result<(), Refused> {
-        Self::admit(self, client)
-    }
-
-    fn check_suite(&self, client: &Caller, label: &str) -> Result<(), Refused> {
-        let config = registry::parse(label).ok_or_else(|| Refused::Outside(format!("there is no suite {label:?}")))?;
-        self.check(client, &config.mode())
-    }
-
-    fn check_dealer(&self, client: &Caller) -> Result<(), Refused> {
-        Self::check_dealer(self, client)
-    }
-
-    fn count(&self, client: &Caller, answers: u32) -> Result<(), Refused> {
-        Self::count(self, client, answers)
     }
 }
 

@@ -9,7 +9,7 @@ use super::bfv::{self, DataMaterial, ModelMaterial, Transformed};
 use super::infer::check_inputs;
 use super::{Cipher, Config, DataProvider, ModelProvider, Plan, transport};
 use crate::config::Config as _;
-use crate::policy::{Caller, Guard, Refused};
+use crate::policy::{Admission, Caller, Guard, Refused};
 use crate::report::Recorder;
 use crate::session::{Gate, Intent, messages};
 use crate::{Error, Observer, PeerMisbehaved, Phase, Report};
