@@ -196,11 +196,6 @@ impl Options {
         name
     }
 
-    /// The options of which [`Options::name`] is `name`.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::all().find(|options| options.name() == name)
-    }
-
     /// Bits that results of linear layers carry below their last place, so that the unit that BFV may be off by in the ring is
     /// rounded away: in the exact mode without a dealer.
     pub fn guard_bits(self) -> u32 {
@@ -222,25 +217,6 @@ impl From<Rounds> for Options {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn labels_are_what_stores_and_peers_know() {
-        let mut labels: Vec<String> = Options::all().map(Options::name).collect();
-        labels.sort_unstable();
-        let mut known = vec!["fss one-bit tables".to_owned(), "fss exact tables".to_owned()];
-        for (rounds, tables) in [("linear", " tables"), ("log", ""), ("blocks", " tables")] {
-            for material in ["", " dealt", " one-shot"] {
-                let name = |truncation| format!("gmw {rounds} {truncation}{material}{tables}");
-                known.extend(["one-bit", "exact"].map(name));
-            }
-            known.push(format!("gmw {rounds} exact prime{tables}"));
-        }
-        known.sort_unstable();
-        assert_eq!(labels, known);
-        for options in Options::all() {
-            assert_eq!(Options::from_name(&options.name()), Some(options));
-        }
-    }
 
     #[test]
     fn what_does_not_go_together_is_refused() {

@@ -2,7 +2,7 @@
 
 use privet_suites::session::Event;
 use privet_suites::sharing::{Options, Rounds, Truncation};
-use privet_suites::{Error, Silent};
+use privet_suites::{Error, Silent, registry};
 
 use crate::parties::{CHOICE, RESIDUAL, StoreFolder, infer, prepare, server, session, session_over};
 
@@ -46,14 +46,14 @@ fn material_of_one_mode_serves_no_other() {
         .chain(Options::dealt())
         .chain(Options::one_shot())
         .map(|options| {
-            assert_eq!(Options::from_name(&options.name()), Some(options));
+            assert_eq!(registry::parse(&options.name()).expect("a config").label(), options.name());
             options.name()
         })
         .collect();
     let distinct: std::collections::HashSet<&String> = names.iter().collect();
     assert_eq!(distinct.len(), names.len());
     for unknown in ["gmw log exact relu7", "gmw log", "fss", ""] {
-        assert_eq!(Options::from_name(unknown), None, "{unknown}");
+        assert!(registry::parse(unknown).is_none(), "{unknown}");
     }
 }
 
