@@ -2,11 +2,13 @@
 
 A classifier has two outputs, of which one may be revealed and the other must not: so it is taken
 apart before the model is read. What it gives is what ONNX Runtime makes of it, where that is of one
-mind: two labels are told apart by the score of one, and with more labels the largest score wins.
+mind: two labels are told apart by the score of one. With more labels the largest score wins of
+those that a row has: base values give each class one, and without them a leaf that the row ends in.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
@@ -30,15 +32,14 @@ def expand_trees(model: onnx.ModelProto) -> onnx.ModelProto:
 
     One that cannot be taken apart stays, for its importer to refuse.
     """
-    found = [node for node in model.graph.node if _is_classifier(node)]
-    if not any(why_not(node) is None for node in found):
+    apart = [_is_classifier(node) and why_not(node) is None for node in model.graph.node]
+    if not any(apart):
         return model
     changed = onnx.ModelProto()
     changed.CopyFrom(model)
     del changed.graph.node[:]
-    for node in model.graph.node:
-        apart = _is_classifier(node) and why_not(node) is None
-        changed.graph.node.extend(_apart(node, changed.graph) if apart else [node])
+    for node, is_apart in zip(model.graph.node, apart, strict=True):
+        changed.graph.node.extend(_apart(node, changed.graph) if is_apart else [node])
     return changed
 
 
@@ -48,9 +49,13 @@ def why_not(node: onnx.NodeProto) -> str | None:
     transform = given.get("post_transform", b"NONE").decode()
     if transform not in TRANSFORMS:
         return f"its post_transform is {transform}"
+    if (problem := _misfit(given)) is not None:
+        return problem
     if len(_labels(given)) > 2:
+        if _scored(given) is None:
+            return "which classes have a score depends on the leaves that a row ends in"
         return None
-    if _labels(given) == [0, 1] and _is_mirrored(given):
+    if _places_or_texts(given) and _is_mirrored(given):
         return None
     if len(_labels(given)) < 2 or set(given.get("class_ids", [])) - {0}:
         return "ONNX Runtime gives no labels of two classes unless one score tells them apart"
@@ -87,6 +92,53 @@ def _all_positive(given: dict[str, Any]) -> bool:
     return all(weight >= 0 for weight in _numbers(given, "class_weights"))
 
 
+def _misfit(given: dict[str, Any]) -> str | None:
+    """What is wrong with the lists of leaves, or of nodes."""
+    columns = [given.get(f"class_{key}", []) for key in ("treeids", "nodeids", "ids")]
+    nodes = [given.get(f"nodes_{key}", []) for key in ("treeids", "nodeids", "modes")]
+    for what, lists in {
+        "leaves": [*columns, _numbers(given, "class_weights")],
+        "nodes": nodes,
+    }.items():
+        if len({len(each) for each in lists}) > 1 or not lists[0]:
+            return f"its lists of {what} differ in length, or are empty"
+    if not set(columns[2]) <= set(range(len(_labels(given)))):
+        return "a leaf is of a class without a label"
+    return None
+
+
+def _places_or_texts(given: dict[str, Any]) -> bool:
+    """Whether two labels are what ONNX Runtime gives of two scores: their places, or texts."""
+    return len(_labels(given)) == 2 and ("classlabels_strings" in given or _labels(given) == [0, 1])
+
+
+def _scored(given: dict[str, Any]) -> list[int] | None:
+    """The classes of which the largest score gives the label: those that every row has a score of.
+
+    A class without one counts as 0 among the scores, and never wins. None if some rows have a score
+    of a class and others have none, where scores may be negative.
+    """
+    classes = len(_labels(given))
+    if _numbers(given, "base_values"):
+        return list(range(classes))
+    leaves: dict[int, dict[int, dict[int, float]]] = defaultdict(dict)
+    nodes = (given[f"nodes_{key}"] for key in ("treeids", "nodeids", "modes"))
+    for tree, node, mode in zip(*nodes, strict=True):
+        if mode == b"LEAF":
+            leaves[tree][node] = {}
+    columns = (given.get(f"class_{key}", []) for key in ("treeids", "nodeids", "ids"))
+    for tree, node, label, weight in zip(*columns, _numbers(given, "class_weights"), strict=True):
+        if node in leaves[tree]:
+            at = leaves[tree][node]
+            at[label] = at.get(label, 0.0) + weight
+    trees = [list(tree.values()) for tree in leaves.values()]
+    if _all_positive(given) and any(all(any(leaf.values()) for leaf in tree) for tree in trees):
+        return list(range(classes))  # the largest score is above 0
+    met = {label for tree in trees for leaf in tree for label in leaf}
+    always = {label for tree in trees for label in met if all(label in leaf for leaf in tree)}
+    return sorted(always) if met == always else None
+
+
 def _is_mirrored(given: dict[str, Any]) -> bool:
     """Whether of two scores each is the other's negative."""
     sides: list[dict[tuple[int, int], float]] = [{}, {}]
@@ -116,8 +168,15 @@ def _apart(node: onnx.NodeProto, graph: onnx.GraphProto) -> list[onnx.NodeProto]
         axis: dict[str, Any] = {"axis": 1} if transform == "Softmax" else {}
         made.append(helper.make_node(transform, [raw], [scores], name, **axis))
     if label:
+        scored = list(range(len(labels))) if len(labels) == 2 else _scored(given) or []
         classes = np.array(labels, dtype=object if isinstance(labels[0], str) else np.int64)
-        graph.initializer.append(onnx.numpy_helper.from_array(classes, f"{name}_classes"))
+        constants = [onnx.numpy_helper.from_array(classes[scored], f"{name}_classes")]
+        if len(scored) < len(labels):
+            constants.append(onnx.numpy_helper.from_array(np.array(scored), f"{name}_scored"))
+            own = [raw, f"{name}_scored"]
+            raw = f"{name}_own"
+            made.append(helper.make_node("Gather", own, [raw], name, axis=1))
+        graph.initializer.extend(constants)
         place = f"{name}_place"
         made.append(helper.make_node("ArgMax", [raw], [place], name, axis=1, keepdims=0))
         made.append(helper.make_node("Gather", [f"{name}_classes", place], [label], name, axis=0))

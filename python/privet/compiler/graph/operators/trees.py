@@ -41,7 +41,8 @@ def tree_ensemble_classifier(site: Site) -> Operand:
     """What could not be taken apart."""
     site.refuse(
         why_not(site.node) or "it could not be taken apart",
-        "Export it with raw scores, or with one score for two classes",
+        "Export it with raw scores, with a score of each class in every leaf, or with one score "
+        "for two classes",
     )
 
 

@@ -1,0 +1,134 @@
+"""Labels and scores of `TreeEnsembleClassifier` in its corner cases, as ONNX Runtime gives them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper
+
+from privet.compiler.compile import compile
+from privet.compiler.executor import execute
+from privet.errors import UnsupportedModel
+
+Leaves = Mapping[int, Mapping[int, float]]
+"""Weights by class of the leaf of a number that is not above 0, which is 1, and of others', 2."""
+BELOW, ABOVE = 1, 2
+ROWS = (np.array([[-1.0]], np.float32), np.array([[1.0]], np.float32))
+
+
+def classifier(labels: Sequence[int | str], leaves: Leaves, **attributes: Any) -> onnx.ModelProto:
+    """One tree that asks whether its only feature is at most 0."""
+    entries = [(leaf, label, w) for leaf, own in leaves.items() for label, w in own.items()]
+    texts = isinstance(labels[0], str)
+    given = {
+        "nodes_treeids": [0, 0, 0],
+        "nodes_nodeids": [0, BELOW, ABOVE],
+        "nodes_featureids": [0, 0, 0],
+        "nodes_modes": ["BRANCH_LEQ", "LEAF", "LEAF"],
+        "nodes_values": [0.0, 0.0, 0.0],
+        "nodes_truenodeids": [BELOW, 0, 0],
+        "nodes_falsenodeids": [ABOVE, 0, 0],
+        "class_treeids": [0] * len(entries),
+        "class_nodeids": [leaf for leaf, _, _ in entries],
+        "class_ids": [label for _, label, _ in entries],
+        "class_weights": [weight for _, _, weight in entries],
+        "classlabels_strings" if texts else "classlabels_int64s": labels,
+        **attributes,
+    }
+    operator = "TreeEnsembleClassifier"
+    node = helper.make_node(operator, ["x"], ["label", "scores"], domain="ai.onnx.ml", **given)
+    entry = helper.make_tensor_value_info
+    outputs = [
+        entry("label", TensorProto.STRING if texts else TensorProto.INT64, [1]),
+        entry("scores", TensorProto.FLOAT, [1, len(labels)]),
+    ]
+    graph = helper.make_graph([node], "tree", [entry("x", TensorProto.FLOAT, [1, 1])], outputs)
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=8)
+
+
+def assert_as_onnx_runtime(model: onnx.ModelProto) -> None:
+    compiled = compile(model)
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    for row in ROWS:
+        label, scores = session.run(None, {"x": row})
+        found = execute(compiled.program, compiled.weights, [row]).outputs
+        assert found["label"].tolist() == label.tolist()
+        np.testing.assert_allclose(found["scores"], scores, atol=2e-3)
+
+
+MISSING: Leaves = {BELOW: {0: -0.7, 1: -0.3}, ABOVE: {0: -0.2, 1: -0.8}}
+MANY: Mapping[str, tuple[Sequence[int | str], Leaves]] = {
+    "the last class has no leaf": ((5, 6, 7), MISSING),
+    "the first class has no leaf": (
+        ("a", "b", "c"),
+        {BELOW: {2: -0.7, 1: -0.3}, ABOVE: {2: -0.2, 1: -0.8}},
+    ),
+    "only one class has leaves": ((5, 6, 7), {BELOW: {1: -0.5}, ABOVE: {1: -0.2}}),
+    "weights of zero count": ((5, 6, 7), {BELOW: {1: 0.0, 2: -0.5}, ABOVE: {1: -0.2, 2: 0.0}}),
+    "ties": ((5, 6, 7), {BELOW: {0: 0.5, 1: 0.5, 2: 0.5}, ABOVE: {1: 0.2, 2: 0.2}}),
+    "ties below zero": ((5, 6, 7), {BELOW: {1: -0.5, 2: -0.5}, ABOVE: {1: -0.2, 2: -0.2}}),
+    "a class in some leaves": ((5, 6, 7), {BELOW: {0: 0.7}, ABOVE: {1: 0.3}}),
+}
+TRANSFORMS = ("NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO")
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS)
+@pytest.mark.parametrize("name", MANY)
+def test_the_largest_score_that_a_row_has_gives_the_label(name: str, transform: str) -> None:
+    labels, leaves = MANY[name]
+    assert_as_onnx_runtime(classifier(labels, leaves, post_transform=transform))
+
+
+@pytest.mark.parametrize("base", [[0.0, 0.0, 0.0], [0.1, -0.2, -0.5]])
+@pytest.mark.parametrize("leaves", [MISSING, {BELOW: {0: -0.7}, ABOVE: {1: -0.3}}])
+def test_base_values_give_each_class_a_score(leaves: Leaves, base: list[float]) -> None:
+    assert_as_onnx_runtime(classifier((5, 6, 7), leaves, base_values=base))
+
+
+MIXED: Leaves = {BELOW: {0: 0.7}, ABOVE: {0: -0.3}}
+POSITIVE: Leaves = {BELOW: {0: 0.7}, ABOVE: {0: 0.3}}
+MIRRORED: Leaves = {BELOW: {0: 0.7, 1: -0.7}, ABOVE: {0: -0.2, 1: 0.2}}
+TWO: Mapping[str, tuple[Sequence[int | str], Leaves, Mapping[str, Any]]] = {
+    "one score": ((3, 8), MIXED, {}),
+    "one score, texts": (("a", "b"), MIXED, {}),
+    "one score and a base value": ((3, 8), MIXED, {"base_values": [0.1]}),
+    "one score as a chance": ((3, 8), MIXED, {"post_transform": "LOGISTIC"}),
+    "one chance": ((3, 8), POSITIVE, {}),
+    "one chance and a base value": ((3, 8), POSITIVE, {"base_values": [0.3]}),
+    "each is the other's negative": ((0, 1), MIRRORED, {}),
+    "each is the other's negative, texts": (("a", "b"), MIRRORED, {"post_transform": "SOFTMAX"}),
+    "a tie": ((0, 1), {BELOW: {0: 0.0, 1: 0.0}, ABOVE: {0: -0.2, 1: 0.2}}, {}),
+}
+
+
+@pytest.mark.parametrize("name", TWO)
+def test_two_labels(name: str) -> None:
+    labels, leaves, attributes = TWO[name]
+    assert_as_onnx_runtime(classifier(labels, leaves, **attributes))
+
+
+REFUSED: Sequence[tuple[str, Sequence[int], Leaves, Mapping[str, Any]]] = (
+    ("depends on the leaves", (5, 6, 7), {BELOW: {0: -0.7}, ABOVE: {1: -0.3}}, {}),
+    ("unless one score tells", (0, 1), {BELOW: {0: 0.7, 1: 0.3}, ABOVE: {0: 0.2, 1: 0.8}}, {}),
+    ("unless one score tells", (7, 9), MIRRORED, {}),
+    ("two base values", (0, 1), MIXED, {"base_values": [0.1, 0.1]}),
+    ("scores above a half", (0, 1), POSITIVE, {"post_transform": "LOGISTIC"}),
+    ("SOFTMAX of one score", (0, 1), MIXED, {"post_transform": "SOFTMAX"}),
+    ("post_transform is PROBIT", (5, 6, 7), MISSING, {"post_transform": "PROBIT"}),
+    ("a class without a label", (5, 6, 7), {BELOW: {0: 1.0}, ABOVE: {7: 1.0}}, {}),
+    ("differ in length", (5, 6, 7), MISSING, {"class_nodeids": [1, 2]}),
+)
+
+
+@pytest.mark.parametrize(("why", "labels", "leaves", "attributes"), REFUSED)
+def test_what_is_refused(
+    why: str, labels: Sequence[int], leaves: Leaves, attributes: Mapping[str, Any]
+) -> None:
+    with pytest.raises(UnsupportedModel, match=why):
+        compile(classifier(labels, leaves, **attributes))
