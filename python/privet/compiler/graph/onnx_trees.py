@@ -25,6 +25,8 @@ TRANSFORMS = {
     "SOFTMAX_ZERO": "SoftmaxZero",
 }
 """What may become of the scores, and the operator that does it."""
+BASE_SCORES = "base_scores"
+"""Base values of what was a classifier: each row has them, whatever leaves it ends in."""
 
 
 def expand_trees(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -213,7 +215,7 @@ def _targets(
         "target_nodeids": nodes,
         "target_ids": ids,
         "target_weights_as_tensor": _doubles(weights, "weights"),
-        "base_values_as_tensor": _doubles(base, "base"),
+        f"{BASE_SCORES}_as_tensor": _doubles(base, "base"),
     }
 
 

@@ -280,10 +280,18 @@ def test_what_is_refused() -> None:
     ("targets", "base", "is_refused"),
     [([0, 0], [0.5, 0.25], False), ([0, 1], [0.0, 0.0], False), ([0, 1], [0.5, 0.0], True)],
 )
+@pytest.mark.parametrize("kind", ["floats", "doubles"])
 def test_base_values_count_where_a_leaf_has_their_target(
-    targets: list[int], base: list[float], is_refused: bool
+    targets: list[int], base: list[float], is_refused: bool, kind: str
 ) -> None:
     """XGBoost's exporter gives several targets' trees to the first; ONNX Runtime makes others 0."""
+    given: dict[str, Any] = {"nodes_values": [0.0] * 3, "target_weights": [1.0, 2.0]}
+    given["base_values"] = base
+    if kind == "doubles":
+        tensors = {name: np.array(values) for name, values in given.items()}
+        given = {
+            f"{name}_as_tensor": onnx.numpy_helper.from_array(t) for name, t in tensors.items()
+        }
     node = onnx.helper.make_node(
         "TreeEnsembleRegressor",
         ["x"],
@@ -294,18 +302,17 @@ def test_base_values_count_where_a_leaf_has_their_target(
         nodes_nodeids=[0, 1, 2],
         nodes_featureids=[0, 0, 0],
         nodes_modes=["BRANCH_LEQ", "LEAF", "LEAF"],
-        nodes_values=[0.0, 0.0, 0.0],
         nodes_truenodeids=[1, 0, 0],
         nodes_falsenodeids=[2, 0, 0],
         target_treeids=[0, 0],
         target_nodeids=[1, 2],
         target_ids=targets,
-        target_weights=[1.0, 2.0],
-        base_values=base,
+        **given,
     )
-    float32 = onnx.TensorProto.FLOAT
-    ends = [onnx.helper.make_tensor_value_info(n, float32, [1, k]) for n, k in (("x", 1), ("y", 2))]
-    graph = onnx.helper.make_graph([node], "trees", ends[:1], ends[1:])
+    entry, kinds = onnx.helper.make_tensor_value_info, onnx.TensorProto
+    x_kind, dtype = (kinds.FLOAT, np.float32) if kind == "floats" else (kinds.DOUBLE, np.float64)
+    ends = [entry("x", x_kind, [1, 1])], [entry("y", kinds.FLOAT, [1, 2])]
+    graph = onnx.helper.make_graph([node], "trees", *ends)
     opsets = [onnx.helper.make_opsetid("", 17), onnx.helper.make_opsetid("ai.onnx.ml", 3)]
     made = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8)
     if is_refused:
@@ -315,7 +322,7 @@ def test_base_values_count_where_a_leaf_has_their_target(
     compiled = compile(made)
     session = onnxruntime.InferenceSession(made.SerializeToString())
     for x in ([[-1.0]], [[1.0]]):
-        row = np.array(x, np.float32)
+        row = np.array(x, dtype)
         (wanted,) = session.run(None, {"x": row})
         found = execute(compiled.program, compiled.weights, [row]).outputs["y"]
         np.testing.assert_allclose(found, wanted, atol=1e-3)

@@ -13,7 +13,7 @@ import onnx
 
 from privet.compiler.graph.ensemble import Branch, Leaf, Test, Tree, ensemble, walk
 from privet.compiler.graph.onnx_model import ML
-from privet.compiler.graph.onnx_trees import why_not
+from privet.compiler.graph.onnx_trees import BASE_SCORES, why_not
 from privet.compiler.graph.operations import Array, Negate
 from privet.compiler.graph.operators.arithmetic import plus_constant
 from privet.compiler.graph.operators.reduction import largest_of_rows
@@ -59,13 +59,14 @@ def _emit(site: Site, lists: _NodeLists | _SplitLists, targets: int, how: str) -
     transform = site.attribute("post_transform", "NONE")
     if transform not in ("NONE", 0):
         _refuse_transform(site, transform)
-    base = _numbers(site, "base_values")
+    base, scores = _numbers(site, "base_values"), _numbers(site, BASE_SCORES)
     if base.size not in (0, targets):
         site.refuse(f"{base.size} base values for {targets} targets", "Check the model")
-    base = base if base.size else np.zeros(targets)
     trees = lists.trees()
-    if "base_values" in site.attributes:
+    if base.size:
         base = _counted(site, base, trees)
+    else:
+        base = scores if scores.size else np.zeros(targets)
     x = site.private(0)
     rows = x if len(x.shape) == 2 else site.reshape(x, (1, math.prod(x.shape)))
     if how in ("MIN", "MAX"):
