@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import onnx
@@ -29,6 +29,19 @@ def names_read(node: onnx.NodeProto) -> Iterator[str]:
         yield from (output.name for output in body.output)
         for inner in body.node:
             yield from names_read(inner)
+
+
+def needed(
+    nodes: Sequence[onnx.NodeProto], outputs: Collection[str]
+) -> tuple[list[onnx.NodeProto], set[str]]:
+    """The nodes that some output depends on, in their order, and the tensors that are read."""
+    names = set(outputs)
+    kept = []
+    for node in reversed(nodes):
+        if names.intersection(node.output):
+            kept.append(node)
+            names.update(names_read(node))
+    return kept[::-1], names
 
 
 def unroll(node: onnx.NodeProto, known: Known, shape_of: ShapeOf, run: Run) -> None:

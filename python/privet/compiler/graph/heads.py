@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import onnx
 
+from privet.compiler.graph.control_flow import needed
 from privet.compiler.graph.graph import ClientStep
 from privet.compiler.graph.head import ARITHMETIC, OPERATORS, Head, HeadNode, plain
 from privet.compiler.graph.input_shapes import FLOATS
@@ -55,6 +56,8 @@ MORE_BEGINNINGS = frozenset({"Binarizer", "Exp", "Log", "Reciprocal", "ReduceLog
 _KEEPS = ("Cast", "Dropout", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze")
 _COMPARED = ("Greater", "Less", "Sign")
 """Operators that a head may begin with where nothing private is behind them."""
+_TRUTHS = ("Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Equal", "Not", "And", "Or", "Xor")
+"""Operators whose result, cast to a number, is a place among two."""
 _LAST = ("LogSoftmax", "Softmax")
 _LOOK_UPS = ("ArrayFeatureExtractor", "Gather")
 _SCORES = "SVMClassifier"
@@ -74,19 +77,21 @@ def cut(
     inputs: Collection[str],
     outputs: Collection[str],
     *,
+    tables: Collection[str],
     scores: bool,
     functions: bool,
 ) -> Cut:
     """The cut of a model whose `nodes` all lead to an output.
 
     With `scores` the client may see whatever the longest possible head reads, else only what
-    `outputs` tell. `functions` keeps a Sigmoid private, for a suite with smooth functions.
+    `outputs` tell. `tables` are constants that cannot be labels. `functions` keeps a Sigmoid
+    private, for a suite with smooth functions.
     """
     private = set(inputs)
     for node in nodes:
         if private.intersection(node.input) and node.op_type not in ("Shape", "Size"):
             private.update(node.output)
-    labels = _looked_up(nodes, private)
+    labels = _looked_up(nodes, private, tables)
     weights = {id(it) for it in nodes if _looks_up(it, private)} - labels
     tail = set(_tail(nodes, weights))
     visible = _revealed(nodes, private, outputs, labels)
@@ -119,13 +124,15 @@ def cut(
     return Cut(set() if _is_last_step(nodes, head) else head, tail)
 
 
-def _looked_up(nodes: Sequence[onnx.NodeProto], private: Collection[str]) -> set[int]:
+def _looked_up(
+    nodes: Sequence[onnx.NodeProto], private: Collection[str], tables: Collection[str]
+) -> set[int]:
     """Nodes, by `id`, that take labels from a constant at the places of classes. A constant that
     is read at any other place, such as a table at ids of the input, is a weight."""
     found: set[int] = set()
     places: set[str] = set()
     for node in nodes:
-        if node.op_type in ("ArgMax", "ArgMin", "LabelEncoder"):
+        if node.op_type in ("ArgMax", "ArgMin", "LabelEncoder", *_TRUTHS):
             places.update(node.output)
         elif node.op_type == "TopK":
             places.update(node.output[1:])
@@ -133,7 +140,12 @@ def _looked_up(nodes: Sequence[onnx.NodeProto], private: Collection[str]) -> set
             places.update(node.output[:1])
         elif node.op_type in _KEEPS and node.input[0] in places:
             places.update(node.output)
-        elif node.input and _looks_up(node, private) and node.input[1] in places:
+        elif (
+            node.input
+            and _looks_up(node, private)
+            and node.input[1] in places
+            and node.input[0] not in tables
+        ):
             found.add(id(node))
             places.update(node.output)
     return found
@@ -263,7 +275,8 @@ def _writing(node: onnx.NodeProto, output: str) -> onnx.NodeProto:
 
 
 def labels_alone(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model with its labels as its only outputs; with the argmax of its scores, if it has none.
+    """The model with its labels as its only outputs and what these need as its only nodes; with the
+    argmax of its scores, if it has no labels.
 
     # Errors
     `Misuse` if it is not plain what is a label.
@@ -292,6 +305,10 @@ def labels_alone(model: onnx.ModelProto) -> onnx.ModelProto:
     kept = [onnx.ValueInfoProto.FromString(label.SerializeToString()) for label in labels]
     del graph.output[:]
     graph.output.extend(kept)
+    nodes, _ = needed(graph.node, [label.name for label in kept])
+    nodes = [onnx.NodeProto.FromString(node.SerializeToString()) for node in nodes]
+    del graph.node[:]
+    graph.node.extend(nodes)
     return changed
 
 
@@ -335,7 +352,7 @@ class HeadBuilder:
                         "it follows what the client computes, and its constant would be published",
                         "Put it before that, or end the model there",
                     )
-                if node.op_type in _LOOK_UPS and not _are_labels(operand):
+                if node.op_type in _LOOK_UPS and not are_labels(operand):
                     raise Unsupported(
                         "the client would take numbers from it, and all of them would be published",
                         "Take labels (whole numbers or texts in one row), or end the model before",
@@ -370,7 +387,7 @@ class HeadBuilder:
         return Head(self.opset, tuple(self._outputs), tuple(self._nodes), self._constants)
 
 
-def _are_labels(constant: Array) -> bool:
+def are_labels(constant: Array) -> bool:
     """Whether a constant is a row of whole numbers or texts."""
     in_a_row = constant.size == max(constant.shape, default=1)
     whole = constant.dtype.kind in "biuSUO" or bool(np.all(constant == np.round(constant)))

@@ -9,7 +9,7 @@ nodes behind it are still looked at.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -18,9 +18,10 @@ import onnx
 
 from privet.compiler.graph import registry
 from privet.compiler.graph.constants import array_of, dense, fold, foldable, holds_rows
-from privet.compiler.graph.control_flow import CONTROL, MOST_NODES, names_read, unroll
+from privet.compiler.graph.control_flow import CONTROL, MOST_NODES, needed, unroll
+from privet.compiler.graph.estimators import of_estimators
 from privet.compiler.graph.graph import ClientStep, Graph, GraphBuilder, Input, Value
-from privet.compiler.graph.heads import AtClient, HeadBuilder, compare_scores, cut
+from privet.compiler.graph.heads import AtClient, HeadBuilder, are_labels, compare_scores, cut
 from privet.compiler.graph.input_shapes import FLOATS, WHOLE, InputShapes, resolve
 from privet.compiler.graph.log_softmax import fuse_log_softmax
 from privet.compiler.graph.one_hot import MEASURES, MOVES, table_rows
@@ -72,11 +73,6 @@ EXPORTED = {
     "CDist": (
         "skl2onnx writes it with the option optim='cdist'",
         "Export without the option: the distances are then plain operators",
-    ),
-    "Solve": (
-        "skl2onnx writes it for GaussianProcessClassifier, and ONNX Runtime has no such operator, "
-        "either",
-        "Take SVC, or GaussianProcessRegressor on the classes as numbers",
     ),
 }
 """Operators of ONNX Runtime's domain that exporters of models write, and what to do about each."""
@@ -150,12 +146,17 @@ class _Walk:
             self.tensors[sparse.values.name] = dense(sparse)
         self.shapes = resolve(model, input_shapes)
         outputs = [output.name for output in model.graph.output]
-        nodes, _ = _needed(model.graph.node, outputs)
+        nodes, _ = needed(model.graph.node, outputs)
         private = [entry.name for entry in model.graph.input if entry.name not in self.tensors]
         self.state = state_pairs(private, outputs)
         revealed = [name for name in outputs if name not in self.state.values()]
-        self.cut = cut(nodes, private, revealed, scores=scores, functions=functions)
-        self.nodes, self.used = _needed(compare_scores(nodes, self.cut), outputs)
+        tables = {
+            name
+            for name, tensor in self.tensors.items()
+            if isinstance(tensor, np.ndarray) and not are_labels(tensor)
+        }
+        self.cut = cut(nodes, private, revealed, tables=tables, scores=scores, functions=functions)
+        self.nodes, self.used = needed(compare_scores(nodes, self.cut), outputs)
         self.head = HeadBuilder(self.opset)
         self.unrolled: dict[int, list[onnx.NodeProto]] = {}
         # How deep in bodies the walk is, and how many nodes the outermost one has become.
@@ -234,7 +235,7 @@ class _Walk:
                 self._output(output.name)
         left = {name: self._left(name, output) for name, output in self.state.items()}
         if self.problems:
-            raise UnsupportedModel(self.problems)
+            raise UnsupportedModel(of_estimators(self.nodes, self.problems))
         if not self.head.revealed:
             raise UnsupportedModel([Problem(*ALL_CONSTANT)])
         for tensor, (value, client) in self.head.revealed.items():
@@ -527,16 +528,3 @@ def _read_privately(nodes: Sequence[onnx.NodeProto]) -> set[int]:
         if not passes:
             private.update(node.input)
     return found
-
-
-def _needed(
-    nodes: Sequence[onnx.NodeProto], outputs: Collection[str]
-) -> tuple[list[onnx.NodeProto], set[str]]:
-    """The nodes that some output depends on, in their order, and the tensors that are read."""
-    needed = set(outputs)
-    kept = []
-    for node in reversed(nodes):
-        if needed.intersection(node.output):
-            kept.append(node)
-            needed.update(names_read(node))
-    return kept[::-1], needed

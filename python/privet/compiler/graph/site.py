@@ -237,9 +237,10 @@ class Site:
             not isinstance(operation, (*LINEAR, AddConstant, AvgPool2d))
             and all(x.integer for x in inputs)
         )
-        places = [x.below for x in inputs] if isinstance(operation, MOVES) else [0]
-        below = max(places) if all(places) else 0
-        return Private(id, self._builder.shape(id), integer=integer, below=below)
+        moved = inputs if isinstance(operation, MOVES) else ()
+        below = max(x.below for x in moved) if moved and all(x.below for x in moved) else 0
+        whole = bool(moved) and all(x.whole for x in moved)
+        return Private(id, self._builder.shape(id), integer=integer, whole=whole, below=below)
 
     def bound(self, count: int) -> None:
         """Refuses a result of too many elements, before anything of that size is made."""

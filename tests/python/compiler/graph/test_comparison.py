@@ -69,6 +69,28 @@ def test_logic(operator: str) -> None:
     checked(made, x=POINTS, y=OTHER)
 
 
+@pytest.mark.parametrize("kind", ["INT32", "INT64"])
+@pytest.mark.parametrize("operator", [*COMPARISONS, "And", "Not"])
+def test_truth_values_are_whole_numbers(operator: str, kind: str) -> None:
+    """As in `(x > y).long().sum()`, or as places in a table of two rows."""
+    first = ["x", "y"]
+    nodes = []
+    if operator in ("And", "Not"):
+        nodes = [node("Greater", ["x", "y"], ["a"]), node("Less", ["x", "half"], ["b"])]
+        first = ["a", "b"][: 1 + (operator == "And")]
+    nodes += [
+        node(operator, first, ["truth"]),
+        node("Cast", ["truth"], ["number"], to=getattr(onnx.TensorProto, kind)),
+        node("Transpose", ["number"], ["turned"], perm=[1, 0]),
+        node("ReduceSum", ["turned", "axis"], ["sum"]),
+        node("Gather", ["table", "turned"], ["rows"]),
+    ]
+    table = np.array([[1.5, -0.5], [3.0, 0.25]], np.float32)
+    constants = {"half": np.float32(0.5), "axis": np.array([0]), "table": table}
+    shapes = {"x": (2, 4), "y": (2, 4)}
+    checked(model(nodes, shapes, ["sum", "rows"], constants), x=POINTS, y=OTHER)
+
+
 @pytest.mark.parametrize("constants", [(), ("a",), ("b",), ("a", "b"), ("c",), ("a", "c")])
 def test_where(constants: tuple[str, ...]) -> None:
     values = {"a": 2 * OTHER, "b": POINTS - 1, "c": POINTS > OTHER}

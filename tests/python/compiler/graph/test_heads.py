@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from tests.python.compiler.graph.single import check, constant, model, node, samples
 
@@ -64,16 +65,38 @@ def test_a_row_of_numbers_behind_the_client_is_not_published() -> None:
 
 @pytest.mark.parametrize("shape", [(3,), (3, 5)])
 def test_numbers_at_the_place_of_a_class_are_not_published(shape: tuple[int, ...]) -> None:
-    """A codebook, unlike labels."""
+    """A codebook is looked up privately, unlike labels."""
     nodes = [
         node("ArgMax", ["scores"], ["place"], axis=1),
         node("Gather", ["book", "place"], ["y"]),
     ]
-    with pytest.raises(UnsupportedModel, match="would be published"):
-        compile(classifier(nodes, ["y"], book=constant(*shape)))
+    made = classifier(nodes, ["y"], book=constant(*shape))
+    check(made)
+    assert compile(made).program.head is None
+    assert compile(made, reveal="scores").program.head is None
     labels = classifier(nodes, ["y"], book=np.array([4, 9, 7]))
     private, head = parts(compile(labels))
     assert (private[-1], head) == ("argmax", ["Gather"])
+
+
+@pytest.mark.parametrize("labels", [np.array(["no", "yes"]), np.array([7, -9])])
+def test_one_of_two_labels_is_taken_by_a_truth_value(labels: np.ndarray[Any, Any]) -> None:
+    nodes = [
+        node("Greater", ["x", "half"], ["above"]),
+        node("Cast", ["above"], ["place"], to=onnx.TensorProto.INT64),
+        node("Gather", ["labels", "place"], ["y"]),
+    ]
+    constants = {"half": np.float32(0.5), "labels": labels.astype(object)}
+    if labels.dtype.kind == "i":
+        constants["labels"] = labels
+    made = model(nodes, {"x": (1, 4)}, ["y"], constants)
+    compiled = compile(made)
+    assert parts(compiled)[1] == ["Gather"]
+    x = np.array([[0.25, 0.75, -1.0, 2.0]], np.float32)
+    found = execute(compiled.program, compiled.weights, [x]).outputs["y"]
+    assert found.tolist() == [[labels[place] for place in (0, 1, 0, 1)]]
+    seen = parts(compile(made, reveal="scores"))
+    assert seen[1] == ["Greater", "Cast", "Gather"]
 
 
 def test_a_sum_of_two_softmaxes_tells_neither() -> None:

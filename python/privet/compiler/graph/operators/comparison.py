@@ -29,9 +29,14 @@ _PRODUCT = "of private truth values and private tensors only where a suite has t
 ONE = np.asarray(1.0)
 
 
+def truth(x: Private) -> Private:
+    """The same, known to be 0 or 1: it may be cast to integers, and be a place among two."""
+    return replace(x, integer=False, whole=True, below=2)
+
+
 def not_below(site: Site, x: Private) -> Private:
     """1 where `x >= 0`, else 0."""
-    return site.emit(Step(0), x)
+    return truth(site.emit(Step(0), x))
 
 
 def above(site: Site, x: Private, bound: float) -> Private:
@@ -39,9 +44,9 @@ def above(site: Site, x: Private, bound: float) -> Private:
     return negated(site, not_below(site, minus(site, np.asarray(bound), x)))
 
 
-def negated(site: Site, truth: Private) -> Private:
+def negated(site: Site, x: Private) -> Private:
     """1 for 0 and 0 for 1."""
-    return site.emit(AddConstant(ONE), site.emit(Negate(), truth))
+    return truth(site.emit(AddConstant(ONE), site.emit(Negate(), x)))
 
 
 @operator("Sign", since=9, restrictions=SUITES)
@@ -81,7 +86,7 @@ def equal(site: Site) -> Operand:
     """1 where `a >= b` and `b >= a`, of which one always holds: their sum less 1."""
     a, b = site.operand(0), site.operand(1)
     both = not_below(site, minus(site, a, b)), not_below(site, minus(site, b, a))
-    return plus_constant(site, site.emit(Add(), *both), -ONE)
+    return truth(plus_constant(site, site.emit(Add(), *both), -ONE))
 
 
 @operator("Where", since=9, restrictions=_PRODUCT)
@@ -107,7 +112,7 @@ def negation(site: Site) -> Operand:
 @operator("And", since=7, restrictions=_PRODUCT)
 def conjunction(site: Site) -> Operand:
     """`a * b`."""
-    return product(site, site.operand(0), site.operand(1))
+    return truth(product(site, site.operand(0), site.operand(1)))
 
 
 @operator("Or", since=7, restrictions=_PRODUCT)
@@ -125,5 +130,4 @@ def exclusive(site: Site) -> Operand:
 def _joined(site: Site, less: Callable[[Private], Private]) -> Private:
     a, b = site.operand(0), site.operand(1)
     both = product(site, a, b)
-    assert isinstance(both, Private)
-    return minus(site, plus(site, a, b), less(both))
+    return truth(minus(site, plus(site, a, b), less(both)))
