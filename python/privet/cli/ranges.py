@@ -52,13 +52,13 @@ def show_ranges(console: Console, ranges: Ranges) -> None:
         table.add_row(layer.name, layer.operator, mark + reach, *numbers)
     console.print(table)
     if ranges.is_sound:
-        console.print("Sound: no input within its bound can leave a ring.")
+        console.print("Sound: no input within its bound can leave a ring or a function's table.")
         return
     beyond = sum(not layer.is_sound for layer in ranges.layers)
     console.print(
         f"[bold yellow]Not sound:[/] in {beyond} of {len(ranges.layers)} rows an input within its "
-        f"bound, unlike those measured, could leave the ring, and give a wrong answer without a "
-        f"sign. For a sound program compile {ranges.advice}.",
+        f"bound, unlike those measured, could leave the ring or a function's table, and give a "
+        f"wrong answer without a sign. For a sound program compile {ranges.advice}.",
         soft_wrap=True,
     )
 
@@ -86,7 +86,7 @@ def range_fields(ranges: Ranges) -> dict[str, Any]:
     """The same for programs."""
     return {
         "sound": ranges.is_sound,
-        "sound_bits": ranges.bits_needed,
+        "sound_bits": ranges.sound_bits,
         "safe_share": float(ranges.safe_share()),
         "layers": [
             {

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from privet.compiler.executor.sound import sound_bounds
+from privet.compiler.executor.sound import Bounds, sound_bounds
 from privet.compiler.graph import Graph
 from privet.compiler.passes.check_ranges import GUARD_BITS, RING_BITS
 from privet.compiler.passes.ring_widths import ring_widths
@@ -31,7 +31,8 @@ class LayerRange:
 
     `sound` bounds every input within the public bound, `None` where there is no bound; `measured`
     is what calibration reached, without its margin. The ring of `ring_bits` holds magnitudes below
-    `2^(ring_bits - 2)`.
+    `2^(ring_bits - 2)`. `is_tabulated` says that no input within the bound leaves the tables of a
+    function where that makes a difference.
     """
 
     name: str
@@ -40,6 +41,7 @@ class LayerRange:
     sound: int | None
     measured: int
     ring_bits: int
+    is_tabulated: bool = True
 
     @property
     def holds(self) -> int:
@@ -47,8 +49,8 @@ class LayerRange:
 
     @property
     def is_sound(self) -> bool:
-        """Whether no input within its bound can leave the ring here."""
-        return self.sound is not None and self.sound < self.holds
+        """Whether no input within its bound can leave the ring here, or a function's tables."""
+        return self.is_tabulated and self.sound is not None and self.sound < self.holds
 
 
 class Ranges:
@@ -76,21 +78,24 @@ class Ranges:
                 name=names[id] if id in names else producers[id].name,
                 operator=operators.get(id, "input"),
                 scale=value.scale,
-                sound=bounds[id],
+                sound=bounds.largest[id],
                 measured=math.ceil(math.ldexp(measured[id], value.scale)),
                 ring_bits=self._widths[id],
+                is_tabulated=id not in bounds.beyond,
             )
             for id, value in enumerate(program.values)
         )
 
     @property
     def is_sound(self) -> bool:
-        """Whether every input within the public bound is computed without leaving a ring."""
+        """Whether every input within the public bound is computed without leaving a ring or the
+        tables of a function."""
         return all(layer.is_sound for layer in self.layers)
 
     @property
     def bits_needed(self) -> int | None:
-        """The ring with which this placement of truncations is sound; None if there is no bound."""
+        """The ring that no value leaves with this placement of truncations; None if there is no
+        bound."""
         ring, needed = self._program.ring_bits, 0
         for layer in self.layers:
             if layer.sound is None:
@@ -98,6 +103,11 @@ class Ranges:
             less = ring - layer.ring_bits
             needed = max(needed, layer.sound.bit_length() + GUARD_BITS + less)
         return needed
+
+    @property
+    def sound_bits(self) -> int | None:
+        """The ring with which the program is sound; None if with none."""
+        return self.bits_needed if all(it.is_tabulated for it in self.layers) else None
 
     @property
     def bits_beyond_narrow(self) -> int:
@@ -116,6 +126,15 @@ class Ranges:
             return
         unit = 2.0**-layer.scale
         most = float("inf") if layer.sound is None else layer.sound * unit
+        if not layer.is_tabulated:
+            raise OverflowRisk(
+                f"layer {layer.name} ({layer.operator}) is not sound: some input within its bound "
+                "could bring its argument beyond the function's table, which goes as far as "
+                f"calibration inputs did, with their margin. Compile {self.advice}",
+                layer=layer.name,
+                magnitude=most,
+                bits_needed=RING_BITS[-1] + 1,
+            )
         raise OverflowRisk(
             f"layer {layer.name} ({layer.operator}) is not sound: some input within its bound "
             f"could bring values to {most:.4g}, and their ring of {layer.ring_bits} bits holds "
@@ -129,8 +148,8 @@ class Ranges:
     def advice(self) -> str:
         """How to compile a sound program instead, as far as there is a way."""
         ways = []
-        if self.bits_needed is not None and self.bits_needed <= WIDEST:
-            ways.append(f"with --bits {self.bits_needed}")
+        if self.sound_bits is not None and self.sound_bits <= WIDEST:
+            ways.append(f"with --bits {self.sound_bits}")
         if share := self.safe_share():
             largest = max(entry.magnitude for entry in self._program.inputs) * float(share)
             ways.append(f"for inputs of magnitude up to {largest:.3g}")
@@ -154,12 +173,12 @@ class Ranges:
 
     def _is_sound(self, share: Fraction) -> bool:
         bounds = self._bounds(share)
-        return all(
+        return not bounds.beyond and all(
             bound is not None and bound < 1 << (self._widths[id] - GUARD_BITS)
-            for id, bound in bounds.items()
+            for id, bound in bounds.largest.items()
         )
 
-    def _bounds(self, share: Fraction) -> dict[int, int | None]:
+    def _bounds(self, share: Fraction) -> Bounds:
         inputs = {
             entry.value: math.ceil(
                 Fraction(entry.magnitude) * share * 2 ** self._program.values[entry.value].scale

@@ -10,18 +10,32 @@ A bound depends on the weights. It is for their owner, and is in no public half.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from privet.compiler.graph import Graph, Node
+from privet.compiler.graph.operations import Piecewise
 from privet.compiler.graph.operations.interval import BEYOND, Interval
+from privet.compiler.graph.operations.piecewise import leaves_tables
 
 
-def sound_bounds(graph: Graph, inputs: Mapping[int, int], ring_bits: int) -> dict[int, int | None]:
-    """The largest magnitude of each value of an integer graph; None where there is no bound.
-
-    `inputs` has the largest magnitude of each input's integers, by value.
+@dataclass(frozen=True)
+class Bounds:
+    """`largest` is the largest magnitude of each value, None where there is no bound; `beyond` has
+    results of functions by lines whose tables some argument leaves, where that makes a difference.
     """
+
+    largest: Mapping[int, int | None]
+    beyond: Collection[int]
+
+
+def sound_bounds(graph: Graph, inputs: Mapping[int, int], ring_bits: int) -> Bounds:
+    """The bounds of an integer graph; `inputs` has the largest magnitude of each input's integers,
+    by value."""
     bounds: dict[int, int | None] = dict(inputs)
+    read: dict[int, list[Node]] = defaultdict(list)
+    arguments: dict[int, tuple[int, int]] = {}
 
     def compute(node: Node, operands: list[Interval | None]) -> Interval | None:
         at = graph.context(node, ring_bits)
@@ -30,6 +44,10 @@ def sound_bounds(graph: Graph, inputs: Mapping[int, int], ring_bits: int) -> dic
             made = node.operation.interval_of_any(at)
         else:
             made = node.operation.interval(known, at)
+            if isinstance(node.operation, Piecewise):
+                (x,) = node.inputs
+                read[x].append(node)
+                arguments[x] = int(known[0].low.min()), int(known[0].high.max())
         if made is not None and made.largest >= BEYOND:
             made = None
         bounds[node.output] = None if made is None else made.largest
@@ -39,4 +57,12 @@ def sound_bounds(graph: Graph, inputs: Mapping[int, int], ring_bits: int) -> dic
         id: Interval.of(-most, most, len(graph.values[id].shape)) for id, most in inputs.items()
     }
     graph.evaluate(given, compute)
-    return bounds
+    beyond = {id for x, nodes in read.items() for id in _beyond(graph, nodes, arguments[x])}
+    return Bounds(bounds, beyond)
+
+
+def _beyond(graph: Graph, nodes: Sequence[Node], argument: tuple[int, int]) -> Iterator[int]:
+    """The results of functions of one value whose tables its integers from and to may leave."""
+    tables = [node.operation for node in nodes if isinstance(node.operation, Piecewise)]
+    left = leaves_tables(tables, *argument, graph.context(nodes[0], 0))
+    yield from (node.output for node in nodes if node.operation in left)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
@@ -17,7 +18,7 @@ from tests.python.compiler.graph.networks import (
     sizes_of_all,
     victim,
 )
-from tests.python.compiler.graph.single import Array, model, node
+from tests.python.compiler.graph.single import Array, expected, model, node
 from tests.simulated_errors import PrivateArithmetic
 
 from privet.compiler.compile import Compiled, compile
@@ -155,6 +156,50 @@ def test_smaller_inputs_are_safe() -> None:
     x = np.full((1, 784), float(share) * made.program.inputs[0].magnitude)
     outputs = execute(made.program, made.weights, [x]).outputs["y"]
     np.testing.assert_allclose(outputs, in_reals(victim(), x), rtol=1e-3, atol=2.0)
+
+
+def a_function(*nodes: str) -> onnx.ModelProto:
+    """A layer and functions of its results."""
+    made = [node("MatMul", ["x", "w"], ["t0"])]
+    for number, each in enumerate(nodes):
+        made.append(node(each, [f"t{number}"], [f"t{number + 1}"]))
+    weight = np.ones((4, 1), np.float32)
+    return model(made, {"x": (1, 4)}, [f"t{len(nodes)}"], {"w": weight})
+
+
+NEAR = [
+    np.array([row], np.float32)
+    for row in ([0.5, -0.5, 0.5, -0.25], [-0.5, 0.5, -0.5, 0.25], [0] * 4)
+]
+
+
+@pytest.mark.parametrize("nodes", [["Exp"], ["Softplus", "Reciprocal"], ["Abs", "Sqrt", "Exp"]])
+def test_functions_beyond_their_tables_are_not_sound(nodes: list[str]) -> None:
+    """Tables go as far as samples with their margin, and an input within the bound goes further."""
+    made = compile(a_function(*nodes), calibration=NEAR, smooth="piecewise")
+    far = np.full((1, 4), made.program.inputs[0].magnitude, np.float32)
+    found = execute(made.program, made.weights, [far]).outputs[f"t{len(nodes)}"]
+    assert np.abs(found - expected(a_function(*nodes), {"x": far})[0]).max() > 0.1
+    ranges = made.ranges()
+    assert not ranges.is_sound
+    with pytest.raises(OverflowRisk, match="beyond the function's table"):
+        compile(a_function(*nodes), calibration=NEAR, smooth="piecewise", sound=True)
+    near = np.float32(ranges.safe_share()) * far
+    found = execute(made.program, made.weights, [near]).outputs[f"t{len(nodes)}"]
+    np.testing.assert_allclose(
+        found, expected(a_function(*nodes), {"x": near})[0], rtol=5e-3, atol=5e-3
+    )
+
+
+@pytest.mark.parametrize("nodes", [["Sigmoid"], ["Softplus"], ["Gelu"], ["HardSwish", "Tanh"]])
+def test_functions_that_go_on_as_a_line_are_sound(nodes: list[str]) -> None:
+    made = compile(a_function(*nodes), calibration=NEAR, smooth="piecewise", sound=True)
+    far = np.full((1, 4), made.program.inputs[0].magnitude, np.float32)
+    for x in (far, -far):
+        found = execute(made.program, made.weights, [x]).outputs[f"t{len(nodes)}"]
+        np.testing.assert_allclose(
+            found, expected(a_function(*nodes), {"x": x})[0], rtol=2e-3, atol=2e-3
+        )
 
 
 def test_a_sum_of_narrow_values_counts_its_narrow_ring() -> None:

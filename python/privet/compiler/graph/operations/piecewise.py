@@ -30,6 +30,10 @@ from privet.compiler.graph.operations.steps import decode_steps, encode_steps
 
 INDEX_BITS = range(6, 13)
 """Binary logarithms of the number of lines that a function may have."""
+POINTS = 257
+"""Points at which a function is looked at outside of its tables."""
+ERROR = 2.0**-10
+"""Of the function's largest value: what counts as no error outside, as lines may be so far off."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +94,48 @@ class Piecewise(Operation):
         if any(type(it) is not bool for it in choices):
             raise TypeError("how a function goes on beyond its table is no boolean")
         return cls(function, low, bits, index_bits, *choices)
+
+
+def leaves_tables(tables: Sequence[Piecewise], low: int, high: int, at: Context) -> set[Piecewise]:
+    """Of all tables that read one value, those of functions that arguments from `low` to `high` may
+    leave where the function goes on otherwise than the tables do.
+
+    Tables that follow one another are one function's.
+    """
+    found: set[Piecewise] = set()
+    left = sorted(tables, key=lambda table: (table.low, len(table.function.steps)))
+    while left:
+        chain = [left.pop(0)]
+        steps = chain[0].function.steps
+        for table in list(left):
+            follows = table.low == chain[-1].low + (1 << chain[-1].bits)
+            if follows and table.function.steps[: len(steps)] == steps:
+                chain.append(table)
+                left.remove(table)
+        if not _goes_on(chain, low, high, at):
+            found.update(chain)
+    return found
+
+
+def _goes_on(chain: Sequence[Piecewise], low: int, high: int, at: Context) -> bool:
+    """Whether the function is constant, or rises, outside of its tables, up to their own error."""
+    first, last, (before, after) = chain[0], chain[-1], at.scales
+    inside = np.linspace(first.low, last.low + (1 << last.bits), POINTS).astype(np.int64)
+    values = real_values(inside, first.function, before)
+    allowed = max(2.0 * 2.0**-after, ERROR * float(np.abs(values).max()))
+    end = last.low + (1 << last.bits) - 1
+    if low < first.low and not first.nonnegative:
+        below = first.low - np.geomspace(1, first.low - low, POINTS).astype(np.int64)
+        off = real_values(below, first.function, before) - values[0]
+        if not bool(np.abs(off).max() <= allowed):
+            return False
+    if high > end:
+        above = end + np.geomspace(1, high - end, POINTS).astype(np.int64)
+        off = real_values(above, first.function, before) - values[-1]
+        if last.rises:
+            off -= np.ldexp((above - end).astype(np.float64), -before)
+        return bool(np.abs(off).max() <= allowed)
+    return True
 
 
 def piecewise_values(x: Array, operation: Piecewise, before: int, after: int, ring: int) -> Array:
