@@ -26,11 +26,12 @@ from privet.compiler.program import Program
 from privet.errors import InvalidProgram, PrivetError
 
 SECONDS = 20
+TEXTS = (b"", b"NONE", b"SOFTMAX", b"SOFTMAX_ZERO", b"PROBIT", b"LINEAR", b"POLY", b"\xff")
 NUMBERS = (0, 1, -1, 2, 3, 7, 77, 1 << 20, 1 << 31, -(1 << 63), (1 << 63) - 1)
 
 
 def seeds() -> list[bytes]:
-    """Small files with many operators: a convolutional classifier, one of ai.onnx.ml, and one that
+    """Small files with many operators: a convolutional classifier, some of ai.onnx.ml, and one that
     moves, scatters, normalises and repeats."""
     weights = np.random.default_rng(0)
 
@@ -76,7 +77,7 @@ def seeds() -> list[bytes]:
     row = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1, 4])
     classifier = helper.make_graph(rows, "rows", [row], outputs)
     opsets = [helper.make_opsetid("", 21), helper.make_opsetid(domain, 3)]
-    graphs = (graph, classifier, _moving())
+    graphs = (graph, classifier, _moving(), _machines(outputs))
     made = (helper.make_model(each, opset_imports=opsets) for each in graphs)
     # Outputs of no stated type are as some exporters leave them; the checker wants a kind.
     files = []
@@ -87,6 +88,40 @@ def seeds() -> list[bytes]:
         model.ir_version = 10
         files.append(model.SerializeToString())
     return files
+
+
+def _machines(outputs: list[onnx.ValueInfoProto]) -> onnx.GraphProto:
+    """Support vectors whose labels are scores of trees: each a classifier that is taken apart."""
+    domain = "ai.onnx.ml"
+    places = {"nodeids": [0, 1, 2, 3, 4], "treeids": [0] * 5, "featureids": [0, 1, 0, 0, 0]}
+    ways = {"truenodeids": [1, 3, 0, 0, 0], "falsenodeids": [2, 4, 0, 0, 0]}
+    trees = {
+        **{f"nodes_{name}": entries for name, entries in {**places, **ways}.items()},
+        "nodes_modes": ["BRANCH_LEQ", "BRANCH_GT", "LEAF", "LEAF", "LEAF"],
+        "nodes_values": [0.5, -0.25, 0.0, 0.0, 0.0],
+        "class_treeids": [0] * 9,
+        "class_nodeids": [2, 2, 2, 3, 3, 3, 4, 4, 4],
+        "class_ids": [0, 1, 2] * 3,
+        "class_weights": [0.5, -0.5, 0.1, 0.2, 0.3, -0.4, 0.0, 0.25, 0.5],
+        "classlabels_int64s": [4, 7, 9],
+        "post_transform": "NONE",
+    }
+    vectors = {
+        "support_vectors": [0.1 * place for place in range(12)],
+        "coefficients": [0.5, -0.5, 0.25, 0.25, -0.5, 0.5, -0.25, -0.25],
+        "vectors_per_class": [2, 1, 1],
+        "rho": [0.1, -0.1, 0.2],
+        "kernel_type": "RBF",
+        "kernel_params": [0.5, 0.0, 3.0],
+        "classlabels_strings": ["a", "b", "c"],
+    }
+    nodes = [
+        helper.make_node("TreeEnsembleClassifier", ["x"], ["t", "s"], domain=domain, **trees),
+        helper.make_node("SVMClassifier", ["s"], ["label", "d"], domain=domain, **vectors),
+        helper.make_node("Concat", ["s", "d"], ["y"], axis=1),
+    ]
+    row = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1, 2])
+    return helper.make_graph(nodes, "machines", [row], outputs)
 
 
 def _moving() -> onnx.GraphProto:
@@ -180,6 +215,8 @@ def _attribute(draw: random.Random, graph: onnx.GraphProto) -> None:
         attribute.floats[draw.randrange(len(attribute.floats))] = draw.choice((0.0, 1e38, np.nan))
     elif attribute.strings:
         del attribute.strings[draw.randrange(len(attribute.strings))]
+    elif attribute.s:
+        attribute.s = draw.choice(TEXTS)
     else:
         attribute.i = draw.choice(NUMBERS)
 

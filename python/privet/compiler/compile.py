@@ -308,6 +308,15 @@ def compile(
                 front=front,
             )
             check_size(program)
+            for value in integers.values.values():
+                if (value.scale or 0) < 0:
+                    raise OverflowRisk(
+                        f"value {value.name} reaches {value.magnitude:.4g}: no ring holds it with "
+                        "the scale of the program. Rescale the model's weights, or its inputs",
+                        layer=value.name,
+                        magnitude=value.magnitude or 0.0,
+                        bits_needed=RING_BITS[-1] + 1,
+                    )
             reached = tuple((value.magnitude or 0.0) / margin for value in integers.values.values())
 
             @cache

@@ -31,6 +31,7 @@ from privet.compiler.graph.onnx_svm import COUPLING, expand_svm
 from privet.compiler.graph.onnx_trees import expand_trees
 from privet.compiler.graph.operations import Array, Shape
 from privet.compiler.graph.operators.selection import number_of
+from privet.compiler.graph.private_masks import bound_masks
 from privet.compiler.graph.public_maps import pick
 from privet.compiler.graph.registry import OLDEST_OPSET
 from privet.compiler.graph.shapes import MAX_SAMPLE
@@ -109,7 +110,7 @@ def import_model(
             f"the model uses opset {opset_of(model)}; opsets {OLDEST_OPSET} to {newest} are "
             f"supported: convert it with onnx.version_converter"
         )
-    made = expand_svm(expand_trees(expand(model)))
+    made = bound_masks(expand_svm(expand_trees(expand(model))))
     while True:
         walk = _Walk(made, name, input_shapes, scores, functions)
         walk.run()
@@ -224,6 +225,9 @@ class _Walk:
         self.depth += 1
         try:
             unroll(node, known, shape_of, walk_over)
+        except (ValueError, IndexError) as error:
+            why = f"its bodies and inputs do not fit together ({error})"
+            raise Unsupported(why, "Check the model with onnx.checker") from error
         finally:
             self.depth -= 1
         self.unrolled[id(node)] = made
@@ -258,6 +262,12 @@ class _Walk:
                 "Let clients encode it (--client-side), or start the model at a tensor of numbers",
             )
         shape = self.shapes.get(entry.name)
+        if shape is not None and math.prod(shape) > MAX_SAMPLE:
+            why = f"it has {math.prod(shape)} elements, more than {MAX_SAMPLE} for one sample"
+            self._problem(
+                entry.name, "graph input", why, "Give other input_shapes, or smaller ones"
+            )
+            shape = None
         rows = table_rows(self.nodes, self.tensors, entry.name) if kind in WHOLE else None
         if shape is None:
             self.tensors[entry.name] = None

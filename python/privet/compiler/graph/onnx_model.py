@@ -36,6 +36,7 @@ def load_model(source: ModelSource) -> onnx.ModelProto:
         if model.functions:
             model = onnx.inliner.inline_local_functions(model)
         _check_types(model, source)
+        _check_texts(model.graph)
         if any(kind in _HALVES for kind in _types(model.graph)):
             model = _widened(model)
     except OSError as error:
@@ -88,6 +89,21 @@ def _check_types(model: onnx.ModelProto, source: ModelSource) -> None:
                 f"{_title(source)}: constant {tensor.name!r} has a data type {tensor.data_type} "
                 "that ONNX does not know: export the model again, or with an older opset"
             )
+
+
+def _check_texts(graph: onnx.GraphProto) -> None:
+    """Raises `ValueError` if a text of an operator of ONNX is no UTF-8."""
+    for node in graph.node:
+        for attribute in node.attribute:
+            for body in (*attribute.graphs, *([attribute.g] if attribute.HasField("g") else [])):
+                _check_texts(body)
+            if node.domain in (*DEFAULT_DOMAINS, ML):
+                for text in (attribute.s, *attribute.strings):
+                    try:
+                        text.decode()
+                    except UnicodeDecodeError:
+                        place = f"{node.name or node.op_type}: attribute {attribute.name!r}"
+                        raise ValueError(f"{place} is no UTF-8") from None
 
 
 def _widened(model: onnx.ModelProto) -> onnx.ModelProto:

@@ -59,9 +59,7 @@ def _runs(places: Array) -> list[tuple[int, int, int]]:
     while first < count:
         best, worth = (1, 1), 0.0
         for period in range(1, min(PERIODS, count - first) + 1):
-            rest = places[first + period :] - places[first : len(places) - period]
-            breaks = np.flatnonzero(rest != rest[:1])
-            repeats = (int(breaks[0]) if breaks.size else len(rest)) // period
+            repeats = _unbroken(places[first:], period) // period
             length = (repeats + 1) * period
             if length / (period + 2 * (period > 1)) > worth:
                 best, worth = (period, length), length / (period + 2 * (period > 1))
@@ -69,6 +67,20 @@ def _runs(places: Array) -> list[tuple[int, int, int]]:
         runs.append((first, first + length, period))
         first += length
     return runs
+
+
+def _unbroken(places: Array, period: int) -> int:
+    """How many places from the first on are all as far before the one a period later."""
+    size = len(places) - period
+    at, block = 0, 1024
+    while at < size:
+        end = min(at + block, size)
+        apart = places[at + period : end + period] - places[at:end]
+        breaks = np.flatnonzero(apart != places[period] - places[0])
+        if breaks.size:
+            return at + int(breaks[0])
+        at, block = end, 4 * block
+    return size
 
 
 def _run(site: Site, x: Private, places: Array, period: int) -> Private:

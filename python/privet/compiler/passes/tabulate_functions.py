@@ -131,6 +131,11 @@ def tabulate_functions(
         if made is None:
             domain = trimmed(function, domain, scale_bits)
             made = fit(function, domain, scale_bits, error)
+        measured = measured_domain(function, lows[x], magnitude or 1.0, scale_bits)
+        if made is None and measured.bits < domain.bits:
+            # What it becomes far outside may be where its own numbers end, as in log(1 - sigmoid).
+            domain = measured
+            made = fit(function, domain, scale_bits, error)
         if made is None and not domain.rises and not is_reciprocal(function):
             for fine in FINER:
                 finer = Domain(domain.low << fine, domain.bits + fine)
@@ -179,6 +184,11 @@ def domain_of(function: Function, low: float, magnitude: float, scale: int) -> D
             return Domain(0, power + scale, rises[1] <= unit / 4.0)
         if below[1] <= unit / 4.0:
             return Domain(-(1 << (power + scale)), power + 1 + scale, rises[1] <= unit / 4.0)
+    return measured_domain(function, low, magnitude, scale)
+
+
+def measured_domain(function: Function, low: float, magnitude: float, scale: int) -> Domain:
+    """The range of a table for what was measured, with its margin, to a power of two."""
     if low > 0.0:
         start = math.floor(math.ldexp(2.0 ** math.floor(math.log2(low)), scale))
         span = math.ldexp(magnitude, scale) - start

@@ -52,6 +52,12 @@ def _huge(op: str, inputs: list[str]) -> onnx.ModelProto:
     return model([*nodes, node("Add", ["x", "sum"], ["y"])], {"x": (1,)}, ["y"], constants)
 
 
+def _text(text: bytes) -> onnx.ModelProto:
+    made = single("Pad", [(2, 3), np.array([0, 1, 0, 1])], mode="edge")
+    made.graph.node[0].attribute[0].s = text
+    return made
+
+
 def _tensor_bytes() -> onnx.ModelProto:
     made = single("Add", [(2, 3), constant(2, 3)])
     made.graph.initializer[0].data_type = TYPES.INT64
@@ -74,6 +80,8 @@ def _tensor_bytes() -> onnx.ModelProto:
             r"input 'x0' has shape \[2, 0\], with an axis that holds",
         ),
         (lambda: single("Relu", [(0, 2)]), r"input 'x0' has shape \[0, 2\]"),
+        (lambda: single("Relu", [(1 << 40, 2)]), r"x0 \(graph input\): it has 2199023255552 elem"),
+        (lambda: _text(b"\xff"), r"the_pad: attribute 'mode' is no UTF-8"),
         (lambda: single("Expand", [(1,), np.array([10**8])]), r"has 100000000 elements, more than"),
         (lambda: _huge("Expand", ["one", "shape"]), r"the_expand .* has more than"),
         (lambda: _huge("ConstantOfShape", ["shape"]), r"the_constantofshape .* has more than"),

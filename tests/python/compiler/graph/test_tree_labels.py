@@ -122,6 +122,7 @@ REFUSED: Sequence[tuple[str, Sequence[int], Leaves, Mapping[str, Any]]] = (
     ("SOFTMAX of one score", (0, 1), MIXED, {"post_transform": "SOFTMAX"}),
     ("post_transform is PROBIT", (5, 6, 7), MISSING, {"post_transform": "PROBIT"}),
     ("a class without a label", (5, 6, 7), {BELOW: {0: 1.0}, ABOVE: {7: 1.0}}, {}),
+    ("tree 0 has no node 9", (5, 6, 7), MISSING, {"nodes_truenodeids": [9, 0, 0]}),
     ("differ in length", (5, 6, 7), MISSING, {"class_nodeids": [1, 2]}),
 )
 

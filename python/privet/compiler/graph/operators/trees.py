@@ -213,6 +213,8 @@ class _NodeLists:
         return trees
 
     def _node(self, key: Any) -> Branch | Leaf:
+        if key not in self.place:
+            self.site.refuse(f"tree {key[0]} has no node {key[1]}", "Check the model")
         tree, index = key[0], self.place[key]
         mode = self.modes[index].removeprefix("BRANCH_")
         if mode == LEAF:

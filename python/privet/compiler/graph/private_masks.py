@@ -1,0 +1,162 @@
+"""Masks that depend on the input, such as those of padding: what is added to scores before softmax.
+
+Exporters write minus infinity, or the least number of a type, at the elements to leave out. In
+fixed point `BLOCKED` does the same: the exponential function of that is 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import onnx
+from onnx import helper
+
+from privet.compiler.graph.constants import array_of
+from privet.compiler.graph.control_flow import names_read
+from privet.compiler.graph.onnx_model import DEFAULT_DOMAINS
+from privet.compiler.graph.operations import Array
+
+BLOCKED = 1024.0
+"""By how much masked scores are lowered."""
+ENOUGH, ENOUGH_TIMES = 1e5, 1e9
+"""Numbers that stand for infinity in a choice, and as factors of truth values."""
+_THROUGH = frozenset(
+    {
+        *("Add", "Cast", "Concat", "Dropout", "Expand", "Flatten", "Identity", "Reshape", "Slice"),
+        *("Squeeze", "Sub", "Sum", "Tile", "Transpose", "Unsqueeze", "Where"),
+    }
+)
+"""Operators that a mask may go through on its way to a softmax."""
+_PRODUCTS = ("Einsum", "IsNaN", "MatMul", "Mul")
+"""What reads the results of a softmax inside a network; PyTorch also asks whether they are NaN."""
+
+
+def bound_masks(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model with such masks by finite numbers; itself if it has none."""
+    constants = _constants(model)
+    private = _private(model)
+    nodes = model.graph.node
+    found = {
+        index: maker
+        for index, node in enumerate(nodes)
+        if node.domain in DEFAULT_DOMAINS and (maker := _maker(node, constants, private))
+    }
+    masks = _only_to_softmax(model) if found else set()
+    found = {index: it for index, it in found.items() if masks.issuperset(nodes[index].output)}
+    if not found:
+        return model
+    changed = onnx.ModelProto()
+    changed.CopyFrom(model)
+    del changed.graph.node[:]
+    for index, node in enumerate(nodes):
+        maker = found.get(index)
+        changed.graph.node.extend([node] if maker is None else maker(changed.graph))
+    return changed
+
+
+def _constants(model: onnx.ModelProto) -> dict[str, Array]:
+    """Single numbers by name: initialisers, and values of Constant nodes."""
+    found = {t.name: t for t in model.graph.initializer}
+    for node in model.graph.node:
+        values = [it.t for it in node.attribute if it.name == "value"]
+        if node.op_type == "Constant" and values and node.output:
+            found[node.output[0]] = values[0]
+    return {name: array_of(it) for name, it in found.items() if math.prod(it.dims) == 1}
+
+
+def _private(model: onnx.ModelProto) -> set[str]:
+    held = {tensor.name for tensor in model.graph.initializer}
+    found = {entry.name for entry in model.graph.input} - held
+    for node in model.graph.node:
+        if found.intersection(names_read(node)) and node.op_type not in ("Shape", "Size"):
+            found.update(node.output)
+    return found
+
+
+Maker = Callable[[onnx.GraphProto], list[onnx.NodeProto]]
+
+
+def _maker(node: onnx.NodeProto, constants: Mapping[str, Array], private: set[str]) -> Maker | None:
+    """What makes nodes in place of one that masks, if it does."""
+    numbers = [
+        float(constants[name].ravel()[0])
+        if name in constants and constants[name].dtype.kind == "f"
+        else 0.0
+        for name in node.input
+    ]
+    if node.op_type == "Mul" and len(numbers) == 2:
+        for number, other in zip(numbers, node.input[::-1], strict=True):
+            if abs(number) >= ENOUGH_TIMES and other in private:
+                bound = math.copysign(BLOCKED, number)
+                return lambda graph: [_times(graph, node, other, bound, node.output[0])]
+    if node.op_type == "Where" and len(numbers) == 3 and node.input[0] in private:
+        for place in (1, 2):
+            if numbers[place] <= -ENOUGH:
+                other = node.input[3 - place]
+                return lambda graph: _lowered(graph, node, other, is_negated=place == 2)
+    return None
+
+
+def _times(
+    graph: onnx.GraphProto, node: onnx.NodeProto, x: str, number: float, output: str
+) -> onnx.NodeProto:
+    name = f"{node.output[0]}_bound"
+    graph.initializer.append(onnx.numpy_helper.from_array(np.array(number, np.float32), name))
+    return helper.make_node("Mul", [x, name], [output], node.name)
+
+
+def _lowered(
+    graph: onnx.GraphProto, node: onnx.NodeProto, x: str, *, is_negated: bool
+) -> list[onnx.NodeProto]:
+    """`x`, lower where the condition holds, or where it does not."""
+    made = []
+    condition, (truth, number, mask) = (
+        node.input[0],
+        (f"{node.output[0]}_{part}" for part in ("truth", "number", "mask")),
+    )
+    if is_negated:
+        made.append(helper.make_node("Not", [condition], [truth], node.name))
+        condition = truth
+    kind = onnx.TensorProto.FLOAT
+    made.append(helper.make_node("Cast", [condition], [number], node.name, to=kind))
+    made.append(_times(graph, node, number, -BLOCKED, mask))
+    made.append(helper.make_node("Add", [x, mask], node.output, node.name))
+    return made
+
+
+def _only_to_softmax(model: onnx.ModelProto) -> set[str]:
+    """Tensors that nothing reads but softmaxes inside the network, through sums and moves.
+
+    The client must not see scores that are lowered: it computes a softmax that outputs tell.
+    """
+    read_by: dict[str, list[onnx.NodeProto]] = defaultdict(list)
+    for node in model.graph.node:
+        for name in names_read(node):
+            read_by[name].append(node)
+    ends = {output.name for output in model.graph.output}
+    masks: set[str] = set()
+    factors: set[str] = set()
+    for node in reversed(model.graph.node):
+        for name in set(node.output) - ends:
+            readers = read_by[name]
+            if readers and all(_multiplies(it, factors) for it in readers):
+                factors.add(name)
+            if readers and all(_masks(it, name, masks, factors) for it in readers):
+                masks.add(name)
+    return masks
+
+
+def _multiplies(node: onnx.NodeProto, factors: set[str]) -> bool:
+    """Whether a node makes products of what it reads, or passes it on to such nodes alone."""
+    passes = node.op_type in _THROUGH and factors.issuperset(node.output)
+    return passes or node.op_type in _PRODUCTS
+
+
+def _masks(node: onnx.NodeProto, name: str, masks: set[str], factors: set[str]) -> bool:
+    if node.op_type == "Softmax":
+        return factors.issuperset(node.output)
+    is_data = node.op_type != "Where" or name != node.input[0]
+    return node.op_type in _THROUGH and is_data and masks.issuperset(node.output)

@@ -1,0 +1,107 @@
+"""Networks that hospitals and banks have: the executor beside ONNX Runtime, and some in suites."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from tests.python.compiler.graph.single import Array, expected, model, node
+from tests.python.compiler.graph.usual_networks import (
+    NETWORKS,
+    TOKENS,
+    Exporter,
+    Model,
+    padding_by_minus_infinity,
+    padding_by_the_least_number,
+    stages,
+)
+
+import privet
+from privet.compiler.compile import compile
+from privet.compiler.executor import execute
+from privet.compiler.executor.samples import fill
+from privet.errors import PrivetError
+
+ALLOWED = 3e-3
+"""Of the spread of outputs."""
+BUILDERS = {builder.__name__: builder for builder in NETWORKS}
+
+
+def drawn(made: Model, rng: np.random.Generator) -> dict[str, Array]:
+    """Inputs: normal numbers, pixels, categories below 20, numbers of tokens that are none."""
+    found: dict[str, Array] = {}
+    for entry in made.graph.input:
+        kind = entry.type.tensor_type
+        shape = [dim.dim_value for dim in kind.shape.dim]
+        if entry.name == "m":
+            kept = np.arange(TOKENS) < rng.integers(1, TOKENS + 1)
+            found["m"] = kept[None].astype(onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type))
+        elif kind.elem_type == onnx.TensorProto.FLOAT:
+            found[entry.name] = rng.standard_normal(shape).astype(np.float32)
+        elif kind.elem_type == onnx.TensorProto.UINT8:
+            found[entry.name] = rng.integers(0, 256, shape).astype(np.uint8)
+        else:
+            found[entry.name] = rng.integers(0, 20, shape)
+    if "row" in found:
+        found["row"] = found["row"] * np.array([5e4, 1, 50, 0.02, 1], np.float32)
+    return found
+
+
+@pytest.mark.parametrize("name", BUILDERS)
+def test_a_network_gives_what_onnx_runtime_gives(name: str) -> None:
+    made, rng = BUILDERS[name](), np.random.default_rng(0)
+    rows = [drawn(made, rng) for _ in range(24)]
+    compiled = compile(made, smooth="piecewise", calibration=rows[:16])
+    found, wanted = [], []
+    for row in rows[16:]:
+        given, _ = fill(compiled.program, row)
+        (output,) = execute(compiled.program, compiled.weights, given).outputs.values()
+        (other,) = expected(made, row)
+        assert output.shape == other.shape
+        found.append(output)
+        wanted.append(other)
+    if wanted[0].dtype.kind == "i":
+        assert np.array_equal(found, wanted)
+    else:
+        error = np.abs(np.array(found) - np.array(wanted)).max()
+        assert error <= ALLOWED * np.ptp(np.array(wanted))
+
+
+@pytest.mark.parametrize("suite", ["gmw", "fss"])
+@pytest.mark.parametrize(
+    "builder", [padding_by_the_least_number, padding_by_minus_infinity, stages]
+)
+def test_parties_give_the_same(builder: Any, suite: str) -> None:
+    made, rng = builder(), np.random.default_rng(1)
+    rows = [drawn(made, rng) for _ in range(9)]
+    run = privet.run(made, rows[0], suite=suite, calibration=rows[1:])
+    assert run.max_fixed_point_error == 0
+    (found,), (wanted,) = run.outputs.values(), run.reference.values()
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=5e-3)
+
+
+@pytest.mark.parametrize("low", [-np.inf, -1e9])
+def test_masked_scores_that_outputs_tell_are_not_lowered(low: float) -> None:
+    """Of a last softmax the client would see them, and what they were before."""
+    nodes = [
+        node("Greater", ["m", "half"], ["kept"]),
+        node("Where", ["kept", "x", "low"], ["scores"]),
+        node("Softmax", ["scores"], ["y"]),
+    ]
+    constants = {"half": np.float32(0.5), "low": np.float32(low)}
+    made = model(nodes, {"x": (1, 4), "m": (1, 4)}, ["y"], constants)
+    mask = np.array([[1, 0, 1, 1]], np.float32)
+    with pytest.raises(PrivetError):
+        compile(made, smooth="piecewise", calibration=[{"x": mask, "m": mask}])
+
+
+def test_a_large_factor_elsewhere_stays() -> None:
+    g = Exporter()
+    y = g("Mul", "x", g.number(1e9))
+    made = g.model({"x": (onnx.TensorProto.FLOAT, [1, 4])}, y)
+    x = np.array([[1e-9, -2e-9, 0, 3e-9]], np.float32)
+    compiled = compile(made, calibration=[x])
+    (found,) = execute(compiled.program, compiled.weights, [x]).outputs.values()
+    np.testing.assert_allclose(found, expected(made, {"x": x})[0], atol=1e-2)
