@@ -27,6 +27,7 @@ from tests.e2e.test_commands import key_folder, privet
 import privet as api
 from privet.compiler.executor.codec import as_tensor
 from privet.compiler.executor.reference import run_plaintext
+from privet.errors import InputError
 
 __all__ = ["key_folder"]
 
@@ -83,6 +84,16 @@ def test_a_pipeline_runs_in_every_suite(kind: str, suite: api.Suite) -> None:
     )
     assert found.argmax_agrees
     assert found.max_abs_error < 5e-3
+
+
+def test_tables_hand_out_texts_and_numbers_as_objects() -> None:
+    given = {name: array.astype(object) for name, array in sample(7).items()}
+    run = api.run(exported(LINEAR), given, suite="fss", calibration=CALIBRATION, client_side=True)
+    assert run.argmax_agrees
+    assert run.max_abs_error < 5e-3
+    given["numbers"][0, 0] = "many"
+    with pytest.raises(InputError, match="input numbers cannot be read as an array"):
+        api.run(exported(LINEAR), given, suite="fss", calibration=CALIBRATION, client_side=True)
 
 
 def test_a_batch_that_is_not_full() -> None:

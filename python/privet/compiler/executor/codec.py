@@ -121,13 +121,19 @@ def _ordered(names: Sequence[str], inputs: Inputs) -> list[npt.ArrayLike]:
 
 
 def as_array(name: str, given: npt.ArrayLike) -> Array:
-    """What a user gives for an input, as an array.
+    """What a user gives for an input, as an array of numbers or of texts. Tables hand out both as
+    objects.
 
     # Errors
     `InputError` if it is none, such as a list of rows of different lengths.
     """
     try:
-        return np.asarray(given)
+        array = np.asarray(given)
+        if array.dtype != object:
+            return array
+        if all(isinstance(entry, str | bytes) for entry in array.ravel()):
+            return plain(array)
+        return array.astype(np.float64)
     except (ValueError, TypeError, RuntimeError) as error:
         raise InputError(f"input {name} cannot be read as an array: {error}") from error
 
