@@ -1,4 +1,5 @@
-"""Masks that depend on the input, such as those of padding: what is added to scores before softmax.
+"""Masks that depend on the input, such as those of padding: what is added to scores before softmax,
+or to what the largest is taken of.
 
 Exporters write minus infinity, or the least number of a type, at the elements to leave out. In
 fixed point `BLOCKED` does the same: the exponential function of that is 0.
@@ -44,7 +45,7 @@ def bound_masks(model: onnx.ModelProto) -> onnx.ModelProto:
         for index, node in enumerate(nodes)
         if node.domain in DEFAULT_DOMAINS and (maker := _maker(node, constants, private))
     }
-    masks = _only_to_softmax(model) if found else set()
+    masks = _only_masks(model) if found else set()
     found = {index: it for index, it in found.items() if masks.issuperset(nodes[index].output)}
     if not found:
         return model
@@ -127,8 +128,9 @@ def _lowered(
     return made
 
 
-def _only_to_softmax(model: onnx.ModelProto) -> set[str]:
-    """Tensors that nothing reads but softmaxes inside the network, through sums and moves.
+def _only_masks(model: onnx.ModelProto) -> set[str]:
+    """Tensors that nothing reads but softmaxes inside the network and what takes the largest of
+    them, through sums and moves.
 
     The client must not see scores that are lowered: it computes a softmax that outputs tell.
     """
@@ -158,5 +160,7 @@ def _multiplies(node: onnx.NodeProto, factors: set[str]) -> bool:
 def _masks(node: onnx.NodeProto, name: str, masks: set[str], factors: set[str]) -> bool:
     if node.op_type == "Softmax":
         return factors.issuperset(node.output)
+    if node.op_type == "ReduceMax":
+        return name == node.input[0]
     is_data = node.op_type != "Where" or name != node.input[0]
     return node.op_type in _THROUGH and is_data and masks.issuperset(node.output)

@@ -212,6 +212,14 @@ def padding_kept_by_a_mask() -> Model:
     return g.model(TEXT, y)
 
 
+def largest_of_tokens() -> Model:
+    """The largest of those that a mask keeps."""
+    g = Exporter()
+    kept = g("Greater", g("Unsqueeze", "m", g.whole(2)), g.number(0.5))
+    h = g("Where", kept, g.linear("x", WIDTH, WIDTH), g.number(-1e9))
+    return g.model(TEXT, g.gemm(g("ReduceMax", h, axes=[1], keepdims=0), WIDTH, 2))
+
+
 def mean_of_tokens() -> Model:
     """The mean of those that a mask keeps."""
     g = Exporter()
@@ -358,7 +366,13 @@ def convnext() -> Model:
 
 NETWORKS: tuple[Callable[[], Model], ...] = (
     *(attention_gate, siamese, causal_convolutions, wave_gates, padding_by_the_least_number),
-    *(padding_by_minus_infinity, padding_kept_by_a_mask, mean_of_tokens, recurrent_attention),
+    *(
+        padding_by_minus_infinity,
+        padding_kept_by_a_mask,
+        mean_of_tokens,
+        largest_of_tokens,
+        recurrent_attention,
+    ),
     *(mobile_block, group_norm, factorisation, survival_curve, stages, experts, capsules),
     *(image_and_table, bytes_last, convnext),
 )
