@@ -44,6 +44,7 @@ from privet.compiler.graph.site import (
     Unsupported,
 )
 from privet.compiler.graph.state import last_rows, state_pairs
+from privet.compiler.graph.tree_scalers import fold_scalers
 from privet.errors import InvalidModel, Problem, UnsupportedModel
 
 Given = TypeVar("Given")
@@ -110,7 +111,7 @@ def import_model(
             f"the model uses opset {opset_of(model)}; opsets {OLDEST_OPSET} to {newest} are "
             f"supported: convert it with onnx.version_converter"
         )
-    made = bound_masks(expand_svm(expand_trees(expand(model))))
+    made = bound_masks(expand_svm(expand_trees(expand(fold_scalers(model)))))
     while True:
         walk = _Walk(made, name, input_shapes, scores, functions)
         walk.run()

@@ -28,6 +28,12 @@ def places(reals: Array) -> Array:
     return np.where(np.isnan(reals), MISSING, np.where(bits < 0, -(bits & MISSING), bits))
 
 
+def number_at(place: Array) -> Array:
+    """The float32 of a place, up to those of infinity."""
+    signs = np.where(place < 0, 1 << 31, 0)
+    return (np.abs(place) | signs).astype(np.uint32).view(np.float32)
+
+
 MOVING = (Broadcast, Reshape, Slice, Transpose)
 
 

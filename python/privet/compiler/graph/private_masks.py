@@ -161,6 +161,6 @@ def _masks(node: onnx.NodeProto, name: str, masks: set[str], factors: set[str]) 
     if node.op_type == "Softmax":
         return factors.issuperset(node.output)
     if node.op_type == "ReduceMax":
-        return name == node.input[0]
+        return bool(name == node.input[0])
     is_data = node.op_type != "Where" or name != node.input[0]
     return node.op_type in _THROUGH and is_data and masks.issuperset(node.output)
