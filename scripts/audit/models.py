@@ -15,7 +15,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 import onnx
@@ -95,7 +95,7 @@ def _machines(outputs: list[onnx.ValueInfoProto]) -> onnx.GraphProto:
     domain = "ai.onnx.ml"
     places = {"nodeids": [0, 1, 2, 3, 4], "treeids": [0] * 5, "featureids": [0, 1, 0, 0, 0]}
     ways = {"truenodeids": [1, 3, 0, 0, 0], "falsenodeids": [2, 4, 0, 0, 0]}
-    trees = {
+    trees: dict[str, Any] = {
         **{f"nodes_{name}": entries for name, entries in {**places, **ways}.items()},
         "nodes_modes": ["BRANCH_LEQ", "BRANCH_GT", "LEAF", "LEAF", "LEAF"],
         "nodes_values": [0.5, -0.25, 0.0, 0.0, 0.0],
@@ -106,7 +106,7 @@ def _machines(outputs: list[onnx.ValueInfoProto]) -> onnx.GraphProto:
         "classlabels_int64s": [4, 7, 9],
         "post_transform": "NONE",
     }
-    vectors = {
+    vectors: dict[str, Any] = {
         "support_vectors": [0.1 * place for place in range(12)],
         "coefficients": [0.5, -0.5, 0.25, 0.25, -0.5, 0.5, -0.25, -0.25],
         "vectors_per_class": [2, 1, 1],

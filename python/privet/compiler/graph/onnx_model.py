@@ -92,7 +92,13 @@ def _check_types(model: onnx.ModelProto, source: ModelSource) -> None:
 
 
 def _check_texts(graph: onnx.GraphProto) -> None:
-    """Raises `ValueError` if a text of an operator of ONNX is no UTF-8."""
+    """Raises `ValueError` if a name, or a text of an operator of ONNX, is no UTF-8."""
+    named = (*graph.input, *graph.output, *graph.initializer, *graph.node)
+    names = [graph.name, *(it.name for it in named)]
+    for node in graph.node:
+        names += [node.op_type, node.domain, *node.input, *node.output]
+    if wrong := [name for name in names if not isinstance(name, str)]:
+        raise ValueError(f"the name {wrong[0]!r} is no UTF-8")
     for node in graph.node:
         for attribute in node.attribute:
             for body in (*attribute.graphs, *([attribute.g] if attribute.HasField("g") else [])):

@@ -58,6 +58,12 @@ def _text(text: bytes) -> onnx.ModelProto:
     return made
 
 
+def _named(name: bytes) -> bytes:
+    made = single("Relu", [(1, 2)])
+    made.graph.name = "n" * len(name)
+    return bytes(made.SerializeToString()).replace(made.graph.name.encode(), name)
+
+
 def _tensor_bytes() -> onnx.ModelProto:
     made = single("Add", [(2, 3), constant(2, 3)])
     made.graph.initializer[0].data_type = TYPES.INT64
@@ -81,6 +87,10 @@ def _tensor_bytes() -> onnx.ModelProto:
         ),
         (lambda: single("Relu", [(0, 2)]), r"input 'x0' has shape \[0, 2\]"),
         (lambda: single("Relu", [(1 << 40, 2)]), r"x0 \(graph input\): it has 2199023255552 elem"),
+        (
+            lambda: _named(b"named\xff\xfe"),
+            r"the name b'named.* is no UTF-8|not a valid ONNX model",
+        ),
         (lambda: _text(b"\xff"), r"the_pad: attribute 'mode' is no UTF-8"),
         (lambda: single("Expand", [(1,), np.array([10**8])]), r"has 100000000 elements, more than"),
         (lambda: _huge("Expand", ["one", "shape"]), r"the_expand .* has more than"),

@@ -86,7 +86,7 @@ def test_truth_values_are_whole_numbers(operator: str, kind: str) -> None:
         node("Gather", ["table", "turned"], ["rows"]),
     ]
     table = np.array([[1.5, -0.5], [3.0, 0.25]], np.float32)
-    constants = {"half": np.float32(0.5), "axis": np.array([0]), "table": table}
+    constants: dict[str, Any] = {"half": np.float32(0.5), "axis": np.array([0]), "table": table}
     shapes = {"x": (2, 4), "y": (2, 4)}
     checked(model(nodes, shapes, ["sum", "rows"], constants), x=POINTS, y=OTHER)
 

@@ -86,7 +86,7 @@ def test_one_of_two_labels_is_taken_by_a_truth_value(labels: np.ndarray[Any, Any
         node("Cast", ["above"], ["place"], to=onnx.TensorProto.INT64),
         node("Gather", ["labels", "place"], ["y"]),
     ]
-    constants = {"half": np.float32(0.5), "labels": labels.astype(object)}
+    constants: dict[str, Any] = {"half": np.float32(0.5), "labels": labels.astype(object)}
     if labels.dtype.kind == "i":
         constants["labels"] = labels
     made = model(nodes, {"x": (1, 4)}, ["y"], constants)

@@ -268,6 +268,8 @@ def test_what_is_refused() -> None:
         compile(random_trees(2, 2, 2, post_transform="SOFTMAX"))
     with pytest.raises(OverflowRisk):
         compile(random_trees(2, 2, 2), bits=32)
+    with pytest.raises(UnsupportedModel, match="1048576 rows at once"):
+        compile(random_trees(2, 2, 2, rows=1 << 20))
     loop = random_trees(1, 2, 2)
     for attribute in loop.graph.node[0].attribute:
         if attribute.name == "nodes_truenodeids":

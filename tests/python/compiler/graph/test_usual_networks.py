@@ -79,7 +79,7 @@ def test_parties_give_the_same(builder: Any, suite: str) -> None:
     run = privet.run(made, rows[0], suite=suite, calibration=rows[1:])
     assert run.max_fixed_point_error == 0
     (found,), (wanted,) = run.outputs.values(), run.reference.values()
-    np.testing.assert_allclose(found, wanted, rtol=0, atol=5e-3)
+    np.testing.assert_allclose(found.tolist(), wanted.tolist(), rtol=0, atol=5e-3)
 
 
 @pytest.mark.parametrize("low", [-np.inf, -1e9])

@@ -37,6 +37,8 @@ def svm_classifier(site: Site) -> Operand:
     if not counts:
         labels = site.ints("classlabels_ints") or site.attribute("classlabels_strings", [])
         return _layer(site, rows(site), coefficients.reshape(len(labels), -1).T, rho)
+    if min(counts) < 0 or sum(counts) > site.floats("support_vectors").size:
+        site.refuse(f"{counts} support vectors are not there", "Check the model")
     by_class = np.repeat(np.arange(len(counts)), counts)
     coefficients = coefficients.reshape(len(counts) - 1, len(by_class))
     pairs = list(combinations(range(len(counts)), 2))

@@ -23,6 +23,8 @@ from privet.compiler.graph.site import Operand, Private, Site
 MODES = ("LEQ", "LT", "GTE", "GT", "EQ", "NEQ", "MEMBER")
 """How a node compares, in the order of `TreeEnsemble`'s numbers."""
 LEAF = "LEAF"
+MOST_ROWS = 1 << 14
+"""Most rows of one sample."""
 _NAN = "NaN where nothing else is computed of an input"
 CLASSIFIERS = f"post_transform not PROBIT; {_NAN}"
 RESTRICTIONS = f"of one target post_transform NONE or PROBIT; {_NAN}"
@@ -69,6 +71,11 @@ def _emit(site: Site, lists: _NodeLists | _SplitLists, targets: int, how: str) -
         base = scores if scores.size else np.zeros(targets)
     x = site.private(0)
     rows = x if len(x.shape) == 2 else site.reshape(x, (1, math.prod(x.shape)))
+    if rows.shape[0] > MOST_ROWS:
+        site.refuse(
+            f"it has {rows.shape[0]} rows at once, more than {MOST_ROWS}",
+            "Export it for one row, and compile it for a batch",
+        )
     if how in ("MIN", "MAX"):
         return _extreme(site, lists, trees, base, rows, sign=1.0 if how == "MAX" else -1.0)
     found = replace(ensemble(trees, base), missing=lists.tests.missing)
