@@ -14,7 +14,14 @@ from math import isfinite, nan
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from privet.errors import InputError, InvalidProgram, Misuse, OverflowRisk
+from privet.errors import (
+    InputError,
+    InvalidProgram,
+    Misuse,
+    OverflowRisk,
+    Problem,
+    UnsupportedModel,
+)
 
 if TYPE_CHECKING:
     import onnx
@@ -169,7 +176,7 @@ def compile(
     `Misuse` on options out of range.
     """
     from privet.compiler.client_side import part
-    from privet.compiler.executor.codec import by_client
+    from privet.compiler.executor.codec import by_client, describe_outputs
     from privet.compiler.executor.ranges import (
         as_samples,
         calibration_batches,
@@ -308,6 +315,11 @@ def compile(
                 front=front,
             )
             check_size(program)
+            try:
+                describe_outputs(program)
+            except InvalidProgram as error:
+                instead = "Check the model: ONNX Runtime may not run it, either"
+                raise UnsupportedModel([Problem(title, "head", str(error), instead)]) from error
             for value in integers.values.values():
                 if (value.scale or 0) < 0:
                     raise OverflowRisk(

@@ -42,6 +42,13 @@ def test_a_label_alone_tells_no_scores() -> None:
     assert parts(compile(made))[0][-1] == "argmax"
 
 
+def test_a_head_that_cannot_be_computed_is_refused() -> None:
+    made = classifier([SOFTMAX, node("ArgMax", ["chances"], ["y"], axis=1)], ["chances", "y"])
+    made.graph.node[2].attribute[0].i = 1 << 31
+    with pytest.raises(UnsupportedModel, match="axis 2147483648 of 2 axes"):
+        compile(made)
+
+
 def test_one_last_softmax_is_no_head() -> None:
     program = compile(classifier([SOFTMAX], ["chances"])).program
     assert program.head is None
