@@ -302,7 +302,6 @@ class _Handshake:
     def wrap_bio(
         self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, **options: Any
     ) -> ssl.SSLObject:
-        """As `ssl.SSLContext.wrap_bio`."""
         link = self._tls.wrap_bio(incoming, outgoing, **options)
         handshake = link.do_handshake
 

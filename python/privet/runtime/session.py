@@ -120,7 +120,6 @@ class Session(Line):
         )
 
     def open(self) -> None:
-        """As `Line`."""
         super().open()
         store, max_disk = self._store
         self.native = _native.Client(

@@ -39,7 +39,6 @@ class Text:
     longest: int = 200
 
     def read(self, value: Any) -> str:
-        """As `Kind`."""
         if not isinstance(value, str):
             raise ValueError("a text")
         if self.choices and value not in self.choices:
@@ -49,7 +48,6 @@ class Text:
         return value
 
     def schema(self) -> dict[str, Any]:
-        """As `Kind`."""
         if self.choices:
             return {"type": "string", "enum": list(self.choices)}
         return {"type": "string", "maxLength": self.longest, "pattern": f"^{self.pattern}$"}
@@ -63,7 +61,6 @@ class Integer:
     most: int
 
     def read(self, value: Any) -> int:
-        """As `Kind`."""
         if isinstance(value, bool) or not isinstance(value, int):
             raise ValueError(f"a whole number from {self.least} to {self.most}")
         if not self.least <= value <= self.most:
@@ -71,7 +68,6 @@ class Integer:
         return value
 
     def schema(self) -> dict[str, Any]:
-        """As `Kind`."""
         return {"type": "integer", "minimum": self.least, "maximum": self.most}
 
 
@@ -83,7 +79,6 @@ class Number:
     most: float
 
     def read(self, value: Any) -> float:
-        """As `Kind`."""
         possible = f"a number from {self.least:g} to {self.most:g}"
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise ValueError(possible)
@@ -92,7 +87,6 @@ class Number:
         return float(value)
 
     def schema(self) -> dict[str, Any]:
-        """As `Kind`."""
         return {"type": "number", "minimum": self.least, "maximum": self.most}
 
 
@@ -101,13 +95,11 @@ class Flag:
     """True or false."""
 
     def read(self, value: Any) -> bool:
-        """As `Kind`."""
         if not isinstance(value, bool):
             raise ValueError("true or false")
         return value
 
     def schema(self) -> dict[str, Any]:
-        """As `Kind`."""
         return {"type": "boolean"}
 
 
@@ -120,7 +112,6 @@ class Several:
     most: int = 16
 
     def read(self, value: Any) -> tuple[Any, ...]:
-        """As `Kind`."""
         if not isinstance(value, (list, tuple)) or not self.least <= len(value) <= self.most:
             raise ValueError(f"a list of {self.least} to {self.most} values")
         items = tuple(self.each.read(item) for item in value)
@@ -129,7 +120,6 @@ class Several:
         return items
 
     def schema(self) -> dict[str, Any]:
-        """As `Kind`."""
         limits = {"minItems": self.least, "maxItems": self.most, "uniqueItems": True}
         return {"type": "array", "items": self.each.schema(), **limits}
 
@@ -141,14 +131,12 @@ class Part:
     of: type[Any]
 
     def read(self, value: Any) -> Any:
-        """As `Kind`."""
         try:
             return read(self.of, value, "")
         except Misuse as error:
             raise ValueError(f"a table in which {error}") from error
 
     def schema(self) -> dict[str, Any]:
-        """As `Kind`."""
         return schema(self.of)
 
 

@@ -58,19 +58,16 @@ class Fss(MaterialSuite):
 
     @property
     def dealt(self) -> bool:
-        """As `MaterialSuite`."""
         return True
 
     @property
     def label(self) -> str:
-        """As `Suite`."""
         if self.security == "malicious":
             return f"{self.name} malicious {self.truncation}"
         return f"{self.name} {self.truncation} tables"
 
     @classmethod
     def labelled(cls) -> Sequence[Fss]:
-        """As `Suite`."""
         return [cls(security=level, truncation=it) for level in LEVELS for it in TRUNCATIONS]
 
     @classmethod
@@ -80,11 +77,9 @@ class Fss(MaterialSuite):
 
     @property
     def kind(self) -> str:
-        """As `Costed`."""
         return f"{self.name}-malicious" if self.security == "malicious" else self.name
 
     def facts(self) -> dict[str, Any]:
-        """As `Suite`."""
         return super().facts() | {
             "security": self.security,
             "truncation": self.truncation,
@@ -92,7 +87,6 @@ class Fss(MaterialSuite):
         }
 
     def refusal(self, operation: str) -> tuple[str, str] | None:
-        """As `Suite`."""
         if operation in SMOOTH and self.security == "malicious":
             return UNAUTHENTICATED
         if operation in PRODUCTS and self.security == "malicious":
@@ -102,6 +96,5 @@ class Fss(MaterialSuite):
         return super().refusal(operation)
 
     def native(self, public: bytes, link: Link | None = None) -> Plan:
-        """As `MaterialSuite`."""
         choices = {"suite": self.name, "security": self.security, "truncation": self.truncation}
         return Plan(public, json.dumps(choices), link)

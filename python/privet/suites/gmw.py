@@ -104,7 +104,6 @@ class Gmw(MaterialSuite):
     }
 
     def check(self) -> None:
-        """As `Suite`."""
         if self.field == "prime" and self.correlations != "parties":
             raise Misuse("a prime field is a choice of suite gmw without a dealer")
         if self.field == "prime" and self.truncation != "exact":
@@ -116,23 +115,19 @@ class Gmw(MaterialSuite):
 
     @property
     def dealt(self) -> bool:
-        """As `MaterialSuite`."""
         return self.correlations == "dealer"
 
     def refusal(self, operation: str) -> tuple[str, str] | None:
-        """As `Suite`."""
         if operation in PRODUCTS and (self.linear == "online" or self.field == "prime"):
             return NO_TRIPLES
         return super().refusal(operation)
 
     @property
     def refills(self) -> bool:
-        """As `MaterialSuite`."""
         return self.linear == "online"
 
     @property
     def label(self) -> str:
-        """As `Suite`."""
         if self.rounds == AUTO:
             raise Misuse("rounds are left open: material is labelled by a depth of comparisons")
         tables = "" if self.rounds == "log" else " tables"
@@ -148,7 +143,6 @@ class Gmw(MaterialSuite):
 
     @classmethod
     def labelled(cls) -> Sequence[Gmw]:
-        """As `Suite`."""
         ways: list[dict[str, Any]] = [{}, {"correlations": "dealer"}, {"linear": "online"}]
         both = itertools.product(DEPTHS, TRUNCATIONS, ways)
         found = [cls(rounds=rounds, truncation=it, **way) for rounds, it, way in both]
@@ -156,7 +150,6 @@ class Gmw(MaterialSuite):
 
     @property
     def jobs(self) -> tuple[Job, ...]:
-        """As `Suite`."""
         return super().jobs[1:] if self.unprepared else super().jobs
 
     def without_preparation(self) -> Gmw:
@@ -171,22 +164,18 @@ class Gmw(MaterialSuite):
 
     @property
     def kind(self) -> str:
-        """As `Costed`."""
         return f"{self.name}-dealer" if self.dealt else self.name
 
     @property
     def setting(self) -> str:
-        """As `Costed`."""
         return f"{self.family}-{self.rounds}"
 
     def alternatives(self) -> Sequence[Gmw]:
-        """As `MaterialSuite`."""
         if self.rounds != AUTO:
             return (self,)
         return [replace(self, rounds=rounds) for rounds in DEPTHS]
 
     def facts(self) -> dict[str, Any]:
-        """As `Suite`."""
         return super().facts() | {
             "rounds": self.rounds,
             "truncation": self.truncation,
@@ -200,18 +189,15 @@ class Gmw(MaterialSuite):
         return "prime" if self.field == "prime" else self.correlations
 
     def comparisons(self, asked: Suite) -> str:
-        """As `MaterialSuite`."""
         chosen = isinstance(asked, Gmw) and asked.rounds == AUTO
         return f"{self.rounds} rounds" + (" (chosen)" if chosen else "")
 
     def run_local(self, job: LocalJob) -> LocalResult:
-        """As `Suite`."""
         from privet.suites.material.local import run_local
 
         return run_local(self, job, prepared=not self.unprepared, weights=self.weights)
 
     def native(self, public: bytes, link: Link | None = None) -> Plan:
-        """As `MaterialSuite`."""
         if self.rounds == AUTO:
             raise Misuse("rounds are left open: take one of `alternatives`")
         choices = {

@@ -76,15 +76,12 @@ class Ahead(Policy):
         self._present: set[str] = set()
 
     def key(self, job: Candidate) -> float:
-        """As `order` says."""
         return self.order.key(job)
 
     def claimed(self, job: Candidate, key: float) -> float:
-        """As `order` says."""
         return self.order.claimed(job, key)
 
     def share(self, client: str) -> float:
-        """As `order` says."""
         return self.order.share(client)
 
     def began(self, now: float, run: Running) -> None:

@@ -72,7 +72,6 @@ class Fair(Policy):
         self._counts[client] = self.share(client) + seconds / weight
 
     def claimed(self, job: Candidate, key: float) -> float:
-        """As `order` says."""
         return self.order.claimed(job, key)
 
     def submitted(self, now: float, submission: Submission, batches: Iterable[int]) -> None:
@@ -84,13 +83,10 @@ class Fair(Policy):
         self.order.present(now, client, present)
 
     def cores(self, demand: Demand, jobs: int, total: Capacity) -> int:
-        """As `order` says."""
         return self.order.cores(demand, jobs, total)
 
     def wishes(self, now: float, view: View) -> list[Stream]:
-        """As `order` says."""
         return self.order.wishes(now, view)
 
     def next_event_at(self, now: float) -> float | None:
-        """As `order` says."""
         return self.order.next_event_at(now)

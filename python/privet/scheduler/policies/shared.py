@@ -35,11 +35,9 @@ class Shared(Policy):
         return min(demand.cores, max(self.least, fair, held))
 
     def key(self, job: Candidate) -> float:
-        """As `order` says."""
         return self.order.key(job)
 
     def claimed(self, job: Candidate, key: float) -> float:
-        """As `order` says."""
         return self.order.claimed(job, key)
 
     def submitted(self, now: float, submission: Submission, batches: Iterable[int]) -> None:
@@ -51,7 +49,6 @@ class Shared(Policy):
         self.order.present(now, client, present)
 
     def share(self, client: str) -> float:
-        """As `order` says."""
         return self.order.share(client)
 
     def began(self, now: float, run: Running) -> None:
@@ -63,9 +60,7 @@ class Shared(Policy):
         self.order.ended(now, run)
 
     def wishes(self, now: float, view: View) -> list[Stream]:
-        """As `order` says."""
         return self.order.wishes(now, view)
 
     def next_event_at(self, now: float) -> float | None:
-        """As `order` says."""
         return self.order.next_event_at(now)

@@ -81,7 +81,6 @@ class ModelFolders:
     required: bool = False
 
     def names(self) -> list[str]:
-        """As `Models`."""
         try:
             folders = [it for it in self.folder.iterdir() if it.is_dir() and it.name[0] != "."]
         except OSError as error:
@@ -91,7 +90,6 @@ class ModelFolders:
         return sorted(folder.name for folder in folders)
 
     def read(self, name: str) -> tuple[ModelConfig, list[Source]]:
-        """As `Models`."""
         folder = self.folder / name
         config = read_config(folder)
         return config, chosen(folder, config)
@@ -111,11 +109,9 @@ class SingleModel:
         check_name(self.name)
 
     def names(self) -> list[str]:
-        """As `Models`."""
         return [self.name]
 
     def read(self, name: str) -> tuple[ModelConfig, list[Source]]:
-        """As `Models`."""
         return self.config, [Source(name, 1, self.onnx, self.calibration)]
 
 

@@ -69,7 +69,6 @@ class Ckks(Costed):
     )
 
     def check(self) -> None:
-        """As `Suite`."""
         if self.flooding == LIGHT and self.scenario == ENCRYPTED_MODEL:
             raise Misuse("a client could compute the key of an encrypted model under light noise")
 
@@ -99,7 +98,6 @@ class Ckks(Costed):
 
     @property
     def trust(self) -> Trust:
-        """As `Suite`."""
         if self.collective:
             caution = (
                 f"at most {self.parties - 1} of {self.parties} members collude, and the "
@@ -119,7 +117,6 @@ class Ckks(Costed):
 
     @property
     def mode(self) -> Mode:
-        """As `Suite`."""
         return Mode(self.name, scenario=self.scenario, flooding=self.flooding)
 
     @property
@@ -136,7 +133,6 @@ class Ckks(Costed):
 
     @classmethod
     def labelled(cls) -> Sequence[Ckks]:
-        """As `Suite`."""
         cohorts = [
             cls(scenario=COLLECTIVE, parties=members, flooding=flooding)
             for members in MEMBERS
@@ -151,44 +147,36 @@ class Ckks(Costed):
 
     @classmethod
     def cohort(cls, members: int) -> Ckks:
-        """As `Costed`."""
         return cls(scenario=COLLECTIVE, parties=members)
 
     @property
     def members(self) -> int:
-        """As `Costed`."""
         return self.parties if self.collective else 0
 
     @property
     def kind(self) -> str:
-        """As `Costed`."""
         return f"{self.name}-{COLLECTIVE}" if self.collective else self.name
 
     def link_use(self, phase: str) -> LinkUse:
-        """As `Costed`."""
         if self.collective:
             return costing.COLLECTIVE
         return costing.KEYS if phase == "offline" else costing.EVALUATED
 
     def cost(self, program: Program, samples: int = 1) -> Costing:
-        """As `Costed`."""
         plan = self.figures(program)
         if self.collective:
             return costing.collective(plan, self.members)
         return costing.between_two(plan)
 
     def facts(self) -> dict[str, Any]:
-        """As `Suite`."""
         parties = self.parties if self.collective else 2
         return super().facts() | {"scenario": self.scenario, "parties": parties}
 
     def summary(self, plan: Mapping[str, Any], program_hash: str) -> tuple[str, ...]:
-        """As `Suite`."""
         return parameters(plan, program_hash)
 
     @property
     def jobs(self) -> tuple[Job, ...]:
-        """As `Suite`."""
         if self.collective:
             members = tuple(f"member {number}" for number in range(self.parties))
             return (
@@ -200,11 +188,9 @@ class Ckks(Costed):
         return Job("keys", made, pair, serves=None), Job("infer", "prediction", pair)
 
     def refusal(self, operation: str) -> tuple[str, str] | None:
-        """As `Suite`."""
         return refusal(operation, self.name)
 
     def plan(self, program: Program, link: Link | None = None) -> Planned:
-        """As `Suite`."""
         self.check_supports(program)
         public = program.to_public_bytes()
         plan = plan_ckks(public, self.scenario, self.flooding, self.parties)
@@ -212,7 +198,6 @@ class Ckks(Costed):
         return Planned(self, {"plan": plan}, partial(ckks_security, plan), account)
 
     def run_local(self, job: LocalJob) -> LocalResult:
-        """As `Suite`."""
         from privet.suites.ckks.local import run_local
 
         return run_local(self, job)

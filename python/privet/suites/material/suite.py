@@ -66,7 +66,6 @@ class MaterialSuite(Costed):
 
     @property
     def trust(self) -> Trust:
-        """As `Suite`."""
         adversary = f"{self.mode.security} client and server"
         if self.dealt:
             who = "the dealer must collude with neither party"
@@ -75,12 +74,10 @@ class MaterialSuite(Costed):
 
     @property
     def mode(self) -> Mode:
-        """As `Suite`."""
         return Mode.labelled(self.alternatives()[0].label)
 
     @property
     def jobs(self) -> tuple[Job, ...]:
-        """As `Suite`."""
         making = ("client", "server", "dealer") if self.dealt else ("client", "server")
         return Job("prepare", "material", making), Job("infer", "prediction", making[:2])
 
@@ -105,11 +102,9 @@ class MaterialSuite(Costed):
         return {it: it.native(public, link) for it in self.alternatives()}
 
     def refusal(self, operation: str) -> tuple[str, str] | None:
-        """As `Suite`."""
         return refusal(operation, self.name)
 
     def plan(self, program: Program, link: Link | None = None) -> Planned:
-        """As `Suite`."""
         plans = self.plans(program.to_public_bytes(), link)
         chosen = quickest(plans, link)
         found = forecast(plans[chosen])
@@ -133,18 +128,15 @@ class MaterialSuite(Costed):
         return "by keys"
 
     def link_use(self, phase: str) -> LinkUse:
-        """As `Costed`."""
         malicious = self.facts()["security"] == "malicious"
         return costing.link_use(phase, dealt=self.dealt, malicious=malicious)
 
     def cost(self, program: Program, samples: int = 1) -> Costing:
-        """As `Costed`."""
         self.check_supports(program)
         found = forecast(self.native(program.to_public_bytes()))
         return costing.cost(program, found, dealt=self.dealt, keys=self.keyed)
 
     def run_local(self, job: LocalJob) -> LocalResult:
-        """As `Suite`."""
         from privet.suites.material.local import run_local
 
         return run_local(self, job)

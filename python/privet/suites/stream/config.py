@@ -71,7 +71,6 @@ class Stream(Costed, SingleJobSuite):
     )
 
     def check(self) -> None:
-        """As `Suite`."""
         if self.cipher != PAILLIER:
             for option, given in (("packed", self.packed), ("key_bits", self.key_bits)):
                 if given:
@@ -89,7 +88,6 @@ class Stream(Costed, SingleJobSuite):
 
     @property
     def kind(self) -> str:
-        """As `Costed`."""
         words = [self.name]
         if self.cipher == BFV:
             words.append(BFV)
@@ -100,12 +98,10 @@ class Stream(Costed, SingleJobSuite):
         return "-".join(words)
 
     def link_use(self, phase: str) -> LinkUse:
-        """As `Costed`."""
         masks = self.cipher == BFV and phase == "offline"
         return costing.MASKED if masks else costing.STREAMED
 
     def cost(self, program: Program, samples: int = 1) -> Costing:
-        """As `Costed`."""
         self.check_supports(program)
         figures = self.figures(program, samples if self.packed else 1)
         return costing.cost(program, figures, masks=self.cipher == BFV)
@@ -122,7 +118,6 @@ class Stream(Costed, SingleJobSuite):
 
     @property
     def trust(self) -> Trust:
-        """As `Suite`."""
         return Trust(
             "client and server must not collude",
             "semi-honest client and server",
@@ -133,19 +128,16 @@ class Stream(Costed, SingleJobSuite):
 
     @property
     def mode(self) -> Mode:
-        """As `Suite`."""
         return Mode(self.name)
 
     @property
     def label(self) -> str:
-        """As `Suite`."""
         if self.cipher != PAILLIER:
             return f"{self.name} {self.cipher}"
         return f"{self.name} {self.cipher} {self.bits}" + (" packed" if self.packed else "")
 
     @classmethod
     def labelled(cls) -> Sequence[Stream]:
-        """As `Suite`."""
         keys = [(bits, packed) for bits in KEY_BITS for packed in (False, True)]
         paillier = [cls(cipher=PAILLIER, key_bits=bits, packed=packed) for bits, packed in keys]
         return [cls(), *paillier]
@@ -156,29 +148,24 @@ class Stream(Costed, SingleJobSuite):
         return [cls(), cls(cipher=PAILLIER)]
 
     def facts(self) -> dict[str, Any]:
-        """As `Suite`."""
         return super().facts() | {"truncation": "exact"}
 
     @property
     def jobs(self) -> tuple[Job, ...]:
-        """As `Suite`."""
         made = "masks" if self.cipher == BFV else "noise"
         pair = ("client", "server")
         return Job("prepare", made, pair, ahead=False), Job("infer", "prediction", pair)
 
     def refusal(self, operation: str) -> tuple[str, str] | None:
-        """As `Suite`."""
         return refusal(operation, self.name)
 
     def runs(self, program: Program) -> bool:
-        """As `Suite`."""
         try:
             return super().runs(program) and bool(self.figures(program))
         except Misuse:
             return False
 
     def compiled_batch(self, batch: int) -> int:
-        """As `Suite`."""
         return 1 if self.packed else batch
 
     def figures(self, program: Program, samples: int = 1) -> dict[str, Any]:
@@ -194,7 +181,6 @@ class Stream(Costed, SingleJobSuite):
         return StreamPlan(program.to_public_bytes(), self.text, samples)
 
     def plan(self, program: Program, link: Link | None = None) -> Planned:
-        """As `Suite`."""
         figures = self.figures(program)
         budget = partial(security, self._planned(program))
         account = tuple(exchanges(figures, program.program_hash))
@@ -202,25 +188,21 @@ class Stream(Costed, SingleJobSuite):
         return Planned(self, document, budget, account)
 
     def load(self, public: bytes) -> Load:
-        """As `SingleJobSuite`."""
         plan = self.figures(Program.from_public_bytes(public))
         passing = sum(plan[f"{phase}_bytes_{side}"] for phase in PHASES for side in SIDES)
         return Load(passing, FIXED_BYTES + COPIES * passing)
 
     def host(self, public: bytes, private: bytes, guard: Guard) -> Host:
-        """As `SingleJobSuite`."""
         from privet.suites.stream.single import StreamHost
 
         return StreamHost(public, private, self.text, guard)
 
     def infer(self, connection: Connection, public: bytes, inputs: Sequence[bytes]) -> Answer:
-        """As `SingleJobSuite`."""
         from privet.suites.stream.single import infer
 
         return infer(connection, public, self.text, inputs)
 
     def run_local(self, job: LocalJob) -> LocalResult:
-        """As `Suite`."""
         from privet.suites.stream.local import run_local
 
         return run_local(self, job)

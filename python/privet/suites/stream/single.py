@@ -18,7 +18,6 @@ class StreamHost:
     def serve(
         self, connection: Connection, done: Callable[[PhaseCost], None], gate: Gate, threads: int
     ) -> None:
-        """As `Host`."""
         offline = NOTHING
 
         def on_event(kind: str, report: str | None) -> None:
