@@ -1,14 +1,11 @@
-"""Policies: the order of jobs, one small file each, behind `Policy`."""
+"""Policies: the order of jobs, behind `Policy`."""
 
 from privet.scheduler.policies.ahead import Ahead, Budget
-from privet.scheduler.policies.deadline import Deadline
 from privet.scheduler.policies.fair import Fair
-from privet.scheduler.policies.fcfs import Fcfs
 from privet.scheduler.policies.named import named
+from privet.scheduler.policies.orders import Deadline, Fcfs, Priority, Urgent
 from privet.scheduler.policies.policy import Candidate, Policy, Stream
-from privet.scheduler.policies.priority import Priority
 from privet.scheduler.policies.shared import Shared
-from privet.scheduler.policies.urgent import Urgent
 
 __all__ = [
     "Ahead",

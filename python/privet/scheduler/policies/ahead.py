@@ -14,8 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from privet.errors import Misuse
-from privet.scheduler.policies.policy import Candidate, Policy, Stream, View
-from privet.scheduler.snapshot import Running
+from privet.scheduler.policies.policy import Over, Policy, Stream, View
 from privet.scheduler.submission import Phase, Submission
 
 #: Streams that are followed at most: every wish looks at all of them.
@@ -53,7 +52,7 @@ class Budget:
     spare: int = 0
 
 
-class Ahead(Policy):
+class Ahead(Over):
     """`order` says which job goes first; `horizon` is in seconds, `weight` the share of a new gap
     in the average of gaps."""
 
@@ -66,41 +65,22 @@ class Ahead(Policy):
     ) -> None:
         if not (horizon >= 0 and 0 < weight <= 1):
             raise Misuse("the horizon is at least 0 seconds, and the weight lies in (0, 1]")
-        self.name = f"ahead+{order.name}"
-        self.online_first, self.by_client = order.online_first, order.by_client
-        self.order = order
+        super().__init__("ahead", order)
         self.budget = budget or Budget()
         self.horizon = horizon
         self.weight = weight
         self._streams: dict[Stream, Arrivals] = {}
         self._present: set[str] = set()
 
-    def key(self, job: Candidate) -> float:
-        return self.order.key(job)
-
-    def claimed(self, job: Candidate, key: float) -> float:
-        return self.order.claimed(job, key)
-
-    def share(self, client: str) -> float:
-        return self.order.share(client)
-
-    def began(self, now: float, run: Running) -> None:
-        """Tells `order`."""
-        self.order.began(now, run)
-
-    def ended(self, now: float, run: Running) -> None:
-        """Tells `order`."""
-        self.order.ended(now, run)
-
     def present(self, now: float, client: str, present: bool) -> None:
         """Material is made for present clients only."""
         (self._present.add if present else self._present.discard)(client)
-        self.order.present(now, client, present)
+        super().present(now, client, present)
 
     def submitted(self, now: float, submission: Submission, batches: Iterable[int]) -> None:
         """Learns from requests; those with a notice need no stock."""
         batches = list(batches)
-        self.order.submitted(now, submission, batches)
+        super().submitted(now, submission, batches)
         if submission.notice or submission.refers_to is not None:
             return
         for batch in set(batches):

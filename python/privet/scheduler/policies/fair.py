@@ -9,31 +9,28 @@ neither saves up nor has to catch up. Which job of a client goes first is left t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from privet.errors import Misuse
-from privet.scheduler.policies.fcfs import Fcfs
-from privet.scheduler.policies.policy import Candidate, Capacity, Policy, Stream, View
-from privet.scheduler.profiles import Demand
+from privet.scheduler.policies.orders import Fcfs
+from privet.scheduler.policies.policy import Candidate, Over, Policy
 from privet.scheduler.snapshot import Running
-from privet.scheduler.submission import Submission
 
 #: Clients whose counts are kept although they are no higher than those of the clients served now.
 KEPT = 1024
 
 
-class Fair(Policy):
+class Fair(Over):
     """Equal core seconds for clients, or by `weights` (1 if not there); `order` says which job of a
     client goes first."""
-
-    by_client = True
 
     def __init__(
         self, order: Policy | None = None, weights: Mapping[str, float] | None = None
     ) -> None:
-        self.order = order or Fcfs()
-        self.name = "fair" if order is None else f"fair+{order.name}"
-        self.online_first = self.order.online_first
+        super().__init__("fair", order or Fcfs())
+        self.by_client = True
+        if order is None:
+            self.name = "fair"
         self.weights = dict(weights or {})
         if any(not weight > 0 for weight in self.weights.values()):
             raise Misuse("weights are positive")
@@ -48,7 +45,7 @@ class Fair(Policy):
     def key(self, job: Candidate) -> float:
         """As `order` says; a client that was away starts where the others are."""
         self._counts[job.client] = max(self._served, self._counts.get(job.client, 0.0))
-        return self.order.key(job)
+        return super().key(job)
 
     def began(self, now: float, run: Running) -> None:
         """Charges the client with the estimate."""
@@ -59,34 +56,14 @@ class Fair(Policy):
         if len(self._counts) > KEPT:
             ahead = {client: it for client, it in self._counts.items() if it > self._served}
             self._counts = ahead
-        self.order.began(now, run)
+        super().began(now, run)
 
     def ended(self, now: float, run: Running) -> None:
         """Corrects the charge by what the job took."""
         took = len(run.cores) * (now - run.started)
         self._charge(run.client, took - self._charged.pop(run.job, took))
-        self.order.ended(now, run)
+        super().ended(now, run)
 
     def _charge(self, client: str, seconds: float) -> None:
         weight = self.weights.get(client, 1.0)
         self._counts[client] = self.share(client) + seconds / weight
-
-    def claimed(self, job: Candidate, key: float) -> float:
-        return self.order.claimed(job, key)
-
-    def submitted(self, now: float, submission: Submission, batches: Iterable[int]) -> None:
-        """Tells `order`."""
-        self.order.submitted(now, submission, batches)
-
-    def present(self, now: float, client: str, present: bool) -> None:
-        """Tells `order`."""
-        self.order.present(now, client, present)
-
-    def cores(self, demand: Demand, jobs: int, total: Capacity) -> int:
-        return self.order.cores(demand, jobs, total)
-
-    def wishes(self, now: float, view: View) -> list[Stream]:
-        return self.order.wishes(now, view)
-
-    def next_event_at(self, now: float) -> float | None:
-        return self.order.next_event_at(now)

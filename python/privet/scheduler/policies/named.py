@@ -6,13 +6,10 @@ from collections.abc import Callable
 
 from privet.errors import Misuse
 from privet.scheduler.policies.ahead import Ahead, Budget
-from privet.scheduler.policies.deadline import Deadline
 from privet.scheduler.policies.fair import Fair
-from privet.scheduler.policies.fcfs import Fcfs
+from privet.scheduler.policies.orders import Deadline, Fcfs, Priority, Urgent
 from privet.scheduler.policies.policy import Policy
-from privet.scheduler.policies.priority import Priority
 from privet.scheduler.policies.shared import Shared
-from privet.scheduler.policies.urgent import Urgent
 
 #: Policies that order the jobs, and those that go over one (`ahead+priority`).
 ORDERS = ("fcfs", "priority", "deadline", "fair", "urgent")

@@ -75,7 +75,7 @@ class Capacity:
 
 
 class Policy:
-    """Base of the policies: order of arrival, no wishes. One small file each."""
+    """Base of the policies: order of arrival, no wishes."""
 
     name = "policy"
     #: Whether any T_on that fits goes before every T_pre.
@@ -121,3 +121,42 @@ class Policy:
     def next_event_at(self, now: float) -> float | None:
         """When `wishes` may change although nothing happens, in seconds; None for never."""
         return None
+
+
+class Over(Policy):
+    """A policy that changes something about another; all else is as `order` says."""
+
+    def __init__(self, name: str, order: Policy) -> None:
+        self.name = f"{name}+{order.name}"
+        self.online_first, self.by_client = order.online_first, order.by_client
+        self.order = order
+
+    def share(self, client: str) -> float:
+        return self.order.share(client)
+
+    def key(self, job: Candidate) -> float:
+        return self.order.key(job)
+
+    def claimed(self, job: Candidate, key: float) -> float:
+        return self.order.claimed(job, key)
+
+    def submitted(self, now: float, submission: Submission, batches: Iterable[int]) -> None:
+        self.order.submitted(now, submission, batches)
+
+    def present(self, now: float, client: str, present: bool) -> None:
+        self.order.present(now, client, present)
+
+    def began(self, now: float, run: Running) -> None:
+        self.order.began(now, run)
+
+    def ended(self, now: float, run: Running) -> None:
+        self.order.ended(now, run)
+
+    def cores(self, demand: Demand, jobs: int, total: Capacity) -> int:
+        return self.order.cores(demand, jobs, total)
+
+    def wishes(self, now: float, view: View) -> list[Stream]:
+        return self.order.wishes(now, view)
+
+    def next_event_at(self, now: float) -> float | None:
+        return self.order.next_event_at(now)
