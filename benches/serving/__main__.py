@@ -19,7 +19,7 @@ from benches.serving.load import read_jobs, sequential, serve, violations
 from benches.serving.stage import Stage, build, dealer, service
 from privet.research.simulation.record import Figures, Record, figures
 from privet.research.simulation.workload import Arrival, Traffic, arrivals
-from privet.runtime.memory import parse_size
+from privet.runtime.quantities import parse_size
 
 COLUMNS = (
     "Load",

@@ -11,7 +11,7 @@ import privet
 from privet import zoo
 from privet.compiler.compile import Compiled, compile
 from privet.errors import Misuse
-from privet.runtime.memory import parse_size
+from privet.runtime.quantities import parse_size
 
 
 @pytest.fixture(scope="module")

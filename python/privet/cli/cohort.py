@@ -15,8 +15,7 @@ from privet.cli import asking, options, show
 from privet.cli.suite_options import option_of
 from privet.errors import PrivetError
 from privet.runtime import Credentials, PhaseCost
-from privet.runtime.homomorphic import Endpoint
-from privet.runtime.member import check_half
+from privet.runtime.homomorphic import Endpoint, check_half
 from privet.suites.ckks import COHORT
 
 app = typer.Typer(
@@ -65,7 +64,7 @@ def join(
     # These libraries are for this command alone.
     from privet.gateway.calls import Calls
     from privet.gateway.catalog import Catalog
-    from privet.gateway.cohort import Seat, take_seat
+    from privet.gateway.sessions import Seat, take_seat
 
     check_half(program, member, parties)
     suite = replace(COHORT, parties=parties, flooding=flooding)

@@ -14,8 +14,8 @@ from privet.cli import options, show
 from privet.cli.configuration import Config
 from privet.logs import log_to_stderr
 from privet.runtime import Credentials, Dealer, Dealt
-from privet.runtime.address import split_address
 from privet.runtime.dealer import MOST_BYTES, PATIENCE_SECONDS
+from privet.runtime.quantities import split_address
 from privet.runtime.shortage import take_all_files
 
 

@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from privet.cli import options
-from privet.runtime.address import split_address
+from privet.runtime.quantities import split_address
 
 STYLES = {"ok": "green", "note": "yellow", "wrong": "bold red"}
 

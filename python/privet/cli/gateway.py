@@ -20,7 +20,7 @@ from privet.cli.suite_options import Suite
 from privet.errors import Misuse
 from privet.logs import log_to_stderr
 from privet.runtime import Credentials
-from privet.runtime.address import split_address
+from privet.runtime.quantities import split_address
 from privet.runtime.shortage import take_all_files
 
 

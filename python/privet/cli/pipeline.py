@@ -19,8 +19,8 @@ from privet.cli.inputs import read_input, read_labels
 from privet.cli.suite_options import option_of
 from privet.logs import log_to_stderr
 from privet.runtime import Credentials
-from privet.runtime.address import split_address
 from privet.runtime.calibration import read_samples
+from privet.runtime.quantities import split_address
 from privet.suites import KEY_BITS, STREAM, STREAM_TRUST, Stream, make_policy
 from privet.suites.stream.config import BFV
 

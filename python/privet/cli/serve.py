@@ -21,8 +21,7 @@ from privet.cli.suite_options import accepted
 from privet.compiler.program import caveat
 from privet.keys import OPERATOR_NAME
 from privet.logs import log_to_stderr
-from privet.runtime.address import split_address
-from privet.runtime.memory import parse_size
+from privet.runtime.quantities import parse_size, split_address
 from privet.runtime.revocation import Revoked
 from privet.runtime.shortage import take_all_files
 from privet.scheduler import Budget, Limits, named
@@ -199,9 +198,8 @@ def serve(
     Example: privet serve model.onnx --keys keys --listen 0.0.0.0:7480
     """
     # These libraries are for this command alone.
-    from privet.service.control.identity import Gate, ServerTls
+    from privet.service.control.identity import Gate, ServerTls, certificate_name
     from privet.service.control.listener import serve as serve_control
-    from privet.service.control.names import certificate_name
     from privet.service.driver import Door
     from privet.service.limits import ServiceLimits
     from privet.service.repository import Builder

@@ -17,7 +17,7 @@ from privet.research.simulation.profile_file import read
 from privet.research.simulation.report import rows
 from privet.research.simulation.study import OURS, PAPERS, Case, Result, compare, points
 from privet.research.simulation.workload import Traffic
-from privet.runtime.memory import parse_size
+from privet.runtime.quantities import parse_size
 from privet.scheduler import named
 
 COLUMNS = (

@@ -13,7 +13,7 @@ from privet import _native
 from privet.errors import Misuse, PeerMisbehaved, Short
 from privet.gateway.calls import LIVE, Calls, OtherProgram
 from privet.gateway.model import Model, Offer, Terms, read_model
-from privet.gateway.network import network_to
+from privet.gateway.reach import network_to
 from privet.runtime.machine import reachable_memory
 from privet.suites import MaterialSuite
 

@@ -26,13 +26,13 @@ from privet.errors import JobFailed, MaterialError, Misuse, PrivetError
 from privet.gateway.attempt import WorkerClient
 from privet.gateway.calls import Calls
 from privet.gateway.catalog import Admitted, Catalog, submit, version_path
-from privet.gateway.encrypted import SILENCE, infer_encrypted
 from privet.gateway.jobs import AttemptExecutor, ClientJob, Notice, Portion, Request
 from privet.gateway.model import Model, Offer, Terms, as_terms, same_terms
+from privet.gateway.sessions import SILENCE, infer_encrypted
 from privet.gateway.updates import WAIT_SECONDS, JobUpdates
 from privet.runtime import Credentials, MaterialStore, Result
 from privet.runtime.machine import machine_memory
-from privet.runtime.memory import parse_size
+from privet.runtime.quantities import parse_size
 from privet.runtime.result import join_results
 from privet.suites import Progress, Suite, forecast
 

@@ -18,7 +18,7 @@ from privet.compiler.compile import Compiled, compile
 from privet.errors import Misuse, PrivetError, UnsupportedModel
 from privet.planner import machine
 from privet.planner.cases import Case, time_left
-from privet.planner.rapl import Counters
+from privet.planner.machine import Counters
 from privet.planner.record import Record, file_sha256
 from privet.runtime import PhaseCost, Run, run
 from privet.suites import Costing, Phase

@@ -14,7 +14,7 @@ from privet.runtime import dry
 from privet.runtime.credentials import Credentials
 from privet.runtime.dry import Dry
 from privet.runtime.machine import machine_memory
-from privet.runtime.memory import parse_size
+from privet.runtime.quantities import parse_size
 from privet.runtime.result import Result, Spent, read_result
 from privet.runtime.route import Route, check_dealer
 from privet.runtime.session import Session

@@ -12,7 +12,7 @@ import threading
 from typing import Any
 
 from privet.errors import Misuse
-from privet.runtime.address import split_address
+from privet.runtime.quantities import split_address
 
 NAME = "privet:"
 """Begins the name of the resource that names a node."""

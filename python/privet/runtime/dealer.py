@@ -11,8 +11,8 @@ from privet import _native, tracing
 from privet.errors import Misuse, PrivetError
 from privet.keys import DEALER_NAME
 from privet.runtime.acceptor import Acceptor, Service
-from privet.runtime.address import split_address
 from privet.runtime.credentials import Credentials
+from privet.runtime.quantities import split_address
 from privet.runtime.revocation import Revoked
 from privet.suites.costs import DealerCost
 

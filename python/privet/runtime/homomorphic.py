@@ -1,9 +1,11 @@
-"""The client of suite `ckks`, a process of the program `privet-ckks`: one inference of a model."""
+"""A party of suite `ckks` for one inference, a process of the program `privet-ckks`: the client, or
+a member of a cohort.
+"""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,16 +13,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from privet.compiler.compile import PUBLIC_FILE
+from privet.compiler.compile import PRIVATE_FILE, PUBLIC_FILE
 from privet.compiler.executor import decode_output
 from privet.compiler.executor.codec import Inputs, encode_input
 from privet.compiler.executor.samples import fill, trim
 from privet.compiler.program import Program
-from privet.runtime.memory import parse_size
+from privet.errors import Misuse
+from privet.runtime.quantities import parse_size
+from privet.runtime.result import Result
 from privet.suites import Ckks, Progress
 from privet.suites.ckks import program_path
-from privet.suites.ckks.cohort import read_integers, write_reals
-from privet.suites.costs import LayerCost, PhaseCost
+from privet.suites.ckks.local import read_integers, read_layers, write_reals
+from privet.suites.costs import PhaseCost
 from privet.suites.spawned import event, party
 
 Array = npt.NDArray[np.generic]
@@ -65,25 +69,6 @@ class Endpoint:
         }
 
 
-@dataclass(frozen=True)
-class Prediction:
-    """What a client got: outputs by name, of the samples given, and what that cost.
-
-    `plan` is as `privet.suites.plan_ckks` says, `server` the SHA-256 of its certificate.
-    """
-
-    program: Program
-    outputs: dict[str, Array]
-    integers: tuple[Array, ...]
-    samples: int
-    offline: PhaseCost
-    online: PhaseCost
-    layers: tuple[LayerCost, ...]
-    plan: Mapping[str, Any]
-    server: str
-    suite: Ckks
-
-
 def ask(
     endpoint: Endpoint,
     program: Program,
@@ -91,7 +76,7 @@ def ask(
     *,
     model: str = "",
     progress: Progress | None = None,
-) -> Prediction:
+) -> Result:
     """One private inference of a program on real inputs, by name or in order; with a batch, up to
     that many samples along the first axis.
 
@@ -127,25 +112,23 @@ def ask(
 
 def read_prediction(
     asked: Ckks, program: Program, integers: list[Array], samples: int, result: Mapping[str, Any]
-) -> Prediction:
+) -> Result:
     """What a client's process revealed and found out, as a prediction for so many samples; results
     may have more noise than was `asked` for."""
     decoded = decode_output(program, integers)
     kept = trim(program, list(decoded.values()), samples)
-    return Prediction(
-        program=program,
+    return Result(
         outputs=dict(zip(decoded, kept, strict=True)),
         integers=tuple(trim(program, integers, samples)),
+        material="",
+        config=asked.flooded(statistical=result["plan"]["statistical"]),
+        calibration=program.calibration,
+        dry=None,
         samples=samples,
         offline=read_cost(result["offline"]),
         online=read_cost(result["online"]),
-        layers=tuple(
-            LayerCost(step["name"], step["operator"], "online", step["seconds"], 0, 0, 0)
-            for step in result.get("layers") or ()
-        ),
+        layers=read_layers(result.get("layers")),
         plan=result["plan"],
-        server=result["server"],
-        suite=asked.flooded(statistical=result["plan"]["statistical"]),
     )
 
 
@@ -164,3 +147,50 @@ def read_cost(measured: Mapping[str, Any]) -> PhaseCost:
         peak_rss_mb=round(measured["peak_rss_mb"], 1),
         cpu_seconds=measured["cpu_seconds"],
     )
+
+
+def take_part(
+    program: Path, member: int, endpoint: Endpoint, begun: Callable[[], None]
+) -> PhaseCost:
+    """A member of a cohort: waits for an inference, however long that takes, and takes part in it.
+
+    `begun` is called when it begins. `program` is the public half; of member 0 the folder with both.
+
+    # Errors
+    `LinkError`; `PeerMisbehaved` if the coordinator breaks the protocol or gives up.
+    """
+    check_half(program, member, endpoint.suite.parties)
+    with tempfile.TemporaryDirectory(prefix="privet-") as name:
+        folder = Path(name)
+        place = program if member == 0 else public_half(program, folder)
+        members = endpoint.suite.parties
+        job = endpoint.job("member", member=member, members=members, program=str(place))
+        with party(folder, job, [program_path()]) as process:
+            event(process, "begun")
+            begun()
+            return read_cost(event(process, "helped")["cost"])
+
+
+def check_half(program: Path, member: int, members: int) -> None:
+    """Raises `Misuse` if there is no such member, or member 0 has no weights."""
+    if not 0 <= member < members:
+        raise Misuse(f"there is no member {member} among {members}: they count from 0")
+    if member == 0 and not (program / PRIVATE_FILE).is_file():
+        raise Misuse(
+            f"member 0 has the model: {program} must be a folder that `privet compile` wrote"
+        )
+
+
+def public_half(program: Path, folder: Path) -> Path:
+    """A folder with nothing but the public half in `program`, a file or a folder.
+
+    # Errors
+    `Misuse` if there is none.
+    """
+    source = program / PUBLIC_FILE if program.is_dir() else program
+    if not source.is_file():
+        raise Misuse(f"{source} does not exist: `privet compile` writes the public half of a model")
+    place = folder / "program"
+    place.mkdir()
+    (place / PUBLIC_FILE).write_bytes(source.read_bytes())
+    return place

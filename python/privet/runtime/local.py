@@ -24,7 +24,7 @@ from privet.compiler.graph import ModelSource
 from privet.compiler.graph.input_shapes import InputShapes
 from privet.errors import Misuse
 from privet.runtime.client import Link
-from privet.runtime.memory import parse_size
+from privet.runtime.quantities import parse_size
 from privet.runtime.result import Promised
 from privet.suites import LocalJob, LocalResult, Progress, Suite
 from privet.suites.costs import DealerCost, LayerCost, MemoryUse, PhaseCost

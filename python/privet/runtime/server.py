@@ -15,7 +15,7 @@ from privet.errors import InvalidProgram, PrivetError, Short
 from privet.runtime.acceptor import Acceptor, Service
 from privet.runtime.credentials import Credentials, check_credentials
 from privet.runtime.dealer import dialer
-from privet.runtime.memory import parse_size
+from privet.runtime.quantities import parse_size
 from privet.runtime.revocation import Revoked
 from privet.state_key import state_key
 from privet.suites import Policy, make_policy

@@ -23,9 +23,8 @@ from privet.service.driver import Ran
 from privet.service.estimates import Estimates
 from privet.service.jobs import Job, Jobs
 from privet.service.metrics import Metrics
-from privet.service.monitor import Done, Monitor
 from privet.service.records import Records, Run
-from privet.service.timeline import Timeline
+from privet.service.timeline import Done, Monitor, Timeline
 
 _log = logging.getLogger(__name__)
 

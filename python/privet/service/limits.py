@@ -1,4 +1,4 @@
-"""Limits on what one client may ask.
+"""Limits on what clients may ask, and which clients are there.
 
 Every answer of a model tells a little about its weights, whatever protects the computation: with
 enough answers of its choice a client can train a copy. Cryptography does not prevent that, a bound
@@ -8,10 +8,15 @@ people and batches come in bursts, and holds the average.
 
 from __future__ import annotations
 
-from collections import OrderedDict
+import asyncio
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from privet.errors import PeerBusy
+from privet.service.jobs import Jobs
+from privet.service.repository import Version
 
 MOST_CLIENTS = 10_000
 """Buckets that are kept; the one that was used longest ago goes first, and it is full by then."""
@@ -82,3 +87,71 @@ class Buckets:
                 self._buckets.popitem(last=False)
         self._buckets.move_to_end(name)
         return known[1].take(now, count)
+
+
+@dataclass(frozen=True)
+class LimitReached:
+    """Why there is no place for a further job: `own` if the client has its share, else all have.
+    `reason` is a word for metrics."""
+
+    text: str
+    own: bool
+
+    @property
+    def reason(self) -> str:
+        """A word for metrics and programs."""
+        return "queue" if self.own else "full"
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def limit_reached(jobs: Jobs, client: str, version: Version, most: int) -> LimitReached | None:
+    """Looks whether a client may have a further job of a version where all may have `most`."""
+    limits, everybody = version.config.limits, jobs.open()
+    of_model = [job for job in everybody if job.version.model == version.model]
+    mine = sum(job.client == client for job in of_model)
+    if mine >= limits.queued_per_client:
+        return LimitReached(f"you have {mine} jobs of {version.model} already", own=True)
+    if len(everybody) >= most or len(of_model) >= limits.queued:
+        return LimitReached("the queue is full: try again later", own=False)
+    return None
+
+
+LEAVING_SECONDS = 5.0
+
+
+class Presence:
+    """Counts calls that wait; `changed` hears of clients that come (True) and leave (False).
+
+    Every job takes both parties, so the scheduler must know who would come. A client is present
+    while a call of it waits for news, and for a moment after, until it has asked again; a call that
+    asks for news without waiting counts for that moment as well.
+    """
+
+    def __init__(self, changed: Callable[[str, bool], None]) -> None:
+        self._changed = changed
+        self._waiting: Counter[str] = Counter()
+        self._leaving: dict[str, asyncio.TimerHandle] = {}
+
+    @contextmanager
+    def of(self, client: str) -> Iterator[None]:
+        """The client is present while this is open."""
+        leaving = self._leaving.pop(client, None)
+        if leaving is not None:
+            leaving.cancel()
+        elif not self._waiting[client]:
+            self._changed(client, True)
+        self._waiting[client] += 1
+        try:
+            yield
+        finally:
+            self._waiting[client] -= 1
+            if not self._waiting[client]:
+                del self._waiting[client]
+                loop = asyncio.get_running_loop()
+                self._leaving[client] = loop.call_later(LEAVING_SECONDS, self._left, client)
+
+    def _left(self, client: str) -> None:
+        self._leaving.pop(client, None)
+        self._changed(client, False)

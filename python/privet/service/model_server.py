@@ -23,7 +23,7 @@ from typing import Any, Protocol
 
 from privet.errors import PeerBusy, PrivetError
 from privet.runtime.machine import available_memory
-from privet.runtime.memory import parse_size
+from privet.runtime.quantities import parse_size
 from privet.service import child
 from privet.service.repository import Version
 from privet.suites.ckks import encrypting, program_path, raise_failure

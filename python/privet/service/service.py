@@ -36,7 +36,6 @@ from privet.scheduler import (
     Submission,
     Why,
 )
-from privet.service.admission_limit import LimitReached, limit_reached
 from privet.service.asks import Ask, RequestBody
 from privet.service.audit_log import AuditLog
 from privet.service.driver import Door, Driver
@@ -44,18 +43,23 @@ from privet.service.estimates import HEADROOM, Estimates
 from privet.service.event_recorder import EventRecorder
 from privet.service.executor import Executor, Node
 from privet.service.jobs import Job, Jobs
-from privet.service.limits import Buckets, Exhausted, ServiceLimits
+from privet.service.limits import (
+    Buckets,
+    Exhausted,
+    LimitReached,
+    Presence,
+    ServiceLimits,
+    limit_reached,
+)
 from privet.service.local_node import LocalNode
 from privet.service.material import Reconciliation
 from privet.service.metrics import Metrics
 from privet.service.model_server import ModelServer, ModelServers
-from privet.service.monitor import Monitor
 from privet.service.offers import Offers
-from privet.service.presence import Presence
 from privet.service.records import Records
 from privet.service.repository import Build, Models, Repository, Version
 from privet.service.sessions import Sessions
-from privet.service.timeline import WINDOW_SECONDS, Timeline
+from privet.service.timeline import WINDOW_SECONDS, Monitor, Timeline
 
 RECORDS_FILE = "service.sqlite"
 OBSOLETE = "ledger.sqlite*"

@@ -19,13 +19,12 @@ from typing import Any, Literal
 from privet.errors import NotAccepted
 from privet.runtime import PhaseCost
 from privet.scheduler import Demand, Ended, Phase, Refused, Start, Submission
-from privet.service.admission_limit import LimitReached
 from privet.service.driver import Driver
 from privet.service.estimates import FIXED_SECONDS, OFFLINE_BYTES_PER_SECOND, Estimates
 from privet.service.event_recorder import EventRecorder
 from privet.service.executor import Failure, Outcome
 from privet.service.jobs import Job, Jobs
-from privet.service.limits import Exhausted
+from privet.service.limits import Exhausted, LimitReached
 from privet.service.model_server import SILENCE_SECONDS, ModelServer
 from privet.service.repository import Version
 from privet.suites import Mode

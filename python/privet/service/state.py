@@ -7,9 +7,8 @@ from collections import Counter
 from typing import Any
 
 from privet.scheduler import Line, Snapshot
-from privet.service.monitor import Span
 from privet.service.service import Service
-from privet.service.timeline import shown
+from privet.service.timeline import Span, shown
 
 
 def state(service: Service, since: float = 0.0) -> dict[str, Any]:

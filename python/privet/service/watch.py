@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from privet.errors import LinkError, Misuse
-from privet.runtime.address import split_address
 from privet.runtime.credentials import trust_authorities
+from privet.runtime.quantities import split_address
 
 
 class Watch:

@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from privet.gateway import network
+from privet.gateway import reach
 
 FAR_SECONDS = 0.04
 
@@ -24,13 +24,13 @@ def test_a_slow_answer_counts_and_a_quick_one_does_not(
         await asyncio.sleep(FAR_SECONDS if far else 0)
 
     # A machine under load must not make the near one far.
-    monkeypatch.setattr(network, "BUSY_SECONDS", 0.03 if far else 60.0)
+    monkeypatch.setattr(reach, "BUSY_SECONDS", 0.03 if far else 60.0)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-        found = asyncio.run(network.network_to("127.0.0.1", port, ask))
+        found = asyncio.run(reach.network_to("127.0.0.1", port, ask))
     assert found is not None
     if far:
-        assert (found.rtt >= FAR_SECONDS, asked) == (True, 1 + network.ANSWERS)
+        assert (found.rtt >= FAR_SECONDS, asked) == (True, 1 + reach.ANSWERS)
     else:
         assert asked == 2
 
@@ -43,4 +43,4 @@ def test_nobody_there_is_no_network() -> None:
     async def ask() -> None:
         raise AssertionError("nobody can be asked")
 
-    assert asyncio.run(network.network_to("127.0.0.1", port, ask)) is None
+    assert asyncio.run(reach.network_to("127.0.0.1", port, ask)) is None

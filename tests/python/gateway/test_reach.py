@@ -28,8 +28,8 @@ from privet.gateway.reach import NotReached, not_reached
 from privet.keys import KeyPaths, fingerprint
 from privet.runtime import Credentials, listening
 from privet.runtime.revocation import Revoked
+from privet.service.control.calls import Refusal
 from privet.service.control.identity import Gate
-from privet.service.control.refusal import Refusal
 from privet.service.http import serving
 
 MOST_SECONDS = 5.0

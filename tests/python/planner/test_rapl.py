@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from privet.planner.rapl import Counters
+from privet.planner.machine import Counters
 
 
 def put(folder: Path, name: str, energy: int, limit: int = 10**9) -> None:

@@ -11,13 +11,13 @@ from tests.python.service_control.actors import Pretender, eventually, scene
 
 from privet import keys
 from privet.scheduler import Limits
-from privet.service import presence
+from privet.service import limits
 
 
 def test_only_clients_that_wait_for_news_are_granted_jobs(
     folder: Path, program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(presence, "LEAVING_SECONDS", 0.2)
+    monkeypatch.setattr(limits, "LEAVING_SECONDS", 0.2)
     made = tmp_path / "keys"
     keys.make(made, keep_ca_key=True)
     keys.issue(made, "absent")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from privet.service.monitor import Done, Monitor, Span
+from privet.service.timeline import Done, Monitor, Span
 
 
 def test_delay_wait_throughput_and_utilisation() -> None:

@@ -8,7 +8,7 @@ from typing import cast
 
 from aiohttp.test_utils import TestClient, TestServer
 
-from privet.service.control.probe import probe_app
+from privet.service.control.handlers.health import probe_app
 from privet.service.service import Service
 
 

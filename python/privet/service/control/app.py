@@ -16,16 +16,17 @@ from aiohttp import web
 from privet import tracing
 from privet.errors import Misuse
 from privet.service.asks import parameters
-from privet.service.control.calls import Call, Route
-from privet.service.control.identity import Gate, Identity
-from privet.service.control.pages import Pages
-from privet.service.control.refusal import (
+from privet.service.control.calls import (
+    Call,
     Refusal,
+    Route,
     bad_request,
     check_origin,
     not_found,
     too_many,
 )
+from privet.service.control.identity import Gate, Identity
+from privet.service.control.openapi import Pages
 from privet.service.control.routes import ROUTES
 from privet.service.http import METHODS, read_body
 from privet.service.limits import Buckets

@@ -11,8 +11,8 @@ from contextlib import AsyncExitStack
 from privet.errors import PrivetError
 from privet.runtime.listening import WrapsTls
 from privet.service.control.app import make_app
+from privet.service.control.handlers.health import probe_app
 from privet.service.control.identity import Gate
-from privet.service.control.probe import probe_app
 from privet.service.http import serving
 from privet.service.service import Service
 from privet.suites import Policy

@@ -1,15 +1,20 @@
-"""The OpenAPI document and its page, made from the table of routes."""
+"""The OpenAPI document and its page, made from the table of routes, and the other pages."""
 
 from __future__ import annotations
 
+import gzip
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
 from html import escape
+from importlib import resources
 from typing import Any
 
 from privet.service.control.answers import ERROR
 from privet.service.control.calls import Route
 from privet.service.schema import schema
+from privet.suites import module_paths
 
 COMMON = {
     400: "a parameter or the body is malformed; the answer says which and what is possible",
@@ -153,3 +158,47 @@ def _kind(of: dict[str, Any]) -> str:
 def _text(text: str) -> str:
     """Plain text with `code` in it."""
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
+
+
+_KINDS = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}
+
+
+@dataclass(frozen=True)
+class Module:
+    """The client of suite `ckks` for browsers: WebAssembly, plain and as gzip, and its script."""
+
+    code: bytes
+    compressed: bytes
+    script: str
+
+
+class Pages:
+    """What is shown to browsers: files of the package `privet.service.page`, and documentation."""
+
+    def __init__(self, routes: Iterable[Route], version: str) -> None:
+        self.openapi: dict[str, Any] = document(routes, version)
+        self.documentation = page(self.openapi)
+        self._files = {
+            entry.name: (kind, entry.read_text(encoding="utf-8"))
+            for entry in resources.files("privet.service.page").iterdir()
+            for suffix, kind in _KINDS.items()
+            if entry.name.endswith(suffix)
+        }
+
+    def module(self) -> Module:
+        """The client for browsers, read when it is first asked for.
+
+        # Errors
+        `Misuse` if it is not installed.
+        """
+        return self._module
+
+    @cached_property
+    def _module(self) -> Module:
+        module, script = module_paths()
+        code = module.read_bytes()
+        return Module(code, gzip.compress(code), script.read_text(encoding="utf-8"))
+
+    def file(self, name: str) -> tuple[str, str] | None:
+        """Content type and text of a file; None if there is none."""
+        return self._files.get(name)

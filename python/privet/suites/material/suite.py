@@ -14,8 +14,7 @@ from privet.errors import Misuse
 from privet.suites.base import Job, LocalJob, LocalResult, Planned, Suite, Trust
 from privet.suites.costing import Costed, Costing, LinkUse
 from privet.suites.material import costing
-from privet.suites.material.account import account, ciphertexts
-from privet.suites.material.planning import forecast, online_delay
+from privet.suites.material.planning import account, ciphertexts, forecast, online_delay
 from privet.suites.options import choice
 from privet.suites.policy import Mode
 from privet.suites.precision import Precision

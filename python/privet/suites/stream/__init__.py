@@ -1,6 +1,5 @@
 """Suite `stream`."""
 
-from privet.suites.stream.config import Stream
-from privet.suites.stream.planning import CIPHERS, KEY_BITS, STREAM_TRUST
+from privet.suites.stream.config import CIPHERS, KEY_BITS, STREAM_TRUST, Stream
 
 __all__ = ["CIPHERS", "KEY_BITS", "STREAM_TRUST", "Stream"]

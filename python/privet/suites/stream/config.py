@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -22,8 +22,20 @@ from privet.suites.refusals import refusal
 from privet.suites.security import security
 from privet.suites.single import Answer, Host, SingleJobSuite
 from privet.suites.stream import costing
-from privet.suites.stream.account import exchanges
-from privet.suites.stream.planning import KEY_BITS, STREAM_TRUST
+from privet.suites.text import size
+
+STREAM_TRUST = (
+    "values are revealed up to order: the client sees the numbers of every tensor before an "
+    "activation, in a random order, and may learn of the weights by them"
+)
+"""What a result of this suite rests on beyond the two parties' following the protocol."""
+
+KEY_BITS = (2048, 3072)
+"""Sizes of Paillier keys."""
+
+CIPHERS = ("paillier", "bfv")
+"""What hides values from the model provider; the first as in PP-Stream, the second recommended."""
+
 
 BFV, PAILLIER = "bfv", "paillier"
 
@@ -206,3 +218,21 @@ class Stream(Costed, SingleJobSuite):
         from privet.suites.stream.local import run_local
 
         return run_local(self, job)
+
+
+def exchanges(plan: Mapping[str, Any], program_hash: str) -> tuple[str, ...]:
+    """What an inference takes."""
+    bits = plan["key_bits"]
+    cipher = "BFV" if bits is None else f"Paillier with keys of {bits} bits"
+    sent = size(plan["online_bytes_client"]), size(plan["online_bytes_server"])
+    hides, opens = ("masks", "opens") if bits is None else ("encrypts", "decrypts")
+    facts = (
+        f"Suite stream, {cipher}, {plan['exchanges']} exchanges of permuted values; "
+        f"program {program_hash[:16]}.",
+        f"The client {hides} {plan['encryptions']:,} values ({sent[0]}) and {opens} "
+        f"{plan['decryptions']:,} ({sent[1]}).",
+    )
+    if bits is not None:
+        return facts
+    ahead = size(plan["offline_bytes_client"]), size(plan["offline_bytes_server"])
+    return (*facts, f"Ahead of time the client sends {ahead[0]} and the server {ahead[1]}.")

@@ -17,8 +17,7 @@ from privet.errors import Misuse
 from privet.suites.base import LocalJob, LocalResult
 from privet.suites.costs import LayerCost, MemoryUse, PhaseCost
 from privet.suites.spawned import event, party
-from privet.suites.stream.account import exchanges
-from privet.suites.stream.config import Stream
+from privet.suites.stream.config import Stream, exchanges
 
 COMMAND = (sys.executable, "-m", "privet.runtime.provider")
 

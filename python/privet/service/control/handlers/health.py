@@ -6,8 +6,8 @@ from typing import Any
 
 from aiohttp import web
 
-from privet.service.control.calls import Answer, Call, answer
-from privet.service.control.refusal import unavailable
+from privet.service.control.calls import Answer, Call, answer, unavailable
+from privet.service.service import Service
 
 EXTENSIONS = ("privet",)
 
@@ -44,3 +44,30 @@ async def documentation(call: Call[Any]) -> Answer:
         content_type="text/html",
         headers={"Content-Security-Policy": "default-src 'none'; style-src 'self'"},
     )
+
+
+def probe_app(service: Service) -> web.Application:
+    """`/v2/health/live`, `/v2/health/ready` and `/metrics` of a service, without certificates.
+
+    For a second, plain listener for probes of a cluster and for Prometheus: it tells nothing of a
+    client or of a model's weights, and takes no jobs.
+    """
+
+    async def live(_request: web.Request) -> web.Response:
+        return web.json_response({"live": True})
+
+    async def ready(_request: web.Request) -> web.Response:
+        why = service.why_not_ready()
+        if why is not None:
+            return web.json_response({"ready": False, "reason": why}, status=503)
+        return web.json_response({"ready": True})
+
+    async def metrics(_request: web.Request) -> web.Response:
+        body, content_type = service.metrics.render()
+        return web.Response(body=body, headers={"Content-Type": content_type})
+
+    app = web.Application()
+    app.router.add_get("/v2/health/live", live)
+    app.router.add_get("/v2/health/ready", ready)
+    app.router.add_get("/metrics", metrics)
+    return app

@@ -10,9 +10,17 @@ from typing import Any
 from privet.errors import Misuse, NotAccepted
 from privet.scheduler import Refused, Why
 from privet.service.asks import Ask, News, NoticeBody, RequestBody, Wait
-from privet.service.control.calls import Answer, Call, answer
+from privet.service.control.calls import (
+    Answer,
+    Call,
+    Refusal,
+    answer,
+    bad_request,
+    not_found,
+    too_many,
+    unavailable,
+)
 from privet.service.control.handlers.models import find
-from privet.service.control.refusal import Refusal, bad_request, not_found, too_many, unavailable
 from privet.service.http import while_connected
 from privet.service.jobs import Job
 from privet.service.limits import Exhausted

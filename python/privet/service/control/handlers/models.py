@@ -11,8 +11,7 @@ from aiohttp import web
 
 from privet.compiler.executor.codec import describe_outputs
 from privet.compiler.program import Program
-from privet.service.control.calls import Answer, Call, answer
-from privet.service.control.refusal import bad_request, not_found, unavailable
+from privet.service.control.calls import Answer, Call, answer, bad_request, not_found, unavailable
 from privet.service.repository import Version
 from privet.suites import Suite
 

@@ -10,8 +10,7 @@ from typing import Any
 from aiohttp import web
 
 from privet.errors import Misuse
-from privet.service.control.calls import Answer, Call, answer
-from privet.service.control.refusal import Refusal, not_found
+from privet.service.control.calls import Answer, Call, Refusal, answer, not_found
 from privet.service.state import state as describe
 
 EVENT_SECONDS = 1.0

@@ -13,9 +13,9 @@ from typing import Any
 from aiohttp import WSCloseCode, WSMsgType, web
 
 from privet.errors import Misuse, NotAccepted, PeerBusy, PrivetError
-from privet.service.control.calls import Answer, Call
-from privet.service.control.handlers.models import find
-from privet.service.control.refusal import (
+from privet.service.control.calls import (
+    Answer,
+    Call,
     Refusal,
     bad_request,
     check_origin,
@@ -23,6 +23,7 @@ from privet.service.control.refusal import (
     too_many,
     unavailable,
 )
+from privet.service.control.handlers.models import find
 from privet.service.model_server import SILENCE_SECONDS, Streams
 
 POLICY = (

@@ -1,4 +1,4 @@
-"""Limits of memory and of disk space: `2GB`, `1500MB`, or bytes."""
+"""Addresses and sizes as people write them: `localhost:7400`, `2GB`."""
 
 from __future__ import annotations
 
@@ -26,3 +26,15 @@ def parse_size(size: int | str | None, what: str = "memory") -> int | None:
     if count < 1:
         raise Misuse(f"{size!r} is no {what} at all")
     return count
+
+
+def split_address(text: str) -> tuple[str, int]:
+    """Host and port of `HOST:PORT`; an IPv6 host is written in brackets.
+
+    # Errors
+    `Misuse` if there is no host or no port.
+    """
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdigit() or int(port) > 65535:
+        raise Misuse(f"{text!r} is not HOST:PORT, such as localhost:7400 or [::1]:7400")
+    return host.strip("[]"), int(port)
