@@ -154,7 +154,7 @@ def take_part(
 ) -> PhaseCost:
     """A member of a cohort: waits for an inference, however long that takes, and takes part in it.
 
-    `begun` is called when it begins. `program` is the public half; of member 0 the folder with both.
+    `begun` is called when it begins. `program` is the public half; member 0 gives the folder.
 
     # Errors
     `LinkError`; `PeerMisbehaved` if the coordinator breaks the protocol or gives up.
