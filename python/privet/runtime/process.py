@@ -14,20 +14,37 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from privet import _native
 from privet._native import resident_memory
+from privet.compiler.compile import PRIVATE_FILE, PUBLIC_FILE
+from privet.compiler.executor import encode_input
+from privet.compiler.program import Program
 from privet.errors import PrivetError
+from privet.runtime.acceptor import Acceptor, Service
 from privet.runtime.client import Client
 from privet.runtime.credentials import Credentials
 from privet.runtime.dealer import Dealer, Dealt
 from privet.runtime.machine import share_one_heap
 from privet.runtime.server import Finished, Server
-from privet.suites import Policy, from_json
+from privet.suites import Guard, Policy, from_json, make_policy
+from privet.suites.costs import read_report
+
+Array = npt.NDArray[np.generic]
 
 
 def _say(event: str, **fields: Any) -> None:
     sys.stdout.write(json.dumps({"event": event, **fields}) + "\n")
     sys.stdout.flush()
+
+
+def _fail(error: PrivetError) -> None:
+    _say("failed", type=type(error).__name__, message=str(error))
+
+
+def _progress(phase: str, done: int, total: int, step: str) -> None:
+    _say("progress", phase=phase, done=done, total=total, next=step)
 
 
 class Processor:
@@ -49,7 +66,7 @@ def serve(job: dict[str, Any]) -> None:
 
     def on_finished(finished: Finished) -> None:
         if finished.error is not None:
-            _say("failed", type=type(finished.error).__name__, message=str(finished.error))
+            _fail(finished.error)
         elif finished.cost is not None:
             cost = replace(finished.cost, cpu_seconds=processor.lap())
             _say(finished.kind, cost=asdict(cost))
@@ -76,9 +93,6 @@ def serve(job: dict[str, Any]) -> None:
 def query(job: dict[str, Any]) -> None:
     """Prepares, unless it is not to, and runs one inference; the result goes to `job["result"]`."""
 
-    def progress(phase: str, done: int, total: int, step: str) -> None:
-        _say("progress", phase=phase, done=done, total=total, next=step)
-
     before = resident_memory()
     with (
         np.load(job["inputs"]) as inputs,
@@ -97,9 +111,9 @@ def query(job: dict[str, Any]) -> None:
         ) as client,
     ):
         processor = Processor()
-        material = client.prepare(progress=progress)[0] if job["prepared"] else None
+        material = client.prepare(progress=_progress)[0] if job["prepared"] else None
         offline_seconds = processor.lap()
-        result = client.infer(list(inputs.values()), material=material, progress=progress)
+        result = client.infer(list(inputs.values()), material=material, progress=_progress)
         online = replace(result.online, cpu_seconds=processor.lap())
     offline = replace(result.offline, cpu_seconds=offline_seconds) if result.offline else None
     np.savez(job["result"], *result.integers)
@@ -120,7 +134,7 @@ def deal(job: dict[str, Any]) -> None:
 
     def on_dealt(dealt: Dealt) -> None:
         if dealt.error is not None:
-            _say("failed", type=type(dealt.error).__name__, message=str(dealt.error))
+            _fail(dealt.error)
         elif dealt.cost is not None:
             _say("dealt", cost=asdict(dealt.cost))
 
@@ -131,14 +145,89 @@ def deal(job: dict[str, Any]) -> None:
         sys.stdin.read()
 
 
+def provide_model(job: dict[str, Any]) -> None:
+    """Suite `stream`: serves one program until standard input closes."""
+    folder = Path(job["program"])
+    public, private = ((folder / name).read_bytes() for name in (PUBLIC_FILE, PRIVATE_FILE))
+    # Whoever starts both parties of `privet.run` has asked for this suite.
+    guard = Guard(make_policy(revealed_values=True), job["keys"])
+    server = _native.StreamServer(public, private, job["config"], guard)
+    processor = Processor()
+
+    def on_event(kind: str, report: str | None) -> None:
+        if report is not None:
+            cost = read_report(report, by_server=True)[0]
+            _say(kind, cost=asdict(replace(cost, cpu_seconds=processor.lap())))
+
+    def session(connection: _native.Connection, _client: str) -> None:
+        server.serve(connection, on_event)
+
+    credentials = Credentials.from_directory(job["keys"], "server")
+    timeout = job["timeout"]
+    acceptor = Acceptor(
+        credentials, "127.0.0.1", 0, timeout, session, lambda _peer, error: _fail(error)
+    )
+    with Service(acceptor) as service:
+        service.start()
+        processor.lap()
+        _say("listening", port=service.address[1])
+        sys.stdin.read()
+
+
+def provide_data(job: dict[str, Any]) -> None:
+    """Suite `stream`: prepares and runs one inference; the result goes to `job["result"]`."""
+
+    credentials = Credentials.from_directory(job["keys"], "client")
+    link = _native.Link(job["link"]) if job["link"] else None
+    connection = _native.Connection.connect(
+        "127.0.0.1", job["port"], credentials.native, "127.0.0.1", job["timeout"], link
+    )
+    connection.set_timeout(job["timeout"])
+    client = _native.StreamClient(connection)
+    program = Program.from_public_bytes(client.describe(job["program_hash"]))
+    samples = job["samples"]
+    plan = _native.StreamPlan(program.to_public_bytes(), job["config"], samples)
+    with np.load(job["inputs"]) as inputs:
+        encoded = _encode(program, list(inputs.values()), samples)
+    payload = [array.astype("<i8").tobytes() for array in encoded]
+    processor = Processor()
+    offline, made = read_report(client.prepare(plan, _progress))
+    offline = replace(offline, cpu_seconds=processor.lap())
+    revealed, report = client.infer(plan, payload, _progress)
+    client.close()
+    online, steps = read_report(report)
+    online = replace(online, cpu_seconds=processor.lap())
+    shapes = [program.values[output.value].shape for output in program.outputs]
+    shapes = [(samples * first, *rest) for first, *rest in shapes]
+    integers = [
+        np.frombuffer(each, dtype="<i8").reshape(shape)
+        for each, shape in zip(revealed, shapes, strict=True)
+    ]
+    np.savez(job["result"], *integers)
+    layers = [asdict(layer) for layer in (*made, *steps)]
+    _say("result", offline=asdict(offline), online=asdict(online), layers=layers)
+
+
+def _encode(program: Program, inputs: list[Array], samples: int) -> list[Array]:
+    """Fixed-point integers of `samples` inputs that lie one after the other."""
+    singles = zip(*(np.split(array, samples) for array in inputs), strict=True)
+    encoded = [encode_input(program, list(single)) for single in singles]
+    return [np.concatenate(each) for each in zip(*encoded, strict=True)]
+
+
+STREAMING = {"model-provider": provide_model, "data-provider": provide_data}
+ROLES = {"server": serve, "client": query, "dealer": deal, **STREAMING}
+
+
 def main() -> int:
     """Runs the job named on the command line."""
-    share_one_heap()
     job = json.loads(Path(sys.argv[1]).read_text())
+    if job["role"] not in STREAMING:
+        share_one_heap()
     try:
-        {"server": serve, "client": query, "dealer": deal}[job["role"]](job)
+        ROLES[job["role"]](job)
     except PrivetError as error:
-        _say("failed", type=type(error).__name__, message=str(error))
+        _fail(error)
         return 1
     return 0
 

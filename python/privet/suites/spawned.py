@@ -23,7 +23,6 @@ def party(
     folder: Path,
     job: Mapping[str, Any],
     command: Sequence[str] = PYTHON_PARTY,
-    environment: Mapping[str, str] | None = None,
 ) -> Iterator[subprocess.Popen[str]]:
     """A running party; its standard input is closed at the end, which stops a server.
 
@@ -41,7 +40,6 @@ def party(
             "PYTHONPATH": os.pathsep.join(sys.path),
             # It multiplies no matrices in Python, and starting a thread for each core takes time.
             "OPENBLAS_NUM_THREADS": "1",
-            **(environment or {}),
         },
     ) as process:
         try:

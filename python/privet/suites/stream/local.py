@@ -6,7 +6,6 @@ the client's and noise for one inference at both sides, or masks over BFV.
 
 from __future__ import annotations
 
-import sys
 from contextlib import ExitStack
 from typing import Any
 
@@ -18,8 +17,6 @@ from privet.suites.base import LocalJob, LocalResult
 from privet.suites.costs import LayerCost, MemoryUse, PhaseCost
 from privet.suites.spawned import event, party
 from privet.suites.stream.config import Stream, exchanges
-
-COMMAND = (sys.executable, "-m", "privet.runtime.provider")
 
 
 def run_local(suite: Stream, job: LocalJob) -> LocalResult:
@@ -46,10 +43,10 @@ def run_local(suite: Stream, job: LocalJob) -> LocalResult:
         "config": suite.text,
     }
     with ExitStack() as running:
-        serving = {"role": "server", "program": str(folder / "program"), **common}
-        server = running.enter_context(party(folder, serving, COMMAND))
+        serving = {"role": "model-provider", "program": str(folder / "program"), **common}
+        server = running.enter_context(party(folder, serving))
         asking = {
-            "role": "client",
+            "role": "data-provider",
             "port": event(server, "listening")["port"],
             "inputs": str(folder / "inputs.npz"),
             "result": str(folder / "result.npz"),
@@ -58,7 +55,7 @@ def run_local(suite: Stream, job: LocalJob) -> LocalResult:
             "link": str(job.link) if job.link else None,
             **common,
         }
-        client = running.enter_context(party(folder, asking, COMMAND))
+        client = running.enter_context(party(folder, asking))
         result = event(client, "result", job.progress)
         theirs = [event(server, kind)["cost"] for kind in ("prepared", "inferred")]
     with np.load(folder / "result.npz") as revealed:
