@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import time
 
 from privet import _native, suites
 from privet.compiler.executor import encode_input
 from privet.compiler.executor.codec import Inputs
 from privet.compiler.executor.samples import fill
 from privet.compiler.program import Program
-from privet.errors import MaterialError, Misuse, PrivetError
+from privet.errors import MaterialError, Misuse, PeerError, PrivetError
 from privet.runtime import dry
 from privet.runtime.credentials import Credentials
 from privet.runtime.dry import Dry
@@ -18,11 +19,15 @@ from privet.runtime.quantities import parse_size
 from privet.runtime.result import Result, Spent, read_result
 from privet.runtime.route import Route, check_dealer
 from privet.runtime.session import Session
-from privet.runtime.supply import Supply
 from privet.suites import MaterialSuite, Progress, Suite
 from privet.suites.costs import NOTHING, LayerCost, PhaseCost, read_report
 
 Link = _native.Link
+
+POLL_SECONDS = 0.1
+"""How often a client that waits looks for material."""
+FRESH_SECONDS = 10.0
+"""A client that waited longer than this connects anew: the server may have hung up on it."""
 
 
 class Client:
@@ -171,11 +176,6 @@ class Client:
             raise Misuse(f"count is {count}; at least 1 is possible")
         return [self._make(self._asked, progress) for _ in range(count)]
 
-    def offline_cost(self, material: str) -> PhaseCost | None:
-        """What an entry cost that this object made; None for others."""
-        cost = self._costs.get(material)
-        return cost[0] if cost else None
-
     def infer(
         self, inputs: Inputs, *, material: str | None = None, progress: Progress | None = None
     ) -> Result:
@@ -204,27 +204,7 @@ class Client:
                 self._asked.plan, material, payload, progress
             )
             return self._result(self._asked, None, (material, revealed, report), samples)
-
-        def take(route: Route) -> Spent | None:
-            route.settle(self._session.native)
-            self._check_step(route)
-            return self._session.native.infer_next(route.plan, payload, progress)
-
-        def unprepared(route: Route) -> Spent:
-            self._check_step(route)
-            return "", *self._session.native.infer_unprepared(route.plan, payload, progress)
-
-        supply = Supply(
-            self._session,
-            self._asked,
-            self._other,
-            self._when_dry,
-            self._timeout,
-            take,
-            lambda route: self._make(route, progress),
-            unprepared if self.suite.refills else None,
-        )
-        return self._result(*supply.spend(), samples)
+        return self._result(*self._spend(payload, progress), samples)
 
     def restart(self) -> None:
         """Ends a sequence: of a program with state, the next inference is the first of another."""
@@ -238,6 +218,92 @@ class Client:
                 f"the state of step {self._step} is gone: an inference failed, the session was "
                 "opened anew, or the material is of another suite. Call restart and begin again"
             )
+
+    # Material -----------------------------------------------------------------------------------
+
+    def _spend(
+        self, payload: list[bytes], progress: Progress | None
+    ) -> tuple[Route, Dry | None, Spent]:
+        """Infers on the next entry: on which route, why on that one, and what came of it.
+
+        # Errors
+        `MaterialError` if there is none and none may be made, or none came in time.
+        """
+        spent = self._take(self._asked, payload, progress)
+        if spent is not None:
+            return self._asked, None, spent
+        if self._when_dry == dry.REFUSE:
+            raise self._refusal("")
+        if self._when_dry == dry.WAIT:
+            return self._wait(payload, progress)
+        if self._when_dry == dry.MAKE and self.suite.refills:
+            self._check_step(self._asked)
+            native = self._session.native
+            made = native.infer_unprepared(self._asked.plan, payload, progress)
+            return self._asked, Dry("refilled", 0.0), ("", *made)
+        if self._other is None:
+            return self._make_and_take(self._asked, payload, progress, time.monotonic())
+        return self._fall_back(self._other, payload, progress)
+
+    def _take(self, route: Route, payload: list[bytes], progress: Progress | None) -> Spent | None:
+        """Infers on a ready entry of a route; None if there is none."""
+        route.settle(self._session.native)
+        self._check_step(route)
+        return self._session.native.infer_next(route.plan, payload, progress)
+
+    def _wait(self, payload: list[bytes], progress: Progress | None) -> tuple[Route, Dry, Spent]:
+        """Waits until another process has made an entry."""
+        start = opened = time.monotonic()
+        while True:
+            now = time.monotonic()
+            if self._asked.settle(self._session.native):
+                if now - opened > FRESH_SECONDS:
+                    self._session.reopen()
+                    opened = time.monotonic()
+                spent = self._take(self._asked, payload, progress)
+                if spent is not None:
+                    return self._asked, Dry("waited", now - start), spent
+            if now - start > self._timeout:
+                raise self._refusal(f" after {now - start:.0f} s")
+            time.sleep(POLL_SECONDS)
+
+    def _make_and_take(
+        self,
+        route: Route,
+        payload: list[bytes],
+        progress: Progress | None,
+        start: float,
+        reason: str | None = None,
+    ) -> tuple[Route, Dry, Spent]:
+        """Makes material until an entry is left by other processes that share the store."""
+        while True:
+            self._make(route, progress)
+            seconds = time.monotonic() - start
+            spent = self._take(route, payload, progress)
+            if spent is not None:
+                if route is self._asked:
+                    return route, Dry("made", seconds), spent
+                return route, Dry("fell back", seconds, self.label, reason), spent
+
+    def _fall_back(
+        self, other: Route, payload: list[bytes], progress: Progress | None
+    ) -> tuple[Route, Dry, Spent]:
+        start = time.monotonic()
+        spent = self._take(other, payload, progress)
+        if spent is not None:
+            return other, Dry("fell back", 0.0, self.label), spent
+        try:
+            return self._make_and_take(self._asked, payload, progress, start)
+        except PeerError as error:
+            # A refusal ends a session.
+            self._session.reopen()
+            return self._make_and_take(other, payload, progress, start, str(error))
+
+    def _refusal(self, since: str) -> MaterialError:
+        return MaterialError(
+            f"no material is ready for suite {self.label}{since}, and this client makes none: "
+            "prepare some"
+        )
 
     def _result(self, route: Route, why: Dry | None, spent: Spent, samples: int) -> Result:
         # Without a name nothing was prepared.

@@ -14,7 +14,7 @@ from tests.attacks.scene import INPUT, SOON, small_model
 
 from privet.compiler.compile import Compiled
 from privet.errors import MaterialError, Misuse, PeerBusy, StoreFull
-from privet.runtime import Client, Credentials, MaterialStore, Server, supply
+from privet.runtime import Client, Credentials, MaterialStore, Server
 from privet.suites import Gmw
 
 Serve = Callable[..., Server]
@@ -76,7 +76,7 @@ def test_both_sides_limit_their_disk(serve: Serve, client: Callable[..., Client]
 def test_a_client_that_waits_outlasts_the_servers_patience(
     serve: Serve, client: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(supply, "FRESH_SECONDS", 1.0)
+    monkeypatch.setattr(client_module, "FRESH_SECONDS", 1.0)
     server = serve(timeout=1)
     with client(server, when_dry="wait") as waiting:
         results: list[str] = []
