@@ -15,6 +15,7 @@ from tests.attacks.scene import INPUT, SOON, small_model
 from privet.compiler.compile import Compiled
 from privet.errors import MaterialError, Misuse, PeerBusy, StoreFull
 from privet.runtime import Client, Credentials, MaterialStore, Server
+from privet.runtime import client as client_module
 from privet.suites import Gmw
 
 Serve = Callable[..., Server]

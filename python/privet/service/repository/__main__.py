@@ -16,33 +16,16 @@ from privet.runtime.calibration import read_samples
 from privet.runtime.catalog import compile_once
 
 
-def build(job: dict[str, Any]) -> Path:
+def build(model: str, programs: str, calibration: str | None, options: dict[str, Any]) -> Path:
     """Compiles here and now."""
-    calibration = job["calibration"]
-    given = job["input_range"]
-    return compile_once(
-        Path(job["onnx"]),
-        Path(job["programs"]),
-        bits=job["bits"],
-        scale=job["scale"],
-        weight_scale=job["weight_scale"],
-        relu=job["relu"],
-        smooth=job["smooth"],
-        calibration=read_samples(Path(calibration)) if calibration else None,
-        input_range=(given[0], given[1]) if given else None,
-        name=job["name"],
-        batch=job["batch"],
-        sound=job["sound"],
-        reveal=job["reveal"],
-        client_side=job["client_side"],
-        input_shapes=job["shapes"],
-    )
+    samples = read_samples(Path(calibration)) if calibration else None
+    return compile_once(Path(model), Path(programs), samples, **options)
 
 
 def main() -> int:
     """Does the job on standard input."""
     try:
-        answer = {"folder": str(build(json.load(sys.stdin)))}
+        answer = {"folder": str(build(**json.load(sys.stdin)))}
     except (PrivetError, OSError) as error:
         answer = {"error": str(error)}
     sys.stdout.write(json.dumps(answer) + "\n")

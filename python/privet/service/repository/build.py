@@ -18,6 +18,8 @@ from privet.service import child
 from privet.service.repository.config import MODEL_FILE, ModelConfig
 from privet.service.repository.files import Source
 
+SHARED = ("batch", "input_range", "sound", "reveal", "client_side")
+"""Options of `config.toml` that are those of `privet.compile`."""
 Build = Callable[[Source, ModelConfig], Awaitable[Path]]
 """Compiles a version; the folder with its program. Raises `PrivetError`."""
 
@@ -86,16 +88,14 @@ class Builder:
         widths = config.types[0].precision.with_widths(
             config.bits, config.scale, config.weight_scale
         )
+        options = asdict(widths) | {
+            "name": source.model,
+            "input_shapes": dict(config.shapes),
+            **{name: getattr(config, name) for name in SHARED},
+        }
         return {
-            "onnx": str(source.onnx),
+            "model": str(source.onnx),
             "programs": str(self.programs),
             "calibration": str(source.calibration) if source.calibration else None,
-            "name": source.model,
-            **asdict(widths),
-            "batch": config.batch,
-            "input_range": config.input_range,
-            "sound": config.sound,
-            "reveal": config.reveal,
-            "client_side": config.client_side,
-            "shapes": dict(config.shapes),
+            "options": options,
         }
