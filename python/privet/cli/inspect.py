@@ -9,7 +9,6 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from privet import suites
 from privet.cli import all_suites, options, ranges, show
@@ -231,9 +230,7 @@ def _refused(
         )
         return
     console = show.make_console()
-    table = Table(box=None, pad_edge=False)
-    for title in ("node", "operator", "supported"):
-        table.add_column(title)
+    table = show.table(("node", "operator", "supported"), ())
     bad = {problem.node for problem in problems}
     for node in nodes:
         mark = "[bold red]no[/]" if node["name"] in bad else "yes"
@@ -249,10 +246,7 @@ def _show(console: Console, compiled: Compiled) -> None:
         f"[bold]{program.model}[/]: ring of {program.ring_bits} bits, scale {program.scale_bits}, "
         f"weights below 2^{program.weight_bits}; suites that run it: {runners}"
     )
-    table = Table(box=None, pad_edge=False)
-    for title in ("operation", "operator", "output"):
-        table.add_column(title)
-    table.add_column("scale", justify="right")
+    table = show.table(("operation", "operator", "output"), ("scale",))
     for operation in _operations(compiled):
         shape = "x".join(map(str, operation["shape"]))
         table.add_row(operation["name"], operation["operator"], shape, str(operation["scale"]))

@@ -9,7 +9,6 @@ from typing import Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from privet.cli import show
 from privet.runtime import Run
@@ -24,11 +23,8 @@ def show_modes(
     if as_json:
         typer.echo(json.dumps([_as_object(mode, result) for mode, result in runs]))
         return
-    table = Table(box=None, pad_edge=False)
-    for title in ("mode", "guarantee"):
-        table.add_column(title)
-    for title in ("total", "online", "offline", "online", "rounds", "memory", "units off"):
-        table.add_column(title, justify="right")
+    numbers = ("total", "online", "offline", "online", "rounds", "memory", "units off")
+    table = show.table(("mode", "guarantee"), numbers)
     for mode, result in runs:
         total = result.offline + result.online
         sent = [

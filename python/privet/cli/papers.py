@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from privet.cli import options, show
 from privet.research.papers import items, page
@@ -50,9 +49,8 @@ def list_command(
         return
     console = show.make_console()
     for of in chosen:
-        table = Table(box=None, pad_edge=False, title=f"{of.name}: {of.title}")
-        for title in ("item", "in the paper", "what", "minutes"):
-            table.add_column(title, justify="right" if title == "minutes" else "left")
+        words = ("item", "in the paper", "what")
+        table = show.table(words, ("minutes",), f"{of.name}: {of.title}")
         for it in of.items:
             minutes = "not here" if it.absent else f"{it.minutes:g}"
             table.add_row(it.name, it.place, it.title, minutes)

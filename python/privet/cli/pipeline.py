@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
-from rich.table import Table
 
 from privet.cli import options, show
 from privet.cli.inputs import read_input, read_labels
@@ -234,7 +233,7 @@ def data_command(
     console.print(f"{len(found)} requests in {seconds:.2f} s, {rate:.2f} a second.")
     offline = facts["offline"]
     console.print(
-        f"Ahead of them: {offline['entries']} material entries in {offline['seconds']:.2f} s, "
+        f"Ahead of them: {offline['pieces']} material entries in {offline['seconds']:.2f} s, "
         f"{offline['bytes'] / 1e6:.2f} MB."
         if hidden.masked
         else f"Ahead of them: a key in {offline['seconds']:.2f} s."
@@ -276,15 +275,12 @@ def stages_command(
         fields = {"stages": rows, "allocations": plans, "offline": offline}
         typer.echo(json.dumps({**fields, "trust": STREAM_TRUST}))
         return
-    table = Table(box=None, pad_edge=False)
-    for title in ("stage", "provider"):
-        table.add_column(title)
-    for title in ("CPU s", "reads", "sends", *(f"{name}: threads" for name in found)):
-        table.add_column(title, justify="right")
+    numbers = ("CPU s", "reads", "sends", *(f"{name}: threads" for name in found))
+    table = show.table(("stage", "provider"), numbers)
     for index, it in enumerate(stages):
         threads = [str(plan.threads[index]) for plan in found.values()]
-        numbers = (f"{it.seconds[1]:.{6 if hidden.masked else 3}f}", str(it.whole), str(it.sent))
-        table.add_row(it.name, it.side, *numbers, *threads)
+        figures = (f"{it.seconds[1]:.{6 if hidden.masked else 3}f}", str(it.whole), str(it.sent))
+        table.add_row(it.name, it.side, *figures, *threads)
     console = show.make_console()
     console.print(table)
     for name, plan in found.items():
@@ -318,10 +314,8 @@ def scale_command(
     if as_json:
         typer.echo(json.dumps({**facts, "accuracies": it.accuracies}))
         return
-    table = Table(box=None, pad_edge=False)
-    for decimals in range(len(it.accuracies)):
-        table.add_column(f"10^{decimals}", justify="right")
-    table.add_column("original", justify="right")
+    powers = [f"10^{decimals}" for decimals in range(len(it.accuracies))]
+    table = show.table((), (*powers, "original"))
     shown = [f"{100 * accuracy:.2f}" for accuracy in it.accuracies]
     shown[-1] = f"[bold]{shown[-1]}[/]"
     table.add_row(*shown, f"{100 * it.original:.2f}")

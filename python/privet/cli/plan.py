@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from privet.cli import options, show
 from privet.cli.suite_options import AnySuite
@@ -158,11 +157,8 @@ def _show(console: Console, advice: Advice) -> None:
     console.print(
         f"[bold]{advice.model}[/] over {asked.network.name}, {asked.rate:.3g} samples a second:"
     )
-    table = Table(box=None, pad_edge=False)
-    table.add_column("")
-    table.add_column("setting")
-    for title in ("batch", "online", "99 %", "offline", "pool", "cores", "sent/sample", "$/month"):
-        table.add_column(title, justify="right")
+    numbers = ("batch", "online", "99 %", "offline", "pool", "cores", "sent/sample", "$/month")
+    table = show.table(("", "setting"), numbers)
     table.add_column("ruled out by", max_width=48)
     for choice in advice.choices:
         chosen = choice is advice.recommended

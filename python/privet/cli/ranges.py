@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
+from privet.cli.show import table as cli_table
 from privet.compiler.compile import Compiled
 from privet.compiler.executor.layer_ranges import LayerRange, Ranges
 from privet.suites import Suite
@@ -36,11 +36,7 @@ def fields(suite: Suite, compiled: Compiled) -> dict[str, Any]:
 
 def show_ranges(console: Console, ranges: Ranges) -> None:
     """The table, and what to do where a layer is not sound."""
-    table = Table(box=None, pad_edge=False)
-    for title in ("layer", "operator"):
-        table.add_column(title)
-    for title in ("can reach", "measured", "ring", "holds"):
-        table.add_column(title, justify="right")
+    table = cli_table(("layer", "operator"), ("can reach", "measured", "ring", "holds"))
     for layer in ranges.layers:
         mark = "" if layer.is_sound else "[bold yellow]"
         reach = "no bound" if layer.sound is None else _real(layer, layer.sound)
@@ -65,9 +61,7 @@ def show_ranges(console: Console, ranges: Ranges) -> None:
 
 def show_reach(console: Console, ranges: Ranges) -> None:
     """The same where no ring wraps."""
-    table = Table("layer", "operator", box=None, pad_edge=False)
-    for title in ("can reach", "measured"):
-        table.add_column(title, justify="right")
+    table = cli_table(("layer", "operator"), ("can reach", "measured"))
     for layer in ranges.layers:
         reach = "no bound" if layer.sound is None else _real(layer, layer.sound)
         table.add_row(layer.name, layer.operator, reach, _real(layer, layer.measured))

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from privet import __version__
 from privet.cli import options, show, single
@@ -328,9 +327,8 @@ def _print(console: Console, rows: list[Row], as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps({"event": "models", "models": [vars(row) for row in rows]}))
         return
-    table = Table(box=None, pad_edge=False)
-    for title in ("Model", "Version", "Suites", "Ready", "Program (for clients that pin it)"):
-        table.add_column(title)
+    heads = ("Model", "Version", "Suites", "Ready", "Program (for clients that pin it)")
+    table = show.table(heads, ())
     for row in rows:
         ready = "yes" if row.ready else "no"
         if row.error:

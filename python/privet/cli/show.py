@@ -41,12 +41,10 @@ BLOCKS = " ░▒▓█"
 
 def table(words: Sequence[str], numbers: Sequence[str], title: str | None = None) -> Table:
     """A table without lines: columns of words, then of numbers, which stand to the right."""
-    made = Table(box=None, pad_edge=False, title=title)
-    for name in words:
-        made.add_column(name)
+    grid = Table(*words, box=None, pad_edge=False, title=title)
     for name in numbers:
-        made.add_column(name, justify="right")
-    return made
+        grid.add_column(name, justify="right")
+    return grid
 
 
 def make_console() -> Console:
@@ -112,12 +110,9 @@ def _shown(array: Array) -> str:
 
 def costs(console: Console, offline: PhaseCost | None, online: PhaseCost, batch: int = 1) -> None:
     """Offline and online cost side by side, and their parts for one sample of a batch."""
-    table = Table(box=None, pad_edge=False)
-    table.add_column("")
-    computed = online.cpu_seconds is not None
-    processors = ("CPU seconds",) if computed else ()
-    for title in ("seconds", *processors, "client sends", "server sends", "rounds", "peak memory"):
-        table.add_column(title, justify="right")
+    processors = () if online.cpu_seconds is None else ("CPU seconds",)
+    numbers = ("seconds", *processors, "client sends", "server sends", "rounds", "peak memory")
+    grid = table(("",), numbers)
     phases = {"offline": offline, "online": online}
     if offline is not None:
         phases["total"] = offline + online
@@ -126,9 +121,9 @@ def costs(console: Console, offline: PhaseCost | None, online: PhaseCost, batch:
         phases[f"each of {batch} samples"] = each
     for name, cost in phases.items():
         if cost is None:
-            table.add_row(name, "prepared earlier")
+            grid.add_row(name, "prepared earlier")
         else:
-            table.add_row(
+            grid.add_row(
                 name,
                 f"{cost.seconds:.3f}",
                 *([] if cost.cpu_seconds is None else [f"{cost.cpu_seconds:.3f}"]),
@@ -137,7 +132,7 @@ def costs(console: Console, offline: PhaseCost | None, online: PhaseCost, batch:
                 str(cost.rounds),
                 f"{cost.peak_rss_mb:.0f} MB" if cost.peak_rss_mb else "unknown",
             )
-    console.print(table)
+    console.print(grid)
 
 
 def per_sample(batch: int, **phases: PhaseCost | None) -> dict[str, Any] | None:
@@ -166,16 +161,13 @@ def _per_sample(cost: PhaseCost, batch: int) -> PhaseCost:
 
 def layers(console: Console, steps: Sequence[LayerCost]) -> None:
     """Cost of every step that took time or traffic."""
-    table = Table(box=None, pad_edge=False)
-    for title in ("phase", "layer", "step"):
-        table.add_column(title)
     dealt = any(step.bytes_dealer or step.bytes_keys for step in steps)
     keys = ("dealer sends", "keys read") if dealt else ()
-    for title in ("ms", "client sends", "server sends", *keys, "rounds"):
-        table.add_column(title, justify="right")
+    numbers = ("ms", "client sends", "server sends", *keys, "rounds")
+    grid = table(("phase", "layer", "step"), numbers)
     for step in steps:
         sizes = (step.bytes_dealer, step.bytes_keys) if dealt else ()
-        table.add_row(
+        grid.add_row(
             step.phase,
             step.name,
             step.operator,
@@ -185,7 +177,7 @@ def layers(console: Console, steps: Sequence[LayerCost]) -> None:
             *map(size, sizes),
             str(step.rounds),
         )
-    console.print(table)
+    console.print(grid)
 
 
 def account(console: Console, parts: Sequence[str | Grid]) -> None:
@@ -224,16 +216,12 @@ def dealer(console: Console, cost: DealerCost) -> None:
 
 def holdings(console: Console, held: Sequence[Holding]) -> None:
     """What lies ready in a state directory."""
-    table = Table(box=None, pad_edge=False)
-    for title in ("model", "suite", "program", "server"):
-        table.add_column(title)
-    for title in ("ready", "on disk", "oldest"):
-        table.add_column(title, justify="right")
+    grid = table(("model", "suite", "program", "server"), ("ready", "on disk", "oldest"))
     for it in held:
         names = (it.model, it.suite, it.program[:16], it.peer[:16])
         age = f"{it.oldest_seconds / 3600:.1f} h"
-        table.add_row(*names, str(it.ready), size(it.bytes), age)
-    console.print(table)
+        grid.add_row(*names, str(it.ready), size(it.bytes), age)
+    console.print(grid)
 
 
 def trust(console: Console, caution: str | None) -> None:

@@ -9,7 +9,6 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from privet.cli import options, show
 from privet.research.simulation import overhead, published, report
@@ -179,10 +178,8 @@ def _show(console: Console, case: Case, results: Sequence[Result]) -> None:
     console.print(f"{text}.", soft_wrap=True)
     lines = rows(results)
     shown = [it for it in COLUMNS if any(row[it[0]] is not None for row in lines)]
-    table = Table(box=None, pad_edge=False)
-    for name, _ in shown:
-        right = name != "policy"
-        table.add_column(TITLES.get(name, name), justify="right" if right else "left")
+    heads = [TITLES.get(name, name) for name, _ in shown if name != "policy"]
+    table = show.table(("policy",), heads)
     for row in lines:
         table.add_row(*(form.format(row[k]) if row[k] is not None else "" for k, form in shown))
     console.print(table)
@@ -200,9 +197,7 @@ def _swept(console: Console, case: Case, as_json: bool) -> None:
         typer.echo(json.dumps(lines))
         return
     columns = (("sweep", "{}"), ("x", "{:g}"), *(it for it in COLUMNS if it[0] in SWEPT))
-    table = Table(box=None, pad_edge=False)
-    for name, _ in columns:
-        table.add_column(TITLES.get(name, name), justify="right")
+    table = show.table((), [TITLES.get(name, name) for name, _ in columns])
     for row in lines:
         table.add_row(*(form.format(row[name]) for name, form in columns))
     console.print(table)
@@ -215,9 +210,8 @@ def _decisions(
     if as_json:
         typer.echo(json.dumps([vars(it) for it in found]))
         return
-    table = Table(box=None, pad_edge=False)
-    for title in ("policy", "queued", "decide ms", "99 % within", "submit ms", "finished ms"):
-        table.add_column(title, justify="left" if title == "policy" else "right")
+    numbers = ("queued", "decide ms", "99 % within", "submit ms", "finished ms")
+    table = show.table(("policy",), numbers)
     for it in found:
         times = (it.decide, it.decide_99, it.submit, it.finished)
         table.add_row(it.policy, str(it.queued), *(f"{1000 * each:.3f}" for each in times))

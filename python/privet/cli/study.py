@@ -10,7 +10,6 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from privet.cli import options, show
 from privet.cli.inputs import read_input
@@ -418,17 +417,14 @@ def leakage_command(
         typer.echo(json.dumps({"trust": STREAM_TRUST, "correlations": document, "attacks": found}))
         return
     console = show.make_console()
-    table = Table(box=None, pad_edge=False, title="Distance correlation before and after")
-    for title in ("length", "tensors", "measured", "paper"):
-        table.add_column(title, justify="right")
+    numbers = ("length", "tensors", "measured", "paper")
+    table = show.table((), numbers, "Distance correlation before and after")
     for row in rows:
         paper = "" if row.paper is None else f"{row.paper:.4f}"
         table.add_row(f"2^{row.exponent}", str(row.tensors), f"{row.correlation:.4f}", paper)
     console.print(table)
-    table = Table(box=None, pad_edge=False, title="Weights found by repeated queries")
-    table.add_column("order of each request")
-    for attack in next(iter(found.values())):
-        table.add_column(attack, justify="right")
+    names = list(next(iter(found.values())))
+    table = show.table(("order of each request",), names, "Weights found by repeated queries")
     for name, row_found in found.items():
         table.add_row(name, *(f"{it:.2f}" for it in row_found.values()))
     console.print(table)

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from privet import zoo as models
 from privet.cli import options, show
@@ -24,11 +23,8 @@ def list_models(as_json: options.AsJson = False) -> None:
     if as_json:
         typer.echo(json.dumps([asdict(entry) for entry in entries]))
         return
-    table = Table(box=None, pad_edge=False)
-    for title in ("name", "model", "input", "weights"):
-        table.add_column(title)
-    for title in ("parameters", "multiply-adds", "ReLUs"):
-        table.add_column(title, justify="right")
+    words = ("name", "model", "input", "weights")
+    table = show.table(words, ("parameters", "multiply-adds", "ReLUs"))
     for entry in entries:
         table.add_row(
             entry.name,
