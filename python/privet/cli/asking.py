@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -47,6 +48,15 @@ MaxDisk = Annotated[
     str | None,
     typer.Option(metavar="SIZE", help="Most material on disk in --state, such as 10GB."),
 ]
+
+
+async def until_stopped() -> None:
+    """Waits for SIGINT or SIGTERM."""
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stopped.set)
+    await stopped.wait()
 
 
 async def reach(client: ServiceClient, wait: float) -> None:

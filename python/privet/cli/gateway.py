@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import signal
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Annotated
@@ -14,7 +13,7 @@ import typer
 
 from privet import suites
 from privet.cli import options, show
-from privet.cli.asking import TOKEN
+from privet.cli.asking import TOKEN, until_stopped
 from privet.cli.configuration import Config
 from privet.cli.suite_options import Suite
 from privet.errors import Misuse
@@ -85,7 +84,10 @@ def gateway(
     log_to_stderr()
     take_all_files()
     levels = dict(_level(text) for text in ahead or ())
-    places = {name: _place(text) for name, text in (("rest", listen), ("grpc", grpc))}
+    places = {
+        name: None if text == "off" else split_address(text)
+        for name, text in (("rest", listen), ("grpc", grpc))
+    }
     if tls_certificate is None or tls_key is None:
         if (tls_certificate, tls_key, tls_clients) != (None, None, None):
             raise Misuse("TLS needs both --tls-certificate and --tls-key")
@@ -127,17 +129,9 @@ def gateway(
                 for name, at in ports.items():
                     console.print(f"Open Inference Protocol ({name}) at {at}.")
                 console.print(f"For {server}; stop with Ctrl-C.")
-            await _told_to_stop()
+            await until_stopped()
 
     asyncio.run(main())
-
-
-async def _told_to_stop() -> None:
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop.set)
-    await stop.wait()
 
 
 def _level(text: str) -> tuple[str, int]:
@@ -145,7 +139,3 @@ def _level(text: str) -> tuple[str, int]:
     if not model or not count.isdigit():
         raise Misuse(f"{text!r} is not MODEL=N, such as digits=4")
     return model, int(count)
-
-
-def _place(text: str) -> tuple[str, int] | None:
-    return None if text == "off" else split_address(text)

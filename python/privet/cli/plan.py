@@ -90,12 +90,6 @@ def plan(
 
     Ends with exit code 2 if nothing fits. The first plan on a machine finds its unit costs first.
     """
-    stderr = Console(stderr=True)
-
-    def progress(done: int, total: int, name: str, left: float | None) -> None:
-        if name and not as_json:
-            stderr.print(f"Finding this machine's unit costs, {done + 1} of {total}: {name}")
-
     advice = advise.plan(
         model,
         rtt=rtt,
@@ -117,7 +111,7 @@ def plan(
         client_side=client_side,
         records=records,
         prices=read_prices(price_table, prices),
-        progress=progress,
+        progress=show.steps(show.UNIT_COSTS, not as_json),
     )
     if as_toml:
         typer.echo(advice.config(), nl=False)

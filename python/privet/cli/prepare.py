@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import signal
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -170,10 +169,6 @@ async def _keep(
 ) -> None:
     from privet.gateway.ahead import Ahead
 
-    stopped = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
-
     shown: dict[str, int | None] = {}
 
     def tell(event: LevelEvent) -> None:
@@ -189,7 +184,7 @@ async def _keep(
             await asking.reach(client, wait)
         wanted = wanted or {await client.only_model(): usual}
         async with Ahead(client, terms, wanted, tell):
-            await stopped.wait()
+            await asking.until_stopped()
     typer.echo(json.dumps({"event": "stopped"}) if as_json else "Stopped.")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,7 +15,6 @@ from rich.console import Console
 from privet import suites
 from privet.cli import options, show
 from privet.cli.inputs import read_inputs, read_labels
-from privet.cli.modes import show_modes
 from privet.cli.suite_options import Suite
 from privet.compiler.client_side import part
 from privet.compiler.graph import import_model, load_model
@@ -22,7 +22,7 @@ from privet.compiler.graph.input_shapes import InputShapes
 from privet.runtime import Run
 from privet.runtime import run as run_locally
 from privet.runtime.calibration import read_samples
-from privet.runtime.modes import run_modes
+from privet.runtime.modes import Mode, run_modes
 
 
 def run(
@@ -147,3 +147,49 @@ def _verdict(console: Console, result: Run) -> None:
     show.account(console, result.account)
     show.trust(console, result.trust)
     show.weaknesses(console, result.mode)
+
+
+def show_modes(
+    console: Console, suite: suites.Suite, runs: Sequence[tuple[Mode, Run]], as_json: bool
+) -> None:
+    """Prints what each mode promises and took."""
+    if as_json:
+        typer.echo(json.dumps([_as_object(mode, result) for mode, result in runs]))
+        return
+    numbers = ("total", "online", "offline", "online", "rounds", "memory", "units off")
+    table = show.table(("mode", "guarantee"), numbers)
+    for mode, result in runs:
+        total = result.offline + result.online
+        sent = [
+            phase.bytes_client + phase.bytes_server for phase in (result.offline, result.online)
+        ]
+        memory = max(use.peak_mb for use in result.memory.values())
+        table.add_row(
+            mode.name,
+            mode.guarantee,
+            f"{total.seconds:.3f} s",
+            f"{result.online.seconds:.3f} s",
+            *map(show.size, sent),
+            str(result.online.rounds),
+            f"{memory:.0f} MB",
+            str(result.max_fixed_point_error),
+        )
+    console.print(table)
+    left_out = [name for name in suite.variants if name not in {mode.name for mode, _ in runs}]
+    if left_out:
+        console.print(f"Not run: {', '.join(left_out)}.")
+
+
+def _as_object(mode: Mode, result: Run) -> dict[str, Any]:
+    facts = result.config.facts()
+    return {
+        "mode": mode.name,
+        "guarantee": mode.guarantee,
+        **{key: facts[key] for key in ("rounds", "truncation", "field", "linear")},
+        **show.weaknesses_fields(result.mode),
+        "argmax_agrees": result.argmax_agrees,
+        "max_fixed_point_error": result.max_fixed_point_error,
+        "offline": asdict(result.offline),
+        "online": asdict(result.online),
+        "memory": {party: asdict(use) for party, use in result.memory.items()},
+    }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -310,6 +310,25 @@ def link_fields(link: Link | None) -> dict[str, Any] | None:
     if link is None:
         return None
     return {"rtt_ms": 1000 * link.rtt, "bits_per_second": link.bits_per_second}
+
+
+def steps(template: str, enabled: bool = True) -> Callable[[int, int, str, float | None], None]:
+    """Prints each of several steps on standard error as it begins, by a template that may name its
+    `number`, how many there are (`total`), its `name` and what is `left`."""
+    stderr = Console(stderr=True, highlight=False)
+
+    def begin(done: int, total: int, name: str, left: float | None) -> None:
+        if name and enabled:
+            until = "" if left is None else f", about {left / 60:.1f} min left"
+            text = template.format(number=done + 1, total=total, name=name, left=until)
+            stderr.print(text, markup=False)
+
+    return begin
+
+
+UNIT_COSTS = "Finding this machine's unit costs, {number} of {total}: {name}"
+CASES = "[{number}/{total}{left}] {name}"
+"""Templates of `steps`."""
 
 
 @contextmanager

@@ -99,13 +99,7 @@ def measure_command(
     if dry_run:
         _tell(show.make_console(), cases, as_json)
         return
-    stderr = Console(stderr=True)
-
-    def progress(done: int, total: int, name: str, left: float | None) -> None:
-        if name and not as_json:
-            until = "" if left is None else f", about {left / 60:.1f} min left"
-            stderr.print(f"[{done + 1}/{total}{until}] {name}", highlight=False, markup=False)
-
+    progress = show.steps(show.CASES, not as_json)
     records, skipped = measure(cases, output, resume=resume, progress=progress)
     if as_json:
         left_out = [{"case": str(it.case), "reason": it.reason} for it in skipped]
@@ -325,17 +319,10 @@ def validate_command(
 
 
 def _run(folder: Path, suites: Sequence[str]) -> None:
-    stderr = Console(stderr=True)
-
-    def progress(done: int, total: int, name: str, left: float | None) -> None:
-        if name:
-            until = "" if left is None else f", about {left / 60:.1f} min left"
-            stderr.print(f"[{done + 1}/{total}{until}] {name}", highlight=False, markup=False)
-
     cases = validation_cases(folder / "models", suites)
-    _, skipped = measure(cases, folder, resume=True, progress=progress)
+    _, skipped = measure(cases, folder, resume=True, progress=show.steps(show.CASES))
     for left_out in skipped:
-        stderr.print(f"Not run: {left_out.case}: {left_out.reason}", soft_wrap=True)
+        Console(stderr=True).print(f"Not run: {left_out.case}: {left_out.reason}", soft_wrap=True)
 
 
 def _compared(console: Console, found: list[Comparison]) -> None:
@@ -375,12 +362,7 @@ def tables_command(
         raise Misuse(f"{folder} has no records: `privet study measure` makes them")
     made = digest(records, read_prices(price_table, prices))
     if with_costs:
-        stderr = Console(stderr=True)
-
-        def progress(done: int, total: int, name: str, _left: float | None) -> None:
-            if name:
-                stderr.print(f"Finding this machine's unit costs, {done + 1} of {total}: {name}")
-
+        progress = show.steps(show.UNIT_COSTS)
         rows = costed(records, folder / "models", lambda: units.known(progress))
         made["costed"] = markdown(HEADS, [it.cells() for it in rows])
     if page is None:
