@@ -11,14 +11,13 @@ same in every run, and the script fails if they are not.
 from __future__ import annotations
 
 import argparse
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import median
 
 import privet
-from benches.machine import ROOT
+from benches.machine import ROOT, say
 from privet import Run, zoo
 from privet.errors import Misuse
 from privet.suites import Suite, registry
@@ -64,12 +63,6 @@ def build(name: str, folder: Path) -> Path:
         if name in zoo.trained()
         else zoo.build(name, folder)
     )
-
-
-def say(text: str) -> None:
-    """Prints at once."""
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
 
 
 def main() -> None:

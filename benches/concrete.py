@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import privet
-from benches.machine import ROOT
+from benches.machine import ROOT, say
 from benches.tasks import forest_task
 
 PYTHON = ROOT / ".venv-concrete" / "bin" / "python"
@@ -55,8 +55,8 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     if not PYTHON.exists():
         raise SystemExit("Concrete ML is not installed: `make bench-concrete` does it")
-    _say("| Trees | Privet offline, s | online, s | Concrete ML compile, s | keys, s | run, s |")
-    _say("|---|---:|---:|---:|---:|---:|")
+    say("| Trees | Privet offline, s | online, s | Concrete ML compile, s | keys, s | run, s |")
+    say("|---|---:|---:|---:|---:|---:|")
     for size in options.sizes:
         count, depth = map(int, size.split("x"))
         offline, online = ours(count, depth)
@@ -65,13 +65,8 @@ def main(arguments: Sequence[str]) -> int:
         if found is not None:
             assert found["same"], "the peer's encrypted result is not its own in the clear"
             cells = [f"{found[name]:.3g}" for name in ("compile", "keys", "run")]
-        _say(f"| {count} of depth {depth} | {offline:.2g} | {online:.2g} | {' | '.join(cells)} |")
+        say(f"| {count} of depth {depth} | {offline:.2g} | {online:.2g} | {' | '.join(cells)} |")
     return 0
-
-
-def _say(text: str) -> None:
-    sys.stdout.write(f"{text}\n")
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import os
 import platform
 import resource
 import subprocess
+import sys
 import time
 from dataclasses import dataclass
 from importlib import metadata
@@ -14,6 +15,12 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ("crates", "python", "benches", "Cargo.toml", "Cargo.lock")
+
+
+def say(text: str) -> None:
+    """Prints a line at once."""
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
 
 
 def describe() -> dict[str, Any]:

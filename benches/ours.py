@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 import privet
-from benches.samples import Sample
+from benches.record import Sample
 from benches.tasks import Floats, Task
 from privet import keys
 from privet.compiler.compile import Compiled, compile

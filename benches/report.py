@@ -8,8 +8,7 @@ from pathlib import Path
 
 from benches import ours
 from benches.machine import ROOT
-from benches.record import Record
-from benches.samples import Sample
+from benches.record import Record, Sample
 from benches.tasks import Task, tasks
 
 PAGE = ROOT / "docs" / "reference" / "benchmarks.md"

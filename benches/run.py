@@ -20,9 +20,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from benches import machine, ours, report, spu
-from benches.machine import Load
-from benches.record import Record
-from benches.samples import Sample
+from benches.machine import Load, say
+from benches.record import Record, Sample
 from benches.tasks import Floats, Task, tasks
 from privet.compiler.compile import Compiled
 from privet.errors import PrivetError
@@ -42,7 +41,7 @@ def main(arguments: Sequence[str]) -> int:
     options = _options(arguments)
     peer = None if options.no_peers else spu.version()
     if peer is None:
-        _say("SPU is not installed in .venv-spu (`make bench-peers` does it): Privet alone")
+        say("SPU is not installed in .venv-spu (`make bench-peers` does it): Privet alone")
     chosen = [task for task in tasks() if _is_chosen(task, options)]
     samples: list[Sample] = []
     start = Load.now()
@@ -50,8 +49,8 @@ def main(arguments: Sequence[str]) -> int:
         for task in chosen:
             for sample in _measure(task, Path(folder), peer is not None, options):
                 samples.append(sample)
-                _say(_line(sample))
-    _say(f"{Load.now().clock - start.clock:.0f} s in all\n")
+                say(_line(sample))
+    say(f"{Load.now().clock - start.clock:.0f} s in all\n")
     about = {
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         **machine.commit(),
@@ -62,9 +61,9 @@ def main(arguments: Sequence[str]) -> int:
         "machine": machine.describe(),
     }
     record = Record(about, tuple(samples))
-    _say(f"{report.results(record)}\n{report.targets(record)}")
+    say(f"{report.results(record)}\n{report.targets(record)}")
     if not options.task:
-        _say(f"record: {record.write().relative_to(machine.ROOT)}")
+        say(f"record: {record.write().relative_to(machine.ROOT)}")
         report.publish(record)
     return int(any(sample.contender in ours.SUITES and sample.failure for sample in samples))
 
@@ -94,7 +93,7 @@ def _measure(
     task: Task, folder: Path, with_peers: bool, options: argparse.Namespace
 ) -> Iterator[Sample]:
     """All repetitions of a task, the contenders taking turns."""
-    _say(f"{task.title}")
+    say(f"{task.title}")
     sample = task.sample()
     model = task.make(folder)
     limit, enough = LIMIT_SECONDS[options.set], ENOUGH_SECONDS[options.set]
@@ -157,11 +156,6 @@ def _line(sample: Sample) -> str:
         f"{sample.peak_rss_mb or 0.0:.0f} MB of memory, "
         f"others took {100 * (sample.others or 0.0):.0f} %"
     )
-
-
-def _say(text: str) -> None:
-    sys.stdout.write(f"{text}\n")
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -16,9 +16,7 @@ import contextlib
 import dataclasses
 import gc
 import json
-import signal
 import sqlite3
-import subprocess
 import sys
 import tempfile
 import threading
@@ -35,6 +33,8 @@ import onnxruntime
 import tritonclient.grpc
 import tritonclient.http
 
+from benches.machine import say
+from benches.processes import Process, command
 from benches.vitals import Watch, children
 from privet import keys, zoo
 
@@ -43,8 +43,6 @@ TOLERANCE = 0.1
 LOOK_SECONDS = 1.0
 STOP_SECONDS = 60.0
 CONFIG = "[limits]\nqueued = 1000\nqueued_per_client = 500\nnotices_per_client = 100\n"
-
-PRIVET = [sys.executable, "-c", "from privet.cli import main; main()"]
 
 
 @dataclasses.dataclass
@@ -104,7 +102,7 @@ def main(arguments: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="privet-soak-") as name:
         record = soak(Path(name), options.minutes * 60, options.clients, options.ahead)
     if options.json:
-        _say(json.dumps(record))
+        say(json.dumps(record))
     else:
         _print(record)
     return 0 if record["good"] else 1
@@ -133,7 +131,7 @@ def soak(folder: Path, seconds: float, clients: int, ahead: int) -> dict[str, An
         ):
             list(threads.map(lambda caller: caller.run(start + seconds), callers))
         took = time.monotonic() - start
-        codes = {"gateway": _stop(gateway), "service": _stop(service)}
+        codes = {"gateway": gateway.end(STOP_SECONDS), "service": service.end(STOP_SECONDS)}
     return _record(clients, ahead, took, tally, watch, codes, _ledger(folder))
 
 
@@ -173,42 +171,21 @@ def _record(
 
 
 @contextlib.contextmanager
-def _service(folder: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def _service(folder: Path) -> Iterator[tuple[Process, str]]:
     words = ["serve", folder / "repository", "--keys", folder / "keys"]
     words += ["--state", folder / "server", "--listen", "127.0.0.1:0"]
     words += ["--requests-per-minute", 1_000_000]
-    with _running(folder / "service.log", *words) as (process, reply):
-        yield process, reply["address"]
+    with command(*words, log=folder / "service.log") as process:
+        yield process, process.line_with("address")["address"]
 
 
 @contextlib.contextmanager
-def _gateway(
-    folder: Path, address: str, ahead: int
-) -> Iterator[tuple[subprocess.Popen[str], dict[str, str]]]:
+def _gateway(folder: Path, address: str, ahead: int) -> Iterator[tuple[Process, dict[str, str]]]:
     words = ["gateway", "--server", f"https://{address}", "--keys", folder / "keys"]
     words += ["--state", folder / "client", "--listen", "127.0.0.1:0", "--grpc", "127.0.0.1:0"]
     words += ["--ahead", f"{MODEL}={ahead}"]
-    with _running(folder / "gateway.log", *words) as (process, reply):
-        yield process, reply
-
-
-@contextlib.contextmanager
-def _running(log: Path, *words: object) -> Iterator[tuple[subprocess.Popen[str], dict[str, str]]]:
-    command = [*PRIVET, *map(str, words), "--json"]
-    with (
-        log.open("w") as errors,
-        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as process,
-    ):
-        try:
-            assert process.stdout is not None
-            yield process, json.loads(process.stdout.readline())
-        finally:
-            process.kill()
-
-
-def _stop(process: subprocess.Popen[str]) -> int:
-    process.send_signal(signal.SIGTERM)
-    return process.wait(STOP_SECONDS)
+    with command(*words, log=folder / "gateway.log") as process:
+        yield process, process.line_with("rest")
 
 
 def _ledger(folder: Path) -> dict[str, int]:
@@ -227,13 +204,9 @@ def _one_thread() -> onnxruntime.SessionOptions:
     return options
 
 
-def _say(line: str) -> None:
-    sys.stdout.write(line + "\n")
-
-
 def _print(record: dict[str, Any]) -> None:
     latency = ", ".join(f"{name} {it:.2f} s" for name, it in record["latency_seconds"].items())
-    _say(
+    say(
         f"{record['clients']} clients, {record['seconds']:.0f} s: {record['right_answers']} right "
         f"answers ({record['per_second']} a second), latency {latency}"
     )
@@ -241,13 +214,13 @@ def _print(record: dict[str, Any]) -> None:
         for what in ("rss_mb", "threads", "files"):
             settled, end = course["settled"][what], course["end"][what]
             most = course["most"][what]
-            _say(f"{course['name']:8} {what:8} {settled:8} then {end:8}, at most {most}")
-    _say(f"exit codes {record['exit_codes']}, requests {record['requests_by_outcome']}")
+            say(f"{course['name']:8} {what:8} {settled:8} then {end:8}, at most {most}")
+    say(f"exit codes {record['exit_codes']}, requests {record['requests_by_outcome']}")
     for fault, count in record["faults"].items():
-        _say(f"{count} x {fault}")
+        say(f"{count} x {fault}")
     for leak in record["leaks"]:
-        _say(leak)
-    _say("good" if record["good"] else "NOT good")
+        say(leak)
+    say("good" if record["good"] else "NOT good")
 
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:

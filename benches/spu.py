@@ -31,7 +31,7 @@ import onnx
 
 from benches import exchange
 from benches.machine import ROOT
-from benches.samples import Sample
+from benches.record import Sample
 from benches.tasks import Floats, Task
 
 PYTHON = ROOT / ".venv-spu" / "bin" / "python"

@@ -11,13 +11,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from benches.trees import forest
 from privet import zoo
 
 Floats = npt.NDArray[np.float32]
@@ -211,3 +211,33 @@ def _write(name: str, node: _NodeMaker, shape: tuple[int, ...], folder: Path) ->
 def _generator(name: str) -> np.random.Generator:
     digest = hashlib.sha256(f"privet-bench/{name}".encode()).digest()
     return np.random.Generator(np.random.PCG64(int.from_bytes(digest[:16], "little")))
+
+
+def forest(generator: np.random.Generator, count: int, depth: int) -> onnx.NodeProto:
+    """A sum of `count` trees with `depth` levels on the features of its input."""
+    features, inner = 30, (1 << depth) - 1
+    size, leaves = 2 * inner + 1, inner + 1
+    # Level by level: the children of node i are 2 i + 1 and 2 i + 2.
+    nodes = np.arange(size)
+    below = np.where(nodes < inner, 2 * nodes + 1, 0)
+    modes = ["BRANCH_LEQ"] * inner + ["LEAF"] * leaves
+    choices = generator.integers(features, size=(count, size))
+    values = generator.standard_normal((count, size)).astype(np.float32)
+    weights = generator.standard_normal((count, leaves)) / count
+    given: dict[str, Any] = {
+        "n_targets": 1,
+        "nodes_treeids": np.repeat(np.arange(count), size).tolist(),
+        "nodes_nodeids": np.tile(nodes, count).tolist(),
+        "nodes_featureids": choices.ravel().tolist(),
+        "nodes_modes": modes * count,
+        "nodes_values": values.ravel().tolist(),
+        "nodes_truenodeids": np.tile(below, count).tolist(),
+        "nodes_falsenodeids": np.tile(np.where(nodes < inner, below + 1, 0), count).tolist(),
+        "target_treeids": np.repeat(np.arange(count), leaves).tolist(),
+        "target_nodeids": np.tile(nodes[inner:], count).tolist(),
+        "target_ids": [0] * (count * leaves),
+        "target_weights": weights.ravel().tolist(),
+    }
+    return helper.make_node(
+        "TreeEnsembleRegressor", ["input"], ["output"], domain="ai.onnx.ml", **given
+    )

@@ -25,6 +25,7 @@ from typing import Any
 from benches.load.clients import Figures, Load, idle
 from benches.load.place import Place, Running, build, dealing, serving
 from benches.load.stalled import KINDS, stalled
+from benches.machine import say
 from privet.gateway import Terms
 from privet.suites import Fss, Gmw
 
@@ -76,7 +77,7 @@ def main(arguments: Sequence[str]) -> int:
     )
     with tempfile.TemporaryDirectory(prefix="privet-load-") as folder:
         record = measure(Path(folder), amounts)
-    print_record(record) if not given.json else _say(json.dumps(record))
+    print_record(record) if not given.json else say(json.dumps(record))
     return 1 if any(it["faults"] for it in record["phases"].values()) else 0
 
 
@@ -115,28 +116,23 @@ async def _phases(place: Place, running: Running, amounts: Amounts) -> dict[str,
 
 def print_record(record: dict[str, Any]) -> None:
     """A table in Markdown, and a line of idle clients."""
-    _say(HEAD)
-    _say(RULE)
+    say(HEAD)
+    say(RULE)
     for name, it in record["phases"].items():
         latency, beyond = it["latency_ms"], it["beyond_protocol_ms"]
         cells = [name, str(it["answers"]), f"{it['per_second']:g}"]
         cells += [f"{latency.get(p, float('nan')):.0f} ms" for p in latency]
         cells += [f"{beyond.get('p50', float('nan')):.0f} ms"]
         cells += [f"{it['control_cpu_ms_each']:g} CPU ms"]
-        _say("| " + " | ".join(cells) + " |")
+        say("| " + " | ".join(cells) + " |")
         for fault, count in it["faults"].items():
-            _say(f"FAULT: {count} x {fault}")
+            say(f"FAULT: {count} x {fault}")
     waiting = record["idle"]
-    _say("")
-    _say(
+    say("")
+    say(
         f"{waiting['clients']} idle clients: the control plane grows from {waiting['before_mb']} "
         f"to {waiting['after_mb']} MB, {waiting['kb_each']} KB for each."
     )
-
-
-def _say(line: str) -> None:
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()
 
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import onnxruntime
 
-from benches.load.account import Meter, machine_load, resident_bytes
 from benches.load.place import Place
+from benches.vitals import Meter, machine_load, resident_bytes
 from privet.errors import PrivetError
 from privet.gateway import ServiceClient, Terms
 from privet.gateway.calls import Calls

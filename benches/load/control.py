@@ -27,8 +27,8 @@ from typing import Any
 
 import numpy as np
 
-from benches.load.account import cpu_seconds
-from benches.load.place import Place, build, children, dealing, serving
+from benches.load.place import Place, build, dealing, serving
+from benches.vitals import children, cpu_seconds
 from privet.gateway import ServiceClient, Terms
 from privet.gateway.jobs import Notice
 from privet.runtime import Credentials, Result

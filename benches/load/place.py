@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import shutil
 import socket
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import onnx
 
+from benches.processes import command
 from privet import keys, zoo
 
-PRIVET = (sys.executable, "-c", "from privet.cli import main; main()")
-STOP_SECONDS = 30.0
-LOOK_SECONDS = 0.05
 CONFIG = "[limits]\nqueued = 10000\nqueued_per_client = 100\nnotices_per_client = 100\n"
 
 
@@ -69,8 +63,9 @@ def build(folder: Path, name: str, clients: int) -> Place:
 @contextlib.contextmanager
 def dealing(place: Place) -> Iterator[str]:
     """A dealer; its address."""
-    with _privet(place, "dealer", "dealer", "--keys", place.keys, "--listen", "127.0.0.1:0") as it:
-        yield it[1]
+    words = ("dealer", "--keys", place.keys, "--listen", "127.0.0.1:0")
+    with command(*words, log=place.folder / "dealer.log") as process:
+        yield process.line_with("address")["address"]
 
 
 @contextlib.contextmanager
@@ -81,43 +76,9 @@ def serving(place: Place, dealer: str, cores: int, options: tuple[str, ...]) -> 
     words = ["serve", place.folder / "repository", "--keys", place.keys, "--dealer", dealer]
     words += ["--state", place.folder / "service", "--listen", "127.0.0.1:0", "--cores", cores]
     words += ["--requests-per-minute", 1_000_000, "--first-port", first, *options]
-    with _privet(place, "service", *words) as (process, address):
-        yield Running(process, address, tuple(range(first, first + cores)))
-
-
-def children(process: int) -> list[int]:
-    """The processes that a process has started, such as a service's workers."""
-    return [int(it) for it in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
-
-
-@contextlib.contextmanager
-def _privet(place: Place, log: str, *words: object) -> Iterator[tuple[int, str]]:
-    """A command's process and address. It prints to files: a pipe that nobody reads would fill."""
-    command = [*PRIVET, *map(str, words), "--json"]
-    said = place.folder / f"{log}.out"
-    with (
-        said.open("w") as output,
-        (place.folder / f"{log}.log").open("w") as errors,
-        subprocess.Popen(command, stdout=output, stderr=errors) as process,
-    ):
-        try:
-            yield process.pid, _address(process, said)
-        finally:
-            process.terminate()
-            try:
-                process.wait(STOP_SECONDS)
-            except subprocess.TimeoutExpired:
-                process.kill()
-
-
-def _address(process: subprocess.Popen[bytes], said: Path) -> str:
-    """What the first line that a process prints says of its address."""
-    while process.poll() is None:
-        line, end, _ = said.read_text().partition("\n")
-        if end:
-            return str(json.loads(line)["address"])
-        time.sleep(LOOK_SECONDS)
-    raise RuntimeError(f"a process ended before it listened: see {said}")
+    with command(*words, log=place.folder / "service.log") as process:
+        address = process.line_with("address")["address"]
+        yield Running(process.pid, address, tuple(range(first, first + cores)))
 
 
 def _free_ports(count: int) -> int:

@@ -11,10 +11,10 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
-import sys
 import tempfile
 from pathlib import Path
 
+from benches.machine import say
 from benches.serving.load import read_jobs, sequential, serve, violations
 from benches.serving.stage import Stage, build, dealer, service
 from privet.research.simulation.record import Figures, Record, figures
@@ -53,12 +53,6 @@ def row(load: float, record: Record, notices: float, base: Figures) -> str:
         f"{it.utilisation:.0%}",
     )
     return "| " + " | ".join(cells) + " |"
-
-
-def say(line: str) -> None:
-    """Prints a line at once."""
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()
 
 
 def main() -> None:

@@ -11,20 +11,49 @@ Both organisations run on this machine's cores.
 from __future__ import annotations
 
 import argparse
-import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benches.machine import describe
-from benches.stream import packing, pipeline
+import privet
+from benches.machine import describe, say
+from benches.stream import pipeline
 from privet.research.papers.ppstream.models import MODELS, Prepared, prepare
+from privet.research.report.digest import markdown
 from privet.stream.cipher import Cipher
 from privet.suites import CIPHERS
 
+HEAD = ["samples", "packed", "offline", "online", "both, a sample", "samples in 8 s", "sent"]
+BATCHES = ((1, False), (10, False), (10, True), (53, True))
+
+
+def packing(models: Sequence[Prepared]) -> str:
+    """Batches of MNIST-1, measured."""
+    paths = [model.path for model in models if model.name == "mnist-1"]
+    if not paths:
+        return ""
+    rows = [_row(paths[0], samples, packed) for samples, packed in BATCHES]
+    return f"## Samples in one plaintext (measured, MNIST-1)\n\n{markdown(HEAD, rows)}"
+
+
+def _row(path: Path, samples: int, packed: bool) -> list[str]:
+    suite = privet.Stream(cipher="paillier", packed=packed)
+    run = privet.run(path, suite=suite, batch=samples, input_range=(0, 1), timeout=3600.0)
+    both = run.offline.seconds + run.online.seconds
+    return [
+        str(samples),
+        "yes" if packed else "no",
+        f"{run.offline.seconds:.2f} s",
+        f"{run.online.seconds:.2f} s",
+        f"{both / samples:.3f} s",
+        f"{8 * samples / both:.0f}",
+        f"{(run.online.bytes_client + run.online.bytes_server) / 1e6:.2f} MB",
+    ]
+
+
 EXPERIMENTS: dict[str, Callable[[Sequence[Prepared]], str]] = {
     "pipeline": pipeline.report,
-    "packing": packing.report,
+    "packing": packing,
 }
 """Experiments by name."""
 
@@ -49,12 +78,6 @@ def main() -> None:
         models = [prepare(name, Path(folder), cipher) for name in names]
         for name in chosen.names or EXPERIMENTS:
             say(EXPERIMENTS[name](models))
-
-
-def say(text: str) -> None:
-    """Prints at once."""
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -1,11 +1,8 @@
 """Items of PP-Stream: suite `stream`, measured stage by stage and simulated on more cores."""
 
 from privet.research.papers.ppstream.accuracy import table_4, table_5
-from privet.research.papers.ppstream.allocation import figure_7
-from privet.research.papers.ppstream.latency import figure_8, table_6, table_7
-from privet.research.papers.ppstream.paillier import figure_1
-from privet.research.papers.ppstream.partition import figure_9
-from privet.research.papers.ppstream.scaling import figure_6
+from privet.research.papers.ppstream.paillier import figure_1, figure_6
+from privet.research.papers.ppstream.pipelines import figure_7, figure_8, figure_9, table_6, table_7
 
 RUNNERS = {
     "figure-1": figure_1,

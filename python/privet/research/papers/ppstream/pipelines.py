@@ -1,4 +1,4 @@
-"""Experiments 2, 5 and 6: a request's time, and what permuted tensors tell."""
+"""Experiments 2 to 6: time, threads and slices of pipelines, and what permuted tensors tell."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from privet.research.papers.ppstream.models import Prepared, chosen
 from privet.research.papers.workplace import Workplace
 from privet.research.stream.leakage import correlations
 from privet.research.stream.simulate import simulate
-from privet.stream.allocation import even
+from privet.stream.allocation import allocate, even
 from privet.suites import CIPHERS, Stream
 
 CORES = (25, 50)
@@ -74,3 +74,57 @@ def table_7(at: Workplace) -> Grid:
         ):
             rows[f"Privet, {cipher}, {phase}"] = list[Cell](seconds)
     return Grid(tuple(it.upper() for it in names), rows)
+
+
+ALLOCATED_CORES = (10, 20, 30, 40, 50)
+SECONDS = 5
+"""How long the integer program may take."""
+
+
+def figure_7(at: Workplace) -> Grid:
+    rows: dict[str, list[Cell]] = {}
+    for model in chosen(at, "vgg13-cifar"):
+        at.say(f"{model.name} by cores")
+        stages = [it.stage for it in model.stages]
+        for cores in ALLOCATED_CORES[:2] if at.quick else ALLOCATED_CORES:
+            servers = model.servers(cores)
+            if servers is None:
+                continue
+            plans = [even(stages, servers, per_core=1)]
+            plans += [
+                allocate(stages, servers, objective, per_core=1, seconds=SECONDS)
+                for objective in ("paper", "slowest")
+            ]
+            rows[f"{model.name}, {cores} cores"] = [
+                1000
+                * simulate(model.stages, plan, requests=1, row_bytes=model.row_bytes).latencies[0]
+                for plan in plans
+            ]
+    return Grid(("even", "the paper's objective", "slowest stage"), rows)
+
+
+PARTITIONED_CORES = (10, 20, 50)
+
+
+def figure_9(at: Workplace) -> Grid:
+    rows: dict[str, list[Cell]] = {}
+    for model in chosen(at):
+        at.say(f"{model.name}, whole tensors and slices")
+        stages = [it.stage for it in model.stages]
+        for cores in PARTITIONED_CORES[:1] if at.quick else PARTITIONED_CORES:
+            servers = model.servers(cores)
+            if servers is None:
+                continue
+            plan = allocate(stages, servers, "slowest", per_core=1, seconds=SECONDS)
+            rows[f"{model.name}, {cores} cores"] = [
+                1000
+                * simulate(
+                    model.stages,
+                    plan,
+                    requests=1,
+                    whole_inputs=whole,
+                    row_bytes=model.row_bytes,
+                ).latencies[0]
+                for whole in (True, False)
+            ]
+    return Grid(("whole tensors", "slices"), rows)
