@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from privet.gateway.client import ServiceClient
 from privet.gateway.jobs import Notice
 from privet.gateway.model import Terms
 from privet.runtime.shortage import as_told
+from privet.runtime.tasks import Tasks
 
 FIND_SECONDS = 5.0
 """How long a start may wait for the service to list notices of an earlier gateway."""
@@ -133,7 +134,7 @@ class Ahead:
         self._stocks = {model: Stock(model, wanted) for model, wanted in levels.items()}
         self._known: tuple[Level, ...] | None = None
         self._wake = asyncio.Event()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks(lambda _task: self._wake.set())
 
     def take(self, model: str) -> Notice | None:
         """The notice to use next: the oldest that is ready, or else the oldest; None if none."""
@@ -150,14 +151,11 @@ class Ahead:
             async with asyncio.timeout(FIND_SECONDS):
                 for stock in self._stocks.values():
                     await self._find(stock)
-        self._run(self._refill())
+        self._tasks.start(self._refill())
         return self
 
     async def __aexit__(self, *_error: object) -> None:
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._tasks.cancel()
 
     async def _find(self, stock: Stock) -> None:
         """Takes over what an earlier gateway left."""
@@ -196,7 +194,7 @@ class Ahead:
         stock.is_crowded = not has_room
         if has_room:
             stock.announcing += 1
-            self._run(self._announce(stock))
+            self._tasks.start(self._announce(stock))
         return has_room
 
     async def _announce(self, stock: Stock) -> None:
@@ -210,7 +208,7 @@ class Ahead:
     def _add(self, stock: Stock, notice: Notice) -> None:
         """Keeps a notice until it is taken or ends."""
         stock.notices.append(notice)
-        self._run(self._watch(stock, notice))
+        self._tasks.start(self._watch(stock, notice))
 
     async def _watch(self, stock: Stock, notice: Notice) -> None:
         """Gives up a notice that ends before it is used; another takes its place."""
@@ -249,13 +247,3 @@ class Ahead:
             self._on_event(LevelEvent(kind, levels, self._client.bytes(), **fields))
         except Exception:
             _log.exception("nobody could be told of %s, or on_event raised", kind)
-
-    def _run(self, work: Coroutine[Any, Any, None]) -> None:
-        """Does something in the background; then the levels are looked at."""
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._done)
-
-    def _done(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        self._wake.set()

@@ -34,6 +34,7 @@ from privet.runtime import Credentials, MaterialStore, Result
 from privet.runtime.machine import machine_memory
 from privet.runtime.quantities import parse_size
 from privet.runtime.result import join_results
+from privet.runtime.tasks import Tasks
 from privet.suites import Progress, Suite, forecast
 
 THREADS = 64
@@ -111,7 +112,7 @@ class ServiceClient:
         self._asked: OrderedDict[tuple[str, Terms], Offer] = OrderedDict()
         self._notices: set[Notice] = set()
         self._held = 0
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks()
 
     async def models(self) -> list[str]:
         """The names of the models that the service offers."""
@@ -364,9 +365,8 @@ class ServiceClient:
         """Withdraws notices that are not ready, breaks off what runs, and closes connections."""
         for notice in self._notices:
             if not (notice.is_over or notice.is_ready):
-                self._background(self._withdraw(notice))
-        while self._tasks:
-            await asyncio.wait(self._tasks)
+                self._tasks.start(self._withdraw(notice))
+        await self._tasks.wait()
         await self._updates.close()
         await self._calls.close()
         await self._executor.close()
@@ -385,7 +385,7 @@ class ServiceClient:
             job = await submit(self._calls, what, offer, terms, key, **more)
         except asyncio.CancelledError:
             # The service may have taken the job, and hold its answer.
-            self._background(self._forsake(key))
+            self._tasks.start(self._forsake(key))
             raise
         finally:
             self._held -= held
@@ -418,7 +418,7 @@ class ServiceClient:
     def _end(self, request: Request) -> None:
         """Ends a request at the service, in the background."""
         self._updates.drop(request)
-        self._background(self._withdraw(request))
+        self._tasks.start(self._withdraw(request))
 
     async def _forsake(self, key: str) -> None:
         """Ends the job, if there is one, that the call of this key made."""
@@ -435,11 +435,6 @@ class ServiceClient:
                 await self._calls.delete(f"/v2/jobs/{job.id}", patience=SLACK_SECONDS)
         await job.stop()
         job.end("cancelled", "withdrawn")
-
-    def _background(self, work: Any) -> None:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
 
     def _adopt(self, document: dict[str, Any]) -> ClientJob | None:
         """Takes on material that the service proposes to make, on terms that were used before."""

@@ -17,6 +17,7 @@ from typing import Protocol
 from privet import tracing
 from privet.errors import PrivetError
 from privet.runtime import StoreEntry
+from privet.runtime.tasks import Tasks
 from privet.scheduler import (
     Action,
     Drained,
@@ -119,7 +120,7 @@ class Driver:
         self._starts: dict[str, Start] = {}
         self._stops: dict[str, str] = {}
         self._removing: set[str] = set()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks()
         self._wake = asyncio.Event()
         self._closed = False
         self._fault: BaseException | None = None
@@ -286,9 +287,7 @@ class Driver:
         """Stops driving; jobs that run are left to the executor's own `close`."""
         self._closed = True
         self._wake.set()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._tasks.cancel()
 
     async def _rest(self) -> None:
         due = self.scheduler.next_event_at()
@@ -459,9 +458,7 @@ class Driver:
                 self._fault = error
                 self._wake.set()
 
-        task = asyncio.create_task(quietly())
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks.start(quietly())
 
 
 def _reason(outcome: Outcome) -> str:

@@ -21,6 +21,7 @@ from privet import suites
 from privet.errors import Misuse, NotAccepted, PrivetError
 from privet.runtime import StoreEntry
 from privet.runtime.revocation import Revoked
+from privet.runtime.tasks import Tasks
 from privet.scheduler import (
     Action,
     Ended,
@@ -121,7 +122,7 @@ class Service:
         self._executor = executor
         self._changes = asyncio.Event()
         self._look = asyncio.Event()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks()
         self.records = Records(settings.state / RECORDS_FILE)
         self.timeline = Timeline(self.records.runs(time.time() - WINDOW_SECONDS))
         self.monitor = Monitor()
@@ -450,9 +451,7 @@ class Service:
 
     def _settled(self, job: Job) -> None:
         if self._offers.is_retired(job.version):
-            task = asyncio.ensure_future(self._offers.withdraw(job.version))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._tasks.start(self._offers.withdraw(job.version))
 
     def _find(self, start: Start) -> Job | None:
         """The job that a start serves; what is made ahead becomes a job of the client's."""

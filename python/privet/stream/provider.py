@@ -14,12 +14,12 @@ import secrets
 import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from privet.errors import LinkError, NotAccepted, PeerMisbehaved, PrivetError
 from privet.runtime.credentials import common_name
 from privet.runtime.listening import Listening
 from privet.runtime.revocation import Revoked
+from privet.runtime.tasks import Tasks
 from privet.stream.blinding import KeyedModel, MaskedModel, ModelBlinding, ModelSide, Rows
 from privet.stream.frames import (
     NO_SESSION,
@@ -74,7 +74,7 @@ class ModelProvider:
         self._sessions: dict[bytes, Session] = {}
         self._revoked = revoked or Revoked()
         self._listening: Listening | None = None
-        self._watching: set[asyncio.Task[None]] = set()
+        self._watching = Tasks()
 
     @property
     def ledger(self) -> Ledger:
@@ -103,8 +103,7 @@ class ModelProvider:
             await self._listening.close()
         for session in list(self._sessions.values()):
             await session.close()
-        for task in list(self._watching):
-            task.cancel()
+        await self._watching.cancel()
         if self.receiver is not None:
             await self.receiver.close()
 
@@ -161,9 +160,7 @@ class ModelProvider:
                 raise PeerMisbehaved("too many sessions are open")
             session = Session(self._rounds, self.window, caller, self._guard, self._patience)
             self._sessions[session.id] = session
-            task = asyncio.create_task(self._watch(session))
-            self._watching.add(task)
-            task.add_done_callback(self._watching.discard)
+            self._watching.start(self._watch(session))
             return session
         found = self._sessions.get(hello.session)
         # Another's session looks as one that is not there.
@@ -236,14 +233,14 @@ class Session:
         self._hiding: ModelSide = self._hidden()
         self._requests: dict[int, Request] = {}
         self._last = 0
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks()
         self.link.limit = Tensor.longest(self._stages.largest())
         self.over = asyncio.Event()
 
     def _hidden(self) -> ModelSide:
         if self._stages.cipher.masked:
             return MaskedModel(self._stages, self._announce)
-        return KeyedModel(self._stages, lambda key: self._do(self._prepare(key)))
+        return KeyedModel(self._stages, lambda key: self._tasks.start(self._prepare(key)))
 
     async def _prepare(self, key: bytes) -> None:
         """Makes noise under a key, or ends the session of whoever sent one that workers refuse."""
@@ -254,10 +251,10 @@ class Session:
             await self.link.fail(error)
 
     def _announce(self, entry: int) -> None:
-        self._do(self._send(Kind.STOCKED, Stocked(entry).to_bytes()))
+        self._tasks.start(self._send(Kind.STOCKED, Stocked(entry).to_bytes()))
 
     def _announce_failure(self, request: int, why: str) -> None:
-        self._do(self._send(Kind.FAILED, Failed(request, why).to_bytes()))
+        self._tasks.start(self._send(Kind.FAILED, Failed(request, why).to_bytes()))
 
     async def _send(self, kind: Kind, payload: bytes) -> None:
         """Sends a frame, unless the session is over, which ends everything that waits for it."""
@@ -276,7 +273,7 @@ class Session:
         elif kind is Kind.FAILED:
             self._requests.pop(Failed.parse(payload).request, None)
         elif kind is Kind.BYE:
-            self._do(self.link.fail(LinkError("the data provider ended the session")))
+            self._tasks.start(self.link.fail(LinkError("the data provider ended the session")))
         else:
             self._hiding.on_frame(kind, payload)
 
@@ -311,7 +308,7 @@ class Session:
             request.returned = None
         request.bases[tensor.place] = rows
         if not request.due and not request.working:
-            self._do(self._advance(tensor.request, request))
+            self._tasks.start(self._advance(tensor.request, request))
 
     async def _advance(self, number: int, request: Request) -> None:
         """Runs rounds until one waits for the data provider."""
@@ -341,11 +338,6 @@ class Session:
             self._requests.pop(number, None)
         await self.link.send(Kind.TENSOR, Tensor(number, index, sent).to_bytes())
 
-    def _do(self, work: Any) -> None:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
     def _ended(self, _error: PrivetError) -> None:
         self._requests.clear()
         self.over.set()
@@ -353,5 +345,4 @@ class Session:
     async def close(self) -> None:
         await self.link.fail(LinkError("the model provider was stopped"))
         await self.link.detach()
-        for task in list(self._tasks):
-            task.cancel()
+        await self._tasks.cancel()

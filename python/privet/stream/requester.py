@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from privet.compiler.executor.samples import fill
 from privet.compiler.graph.operations import Array
 from privet.compiler.program import Program
 from privet.errors import LinkError, Misuse, PeerMisbehaved, PrivetError
+from privet.runtime.tasks import Tasks
 from privet.stream.blinding import DataBlinding, DataSide, KeyedData
 from privet.stream.cipher import PAILLIER, Cipher
 from privet.stream.frames import LARGEST_PROGRAM, Failed, Kind, Opened, Tensor
@@ -96,7 +97,7 @@ class DataProvider:
         self._last = 0
         self._slots = asyncio.Semaphore(window)
         self._order = asyncio.Lock()
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._tasks = Tasks()
         self._stages: Stages | None = None
         self._rounds: NonlinearRounds | None = None
         self.link = Link(self._on_frame, self._ended, self._patience)
@@ -112,7 +113,7 @@ class DataProvider:
         # Errors
         `LinkError` if the peer cannot be reached, `PeerMisbehaved` if it is not what it should be.
         """
-        self._do(self._dialler.keep())
+        self._tasks.start(self._dialler.keep())
         try:
             async with asyncio.timeout(self._patience.resume):
                 public = await self._described
@@ -289,7 +290,7 @@ class DataProvider:
             raise PeerMisbehaved(f"round {tensor.place} came where {it.next} was due")
         self.stages.rows(tensor.rows, self.stages.rounds[it.next].sent)
         it.next += 1
-        self._do(self._answer(tensor, it))
+        self._tasks.start(self._answer(tensor, it))
 
     async def _answer(self, tensor: Tensor, it: Open) -> None:
         index, each = tensor.place, self.stages.rounds[tensor.place]
@@ -328,11 +329,6 @@ class DataProvider:
             if not it.done.done():
                 it.done.set_exception(error)
 
-    def _do(self, work: Any) -> None:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
     async def close(self) -> None:
         """Ends the session and the workers."""
         if self.link.failure is None and self.link.connected:
@@ -344,9 +340,7 @@ class DataProvider:
                 pass
         await self.link.fail(LinkError("this session is closed"))
         await self.link.detach()
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._tasks.cancel()
         if self._hiding is not None:
             await self._hiding.close()
         await self._pool.close()

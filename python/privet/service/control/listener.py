@@ -10,6 +10,7 @@ from contextlib import AsyncExitStack
 
 from privet.errors import PrivetError
 from privet.runtime.listening import WrapsTls
+from privet.runtime.tasks import Tasks
 from privet.service.control.app import make_app
 from privet.service.control.handlers.health import probe_app
 from privet.service.control.identity import Gate
@@ -123,7 +124,7 @@ class _Stop:
         self._count = 0
         self._news = asyncio.Condition()
         self._loop = asyncio.get_running_loop()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks()
         for number in (signal.SIGTERM, signal.SIGINT):
             self._loop.add_signal_handler(number, self._heard)
 
@@ -139,9 +140,7 @@ class _Stop:
 
     def _heard(self) -> None:
         self._count += 1
-        task = self._loop.create_task(self._tell())
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks.start(self._tell())
 
     async def _tell(self) -> None:
         async with self._news:
@@ -155,7 +154,7 @@ class _Hangup:
         self._service = service
         self._reload = reload
         self._loop = asyncio.get_running_loop()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks()
         self._lock = asyncio.Lock()
         self._loop.add_signal_handler(signal.SIGHUP, self._heard)
 
@@ -166,9 +165,7 @@ class _Hangup:
             task.cancel()
 
     def _heard(self) -> None:
-        task = self._loop.create_task(self._act())
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks.start(self._act())
 
     async def _act(self) -> None:
         async with self._lock:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from privet.errors import Misuse, PrivetError
 from privet.runtime import MaterialStore, StoreEntry
 from privet.runtime.machine import available_memory, usable_cores
+from privet.runtime.tasks import Tasks
 from privet.service.executor.grant import Grant, Outcome
 from privet.service.executor.job import LocalJob
 from privet.service.executor.protocol import MachineEvent, Node
@@ -87,7 +88,8 @@ class LocalExecutor:
         self._slots: list[Slot] = []
         self._programs: dict[str, Offer] = {}
         self._jobs: dict[str, Grant] = {}
-        self._tasks: set[asyncio.Task[Any]] = set()
+        # Who waits for a task gets its error; nobody else need hear of it.
+        self._tasks = Tasks(lambda task: task.cancelled() or task.exception())
         self._news = asyncio.Event()
         self._closed = asyncio.Event()
 
@@ -132,7 +134,7 @@ class LocalExecutor:
     ) -> str:
         """Offers a program; busy workers offer it once their job has ended."""
         offer = Offer(str(Path(folder).absolute()), warm, tuple(hosts))
-        offers = [self._background(self._offer(slot, offer)) for slot in self._slots]
+        offers = [self._tasks.start(self._offer(slot, offer)) for slot in self._slots]
         done, _ = await asyncio.wait(offers, return_when=asyncio.FIRST_COMPLETED)
         program = done.pop().result()
         self._programs[program] = offer
@@ -159,7 +161,7 @@ class LocalExecutor:
             try:
                 job = await slot.grant(self._on_cpus(grant))
             except asyncio.CancelledError:
-                self._background(self.stop(grant.job))
+                self._tasks.start(self.stop(grant.job))
                 raise
             if not job.is_stillborn:
                 return job
@@ -198,10 +200,9 @@ class LocalExecutor:
         """Ends all workers."""
         self._closed.set()
         self._changed()
-        for task in self._tasks:
-            task.cancel()
+        await self._tasks.cancel()
         await asyncio.gather(*(slot.close() for slot in self._slots))
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._tasks.wait()
         self._slots.clear()
 
     async def _offer(self, slot: Slot, offer: Offer) -> str:
@@ -229,7 +230,7 @@ class LocalExecutor:
         if job.is_stillborn:
             return
         if outcome.material and (outcome.failure or job.grant.phase == "prepare"):
-            self._background(self._look_at_material(job, outcome))
+            self._tasks.start(self._look_at_material(job, outcome))
         else:
             self._over(job, outcome)
 
@@ -250,17 +251,6 @@ class LocalExecutor:
     def _over(self, job: LocalJob, outcome: Outcome) -> None:
         self._jobs.pop(job.job, None)
         job.settle(outcome)
-
-    def _background(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._done)
-        return task
-
-    def _done(self, task: asyncio.Task[Any]) -> None:
-        self._tasks.discard(task)
-        # Who waits for it gets its error; nobody else need hear of it.
-        _ = task.cancelled() or task.exception()
 
     def _check(self, grant: Grant) -> None:
         self._check_machine(grant.machine)

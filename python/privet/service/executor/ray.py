@@ -15,13 +15,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator, Awaitable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from privet.errors import InvalidProgram, Misuse, PrivetError
 from privet.runtime import StoreEntry, cluster
+from privet.runtime.tasks import Tasks
 from privet.service.executor.agent import FILES, NodeAgent
 from privet.service.executor.grant import Grant, Outcome
 from privet.service.executor.protocol import MachineEvent, Node
@@ -102,7 +103,7 @@ class RayExecutor:
         self._machines: dict[str, Machine] = {}
         self._programs: dict[str, tuple[Any, ...]] = {}
         self._released: dict[str, str] = {}
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._tasks = Tasks()
         self._events: asyncio.Queue[MachineEvent | None] = asyncio.Queue()
 
     async def start(self) -> None:
@@ -112,7 +113,7 @@ class RayExecutor:
         await self._look()
         while not self._events.empty():
             self._events.get_nowait()
-        self._background(self._keep_looking())
+        self._tasks.start(self._keep_looking())
 
     def machines(self) -> list[Node]:
         """The nodes that are there now."""
@@ -211,9 +212,7 @@ class RayExecutor:
 
     async def close(self) -> None:
         """Ends all actors with their workers, and leaves the cluster."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._tasks.cancel()
         for machine in list(self._machines.values()):
             await self._call(machine, machine.agent.close)
             self._lose(machine)
@@ -282,7 +281,7 @@ class RayExecutor:
         machine = self._machines[name] = Machine(found, node["NodeID"], agent, lost)
         self._released.pop(name, None)
         self._events.put_nowait(MachineEvent("joined", found))
-        self._background(self._watch(machine))
+        self._tasks.start(self._watch(machine))
 
     def _agent(self, node: dict[str, Any], name: str) -> Any:
         """An actor on the node, which takes all that it has for jobs."""
@@ -330,11 +329,6 @@ class RayExecutor:
         # If it is only cut off, it must not go on: its jobs count as ended.
         self._ray.kill(machine.agent)
         self._events.put_nowait(MachineEvent("lost", machine.node))
-
-    def _background(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
 
 
 def _first_error(answers: Sequence[object], otherwise: str) -> PrivetError:
