@@ -43,11 +43,9 @@ def _queue(line: Line, epoch: float) -> dict[str, Any]:
     first = [
         {
             "id": job.request or job.notice,
-            "notice": job.notice,
+            **{key: value for key, value in vars(job).items() if key != "request"},
             "client": job.client[:16],
             "model": shown(job.model),
-            "suite": job.suite,
-            "batch": job.batch,
             "since": epoch + job.since,
         }
         for job in line.first
@@ -58,19 +56,12 @@ def _queue(line: Line, epoch: float) -> dict[str, Any]:
 def _running(now: Snapshot, epoch: float) -> list[dict[str, Any]]:
     return [
         {
-            "job": job.job,
+            **{key: value for key, value in vars(job).items() if key != "request"},
+            **{key: epoch + getattr(job, key) for key in ("started", "expected_end", "limit_end")},
             "phase": str(job.phase),
             "client": job.client[:16],
             "model": shown(job.model),
-            "suite": job.suite,
-            "batch": job.batch,
-            "machine": job.machine,
             "cores": list(job.cores),
-            "memory": job.memory,
-            "started": epoch + job.started,
-            "expected_end": epoch + job.expected_end,
-            "limit_end": epoch + job.limit_end,
-            "stopping": job.stopping,
         }
         for job in now.running
     ]
@@ -92,15 +83,8 @@ def _profiles(service: Service) -> list[dict[str, Any]]:
 
 
 def _counts(now: Snapshot) -> dict[str, Any]:
-    counters = now.counters
-    return {
-        "requests": counters.requests,
-        "notices": counters.notices,
-        "refused": dict(counters.refused),
-        "ended": {str(outcome): count for outcome, count in counters.ended.items()},
-        "jobs": dict(counters.jobs),
-        "material": dict(counters.material),
-    }
+    ended = {str(outcome): count for outcome, count in now.counters.ended.items()}
+    return {**vars(now.counters), "ended": ended}
 
 
 def _last(service: Service, now: Snapshot) -> Any:
