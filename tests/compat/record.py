@@ -28,7 +28,7 @@ from privet.compiler.compile import compile
 from privet.runtime import Client, Credentials, Server
 from privet.service.control import openapi
 from privet.service.control.routes import ROUTES
-from privet.service.records import VERSION, Records, Run
+from privet.service.records import VERSION, JobRun, Records
 from privet.suites import Gmw, make_policy
 
 FOLDER = Path(__file__).parent
@@ -160,7 +160,7 @@ def record_service(folder: Path) -> None:
         records.ended(job("0a", ended=1.8e9 + 4, outcome="done", reason=""))
         stream = ("digits/3", "gmw linear exact", 2)
         times = (1.8e9 + 1, 1.8e9 + 3, 1.5)
-        records.ran(Run("0a-1", "0a", "on", *stream, "local", (0, 1), *times, 1 << 20, None))
+        records.ran(JobRun("0a-1", "0a", "on", *stream, "local", (0, 1), *times, 1 << 20, None))
         profile = dict(zip(("model", "suite", "batch"), stream, strict=True))
         rest = {"phase": "on", "cores": 1, "memory": 1 << 20, "seconds": 1.5, "material": 2048}
         records.keep_profiles([profile | rest])

@@ -20,7 +20,7 @@ from privet import keys
 from privet.compiler.compile import Compiled
 from privet.errors import MaterialError
 from privet.scheduler import Limits, MaterialEntry, Policy, Profiles, Scheduler
-from privet.service.driver import Door, Driver
+from privet.service.driver import ClientEndpoint, Driver
 from privet.service.estimates import Estimates
 from privet.service.material import SETTLING_SECONDS, Reconciliation
 from privet.service.metrics import Metrics
@@ -40,7 +40,7 @@ class View:
             Scheduler([], profiles, Policy(), limits),
             stage.executor,
             Estimates(profiles),
-            Door("localhost", 5.0, None),
+            ClientEndpoint("localhost", 5.0, None),
             find=lambda start: None,
             changed=lambda job, quietly=False: None,
             joined=lambda node, entries: self.reconciliation.take_in(node.name, entries),

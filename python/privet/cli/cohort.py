@@ -64,7 +64,7 @@ def join(
     # These libraries are for this command alone.
     from privet.gateway.calls import Calls
     from privet.gateway.catalog import Catalog
-    from privet.gateway.sessions import Seat, take_seat
+    from privet.gateway.sessions import Membership, join_cohort
 
     check_half(program, member, parties)
     suite = replace(COHORT, parties=parties, flooding=flooding)
@@ -102,8 +102,8 @@ def join(
             found = await catalog.model(name, version)
             if not as_json:
                 console.print(f"Member {member} waits for inferences of {name}. Stop with Ctrl-C.")
-            await take_seat(
-                calls, Seat(name, found.version, program, member), endpoint, on_ended, wait
+            await join_cohort(
+                calls, Membership(name, found.version, program, member), endpoint, on_ended, wait
             )
         finally:
             await calls.close()

@@ -199,7 +199,7 @@ def serve(
     # These libraries are for this command alone.
     from privet.service.control.identity import Gate, ServerTls, certificate_name
     from privet.service.control.listener import serve as serve_control
-    from privet.service.driver import Door
+    from privet.service.driver import ClientEndpoint
     from privet.service.limits import ServiceLimits
     from privet.service.repository import Builder
     from privet.service.service import Service, Settings
@@ -238,7 +238,7 @@ def serve(
     settings = Settings(
         source,
         state,
-        Door(certified, grace, dealer),
+        ClientEndpoint(certified, grace, dealer),
         named(policy, beta, Budget(bytes=parse_size(ahead, "disk space") or 1)),
         accepts,
         ServiceLimits(requests_per_minute=requests_per_minute, queued=queue),

@@ -154,7 +154,7 @@ Heard = Callable[[PhaseCost | PrivetError | None], None]
 
 
 @dataclass(frozen=True)
-class Seat:
+class Membership:
     """Where a member takes part: a version of a model at a service, as member `member`, with its
     `program` (of member 0 both halves)."""
 
@@ -164,8 +164,8 @@ class Seat:
     member: int
 
 
-async def take_seat(
-    calls: Calls, seat: Seat, endpoint: Endpoint, heard: Heard, wait: float
+async def join_cohort(
+    calls: Calls, membership: Membership, endpoint: Endpoint, heard: Heard, wait: float
 ) -> None:
     """Takes part in inferences as a member of a cohort, one after the other, until it is cancelled.
 
@@ -176,7 +176,7 @@ async def take_seat(
     # Errors
     What the service refuses the member for; `LinkError` if it stays away.
     """
-    path = version_path(seat.model, seat.version) + "/session"
+    path = version_path(membership.model, membership.version) + "/session"
     limit = time.monotonic() + wait
     while True:
         began, begun = time.monotonic(), threading.Event()
@@ -186,7 +186,7 @@ async def take_seat(
             heard(None)
 
         try:
-            heard(await _once(calls, path, seat, endpoint, begins))
+            heard(await _once(calls, path, membership, endpoint, begins))
         except PrivetError as error:
             if begun.is_set():
                 heard(error)
@@ -203,8 +203,10 @@ async def take_seat(
 
 
 async def _once(
-    calls: Calls, path: str, seat: Seat, endpoint: Endpoint, begins: Callable[[], None]
+    calls: Calls, path: str, membership: Membership, endpoint: Endpoint, begins: Callable[[], None]
 ) -> PhaseCost:
     async with relay(calls, path) as socket:
         where = replace(endpoint, socket=socket)
-        return await asyncio.to_thread(take_part, seat.program, seat.member, where, begins)
+        return await asyncio.to_thread(
+            take_part, membership.program, membership.member, where, begins
+        )

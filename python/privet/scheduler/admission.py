@@ -63,10 +63,12 @@ def _check(state: State, submission: Submission) -> list[int]:
     if not state.limits.of_pairs(client, state.pairs_of.total() + pairs):
         raise Refused(Why.FULL, "too many jobs wait; try again later")
     batches = state.profiles.split(model, suite, submission.batch)
-    if submission.machine and submission.machine not in state.rooms:
+    if submission.machine and submission.machine not in state.resources:
         raise Refused(Why.FULL, f"machine {submission.machine} is not there; try again later")
-    rooms = [room for room in state.rooms.values() if room.is_for(submission.machine or None)]
-    most = max((room.most for room in rooms), default=None)
+    resources = [
+        free for free in state.resources.values() if free.is_for(submission.machine or None)
+    ]
+    most = max((free.most for free in resources), default=None)
     for batch in set(batches):
         for phase in (submission.only,) if submission.only is not None else Phase:
             needed = state.profiles.estimate(Key(model, suite, batch, phase)).memory

@@ -30,7 +30,7 @@ class Dispatch:
         self._now = now
         self._placement = Placement(
             now,
-            state.rooms,
+            state.resources,
             lambda: (run.shown for run in state.running.values()),
         )
         self._held: set[Phase] = set()
@@ -151,8 +151,8 @@ class Dispatch:
 
     def _hold(self, lane: Lane, pair: Pair) -> None:
         """Keeps room for a job, on the machine where some was kept for it before."""
-        rooms = self._state.rooms
-        before = rooms.get(pair.reserved or "")
+        resources = self._state.resources
+        before = resources.get(pair.reserved or "")
         stays = before is not None and before.is_for(lane.machine)
         pinned = lane.machine or (pair.reserved if stays else None)
         pair.reserved = self._placement.reserve(self._demand(lane.job), pinned)
@@ -179,8 +179,8 @@ class Dispatch:
     def _largest(self, machine: str | None) -> int:
         """The most memory that a job has anywhere, or on `machine` if it must run there; -1 if it
         can run nowhere."""
-        rooms = self._state.rooms.values()
-        return max((room.most for room in rooms if room.is_for(machine)), default=-1)
+        resources = self._state.resources.values()
+        return max((free.most for free in resources if free.is_for(machine)), default=-1)
 
     def _wishes(self) -> None:
         """Makes material ahead, as the policy wishes, with what is left."""
@@ -212,4 +212,4 @@ def look(state: State) -> View:
         for pair in pairs:
             size += state.profiles.expected(stream.job(Phase.PRE)).material
             cores += len(state.running[pair.job or ""].shown.cores)
-    return View(free, size, cores, state.rooms, state.profiles)
+    return View(free, size, cores, state.resources, state.profiles)

@@ -14,10 +14,10 @@ again if the machine comes back."""
 
 def drain(state: State, name: str) -> None:
     """From now on only jobs run on a machine whose material lies there and has its request."""
-    room = state.rooms.get(name)
-    if room is None or room.machine.reserved:
+    free = state.resources.get(name)
+    if free is None or free.machine.reserved:
         raise Misuse(f"there is no machine {name} that could be drained")
-    others = [it for it in state.rooms.values() if it is not room and it.is_for(None)]
+    others = [it for it in state.resources.values() if it is not free and it.is_for(None)]
     if not others:
         raise Misuse(f"{name} is the only machine that takes jobs: add another one first")
     for lane in state.queues.lanes():
@@ -27,7 +27,7 @@ def drain(state: State, name: str) -> None:
                 f"jobs of {lane.job.model} wait that need {needed} bytes, which {name} alone has: "
                 "add another such machine first, or wait until they are done"
             )
-    room.draining = True
+    free.draining = True
     state.count_capacity()
     for stream, pairs in list(state.making.items()):
         for pair in [it for it in pairs if it.machine == name]:
@@ -40,10 +40,10 @@ def drain(state: State, name: str) -> None:
 
 def keep(state: State, name: str) -> bool:
     """Has a machine take jobs again that is being drained; False if there is no such one."""
-    room = state.rooms.get(name)
-    if room is None or not room.draining:
+    free = state.resources.get(name)
+    if free is None or not free.draining:
         return False
-    room.draining = False
+    free.draining = False
     state.count_capacity()
     return True
 
@@ -52,7 +52,7 @@ def let_go(state: State) -> bool:
     """Gives up what nobody has claimed on machines that are taken out, and lets those go that have
     nothing more to do; whether there was anything."""
     before = len(state.outbox)
-    for name in [name for name, room in state.rooms.items() if room.draining]:
+    for name in [name for name, free in state.resources.items() if free.draining]:
         for entry in state.material.unclaimed(name):
             state.give_up(entry.material, REASON)
         runs = any(run.shown.machine == name for run in state.running.values())

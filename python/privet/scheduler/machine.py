@@ -23,7 +23,7 @@ class Machine:
             raise Misuse("a machine has a name, at least one core and at least one byte")
 
 
-class Room:
+class FreeResources:
     """What is free on one machine: numbered cores, and `memory` in bytes, which is below zero while
     what was set aside waits for jobs to end. `most`: the bytes that jobs may have at all. While
     `draining`, it is for jobs alone that must run here."""

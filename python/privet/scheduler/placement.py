@@ -12,14 +12,14 @@ import heapq
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from privet.scheduler.machine import Room
+from privet.scheduler.machine import FreeResources
 from privet.scheduler.profiles import Demand
 from privet.scheduler.snapshot import Running
 
 
 @dataclass(slots=True)
 class Reservation:
-    """Room kept on a machine from time `at` (seconds); `cores` and `memory` are left beside it."""
+    """What is kept on a machine from time `at` (seconds); `cores` and `memory` are left."""
 
     machine: str
     at: float
@@ -44,18 +44,18 @@ class Placement:
     def __init__(
         self,
         now: float,
-        rooms: Mapping[str, Room],
+        resources: Mapping[str, FreeResources],
         running: Callable[[], Iterable[Running]],
     ) -> None:
         self._now = now
-        self._rooms = rooms
+        self._resources = resources
         self._running = running
         self._reservations: list[Reservation] = []
 
     @property
     def full(self) -> bool:
         """Whether no core is free anywhere."""
-        return not any(room.cores for room in self._rooms.values())
+        return not any(free.cores for free in self._resources.values())
 
     def find(
         self, demand: Demand, pinned: str | None, lease: float = 0.0
@@ -64,17 +64,17 @@ class Placement:
         memory stays taken for `lease` seconds after its end."""
         best: tuple[str, Demand] | None = None
         most = 0.0
-        for name, room in self._rooms.items():
-            if not room.cores or not room.is_for(pinned):
+        for name, free in self._resources.items():
+            if not free.cores or not free.is_for(pinned):
                 continue
-            here = demand.on(min(demand.cores, room.machine.cores))
-            free = room.cores / room.machine.cores
+            here = demand.on(min(demand.cores, free.machine.cores))
+            share = free.cores / free.machine.cores
             if (
-                free > most
-                and room.fits(here.cores, here.memory)
+                share > most
+                and free.fits(here.cores, here.memory)
                 and self._admits(name, here, lease)
             ):
-                best, most = (name, here), free
+                best, most = (name, here), share
         return best
 
     def _admits(self, machine: str, demand: Demand, lease: float) -> bool:
@@ -89,7 +89,7 @@ class Placement:
 
     def reserve(self, demand: Demand, pinned: str | None) -> str | None:
         """Keeps room for a job that does not fit now; the machine, None if none is large enough."""
-        names = [name for name, room in self._rooms.items() if room.is_for(pinned)]
+        names = [name for name, free in self._resources.items() if free.is_for(pinned)]
         kept = [found for name in names if (found := self._soonest(name, demand)) is not None]
         if not kept:
             return None
@@ -98,11 +98,11 @@ class Placement:
         return best.machine
 
     def _soonest(self, name: str, demand: Demand) -> Reservation | None:
-        room = self._rooms[name]
-        here = demand.on(min(demand.cores, room.machine.cores))
-        if here.memory > room.most:
+        free = self._resources[name]
+        here = demand.on(min(demand.cores, free.machine.cores))
+        if here.memory > free.most:
             return None
-        cores, memory, at = room.cores, room.memory, self._now
+        cores, memory, at = free.cores, free.memory, self._now
         ends = [(run.expected_end, run.job, run) for run in self._running() if run.machine == name]
         heapq.heapify(ends)
         while ends and not (cores >= here.cores and memory >= here.memory):

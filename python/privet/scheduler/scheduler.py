@@ -124,15 +124,15 @@ class Scheduler:
         `Misuse` if the machine is unknown, or has no memory left for jobs then.
         """
         self._at(now)
-        room = self._state.rooms.get(machine)
-        if room is None:
+        free = self._state.resources.get(machine)
+        if free is None:
             raise Misuse(f"there is no machine {machine}")
-        if memory >= room.most:
+        if memory >= free.most:
             raise Misuse(
-                f"{memory} bytes are all that jobs have on {machine} ({room.most}), or more"
+                f"{memory} bytes are all that jobs have on {machine} ({free.most}), or more"
             )
-        room.set_aside(memory)
-        return room.memory >= 0
+        free.set_aside(memory)
+        return free.memory >= 0
 
     def client_present(self, now: float, client: str, present: bool) -> None:
         """Whether `client` is there to take part in jobs that it did not ask for (material made
@@ -189,7 +189,7 @@ class Scheduler:
         `Misuse` if the machine is unknown or the material is known.
         """
         self._at(now)
-        if machine not in self._state.rooms:
+        if machine not in self._state.resources:
             raise Misuse(f"there is no machine {machine}")
         self._state.material.check_new(material)
         self._state.material.found(material, stream, machine, bytes, now - age)
@@ -211,7 +211,7 @@ class Scheduler:
         `Misuse` if one of that name is there.
         """
         self._at(now)
-        if machine.name in self._state.rooms:
+        if machine.name in self._state.resources:
             raise Misuse(f"there is a machine {machine.name} already")
         self._state.add_machine(machine)
 
@@ -240,8 +240,8 @@ class Scheduler:
 
     def drains(self, name: str) -> bool:
         """Whether a machine is being drained."""
-        room = self._state.rooms.get(name)
-        return room is not None and room.draining
+        free = self._state.resources.get(name)
+        return free is not None and free.draining
 
     # Time ---------------------------------------------------------------------------------------
 

@@ -1,6 +1,6 @@
 """The scheduler's state, and the steps in it that keep it whole.
 
-Whoever moves a pair goes through a method here, so that queues, stock, rooms and counters agree.
+Whoever moves a pair goes through a method here, so that queues, stock, machines and counters agree.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from privet.scheduler.actions import Action, Ended, Start, Stop
 from privet.scheduler.clients import Clients
 from privet.scheduler.limits import Limits
-from privet.scheduler.machine import Machine, Room
+from privet.scheduler.machine import FreeResources, Machine
 from privet.scheduler.material import Material
 from privet.scheduler.pairs import Entry, Pair, Stage
 from privet.scheduler.policies.policy import Candidate, Capacity, Policy, Stream
@@ -41,7 +41,7 @@ class State:
         self.profiles = profiles
         self.policy = policy
         self.limits = limits
-        self.rooms: dict[str, Room] = {}
+        self.resources: dict[str, FreeResources] = {}
         self.capacity = Capacity(0, 0)
         self.queues = Queues(policy.by_client or limits.absent_seconds is not None)
         self.timers = Timers()
@@ -172,7 +172,7 @@ class State:
         entry = pair.maker if phase is Phase.PRE else pair.owner
         stream = pair.stream
         job = entry.next_job(phase)
-        cores = self.rooms[machine].take(demand.cores, demand.memory)
+        cores = self.resources[machine].take(demand.cores, demand.memory)
         owner = pair.owner
         limit = self.limits.of_job(now, demand.seconds, owner.arrived, owner.submission.timeout)
         self.queues.remove(pair)
@@ -267,9 +267,9 @@ class State:
         if run is None or run.resting:
             return None
         end = now + run.pair.owner.submission.lease
-        room = self.rooms.get(run.shown.machine)
-        if room is not None:
-            room.give(run.shown.cores, 0)
+        free = self.resources.get(run.shown.machine)
+        if free is not None:
+            free.give(run.shown.cores, 0)
         self.policy.ended(now, run.shown)
         run.resting = True
         self.resting += 1
@@ -300,9 +300,9 @@ class State:
                     self.material.untouched(now, run.pair)
                 else:
                     self.material.used(run.pair)
-            room = self.rooms.get(run.shown.machine)
-            if room is not None:
-                room.give(run.shown.cores, run.shown.memory)
+            free = self.resources.get(run.shown.machine)
+            if free is not None:
+                free.give(run.shown.cores, run.shown.memory)
         return run
 
     # Material -----------------------------------------------------------------------------------
@@ -336,13 +336,13 @@ class State:
 
     def remove_machine(self, name: str) -> bool:
         """Takes a machine away; whether it was there."""
-        known = self.rooms.pop(name, None) is not None
+        known = self.resources.pop(name, None) is not None
         self.count_capacity()
         return known
 
     def count_capacity(self) -> None:
         """Adds up what jobs may have that could run anywhere, and on reserved machines."""
-        machines = [room.machine for room in self.rooms.values() if not room.draining]
+        machines = [free.machine for free in self.resources.values() if not free.draining]
         cores, memory = sum(it.cores for it in machines), sum(it.memory for it in machines)
         self.capacity = Capacity(cores, memory)
 
@@ -354,5 +354,5 @@ class State:
 
     def add_machine(self, machine: Machine) -> None:
         """Lends a machine to the scheduler."""
-        self.rooms[machine.name] = Room(machine)
+        self.resources[machine.name] = FreeResources(machine)
         self.count_capacity()

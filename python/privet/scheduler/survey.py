@@ -60,7 +60,7 @@ def snapshot(state: State, now: float, most: int) -> Snapshot:
         _line(waiting, most),
         _line(queued[Stage.READY], most),
         tuple(run.shown for run in state.running.values()),
-        tuple(_load(state, name) for name in state.rooms),
+        tuple(_load(state, name) for name in state.resources),
         {_names(stream): count for stream, count in state.material.free().items()},
         Counter(_names(pair.stream) for pair in transit),
         _counters(state),
@@ -84,10 +84,10 @@ def _queued(pair: Pair) -> Queued:
 
 
 def _load(state: State, name: str) -> Load:
-    room = state.rooms[name]
-    machine = room.machine
-    taken = (machine.cores - room.cores, machine.memory - room.memory)
-    return Load(name, machine.cores, machine.memory, *taken, room.draining)
+    free = state.resources[name]
+    machine = free.machine
+    taken = (machine.cores - free.cores, machine.memory - free.memory)
+    return Load(name, machine.cores, machine.memory, *taken, free.draining)
 
 
 def _counters(state: State) -> Counters:

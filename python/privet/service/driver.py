@@ -34,7 +34,7 @@ from privet.scheduler import (
 )
 from privet.service.estimates import Estimates
 from privet.service.executor import Executor, Failure, Grant, Node, Outcome, Running
-from privet.service.jobs import Go, Job
+from privet.service.jobs import Job, WorkerLease
 
 LEAST_GRACE = 2.0
 """Seconds that a client always has to come."""
@@ -49,7 +49,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Ran:
+class CompletedJob:
     """A job that is over: from when to when, in seconds on the driver's clock."""
 
     start: Start
@@ -59,7 +59,7 @@ class Ran:
 
 
 @dataclass(frozen=True)
-class Door:
+class ClientEndpoint:
     """What clients need to know besides a job's address: the name in the certificate there, how
     long they may take to come, and where the dealer is, if there is one."""
 
@@ -74,7 +74,7 @@ class Changed(Protocol):
     def __call__(self, job: Job, *, quietly: bool = False) -> None: ...
 
 
-class Host(Protocol):
+class SessionRunner(Protocol):
     """Runs jobs that need no executor: those of sessions of suite `ckks`."""
 
     async def run(self, start: Start, cores: tuple[int, ...]) -> Outcome:
@@ -97,7 +97,7 @@ class Driver:
         scheduler: Scheduler,
         executor: Executor,
         estimates: Estimates,
-        door: Door,
+        endpoint: ClientEndpoint,
         *,
         find: Callable[[Start], Job | None],
         changed: Changed,
@@ -108,13 +108,13 @@ class Driver:
         self.clock = clock
         self._executor = executor
         self._estimates = estimates
-        self._door = door
+        self._endpoint = endpoint
         self._find, self._changed, self._joined = find, changed, joined
-        self._host: Host | None = None
+        self._sessions: SessionRunner | None = None
         self._hosted: set[str] = set()
         self._rested: set[str] = set()
         self._acted: Callable[[Action], None] = lambda action: None
-        self._ran: Callable[[Ran], None] = lambda ran: None
+        self._ran: Callable[[CompletedJob], None] = lambda ran: None
         self._nodes: dict[str, Node] = {}
         self._out: set[str] = set()
         self._starts: dict[str, Start] = {}
@@ -125,14 +125,14 @@ class Driver:
         self._closed = False
         self._fault: BaseException | None = None
 
-    def tell(self, acted: Callable[[Action], None], ran: Callable[[Ran], None]) -> None:
+    def observe(self, acted: Callable[[Action], None], ran: Callable[[CompletedJob], None]) -> None:
         """From now on, `acted` hears of each action as it is carried out, `ran` of each job that is
         over. Both must be quick."""
         self._acted, self._ran = acted, ran
 
-    def lend(self, host: Host) -> None:
-        """From now on, `host` runs the jobs of sessions."""
-        self._host = host
+    def set_session_runner(self, runner: SessionRunner) -> None:
+        """From now on, `runner` runs the jobs of sessions."""
+        self._sessions = runner
 
     @property
     def nodes(self) -> list[Node]:
@@ -178,7 +178,7 @@ class Driver:
         usage = Usage(outcome.seconds, outcome.memory, cores=len(start.cores))
         self.scheduler.rest(now, start.job, self._estimates.measured(key, usage))
         self._rested.add(start.job)
-        self._ran(Ran(start, outcome, began, now))
+        self._ran(CompletedJob(start, outcome, began, now))
         self._wake.set()
 
     def set_aside(self, machine: str, memory: int) -> bool:
@@ -318,7 +318,7 @@ class Driver:
             self._background(self._job(action))
         elif isinstance(action, Stop):
             self._stops[action.job] = action.reason
-            hosted = self._host if action.job in self._hosted else None
+            hosted = self._sessions if action.job in self._hosted else None
             self._background((hosted or self._executor).stop(action.job))
         elif isinstance(action, MaterialGone) and action.reason not in STAYS:
             self.remove(action.material, action.machine)
@@ -344,7 +344,7 @@ class Driver:
         ) as span:
             outcome = await self._outcome(start, job)
             span.error = outcome.failure
-        self._over(Ran(start, outcome, began, self.clock()))
+        self._over(CompletedJob(start, outcome, began, self.clock()))
 
     async def _outcome(self, start: Start, job: Job | None) -> Outcome:
         try:
@@ -361,11 +361,13 @@ class Driver:
         if node is None or job is None:
             why: Failure = "machine lost" if node is None else "failed"
             return Outcome(start.job, why, "there is nothing to run", start.material)
-        if job.version.in_sessions and self._host is not None:
+        if job.version.in_sessions and self._sessions is not None:
             if start.job in self._stops:
                 return Outcome(start.job, "stopped")
             self._hosted.add(start.job)
-            return await self._host.run(start, tuple(node.cores[index] for index in start.cores))
+            return await self._sessions.run(
+                start, tuple(node.cores[index] for index in start.cores)
+            )
         grant = self._grant(start, node, job)
         running = await self._executor.run(grant)
         let_go = start.job not in self._stops
@@ -400,30 +402,30 @@ class Driver:
 
     def _grace(self, client: str) -> float:
         """Seconds that a client has to come: half as long after each time that it did not."""
-        grace = self._door.grace
+        grace = self._endpoint.grace
         halved = grace / (1 << min(self.scheduler.lapses(client), 10))
         return min(grace, max(LEAST_GRACE, halved))
 
     def _let_go(self, start: Start, job: Job, grant: Grant, running: Running) -> None:
         """Tells the client that it may come."""
-        job.go[start.job] = Go(
+        job.go[start.job] = WorkerLease(
             start.job,
             grant.phase,
             running.host,
             running.port,
-            self._door.server_name,
+            self._endpoint.server_name,
             grant.program,
             grant.suite,
             start.material,
             start.batch,
             grant.grace,
             start.limit_seconds,
-            self._door.dealer,
+            self._endpoint.dealer,
         )
         job.state = "inferring" if grant.phase == "infer" else "preparing"
         self._changed(job)
 
-    def _over(self, ran: Ran) -> None:
+    def _over(self, ran: CompletedJob) -> None:
         """Tells the scheduler how a job ended."""
         start, outcome, now = ran.start, ran.outcome, self.clock()
         self._starts.pop(start.job)

@@ -19,11 +19,11 @@ from privet.scheduler import (
     Start,
 )
 from privet.service.audit_log import AuditLog
-from privet.service.driver import Ran
+from privet.service.driver import CompletedJob
 from privet.service.estimates import Estimates
 from privet.service.jobs import Job, Jobs
 from privet.service.metrics import Metrics
-from privet.service.records import Records, Run
+from privet.service.records import JobRun, Records
 from privet.service.timeline import Done, Monitor, Timeline
 
 _log = logging.getLogger(__name__)
@@ -104,7 +104,7 @@ class EventRecorder:
                 job.waited = time.time() - job.created
                 self._metrics.waited(action.model, job.waited)
 
-    def ran(self, ran: Ran) -> None:
+    def ran(self, ran: CompletedJob) -> None:
         """A job is over."""
         start, outcome = ran.start, ran.outcome
         run = self._run(ran)
@@ -128,9 +128,9 @@ class EventRecorder:
                 "job failed", extra={**extra, **tracing.ids(None if job is None else job.trace)}
             )
 
-    def _run(self, ran: Ran) -> Run:
+    def _run(self, ran: CompletedJob) -> JobRun:
         start, outcome = ran.start, ran.outcome
-        return Run(
+        return JobRun(
             start.job,
             start.request,
             str(start.phase),

@@ -30,7 +30,7 @@ KEPT = 200
 
 
 @dataclass(frozen=True)
-class Go:
+class WorkerLease:
     """Leave to run one job now: connect to `host` and `port`, and prepare or infer.
 
     `server_name` is in the certificate there. `program` is the hash to expect, `suite` the label of
@@ -84,7 +84,7 @@ class Job:
     sequence: int = 0
     notable: int = 0
     trace: str | None = field(default_factory=tracing.current)
-    go: dict[str, Go] = field(default_factory=dict)
+    go: dict[str, WorkerLease] = field(default_factory=dict)
 
     def document(self) -> dict[str, Any]:
         """As clients get it; of itself it holds nothing about other clients or the schedule."""

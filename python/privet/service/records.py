@@ -68,7 +68,7 @@ VERSION = len(_MIGRATIONS)
 
 
 @dataclass(frozen=True)
-class Run:
+class JobRun:
     """A job that ran: on which cores, from when to when (seconds since 1970).
 
     `phase` is `pre` or `on`, `seconds` what it computed without waiting for its client, `memory`
@@ -205,7 +205,7 @@ class Records:
             (job.ended, job.outcome, job.reason, json.dumps(job.document()), job.id),
         )
 
-    def ran(self, run: Run) -> None:
+    def ran(self, run: JobRun) -> None:
         """Writes down a run."""
         cores = ",".join(map(str, run.cores))
         values = {**vars(run), "cores": cores}
@@ -245,7 +245,7 @@ class Records:
         for row in rows:
             self._write_soon(line, dict(row))
 
-    def runs(self, since: float, most: int = 2000) -> list[Run]:
+    def runs(self, since: float, most: int = 2000) -> list[JobRun]:
         """The latest runs that ended after `since`, the oldest first."""
         self.catch_up()
         rows = self._base.execute(
@@ -266,7 +266,7 @@ class Records:
         os.close(self._lock)
 
 
-def _run(row: sqlite3.Row) -> Run:
+def _run(row: sqlite3.Row) -> JobRun:
     values = dict(row)
     values["cores"] = tuple(int(core) for core in values["cores"].split(",") if core)
-    return Run(**values)
+    return JobRun(**values)

@@ -39,7 +39,7 @@ from privet.scheduler import (
 )
 from privet.service.asks import Ask, RequestBody
 from privet.service.audit_log import AuditLog
-from privet.service.driver import Door, Driver
+from privet.service.driver import ClientEndpoint, Driver
 from privet.service.estimates import HEADROOM, Estimates
 from privet.service.event_recorder import EventRecorder
 from privet.service.executor import Executor, Node
@@ -91,7 +91,7 @@ class Settings:
 
     models: Models
     state: Path
-    door: Door
+    endpoint: ClientEndpoint
     policy: Policy = field(default_factory=Policy)
     accepts: suites.Policy = field(default_factory=suites.Policy)
     limits: ServiceLimits = field(default_factory=ServiceLimits)
@@ -132,7 +132,7 @@ class Service:
             Scheduler([], self.profiles, settings.policy, settings.bounds),
             executor,
             self._estimates,
-            settings.door,
+            settings.endpoint,
             find=self._find,
             changed=self.jobs.changed,
             joined=self._joined,
@@ -143,7 +143,7 @@ class Service:
         self._reconciliation = Reconciliation(
             executor, self.driver, self._offers.of_program, self.metrics
         )
-        dealer = settings.door.dealer is not None
+        dealer = settings.endpoint.dealer is not None
         self.repository = Repository(
             settings.models, build, self._offers.offer, self._retire, dealer=dealer
         )
@@ -162,7 +162,7 @@ class Service:
             self._settled,
             self.audit,
         )
-        self.driver.tell(self._tell, self._recorder.ran)
+        self.driver.observe(self._tell, self._recorder.ran)
         self.sessions = Sessions(
             self.driver,
             self.jobs,
@@ -171,9 +171,9 @@ class Service:
             self.limit_reached,
             self.admit,
             lambda: self._local_node.name,
-            settings.door.grace,
+            settings.endpoint.grace,
         )
-        self.driver.lend(self.sessions)
+        self.driver.set_session_runner(self.sessions)
 
     def snapshot(self) -> Snapshot:
         """The scheduler's state now."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from privet.service.records import Run
+from privet.service.records import JobRun
 
 WINDOW_SECONDS = 600.0
 MOST_RUNS = 4000
@@ -20,14 +20,14 @@ MOST_RUNS = 4000
 class Timeline:
     """Runs that ended within the window; times in seconds since 1970."""
 
-    def __init__(self, earlier: Iterable[Run] = ()) -> None:
-        self._runs: deque[Run] = deque(earlier, maxlen=MOST_RUNS)
+    def __init__(self, earlier: Iterable[JobRun] = ()) -> None:
+        self._runs: deque[JobRun] = deque(earlier, maxlen=MOST_RUNS)
 
-    def add(self, run: Run) -> None:
+    def add(self, run: JobRun) -> None:
         """A run has ended."""
         self._runs.append(run)
 
-    def runs(self) -> Iterable[Run]:
+    def runs(self) -> Iterable[JobRun]:
         """The runs that are remembered."""
         return self._runs
 

@@ -38,7 +38,7 @@ from privet.service import confinement
 from privet.service.admission import Admission, single
 from privet.service.executor.grant import Grant
 from privet.suites import Guard, Policy, SingleJobSuite, from_label, make_policy
-from privet.suites.single import Host
+from privet.suites.single import ProgramHost
 
 FILES = (PUBLIC_FILE, PRIVATE_FILE)
 
@@ -56,7 +56,7 @@ class DataPort(Server):
     ) -> None:
         self._admission = admission
         self._guard = guard
-        self._hosts: dict[tuple[str, str], Host] = {}
+        self._hosts: dict[tuple[str, str], ProgramHost] = {}
         super().__init__(credentials, **options)
 
     def offer(self, folder: str, warm: bool, hosts: Sequence[str]) -> str:

@@ -30,7 +30,7 @@ class Answer:
     layers: tuple[LayerCost, ...]
 
 
-class Host(Protocol):
+class ProgramHost(Protocol):
     """A program at a server, for any number of sessions at the same time."""
 
     def serve(
@@ -57,7 +57,7 @@ class SingleJobSuite(Suite):
         """
 
     @abstractmethod
-    def host(self, public: bytes, private: bytes, guard: Guard) -> Host:
+    def host(self, public: bytes, private: bytes, guard: Guard) -> ProgramHost:
         """The server's side of a program, given both halves; `guard` holds clients to a policy.
 
         # Errors

@@ -12,7 +12,7 @@ from typing import Any
 
 from privet.scheduler import Drained, draining, progress, state
 from privet.scheduler.clients import Clients
-from privet.scheduler.machine import Room
+from privet.scheduler.machine import FreeResources
 from privet.scheduler.material import Material, MaterialEntry
 from privet.scheduler.pairs import Entry, Pair, Stage
 from privet.scheduler.placement import Placement
@@ -24,17 +24,17 @@ Change = Callable[[Any, str, Any], None]
 
 def memory_is_not_counted(change: Change) -> None:
     """A job needs cores only."""
-    change(Room, "fits", lambda self, cores, memory: cores <= self.cores)
+    change(FreeResources, "fits", lambda self, cores, memory: cores <= self.cores)
 
 
 def a_core_is_lent_twice(change: Change) -> None:
     """Lends the lowest cores, whoever has them."""
 
-    def take(self: Room, cores: int, memory: int) -> tuple[int, ...]:
+    def take(self: FreeResources, cores: int, memory: int) -> tuple[int, ...]:
         self.memory -= memory
         return tuple(range(cores))
 
-    change(Room, "take", take)
+    change(FreeResources, "take", take)
 
 
 def cores_are_free_at_the_stop(change: Change) -> None:
@@ -80,9 +80,9 @@ def a_failed_t_on_starts_again(change: Change) -> None:
 
     def resumed(at: state.State, now: float, pair: Pair, reason: str, rerun: bool) -> None:
         again(at, now, pair, reason, rerun)
-        if pair.stage is Stage.PRE and "on#" in (pair.job or "") and at.rooms:
+        if pair.stage is Stage.PRE and "on#" in (pair.job or "") and at.resources:
             at.queues.remove(pair)
-            pair.machine, pair.material = next(iter(at.rooms)), (pair.job or "")
+            pair.machine, pair.material = next(iter(at.resources)), (pair.job or "")
             at.enqueue(now, pair, Stage.READY)
 
     change(progress, "_again", resumed)
@@ -132,8 +132,8 @@ def a_session_that_rests_gives_its_memory_back(change: Change) -> None:
 
     def freed(self: state.State, now: float, job: str) -> state.Run | None:
         run = rest(self, now, job)
-        if run is not None and run.shown.machine in self.rooms:
-            self.rooms[run.shown.machine].give((), run.shown.memory)
+        if run is not None and run.shown.machine in self.resources:
+            self.resources[run.shown.machine].give((), run.shown.memory)
             run.shown = replace(run.shown, memory=0)
         return run
 
@@ -154,7 +154,7 @@ def sessions_last_for_ever(change: Change) -> None:
 
 def what_is_set_aside_is_lent(change: Change) -> None:
     """Forgets what jobs may not have."""
-    change(Room, "set_aside", lambda self, memory: None)
+    change(FreeResources, "set_aside", lambda self, memory: None)
 
 
 def jobs_start_for_clients_that_are_away(change: Change) -> None:
@@ -164,14 +164,14 @@ def jobs_start_for_clients_that_are_away(change: Change) -> None:
 
 def a_drained_machine_takes_jobs(change: Change) -> None:
     """Lends a machine to all, though it is being taken out."""
-    change(Room, "is_for", lambda self, machine: machine in (None, self.machine.name))
+    change(FreeResources, "is_for", lambda self, machine: machine in (None, self.machine.name))
 
 
 def a_drained_machine_goes_at_once(change: Change) -> None:
     """Takes a machine out in the middle of its jobs."""
 
     def let_go(at: state.State) -> bool:
-        for name in [name for name, room in at.rooms.items() if room.draining]:
+        for name in [name for name, free in at.resources.items() if free.draining]:
             at.remove_machine(name)
             at.outbox.append(Drained(name))
         return False

@@ -15,7 +15,7 @@ from privet.runtime import PhaseCost, StoreEntry
 from privet.runtime.listening import Bounds
 from privet.service.control.app import make_app
 from privet.service.control.identity import Gate, tls
-from privet.service.driver import Door
+from privet.service.driver import ClientEndpoint
 from privet.service.executor import Grant, MachineEvent, Node, Outcome
 from privet.service.http import serving
 from privet.service.repository import Build, ModelConfig, ModelFolders
@@ -214,7 +214,7 @@ async def scene(
 
     executor = executor or Pretender()
     models = ModelFolders(folder / "repository")
-    given = Settings(models, folder / "state", Door("localhost", 5.0, None), poll=0.05)
+    given = Settings(models, folder / "state", ClientEndpoint("localhost", 5.0, None), poll=0.05)
     service = Service(replace(given, **settings), executor, compiler or build, "0.0")
     await service.start()
     app = make_app(service, gate or Gate())

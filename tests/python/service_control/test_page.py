@@ -16,7 +16,7 @@ from tests.python.service_control.actors import Scene, scene
 
 from privet.service.asks import NoticeBody, RequestBody
 from privet.service.control.identity import Gate
-from privet.service.records import Run
+from privet.service.records import JobRun
 
 pytestmark = pytest.mark.browser
 
@@ -68,7 +68,7 @@ def ran(it: Scene, model: str, ended: float, *seconds: float, failure: str | Non
         name = f"{model} {ended} {took}"
         times = (ended - took, ended, took)
         whose = (model + "/1@ab", "gmw linear exact tables", 1, "here", (0,))
-        it.service.timeline.add(Run(name, name, "on", *whose, *times, 0, failure))
+        it.service.timeline.add(JobRun(name, name, "on", *whose, *times, 0, failure))
 
 
 def earlier(it: Scene) -> float:

@@ -16,7 +16,7 @@ from tests.python.service_control.actors import Pretender
 
 from privet.service.control.identity import Gate, tls
 from privet.service.control.listener import serve
-from privet.service.driver import Door
+from privet.service.driver import ClientEndpoint
 from privet.service.repository import ModelConfig, ModelFolders
 from privet.service.repository.files import Source
 from privet.service.service import Service, Settings
@@ -40,8 +40,8 @@ def start(folder: Path, key_folder: Path, program: Path) -> Callable[[Act], int]
             with socket.socket() as free:
                 free.bind(("127.0.0.1", 0))
                 port = free.getsockname()[1]
-            door = Door("localhost", 5.0, None)
-            settings = Settings(ModelFolders(folder / "repository"), folder / "state", door)
+            endpoint = ClientEndpoint("localhost", 5.0, None)
+            settings = Settings(ModelFolders(folder / "repository"), folder / "state", endpoint)
             service = Service(settings, Pretender(), build, "0.0")
             serving = asyncio.create_task(
                 serve(

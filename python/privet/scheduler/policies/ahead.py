@@ -100,8 +100,8 @@ class Ahead(Over):
 
     def wishes(self, now: float, view: View) -> list[Stream]:
         """Material entries to make now, those first that will be used soonest."""
-        total = sum(room.machine.cores for room in view.rooms.values())
-        idle = sum(max(0, room.cores - self.budget.spare) for room in view.rooms.values())
+        total = sum(free.machine.cores for free in view.resources.values())
+        idle = sum(max(0, free.cores - self.budget.spare) for free in view.resources.values())
         cores = min(idle, int(self.budget.cores * total) - view.cores)
         size = self.budget.bytes - view.bytes
         entries = self.budget.entries - sum(view.free.values())

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from privet.scheduler.machine import Room
+from privet.scheduler.machine import FreeResources
 from privet.scheduler.profiles import Demand, Key, Profiles
 from privet.scheduler.snapshot import Running
 from privet.scheduler.submission import Phase, Submission
@@ -62,7 +62,7 @@ class View:
     free: Mapping[Stream, int]
     bytes: int
     cores: int
-    rooms: Mapping[str, Room]
+    resources: Mapping[str, FreeResources]
     profiles: Profiles
 
 

@@ -20,7 +20,7 @@ from privet.suites.policy import Mode
 from privet.suites.precision import Precision
 from privet.suites.refusals import refusal
 from privet.suites.security import security
-from privet.suites.single import Answer, Host, SingleJobSuite
+from privet.suites.single import Answer, ProgramHost, SingleJobSuite
 from privet.suites.stream import costing
 from privet.suites.text import size
 
@@ -204,7 +204,7 @@ class Stream(Costed, SingleJobSuite):
         passing = sum(plan[f"{phase}_bytes_{side}"] for phase in PHASES for side in SIDES)
         return Load(passing, FIXED_BYTES + COPIES * passing)
 
-    def host(self, public: bytes, private: bytes, guard: Guard) -> Host:
+    def host(self, public: bytes, private: bytes, guard: Guard) -> ProgramHost:
         from privet.suites.stream.single import StreamHost
 
         return StreamHost(public, private, self.text, guard)

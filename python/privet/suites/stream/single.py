@@ -10,7 +10,7 @@ from privet.suites.single import Answer, Gate
 
 
 class StreamHost:
-    """The model provider's side, as `Host`."""
+    """The model provider's side, as `ProgramHost`."""
 
     def __init__(self, public: bytes, private: bytes, config: str, guard: Guard) -> None:
         self._server = StreamServer(public, private, config, guard)
