@@ -2,7 +2,6 @@
 
 from privet.suites.base import (
     JOB_FACTS,
-    PAIR,
     Job,
     LocalJob,
     LocalResult,
@@ -12,26 +11,13 @@ from privet.suites.base import (
     Trust,
 )
 from privet.suites.ckks import Ckks, module_paths, plan_ckks
-from privet.suites.ckks.config import (
-    COLLECTIVE,
-    ENCRYPTED_DATA,
-    ENCRYPTED_MODEL,
-    LIGHT,
-    STATISTICAL,
-)
+from privet.suites.ckks.config import STATISTICAL
 from privet.suites.compiling import compile
-from privet.suites.costing import Costed, Costing, LinkUse, Phase, Trial, Work, multiply_adds
+from privet.suites.costing import Costed, Costing, Phase
 from privet.suites.costs import Load
 from privet.suites.fss import Fss
 from privet.suites.gmw import Gmw
-from privet.suites.material.planning import (
-    ExtensionForecast,
-    Forecast,
-    LinearForecast,
-    RefillForecast,
-    forecast,
-    online_delay,
-)
+from privet.suites.material.planning import ExtensionForecast, Forecast, forecast, online_delay
 from privet.suites.material.suite import MaterialSuite, material_suite
 from privet.suites.policy import STREAM, Guard, Mode, Policy, Weakness, make_policy, uncounted
 from privet.suites.precision import Precision
@@ -48,20 +34,14 @@ from privet.suites.registry import (
     register,
     suite_type,
 )
-from privet.suites.security import Security, ckks_security, security
 from privet.suites.single import SingleJobSuite
 from privet.suites.stream import CIPHERS, KEY_BITS, STREAM_TRUST, Stream
 
 __all__ = [
     "CIPHERS",
-    "COLLECTIVE",
     "DEFAULT",
-    "ENCRYPTED_DATA",
-    "ENCRYPTED_MODEL",
     "JOB_FACTS",
     "KEY_BITS",
-    "LIGHT",
-    "PAIR",
     "PREPARED",
     "STATISTICAL",
     "STREAM",
@@ -75,8 +55,6 @@ __all__ = [
     "Gmw",
     "Guard",
     "Job",
-    "LinearForecast",
-    "LinkUse",
     "Load",
     "LocalJob",
     "LocalResult",
@@ -87,18 +65,13 @@ __all__ = [
     "Policy",
     "Precision",
     "Progress",
-    "RefillForecast",
-    "Security",
     "SingleJobSuite",
     "Stream",
     "Suite",
-    "Trial",
     "Trust",
     "Weakness",
-    "Work",
     "all_suites",
     "as_suite",
-    "ckks_security",
     "compile",
     "forecast",
     "from_json",
@@ -107,13 +80,11 @@ __all__ = [
     "make_policy",
     "material_suite",
     "module_paths",
-    "multiply_adds",
     "names",
     "online_delay",
     "owners",
     "plan_ckks",
     "register",
-    "security",
     "suite_type",
     "uncounted",
 ]

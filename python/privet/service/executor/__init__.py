@@ -1,6 +1,6 @@
 """Executors: they run the server's half of jobs in processes of their own."""
 
-from privet.service.executor.grant import Failure, Grant, Outcome, Phase
+from privet.service.executor.grant import Failure, Grant, Outcome
 from privet.service.executor.protocol import Executor, MachineEvent, Node, Running
 
 __all__ = [
@@ -10,6 +10,5 @@ __all__ = [
     "MachineEvent",
     "Node",
     "Outcome",
-    "Phase",
     "Running",
 ]

@@ -4,7 +4,7 @@ from privet.service.repository.build import Build, Builder
 from privet.service.repository.config import Limits, ModelConfig, parse_config, read_config
 from privet.service.repository.files import ModelFolders, Models, SingleModel
 from privet.service.repository.repository import Repository, Row
-from privet.service.repository.version import Asked, Version, load_version
+from privet.service.repository.version import Asked, Version
 
 __all__ = [
     "Asked",
@@ -18,7 +18,6 @@ __all__ = [
     "Row",
     "SingleModel",
     "Version",
-    "load_version",
     "parse_config",
     "read_config",
 ]
