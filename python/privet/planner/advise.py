@@ -14,13 +14,12 @@ from typing import Any
 from privet.compiler.executor.ranges import Calibration
 from privet.compiler.graph.input_shapes import InputShapes
 from privet.errors import Misuse
-from privet.planner import service, units
-from privet.planner.choice import Choice, ruled_out, weigh
+from privet.planner import units
+from privet.planner.choice import Choice, Question, ruled_out, service_config, weigh
 from privet.planner.costing import cost_settings
 from privet.planner.measure import Progress
 from privet.planner.network import Network, parse_bandwidth, parse_seconds
 from privet.planner.prices import Prices, read_prices
-from privet.planner.question import Question
 from privet.planner.record import Record, file_sha256, read_records
 from privet.planner.setting import Setting, settings_of
 from privet.suites import Suite, as_suite
@@ -58,7 +57,7 @@ class Advice:
         # Errors
         `Misuse` if nothing fits.
         """
-        return service.config(self.recommended)
+        return service_config(self.recommended)
 
 
 def plan(

@@ -1,18 +1,75 @@
-"""One setting for one question: what it takes, and what rules it out."""
+"""One setting for one question: what was asked, what it takes, what rules it out, how to serve it."""
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass
 from typing import Any
 
+from privet.errors import Misuse
 from privet.planner import key_pool, prices
 from privet.planner.key_pool import Load
+from privet.planner.network import Network
 from privet.planner.predict import Prediction, predict
 from privet.planner.prices import Prices
-from privet.planner.question import Question
 from privet.planner.record import Record
-from privet.planner.setting import Setting
+from privet.planner.setting import ALL, Setting, cohort
+from privet.suites.options import fields_of
+
+
+@dataclass(frozen=True)
+class Question:
+    """Which suite for a model, over `network`, for `rate` samples a second in batches of one of the
+    sizes `batches`?
+
+    `max_latency` is the most seconds from an input to its output, for 99 of 100; `budget` the most
+    dollars a month for the service's side. Without `dealer`, no third party is trusted;
+    `malicious` asks for a suite that catches parties who cheat. With `order_leak`, the client may
+    see values inside the network in a random order. `parties` is how many share the key of data and
+    model, which the host that evaluates then does not see; 0 where a server knows the model.
+    `cores` limits the server. `only` are the settings to weigh; without any, all.
+    """
+
+    network: Network
+    rate: float = 1.0
+    batches: tuple[int, ...] = (1,)
+    max_latency: float | None = None
+    budget: float | None = None
+    dealer: bool = True
+    malicious: bool = False
+    order_leak: bool = False
+    parties: int = 0
+    cores: int | None = None
+    only: tuple[Setting, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.rate <= 0 or not self.batches or min(self.batches) < 1:
+            raise Misuse("a plan needs a positive rate and batches of at least 1")
+
+    def settings(self) -> list[Setting]:
+        """The settings to tell about: those asked for, or all between two, and with `parties` a
+        cohort of so many."""
+        if self.only:
+            return list(self.only)
+        between_two = [setting for setting in ALL.values() if not setting.members]
+        return between_two + ([cohort(self.parties)] if self.parties else [])
+
+    def distrust(self, setting: Setting) -> str | None:
+        """Why the parties' trust rules a setting out; None if it does not."""
+        if self.malicious and not setting.malicious:
+            return "a party that cheats is not caught"
+        if self.parties and not setting.members:
+            return f"its server knows the model: {self.parties} parties were to share the key"
+        if setting.dealer and not self.dealer:
+            return setting.trust
+        if setting.reveals_order and not self.order_leak:
+            return (
+                "shows the client all values before each activation, in a random order; "
+                "--allow-order-leak accepts that"
+            )
+        return None
+
 
 JOBS = 1000
 """Arrivals of the simulation that sizes a pool."""
@@ -154,3 +211,43 @@ def _pool(
 
 def _seconds(value: float) -> str:
     return f"{value:.2f} s" if value < 10 else f"{value:.0f} s"
+
+
+def service_config(choice: Choice | None) -> str:
+    """A model's `config.toml`: suite, its options, batch, cores.
+
+    # Errors
+    `Misuse` if there is no choice, or the service does not run it.
+    """
+    if choice is None:
+        raise Misuse("nothing fits, so that there is nothing to configure")
+    setting, suite = choice.setting, choice.setting.config
+    fields: dict[str, object] = {
+        "suites": [suite.name],
+        "security": [suite.facts()["security"]],
+        "batch": choice.batch,
+        "cores": choice.cores or 1,
+    }
+    asked = []
+    for field in fields_of(type(suite)):
+        value = getattr(suite, field.name)
+        if value == field.default:
+            continue
+        if len({getattr(it, field.name) for it in suite.served()}) > 1:
+            fields[field.name] = value if suite.in_sessions else [value]
+        else:
+            asked.append(field.flag if value is True else f"{field.flag} {value}")
+    head = f"# By `privet plan`: {setting.name}."
+    if choice.pool:
+        head += (
+            f" Keep {choice.pool} material entries ready (`privet prepare --keep {choice.pool}`)."
+        )
+    if not suite.serves_weights:
+        head += " Put the public half of the program, program.json, into the repository."
+    if asked:
+        head += f" Clients ask for it by `{' '.join(asked)}`."
+    if setting.reveals_order:
+        head += " The server must be started with `--reveal-values`."
+    return (
+        "\n".join([head, *(f"{key} = {json.dumps(value)}" for key, value in fields.items())]) + "\n"
+    )

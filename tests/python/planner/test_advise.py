@@ -19,13 +19,12 @@ from privet import zoo
 from privet.cli import app
 from privet.compiler.compile import Compiled, compile
 from privet.errors import InvalidModel, Misuse
-from privet.planner import costing, machine, service, units
+from privet.planner import costing, machine, units
 from privet.planner.advise import advise
-from privet.planner.choice import ruled_out
+from privet.planner.choice import Question, ruled_out, service_config
 from privet.planner.network import parse_network
 from privet.planner.predict import predict
 from privet.planner.prices import per_batch, per_month, read_prices
-from privet.planner.question import Question
 from privet.planner.record import Record, file_sha256
 from privet.planner.setting import ALL, Setting, cohort, settings
 from privet.planner.units import UnitCosts
@@ -92,7 +91,7 @@ def test_the_weakest_suite_must_be_allowed(record: MakeRecord) -> None:
 def test_the_service_reads_what_is_advised(name: str, tmp_path: Path) -> None:
     """What the owner does not choose is said to be the clients' to ask for."""
     setting = ALL[name]
-    written = service.config(ruled_out(setting, "whatever"))
+    written = service_config(ruled_out(setting, "whatever"))
     (tmp_path / CONFIG_FILE).write_text(written)
     config = read_config(tmp_path)
     assert tuple(config.suites or ()) == (setting.config.name,)
