@@ -120,3 +120,10 @@ class Short(PrivetError):
 
 class StoreFull(PrivetError):
     """Another material entry would take this side's store beyond its limit on disk."""
+
+
+def error_named(name: str, message: str) -> PrivetError:
+    """The error that another process told of, by the name of its class."""
+    family = globals().get(name, PrivetError)
+    known = isinstance(family, type) and issubclass(family, PrivetError)
+    return (family if known else PrivetError)(message)

@@ -1,4 +1,4 @@
-"""One setting for one question: what was asked, what it takes, what rules it out, how to serve it."""
+"""One setting for one question: what was asked, what it takes, what rules it out, how to serve."""
 
 from __future__ import annotations
 

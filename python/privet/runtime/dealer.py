@@ -22,9 +22,6 @@ PATIENCE_SECONDS = 30.0
 MOST_BYTES = 16 << 30
 """The largest entry that a dealer makes, in bytes on the wire."""
 
-TRUST = "needs a dealer that colludes with neither party"
-"""What dealt material rests on, for people."""
-
 
 @dataclass(frozen=True)
 class Dealt:

@@ -61,7 +61,7 @@ class Figures:
     arrival to the start of T_on; both in seconds, means over inputs. `throughput` in inputs a
     second over the `makespan`, which runs from 0 to the last answer. `utilisation`: the share of
     core seconds within the makespan in which jobs held the cores. `delay_95`: 95 % of inputs took
-    at most that long; `wait_most`: the longest wait.
+    at most that long.
     """
 
     inputs: int
@@ -71,7 +71,6 @@ class Figures:
     makespan: float
     utilisation: float
     delay_95: float
-    wait_most: float
     delay_of: Mapping[str, float]
     ended: Mapping[str, int]
 
@@ -97,7 +96,6 @@ def figures(record: Record) -> Figures:
         makespan,
         busy / (record.cores * makespan),
         sorted(delays)[int(0.95 * (len(delays) - 1))],
-        max(waits),
         {model: fmean(values) for model, values in sorted(by_model.items())},
         ended,
     )

@@ -11,8 +11,7 @@ import sys
 from collections.abc import AsyncIterator
 from typing import Any
 
-from privet import errors
-from privet.errors import PrivetError
+from privet.errors import error_named
 from privet.service import child
 
 START_SECONDS = 60.0
@@ -63,7 +62,7 @@ class WorkerProcess:
         if event is None or event["event"] != "listening":
             await worker.kill()
             event = event or {"error": "PrivetError", "message": "it ended at once"}
-            raise known_error(event, "a worker did not start: ")
+            raise error_named(event["error"], f"a worker did not start: {event['message']}")
         worker.port = int(event["port"])
         return worker
 
@@ -110,11 +109,3 @@ class WorkerProcess:
     async def kill(self) -> None:
         """Ends the process at once and waits for that."""
         await child.kill(self._process)
-
-
-def known_error(event: dict[str, Any], prefix: str = "") -> PrivetError:
-    """The error that an event tells of."""
-    family = getattr(errors, event["error"], PrivetError)
-    if not (isinstance(family, type) and issubclass(family, PrivetError)):
-        family = PrivetError
-    return family(prefix + event["message"])

@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from privet.errors import PrivetError
+from privet.errors import PrivetError, error_named
 from privet.service.executor.grant import Grant, Outcome
 from privet.service.executor.job import LocalJob
-from privet.service.executor.process import WorkerProcess, known_error
+from privet.service.executor.process import WorkerProcess
 
 AGAIN_SECONDS = 1.0
 """Between two attempts to start a process that does not come up."""
@@ -172,7 +172,7 @@ class Slot:
         finally:
             self._answer = None
         if event["event"] != "offered":
-            raise known_error(event)
+            raise error_named(event["error"], event["message"])
         self.offered.add(event["program"])
         return str(event["program"])
 

@@ -12,8 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from privet import errors
-from privet.errors import Misuse, PrivetError
+from privet.errors import Misuse, PrivetError, error_named
 
 PROGRAM = "privet-ckks"
 VARIABLE = "PRIVET_CKKS"
@@ -99,5 +98,4 @@ def plan_ckks(
 def raise_failure(message: Mapping[str, Any]) -> None:
     """Raises the error that a party's event `failed` tells of; other events are left alone."""
     if message["event"] == "failed":
-        family = getattr(errors, message["type"], PrivetError)
-        raise family(message["message"])
+        raise error_named(message["type"], message["message"])
