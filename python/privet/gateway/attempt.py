@@ -1,6 +1,6 @@
 """One attempt at a job: a connection to a worker, on which material is made or used.
 
-This is the protocol of `privet.Client`, and blocks: a attempt runs on a thread of its own.
+This is the protocol of `privet.Client`, and blocks: an attempt runs on a thread of its own.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def read_lease(document: Any) -> Lease:
 
 @dataclass(frozen=True)
 class WorkerClient:
-    """What a attempt takes along: who the client is, where its material is, whom it expects.
+    """What an attempt takes along: who the client is, where its material is, whom it expects.
 
     `server_name` must be in the worker's certificate: it is the name by which the service itself is
     known, and nothing that the service says changes it. `dealer` goes before the service's.

@@ -1,7 +1,7 @@
 """The client of a service: announces and asks, and does its own half of each job.
 
 The service (`privet serve`) decides when which job runs and on which cores; this client comes when
-it is reply to, connects to the worker that was assigned, and runs the protocol as `privet.Client`
+it is told to, connects to the worker that was assigned, and runs the protocol as `privet.Client`
 does. Calls to the service carry names, sizes of batches and choices of suites, never an input.
 """
 

@@ -40,7 +40,7 @@ _log = logging.getLogger(__name__)
 
 
 class AttemptExecutor:
-    """What jobs of one client share: who travels, threads, and what is being made."""
+    """What jobs of one client share: the client at workers, threads, and what is being made."""
 
     def __init__(self, worker_client: WorkerClient, threads: int) -> None:
         self.worker_client = worker_client
@@ -90,7 +90,7 @@ class AttemptExecutor:
 class ClientJob:
     """A job of this client at the service; belongs to one event loop.
 
-    `state`, `outcome` and `reason` are what the service reply last, `error` what went wrong in this
+    `state`, `outcome` and `reason` are what the service said last, `error` what went wrong in this
     client's latest attempt.
     """
 

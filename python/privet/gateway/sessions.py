@@ -119,7 +119,7 @@ def _fingerprint(link: ClientWebSocketResponse) -> bytes:
 
 
 SILENCE = 120.0
-"""Seconds that this side waits for each message if it is not reply."""
+"""Seconds that this side waits for each message if nothing else is said."""
 
 
 async def infer_encrypted(
@@ -149,7 +149,7 @@ async def infer_encrypted(
 
 PAUSE_SECONDS = 0.5
 
-Heard = Callable[[PhaseCost | PrivetError | None], None]
+OnInference = Callable[[PhaseCost | PrivetError | None], None]
 """Hears that an inference has begun (None), what it has cost, or why it failed."""
 
 
@@ -165,7 +165,7 @@ class Membership:
 
 
 async def join_cohort(
-    calls: Calls, membership: Membership, endpoint: Endpoint, heard: Heard, wait: float
+    calls: Calls, membership: Membership, endpoint: Endpoint, on_inference: OnInference, wait: float
 ) -> None:
     """Takes part in inferences as a member of a cohort, one after the other, until it is cancelled.
 
@@ -183,13 +183,13 @@ async def join_cohort(
 
         def begins(begun: threading.Event = begun) -> None:
             begun.set()
-            heard(None)
+            on_inference(None)
 
         try:
-            heard(await _once(calls, path, membership, endpoint, begins))
+            on_inference(await _once(calls, path, membership, endpoint, begins))
         except PrivetError as error:
             if begun.is_set():
-                heard(error)
+                on_inference(error)
             elif not isinstance(error, LinkError | PeerBusy):
                 raise
             elif time.monotonic() - began > PAUSE_SECONDS:  # it was there before

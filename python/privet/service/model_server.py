@@ -2,7 +2,7 @@
 
 A process listens at a Unix socket in a folder that only this user can enter. The control plane,
 which knows each client by its certificate, relays sessions to it. Before it takes in keys or
-computes, the process asks for leave by a line on its standard output, and waits for the answer on
+computes, the process asks for permission by a line on its standard output; the answer comes on
 its standard input (`privet.service.sessions`).
 """
 
