@@ -12,8 +12,8 @@ from privet.compiler.executor.codec import Inputs
 from privet.compiler.executor.ranges import Calibration
 from privet.compiler.executor.reference import random_inputs
 from privet.compiler.graph import ModelSource
-from privet.compiler.graph.input_shapes import InputShapes
 from privet.errors import Misuse
+from privet.runtime.client import Link
 from privet.runtime.local import Run, compile_for, run
 from privet.suites import Suite
 
@@ -61,37 +61,27 @@ def run_modes(
     words: str = ALL,
     *,
     suite: Suite | str = suites.DEFAULT,
-    bits: int | None = None,
-    scale: int | None = None,
-    weight_scale: int | None = None,
     calibration: Calibration | None = None,
     input_range: tuple[float, float] | None = None,
-    input_shapes: InputShapes | None = None,
-    reveal: str = "outputs",
-    client_side: bool = False,
     batch: int = 1,
+    link: Link | str | None = None,
+    memory: int | str | None = None,
     **options: Any,
 ) -> Sequence[tuple[Mode, Run]]:
     """Compiles a model once and runs it in each of the named modes that it allows, on the same
-    inputs. Arguments are those of `privet.run`.
+    inputs. Arguments are those of `privet.run`; `options` those of `privet.compile`.
 
     # Errors
     As `modes` and `privet.run`.
     """
     config = suites.as_suite(suite)
     wanted = modes(config, words)
-    widths = config.precision.with_widths(bits, scale, weight_scale)
-    how = {
-        **vars(widths),
-        "input_shapes": input_shapes,
-        "reveal": reveal,
-        "client_side": client_side,
-    }
-    compiled = compile_for(model, inputs, calibration, input_range, batch=batch, **how)
+    options |= vars(config.precision)
+    compiled = compile_for(model, inputs, calibration, input_range, batch=batch, **options)
     if inputs is None:
         inputs = random_inputs(compiled.program, input_range)
     return [
-        (mode, run(compiled, inputs, suite=mode.suite, **options))
+        (mode, run(compiled, inputs, suite=mode.suite, link=link, memory=memory))
         for mode in wanted
         if mode is wanted[0] or _allows(compiled, mode.suite)
     ]
