@@ -12,7 +12,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from privet import tracing
 from privet.errors import PrivetError
@@ -35,6 +35,9 @@ from privet.scheduler import (
 from privet.service.estimates import Estimates
 from privet.service.executor import Executor, Failure, Grant, Node, Outcome, Running
 from privet.service.jobs import Job, WorkerLease
+
+if TYPE_CHECKING:
+    from privet.service.sessions import Sessions
 
 LEAST_GRACE = 2.0
 """Seconds that a client always has to come."""
@@ -74,16 +77,6 @@ class Changed(Protocol):
     def __call__(self, job: Job, *, quietly: bool = False) -> None: ...
 
 
-class SessionRunner(Protocol):
-    """Runs jobs that need no executor: those of sessions of suite `ckks`."""
-
-    async def run(self, start: Start, cores: tuple[int, ...]) -> Outcome:
-        """Runs a job on `cores`; never raises for what goes wrong in it."""
-
-    async def stop(self, job: str) -> None:
-        """Ends a job, if it has not ended by itself; need not wait for that."""
-
-
 class Driver:
     """Runs what the scheduler decides.
 
@@ -110,7 +103,7 @@ class Driver:
         self._estimates = estimates
         self._endpoint = endpoint
         self._find, self._changed, self._joined = find, changed, joined
-        self._sessions: SessionRunner | None = None
+        self._sessions: Sessions | None = None
         self._hosted: set[str] = set()
         self._rested: set[str] = set()
         self._acted: Callable[[Action], None] = lambda action: None
@@ -130,9 +123,9 @@ class Driver:
         over. Both must be quick."""
         self._acted, self._ran = acted, ran
 
-    def set_session_runner(self, runner: SessionRunner) -> None:
-        """From now on, `runner` runs the jobs of sessions."""
-        self._sessions = runner
+    def set_sessions(self, sessions: Sessions) -> None:
+        """From now on, `sessions` runs the jobs of sessions."""
+        self._sessions = sessions
 
     @property
     def nodes(self) -> list[Node]:

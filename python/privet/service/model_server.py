@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from privet.errors import PeerBusy, PrivetError
 from privet.runtime.machine import available_memory
@@ -27,6 +27,9 @@ from privet.runtime.quantities import parse_size
 from privet.service import child
 from privet.service.repository import Version
 from privet.suites.ckks import encrypting, program_path, raise_failure
+
+if TYPE_CHECKING:
+    from privet.service.local_node import LocalNode
 
 SESSIONS = 16
 """Sessions of a version at once: as many as its process answers."""
@@ -49,21 +52,11 @@ Hear = Callable[["ModelServer", dict[str, Any] | None], None]
 """Hears what a model server's process says, and (None) that it has ended. Must be quick."""
 
 
-class Place(Protocol):
-    """The memory that processes take beside jobs."""
-
-    async def take(self, version: Version) -> None:
-        """Sets aside what a version's process holds without clients."""
-
-    def give(self, version: Version) -> None:
-        """The process is gone."""
-
-
 class ModelServers:
     """A model server for each version in suite `ckks`; `hear` gets what their processes say."""
 
-    def __init__(self, place: Place, hear: Hear) -> None:
-        self._place, self._hear = place, hear
+    def __init__(self, node: LocalNode, hear: Hear) -> None:
+        self._node, self._hear = node, hear
         self._model_servers: dict[str, ModelServer] = {}
 
     async def open(self, version: Version) -> None:
@@ -74,12 +67,12 @@ class ModelServers:
         """
         if version.key in self._model_servers:
             return
-        await self._place.take(version)
+        await self._node.take(version)
         try:
             model_server = ModelServer(version, self._hear)
             await model_server.start()
         except BaseException:
-            self._place.give(version)
+            self._node.give(version)
             raise
         self._model_servers[version.key] = model_server
 
@@ -88,7 +81,7 @@ class ModelServers:
         model_server = self._model_servers.pop(version.key, None)
         if model_server is not None:
             await model_server.close()
-            self._place.give(version)
+            self._node.give(version)
 
     def find(self, version: Version) -> ModelServer | None:
         """The version's model server."""

@@ -173,7 +173,7 @@ class Service:
             lambda: self._local_node.name,
             settings.endpoint.grace,
         )
-        self.driver.set_session_runner(self.sessions)
+        self.driver.set_sessions(self.sessions)
 
     def snapshot(self) -> Snapshot:
         """The scheduler's state now."""

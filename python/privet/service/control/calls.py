@@ -126,6 +126,14 @@ class Route:
     waits: bool = False
 
 
+def check_takes_jobs(service: Service) -> None:
+    """Refuses what would begin while the service shuts down, or its disk is full."""
+    if service.draining:
+        raise unavailable("the service is shutting down", 5.0, "draining")
+    if (why := service.why_no_room()) is not None:
+        raise Refusal(507, "disk", f"{why}: try again later", 30.0)
+
+
 def answer(document: Any, status: int = 200) -> web.Response:
     """A good answer in JSON."""
     return web.json_response(document, status=status)

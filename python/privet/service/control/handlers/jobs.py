@@ -16,6 +16,7 @@ from privet.service.control.calls import (
     Refusal,
     answer,
     bad_request,
+    check_takes_jobs,
     not_found,
     too_many,
     unavailable,
@@ -140,10 +141,7 @@ async def _told(call: Call[RequestBody], job: Job, seen: int) -> Answer:
 
 def _wanted(call: Call[Any]) -> Version:
     body: Ask = call.body
-    if call.service.draining:
-        raise unavailable("the service is shutting down", 5.0, "draining")
-    if (why := call.service.why_no_room()) is not None:
-        raise Refusal(507, "disk", f"{why}: try again later", 30.0)
+    check_takes_jobs(call.service)
     version = find(call, body.version)
     if body.program not in (None, version.program.program_hash):
         raise Refusal(

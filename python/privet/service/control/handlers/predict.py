@@ -19,6 +19,7 @@ from privet.service.control.calls import (
     Refusal,
     bad_request,
     check_origin,
+    check_takes_jobs,
     not_found,
     too_many,
     unavailable,
@@ -79,10 +80,7 @@ async def session(call: Call[Any]) -> Answer:
     model_server = call.service.model_servers.find(version)
     if model_server is None:
         raise bad_request(f"model {version.name} is not served in sessions")
-    if call.service.draining:
-        raise unavailable("the service is shutting down", 5.0, "draining")
-    if (why := call.service.why_no_room()) is not None:
-        raise Refusal(507, "disk", f"{why}: try again later", 30.0)
+    check_takes_jobs(call.service)
     check_origin(call.request)
     partner = version.partner(call.caller.certified)
     if partner is None:
