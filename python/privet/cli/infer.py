@@ -20,7 +20,7 @@ from privet.cli.suite_options import Suite
 from privet.compiler.executor.codec import Inputs
 from privet.errors import MaterialError, Misuse
 from privet.runtime import Link, Result
-from privet.runtime.dry import MAKE, REFUSE, WAIT
+from privet.runtime.route import MAKE, REFUSE, WAIT
 from privet.suites import MaterialSuite, Progress
 from privet.suites.text import over
 

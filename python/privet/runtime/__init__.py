@@ -8,9 +8,9 @@ if TYPE_CHECKING:
     from privet.runtime.client import Client, Link
     from privet.runtime.credentials import Credentials
     from privet.runtime.dealer import Dealer, Dealt
-    from privet.runtime.dry import Dry
     from privet.runtime.local import Run, run
     from privet.runtime.result import Result
+    from privet.runtime.route import Dry
     from privet.runtime.server import Finished, Server
     from privet.runtime.store import Holding, MaterialStore, StoreEntry
     from privet.suites.costs import DealerCost, LayerCost, MemoryUse, PhaseCost
@@ -43,7 +43,7 @@ __getattr__ = attach(
         "privet.suites.costs": ("DealerCost", "LayerCost", "MemoryUse", "PhaseCost"),
         "privet.runtime.credentials": ("Credentials",),
         "privet.runtime.dealer": ("Dealer", "Dealt"),
-        "privet.runtime.dry": ("Dry",),
+        "privet.runtime.route": ("Dry",),
         "privet.runtime.local": ("Run", "run"),
         "privet.runtime.result": ("Result",),
         "privet.runtime.server": ("Finished", "Server"),

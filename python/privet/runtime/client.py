@@ -11,13 +11,11 @@ from privet.compiler.executor.codec import Inputs
 from privet.compiler.executor.samples import fill
 from privet.compiler.program import Program
 from privet.errors import MaterialError, Misuse, PeerError, PrivetError
-from privet.runtime import dry
 from privet.runtime.credentials import Credentials
-from privet.runtime.dry import Dry
 from privet.runtime.machine import machine_memory
 from privet.runtime.quantities import parse_size
 from privet.runtime.result import Result, Spent, read_result
-from privet.runtime.route import Route, check_dealer
+from privet.runtime.route import MAKE, REFUSE, WAIT, Dry, Route, check_dealer, fallback
 from privet.runtime.session import Session
 from privet.suites import MaterialSuite, Progress, Suite
 from privet.suites.costs import NOTHING, LayerCost, PhaseCost, read_report
@@ -82,7 +80,7 @@ class Client:
         program_hash: str | None = None,
         suite: Suite | str = suites.DEFAULT,
         dealer: str | None = None,
-        when_dry: str = dry.MAKE,
+        when_dry: str = MAKE,
         memory: int | str | None = None,
         max_disk: int | str | None = None,
         link: Link | str | None = None,
@@ -92,7 +90,7 @@ class Client:
     ) -> None:
         asked = suites.material_suite(suites.as_suite(suite))
         check_dealer(asked, dealer)
-        other = dry.fallback(when_dry, asked, dealer)
+        other = fallback(when_dry, asked, dealer)
         limit = parse_size(memory) or machine_memory()
         self.link = Link(link) if isinstance(link, str) else link
         self._when_dry, self._timeout = when_dry, timeout
@@ -232,11 +230,11 @@ class Client:
         spent = self._take(self._asked, payload, progress)
         if spent is not None:
             return self._asked, None, spent
-        if self._when_dry == dry.REFUSE:
+        if self._when_dry == REFUSE:
             raise self._refusal("")
-        if self._when_dry == dry.WAIT:
+        if self._when_dry == WAIT:
             return self._wait(payload, progress)
-        if self._when_dry == dry.MAKE and self.suite.refills:
+        if self._when_dry == MAKE and self.suite.refills:
             self._check_step(self._asked)
             native = self._session.native
             made = native.infer_unprepared(self._asked.plan, payload, progress)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from privet.compiler.executor import decode_output
 from privet.compiler.executor.samples import trim
 from privet.compiler.program import Program, caveat
-from privet.runtime.dry import Dry
+from privet.runtime.route import Dry
 from privet.suites import Mode, Suite, Weakness
 from privet.suites.costs import LayerCost, PhaseCost, read_report
 from privet.suites.text import size
