@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import ClassVar, Self
 
 from privet.compiler.program.public import MAX_BYTES
 from privet.errors import PeerMisbehaved
@@ -23,10 +24,8 @@ LARGEST_TEXT = 1000
 
 _HEADER = struct.Struct("!BxxxIQQ")
 _HELLO = struct.Struct("!7sBBH16sQ")
-_WELCOME = struct.Struct("!16sQIH")
 _TENSOR = struct.Struct("!QI")
 _REQUEST = struct.Struct("!Q")
-_OPEN = struct.Struct("!QQ")
 
 
 class Kind(IntEnum):
@@ -109,63 +108,55 @@ class Hello:
         return cls((cipher, key_bits), session, received)
 
 
+class Fixed:
+    """A payload of numbers and bytes that have their places: the fields in order, as in `FORM`."""
+
+    FORM: ClassVar[struct.Struct]
+    WRONG: ClassVar[str]
+    """What is said of a payload of another length."""
+
+    def to_bytes(self) -> bytes:
+        """As on the wire."""
+        return self.FORM.pack(*vars(self).values())
+
+    @classmethod
+    def parse(cls, data: bytes) -> Self:
+        """Reads one; `PeerMisbehaved` on another length."""
+        if len(data) != cls.FORM.size:
+            raise PeerMisbehaved(cls.WRONG)
+        return cls(*cls.FORM.unpack(data))
+
+
 @dataclass(frozen=True)
-class Welcome:
+class Welcome(Fixed):
     """The answer: the session, how many requests may be open in it, and the port at which entries
     are prepared, if they are."""
 
+    FORM = struct.Struct("!16sQIH")
+    WRONG = "the welcome has the wrong length"
     session: bytes
     received: int
     window: int
     preparing: int
 
-    def to_bytes(self) -> bytes:
-        """As on the wire."""
-        return _WELCOME.pack(self.session, self.received, self.window, self.preparing)
-
-    @classmethod
-    def parse(cls, data: bytes) -> Welcome:
-        """Reads one."""
-        if len(data) != _WELCOME.size:
-            raise PeerMisbehaved("the welcome has the wrong length")
-        return cls(*_WELCOME.unpack(data))
-
 
 @dataclass(frozen=True)
-class Opened:
+class Opened(Fixed):
     """A request that begins, and the entry that it uses up: 0 for none."""
 
+    FORM = struct.Struct("!QQ")
+    WRONG = "the beginning of a request has the wrong length"
     request: int
     entry: int
 
-    def to_bytes(self) -> bytes:
-        """As on the wire."""
-        return _OPEN.pack(self.request, self.entry)
-
-    @classmethod
-    def parse(cls, data: bytes) -> Opened:
-        """Reads one."""
-        if len(data) != _OPEN.size:
-            raise PeerMisbehaved("the beginning of a request has the wrong length")
-        return cls(*_OPEN.unpack(data))
-
 
 @dataclass(frozen=True)
-class Stocked:
+class Stocked(Fixed):
     """A material entry of which the model provider has its part."""
 
+    FORM = _REQUEST
+    WRONG = "a material entry has no number"
     entry: int
-
-    def to_bytes(self) -> bytes:
-        """As on the wire."""
-        return _REQUEST.pack(self.entry)
-
-    @classmethod
-    def parse(cls, data: bytes) -> Stocked:
-        """Reads one."""
-        if len(data) != _REQUEST.size:
-            raise PeerMisbehaved("a material entry has no number")
-        return cls(*_REQUEST.unpack(data))
 
 
 @dataclass(frozen=True)
