@@ -185,26 +185,22 @@ def drawings(records: Sequence[Record], prices: Prices) -> list[Figure]:
     found: list[Figure] = []
     for model in tables.swept_subjects(records):
         rows = figures.batch_sweep(records, model)
-        text = f"Figure 1: throughput of {model} by batch on WAN_F, predicted. {_paper(1)}"
+        text = f"Figure 1: throughput of {model} by batch on WAN_F, predicted. {tables.remark(1)}"
         found.append(Figure(f"batch-sweep-{model}", rows, batch_sweep, text))
     slowest = figures.slowest_material(records)
     if slowest is not None:
         text = (
             f"Figure 2: {figures.JOBS} jobs of {slowest.model} in batches of {slowest.batch} under "
-            f"{slowest.setting.name} on WAN_S, by the size of the pool (simulated). {_paper(2)}"
+            f"{slowest.setting.name} on WAN_S, by the size of the pool (simulated). {tables.remark(2)}"
         )
         found.append(Figure("pools", figures.pools(slowest), pools, text))
     if rows := figures.contexts(records):
         text = "Figure 6: latency of BERT-Tiny by its tokens on WAN_M, batch 1, predicted. "
-        found.append(Figure("contexts", rows, contexts, text + _paper(6)))
+        found.append(Figure("contexts", rows, contexts, text + tables.remark(6)))
     for model in tables.drawn_subjects(records):
         found += _parts(records, model, prices)
         found += _regimes(records, model)
     return found
-
-
-def _paper(number: int) -> str:
-    return tables.remark(number)
 
 
 def _parts(records: Sequence[Record], model: str, prices: Prices) -> list[Figure]:
@@ -224,21 +220,21 @@ def _parts(records: Sequence[Record], model: str, prices: Prices) -> list[Figure
             f"cost-parts-{model}",
             figures.cost_parts(chosen, prices),
             lambda rows: amounts(rows, dollars),
-            f"Figure 4: what a sample of {model} costs, {size}, predicted. {_paper(4)}",
+            f"Figure 4: what a sample of {model} costs, {size}, predicted. {tables.remark(4)}",
         ),
         Figure(
             f"energy-parts-{model}",
             figures.energy_parts(chosen),
             lambda rows: amounts(rows, "joules a sample"),
             f"Figure 5: energy of a sample of {model} by the paper's power table, idle apart, "
-            f"{size}, predicted. {_paper(5)}",
+            f"{size}, predicted. {tables.remark(5)}",
         ),
         Figure(
             f"speed-sweep-{model}",
             figures.speed_sweep(chosen),
             speed_sweep,
             f"Figure 7: time of a sample of {model} on WAN_M if computing alone went faster, "
-            f"{size}, predicted. {_paper(7)}",
+            f"{size}, predicted. {tables.remark(7)}",
         ),
     ]
 
