@@ -142,7 +142,7 @@ class KeyBlinding(ModelBlinding):
 class KeyedModel(ModelSide):
     """Has the data provider's public key; `prepare` is called with it once."""
 
-    def __init__(self, stages: Stages, prepare: Callable[[bytes], None]) -> None:
+    def __init__(self, stages: Stages, prepare: Callable[[bytes], object]) -> None:
         self._stages, self._prepare = stages, prepare
         self._key: bytes | None = None
 

@@ -191,7 +191,8 @@ def drawings(records: Sequence[Record], prices: Prices) -> list[Figure]:
     if slowest is not None:
         text = (
             f"Figure 2: {figures.JOBS} jobs of {slowest.model} in batches of {slowest.batch} under "
-            f"{slowest.setting.name} on WAN_S, by the size of the pool (simulated). {tables.remark(2)}"
+            f"{slowest.setting.name} on WAN_S, by the size of the pool (simulated). "
+            f"{tables.remark(2)}"
         )
         found.append(Figure("pools", figures.pools(slowest), pools, text))
     if rows := figures.contexts(records):
