@@ -137,11 +137,12 @@ impl Stock {
             b: [bits(b0, pairs)?, bits(b1, pairs)?],
             c: [bits(c0, pairs)?, bits(c1, pairs)?],
         };
-        let ProductsSent { rho, share } = std::mem::take(&mut used.products_sent);
-        let products_sent = ProductsSent { rho: reader.words(sent, rho)?, share: reader.words(sent, share)? };
-        let ProductsReceived { choice, share } = std::mem::take(&mut used.products_received);
-        let choice = reader.bits(received, choice)?;
-        let products_received = ProductsReceived { choice, share: reader.words(received, share)? };
+        let ProductsSent { rho, share } = &mut used.products_sent;
+        let rho = reader.words(sent, std::mem::take(rho))?;
+        let products_sent = ProductsSent { rho, share: reader.words(sent, std::mem::take(share))? };
+        let ProductsReceived { choice, share } = &mut used.products_received;
+        let choice = reader.bits(received, std::mem::take(choice))?;
+        let products_received = ProductsReceived { choice, share: reader.words(received, std::mem::take(share))? };
         let mut tables = std::mem::take(&mut used.tables);
         for (tables, &count) in tables.sent.iter_mut().zip(&counts[0]) {
             reader.planes(&mut tables.entries, count)?;
