@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -213,9 +213,13 @@ def _parts(
 
 
 def _whole(at: Workplace, model: str, names: Iterable[str]) -> Grid:
+    return _grid({name: at.run(model, MODES[name]) for name in names})
+
+
+def _grid(runs: Mapping[str, Run]) -> Grid:
+    """Whole inferences, a row each."""
     rows: dict[str, Sequence[Cell]] = {}
-    for name in names:
-        run = at.run(model, MODES[name])
+    for name, run in runs.items():
         sent = (_total(run.offline) + _total(run.online)) / MIB
         rows[name] = [
             run.offline.seconds,
@@ -229,6 +233,15 @@ def _whole(at: Workplace, model: str, names: Iterable[str]) -> Grid:
 
 def figure_5(at: Workplace) -> Grid:
     return _beside_peer(at, _model(at))
+
+
+def links(at: Workplace) -> Grid:
+    """SqueezeNet over links that delay for real; depth and OT extension follow the link."""
+    suites = {"exact": Gmw(), "one-bit": Gmw(truncation="one-bit")}
+    asked = [(link, name) for link in ("lan", "wan") for name in suites]
+    return _grid(
+        {f"{name}, {link}": at.run(_model(at), suites[name], link=link) for link, name in asked}
+    )
 
 
 def small(at: Workplace) -> Grid:
@@ -300,6 +313,7 @@ RUNNERS = {
     "table-5": table_5,
     "figure-2": figure_2,
     "figure-5": figure_5,
+    "links": links,
     "small": small,
     "figure-7": figure_7,
     "prime-field": prime_field,
