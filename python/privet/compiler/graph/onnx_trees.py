@@ -147,7 +147,8 @@ def _is_mirrored(given: dict[str, Any]) -> bool:
     columns = (given.get(f"class_{key}", []) for key in ("ids", "treeids", "nodeids"))
     for side, tree, node, weight in zip(*columns, _numbers(given, "class_weights"), strict=True):
         sides[side][tree, node] = weight * (-1 if side else 1)
-    return sides[0] == sides[1] and not any(_numbers(given, "base_values"))
+    # With two base values, even zeros, ONNX Runtime takes the first score for the second.
+    return sides[0] == sides[1] and not _numbers(given, "base_values")
 
 
 def _apart(node: onnx.NodeProto, graph: onnx.GraphProto) -> list[onnx.NodeProto]:

@@ -117,6 +117,7 @@ REFUSED: Sequence[tuple[str, Sequence[int], Leaves, Mapping[str, Any]]] = (
     ("depends on the leaves", (5, 6, 7), {BELOW: {0: -0.7}, ABOVE: {1: -0.3}}, {}),
     ("unless one score tells", (0, 1), {BELOW: {0: 0.7, 1: 0.3}, ABOVE: {0: 0.2, 1: 0.8}}, {}),
     ("unless one score tells", (7, 9), MIRRORED, {}),
+    ("unless one score tells", (0, 1), MIRRORED, {"base_values": [0.0, 0.0]}),
     ("two base values", (0, 1), MIXED, {"base_values": [0.1, 0.1]}),
     ("scores above a half", (0, 1), POSITIVE, {"post_transform": "LOGISTIC"}),
     ("SOFTMAX of one score", (0, 1), MIXED, {"post_transform": "SOFTMAX"}),
