@@ -207,8 +207,10 @@ def compile(
         check_masks,
         fit_polynomials,
         function_scale,
+        has_private_masks,
         keep_saturations,
         lower,
+        masks_hold,
         saturations,
         simplify,
         tabulate_functions,
@@ -241,15 +243,21 @@ def compile(
         source = labels_alone(source)
     title = name or model_name(model, source)
     front, behind = part(source, input_shapes) if client_side else (None, source)
-    imported = import_model(
+    read = partial(
+        import_model,
         behind,
         name=title,
         input_shapes=input_shapes if front is None else None,
         scores=reveal == "scores",
         functions=smooth == "function",
     )
+    imported = read()
     samples = calibration if front is None else front_samples(front, calibration, input_range)
     batches = list(calibration_batches(imported, samples, input_range))
+    if has_private_masks(imported):
+        lows_and_highs = measure(imported, iter(batches))
+        if not masks_hold(imported, lows_and_highs, margin):
+            imported = read(masks=False)
 
     def finish(imported: Graph, batches: list[list[Array]], front: Front | None) -> Compiled:
         quantized = None

@@ -184,7 +184,7 @@ def measure(graph: Graph, batches: Iterator[list[Array]]) -> dict[int, tuple[flo
         if not (math.isfinite(low) and math.isfinite(high)):
             raise InvalidModel(
                 f"{graph.values[id].name} is not finite on the calibration inputs: check the "
-                "model's weights"
+                "model's weights, and scale down what minus infinity masks"
             )
         ends[id] = min(ends[id][0], low), max(ends[id][1], high)
 

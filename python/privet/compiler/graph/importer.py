@@ -95,11 +95,13 @@ def import_model(
     input_shapes: InputShapes | None = None,
     scores: bool = False,
     functions: bool = False,
+    masks: bool = True,
 ) -> Graph:
     """The typed graph of a model that `load_model` returned.
 
     With `scores` the client sees what the longest head reads (`privet.compiler.graph.heads`);
-    `functions` keeps a last Sigmoid out of it.
+    `functions` keeps a last Sigmoid out of it. Without `masks` the numbers that private masks are
+    made of stay as they are.
 
     # Errors
     `UnsupportedModel` with every problem of the model; `InvalidModel` if input shapes are missing
@@ -111,7 +113,8 @@ def import_model(
             f"the model uses opset {opset_of(model)}; opsets {OLDEST_OPSET} to {newest} are "
             f"supported: convert it with onnx.version_converter"
         )
-    made = bound_masks(expand_svm(expand_trees(expand(fold_scalers(model)))))
+    made = expand_svm(expand_trees(expand(fold_scalers(model))))
+    made = bound_masks(made) if masks else made
     while True:
         walk = _Walk(made, name, input_shapes, scores, functions)
         walk.run()

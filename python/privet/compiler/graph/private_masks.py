@@ -2,7 +2,7 @@
 or to what the largest is taken of.
 
 Exporters write minus infinity, or the least number of a type, at the elements to leave out. In
-fixed point `BLOCKED` does the same: the exponential function of that is 0.
+fixed point `BLOCKED` does the same, where what is masked is not too large (`masks_hold`).
 """
 
 from __future__ import annotations
@@ -91,26 +91,28 @@ def _maker(node: onnx.NodeProto, constants: Mapping[str, Array], private: set[st
     if node.op_type == "Mul" and len(numbers) == 2:
         for number, other in zip(numbers, node.input[::-1], strict=True):
             if abs(number) >= ENOUGH_TIMES and other in private:
-                bound = math.copysign(BLOCKED, number)
+                (factor,) = (name for name in node.input if name != other)
+                bound = np.full_like(constants[factor], math.copysign(BLOCKED, number))
                 return lambda graph: [_times(graph, node, other, bound, node.output[0])]
     if node.op_type == "Where" and len(numbers) == 3 and node.input[0] in private:
         for place in (1, 2):
             if numbers[place] <= -ENOUGH:
                 other = node.input[3 - place]
-                return lambda graph: _lowered(graph, node, other, is_negated=place == 2)
+                bound = np.full_like(constants[node.input[place]], -BLOCKED)
+                return lambda graph: _lowered(graph, node, other, bound, is_negated=place == 2)
     return None
 
 
 def _times(
-    graph: onnx.GraphProto, node: onnx.NodeProto, x: str, number: float, output: str
+    graph: onnx.GraphProto, node: onnx.NodeProto, x: str, number: Array, output: str
 ) -> onnx.NodeProto:
     name = f"{node.output[0]}_bound"
-    graph.initializer.append(onnx.numpy_helper.from_array(np.array(number, np.float32), name))
+    graph.initializer.append(onnx.numpy_helper.from_array(number.astype(np.float32), name))
     return helper.make_node("Mul", [x, name], [output], node.name)
 
 
 def _lowered(
-    graph: onnx.GraphProto, node: onnx.NodeProto, x: str, *, is_negated: bool
+    graph: onnx.GraphProto, node: onnx.NodeProto, x: str, bound: Array, *, is_negated: bool
 ) -> list[onnx.NodeProto]:
     """`x`, lower where the condition holds, or where it does not."""
     made = []
@@ -123,7 +125,7 @@ def _lowered(
         condition = truth
     kind = onnx.TensorProto.FLOAT
     made.append(helper.make_node("Cast", [condition], [number], node.name, to=kind))
-    made.append(_times(graph, node, number, -BLOCKED, mask))
+    made.append(_times(graph, node, number, bound, mask))
     made.append(helper.make_node("Add", [x, mask], node.output, node.name))
     return made
 

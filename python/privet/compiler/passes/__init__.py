@@ -14,7 +14,7 @@ from functools import partial
 from privet.compiler.graph import Graph
 from privet.compiler.passes.approximate_relus import approximate_relus
 from privet.compiler.passes.batch import batch
-from privet.compiler.passes.check_masks import check_masks
+from privet.compiler.passes.check_masks import check_masks, has_private_masks, masks_hold
 from privet.compiler.passes.check_ranges import check_ranges
 from privet.compiler.passes.fit_polynomials import fit_polynomials
 from privet.compiler.passes.fold_affine import fold_affine
@@ -41,12 +41,14 @@ __all__ = [
     "fold_batchnorm",
     "fold_forward",
     "function_scale",
+    "has_private_masks",
     "headroom_of",
     "join_elementwise",
     "join_relus",
     "keep_constants",
     "keep_saturations",
     "lower",
+    "masks_hold",
     "merge_moves",
     "move_truncation",
     "normalize_after",

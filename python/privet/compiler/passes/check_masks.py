@@ -1,9 +1,31 @@
-"""Refuses masks that do not lower elements far enough for a softmax to leave them out."""
+"""Finds masks that do not lower elements so far that a softmax or a maximum leaves them out."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
 from privet.compiler.graph import Graph
-from privet.compiler.graph.operations import MASKED, AddConstant, MaxPool2d, Reshape
+from privet.compiler.graph.operations import (
+    MASKED,
+    Add,
+    AddConstant,
+    Broadcast,
+    ChannelAffine,
+    Concat,
+    Elementwise,
+    MaxPool2d,
+    Negate,
+    Operation,
+    Reshape,
+    Scale,
+    Slice,
+    Sub,
+    Transpose,
+)
+from privet.compiler.graph.private_masks import BLOCKED
 from privet.errors import Problem, UnsupportedModel
 
 NOTHING = 16.0
@@ -35,3 +57,66 @@ def check_masks(graph: Graph) -> Graph:
     if problems:
         raise UnsupportedModel(problems)
     return graph
+
+
+_MOVES = (Broadcast, Concat, Negate, Reshape, Slice, Transpose)
+
+
+def has_private_masks(graph: Graph) -> bool:
+    """Whether there is a product with `BLOCKED`, as `bound_masks` makes it."""
+    return any(_blocks(node.operation) for node in graph.nodes)
+
+
+def masks_hold(graph: Graph, ends: Mapping[int, tuple[float, float]], margin: float) -> bool:
+    """Whether in an imported graph such products are masks, and lower elements far enough.
+
+    `ends` are the smallest and the largest number of each value.
+    """
+    reach = {id: margin * max(-low, high, 0.0) for id, (low, high) in ends.items()}
+    lowered: dict[int, _Lowered] = {}
+    for node in graph.nodes:
+        operation, known = node.operation, [lowered.get(id) for id in node.inputs]
+        if _blocks(operation):
+            low, high = ends[node.inputs[0]]
+            if not -1.0 <= low <= high <= 1.0:
+                return False
+            lowered[node.output] = _Lowered(0.0, is_mask=True)
+        elif any(known):
+            found = [it or _Lowered(reach[id]) for it, id in zip(known, node.inputs, strict=True)]
+            if isinstance(operation, MaxPool2d):
+                if found[0].is_mask or 2.0 * found[0].reach + NOTHING > BLOCKED:
+                    return False
+            elif (made := _passed(operation, found)) is not None:
+                lowered[node.output] = made
+            elif not isinstance(operation, Elementwise):
+                return False
+    return True
+
+
+@dataclass(frozen=True)
+class _Lowered:
+    """A value, some elements of which are lowered: how far it reaches without that; a mask alone
+    is nothing else."""
+
+    reach: float
+    is_mask: bool = False
+
+
+def _passed(operation: Operation, operands: Sequence[_Lowered]) -> _Lowered | None:
+    """What comes of lowered values, if they stay such."""
+    reaches, is_mask = [it.reach for it in operands], all(it.is_mask for it in operands)
+    if isinstance(operation, Add | Sub):
+        return _Lowered(sum(reaches), is_mask)
+    if isinstance(operation, AddConstant):
+        return _Lowered(reaches[0] + float(np.abs(operation.bias).max()), is_mask)
+    return _Lowered(max(reaches), is_mask) if isinstance(operation, _MOVES) else None
+
+
+def _blocks(operation: Operation) -> bool:
+    if isinstance(operation, Scale):
+        factors = operation.weight
+    elif isinstance(operation, ChannelAffine) and operation.offset is None:
+        factors = operation.factor
+    else:
+        return False
+    return operation.uniform and bool((np.abs(factors) == BLOCKED).all())

@@ -105,3 +105,53 @@ def test_a_large_factor_elsewhere_stays() -> None:
     compiled = compile(made, calibration=[x])
     (found,) = execute(compiled.program, compiled.weights, [x]).outputs.values()
     np.testing.assert_allclose(found, expected(made, {"x": x})[0], atol=1e-2)
+
+
+def masked_maximum(low: Any, axis: int = 1) -> onnx.ModelProto:
+    nodes = [
+        node("Greater", ["m", "half"], ["kept"]),
+        node("Where", ["kept", "x", "low"], ["found"]),
+        node("ReduceMax", ["found", "last"], ["y"]),
+    ]
+    constants: dict[str, Any] = {"half": np.float32(0.5), "low": np.float32(low)}
+    constants["last"] = np.array([axis])
+    return model(nodes, {"x": (1, 4), "m": (1, 4)}, ["y"], constants)
+
+
+AMOUNTS = {
+    "x": np.array([[2.5e3, 7.0, 1.9e4, -3e3]], np.float32),
+    "m": np.array([[0, 1, 0, 1]], np.float32),
+}
+
+
+def test_masks_of_numbers_that_are_too_large_are_not_lowered() -> None:
+    made = masked_maximum(-1e5)
+    compiled = compile(made, calibration=[AMOUNTS])
+    (found,) = execute(compiled.program, compiled.weights, AMOUNTS).outputs.values()
+    np.testing.assert_allclose(found, expected(made, AMOUNTS)[0], atol=1.0)
+    for low in (-1e9, -np.inf):
+        with pytest.raises(PrivetError, match=r"need 57 bits|not finite"):
+            compile(masked_maximum(low), calibration=[AMOUNTS])
+
+
+def test_what_is_masked_has_the_shape_that_a_constant_gives_it() -> None:
+    made = masked_maximum(np.full((1, 1, 1), -1e9), axis=2)
+    given = {**AMOUNTS, "x": AMOUNTS["x"] / np.float32(1e3)}
+    compiled = compile(made, calibration=[given])
+    (found,) = execute(compiled.program, compiled.weights, given).outputs.values()
+    np.testing.assert_allclose(found, expected(made, given)[0], atol=2e-3)
+    assert found.shape == (1, 1, 1)
+
+
+@pytest.mark.parametrize("operators", [["ReduceMax"], ["Add", "ReduceMax"]])
+def test_a_large_factor_before_a_maximum_stays(operators: list[str]) -> None:
+    nodes = [node("Mul", ["x", "factor"], ["t0"])]
+    for number, operator in enumerate(operators):
+        other = "x" if operator == "Add" else "last"
+        nodes.append(node(operator, [f"t{number}", other], [f"t{number + 1}"]))
+    constants: dict[str, Any] = {"factor": np.float32(1e9), "last": np.array([1])}
+    made = model(nodes, {"x": (1, 4)}, [f"t{len(operators)}"], constants)
+    x = np.array([[1e-3, -2.0, 0, 1.5]], np.float32)
+    compiled = compile(made, calibration=[x])
+    (found,) = execute(compiled.program, compiled.weights, [x]).outputs.values()
+    np.testing.assert_allclose(found, expected(made, {"x": x})[0], rtol=1e-3)
