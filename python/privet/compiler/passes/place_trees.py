@@ -134,14 +134,38 @@ class _Ensemble:
         """The sum of the values of the leaves that were reached."""
         values, base = self.trees.values, self.trees.base
         most = float((np.abs(values).max(axis=1).sum(axis=0) + np.abs(base)).max())
-        values, base = _centred(self.trees)
-        if self.trees.depth is not None:
-            values = values.transpose(1, 0, 2)
-        weight = values.reshape(-1, values.shape[-1])
+        low, high = self._ends(values)
+        largest = float((high - low).max()) / 2
         # A bit is for the last places of values, which are rounded.
         room = self.ring_bits - GUARD_BITS - max(math.frexp(most)[1], 0) - 1
-        scale = min(VALUE_SCALE, room, VALUE_BITS - math.frexp(float(np.abs(weight).max()))[1])
-        return self._emit(op.Dense(weight, base), leaves, max(scale, 0), most)
+        scale = max(min(VALUE_SCALE, room, VALUE_BITS - math.frexp(largest)[1]), 0)
+        # Each value is rounded alone, and those that are never positive from the lowest on: so
+        # classes tie as they do in the model, and where the score of one is 1 less the other's.
+        origin = np.where(high <= 0, low, 0.0)
+        values, base = _rounded(values - origin, scale), base + _total(origin)
+        # Of 1 less what weights in single precision add up to, their rounding is no difference.
+        base = _rounded(np.where(abs(base) <= -(2.0**-23) * _total(origin), 0.0, base), scale)
+        middle = _rounded(np.add(*self._ends(values)) / 2, scale)
+        values, base = values - middle, base + _total(middle)
+        if self.trees.depth is None:
+            values = np.where(self._used(), values, 0.0)
+        else:
+            values = values.transpose(1, 0, 2)
+        return self._emit(op.Dense(values.reshape(-1, base.size), base), leaves, scale, most)
+
+    def _ends(self, values: Array) -> tuple[Array, Array]:
+        """The least and the largest of each tree's values for each target."""
+        used = self._used()
+        low = values.min(axis=1, initial=np.inf, where=used, keepdims=True)
+        return low, values.max(axis=1, initial=-np.inf, where=used, keepdims=True)
+
+    def _used(self) -> Array:
+        """Which leaves are some tree's, by value; others pad."""
+        trees, shape = self.trees, self.trees.values.shape
+        used = np.ones(shape[:2], dtype=bool)
+        if trees.paths is not None:
+            used = (trees.paths != 0).any(axis=2) | (trees.offsets == 0)
+        return np.broadcast_to(used[:, :, None], shape)
 
     def _emit(
         self, operation: Operation, x: int, scale: int, magnitude: float | None, *others: int
@@ -151,17 +175,13 @@ class _Ensemble:
         return self.rewriter.add_new(self.node.name, operation, x, *others, like=like)
 
 
-def _centred(trees: Trees) -> tuple[Array, Array]:
-    """Values about the middle of their tree's, and the sum of all middles on the base."""
-    values = trees.values
-    used = np.ones(values.shape[:2], dtype=bool)
-    if trees.paths is not None:
-        used = (trees.paths != 0).any(axis=2) | (trees.offsets == 0)
-    used = np.broadcast_to(used[:, :, None], values.shape)
-    low = values.min(axis=1, initial=np.inf, where=used, keepdims=True)
-    high = values.max(axis=1, initial=-np.inf, where=used, keepdims=True)
-    middle = (low + high) / 2
-    return np.where(used, values - middle, 0.0), trees.base + middle.sum(axis=(0, 1))
+def _rounded(values: Array, scale: int) -> Array:
+    return np.ldexp(np.rint(np.ldexp(values, scale)), -scale)
+
+
+def _total(values: Array) -> Array:
+    """The sum over trees, of one number for each target."""
+    return np.asarray(values.sum(axis=(0, 1)))
 
 
 def _way(paths: Array, offsets: Array) -> int:

@@ -113,6 +113,51 @@ def test_two_labels(name: str) -> None:
     assert_as_onnx_runtime(classifier(labels, leaves, **attributes))
 
 
+def forest(labels: Sequence[int], votes: Sequence[Sequence[int]], **attributes: Any) -> Any:
+    """Trees of which each votes for one class below 0 and for one above, with one part of 1."""
+    numbers, part = range(len(votes)), float(np.float32(1 / len(votes)))
+    cast = [(tree, leaf, votes[tree][leaf - 1]) for tree in numbers for leaf in (BELOW, ABOVE)]
+    if len(labels) == 2:
+        weights, cast = (
+            [part * own for *_, own in cast],
+            [(tree, leaf, 0) for tree, leaf, _ in cast],
+        )
+    else:
+        weights = [part] * len(cast)
+    given = {
+        "nodes_treeids": [tree for tree in numbers for _ in range(3)],
+        "nodes_nodeids": [0, BELOW, ABOVE] * len(votes),
+        "nodes_featureids": [0] * 3 * len(votes),
+        "nodes_modes": ["BRANCH_LEQ", "LEAF", "LEAF"] * len(votes),
+        "nodes_values": [0.0] * 3 * len(votes),
+        "nodes_truenodeids": [BELOW, 0, 0] * len(votes),
+        "nodes_falsenodeids": [ABOVE, 0, 0] * len(votes),
+        "class_treeids": [tree for tree, _, _ in cast],
+        "class_nodeids": [leaf for _, leaf, _ in cast],
+        "class_ids": [label for _, _, label in cast],
+        "class_weights": weights,
+    }
+    return classifier(labels, {}, **{**given, **attributes})
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("transform", ["NONE", "SOFTMAX_ZERO"])
+def test_classes_with_as_many_votes_tie(transform: str, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    below, above = rng.permutation([0, 0, 0, 1, 1, 1]), rng.permutation([1, 1, 1, 2, 2, 2])
+    votes = np.stack([below, above], axis=1).tolist()
+    assert_as_onnx_runtime(forest((5, 6, 7), votes, post_transform=transform))
+
+
+@pytest.mark.parametrize("trees", [2, 10, 14, 24, 30])
+def test_half_of_the_votes_is_not_enough(trees: int) -> None:
+    votes = [[tree % 2, tree % 2 ^ 1] for tree in range(trees)]
+    compiled = compile(forest((3, 8), votes))
+    for row in ROWS:
+        found = execute(compiled.program, compiled.weights, [row]).outputs
+        assert found["label"].tolist() == [3]
+
+
 REFUSED: Sequence[tuple[str, Sequence[int], Leaves, Mapping[str, Any]]] = (
     ("depends on the leaves", (5, 6, 7), {BELOW: {0: -0.7}, ABOVE: {1: -0.3}}, {}),
     ("unless one score tells", (0, 1), {BELOW: {0: 0.7, 1: 0.3}, ABOVE: {0: 0.2, 1: 0.8}}, {}),
