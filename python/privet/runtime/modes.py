@@ -76,7 +76,8 @@ def run_modes(
     """
     config = suites.as_suite(suite)
     wanted = modes(config, words)
-    options |= vars(config.precision)
+    widths = (options.pop(it, None) for it in ("bits", "scale", "weight_scale"))
+    options |= vars(config.precision.with_widths(*widths))
     compiled = compile_for(model, inputs, calibration, input_range, batch=batch, **options)
     if inputs is None:
         inputs = random_inputs(compiled.program, input_range)
