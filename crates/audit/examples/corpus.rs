@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use privet_audit::decoders::merging;
 use privet_bfv::{Parameters, Resharing, slots};
 use privet_channel::record::{self, Direction, Transcript};
 use privet_ot::{Demand, Stock, TableCounts};
@@ -74,6 +75,8 @@ fn encrypted(prg: &mut Prg) -> Result<(), Failure> {
     let key = privet_bfv::SecretKey::generate(&parameters, prg);
     // A fresh seed is 16 bytes; the rest is long and uniform, and a part of it will do.
     keep("bfv", "key", &key.public_key(prg)[..4096])?;
+    let key = privet_bfv::SecretKey::generate(merging(), prg);
+    keep("bfv-merging", "key", &key.public_key(prg)[merging().ciphertext_bytes()..][..4096])?;
     let field = Field::over(Modulus::new(24)).ok_or("a field")?;
     let parameters = slots::Parameters::choose(field.prime(), 16, 1, 1)?;
     let key = slots::SecretKey::generate(&parameters, prg);

@@ -26,12 +26,13 @@ pub struct Decoder {
 }
 
 /// All of them.
-pub const DECODERS: [Decoder; 12] = [
+pub const DECODERS: [Decoder; 13] = [
     Decoder { name: "program", run: program },
     Decoder { name: "weights", run: weights },
     Decoder { name: "stock", run: stock },
     Decoder { name: "ring", run: ring },
     Decoder { name: "bfv", run: bfv },
+    Decoder { name: "bfv-merging", run: bfv_merging },
     Decoder { name: "bfv-slots", run: bfv_slots },
     Decoder { name: "paillier-key", run: paillier_key },
     Decoder { name: "paillier", run: paillier },
@@ -86,6 +87,36 @@ fn bfv(bytes: &[u8]) {
         privet_bfv::SecretKey::generate(&PARAMETERS, &mut privet_prg::Prg::from_os().expect("entropy"))
     });
     let _ = KEY.open(bytes, &[0, 5]);
+}
+
+/// A public key with those that merge replies. It has some hundred kilobytes: the given ones, repeated, are one of the right length.
+fn bfv_merging(bytes: &[u8]) {
+    let parameters = merging();
+    let length = parameters.public_key_bytes();
+    if !bytes.is_empty() {
+        let whole: Vec<u8> = bytes.iter().copied().cycle().take(length).collect();
+        let _ = privet_bfv::PublicKey::from_bytes(parameters, &whole);
+        // An honest key but for these bytes, where the first three say.
+        static HONEST: LazyLock<Vec<u8>> = LazyLock::new(|| {
+            let mut prg = privet_prg::Prg::from_os().expect("entropy");
+            privet_bfv::SecretKey::generate(merging(), &mut prg).public_key(&mut prg)
+        });
+        let mut changed = HONEST.clone();
+        let place = bytes.iter().take(3).fold(0, |place, &byte| place << 8 | usize::from(byte)) % length;
+        let end = length.min(place + bytes.len());
+        changed[place..end].copy_from_slice(&bytes[..end - place]);
+        let _ = privet_bfv::PublicKey::from_bytes(parameters, &changed);
+    }
+    let _ = privet_bfv::PublicKey::from_bytes(parameters, bytes);
+}
+
+/// Parameters under which replies are merged.
+pub fn merging() -> &'static Parameters {
+    static PARAMETERS: LazyLock<Parameters> = LazyLock::new(|| {
+        let plain = Parameters::choose(20, 8, 16, 4096, Resharing::Approximate).expect("parameters");
+        plain.merging(1).expect("room for a special prime")
+    });
+    &PARAMETERS
 }
 
 fn bfv_slots(bytes: &[u8]) {
