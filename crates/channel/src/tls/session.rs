@@ -137,7 +137,7 @@ impl Session {
                 continue;
             }
             let mut soon = mem::take(&mut self.soon);
-            let came = soon.comes(|| self.fill_raw());
+            let came = soon.comes(deadline, || self.fill_raw());
             self.soon = soon;
             if !came? {
                 self.socket.wait(true, false, deadline)?;
