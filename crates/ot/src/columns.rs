@@ -1,6 +1,9 @@
-//! Vectors side by side: correlations of one kind are cut, joined and written as all of their vectors are.
+//! Vectors side by side: correlations of one kind are cut, joined, written and read as all of their vectors are.
 
 use privet_ring::Bits;
+
+use crate::Error;
+use crate::material::Reader;
 
 /// Vectors with an entry for each of some correlations.
 pub(crate) trait Columns {
@@ -12,6 +15,9 @@ pub(crate) trait Columns {
 
     /// Appends every vector in the order of the fields: bits packed 8 to a byte, words little-endian.
     fn write(&self, out: &mut Vec<u8>);
+
+    /// Reads what [`Columns::write`] wrote of `len` correlations into the memory of these, of which nothing is left.
+    fn read(&mut self, reader: &mut Reader<'_>, len: usize) -> Result<(), Error>;
 }
 
 impl Columns for Bits {
@@ -25,6 +31,11 @@ impl Columns for Bits {
 
     fn write(&self, out: &mut Vec<u8>) {
         out.extend(self.to_bytes());
+    }
+
+    fn read(&mut self, reader: &mut Reader<'_>, len: usize) -> Result<(), Error> {
+        *self = reader.bits(len, std::mem::take(self))?;
+        Ok(())
     }
 }
 
@@ -40,6 +51,11 @@ impl Columns for Vec<u64> {
     fn write(&self, out: &mut Vec<u8>) {
         out.extend(self.iter().flat_map(|word| word.to_le_bytes()));
     }
+
+    fn read(&mut self, reader: &mut Reader<'_>, len: usize) -> Result<(), Error> {
+        *self = reader.words(len, std::mem::take(self))?;
+        Ok(())
+    }
 }
 
 impl Columns for Vec<Bits> {
@@ -54,6 +70,10 @@ impl Columns for Vec<Bits> {
     fn write(&self, out: &mut Vec<u8>) {
         self.iter().for_each(|column| column.write(out));
     }
+
+    fn read(&mut self, reader: &mut Reader<'_>, len: usize) -> Result<(), Error> {
+        self.iter_mut().try_for_each(|column| column.read(reader, len))
+    }
 }
 
 impl<const N: usize> Columns for [Bits; N] {
@@ -67,6 +87,10 @@ impl<const N: usize> Columns for [Bits; N] {
 
     fn write(&self, out: &mut Vec<u8>) {
         self.iter().for_each(|column| column.write(out));
+    }
+
+    fn read(&mut self, reader: &mut Reader<'_>, len: usize) -> Result<(), Error> {
+        self.iter_mut().try_for_each(|column| column.read(reader, len))
     }
 }
 
@@ -84,6 +108,11 @@ macro_rules! columns {
 
             fn write(&self, out: &mut Vec<u8>) {
                 $(self.$column.write(out);)+
+            }
+
+            fn read(&mut self, reader: &mut $crate::material::Reader<'_>, len: usize) -> Result<(), $crate::Error> {
+                $(self.$column.read(reader, len)?;)+
+                Ok(())
             }
         }
     )+};

@@ -6,7 +6,9 @@
 use privet_ring::Bits;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
+use crate::Error;
 use crate::columns::{Columns, columns};
+use crate::material::Reader;
 use crate::random::{BitsReceived, BitsSent, PairsReceived, PairsSent, WordsReceived, WordsSent};
 
 /// One party's side of ANDs of a bit of the server with a bit of the client: random bit OTs with the server as sender.
@@ -92,6 +94,13 @@ impl PrivateAnds {
         match self {
             Self::Server(sent) => sent.write(out),
             Self::Client(received) => received.write(out),
+        }
+    }
+
+    pub(crate) fn read(&mut self, reader: &mut Reader<'_>, len: usize) -> Result<(), Error> {
+        match self {
+            Self::Server(sent) => sent.read(reader, len),
+            Self::Client(received) => received.read(reader, len),
         }
     }
 }

@@ -12,9 +12,7 @@ use privet_ring::Bits;
 use zeroize::{Zeroize, Zeroizing};
 
 use crate::columns::Columns;
-use crate::correlations::{PairedTriples, PrivateAnds, ProductsReceived, ProductsSent, Triples};
 use crate::one_hots::{self, OneHots};
-use crate::random::{BitsReceived, BitsSent};
 use crate::stock::Tables;
 use crate::{Error, Kind, OneHotCounts, Role, Shape, Stock, TablesReceived, TablesSent};
 
@@ -95,10 +93,10 @@ impl Stock {
         Self::read(&mut bytes, length, Self::empty(Role::Client))
     }
 
-    /// Reads what [`Stock::to_bytes`] wrote, `length` bytes of `source`, in the memory of a stock that is used up.
+    /// Reads what [`Stock::to_bytes`] wrote, `length` bytes of `source`, in the memory of the same party's stock that is used up.
     ///
     /// # Errors
-    /// As [`Stock::from_bytes`]; [`Error::Unreadable`] if the source fails.
+    /// As [`Stock::from_bytes`]; [`Error::Unreadable`] if the source fails. Then what was read is wiped as well.
     pub fn read(source: &mut dyn Read, length: u64, mut used: Self) -> Result<Self, Error> {
         let mut reader = Reader::new(source, length);
         if reader.array::<12>()? != *MAGIC {
@@ -119,58 +117,29 @@ impl Stock {
                 *count = reader.count()?;
             }
         }
-        let mut bits = |old: &mut Bits, count| reader.bits(count, std::mem::take(old));
-        let old = match &mut used.private_ands {
-            PrivateAnds::Server(ots) => [&mut ots.r0, &mut ots.r1],
-            PrivateAnds::Client(ots) => [&mut ots.choice, &mut ots.received],
-        };
-        let [first, second] = old.map(|old| bits(old, ands));
-        let private_ands = match role {
-            Role::Server => PrivateAnds::Server(BitsSent { r0: first?, r1: second? }),
-            Role::Client => PrivateAnds::Client(BitsReceived { choice: first?, received: second? }),
-        };
-        let Triples { a, b, c } = &mut used.triples;
-        let triples = Triples { a: bits(a, triples)?, b: bits(b, triples)?, c: bits(c, triples)? };
-        let PairedTriples { a, b: [b0, b1], c: [c0, c1] } = &mut used.paired_triples;
-        let paired_triples = PairedTriples {
-            a: bits(a, pairs)?,
-            b: [bits(b0, pairs)?, bits(b1, pairs)?],
-            c: [bits(c0, pairs)?, bits(c1, pairs)?],
-        };
-        let ProductsSent { rho, share } = &mut used.products_sent;
-        let rho = reader.words(sent, std::mem::take(rho))?;
-        let products_sent = ProductsSent { rho, share: reader.words(sent, std::mem::take(share))? };
-        let ProductsReceived { choice, share } = &mut used.products_received;
-        let choice = reader.bits(received, std::mem::take(choice))?;
-        let products_received = ProductsReceived { choice, share: reader.words(received, std::mem::take(share))? };
-        let mut tables = std::mem::take(&mut used.tables);
-        for (tables, &count) in tables.sent.iter_mut().zip(&counts[0]) {
-            reader.planes(&mut tables.entries, count)?;
+        if used.role != role {
+            used = Self::empty(role);
         }
-        for (tables, &count) in tables.received.iter_mut().zip(&counts[1]) {
-            reader.planes(&mut tables.choice, count)?;
-            reader.planes(&mut tables.received, count)?;
+        // Whatever fails, `used` is wiped with all that was read.
+        used.private_ands.read(&mut reader, ands)?;
+        used.triples.read(&mut reader, triples)?;
+        used.paired_triples.read(&mut reader, pairs)?;
+        used.products_sent.read(&mut reader, sent)?;
+        used.products_received.read(&mut reader, received)?;
+        for (tables, count) in used.tables.sent.iter_mut().zip(counts[0]) {
+            tables.read(&mut reader, count)?;
         }
-        let mut one_hots = std::mem::replace(&mut used.one_hots, one_hots::none());
-        for (vectors, count) in one_hots.iter_mut().zip(vectors) {
-            reader.planes(&mut vectors.number, count)?;
-            reader.planes(&mut vectors.entries, count)?;
+        for (tables, count) in used.tables.received.iter_mut().zip(counts[1]) {
+            tables.read(&mut reader, count)?;
+        }
+        for (vectors, count) in used.one_hots.iter_mut().zip(vectors) {
+            vectors.read(&mut reader, count)?;
         }
         if reader.left > 0 {
             return Err(Error::InvalidStock { what: "they are too long" });
         }
-        let taken = [0; Kind::COUNT];
-        Ok(Self {
-            role,
-            private_ands,
-            triples,
-            paired_triples,
-            products_sent,
-            products_received,
-            tables,
-            one_hots,
-            taken,
-        })
+        used.taken = [0; Kind::COUNT];
+        Ok(used)
     }
 }
 
@@ -178,7 +147,7 @@ impl Stock {
 const PIECE: usize = 1 << 16;
 
 /// The bytes that are still to be read.
-struct Reader<'a> {
+pub(crate) struct Reader<'a> {
     source: &'a mut dyn Read,
     left: u64,
     piece: Zeroizing<Vec<u8>>,
@@ -210,12 +179,12 @@ impl<'a> Reader<'a> {
     }
 
     /// `bytes` bytes as words, the last one filled up by zeros, in the memory of `words`; what is left of its old contents is wiped.
-    fn filled(&mut self, bytes: usize, mut words: Vec<u64>) -> Result<Vec<u64>, Error> {
+    fn filled(&mut self, bytes: usize, words: Vec<u64>) -> Result<Zeroizing<Vec<u64>>, Error> {
+        let mut words = Zeroizing::new(words);
         self.claim(bytes)?;
         let count = bytes.div_ceil(8);
         if words.capacity() < count {
-            words.zeroize();
-            words = Vec::with_capacity(count);
+            words = Zeroizing::new(Vec::with_capacity(count));
         }
         words.get_mut(count..).unwrap_or_default().zeroize();
         words.clear();
@@ -235,24 +204,38 @@ impl<'a> Reader<'a> {
         Ok(words)
     }
 
-    fn bits(&mut self, count: usize, old: Bits) -> Result<Bits, Error> {
-        let words = self.filled(count.div_ceil(8), old.into_words())?;
+    /// Bits in the memory of others.
+    pub(crate) fn bits(&mut self, count: usize, old: Bits) -> Result<Bits, Error> {
+        let mut words = self.filled(count.div_ceil(8), old.into_words())?;
         let unused = words.len() * 64 - count;
         if unused > 0 && words.last().is_some_and(|last| last >> (64 - unused) != 0) {
             return Err(Error::InvalidStock { what: "bits beyond the end of a vector are set" });
         }
-        Bits::from_words(words, count).map_err(|_| Error::InvalidStock { what: "they are too short" })
+        let bits = Bits::from_words(std::mem::take(&mut *words), count);
+        bits.map_err(|_| Error::InvalidStock { what: "they are too short" })
     }
 
-    fn planes(&mut self, planes: &mut [Bits], count: usize) -> Result<(), Error> {
-        for plane in planes {
-            *plane = self.bits(count, std::mem::take(plane))?;
-        }
-        Ok(())
-    }
-
-    fn words(&mut self, count: usize, old: Vec<u64>) -> Result<Vec<u64>, Error> {
+    /// Words in the memory of others.
+    pub(crate) fn words(&mut self, count: usize, old: Vec<u64>) -> Result<Vec<u64>, Error> {
         let bytes = count.checked_mul(8).ok_or(Error::InvalidStock { what: "a count is too large" })?;
-        self.filled(bytes, old)
+        let mut words = self.filled(bytes, old)?;
+        Ok(std::mem::take(&mut *words))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Triples;
+
+    /// What is part of correlations is wiped with them.
+    #[test]
+    fn what_was_read_before_a_failure_is_part_of_correlations() {
+        let old = Bits::from_bools(&[true; 100]);
+        let mut triples = Triples { a: old.clone(), b: old.clone(), c: old.clone() };
+        let mut bytes = &[0; 13][..];
+        let read = triples.read(&mut Reader::new(&mut bytes, 13), 50);
+        assert!(matches!(read, Err(Error::InvalidStock { .. })));
+        assert_eq!(triples, Triples { a: Bits::zeros(50), b: Bits::default(), c: old });
     }
 }

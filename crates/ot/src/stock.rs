@@ -2,6 +2,7 @@
 
 use privet_channel::Channel;
 use privet_ring::Bits;
+use zeroize::Zeroizing;
 
 use crate::columns::Columns;
 use crate::correlations::{PairedTriples, PrivateAnds, ProductsReceived, ProductsSent, Triples};
@@ -248,8 +249,8 @@ impl Stock {
     }
 
     /// The bits that this party holds of claimed products.
-    pub fn choice(&self, claim: &Claim) -> Bits {
-        self.products_received.choice.slice(claim.received, claim.count)
+    pub fn choice(&self, claim: &Claim) -> Zeroizing<Bits> {
+        Zeroizing::new(self.products_received.choice.slice(claim.received, claim.count))
     }
 
     /// This party's shares of the claimed products of which it holds the bit.
