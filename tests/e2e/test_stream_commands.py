@@ -42,7 +42,8 @@ def test_two_organisations_by_their_commands(cipher: str, key_folder: Path, tmp_
         np.save(tmp_path / f"{seed}.npy", samples[-1])
     command = [sys.executable, "-c", "from privet.cli import main; main()", "pipeline"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    keys = ["--keys", str(key_folder), "--json", "--cipher", cipher]
+    shown_keys = ["--keys", str(key_folder), "--cipher", cipher]
+    keys = [*shown_keys, "--json"]
     words = ["provider", str(tmp_path / "model.onnx"), "--listen", "127.0.0.1:0", *keys]
     words += ["--input-range", "-1", "1", "--reveal-values"]
     with subprocess.Popen(
@@ -59,6 +60,10 @@ def test_two_organisations_by_their_commands(cipher: str, key_folder: Path, tmp_
                 [*command, *words, *keys], capture_output=True, env=environment, timeout=90
             )
             assert asked.returncode == 0, asked.stderr
+            shown = subprocess.run(
+                [*command, *words, *shown_keys], capture_output=True, env=environment, timeout=90
+            )
+            assert shown.returncode == 0, shown.stderr
             refused = subprocess.run(
                 [*command, *words[:2], "--program-hash", "0" * 64, *words[4:], *keys],
                 capture_output=True,
@@ -69,6 +74,8 @@ def test_two_organisations_by_their_commands(cipher: str, key_folder: Path, tmp_
         finally:
             provider.send_signal(signal.SIGTERM)
         assert provider.wait(30) == 0
+    ahead = b"material entries in" if cipher == "bfv" else b"Ahead of them: a key in"
+    assert ahead in b" ".join(shown.stdout.split())
     found = json.loads(asked.stdout)
     assert "revealed up to order" in found["trust"]
     assert listening["cipher"] == found["cipher"] == cipher

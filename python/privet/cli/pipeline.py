@@ -233,7 +233,7 @@ def data_command(
     console.print(f"{len(found)} requests in {seconds:.2f} s, {rate:.2f} a second.")
     offline = facts["offline"]
     console.print(
-        f"Ahead of them: {offline['pieces']} material entries in {offline['seconds']:.2f} s, "
+        f"Ahead of them: {offline['entries']} material entries in {offline['seconds']:.2f} s, "
         f"{offline['bytes'] / 1e6:.2f} MB."
         if hidden.masked
         else f"Ahead of them: a key in {offline['seconds']:.2f} s."
