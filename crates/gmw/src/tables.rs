@@ -124,7 +124,7 @@ enum Supply {
 
 /// What this party remembers between its question and the answer.
 enum Asked {
-    Lookup { wanted: Vec<Bits>, received: Vec<Bits> },
+    Lookup { wanted: Vec<Bits>, tables: TablesReceived },
     Products(Box<Masked>),
 }
 
@@ -192,10 +192,10 @@ impl Adder {
 
     fn ask(&mut self, step: Step, message: &mut Bits) {
         self.asked = Some(match self.supplies.next() {
-            Some(Supply::Asker(mut tables)) => {
-                let (wanted, received) = (self.wanted(step), std::mem::take(&mut tables.received));
+            Some(Supply::Asker(tables)) => {
+                let wanted = self.wanted(step);
                 tables.choice.iter().zip(&wanted).for_each(|(choice, wanted)| message.extend(&choice.xor(wanted)));
-                Asked::Lookup { wanted, received }
+                Asked::Lookup { wanted, tables }
             }
             Some(Supply::Both(correlations)) => {
                 let masked = self.masked(step, *correlations);
@@ -228,7 +228,6 @@ impl Adder {
                         message.extend(&other.slice(self.unasked(step, bit), count - self.unasked(step, bit)));
                     }
                 }
-                let own = own[..functions.len()].to_vec();
                 self.looked_up(step, own);
             }
             Some(Supply::Both(correlations)) => {
@@ -243,13 +242,13 @@ impl Adder {
     /// Takes in an answer.
     fn take(&mut self, step: Step, answer: &Bits) {
         match self.asked.take() {
-            Some(Asked::Lookup { wanted, mut received }) => {
+            Some(Asked::Lookup { wanted, mut tables }) => {
                 if matches!(step, Step::First | Step::Next) {
-                    return self.take_eight(&wanted, received.swap_remove(0), answer);
+                    return self.take_eight(&wanted, std::mem::take(&mut tables.received[0]), answer);
                 }
                 let (count, mut at) = (wanted[0].len(), 0);
-                received.truncate(if matches!(step, Step::Leaves(_)) { 2 } else { 1 });
-                for (bit, received) in received.iter_mut().enumerate() {
+                let used = if matches!(step, Step::Leaves(_)) { 2 } else { 1 };
+                for (bit, received) in tables.received[..used].iter_mut().enumerate() {
                     let unasked = self.unasked(step, bit);
                     let mut entries = vec![Bits::zeros(count)];
                     for _ in 1..1 << wanted.len() {
@@ -261,7 +260,7 @@ impl Adder {
                     shift(&mut entries, &wanted);
                     received.xor_assign(&entries[0]);
                 }
-                self.looked_up(step, received);
+                self.looked_up(step, &tables.received);
             }
             Some(Asked::Products(masked)) => {
                 let products = masked.multiply(answer.clone(), self.is_server);
@@ -359,7 +358,7 @@ impl Adder {
     }
 
     /// Goes on with shares of what was looked up.
-    fn looked_up(&mut self, step: Step, shares: Vec<Bits>) {
+    fn looked_up(&mut self, step: Step, shares: &[Bits]) {
         match step {
             Step::Leaves(blocks) => {
                 // An empty span below two makes three.
