@@ -87,27 +87,32 @@ impl Sum {
     }
 
     /// Adds the products of some rows of ciphertexts with some rows of weights: `sums[w R + c]`, for `R` rows of ciphertexts, gets
-    /// `ciphertexts[c][t] * weights[w][t]` for all `t`. All rows are of one length. Many at once are faster than one by one: they are
+    /// `ciphertexts[c][t] * weights[w][t]` for all `t`. Many at once are faster than one by one: they are
     /// added up a part of the polynomials at a time, which stays in a near cache for all sums.
     ///
     /// # Errors
     /// [`Misuse::ParametersDiffer`] if not all were made for the same parameters, [`Misuse::WrongLength`] unless there is a sum for each pair
-    /// of rows.
+    /// of rows and all rows are of one length.
     pub fn multiply_add_all(
         sums: &mut [Self],
         ciphertexts: &[Vec<&Ciphertext>],
         weights: &[Vec<&Weights>],
     ) -> Result<(), Error> {
+        let (expected, actual) = (ciphertexts.len() * weights.len(), sums.len());
+        if actual != expected {
+            return Err(Misuse::WrongLength { what: "sums", expected, actual }.into());
+        }
+        let mut lengths = ciphertexts.iter().map(Vec::len).chain(weights.iter().map(Vec::len));
+        let expected = lengths.next().unwrap_or(0);
+        if let Some(actual) = lengths.find(|&actual| actual != expected) {
+            return Err(Misuse::WrongLength { what: "terms", expected, actual }.into());
+        }
         let Some(parameters) = sums.first().map(|sum| sum.parameters.clone()) else { return Ok(()) };
         let agree = sums.iter().all(|sum| parameters.agrees_with(&sum.parameters))
             && ciphertexts.iter().flatten().all(|ciphertext| parameters.agrees_with(&ciphertext.parameters))
             && weights.iter().flatten().all(|weights| parameters.agrees_with(&weights.parameters));
         if !agree {
             return Err(Misuse::ParametersDiffer.into());
-        }
-        let (expected, actual) = (ciphertexts.len() * weights.len(), sums.len());
-        if actual != expected {
-            return Err(Misuse::WrongLength { what: "sums", expected, actual }.into());
         }
         for (i, ntt) in parameters.ntts().iter().enumerate() {
             for start in (0..parameters.degree()).step_by(PART) {

@@ -152,6 +152,14 @@ fn lengths_and_parameters_that_do_not_match() {
     assert_eq!(refused(sum.reply(&theirs.public, &[0], &mut ours.prg, &mut Vec::new())), Misuse::ParametersDiffer);
     let few = Misuse::WrongLength { what: "sums", expected: 2, actual: 1 };
     assert_eq!(refused(Sum::multiply_add_all(&mut [Sum::new(&parameters)], &[vec![], vec![]], &[vec![]])), few);
+    let none = Misuse::WrongLength { what: "sums", expected: 1, actual: 0 };
+    assert_eq!(refused(Sum::multiply_add_all(&mut [], &[vec![]], &[vec![]])), none);
+    // Terms that have no other factor: left out without a word, or a panic.
+    let ciphertext = Ciphertext::from_bytes(&parameters, &ours.encrypt(&[1])).unwrap();
+    for (ciphertexts, terms) in [(vec![], vec![&weights]), (vec![&ciphertext], vec![])] {
+        let uneven = Misuse::WrongLength { what: "terms", expected: ciphertexts.len(), actual: terms.len() };
+        assert_eq!(refused(Sum::multiply_add_all(&mut [Sum::new(&parameters)], &[ciphertexts], &[terms])), uneven);
+    }
 }
 
 #[test]
