@@ -12,7 +12,6 @@ use crate::error::{Error, Misuse, PeerMisbehaved};
 use crate::merge::{self, LevelKey};
 use crate::parameters::Parameters;
 use crate::polynomial::{Multiplier, Polynomial};
-use crate::product::at;
 use crate::sample;
 use crate::wire::{packed_bytes, unpack};
 
@@ -133,15 +132,15 @@ impl SecretKey {
         let c1 = unpack("reply", c1, degree, bits)?;
         let c0 = unpack("reply", c0, positions.len(), bits)?;
         // The product with s over the integers: N 2^k in absolute value at most, which stays far below q.
-        let residues = parameters.ntts().each_ref().map(|ntt| {
-            let prime = *ntt.prime();
-            vectorised(|| c1.iter().map(|&x| prime.reduce(x)).collect())
+        let used = [0, 1].map(|i| {
+            let (ntt, prime) = (&parameters.ntts()[i], *parameters.ntts()[i].prime());
+            let mut factor: Vec<u64> = vectorised(|| c1.iter().map(|&x| prime.reduce(x)).collect());
+            ntt.forward(&mut factor);
+            let mut product = Zeroizing::new(vec![0; degree]);
+            ntt.multiply_add(&mut product, &[(&factor, &self.negated.0[i])]);
+            ntt.inverse(&mut product);
+            Zeroizing::new(positions.iter().map(|&at| product[at]).collect::<Vec<_>>())
         });
-        let c1 = Polynomial(residues).forward(parameters.ntts());
-        let mut product = Polynomial::zero(degree);
-        product.multiply_add(parameters.ntts(), &[(&c1, &self.negated)]);
-        let product = Zeroizing::new(product.inverse(parameters.ntts()));
-        let used = Zeroizing::new(at(&product, positions));
         let (mut phases, mask) = (Zeroizing::new(integers(parameters, [&used[0], &used[1]])), parameters.reply_mask());
         vectorised(|| phases.iter_mut().zip(&c0).for_each(|(x, c0)| *x = c0.wrapping_sub(*x) & mask));
         Ok(phases)

@@ -1,7 +1,7 @@
 //! Bytes that objects and steps take in memory: upper bounds, for planning. What the allocator adds is not in them.
 
 use crate::merge::Merge;
-use crate::parameters::Parameters;
+use crate::parameters::{Parameters, Resharing};
 use crate::product::{Ciphertext, Sum, Weights};
 
 impl Parameters {
@@ -32,21 +32,25 @@ impl Parameters {
     }
 
     /// That [`Sum::reply`] needs, the positions included, beyond the sum, the share and the bytes it appends: positions,
-    /// errors (of 32 bits), their words, and one polynomial.
+    /// masks, and one polynomial and a vector; or, if resharing is exact, a flood of 128 bits, one of its terms, and the words that this
+    /// is drawn from.
     pub fn reply_memory(&self) -> u64 {
-        self.words(3) + self.polynomial_memory()
+        match self.resharing() {
+            Resharing::Approximate => self.words(3) + self.polynomial_memory(),
+            Resharing::Exact => self.words(10),
+        }
     }
 
     /// That [`crate::SecretKey::open`] needs, the positions included, beyond the reply and the share: positions, both parts
-    /// of the reply, phases, and two polynomials.
+    /// of the reply, the product where it is used, and two vectors modulo one prime.
     pub fn open_memory(&self) -> u64 {
-        self.words(4) + 2 * self.polynomial_memory()
+        self.words(5) + self.polynomial_memory()
     }
 
-    /// Of a [`crate::PublicKey`]: two polynomials, and for each level of merging, modulo three primes, two keys of two polynomials and two
-    /// monomials; and half a word a coefficient for the automorphism.
+    /// Of a [`crate::PublicKey`]: two polynomials, and for each level of merging, modulo three primes, two keys of two polynomials and a
+    /// monomial; and half a word a coefficient for the automorphism.
     pub fn public_key_memory(&self) -> u64 {
-        2 * self.polynomial_memory() + u64::from(self.levels()) * (self.words(18) + self.words(1) / 2)
+        2 * self.polynomial_memory() + u64::from(self.levels()) * (self.words(15) + self.words(1) / 2)
     }
 
     /// Of a [`Merge`] of up to `2^levels` sums: those that wait for as many more, a polynomial modulo three primes and one modulo two each.

@@ -7,6 +7,7 @@
 mod support;
 
 use peak_alloc::PeakAlloc;
+use privet_bfv::{Parameters, PublicKey, SecretKey, Sum};
 use privet_channel::{Channel, pair};
 use privet_linear::{
     ClientKeys, Conv2d, Diagonal, Keep, Layer, MatMul, Plan, Resharing, TransformedWeights, Workspace,
@@ -70,10 +71,28 @@ fn close(what: &str, figure: u64, peak: u64, queued: u64, looseness: u64) {
     assert!(figure <= least, "{what}: {figure} is far above the {peak} bytes taken");
 }
 
+/// What one thread takes to reply and to open, which is less than [`SLACK`].
+fn one_reply_is_covered(resharing: Resharing) {
+    const FEW: u64 = 4096;
+    let parameters = Parameters::choose(37, 16, 64, 4096, resharing).unwrap();
+    let (secret, degree) = (SecretKey::generate(&parameters, &mut prg(1)), parameters.degree());
+    let public = PublicKey::from_bytes(&parameters, &secret.public_key(&mut prg(2))).unwrap();
+    let (sum, mut reply) = (Sum::new(&parameters), Vec::with_capacity(parameters.reply_bytes(degree)));
+    let positions = || (0..degree).collect::<Vec<usize>>();
+    let share = 8 * degree as u64;
+    let (_, peak) = measured(|| sum.reply(&public, &positions(), &mut prg(3), &mut reply).unwrap());
+    let figure = parameters.reply_memory() + share;
+    assert!(peak <= figure + FEW, "replying, {resharing:?}: {peak} bytes, beyond {figure}");
+    let (_, peak) = measured(|| secret.open(&reply, &positions()).unwrap());
+    let figure = parameters.open_memory() + share;
+    assert!(peak <= figure + FEW, "opening, {resharing:?}: {peak} bytes, beyond {figure}");
+}
+
 #[test]
 fn figures_cover_what_is_allocated() {
     let threads = rayon::current_num_threads();
     rayon::join(|| (), || ());
+    [Resharing::Approximate, Resharing::Exact].into_iter().for_each(one_reply_is_covered);
     for layer in layers() {
         let plan = Plan::new(&layer, 37, 16, Resharing::Approximate).unwrap();
         let r = elements(plan.input_len(), 37, &mut prg(3));
