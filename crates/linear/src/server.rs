@@ -19,7 +19,7 @@ pub(crate) const TILES_PER_TASK: usize = 8;
 /// polynomial of weights.
 pub(crate) const OUTPUTS_PER_TASK: usize = 8;
 
-/// Input channel blocks of a sum that are multiplied before the next sum of the task: their weights take half a MiB.
+/// Input channel blocks that are multiplied before the next ones: their weights take half a MiB for each block of outputs of the task.
 pub(crate) const CHANNELS_AT_ONCE: usize = 8;
 
 /// Tasks between two messages, per thread.

@@ -49,7 +49,8 @@ pub fn run(bench: &mut Bench) -> Result<(), Box<dyn Error>> {
         keys.send_public_key(&mut near, &mut prg)?;
         near.flush()?;
         let key = receive_public_key(&mut far, plan.parameters())?;
-        // As servers keep them within a gibibyte: transforms of weights belong to loading a model.
+        // As servers keep layers of up to 64 MiB. Weights of larger ones they transform anew at each evaluation, which is not in these
+        // figures.
         let workspace = Workspace { keep: Keep::Transformed, ..Workspace::standard(&plan) };
         let weights = TransformedWeights::new(&plan, &weights, workspace)?;
         let (inputs, outputs) = (plan.input_ciphertexts() as f64, plan.output_ciphertexts() as f64);
