@@ -75,8 +75,8 @@ CANDIDATES = (
 )
 """What is tried, in this order."""
 WIDEST = 42
-"""The widest ring that every suite and every choice in one carries. A wider one is chosen only for
-a model that no other holds, or if a user gives it."""
+"""The widest ring that is chosen: every suite and every choice in one carries it. A user may give a
+wider one."""
 CHOSEN = tuple(it for it in CANDIDATES if it.bits <= WIDEST)
 
 
@@ -101,7 +101,7 @@ def candidates(
 
 
 def wider(bits: int | None, tried: Sequence[Widths]) -> Sequence[Widths]:
-    """What is tried last, if nothing else holds a model: rings that some choices do not carry."""
+    """What a user may be told to ask for, if nothing that was tried holds a model."""
     if bits is not None or tried is not CHOSEN:
         return []
     return candidates(CANDIDATES[-1].bits, None, None, None)
@@ -323,10 +323,11 @@ def choose(
     `kept` are enough; with `trust_first` it counts as accurate if values have room in it.
 
     If none is, the closest, provided that the first has room: what it refuses is never made worse
-    than `KEPT`. Those of `wider` are tried if nothing else is left.
+    than `KEPT`.
 
     # Errors
-    The first candidate's `OverflowRisk` if no other is accurate enough instead.
+    The first candidate's `OverflowRisk` if no other is accurate enough instead; it says if one of
+    `wider` is.
     """
     refused: OverflowRisk | None = None
     best: tuple[float, Made] | None = None
@@ -344,16 +345,29 @@ def choose(
         if best is None or error < best[0] / 2:
             best = error, choice.made
     if refused is not None and (best is None or best[0] > KEPT):
-        for widths in wider:
-            try:
-                choice = attempt(widths)
-                if choice.accuracy().relative <= KEPT:
-                    return choice.made
-            except OverflowRisk:
-                continue
-        raise refused
+        raise _with_advice(refused, wider, attempt)
     assert best is not None, "there is at least one candidate"
     return best[1]
+
+
+def _with_advice(
+    refused: OverflowRisk, wider: Sequence[Widths], attempt: Callable[[Widths], Choice[Made]]
+) -> OverflowRisk:
+    """The refusal, with the ring that a user may ask for where one holds the model."""
+    for widths in wider:
+        try:
+            error = attempt(widths).accuracy().relative
+        except OverflowRisk:
+            continue
+        if error <= KEPT:
+            return OverflowRisk(
+                f"{refused}, or with --bits {widths.bits}, at which outputs are off by "
+                f"{error:.2g} of their spread on calibration inputs",
+                layer=refused.layer,
+                magnitude=refused.magnitude,
+                bits_needed=refused.bits_needed,
+            )
+    return refused
 
 
 def _exact(graph: Graph, node: Node) -> Node:
