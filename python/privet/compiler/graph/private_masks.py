@@ -18,10 +18,8 @@ from onnx import helper
 from privet.compiler.graph.constants import array_of
 from privet.compiler.graph.control_flow import names_read
 from privet.compiler.graph.onnx_model import DEFAULT_DOMAINS
-from privet.compiler.graph.operations import Array
+from privet.compiler.graph.operations import BLOCKED, Array
 
-BLOCKED = 1024.0
-"""By how much masked scores are lowered."""
 ENOUGH, ENOUGH_TIMES = 1e5, 1e9
 """Numbers that stand for infinity in a choice, and as factors of truth values."""
 _THROUGH = frozenset(

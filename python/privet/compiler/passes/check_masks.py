@@ -9,6 +9,7 @@ import numpy as np
 
 from privet.compiler.graph import Graph
 from privet.compiler.graph.operations import (
+    BLOCKED,
     MASKED,
     Add,
     AddConstant,
@@ -25,7 +26,6 @@ from privet.compiler.graph.operations import (
     Sub,
     Transpose,
 )
-from privet.compiler.graph.private_masks import BLOCKED
 from privet.errors import Problem, UnsupportedModel
 
 NOTHING = 16.0

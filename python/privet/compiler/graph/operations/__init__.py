@@ -84,6 +84,9 @@ MASKED = 512.0
 """By how much elements that a softmax leaves out are lowered; `check_masks` sees to it that this is
 enough."""
 
+BLOCKED = 1024.0
+"""By how much a mask that is private lowers scores (`bound_masks`, `masks_hold`)."""
+
 LINEAR = (Conv2d, Dense, Scale)
 """Operations with private weights, whose output's scale is the input's plus the weights'."""
 
