@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -136,5 +137,9 @@ def test_a_listener_that_has_no_thread_for_a_peer_goes_on(
         peer.settimeout(10)
         while peer.recv(100):
             pass
+    # Its thread tells of it after it has closed the connection.
+    until = time.monotonic() + 10
+    while failed[-1][0] == "" and time.monotonic() < until:
+        time.sleep(0.01)
     acceptor.close()
     assert failed[-1][0] != "", "a thread greeted it"
