@@ -230,7 +230,7 @@ def test_a_level_is_kept_and_refilled(scene: Scene) -> None:
         assert scene.infer()["offline"] is None
         used = time.monotonic()
         keeping.until(ready(1))
-        assert time.monotonic() - used < 2
+        assert time.monotonic() - used < 10
         keeping.until(ready(2))
 
         status = privet("prepare", "--status", "--state", scene.state)

@@ -74,11 +74,11 @@ def test_a_job_over_its_time_is_killed(on_floor: Play) -> None:
         victim = workers(stage)[0]
         running = await stage.executor.run(stage.grant("prepare", seconds=0.3))
         began = time.monotonic()
-        client = asyncio.create_task(stage.ask(running, dawdle(1.0)))
+        client = asyncio.create_task(stage.ask(running, dawdle(4.0)))
         outcome = await running.outcome()
-        assert time.monotonic() - began < 1.0
+        assert time.monotonic() - began < 4.0
         assert (outcome.failure, outcome.message) == ("timed out", "it took more than 0.3 s")
-        assert 0.3 <= outcome.seconds < 1.0
+        assert 0.3 <= outcome.seconds < 4.0
         with pytest.raises(PeerError):
             await client
         await replaced(stage, victim)
@@ -115,11 +115,11 @@ def test_a_job_over_its_memory_dies_and_nothing_else(
 def test_silence_ends_a_job(on_floor: Play) -> None:
     async def scenario(stage: Floor) -> None:
         running = await stage.executor.run(stage.grant("prepare"))
-        client = asyncio.create_task(stage.ask(running, dawdle(2.5)))
+        client = asyncio.create_task(stage.ask(running, dawdle(5.0)))
         outcome = await running.outcome()
         assert outcome.failure == "failed"
         assert outcome.message.startswith("LinkError")
-        assert outcome.seconds < 2.5
+        assert outcome.seconds < 5.0
         with pytest.raises(PeerError):
             await client
 

@@ -52,7 +52,7 @@ def test_a_round_trip_takes_its_time(listener: socket.socket) -> None:
         begun = time.monotonic()
         peer.sendall(b"ping")
         assert receive(peer, 4) == b"ping"
-        assert 0.06 <= time.monotonic() - begun < 0.5
+        assert 0.06 <= time.monotonic() - begun < 5
         peer.shutdown(socket.SHUT_WR)
         assert peer.recv(1) == b""  # the end goes round, too
 
@@ -63,4 +63,4 @@ def test_bytes_come_whole_and_no_faster_than_the_link(listener: socket.socket) -
         begun = time.monotonic()
         threading.Thread(target=peer.sendall, args=(sent,)).start()
         assert receive(peer, len(sent)) == sent
-        assert 0.2 <= time.monotonic() - begun < 2.0
+        assert 0.2 <= time.monotonic() - begun < 10

@@ -220,8 +220,8 @@ fn a_silent_peer_is_given_up_in_time() {
         a.set_timeout(SHORT);
         let start = Instant::now();
         let error = a.recv(1).expect_err("nobody speaks");
-        assert!(start.elapsed() >= SHORT && start.elapsed() < 10 * SHORT, "{:?}", start.elapsed());
-        assert!(matches!(error, Error::Io(Io::TimedOut { seconds, .. }) if (0.2..2.0).contains(&seconds)), "{error:?}");
+        assert!(start.elapsed() >= SHORT && start.elapsed() < 50 * SHORT, "{:?}", start.elapsed());
+        assert!(matches!(error, Error::Io(Io::TimedOut { seconds, .. }) if (0.2..10.0).contains(&seconds)), "{error:?}");
         assert_eq!(a.recv(1), Err(error));
         drop(b);
     });
@@ -236,7 +236,7 @@ fn a_peer_that_stops_within_a_message_is_given_up_in_time() {
         assert_eq!(a.recv(10), Ok(vec![0; 10]));
         let start = Instant::now();
         assert!(matches!(a.recv(10), Err(Error::Io(Io::TimedOut { .. }))));
-        assert!(start.elapsed() < 10 * SHORT);
+        assert!(start.elapsed() < 50 * SHORT);
         drop(b);
     });
 }
@@ -248,7 +248,7 @@ fn a_peer_that_takes_nothing_is_given_up_in_time() {
     let start = Instant::now();
     let error = (0..1000).find_map(|_| a.send(&[0; 1 << 20]).err()).expect("the network holds less than 1 GB");
     assert!(matches!(error, Error::Io(Io::TimedOut { .. })), "{error:?}");
-    assert!(start.elapsed() < 20 * SHORT, "{:?}", start.elapsed());
+    assert!(start.elapsed() < 100 * SHORT, "{:?}", start.elapsed());
     drop(b);
 }
 

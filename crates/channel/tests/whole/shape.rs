@@ -204,7 +204,7 @@ fn a_side_that_leaves_still_delivers_and_is_noticed() {
             assert_eq!(b.recv(1), Err(Io::Disconnected.into()));
             let error = (0..1000).find_map(|_| b.send(&[0; 1 << 17]).err());
             assert_eq!(error, Some(Io::Disconnected.into()));
-            assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
+            assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
         }
     }
 }
@@ -236,7 +236,7 @@ fn waits_stay_bounded() {
         a.set_timeout(short);
         let start = Instant::now();
         assert!(matches!(a.recv(1), Err(Error::Io(Io::TimedOut { .. }))));
-        assert!(start.elapsed() >= short && start.elapsed() < 10 * short, "{:?}", start.elapsed());
+        assert!(start.elapsed() >= short && start.elapsed() < 50 * short, "{:?}", start.elapsed());
         drop(b);
 
         // Somebody does, but the link is too slow.
@@ -246,7 +246,7 @@ fn waits_stay_bounded() {
         send(&mut b, 1, 1);
         let start = Instant::now();
         assert!(matches!(a.recv(1), Err(Error::Io(Io::TimedOut { .. }))));
-        assert!(start.elapsed() < 10 * short, "{:?}", start.elapsed());
+        assert!(start.elapsed() < 50 * short, "{:?}", start.elapsed());
     }
 
     // The peer takes nothing.
@@ -257,7 +257,7 @@ fn waits_stay_bounded() {
     let error = (0..1000).find_map(|_| a.send(&[0; 1 << 20]).err()).expect("the network holds less than 1 GB");
     assert!(matches!(error, Error::Io(Io::TimedOut { .. })), "{error:?}");
     drop(a);
-    assert!(start.elapsed() < Duration::from_secs(6), "{:?}", start.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
     drop(b);
 }
 
@@ -294,7 +294,7 @@ fn a_stopper_does_not_keep_a_channel_open() {
         drop(a);
         assert_eq!(b.recv(1), Ok(vec![7]));
         assert_eq!(b.recv(1), Err(Io::Disconnected.into()));
-        assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
+        assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
         stopper.stop();
     }
 }

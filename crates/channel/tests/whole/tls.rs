@@ -275,7 +275,7 @@ fn a_silent_client_is_given_up_in_time_and_delays_nobody() {
     });
     let (waited, error) = waiting.join().expect("the waiting thread");
     assert!(matches!(error, Error::Io(Io::TimedOut { .. })), "{error:?}");
-    assert!(waited < Duration::from_secs(3), "{waited:?}");
+    assert!(waited < Duration::from_secs(15), "{waited:?}");
     drop(silent);
     let nobody = listener.accept(Duration::from_millis(50)).err();
     assert!(matches!(nobody, Some(Error::Io(Io::TimedOut { .. }))), "{nobody:?}");
