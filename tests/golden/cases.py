@@ -126,6 +126,8 @@ def _cases() -> Iterator[Case]:
         options = {**GMW[name], **ONE_BIT}
         yield Case("gmw", f"{name}, one-bit", "digits-cnn", options, units=TRUNCATION_UNITS)
     yield Case("gmw", "log, batch of 3", "digits-cnn", GMW["log"], batch=3)
+    for name in ("log", "dealt"):
+        yield Case("gmw", name, "digits-vit", GMW[name])
     for model in LARGER:
         yield Case("gmw", "log", model, GMW["log"], slow=True)
         yield Case("gmw", "prime", model, GMW["prime"], slow=True)
@@ -133,6 +135,8 @@ def _cases() -> Iterator[Case]:
         yield Case("fss", family, "digits-cnn", options)
         one_bit = {**options, **ONE_BIT}
         yield Case("fss", f"{family}, one-bit", "digits-cnn", one_bit, units=TRUNCATION_UNITS)
+        if family == "semi-honest":
+            yield Case("fss", family, "digits-vit", options)
         for model in ("breast-mlp", *LARGER):
             yield Case("fss", family, model, options, slow=True)
     for cipher, options in (("bfv", BFV), ("paillier", PAILLIER)):

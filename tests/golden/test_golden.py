@@ -31,6 +31,21 @@ def test_a_run_is_as_recorded(case: Case) -> None:
         assert found[name] == value, name
 
 
+PORTABLE = (
+    *("digits-cnn: log", "digits-cnn: prime", "digits-cnn: dealt", "digits-cnn: semi-honest"),
+    *("digits-cnn: malicious", "digits-vit: log", "digits-vit: semi-honest"),
+    *("heart: bfv", pytest.param("heart: paillier", marks=pytest.mark.slow)),
+)
+
+
+@pytest.mark.parametrize("key", PORTABLE)
+def test_portable_code_gives_the_same(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Outputs, bytes and rounds where processors lack the wide instructions of this one."""
+    (case,) = (case for case in CASES if case.key == key)
+    monkeypatch.setenv("PRIVET_PORTABLE", "1")
+    test_a_run_is_as_recorded(case)
+
+
 @pytest.mark.parametrize("file", FILES)
 def test_rounds_are_those_forecast(file: str) -> None:
     """The client's rounds, with those of a refill where nothing was prepared."""
