@@ -117,9 +117,28 @@ fn lookups(n: usize, steps: &[Step]) -> Cost {
 /// [`crate::multiply`] of `n` pairs of values of `bits` bits.
 pub fn multiply(n: usize, bits: u32) -> Cost {
     let products = n * bits as usize;
-    let demand = Demand { products_sent_by_server: products, products_sent_by_client: products, ..Demand::default() };
-    let elements: usize = (1..=bits).map(|bits| Modulus::new(bits).packed_bytes(n)).sum();
-    Cost::exchange(demand, products.div_ceil(8) + elements)
+    Cost::exchange(both_ways(products), products.div_ceil(8) + bit_by_bit(n, bits))
+}
+
+/// [`crate::square`] of `n` values of `bits` bits.
+pub fn square(n: usize, bits: u32) -> Cost {
+    if bits == 1 { Cost::default() } else { multiply(n.div_ceil(2), bits - 1) }
+}
+
+/// [`crate::multiply_rows`] of `rows` factors of `bits` bits and as many rows of `row` values.
+pub fn multiply_rows(rows: usize, row: usize, bits: u32) -> Cost {
+    let products = 2 * rows * bits as usize;
+    Cost::exchange(both_ways(products), products.div_ceil(8)) + Cost::exchange(Demand::NONE, bit_by_bit(rows * row, bits))
+}
+
+/// Products, as many in either direction.
+fn both_ways(products: usize) -> Demand {
+    Demand { products_sent_by_server: products, products_sent_by_client: products, ..Demand::NONE }
+}
+
+/// Bytes of `n` values for each of `bits` bits that they are multiplied by, of which only the bits above it count.
+fn bit_by_bit(n: usize, bits: u32) -> usize {
+    (1..=bits).map(|bits| Modulus::new(bits).packed_bytes(n)).sum()
 }
 
 /// [`crate::mux`] of `n` values of `bits` bits.
@@ -129,8 +148,7 @@ pub fn mux(n: usize, bits: u32) -> Cost {
 
 /// [`crate::mux_all`] of vectors of `n` values whose widths are `widths`.
 pub fn mux_all(n: usize, widths: &[u32]) -> Cost {
-    let products = n * widths.len();
-    let demand = Demand { products_sent_by_server: products, products_sent_by_client: products, ..Demand::default() };
+    let demand = both_ways(n * widths.len());
     let bytes = widths.iter().map(|&bits| n.div_ceil(8) + Modulus::new(bits).packed_bytes(n)).sum();
     Cost::exchange(demand, bytes)
 }

@@ -1,7 +1,8 @@
 //! Products of shared ring elements, bit by bit (Gilboa, CRYPTO 1999): before there is an input, triples of single elements.
 //!
 //! Of the four terms of `(x_C + x_S)(y_C + y_S)` each party computes one on its own. The others are `x_own` of one party times `y_other`
-//! of the other: for each bit of the former one product correlation, and of the latter only the bits that count above it.
+//! of the other: for each bit of the former one product correlation, and of the latter only the bits that count above it. A square
+//! has one such term, twice.
 
 use privet_ring::{Bits, Modulus, planes};
 
@@ -16,6 +17,35 @@ use crate::{Error, Party, product};
 /// # Errors
 /// If the link fails or the stock runs dry.
 pub fn multiply(party: &mut Party<'_>, x: &[u64], y: &[u64], ring: Modulus) -> Result<Vec<u64>, Error> {
+    let [mine, others] = cross(party, x, y, ring)?;
+    let terms = mine.iter().zip(&others).zip(x.iter().zip(y));
+    Ok(terms.map(|((mine, others), (x, y))| ring.reduce(x.wrapping_mul(*y).wrapping_add(*mine).wrapping_add(*others))).collect())
+}
+
+/// Shares of `x x`; `x`: this party's shares in `ring`, `[n]`. Exact.
+///
+/// `x_C x_S` counts twice, so that modulo half as much is enough. Of the first half of the elements the client's bits choose, and the
+/// server's of the second. One round; what [`multiply`] takes for half as many elements of one bit less ([`crate::cost::square`]).
+///
+/// # Errors
+/// If the link fails or the stock runs dry.
+pub fn square(party: &mut Party<'_>, x: &[u64], ring: Modulus) -> Result<Vec<u64>, Error> {
+    let half = x.len().div_ceil(2);
+    let (first, second) = x.split_at(half);
+    let mut second = second.to_vec();
+    second.resize(half, 0);
+    let (chooses, is_chosen) = if party.is_server() { (&*second, first) } else { (first, &*second) };
+    let [mine, others] = match ring.bits() {
+        1 => [vec![0; half], vec![0; half]],
+        bits => cross(party, chooses, is_chosen, Modulus::new(bits - 1))?,
+    };
+    let [first, second] = if party.is_server() { [others, mine] } else { [mine, others] };
+    let terms = x.iter().zip(first.iter().chain(&second));
+    Ok(terms.map(|(x, term)| ring.reduce(x.wrapping_mul(*x).wrapping_add(term << 1))).collect())
+}
+
+/// Shares of `x_own y_other` and of `x_other y_own`.
+fn cross(party: &mut Party<'_>, x: &[u64], y: &[u64], ring: Modulus) -> Result<[Vec<u64>; 2], Error> {
     let (n, width) = (x.len(), ring.bits());
     assert_eq!(n, y.len(), "pairs of values");
     let products = n * width as usize;
@@ -32,26 +62,26 @@ pub fn multiply(party: &mut Party<'_>, x: &[u64], y: &[u64], ring: Modulus) -> R
 
     let (theirs, mut rest) = reply.split_at(products.div_ceil(8));
     let theirs = Bits::from_bytes(theirs, products)?;
-    let mut shares: Vec<u64> = x.iter().zip(y).map(|(x, y)| x.wrapping_mul(*y)).collect();
+    let (mut own, mut others) = (vec![0_u64; n], vec![0_u64; n]);
     for bit in 0..width {
         let part = Modulus::new(width - bit);
         let (masked, after) = rest.split_at(part.packed_bytes(n));
         rest = after;
         let masked = part.unpack(masked, n)?;
-        for (j, share) in shares.iter_mut().enumerate() {
+        for j in 0..n {
             let at = bit as usize * n + j;
-            let mine = (masked[j] & mask_of(&choice, at)).wrapping_add(received[at]);
+            let chosen = (masked[j] & mask_of(&choice, at)).wrapping_add(received[at]);
+            own[j] = own[j].wrapping_add(negated(chosen, mask_of(&flips, at)) << bit);
             let flipped = mask_of(&theirs, at);
-            let others = (y[j] & flipped).wrapping_add(negated(sent[at], flipped));
-            *share = share.wrapping_add(negated(mine, mask_of(&flips, at)).wrapping_add(others) << bit);
+            let offered = (y[j] & flipped).wrapping_add(negated(sent[at], flipped));
+            others[j] = others[j].wrapping_add(offered << bit);
         }
     }
-    ring.reduce_all(&mut shares);
-    Ok(shares)
+    Ok([own, others])
 }
 
 /// All ones where a bit is set.
-fn mask_of(bits: &Bits, at: usize) -> u64 {
+pub(crate) fn mask_of(bits: &Bits, at: usize) -> u64 {
     (bits.words()[at / 64] >> (at % 64) & 1).wrapping_neg()
 }
 

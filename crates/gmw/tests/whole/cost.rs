@@ -131,5 +131,14 @@ fn products_of_shared_values_cost_what_the_formula_says() {
         check(cost::multiply(n, width), Rounds::Linear, |party| {
             privet_gmw::multiply(party, own(&x, party), own(&x, party), ring).map(drop)
         });
+        check(cost::square(n, width), Rounds::Linear, |party| {
+            privet_gmw::square(party, own(&x, party), ring).map(drop)
+        });
+        for row in [1, 9] {
+            let rows = share(&vec![-3; n * row], ring, &mut prg(6));
+            check(cost::multiply_rows(n, row, width), Rounds::Linear, |party| {
+                privet_gmw::multiply_rows(party, own(&x, party), own(&rows, party), ring).map(drop)
+            });
+        }
     }
 }

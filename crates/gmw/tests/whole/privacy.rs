@@ -227,4 +227,15 @@ fn products_of_shared_values_are_masked() {
         let x = values(secret, RING);
         privet_gmw::multiply(party, &x, &x, RING).map(drop)
     });
+    check(cost::square(N, RING.bits()), Rounds::Linear, |party, secret| {
+        privet_gmw::square(party, &values(secret, RING), RING).map(drop)
+    });
+}
+
+#[test]
+fn products_of_rows_are_masked() {
+    check(cost::multiply_rows(N / 8, 8, RING.bits()), Rounds::Linear, |party, secret| {
+        let y = values(secret, RING);
+        privet_gmw::multiply_rows(party, &y[..N / 8], &y, RING).map(drop)
+    });
 }
