@@ -128,7 +128,8 @@ pub fn square(n: usize, bits: u32) -> Cost {
 /// [`crate::multiply_rows`] of `rows` factors of `bits` bits and as many rows of `row` values.
 pub fn multiply_rows(rows: usize, row: usize, bits: u32) -> Cost {
     let products = 2 * rows * bits as usize;
-    Cost::exchange(both_ways(products), products.div_ceil(8)) + Cost::exchange(Demand::NONE, bit_by_bit(rows * row, bits))
+    Cost::exchange(both_ways(products), products.div_ceil(8))
+        + Cost::exchange(Demand::NONE, bit_by_bit(rows * row, bits))
 }
 
 /// Products, as many in either direction.

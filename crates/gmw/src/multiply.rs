@@ -19,7 +19,9 @@ use crate::{Error, Party, product};
 pub fn multiply(party: &mut Party<'_>, x: &[u64], y: &[u64], ring: Modulus) -> Result<Vec<u64>, Error> {
     let [mine, others] = cross(party, x, y, ring)?;
     let terms = mine.iter().zip(&others).zip(x.iter().zip(y));
-    Ok(terms.map(|((mine, others), (x, y))| ring.reduce(x.wrapping_mul(*y).wrapping_add(*mine).wrapping_add(*others))).collect())
+    Ok(terms
+        .map(|((mine, others), (x, y))| ring.reduce(x.wrapping_mul(*y).wrapping_add(*mine).wrapping_add(*others)))
+        .collect())
 }
 
 /// Shares of `x x`; `x`: this party's shares in `ring`, `[n]`. Exact.

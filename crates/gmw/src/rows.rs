@@ -54,7 +54,8 @@ pub fn multiply_rows(party: &mut Party<'_>, x: &[u64], y: &[u64], ring: Modulus)
             pads.iter_mut().zip(clear.iter().zip(set)).for_each(|(pads, (clear, set))| *pads = [*clear, *set]);
         });
         shares.iter_mut().zip(&*pads).for_each(|(share, [clear, _])| *share = share.wrapping_sub(clear << bit));
-        let masked = y.iter().zip(&*pads).map(|(y, [clear, set])| part.reduce(y.wrapping_add(*clear).wrapping_sub(*set)));
+        let masked =
+            y.iter().zip(&*pads).map(|(y, [clear, set])| part.reduce(y.wrapping_add(*clear).wrapping_sub(*set)));
         message.extend(part.pack(&masked.collect::<Vec<_>>()));
     }
     let reply = party.channel.exchange(&message)?;

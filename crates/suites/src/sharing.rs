@@ -11,6 +11,7 @@
 
 mod conversion;
 mod dealt;
+mod elements;
 mod encrypted;
 mod forecast;
 mod infer;

@@ -221,7 +221,10 @@ fn a_silent_peer_is_given_up_in_time() {
         let start = Instant::now();
         let error = a.recv(1).expect_err("nobody speaks");
         assert!(start.elapsed() >= SHORT && start.elapsed() < 50 * SHORT, "{:?}", start.elapsed());
-        assert!(matches!(error, Error::Io(Io::TimedOut { seconds, .. }) if (0.2..10.0).contains(&seconds)), "{error:?}");
+        assert!(
+            matches!(error, Error::Io(Io::TimedOut { seconds, .. }) if (0.2..10.0).contains(&seconds)),
+            "{error:?}"
+        );
         assert_eq!(a.recv(1), Err(error));
         drop(b);
     });

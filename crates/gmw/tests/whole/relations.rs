@@ -427,13 +427,13 @@ fn products_of_rows_are_exact() {
         let ring = Modulus::new(width);
         let prg = &mut prg(u64::from(width));
         for (rows, row) in [(0, 0), (1, 1), (3, 65), (200, 4), (64, 0)] {
-            let numbers =
-                |prg: &mut privet_prg::Prg, n| (0..n).map(|_| prg.word() as i64).collect::<Vec<i64>>();
+            let numbers = |prg: &mut privet_prg::Prg, n| (0..n).map(|_| prg.word() as i64).collect::<Vec<i64>>();
             let (x, y) = (numbers(prg, rows), numbers(prg, rows * row));
             let (shares_x, shares_y) = (share(&x, ring, prg), share(&y, ring, prg));
-            let products = run(&privet_gmw::cost::multiply_rows(rows, row, width).demand, Rounds::Linear, prg, |party| {
-                privet_gmw::multiply_rows(party, own(&shares_x, party), own(&shares_y, party), ring)
-            });
+            let products =
+                run(&privet_gmw::cost::multiply_rows(rows, row, width).demand, Rounds::Linear, prg, |party| {
+                    privet_gmw::multiply_rows(party, own(&shares_x, party), own(&shares_y, party), ring)
+                });
             let expected = (0..rows * row).map(|i| ring.signed(ring.reduce(x[i / row].wrapping_mul(y[i]) as u64)));
             assert_eq!(join(&products, ring), expected.collect::<Vec<_>>(), "{rows} rows of {row}, {width} bits");
         }

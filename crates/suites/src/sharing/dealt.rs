@@ -96,9 +96,10 @@ impl ClientHalf {
             (Prg::from_seed(&prg.seed()), Prg::from_seed(&prg.seed()), prg.seed());
         let ring = ring(plan);
         let (triples, mut products) = (prg.seed(), Prg::from_seed(&prg.seed()));
-        let product = |triple| uniform(&mut products, triples::output_len(plan, triple), ring);
+        let mut product =
+            |triple| uniform(&mut products, triples::output_len(plan, triple), triples::share_ring(plan, triple));
         Self {
-            triples: Triples::new(plan, triples, plan.triples().iter().map(product).collect()),
+            triples: Triples::new(plan, triples, plan.triples().iter().map(&mut product).collect()),
             masks: plan.masks().iter().map(|&len| uniform(&mut masks, len, ring)).collect(),
             shares: plan.linear().iter().map(|layer| uniform(&mut shares, layer.plan.output_len(), ring)).collect(),
             correlations,
@@ -198,7 +199,8 @@ pub fn prepare_server(
     }
     let mut products = Vec::with_capacity(plan.triples().len());
     for triple in plan.triples() {
-        let receive = |dealer: &mut Channel| receive_values(dealer, triples::output_len(plan, triple), ring);
+        let (len, ring) = (triples::output_len(plan, triple), triples::share_ring(plan, triple));
+        let receive = |dealer: &mut Channel| receive_values(dealer, len, ring);
         products.push(recorder.layer(&plan.operation(triple.operation).name, "deal", dealer, receive)?);
     }
     let triples = Triples::new(plan, triples, products);
@@ -235,7 +237,8 @@ pub fn deal(client: &mut Channel, server: &mut Channel, plan: &Plan) -> Result<(
     }
     let other = Triples::new(plan, server_masks, Vec::new());
     for (triple, share) in plan.triples().iter().zip(&triples.shares) {
-        server.send(&ring.pack(&triples::correction(plan, triple, [&triples, &other], share)))?;
+        let correction = triples::correction(plan, triple, [&triples, &other], share);
+        server.send(&triples::share_ring(plan, triple).pack(&correction))?;
     }
     let mut generators = [correlations, server_seed].each_ref().map(Prg::from_seed);
     bodies::send([&mut *client, &mut *server], |bodies| {
@@ -248,9 +251,10 @@ pub fn deal(client: &mut Channel, server: &mut Channel, plan: &Plan) -> Result<(
 /// Bytes that a dealer sends to the client and to the server for one inference, frames included.
 pub fn dealt_bytes(plan: &Plan) -> [u64; 2] {
     let ring = ring(plan);
-    let products = plan.triples().iter().map(|triple| triples::output_len(plan, triple));
-    let shares = plan.linear().iter().map(|layer| layer.plan.output_len()).chain(products);
-    let shares = shares.map(|len| ring.packed_bytes(len) + HEADER_BYTES);
+    let product = |triple| (triples::share_ring(plan, triple), triples::output_len(plan, triple));
+    let shares = plan.linear().iter().map(|layer| (ring, layer.plan.output_len()));
+    let shares = shares.chain(plan.triples().iter().map(product));
+    let shares = shares.map(|(ring, len)| ring.packed_bytes(len) + HEADER_BYTES);
     let corrections = match plan.options().suite {
         Suite::Gmw { .. } => dealer::corrections_bytes(&plan.online_cost().demand, ring) + HEADER_BYTES,
         Suite::Fss => 0,

@@ -5,7 +5,7 @@ use std::ops::Add;
 use privet_ot::{Demand, Extension, Role, STOCK_HEADER_BYTES, Shape, cost as ot_cost, one_hots_bytes};
 use privet_ring::Modulus;
 
-use super::{Encrypted, Plan, Suite, Triples, dealt, keys, making, prepare};
+use super::{Encrypted, Plan, Suite, Triples, dealt, elements, keys, making, prepare};
 use crate::forecast::{ExtensionForecast, Forecast, LinearForecast};
 
 impl Plan {
@@ -43,7 +43,7 @@ impl Plan {
         // The first chunk is made last; then those for products, of which each but the first follows an exchange.
         let mut chunks: Vec<Demand> = self.stored_chunks().iter().map(|chunk| chunk.demand).collect();
         chunks.rotate_left(1);
-        let mut products = making::demands(self).into_iter();
+        let mut products = elements::demands(self).into_iter();
         chunks.extend(products.next());
         let made: Vec<Vec<Demand>> = [chunks].into_iter().chain(products.map(|demand| vec![demand])).collect();
         let prepared = &linear[..self.prepared_linear().len()];
@@ -54,7 +54,7 @@ impl Plan {
         } else {
             let ot = ot_cost::setup()
                 + ot_cost::generate_in_chunks(&made, self.extension(), Role::Client)
-                + making::elements_cost(self);
+                + elements::cost(self);
             let key = if prepared.is_empty() { 0 } else { Encrypted::keys_bytes(&self.encrypted()) };
             let matrices = making::matrices_cost(self);
             let bytes = [

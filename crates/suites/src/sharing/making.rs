@@ -1,25 +1,20 @@
 //! Triples that two parties make before there is an input, without a dealer: of matrices under BFV
-//! ([`privet_linear::Triples`]), of single elements by OT ([`privet_gmw::multiply`]).
+//! ([`privet_linear::Triples`]), of single elements by OT ([`super::elements`]).
 //!
 //! Threat model and argument: `docs/reference/protocols/products.md`. Matrices have keys of their own, as their parameters are;
-//! all of them take one round. Elements of all products are multiplied some at a time, with correlations that are made for them.
+//! all of them take one round.
 
 use privet_channel::{Channel, Cost};
-use privet_gmw::Rounds;
 use privet_linear::{ClientKeys, Triples as MatrixTriples, receive_public_key};
-use privet_ot::{Demand, OtParty, Stock};
 use privet_prg::Prg;
 use privet_program::{Operation, Program};
 
-use super::triples::{self, Triple};
+use super::triples::Triple;
 use super::{Options, Plan, Triples};
 use crate::Error;
 use crate::forecast::LinearForecast;
 use crate::ops::Node;
 use crate::report::Recorder;
-
-/// Elements that are multiplied at once, which bounds what their correlations take.
-const AT_ONCE: usize = 1 << 15;
 
 /// The widest ring, with guard bits, in which matrices are multiplied.
 const WIDEST: u32 = 49;
@@ -60,20 +55,6 @@ pub(super) fn plan(program: &Program, triples: &mut [Triple], options: Options) 
     Ok(())
 }
 
-/// Correlations for each of the runs in which single elements are multiplied, one after the other.
-pub(super) fn demands(plan: &Plan) -> Vec<Demand> {
-    runs(plan).map(|len| privet_gmw::cost::multiply(len, ring_bits(plan)).demand).collect()
-}
-
-/// What the client's channel counts while single elements are multiplied, without the correlations for it.
-pub(super) fn elements_cost(plan: &Plan) -> Cost {
-    runs(plan).fold(Cost::default(), |sum, len| {
-        let cost = privet_gmw::cost::multiply(len, ring_bits(plan));
-        let (bytes_sent, bytes_received) = (cost.client_bytes, cost.server_bytes);
-        sum + Cost { bytes_sent, bytes_received, messages_sent: 1, messages_received: 1, rounds: cost.rounds }
-    })
-}
-
 /// What the client's channel counts for triples of matrices, with its key; of a round that linear layers share.
 pub(super) fn matrices_cost(plan: &Plan) -> Cost {
     let key = plan.matrices().take(1).map(|it| it.terms()[0].public_key_cost());
@@ -96,50 +77,6 @@ pub(super) fn forecasts(plan: &Plan) -> impl Iterator<Item = LinearForecast> {
         }
     };
     matrices(plan).map(forecast)
-}
-
-/// Products element by element that no dealer makes, of whatever operation.
-fn elementwise(plan: &Plan) -> impl Iterator<Item = &Triple> {
-    plan.triples().iter().filter(|triple| !plan.is_dealt() && triple.matrices.is_none())
-}
-
-fn runs(plan: &Plan) -> impl Iterator<Item = usize> {
-    let total: usize = elementwise(plan).map(|triple| triples::output_len(plan, triple)).sum();
-    (0..total).step_by(AT_ONCE).map(move |start| AT_ONCE.min(total - start))
-}
-
-fn ring_bits(plan: &Plan) -> u32 {
-    plan.program().ring_bits()
-}
-
-/// Elements that a party holds while single elements are multiplied.
-pub(super) fn elements_held(plan: &Plan) -> u64 {
-    3 * elementwise(plan).map(|triple| triples::output_len(plan, triple) as u64).sum::<u64>()
-}
-
-/// Multiplies the masks of all products of single elements: this party's parts of `C`, in the order of these products.
-pub(super) fn multiply_elements(
-    party: &mut OtParty,
-    channel: &mut Channel,
-    plan: &Plan,
-    masks: &Triples,
-) -> Result<Vec<Vec<u64>>, Error> {
-    let (mut left, mut right) = (Vec::new(), Vec::new());
-    for triple in elementwise(plan) {
-        let [a, b] = masks.operands(plan, triple);
-        left.extend(a);
-        right.extend(b);
-    }
-    let (mut products, ring) = (Vec::with_capacity(left.len()), triples::ring(plan));
-    for ((left, right), demand) in left.chunks(AT_ONCE).zip(right.chunks(AT_ONCE)).zip(demands(plan)) {
-        let mut stock = Stock::generate(party, channel, &demand)?;
-        let mut party = privet_gmw::Party { role: party.role(), channel, stock: &mut stock, rounds: Rounds::Linear };
-        products.extend(privet_gmw::multiply(&mut party, left, right, ring)?);
-    }
-    let mut rest = products.as_slice();
-    let part =
-        |triple| rest.split_off(..triples::output_len(plan, triple)).expect("a product for each element").to_vec();
-    Ok(elementwise(plan).map(part).collect())
 }
 
 /// The client's side of products of matrices: its key, its parts of all masks under it, and what it has opened.

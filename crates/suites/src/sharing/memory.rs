@@ -7,7 +7,7 @@
 use std::collections::HashSet;
 
 use super::forecast::stored_bytes;
-use super::{Encrypted, Plan, Step, making, ops, triples};
+use super::{Encrypted, Plan, Step, elements, ops, triples};
 use crate::forecast::{Memory, too_little};
 use crate::ops::{Node, last_uses};
 use crate::{Error, bodies};
@@ -171,8 +171,9 @@ impl Plan {
     /// The most while single elements are multiplied: all operands and products, and the correlations of a run as they are made, or as
     /// they are used, with messages both ways.
     fn multiplying_elements(&self, role: Role, extension: Extension) -> u64 {
-        let run = making::demands(self).into_iter().next().map_or(0, |demand| stored_bytes(&demand, role));
-        8 * making::elements_held(self) + 3 * run + if run > 0 { 2 * extension.memory() } else { 0 }
+        let run = elements::demands(self).iter().map(|demand| stored_bytes(demand, role)).max().unwrap_or(0);
+        let extending = if run > 0 { 2 * extension.memory() } else { 0 };
+        8 * elements::held(self) + 3 * run + extending + elements::message_bytes(self)
     }
 
     /// The fullest buffer of an inference without material, and what fills it.

@@ -15,7 +15,7 @@ use super::planner::Planner;
 use super::prepare::AHEAD;
 use super::refill::{BUFFER, STORED};
 use super::triples::{self, Masked, Triple};
-use super::{Encrypted, Options, making, oneshot, ops};
+use super::{Encrypted, Options, elements, making, oneshot, ops};
 use crate::Error;
 use crate::limits;
 use crate::ops::{LinearMap, Node, Product};
@@ -161,7 +161,7 @@ impl Plan {
     /// [`Error::Misuse`] if one inference takes more than anything can ([`crate::limits`]).
     fn check_totals(&self) -> Result<(), Error> {
         let (demand, dealt) = (self.cost.demand, self.is_dealt());
-        let demand = making::demands(self).into_iter().fold(demand, Add::add);
+        let demand = elements::demands(self).into_iter().fold(demand, Add::add);
         let transfers = [Role::Client, Role::Server].map(|sender| demand.ots(sender)).into_iter().max().unwrap_or(0);
         let terms = self.matrices().flat_map(|matrices| matrices.terms());
         let terms = terms.map(|term| term.input_ciphertexts() + term.output_ciphertexts());
@@ -232,7 +232,7 @@ impl Plan {
         if self.is_dealt() {
             return Extension::default();
         }
-        let demand = making::demands(self).into_iter().fold(self.cost.demand, Add::add);
+        let demand = elements::demands(self).into_iter().fold(self.cost.demand, Add::add);
         let price = f64::from(self.byte_price);
         *self.extension.get_or_init(|| Extension::cheapest(&self.extensions, &demand, &self.link, price))
     }

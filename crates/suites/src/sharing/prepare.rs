@@ -14,7 +14,7 @@ use privet_ring::Modulus;
 use zeroize::Zeroizing;
 
 use super::encrypted::{ClientKeys, ServerKeys};
-use super::{Correlated, Material, Model, Plan, Triples, making};
+use super::{Correlated, Material, Model, Plan, Triples, elements, making};
 use crate::report::Recorder;
 use crate::{Error, Observer, Phase, Report, StoreError};
 
@@ -193,11 +193,11 @@ fn correlations(
         let stock = Stock::generate(&mut party, channel, &chunks[0].demand)?;
         Ok::<_, Error>((party, stock))
     })?;
-    if making::demands(plan).is_empty() {
+    if elements::demands(plan).is_empty() {
         return Ok((stock, Vec::new()));
     }
-    let elements = recorder
-        .layer("products", "ot", channel, |channel| making::multiply_elements(&mut party, channel, plan, masks))?;
+    let elements =
+        recorder.layer("products", "ot", channel, |channel| elements::multiply(&mut party, channel, plan, masks))?;
     Ok((stock, elements))
 }
 

@@ -5,7 +5,7 @@ use std::ops::Add;
 use privet_linear::{INFERENCES_PER_KEY, Parameters};
 
 use super::keys::Batch;
-use super::{Encrypted, Plan, Truncation, making};
+use super::{Encrypted, Plan, Truncation, elements};
 use crate::security::{Growth, Loss, Security, ring_lwe, seeds, transfers, trees};
 
 /// Generators that a party's seed of a batch of keys, or of a deal, grows into, with the seed itself.
@@ -32,7 +32,8 @@ impl Plan {
             assumptions.push(seeds(STREAMS * (2 * (1 + batches) + parts) + 1));
             assumptions.extend(self.keys().iter().flatten().filter_map(Batch::tree_hashes).max().map(trees));
         } else {
-            let demand = making::demands(self).into_iter().fold(self.online_cost().demand, Add::add);
+            let demand = elements::demands(self).into_iter().fold(self.online_cost().demand, Add::add);
+            assumptions.extend(Some(elements::seeds(self)).filter(|&count| count > 0).map(seeds));
             // Preparations may follow from one another's transfers.
             assumptions.extend(transfers(self.extension(), &demand, 1, privet_ot::security::SESSIONS));
             let layers = self.encrypted();

@@ -92,8 +92,8 @@ pub(super) fn correction(plan: &Plan, triple: &Triple, parties: [&Triples; 2], s
         let [client, server] = parties.map(|party| party.mask(plan, operand.mask));
         operand.origin.arrange(plan.program(), ring(plan).add(&client, &server).into(), ring(plan))
     });
-    let product = plan.product(triple).apply(&a, &b, ring(plan));
-    ring(plan).sub(&product, share)
+    let ring = share_ring(plan, triple);
+    ring.sub(&plan.product(triple).apply(&a, &b, ring), share)
 }
 
 /// The number of elements of a product.
@@ -101,12 +101,13 @@ pub(super) fn output_len(plan: &Plan, triple: &Triple) -> usize {
     plan.program().value(plan.operation(triple.operation).output).len()
 }
 
-/// The ring of both parties' parts of `C`: with guard bits where encryption may be off by a unit.
+/// The ring of a product and of both parties' parts of `C`: that of the bits that later steps read, or of the program's with guard bits
+/// where encryption may be off by a unit.
 pub(super) fn share_ring(plan: &Plan, triple: &Triple) -> Modulus {
-    if triple.matrices.is_some() { plan.product_ring() } else { ring(plan) }
+    Modulus::new(plan.width(plan.operation(triple.operation).output))
 }
 
-/// The ring of masks, of what is opened behind them, and of products.
+/// The ring of masks and of what is opened behind them.
 pub(super) fn ring(plan: &Plan) -> Modulus {
     Modulus::new(plan.program().ring_bits())
 }
