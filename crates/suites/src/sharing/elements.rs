@@ -20,6 +20,9 @@ const AT_ONCE: usize = 1 << 15;
 /// Elements that are multiplied at once where factors are shared, which bounds what their messages take.
 const ROWS_AT_ONCE: usize = 1 << 17;
 
+/// Products in either direction that are made at once.
+const PRODUCTS_AT_ONCE: usize = 40 * AT_ONCE;
+
 /// The least number of elements for which a common factor pays: its bits take twice the correlations of one element's.
 const LEAST_ROW: usize = 4;
 
@@ -95,25 +98,49 @@ fn by_way(plan: &Plan) -> BTreeMap<Way, Vec<&Triple>> {
     ways
 }
 
-/// What runs take in which elements are multiplied, one after the other.
-fn costs(plan: &Plan) -> Vec<cost::Cost> {
-    let mut costs = Vec::new();
-    for (way, triples) in by_way(plan) {
-        let total = triples.iter().map(|triple| triples::output_len(plan, triple)).sum::<usize>() / way.row();
-        let starts = (0..total).step_by(way.at_once());
-        costs.extend(starts.map(|start| way.cost(way.at_once().min(total - start))));
-    }
-    costs
+/// Values or factors that are multiplied at once.
+struct Run {
+    way: Way,
+    count: usize,
 }
 
-/// Correlations for each of the runs in which single elements are multiplied, one after the other.
+impl Run {
+    fn cost(&self) -> cost::Cost {
+        self.way.cost(self.count)
+    }
+}
+
+/// The runs in which single elements are multiplied, one after the other; correlations for those of a group are made together.
+fn groups(plan: &Plan) -> Vec<Vec<Run>> {
+    let (mut groups, mut made): (Vec<Vec<Run>>, _) = (Vec::new(), 0);
+    for (way, triples) in by_way(plan) {
+        let mut left = triples.iter().map(|triple| triples::output_len(plan, triple)).sum::<usize>() / way.row();
+        while left > 0 {
+            let run = Run { way, count: left.min(way.at_once()) };
+            left -= run.count;
+            let products = run.cost().demand.products_sent_by_client;
+            match groups.last_mut().filter(|_| made + products <= PRODUCTS_AT_ONCE) {
+                Some(group) => group.push(run),
+                None => {
+                    groups.push(vec![run]);
+                    made = 0;
+                }
+            }
+            made += products;
+        }
+    }
+    groups
+}
+
+/// Correlations for each group of runs, one after the other.
 pub(super) fn demands(plan: &Plan) -> Vec<Demand> {
-    costs(plan).into_iter().map(|cost| cost.demand).collect()
+    let sum = |group: &Vec<Run>| group.iter().map(Run::cost).sum::<cost::Cost>().demand;
+    groups(plan).iter().map(sum).collect()
 }
 
 /// What the client's channel counts while single elements are multiplied, without the correlations for it.
 pub(super) fn cost(plan: &Plan) -> Cost {
-    costs(plan).into_iter().fold(Cost::default(), |sum, cost| {
+    groups(plan).iter().flatten().map(Run::cost).fold(Cost::default(), |sum, cost| {
         let (bytes_sent, bytes_received, rounds) = (cost.client_bytes, cost.server_bytes, cost.rounds);
         sum + Cost { bytes_sent, bytes_received, messages_sent: rounds, messages_received: rounds, rounds }
     })
@@ -121,7 +148,8 @@ pub(super) fn cost(plan: &Plan) -> Cost {
 
 /// The most bytes that a run sends and receives.
 pub(super) fn message_bytes(plan: &Plan) -> u64 {
-    costs(plan).into_iter().map(|cost| cost.client_bytes + cost.server_bytes).max().unwrap_or(0)
+    let costs = groups(plan).into_iter().flatten().map(|run| run.cost());
+    costs.map(|cost| cost.client_bytes + cost.server_bytes).max().unwrap_or(0)
 }
 
 /// Seeds of which a party knows one of two.
@@ -148,45 +176,71 @@ pub(super) fn multiply(
     plan: &Plan,
     masks: &Triples,
 ) -> Result<Vec<Vec<u64>>, Error> {
-    let mut parts = BTreeMap::new();
-    for (way, triples) in by_way(plan) {
+    let mut operands: BTreeMap<Way, Operands> =
+        by_way(plan).into_iter().map(|(way, triples)| (way, Operands::of(plan, masks, way, triples))).collect();
+    for group in groups(plan) {
+        let demand = group.iter().map(Run::cost).sum::<cost::Cost>().demand;
+        let mut stock = Stock::generate(party, channel, &demand)?;
+        for Run { way, count } in group {
+            let mut party =
+                privet_gmw::Party { role: party.role(), channel, stock: &mut stock, rounds: Rounds::Linear };
+            let operands = operands.get_mut(&way).expect("all ways have operands");
+            let (done, row) = (operands.products.len() / way.row(), way.row());
+            let y = operands.y.get(done * row..(done + count) * row).unwrap_or_default();
+            let products = way.run(&mut party, &operands.x[done..done + count], y)?;
+            operands.products.extend(products);
+        }
+    }
+    let parts: BTreeMap<usize, Vec<u64>> = operands.into_values().flat_map(|it| it.parts(plan)).collect();
+    Ok(parts.into_values().collect())
+}
+
+/// The operands of all products of one way, and the products as far as they are made.
+struct Operands<'a> {
+    triples: Vec<&'a Triple>,
+    x: Vec<u64>,
+    y: Vec<u64>,
+    /// Of each product of rows, where its elements belong.
+    places: Vec<Vec<usize>>,
+    products: Vec<u64>,
+}
+
+impl<'a> Operands<'a> {
+    fn of(plan: &Plan, masks: &Triples, way: Way, triples: Vec<&'a Triple>) -> Self {
         let (mut x, mut y, mut places) = (Vec::new(), Vec::new(), Vec::new());
         for triple in &triples {
-            let operands = masks.operands(plan, triple);
+            let [left, right] = masks.operands(plan, triple);
             match way {
-                Way::Square { .. } => x.extend(&operands[0]),
+                Way::Square { .. } => x.extend(left),
                 Way::Pairs { .. } => {
-                    x.extend(&operands[0]);
-                    y.extend(&operands[1]);
+                    x.extend(left);
+                    y.extend(right);
                 }
                 Way::Rows { .. } => {
                     let few = few(plan, triple);
-                    let order = by_factor(plan, triple, few);
+                    let (many, order) = (if few == 0 { right } else { left }, by_factor(plan, triple, few));
                     x.extend(masks.mask(plan, triple.operands[few].mask));
-                    y.extend(order.iter().map(|&place| operands[1 - few][place]));
+                    y.extend(order.iter().map(|&place| many[place]));
                     places.push(order);
                 }
             }
         }
-        let mut products = Vec::new();
-        let mut rows = y.chunks(way.at_once() * way.row());
-        for x in x.chunks(way.at_once()) {
-            let mut stock = Stock::generate(party, channel, &way.cost(x.len()).demand)?;
-            let mut party =
-                privet_gmw::Party { role: party.role(), channel, stock: &mut stock, rounds: Rounds::Linear };
-            products.extend(way.run(&mut party, x, rows.next().unwrap_or_default())?);
-        }
-        let (mut rest, mut places) = (products.as_slice(), places.into_iter());
-        for triple in triples {
+        Self { triples, x, y, places, products: Vec::new() }
+    }
+
+    /// This party's part of `C` of each product, with the index of its operation.
+    fn parts(self, plan: &Plan) -> Vec<(usize, Vec<u64>)> {
+        let (mut rest, mut places) = (self.products.as_slice(), self.places.into_iter());
+        let part = |triple: &Triple| {
             let part = rest.split_off(..triples::output_len(plan, triple)).expect("a product for each element");
             let mut products = part.to_vec();
             if let Some(places) = places.next() {
                 places.into_iter().zip(part).for_each(|(place, product)| products[place] = *product);
             }
-            parts.insert(triple.operation, products);
-        }
+            (triple.operation, products)
+        };
+        self.triples.into_iter().map(part).collect()
     }
-    Ok(parts.into_values().collect())
 }
 
 /// The places of a product's elements, those with one factor together. `few`: the operand that has the factors.
