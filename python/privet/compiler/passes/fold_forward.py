@@ -1,8 +1,10 @@
-"""Folds what a function's results are multiplied by, and what is added, into the layer behind.
+"""Folds what results are multiplied by, and what is added, into the layers behind.
 
 A kernel machine multiplies a bell by a constant and then by coefficients. Their products alone
-matter: of the first a result may be far larger than what comes of it. What happens depends on the
-graph's form alone (docs/decisions/public-half.md).
+matter: of the first a result may be far larger than what comes of it. A normalisation multiplies
+each column by a weight, and where nothing but layers reads the result, the weight is theirs: that
+saves a layer and a truncation. What happens depends on the graph's form alone
+(docs/decisions/public-half.md).
 """
 
 from __future__ import annotations
@@ -10,44 +12,92 @@ from __future__ import annotations
 import numpy as np
 
 from privet.compiler.graph import Graph, Node
-from privet.compiler.graph.operations import AddConstant, Array, Dense, Elementwise, Scale
+from privet.compiler.graph.operations import (
+    AddConstant,
+    Array,
+    Dense,
+    Elementwise,
+    Mul,
+    Reshape,
+    Scale,
+)
 from privet.compiler.passes.rewriter import Rewriter
 
 
 def fold_forward(graph: Graph) -> Graph:
-    """The same function with layers that read functions' results themselves."""
-    rewriter, uses = Rewriter(graph), graph.uses()
-    made_by = graph.producers()
+    """The same function with layers that read results of functions and of products themselves."""
+    rewriter, made_by, inner = Rewriter(graph), graph.producers(), _inner(graph)
 
     def rewrite(node: Node) -> int:
         if not isinstance(node.operation, Dense):
             return rewriter.copy(node)
-        layer, at = node.operation, node.inputs[0]
+        layer, at, reshapes = node.operation, node.inputs[0], []
         weight = layer.weight
         bias = np.zeros(weight.shape[1]) if layer.bias is None else layer.bias
-        while at in made_by and uses[at] == 1:
+        is_folded = False
+        while at in made_by and at in inner:
             before = made_by[at]
-            shape = graph.values[at].shape
-            match before.operation:
-                case Scale(weight=factor) if (row := _row(factor, shape)) is not None:
+            if isinstance(before.operation, Scale | AddConstant):
+                row, is_folded = _row(before.operation, graph.values[at].shape), True
+                assert row is not None, "it folds"
+                if isinstance(before.operation, Scale):
                     weight = weight * row[:, None]
-                case AddConstant(bias=added) if (row := _row(added, shape)) is not None:
+                else:
                     bias = bias + row @ weight
-                case _:
-                    break
+            else:
+                reshapes.append(before)
             at = before.inputs[0]
-        is_function = at in made_by and isinstance(made_by[at].operation, Elementwise)
-        if at == node.inputs[0] or not is_function:
+        ends_well = at in made_by and isinstance(made_by[at].operation, Elementwise | Mul)
+        if not is_folded or not ends_well:
             return rewriter.copy(node)
-        return rewriter.add(node, Dense(weight, bias), rewriter.new[at])
+        base = rewriter.new[at]
+        for moved in reversed(reshapes):
+            base = rewriter.add_new(moved.name, moved.operation, base)
+        return rewriter.add(node, Dense(weight, bias), base)
 
     return rewriter.walk(rewrite)
 
 
-def _row(constants: Array, shape: tuple[int, ...]) -> Array | None:
+def _inner(graph: Graph) -> set[int]:
+    """Values that nodes make which fold into layers, and that nothing but layers reads, perhaps
+    through other such nodes."""
+    read_by: dict[int, list[Node]] = {}
+    for node in graph.nodes:
+        for value in node.inputs:
+            read_by.setdefault(value, []).append(node)
+    ends = {output.value for output in graph.outputs}
+    inner: set[int] = set()
+    for node in reversed(graph.nodes):
+        readers = read_by.get(node.output, [])
+        serves_layers = all(
+            isinstance(reader.operation, Dense) or reader.output in inner for reader in readers
+        )
+        if node.output not in ends and serves_layers and _folds(graph, node):
+            inner.add(node.output)
+    return inner
+
+
+def _folds(graph: Graph, node: Node) -> bool:
+    """Whether a node keeps columns apart and treats all rows alike, by its form."""
+    shape = graph.values[node.output].shape
+    match node.operation:
+        case Reshape():
+            return graph.values[node.inputs[0]].shape[-1:] == shape[-1:]
+        case Scale() | AddConstant():
+            return _row(node.operation, shape) is not None
+        case _:
+            return False
+
+
+def _row(operation: Scale | AddConstant, shape: tuple[int, ...]) -> Array | None:
     """A constant for each column, if the form of the constants says that all rows have the same."""
-    if constants.size != 1 and constants.shape[-1] != constants.size:
-        return None
-    if constants.size not in (1, shape[-1]):
+    if isinstance(operation, Scale):
+        if operation.uniform or operation.by_column:
+            row: Array = operation.weight.reshape(-1, shape[-1])[0].astype(np.float64)
+            return row
+        constants = operation.weight
+    else:
+        constants = operation.bias
+    if constants.size not in (1, shape[-1]) or constants.shape[-1:] not in ((), (constants.size,)):
         return None
     return np.broadcast_to(constants.reshape(-1), (shape[-1],)).astype(np.float64)

@@ -244,6 +244,24 @@ def test_what_a_function_is_multiplied_by_folds_into_the_layer_behind(of_a_funct
     assert (len(kinds(after)) == 2) == of_a_function
 
 
+@pytest.mark.parametrize("read_elsewhere", [False, True])
+def test_a_normalisations_weights_fold_into_the_layers_that_read_it(read_elsewhere: bool) -> None:
+    """Unless something else reads it: then the weights stay, once."""
+    nodes = [
+        node("LayerNormalization", ["x", "weight", "shift"], ["n"]),
+        node("MatMul", ["n", "left"], ["l"]),
+        node("MatMul", ["n", "right"], ["r"]),
+        node("Add", ["l", "r"], ["s"]),
+        node("Add", ["s", "n" if read_elsewhere else "x"], ["y"]),
+    ]
+    constants = {"weight": constant(4), "shift": constant(4, seed=1)}
+    layers = {"left": constant(4, 4, seed=2), "right": constant(4, 4, seed=3)}
+    made = model(nodes, {"x": (1, 3, 4)}, ["y"], {**constants, **layers})
+    after = kinds(same(made, lambda graph: fold_forward(fold_batchnorm(graph))))
+    assert after.count("Scale") == (1 if read_elsewhere else 0)
+    assert after.count("Dense") == 2
+
+
 def test_what_others_read_stays_in_front_of_a_layer() -> None:
     nodes = [
         node("Exp", ["x"], ["k"]),

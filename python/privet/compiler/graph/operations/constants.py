@@ -28,12 +28,14 @@ from privet.compiler.graph.operations.operation import (
 class Scale(Operation):
     """Elementwise product with a private constant of the input's full shape.
 
-    `uniform` says that the model states one number for all elements. What passes decide may depend
-    on that form of a constant, never on its values: decisions are public.
+    `uniform` says that the model states one number for all elements, and `by_column` that it states
+    one for each index of the last axis. What passes decide may depend on that form of a constant,
+    never on its values: decisions are public.
     """
 
     weight: Array
     uniform: bool = False
+    by_column: bool = False
 
     name: ClassVar[str] = "scale"
     reads_ring: ClassVar[bool] = True

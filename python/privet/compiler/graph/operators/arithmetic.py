@@ -107,7 +107,8 @@ def times_constant(site: Site, x: Private, constant: Array) -> Private:
         factor = np.broadcast_to(padded.reshape(-1), (channels,))
         return site.emit(ChannelAffine(factor, None, uniform=constant.size == 1), x)
     weight = np.array(np.broadcast_to(padded, shape))
-    return site.emit(Scale(weight, uniform=constant.size == 1), x)
+    by_column = constant.size > 1 and constant.shape[-1] == constant.size
+    return site.emit(Scale(weight, uniform=constant.size == 1, by_column=by_column), x)
 
 
 def plus_constant(site: Site, x: Private, constant: Array) -> Private:
