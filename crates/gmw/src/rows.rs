@@ -4,7 +4,7 @@
 //! the other party knows the one for a bit that is clear and the one for a bit that is set. What grows from the seeds hides a
 //! row of elements in place of one.
 
-use privet_prg::{Prg, Seed};
+use privet_prg::{KeyStream, Seed};
 use privet_ring::{Bits, Modulus, in_parts, planes};
 use zeroize::Zeroizing;
 
@@ -32,9 +32,15 @@ pub fn multiply_rows(party: &mut Party<'_>, x: &[u64], y: &[u64], ring: Modulus)
     let flips = join([&*bits, &*bits]).xor(&choice);
     let theirs = Bits::from_bytes(&party.channel.exchange(&flips.to_bytes())?, 2 * seeds)?;
 
-    let stream = |at: usize, half: &dyn Fn(usize) -> u64| {
+    // Streams are read at places of their own, so that no trial at a key compares with more than one of them.
+    let grow = |at: usize, half: &dyn Fn(usize) -> u64, pads: &mut [u64]| {
         let [low, high] = [at, seeds + at].map(half);
-        Prg::from_seed(&Seed::from_block(u128::from(high) << 64 | u128::from(low)))
+        let mut blocks = Zeroizing::new(vec![0; row.div_ceil(2)]);
+        KeyStream::new(&Seed::from_block(u128::from(high) << 64 | u128::from(low)))
+            .blocks((at * blocks.len()) as u64, &mut blocks);
+        for (pads, &block) in pads.chunks_mut(2).zip(&*blocks) {
+            pads.iter_mut().zip([block as u64, (block >> 64) as u64]).for_each(|(pad, word)| *pad = word);
+        }
     };
     // The two words of a correlation are `-sent` and `rho - sent`, and a flip swaps them.
     let of_clear = |at: usize| (rho[at] & mask_of(&theirs, at)).wrapping_sub(sent[at]);
@@ -49,8 +55,8 @@ pub fn multiply_rows(party: &mut Party<'_>, x: &[u64], y: &[u64], ring: Modulus)
         in_parts(&mut pads, row.max(1), |j, pads| {
             let mut words = Zeroizing::new(vec![0; 2 * row]);
             let (clear, set) = words.split_at_mut(row);
-            stream(first + j, &of_clear).fill_words(clear);
-            stream(first + j, &of_set).fill_words(set);
+            grow(first + j, &of_clear, clear);
+            grow(first + j, &of_set, set);
             pads.iter_mut().zip(clear.iter().zip(set)).for_each(|(pads, (clear, set))| *pads = [*clear, *set]);
         });
         shares.iter_mut().zip(&*pads).for_each(|(share, [clear, _])| *share = share.wrapping_sub(clear << bit));
@@ -68,7 +74,7 @@ pub fn multiply_rows(party: &mut Party<'_>, x: &[u64], y: &[u64], ring: Modulus)
         let masked = part.unpack(masked, n)?;
         in_parts(&mut shares, row.max(1), |j, shares| {
             let (mut pads, chosen) = (Zeroizing::new(vec![0; row]), mask_of(&bits, first + j));
-            stream(first + j, &of_chosen).fill_words(&mut pads);
+            grow(first + j, &of_chosen, &mut pads);
             for (share, (pad, masked)) in shares.iter_mut().zip(pads.iter().zip(&masked[j * row..])) {
                 *share = share.wrapping_add(pad.wrapping_add(masked & chosen) << bit);
             }

@@ -152,15 +152,9 @@ pub(super) fn message_bytes(plan: &Plan) -> u64 {
     costs.map(|cost| cost.client_bytes + cost.server_bytes).max().unwrap_or(0)
 }
 
-/// Seeds of which a party knows one of two.
+/// Seeds of rows that are read at one place: of each run two in either direction.
 pub(super) fn seeds(plan: &Plan) -> u64 {
-    let of = |(way, triples): (Way, Vec<&Triple>)| match way {
-        Way::Rows { bits, row } => {
-            triples.iter().map(|triple| triples::output_len(plan, triple) / row * bits as usize).sum::<usize>() as u64
-        }
-        Way::Square { .. } | Way::Pairs { .. } => 0,
-    };
-    2 * by_way(plan).into_iter().map(of).sum::<u64>()
+    4 * groups(plan).iter().flatten().filter(|run| matches!(run.way, Way::Rows { .. })).count() as u64
 }
 
 /// Elements that a party holds while single elements are multiplied.
