@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import struct
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -21,7 +22,7 @@ from privet.errors import LinkError, PeerError, PeerMisbehaved, PrivetError
 from privet.runtime import Credentials
 from privet.stream.blinding import MOST_ENTRIES
 from privet.stream.cipher import BFV
-from privet.stream.frames import Kind, Opened, Tensor
+from privet.stream.frames import LARGEST_ENTRY, Kind, Opened, Stocked, Tensor
 from privet.stream.link import Patience
 from privet.stream.pair import Pair, pair
 from privet.stream.preprocessing import POLL_SECONDS, PreparingData, Where, name_of
@@ -155,6 +156,34 @@ def test_an_entry_is_for_whom_opened_its_session(
             for number in range(60, 60 + MOST_ENTRIES + 3):
                 session.accept(_prepared(session.id, session.client, number))
             assert len(entries) == MOST_ENTRIES
+
+    asyncio.run(run())
+
+
+def test_a_number_that_no_frame_holds_stops_no_entries(
+    program: tuple[Compiled, Path], key_folder: Path
+) -> None:
+    compiled, folder = program
+    beyond = LARGEST_ENTRY + 1
+    with pytest.raises(struct.error):
+        Stocked(beyond).to_bytes()
+
+    async def run() -> None:
+        async with pair(folder, key_folder, cipher=BFV, ahead=1, patience=QUICK) as it:
+            await ask(it, compiled, 0)
+            assert it.model.receiver is not None
+            (session,) = it.model._sessions.values()
+            where = Where("127.0.0.1", it.model.receiver.port, "127.0.0.1")
+            files = Credentials.from_directory(key_folder, "client").files
+            owner = PreparingData(compiled.program.to_public_bytes(), files, 20.0)
+            made = it.model.ledger.entries
+            await asyncio.to_thread(owner.prepare, where, name_of(session.id, beyond))
+            async with asyncio.timeout(20):
+                while it.model.ledger.entries <= made:
+                    await asyncio.sleep(0.05)
+            # More than were in stock before.
+            for seed in range(1, 4):
+                await ask(it, compiled, seed)
 
     asyncio.run(run())
 

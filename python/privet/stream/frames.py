@@ -21,6 +21,8 @@ NO_SESSION = bytes(16)
 
 LARGEST_PROGRAM = MAX_BYTES
 LARGEST_TEXT = 1000
+LARGEST_ENTRY = (1 << 64) - 1
+"""The largest number that a frame has room for."""
 
 _HEADER = struct.Struct("!BxxxIQQ")
 _HELLO = struct.Struct("!7sBBH16sQ")

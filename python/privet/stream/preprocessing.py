@@ -22,6 +22,7 @@ from privet.runtime.acceptor import Acceptor
 from privet.runtime.credentials import Credentials
 from privet.runtime.revocation import Revoked
 from privet.stream.cipher import BFV
+from privet.stream.frames import LARGEST_ENTRY
 from privet.stream.rounds import Ledger
 from privet.stream.worker_pool import Part, Recipe, WorkerLost, WorkerPool
 from privet.suites import Guard, Policy
@@ -59,9 +60,10 @@ def name_of(session: bytes, number: int) -> str:
 
 def _named(name: str) -> tuple[bytes, int]:
     """The session and number of a material entry; of none if a peer calls it otherwise."""
-    session, _, number = name.partition("/")
+    session, _, text = name.partition("/")
     try:
-        return bytes.fromhex(session), int(number)
+        number = int(text)
+        return (bytes.fromhex(session), number) if 0 < number <= LARGEST_ENTRY else (b"", 0)
     except ValueError:
         return b"", 0
 
