@@ -20,6 +20,7 @@ mod elements;
 mod exchange;
 mod forecast;
 mod infer;
+mod linked;
 mod network;
 pub(crate) mod ops;
 mod packed;

@@ -9,6 +9,7 @@ use super::bfv::Layout;
 use super::cipher::Cipher;
 use super::exchange::{Exchange, Order};
 use super::forecast::{self, Forecast};
+use super::linked::second_pooling;
 use super::ops;
 use super::packed::Samples;
 use crate::Error;
@@ -39,13 +40,19 @@ impl Plan {
     /// Plans `program` for a cipher.
     ///
     /// # Errors
-    /// [`Error::Misuse`], which names the layer, if the suite does not compute it: poolings whose windows overlap and
-    /// an argmax before the end, because permutations cannot hide places there; factors of more than 31 bits.
+    /// [`Error::Misuse`], which names the layer, if the suite does not compute it: poolings whose windows overlap, also
+    /// those of another pooling, and an argmax before the end, because permutations cannot hide places there; factors of
+    /// more than 31 bits.
     /// [`Error::Linear`] if the program's ring is too wide for BFV.
     pub fn new(program: Program, cipher: impl Into<Cipher>) -> Result<Self, Error> {
         check_stateless(&program)?;
         Node::all(&program).try_for_each(check)?;
         let steps = steps(&program)?;
+        if let Some(index) = second_pooling(&program) {
+            let why = "its windows overlap those of another pooling of the same values, which would tell the client where \
+                       each lies";
+            return Err(refused(&program.operations()[index], why));
+        }
         let method = match cipher.into() {
             Cipher::Paillier(key_size) => Method::Paillier(key_size, Samples::ONE),
             Cipher::Bfv => Method::Bfv(Box::new(Layout::new(&program, &steps)?)),
