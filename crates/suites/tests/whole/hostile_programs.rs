@@ -5,7 +5,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
 use privet_program::Program;
+use privet_suites::config::Config as _;
 use privet_suites::sharing::{Options, Plan};
+use privet_suites::{malicious, stream};
 use serde_json::{Value, json};
 
 use crate::parties::{CHOICE, Fixture, RESIDUAL};
@@ -35,6 +37,18 @@ fn places(value: &Value, path: &str, found: &mut Vec<String>) {
 /// Plans what `bytes` describe, with all options; whether there is a plan.
 fn plans(bytes: &[u8]) -> bool {
     let Ok(program) = Program::parse(bytes) else { return false };
+    for config in malicious::Config::all() {
+        if let Ok(plan) = malicious::Plan::new(program.clone(), config) {
+            plan.forecast();
+            plan.security();
+        }
+    }
+    for cipher in stream::Cipher::ALL {
+        if let Ok(plan) = stream::Plan::new(program.clone(), cipher) {
+            plan.forecast();
+            plan.security();
+        }
+    }
     Options::made().chain(Options::dealt()).all(|options| match Plan::new(program.clone(), options) {
         Ok(plan) => {
             plan.forecast();
