@@ -20,7 +20,7 @@ impl Plan {
                 let loss = noise as f64 * (-TABLE_BITS).exp2();
                 let inferences = TABLE_DRAWS / noise.max(1);
                 let losses = vec![Loss::new("noise", "draw from a table", noise.max(1), loss, Growth::Sum, inferences)];
-                let notes = vec![ORDER, "the bound on noise rests on a key of two safe primes"];
+                let notes = vec![ORDER, "the bound on noise holds for every key whose proof was checked"];
                 Security::new(assumptions, losses, "Paillier key with its table of noise", Some(inferences), notes)
             }
             (Cipher::Bfv, Ok(layout)) => {
