@@ -52,7 +52,8 @@ impl NoisePool {
     /// Noise for `count` ciphertexts; waits for what is not ready.
     ///
     /// # Errors
-    /// [`Error::Io`] if the operating system gave no entropy; the pool makes no more then.
+    /// [`Error::PeerMisbehaved`] if the key shares a factor with a random number, [`Error::Io`] if the operating system gave no
+    /// entropy; the pool makes no more then.
     pub fn take(&self, count: usize) -> Result<Noise, Error> {
         let mut taken = Noise::new(&self.shared.key, Residues::zero(self.shared.key.modulus().limbs(), 0));
         let mut state = self.shared.lock();
@@ -63,8 +64,12 @@ impl NoisePool {
             if taken.len() == count {
                 return Ok(taken);
             }
-            if let Some(Error::Io(privet_prg::Error::Io(error))) = &state.failure {
-                return Err(privet_prg::Error::Io(*error).into());
+            if let Some(failure) = &state.failure {
+                return Err(match failure {
+                    Error::Io(privet_prg::Error::Io(error)) => privet_prg::Error::Io(*error).into(),
+                    Error::PeerMisbehaved(problem) => problem.clone().into(),
+                    Error::Misuse(problem) => problem.clone().into(),
+                });
             }
             state = self.shared.wait(state);
         }

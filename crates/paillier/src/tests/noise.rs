@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use super::*;
+use crate::integer::{Integer, multiply};
 use crate::primes::is_probable_prime;
 
 fn distinct(ciphertexts: &Ciphertexts) -> HashSet<Vec<u8>> {
@@ -81,6 +82,18 @@ fn a_pool_hands_out_each_noise_once() -> Result<(), Error> {
     assert_eq!(decrypted(&zeros), vec![0; 133]);
     assert!(pool.ready() <= 20);
     Ok(())
+}
+
+#[test]
+fn a_pool_whose_key_can_have_no_noise_says_so() {
+    // 2^254 + 5 is a multiple of 3, as a third of all random numbers are: some of a table's bases share it.
+    let other = Integer::from_words([5, 0, 0, 1 << 62]);
+    let key = PublicKey::new(KeySize::Insecure512, multiply(KEY.primes()[0], &other), Vec::new());
+    let pool = NoisePool::new(&key, 20);
+    for _ in 0..2 {
+        let refused = pool.take(1).map(drop);
+        assert!(matches!(refused, Err(Error::PeerMisbehaved(PeerMisbehaved::Key { .. }))), "{refused:?}");
+    }
 }
 
 #[test]
