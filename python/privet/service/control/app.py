@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import time
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -15,6 +16,7 @@ from aiohttp import web
 
 from privet import tracing
 from privet.errors import Misuse
+from privet.logs import Seldom
 from privet.service.asks import parameters
 from privet.service.control.calls import (
     Call,
@@ -46,9 +48,14 @@ HEADERS = {
 """On every answer, unless a handler has set its own."""
 
 
+MOST_REFUSED = 10_000
+"""Clients and kinds of calls of which is remembered when a refusal was logged."""
+
+
 def make_app(service: Service, gate: Gate) -> web.Application:
     """The application over a service."""
-    app = web.Application(client_max_size=service.limits.body_bytes, middlewares=[_front(service)])
+    front = _front(service, gate)
+    app = web.Application(client_max_size=service.limits.body_bytes, middlewares=[front])
     calls = Buckets()
     pages = Pages(ROUTES, service.version)
     for route in ROUTES:
@@ -58,8 +65,9 @@ def make_app(service: Service, gate: Gate) -> web.Application:
     return app
 
 
-def _front(service: Service) -> Any:
+def _front(service: Service, gate: Gate) -> Any:
     """Times, counts and logs calls, and turns what goes wrong into answers."""
+    account = _Account(service)
 
     def refused(refusal: Refusal) -> web.Response:
         service.metrics.refused(refusal.reason)
@@ -92,18 +100,41 @@ def _front(service: Service) -> Any:
         if not response.prepared:
             for header, value in HEADERS.items():
                 response.headers.setdefault(header, value)
-        _account(service, request.method, name, response.status, time.monotonic() - start)
+        seconds = time.monotonic() - start
+        account.add(gate.client(request), request.method, name, response.status, seconds)
         return response
 
     return front
 
 
-def _account(service: Service, method: str, route: str, status: int, seconds: float) -> None:
-    method = method if method in METHODS else "other"
-    service.metrics.call(method, route, status, seconds)
-    if method != "GET" or status >= 400:
-        fields = {"method": method, "route": route, "status": status}
+class _Account:
+    """Counts and logs calls. Refused ones of one kind get a line a minute for each client, with how
+    many `times` there were since: nobody fills a disk with what is not even let in."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._refused: OrderedDict[tuple[str, str, int], Seldom] = OrderedDict()
+
+    def add(self, client: str, method: str, route: str, status: int, seconds: float) -> None:
+        """Takes in a call."""
+        method = method if method in METHODS else "other"
+        self._service.metrics.call(method, route, status, seconds)
+        fields: dict[str, Any] = {"method": method, "route": route, "status": status}
+        if status >= 400:
+            times = self._due((client, route, status))
+            if times is None:
+                return
+            fields |= {"client": client[:16], "times": times}
+        elif method == "GET":
+            return
         _log.info("call", extra={**fields, "seconds": round(seconds, 4)})
+
+    def _due(self, kind: tuple[str, str, int]) -> int | None:
+        seldom = self._refused.setdefault(kind, Seldom())
+        self._refused.move_to_end(kind)
+        if len(self._refused) > MOST_REFUSED:
+            self._refused.popitem(last=False)
+        return seldom.due()
 
 
 def _translated(error: web.HTTPException) -> Refusal:
@@ -130,20 +161,20 @@ def _endpoint(
         except Misuse as error:
             raise bad_request(str(error)) from error
         return await route.handler(
-            Call(service, pages, caller, request, dict(request.match_info), query, body)
+            Call(service, pages, gate, caller, request, dict(request.match_info), query, body)
         )
 
     return endpoint
 
 
 def _admit(service: Service, buckets: Buckets, route: Route, caller: Identity) -> None:
-    if route.role == "operator" and not caller.operator:
-        raise Refusal(403, "operators only", "this is for operators of the service")
     limits = service.limits
     rate = limits.calls_per_second
     wait = buckets.take((caller.client,), rate, rate, time.monotonic())
     if wait:
         raise too_many(f"more than {rate:g} calls a second", wait)
+    if route.role == "operator" and not caller.operator:
+        raise Refusal(403, "operators only", "this is for operators of the service")
     if route.waits and service.jobs.waiting(caller.client) >= limits.long_polls:
         raise too_many(f"more than {limits.long_polls} calls that wait for news", 1.0, "long polls")
 

@@ -17,7 +17,7 @@ from multidict import CIMultiDict
 from privet.service.asks import NoParameters
 
 if TYPE_CHECKING:
-    from privet.service.control.identity import Identity
+    from privet.service.control.identity import Gate, Identity
     from privet.service.control.openapi import Pages
     from privet.service.service import Service
 
@@ -55,8 +55,16 @@ class Refusal(Exception):
 def check_origin(request: web.Request) -> None:
     """Refuses the page of another site, which a browser would lend its user's certificate."""
     origin = request.headers.get("Origin")
-    if origin is not None and urlsplit(origin).netloc != request.host:
+    if origin is not None and _host(origin) != request.host:
         raise Refusal(403, "other origin", "this is for this service's own page")
+
+
+def _host(origin: str) -> str | None:
+    """The host and port of an origin; None if it is no address."""
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return None
 
 
 def bad_request(message: str) -> Refusal:
@@ -88,10 +96,12 @@ Schema = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Call(Generic[Body]):
-    """One call: `path` holds the parts of the address that vary, `body` what was sent."""
+    """One call: `path` holds the parts of the address that vary, `body` what was sent. `gate` has
+    let it in, and tells whether it still would."""
 
     service: Service
     pages: Pages
+    gate: Gate
     caller: Identity
     request: web.Request
     path: Mapping[str, str]

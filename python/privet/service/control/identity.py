@@ -169,6 +169,23 @@ class Gate:
         token = self._token(request.headers.get("Authorization", ""))
         return Identity(client, token.name, operator or token.operator, certified)
 
+    def client(self, request: web.Request) -> str:
+        """The fingerprint of the certificate that a caller showed, welcome or not; empty if none
+        is there any more."""
+        transport = request.transport
+        link = transport.get_extra_info("ssl_object") if transport else None
+        try:
+            return self._certificate(link)[0] if link is not None else ""
+        except Refusal:
+            return ""
+
+    def is_operator(self, request: web.Request) -> bool:
+        """Whether an operator calls, as certificates and tokens are now."""
+        try:
+            return self.identify(request).operator
+        except Refusal:
+            return False
+
     def _certificate(self, link: ssl.SSLObject) -> tuple[str, str | None]:
         """Fingerprint and common name, which stay what they are while a connection lasts."""
         if (known := self._shown.get(link)) is not None:

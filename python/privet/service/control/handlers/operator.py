@@ -72,8 +72,8 @@ def _machine(call: Call[Any], change: Callable[[str], None], *, draining: bool) 
 
 
 async def events(call: Call[Any]) -> Answer:
-    """The state as server-sent events, until the caller leaves or the service ends; each but the
-    first has only the runs that ended since the one before."""
+    """The state as server-sent events, until the caller leaves, is an operator no more, or the
+    service ends; each but the first has only the runs that ended since the one before."""
     response = web.StreamResponse(
         headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"}
     )
@@ -81,7 +81,7 @@ async def events(call: Call[Any]) -> Answer:
     closing = call.service.closing
     since = 0.0
     try:
-        while not closing.is_set():
+        while not closing.is_set() and call.gate.is_operator(call.request):
             now = describe(call.service, since)
             since = max([since, *(run["ended"] for run in now["timeline"])])
             data = json.dumps(now, separators=(",", ":"))
