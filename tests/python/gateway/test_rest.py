@@ -144,7 +144,14 @@ def test_outputs_come_as_each_is_asked_for() -> None:
 
 @pytest.mark.parametrize(
     ("header", "problem"),
-    [("x", "the body has"), ("-1", "the body has"), ("1000", "the body has"), ("2", "no JSON")],
+    [
+        ("x", "the body has"),
+        ("-1", "the body has"),
+        ("1000", "the body has"),
+        ("2", "no JSON"),
+        ("²", "the body has"),
+        ("9" * 5000, "the body has"),
+    ],
 )
 def test_lengths_of_the_header_that_cannot_be(header: str, problem: str) -> None:
     status, _, body = ask(

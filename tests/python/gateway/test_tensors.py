@@ -14,6 +14,7 @@ from privet.compiler.compile import compile
 from privet.compiler.executor import execute
 from privet.compiler.executor.codec import as_tensor, describe_outputs
 from privet.errors import InputError
+from privet.gateway.oip import tensors
 from privet.gateway.oip.tensors import (
     DATATYPES,
     from_numbers,
@@ -63,6 +64,10 @@ def test_an_empty_tensor() -> None:
         ("INT8", [1], [200], "cannot be read as INT8"),
         ("UINT8", [1], [-1], "cannot be read as UINT8"),
         ("INT64", [1], [1 << 70], "cannot be read as INT64"),
+        ("FP32", [10**3000, 10**3000], [0], "that no tensor has"),
+        ("FP32", [0, 1 << 70], [], "that no tensor has"),
+        ("FP32", [1] * 100, [0], "100 axes"),
+        ("BYTES", [10**3000, 10**3000], ["a"], "that no tensor has"),
     ],
 )
 def test_what_is_no_tensor(datatype: str, shape: list[int], numbers: Any, problem: str) -> None:
@@ -75,6 +80,20 @@ def test_raw_elements_of_another_shape() -> None:
         from_raw("x", "FP32", [3], bytes(8))
     with pytest.raises(InputError, match="negative length"):
         from_raw("x", "FP32", [-1, -1], bytes(4))
+
+
+def test_texts_take_no_more_memory_than_a_request_may_have(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(tensors, "MOST_TEXT_BYTES", 4 * 1000 * 100)
+    long = ["a" * 100, *[""] * 999]
+    assert from_numbers("x", "BYTES", [1000], long).nbytes == 4 * 1000 * 100
+    for texts in (["a" * 101, *[""] * 999], ["a" * 100, *[""] * 1000]):
+        with pytest.raises(InputError, match="room of the longest"):
+            from_numbers("x", "BYTES", [len(texts)], texts)
+    # Without the bound, a request of 5 kB has a tensor of 4 MB.
+    monkeypatch.setattr(tensors, "MOST_TEXT_BYTES", 1 << 40)
+    assert from_numbers("x", "BYTES", [1001], ["a" * 1000, *[""] * 1000]).nbytes == 4_004_000
 
 
 def test_positions_are_integers_and_scores_are_real() -> None:

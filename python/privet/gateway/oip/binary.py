@@ -7,6 +7,7 @@ the parameter `binary_data_size` has that many bytes after it, in the order of t
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -24,6 +25,8 @@ WANTED = "binary_data"
 
 ALL_WANTED = "binary_data_output"
 """Parameter of a request, for outputs that do not say."""
+
+_LENGTH = re.compile(r"[0-9]{1,18}")
 
 UNSUPPORTED = ("classification", "shared_memory_region")
 
@@ -110,7 +113,7 @@ class _Tail:
 
 
 def _length(header: str, size: int) -> int:
-    if not header.isdigit() or int(header) > size:
+    if not _LENGTH.fullmatch(header) or int(header) > size:
         raise InputError(f"{HEADER} is {header!r}; the body has {size} bytes")
     return int(header)
 

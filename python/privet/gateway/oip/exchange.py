@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -29,6 +30,10 @@ MORE = ("model_repository", "model_configuration", "statistics")
 
 TIMEOUT = "timeout"
 """Parameter of a request: microseconds, as Triton has it."""
+
+MOST_MICROSECONDS = 10**15
+
+_NUMBER = re.compile(r"[0-9]{1,9}")
 
 STATEFUL = ("sequence_id", "sequence_start", "sequence_end")
 
@@ -280,7 +285,7 @@ def _timeout(parameters: Mapping[str, Any]) -> float | None:
     given = parameters.get(TIMEOUT)
     if given in (None, 0):
         return None
-    if isinstance(given, bool) or not isinstance(given, int) or given < 0:
+    if isinstance(given, bool) or not isinstance(given, int) or not 0 < given <= MOST_MICROSECONDS:
         raise InputError(f"parameter {TIMEOUT} is {given!r}: a number of microseconds is needed")
     return given / 1e6
 
@@ -288,7 +293,7 @@ def _timeout(parameters: Mapping[str, Any]) -> float | None:
 def _number(version: str) -> int | None:
     if version == "":
         return None
-    if not version.isdigit():
+    if not _NUMBER.fullmatch(version):
         raise InputError(f"version {version!r}: versions are numbers")
     return int(version)
 

@@ -36,6 +36,13 @@ REAL = "FP32"
 TEXT = "BYTES"
 """The type of texts."""
 
+MOST_AXES = 32
+MOST_ELEMENTS = 1 << 40
+"""What a shape may say, axes of length 0 left out; a request has far less."""
+
+MOST_TEXT_BYTES = 256 << 20
+"""What the texts of an input may take: each has the room of the longest."""
+
 _KINDS = {"real": REAL, "map": REAL, "integer": "INT64", "boolean": "BOOL", "text": TEXT}
 
 
@@ -86,8 +93,8 @@ def from_numbers(name: str, datatype: str, shape: Sequence[int], numbers: Any) -
 
 
 def _texts(name: str, shape: Sequence[int], texts: Sequence[Any]) -> Array:
-    count = math.prod(shape)
-    if any(size < 0 for size in shape) or count != len(texts):
+    count = _count(name, shape)
+    if count != len(texts):
         raise InputError(
             f"input {name} of shape {list(shape)} has {count} elements; "
             f"{len(texts)} texts were given"
@@ -98,6 +105,12 @@ def _texts(name: str, shape: Sequence[int], texts: Sequence[Any]) -> Array:
         raise InputError(f"input {name} holds a text that is not UTF-8") from error
     if not all(isinstance(it, str) for it in plain):
         raise InputError(f"input {name} cannot be read as {TEXT}: texts are needed")
+    longest = max(map(len, plain), default=0)
+    if np.dtype((np.str_, longest)).itemsize * count > MOST_TEXT_BYTES:
+        raise InputError(
+            f"input {name} has {count} texts of up to {longest} characters: that is more than "
+            f"{MOST_TEXT_BYTES} bytes, for each takes the room of the longest"
+        )
     return np.array(plain, dtype=np.str_).reshape(shape)
 
 
@@ -150,6 +163,16 @@ def _form(name: str, datatype: str, shape: Sequence[int]) -> tuple[np.dtype[Any]
             f"input {name} has type {datatype}; possible are "
             f"{', '.join(sorted([*DATATYPES, TEXT]))}"
         )
+    return np.dtype(DATATYPES[datatype]), _count(name, shape)
+
+
+def _count(name: str, shape: Sequence[int]) -> int:
+    """How many elements a tensor of this shape has."""
     if any(size < 0 for size in shape):
         raise InputError(f"input {name} has shape {list(shape)}: no axis has a negative length")
-    return np.dtype(DATATYPES[datatype]), math.prod(shape)
+    if len(shape) > MOST_AXES or math.prod(filter(None, shape)) > MOST_ELEMENTS:
+        raise InputError(
+            f"input {name} has a shape of {len(shape)} axes that no tensor has: at most "
+            f"{MOST_AXES} axes and {MOST_ELEMENTS} elements are possible"
+        )
+    return math.prod(shape)
