@@ -8,12 +8,16 @@ import signal
 import socket
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
 from tests.e2e.caller import ServiceCaller
 from tests.python.service_control.actors import Pretender
 
+from privet.runtime import listening
+from privet.runtime.listening import Bounds
+from privet.service import http
 from privet.service.control.identity import Gate, tls
 from privet.service.control.listener import serve
 from privet.service.driver import ClientEndpoint
@@ -75,6 +79,42 @@ async def answering(caller: ServiceCaller) -> None:
                 return
             except aiohttp.ClientConnectionError:
                 await asyncio.sleep(0.01)
+
+
+def test_strangers_at_the_probes_leave_files_to_clients(
+    folder: Path, key_folder: Path, program: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = 400
+    monkeypatch.setattr(listening, "most_files", lambda: files)
+    shared: list[Bounds] = []
+
+    class Seen(listening.Listening):
+        def __init__(self, factory: Any, tls: Any, bounds: Bounds | None = None) -> None:
+            super().__init__(factory, tls, bounds)
+            shared.append(self.bounds)
+
+    monkeypatch.setattr(http, "Listening", Seen)
+
+    async def build(source: Source, config: ModelConfig) -> Path:
+        return program
+
+    async def main() -> None:
+        endpoint = ClientEndpoint("localhost", 5.0, None)
+        settings = Settings(ModelFolders(folder / "repository"), folder / "state", endpoint)
+        service = Service(settings, Pretender(), build, "0.0")
+        await serve(
+            service,
+            Gate(),
+            tls(key_folder),
+            "127.0.0.1",
+            0,
+            lambda *_: os.kill(os.getpid(), signal.SIGTERM),
+            probe=("127.0.0.1", 0),
+        )
+
+    asyncio.run(main())
+    assert len(shared) == 2
+    assert sum(it.sockets for it in shared) + listening.RESERVED_FILES <= files
 
 
 def test_it_lives_before_it_is_ready(start: Callable[[Act], int]) -> None:

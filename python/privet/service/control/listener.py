@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 
 from privet.errors import PrivetError
-from privet.runtime.listening import WrapsTls
+from privet.runtime.listening import Bounds, WrapsTls
 from privet.runtime.tasks import Tasks
 from privet.service.control.app import make_app
 from privet.service.control.handlers.health import probe_app
@@ -48,18 +48,21 @@ async def serve(
     and metrics are told to anybody, without TLS.
 
     # Errors
-    As `Service.start`; `OSError` if the port cannot be had.
+    As `Service.start`; `OSError` if the port cannot be had; `Misuse` if this process may open too
+    few files.
     """
     stop = _Stop()
     hangup = _Hangup(service, reload) if reload is not None else None
     running: asyncio.Task[None] | None = None
     try:
         app = make_app(service, gate)
+        # Nobody at the plain listener says who they are, and must not take the files of clients.
+        bounds = Bounds.of_process(1 if probe is None else 2)
         async with AsyncExitStack() as stack:
             if probe is not None:
-                plain = serving(probe_app(service), *probe, None, shutdown=0.0)
+                plain = serving(probe_app(service), *probe, None, shutdown=0.0, bounds=bounds)
                 _log.info("probes", extra={"address": await stack.enter_async_context(plain)})
-            main = serving(app, host, port, tls, shutdown=CLOSING_SECONDS)
+            main = serving(app, host, port, tls, shutdown=CLOSING_SECONDS, bounds=bounds)
             address = await stack.enter_async_context(main)
             try:
                 if not await _started(service, stop):
