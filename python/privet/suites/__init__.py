@@ -19,7 +19,16 @@ from privet.suites.fss import Fss
 from privet.suites.gmw import Gmw
 from privet.suites.material.planning import ExtensionForecast, Forecast, forecast, online_delay
 from privet.suites.material.suite import MaterialSuite, material_suite
-from privet.suites.policy import STREAM, Guard, Mode, Policy, Weakness, make_policy, uncounted
+from privet.suites.policy import (
+    STREAM,
+    Guard,
+    Mode,
+    Policy,
+    Weakness,
+    client_name,
+    make_policy,
+    uncounted,
+)
 from privet.suites.precision import Precision
 from privet.suites.registry import (
     DEFAULT,
@@ -72,6 +81,7 @@ __all__ = [
     "Weakness",
     "all_suites",
     "as_suite",
+    "client_name",
     "compile",
     "forecast",
     "from_json",

@@ -8,17 +8,21 @@ which a mode promises less than the default mode.
 from __future__ import annotations
 
 import json
+import re
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from privet._native import Guard, Policy, mode_of, weaknesses
 from privet.errors import Misuse
 
 ONE_BIT, DEALER = "one-bit", "dealer"
 REVEALED_VALUES, LIGHT_FLOODING = "revealed-values", "light-flooding"
+
+_FINGERPRINT = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
@@ -92,7 +96,10 @@ def make_policy(
     text = "{}"
     if file is not None:
         try:
-            text = json.dumps(tomllib.loads(file.read_text(encoding="utf-8")))
+            rules = tomllib.loads(file.read_text(encoding="utf-8"))
+            if isinstance(rules.get("clients"), dict):
+                rules["clients"] = _by_name(rules["clients"], file)
+            text = json.dumps(rules)
         except (OSError, ValueError, TypeError) as error:
             raise Misuse(f"the policy {file} cannot be read as TOML: {error}") from error
     allowed = {
@@ -108,6 +115,23 @@ def make_policy(
     return Policy(text, accepted, answers_per_hour)
 
 
+def client_name(text: str) -> str:
+    """A client as this server knows it: the SHA-256 of a certificate, which programs also write in
+    capitals and with colons, in plain hexadecimal; a common name as it is."""
+    plain = text.replace(":", "").lower()
+    return plain if _FINGERPRINT.fullmatch(plain) else text
+
+
+def _by_name(rules: Mapping[str, Any], file: Path) -> dict[str, Any]:
+    """The rules of clients. One that does not reach its client would not hold it to anything."""
+    found: dict[str, Any] = {}
+    for name, rule in rules.items():
+        if client_name(name) in found:
+            raise Misuse(f"the policy {file} has two rules for client {client_name(name)}")
+        found[client_name(name)] = rule
+    return found
+
+
 def uncounted(policy: Policy) -> Policy:
     """The same policy without limits on answers, for a process whose clients are counted by who
     starts it."""
@@ -117,4 +141,13 @@ def uncounted(policy: Policy) -> Policy:
     return Policy(json.dumps(rules))
 
 
-__all__ = ["STREAM", "Guard", "Mode", "Policy", "Weakness", "make_policy", "uncounted"]
+__all__ = [
+    "STREAM",
+    "Guard",
+    "Mode",
+    "Policy",
+    "Weakness",
+    "client_name",
+    "make_policy",
+    "uncounted",
+]

@@ -26,6 +26,7 @@ from privet.keys import OPERATOR_NAME
 from privet.runtime.credentials import check_dates, common_name, trust_authorities
 from privet.runtime.revocation import Reread, Revoked
 from privet.service.control.calls import Refusal
+from privet.suites import client_name
 
 _LINE = re.compile(r"([0-9a-f]{64})\s+(\S+)(?:\s+(operator))?")
 
@@ -140,7 +141,7 @@ class Gate:
         tokens: tuple[Token, ...] | Path = (),
         revoked: Revoked | None = None,
     ) -> None:
-        self._operators = frozenset(operators)
+        self._operators = frozenset(map(client_name, operators))
         self._file = Reread(tokens, read_tokens) if isinstance(tokens, Path) else None
         self._fixed = () if isinstance(tokens, Path) else tokens
         self._revoked = revoked or Revoked()
