@@ -30,7 +30,7 @@ from privet import _native, tracing
 from privet.compiler.compile import PRIVATE_FILE, PUBLIC_FILE
 from privet.compiler.program import Program
 from privet.errors import Misuse, PrivetError, Short
-from privet.logs import log_to_stderr
+from privet.logs import Seldom, log_to_stderr
 from privet.runtime import Credentials, Server
 from privet.runtime.machine import share_one_heap
 from privet.runtime.shortage import shortage
@@ -45,7 +45,8 @@ FILES = (PUBLIC_FILE, PRIVATE_FILE)
 STRANGER_SECONDS = 2.0
 """How long a session may be silent whose client has no grant."""
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("privet.service.worker")
+"""Its own name: as a program, this module is called `__main__`, whose lines nobody prints."""
 
 
 class DataPort(Server):
@@ -57,6 +58,7 @@ class DataPort(Server):
         self._admission = admission
         self._guard = guard
         self._hosts: dict[tuple[str, str], ProgramHost] = {}
+        self._seldom = Seldom()
         super().__init__(credentials, **options)
 
     def offer(self, folder: str, warm: bool, hosts: Sequence[str]) -> str:
@@ -108,7 +110,11 @@ class DataPort(Server):
         self._admission.short(error)
 
     def _failed(self, client: str, error: PrivetError) -> None:
-        _log.info("a session with %s without a job failed: %s", client[:16], error)
+        """Tells of one a minute: whoever has no certificate makes as many as it likes."""
+        times = self._seldom.due()
+        if times is not None:
+            text = "a session with %s without a job failed: %s"
+            _log.info(text, client[:16], error, extra={"times": times})
 
 
 class Worker:
