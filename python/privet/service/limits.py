@@ -60,13 +60,18 @@ class Bucket:
 
         More than the bucket holds is never there: it costs all, and a full bucket's time.
         """
-        self._left = min(self._size, self._left + (now - self._at) * self._rate)
-        self._at = now
+        self.charge(now, 0.0)
         count = min(count, self._size)
         if self._left >= count:
             self._left -= count
             return 0.0
         return (count - self._left) / self._rate
+
+    def charge(self, now: float, count: float) -> None:
+        """Takes tokens for what was given already, also such that are not there yet: nothing more
+        is given until they have come."""
+        self._left = min(self._size, self._left + (now - self._at) * self._rate) - count
+        self._at = now
 
 
 class Buckets:
@@ -79,6 +84,15 @@ class Buckets:
         self, name: tuple[str, ...], rate: float, size: float, now: float, count: float = 1.0
     ) -> float:
         """As `Bucket.take`, on the bucket of `name`, made anew when its rate has changed."""
+        return self._bucket(name, rate, size, now).take(now, count)
+
+    def charge(
+        self, name: tuple[str, ...], rate: float, size: float, now: float, count: float
+    ) -> None:
+        """As `Bucket.charge`, on the bucket of `name`."""
+        self._bucket(name, rate, size, now).charge(now, count)
+
+    def _bucket(self, name: tuple[str, ...], rate: float, size: float, now: float) -> Bucket:
         known = self._buckets.get(name)
         if known is None or known[0] != rate:
             known = (rate, Bucket(rate, size, now))
@@ -86,7 +100,7 @@ class Buckets:
             if len(self._buckets) > MOST_CLIENTS:
                 self._buckets.popitem(last=False)
         self._buckets.move_to_end(name)
-        return known[1].take(now, count)
+        return known[1]
 
 
 @dataclass(frozen=True)

@@ -236,7 +236,14 @@ def test_requests_in_a_minute_are_bounded_per_client_and_model(
         assert "of model digits/1" in found[-1][1]["error"]
         assert 1 <= int(found[-1][2]["Retry-After"]) <= 6
 
+    async def at_once(it: Scene, caller: ServiceCaller) -> None:
+        # Ten inferences are ten, whether they come in ten requests or in one.
+        assert (await caller.call("POST", path, {"samples": 10}))[0] == 202
+        status, _, headers = await caller.ask("POST", path, {})
+        assert (status, 20 <= int(headers["Retry-After"]) <= 30) == (429, True)
+
     play(act, limits=ServiceLimits(requests_per_minute=18))
+    play(at_once, limits=ServiceLimits(requests_per_minute=18))
     config = "input_range = [0, 1]\n[limits]\nrequests_per_minute = 12\n"
     (folder / "repository/digits/config.toml").write_text(config)
     play(model)

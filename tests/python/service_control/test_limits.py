@@ -35,6 +35,17 @@ def test_whoever_waits_as_told_is_served(rate: float, size: int) -> None:
     assert bucket.take(wait + 1e-6) == 0.0
 
 
+@given(st.floats(0.1, 50), st.integers(1, 20), st.floats(0, 1000))
+def test_what_was_given_at_once_is_waited_for(rate: float, size: int, more: float) -> None:
+    bucket = Bucket(rate, size, 0.0)
+    assert bucket.take(0.0) == 0.0
+    bucket.charge(0.0, more)
+    wait = bucket.take(0.0)
+    assert wait == pytest.approx(max(0.0, (more + 2 - size) / rate))
+    if wait:
+        assert bucket.take(wait + 1e-6) == 0.0
+
+
 def test_names_have_buckets_of_their_own() -> None:
     buckets = Buckets()
     assert buckets.take(("a",), 1, 1, 0.0) == 0.0

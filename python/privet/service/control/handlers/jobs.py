@@ -45,7 +45,9 @@ async def notice(call: Call[NoticeBody]) -> Answer:
             call.service.retry_seconds(),
             "notices",
         )
-    return answer(_admitted(_submit(call, version)), 202)
+    made = _submit(call, version)
+    _charge(call, version)
+    return answer(_admitted(made), 202)
 
 
 async def request(call: Call[RequestBody]) -> Answer:
@@ -57,6 +59,9 @@ async def request(call: Call[RequestBody]) -> Answer:
     if limits.requests_per_minute is not None:
         _spend(call, version.name, limits.requests_per_minute)
     made = _submit(call, version)
+    _charge(call, version)
+    if limits.requests_per_minute is not None:
+        _charge(call, version, version.name, limits.requests_per_minute)
     return await _told(call, made, seen=made.sequence)
 
 
@@ -161,6 +166,16 @@ def _spend(call: Call[Any], model: str, rate: float) -> None:
     if wait:
         of = f" of model {model}" if model else ""
         raise too_many(f"more than {rate:g} requests a minute{of}", wait)
+
+
+def _charge(call: Call[Any], version: Version, model: str = "", rate: float | None = None) -> None:
+    """Takes the inferences of a request beyond the first, which was taken to let it in: a client
+    that asks for a thousand at once asks for no more until it might have them one by one."""
+    rate = call.service.limits.requests_per_minute if rate is None else rate
+    more = -(-call.body.samples // version.program.batch) - 1
+    if more:
+        buckets, now = call.service.buckets, time.monotonic()
+        buckets.charge((call.caller.client, model), rate / 60, max(1.0, rate / 6), now, more)
 
 
 def _mine(call: Call[Any], version: Version) -> list[Job]:
