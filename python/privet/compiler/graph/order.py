@@ -10,7 +10,15 @@ from __future__ import annotations
 import numpy as np
 
 from privet.compiler.graph.graph import Graph
-from privet.compiler.graph.operations import Array, Broadcast, Reshape, Slice, Transpose, Trees
+from privet.compiler.graph.operations import (
+    Array,
+    Broadcast,
+    Concat,
+    Reshape,
+    Slice,
+    Transpose,
+    Trees,
+)
 
 PLACE_BITS = 31
 """Places of finite numbers and of infinity are below `2^31 - 2^22` in magnitude."""
@@ -34,20 +42,27 @@ def number_at(place: Array) -> Array:
     return (np.abs(place) | signs).astype(np.uint32).view(np.float32)
 
 
-MOVING = (Broadcast, Reshape, Slice, Transpose)
+MOVING = (Broadcast, Concat, Reshape, Slice, Transpose)
 
 
 def compared_values(graph: Graph) -> set[int]:
-    """Inputs that only trees read, perhaps rearranged, and what rearranging makes of them."""
+    """Inputs that nothing but trees reads, perhaps rearranged and joined, and what that makes of
+    them."""
+    moves = [node for node in graph.nodes if isinstance(node.operation, MOVING)]
     used = {output.value for output in graph.outputs}
-    for node in reversed(graph.nodes):
-        kept = isinstance(node.operation, MOVING) and node.output not in used
-        if not kept and not isinstance(node.operation, Trees):
-            used.update(node.inputs)
-    read = {id for node in graph.nodes for id in node.inputs}
-    found = {entry.value for entry in graph.inputs if entry.value in read} - used
     for node in graph.nodes:
-        if isinstance(node.operation, MOVING) and node.inputs[0] in found:
+        if not isinstance(node.operation, MOVING):
+            used.add(node.output)
+            used.update(() if isinstance(node.operation, Trees) else node.inputs)
+    size = -1
+    while size < len(used):  # what one side of a join may not be, the other may not, either
+        size = len(used)
+        for node in (*reversed(moves), *moves):
+            if used.intersection((*node.inputs, node.output)):
+                used.update((*node.inputs, node.output))
+    found = {entry.value for entry in graph.inputs if not entry.one_hot} - used
+    for node in moves:
+        if found.intersection(node.inputs):
             found.add(node.output)
     return found
 

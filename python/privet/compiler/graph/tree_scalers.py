@@ -1,175 +1,302 @@
-"""Scalers before trees as part of their thresholds.
+"""What comes before trees as part of their tests.
 
 `(x - offset) * scale <= threshold` holds up to some number x, in the single precision of ONNX
-Runtime as in reals, as long as scales are positive. So trees compare the numbers as they were
-given, and no row near a threshold goes another way because of rounding.
+Runtime as in reals, as long as scales are positive; and whether a category's column is above a half
+is whether a number is that category. So trees compare the numbers as they were given, wherever each
+column that they read comes from one of an input (`privet.compiler.graph.tree_columns`), and no row
+near a threshold goes another way because of rounding. Missing values go where what an imputer puts
+in their place would.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import onnx
 from onnx import helper
 
-from privet.compiler.graph.constants import array_of
-from privet.compiler.graph.onnx_model import DEFAULT_DOMAINS, ML
+from privet.compiler.graph.control_flow import names_read, needed
+from privet.compiler.graph.onnx_model import ML
 from privet.compiler.graph.operations import Array
 from privet.compiler.graph.order import number_at
+from privet.compiler.graph.tree_columns import FLOAT, Code, Column, Step, Table, trace
 
 LARGEST = 0x7F7FFFFF
 """The place of the largest finite number."""
-_UP_TO, _BELOW = (b"BRANCH_LEQ", b"BRANCH_GT"), (b"BRANCH_LT", b"BRANCH_GTE")
-Step = tuple[Callable[[Array, Array], Array], Array]
-"""What is done to numbers in single precision, and by which constant: one, or one a column."""
-_ARITHMETIC = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": np.divide}
+BELOW = "nodes_below"
+"""Of nodes that compare for equality: numbers above this one are, up to the node's value."""
+_TRACKS = "nodes_missing_value_tracks_true"
+_LEAF = b"LEAF"
+_ENSEMBLES = ("TreeEnsembleClassifier", "TreeEnsembleRegressor")
+_TREES = (*_ENSEMBLES, "TreeEnsemble")
+_CHANGED = ("modes", "values", "featureids", "truenodeids", "falsenodeids")
+_NAN = float("nan")
+_COMPARE: dict[bytes, Callable[[Any, Any], Any]] = {
+    b"BRANCH_LEQ": np.less_equal,
+    b"BRANCH_LT": np.less,
+    b"BRANCH_GTE": np.greater_equal,
+    b"BRANCH_GT": np.greater,
+    b"BRANCH_EQ": np.equal,
+    b"BRANCH_NEQ": np.not_equal,
+}
+_OPPOSITE = {b"BRANCH_GT": b"BRANCH_LEQ", b"BRANCH_GTE": b"BRANCH_LT", b"BRANCH_NEQ": b"BRANCH_EQ"}
 
 
 def fold_scalers(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model with trees that read its input where scalers came between, if nothing else reads
-    it; itself if there are none."""
-    by_name: dict[str, list[int]] = {}
-    for index, node in enumerate(model.graph.node):
-        if _is_ensemble(node):
-            by_name.setdefault(node.input[0], []).append(index)
-    if not by_name:
+    """The model with trees that read its inputs where other nodes came between, if nothing but
+    trees reads these inputs; itself if there are none."""
+    if not any(_is_ensemble(node) for node in model.graph.node):
         return model
-    chains = _Chains(model.graph)
-    changed = model
-    for name, places in by_name.items():
-        found = chains.to(name, len(places))
-        trees = [model.graph.node[index] for index in places]
-        if found is None or not all(_may_move(node, found[1]) for node in trees):
-            continue
-        if changed is model:
-            changed = onnx.ModelProto()
-            changed.CopyFrom(model)
-        for index in places:
-            _move_thresholds(changed.graph.node[index], *found)
-    return changed
-
-
-class _Chains:
-    """What leads from inputs to trees."""
-
-    def __init__(self, graph: onnx.GraphProto) -> None:
-        self._makers = {name: node for node in graph.node for name in node.output}
-        self._reads = [name for node in graph.node for name in node.input]
-        self._reads += [output.name for output in graph.output]
-        single = onnx.TensorProto.FLOAT
-        self._constants = {
-            it.name: array_of(it) for it in graph.initializer if it.data_type == single
-        }
-        self._inputs = {
-            entry.name
-            for entry in graph.input
-            if entry.type.tensor_type.elem_type == single and entry.name not in self._constants
-        }
-
-    def to(self, name: str, readers: int) -> tuple[str, list[Step]] | None:
-        """The input, or what an Imputer makes of it, from which scalers alone lead to a tensor, and
-        what these do; None if something else does, or reads what is on the way."""
-        steps: list[Step] = []
-        while name in self._makers and not _imputes(self._makers[name]):
-            found = self._step(self._makers[name])
-            if found is None or self._reads.count(name) != readers:
-                return None
-            name, more = found
-            steps, readers = more + steps, 1
-        given = self._makers[name].input[0] if name in self._makers else name
-        alone = given in self._inputs and all(self._reads.count(it) == 1 for it in (given, name))
-        return (name, steps) if steps and alone else None
-
-    def _step(self, node: onnx.NodeProto) -> tuple[str, list[Step]] | None:
-        """What a node reads, and does to each number of it."""
-        if node.domain == ML and node.op_type == "Scaler":
-            given = _given(node)
-            offset, scale = (
-                np.array(given.get(key, ()), np.float32) for key in ("offset", "scale")
-            )
-            return _kept(node.input[0], [(np.subtract, offset), (np.multiply, scale)])
-        if node.domain not in DEFAULT_DOMAINS:
-            return None
-        if node.op_type == "Cast" and _given(node).get("to") == onnx.TensorProto.FLOAT:
-            return node.input[0], []
-        apply = _ARITHMETIC.get(node.op_type)
-        if apply is None or len(node.input) != 2:
-            return None
-        x, other = node.input
-        if node.op_type in ("Add", "Mul") and x in self._constants:
-            x, other = other, x
-        if other not in self._constants or x in self._constants:
-            return None
-        return _kept(x, [(apply, self._constants[other])])
-
-
-def _kept(x: str, steps: Sequence[Step]) -> tuple[str, list[Step]] | None:
-    """Steps that keep the order of numbers, column by column."""
-    flat = [(apply, constant.ravel()) for apply, constant in steps]
-    for (apply, constant), (_, given) in zip(flat, steps, strict=True):
-        is_row = constant.size > 0 and given.size == max(given.shape, default=1) == constant.size
-        falls = apply in (np.multiply, np.divide) and not (constant > 0).all()
-        last = given.ndim == 0 or given.shape[-1] == constant.size
-        if not is_row or falls or not last or not np.isfinite(constant).all():
-            return None
-    return x, flat
-
-
-def _given(node: onnx.NodeProto) -> dict[str, Any]:
-    return {a.name: helper.get_attribute_value(a) for a in node.attribute}
-
-
-def _imputes(node: onnx.NodeProto) -> bool:
-    """Whether missing values end at a node, which says so when it is read."""
-    return node.domain == ML and node.op_type == "Imputer"
+    tables = trace(model.graph)
+    moved: dict[int, _Moved] = {}
+    for index, node in enumerate(model.graph.node):
+        table = tables.get(node.input[0]) if _is_ensemble(node) else None
+        if table is not None and not table.nested and (made := _Moved.of(node, table, tables)):
+            moved[index] = made
+    while any(not it.is_plain for it in moved.values()):
+        changed, own = _changed(model, moved, tables)
+        taken = _read_otherwise(changed, own)
+        kept = {index: it for index, it in moved.items() if taken.isdisjoint(it.places)}
+        if len(kept) == len(moved):
+            return changed
+        moved = kept
+    return model
 
 
 def _is_ensemble(node: onnx.NodeProto) -> bool:
-    kinds = ("TreeEnsembleClassifier", "TreeEnsembleRegressor")
-    return node.domain == ML and node.op_type in kinds and len(node.input) == 1
+    return node.domain == ML and node.op_type in _ENSEMBLES and len(node.input) == 1
 
 
-def _may_move(node: onnx.NodeProto, steps: Sequence[Step]) -> bool:
-    """Whether each node of the trees asks on which side of a number another one is."""
-    given = _given(node)
-    modes, values = given.get("nodes_modes", []), given.get("nodes_values", [])
-    features = given.get("nodes_featureids", [])
-    known = set(modes) <= {b"LEAF", *_UP_TO, *_BELOW}
-    columns = min((len(it) for _, it in steps if len(it) > 1), default=1 << 31)
-    fits = len(modes) == len(values) == len(features)
-    return known and fits and all(0 <= it < columns for it in features)
+def _changed(
+    model: onnx.ModelProto, moved: Mapping[int, _Moved], tables: Mapping[str, Table]
+) -> tuple[onnx.ModelProto, set[str]]:
+    """The model with these ensembles in place of its own, and what they and nodes that gather
+    their columns make."""
+    changed = onnx.ModelProto()
+    changed.CopyFrom(model)
+    del changed.graph.node[:]
+    rows = _Rows(changed.graph, tables)
+    own: set[str] = set()
+    for index, node in enumerate(model.graph.node):
+        if index in moved:
+            node = moved[index].node(rows)
+            own.update(node.output)
+        changed.graph.node.append(node)
+    return changed, own | rows.made
 
 
-def _move_thresholds(node: onnx.NodeProto, name: str, steps: Sequence[Step]) -> None:
-    given = _given(node)
-    features = np.array(given["nodes_featureids"], np.int64)
-    by_node = [(apply, by[features] if len(by) > 1 else by) for apply, by in steps]
-    thresholds = np.array(given["nodes_values"], np.float32)
-    is_strict = np.array([mode in _BELOW for mode in given["nodes_modes"]])
-    moved = _moved(thresholds, is_strict, by_node)
-    for attribute in node.attribute:
-        if attribute.name == "nodes_values":
-            attribute.floats[:] = moved.tolist()
-    node.input[0] = name
+def _read_otherwise(model: onnx.ModelProto, own: set[str]) -> set[str]:
+    """Outputs, and what nodes read that neither are trees nor make what is in `own`."""
+    outputs = [output.name for output in model.graph.output]
+    nodes, _ = needed(model.graph.node, outputs)
+    others = (it for it in nodes if own.isdisjoint(it.output) and it.op_type not in _TREES)
+    return {*outputs, *(name for node in others for name in names_read(node))}
 
 
-def _moved(thresholds: Array, is_strict: Array, steps: Sequence[Step]) -> Array:
-    """For each test the largest number for which it holds, or where it is strict the next one, by
-    halving all finite numbers in their order."""
+class _Rows:
+    """Rows of columns of inputs, joined by nodes that are added to a graph; each is made once."""
+
+    def __init__(self, graph: onnx.GraphProto, tables: Mapping[str, Table]) -> None:
+        self.graph, self.tables = graph, tables
+        self.made: set[str] = set()
+
+    def of(self, places: Mapping[str, Sequence[int]]) -> str:
+        """The tensor that has these columns of inputs side by side."""
+        parts = [self._part(source, columns) for source, columns in places.items()]
+        return parts[0] if len(parts) == 1 else self._add("Concat", parts, axis=1)
+
+    def _part(self, source: str, places: Sequence[int]) -> str:
+        name = source
+        if self.tables[source].kind != FLOAT:
+            name = self._add("Cast", [source], to=FLOAT)
+        if len(places) == len(self.tables[source].columns):
+            return name
+        indices = f"columns {' '.join(map(str, places))}"
+        if all(it.name != indices for it in self.graph.initializer):
+            tensor = onnx.numpy_helper.from_array(np.array(places, np.int64), indices)
+            self.graph.initializer.append(tensor)
+        return self._add("Gather", [name, indices], axis=1)
+
+    def _add(self, op: str, inputs: Sequence[str], **attributes: Any) -> str:
+        name = f"{op} of {'; '.join(inputs)}"
+        if name not in self.made:
+            self.graph.node.append(helper.make_node(op, inputs, [name], name, **attributes))
+            self.made.add(name)
+        return name
+
+
+@dataclass(frozen=True)
+class _Test:
+    """Whether what `steps` make of a number is up to `bound`, or below it if `strict`, and with
+    `least` not below that; or whether it is not, unless `inside`. `missing` is the answer of NaN.
+    """
+
+    steps: tuple[Step, ...]
+    bound: float
+    strict: bool
+    inside: bool
+    missing: bool
+    least: float | None = None
+
+
+class _Moved:
+    """An ensemble whose tests are of columns of inputs: at `places`, in this order."""
+
+    def __init__(
+        self, node: onnx.NodeProto, table: Table, tests: Mapping[int, _Test], *, decides: bool
+    ) -> None:
+        self._node, self._table, self._tests, self._decides = node, table, tests, decides
+        met: dict[str, set[int]] = defaultdict(set)
+        for column in table.columns:
+            met[column.source].add(column.place)
+        self.places = {source: sorted(columns) for source, columns in met.items()}
+
+    @classmethod
+    def of(cls, node: onnx.NodeProto, table: Table, tables: Mapping[str, Table]) -> _Moved | None:
+        """None if some node's test cannot be one of a column of an input."""
+        given = _attributes(node)
+        lists = [given.get(f"nodes_{key}", []) for key in ("modes", "values", "featureids")]
+        lists.append(given.get(_TRACKS) or [0] * len(lists[0]))
+        if len({len(it) for it in lists}) > 1:
+            return None
+        tests = {}
+        for index, (mode, value, feature, track) in enumerate(zip(*lists, strict=True)):
+            if mode == _LEAF:
+                continue
+            if mode not in _COMPARE or not 0 <= feature < len(table.columns):
+                return None
+            test = _moved(table.columns[feature], mode, value, bool(track))
+            if test is None:
+                return None
+            tests[index] = test
+        floats = [it for it in table.columns if tables[it.source].kind == FLOAT]
+        fills = any(it.code is not None or not np.isnan(_run(it.steps, _NAN)) for it in floats)
+        return cls(node, table, tests, decides=fills or _TRACKS in given)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it reads an input as it is."""
+        return self._node.input[0] in self.places
+
+    def node(self, rows: _Rows) -> onnx.NodeProto:
+        """The ensemble on the tensor that has its places side by side."""
+        if self.is_plain:
+            return self._node
+        made = onnx.NodeProto()
+        made.CopyFrom(self._node)
+        made.input[0] = rows.of(self.places)
+        new = self._lists()
+        kept = [a for a in self._node.attribute if a.name not in new]
+        del made.attribute[:]
+        made.attribute.extend([*kept, *(helper.make_attribute(*it) for it in new.items())])
+        return made
+
+    def _lists(self) -> dict[str, list[Any]]:
+        """The attributes that tell the tests."""
+        given = _attributes(self._node)
+        lists: dict[str, list[Any]] = {key: list(given[f"nodes_{key}"]) for key in _CHANGED}
+        ids = [(source, place) for source, columns in self.places.items() for place in columns]
+        feature = {id: index for index, id in enumerate(ids)}
+        tracks, below = [0] * len(lists["modes"]), [0.0] * len(lists["modes"])
+        tests = self._tests.values()
+        ends = _largest([(it.steps, it.bound, it.strict) for it in tests])
+        starts = _largest([(it.steps, it.least or 0.0, True) for it in tests])
+        for (index, test), end, start in zip(self._tests.items(), ends, starts, strict=True):
+            column = self._table.columns[lists["featureids"][index]]
+            lists["featureids"][index] = feature[column.source, column.place]
+            lists["values"][index], below[index] = float(end), float(start)
+            tracks[index] = int(test.missing)
+            if test.least is None:
+                lists["modes"][index] = b"BRANCH_LEQ" if test.inside else b"BRANCH_GT"
+                continue
+            lists["modes"][index] = b"BRANCH_EQ"
+            if not test.inside:  # what is missing never equals anything, so the ways are exchanged
+                ways = lists["truenodeids"], lists["falsenodeids"]
+                ways[0][index], ways[1][index] = ways[1][index], ways[0][index]
+                tracks[index] = int(not test.missing)
+        new = {f"nodes_{key}": values for key, values in lists.items()} | {BELOW: below}
+        return new | {_TRACKS: tracks} if self._decides else new
+
+
+def _attributes(node: onnx.NodeProto) -> dict[str, Any]:
+    return {a.name: helper.get_attribute_value(a) for a in node.attribute}
+
+
+def _run(steps: Sequence[Step], x: float | Array) -> Array:
+    """What steps make of a number in single precision."""
+    made = np.asarray(x, np.float32)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for apply, constant in steps:
+            made = np.asarray(apply(made, np.asarray(constant, np.float32)), np.float32)
+    return made
+
+
+def _moved(column: Column, mode: bytes, value: float, track: bool) -> _Test | None:
+    """The test of a column of an input that says what one of a tree's feature does."""
+    compare, threshold = _COMPARE[mode], np.float32(value)
+    missing = _run(column.steps, _NAN)
+    if column.code is not None:
+        return _coded(column, column.code, lambda x: bool(compare(x, threshold)), float(missing))
+    at_missing = bool(compare(missing, threshold)) or (track and bool(np.isnan(missing)))
+    base = _OPPOSITE.get(mode, mode)
+    least = float(threshold) if base == b"BRANCH_EQ" else None
+    strict = base == b"BRANCH_LT"
+    return _Test(column.steps, float(threshold), strict, base == mode, at_missing, least)
+
+
+def _coded(
+    column: Column, code: Code, holds: Callable[[Array], bool], missing: float
+) -> _Test | None:
+    """The same of what an encoder makes of a column: whether a number is one of the keys for which
+    another thing holds than for other numbers. They must be next to one another."""
+    others = holds(_run(column.after, code.default))
+    keys = [
+        key
+        for key, value in zip(code.keys, code.values, strict=True)
+        if holds(_run(column.after, value)) != others
+    ]
+    if not keys:
+        return _Test(column.steps, float("inf"), False, others, others)
+    first, last = min(keys), max(keys)
+    if last - first >= len(keys):
+        return None
+    at_missing = others != (first <= missing <= last)
+    return _Test(column.steps, float(last), False, not others, at_missing, float(first))
+
+
+def _largest(asked: Sequence[tuple[tuple[Step, ...], float, bool]]) -> Array:
+    """For each steps, bound and strictness the largest number that steps keep up to the bound, or
+    below it."""
+    groups: dict[tuple[Any, ...], list[int]] = defaultdict(list)
+    for index, (steps, _, _) in enumerate(asked):
+        groups[tuple(apply for apply, _ in steps)].append(index)
+    found = np.zeros(len(asked), np.float32)
+    for functions, places in groups.items():
+        constants = np.array([[it for _, it in asked[index][0]] for index in places], np.float32)
+        bounds = np.array([asked[index][1] for index in places], np.float32)
+        strict = np.array([asked[index][2] for index in places])
+        found[places] = _halved(list(zip(functions, constants.T, strict=True)), bounds, strict)
+    return found
+
+
+def _halved(steps: Sequence[tuple[Any, Array]], bounds: Array, strict: Array) -> Array:
+    """The same by halving all finite numbers in their order; minus infinity where none is."""
 
     def holds(places: Array) -> Array:
-        scaled = number_at(places)
+        made = number_at(places)
         with np.errstate(over="ignore"):
             for apply, constant in steps:
-                scaled = apply(scaled, constant)
-        return np.where(is_strict, scaled < thresholds, scaled <= thresholds)
+                made = apply(made, constant)
+        return np.where(strict, made < bounds, made <= bounds)
 
-    low = np.full(thresholds.shape, -LARGEST - 1, np.int64)
-    high = np.full(thresholds.shape, LARGEST, np.int64)
+    low = np.full(bounds.shape, -LARGEST - 1, np.int64)
+    high = np.full(bounds.shape, LARGEST, np.int64)
     while (low < high).any():
         middle = (low + high + 1) >> 1
         kept = holds(middle)
         low, high = np.where(kept, middle, low), np.where(kept, high, middle - 1)
-    return number_at(np.where(is_strict, low + 1, low))
+    return number_at(low)

@@ -185,8 +185,13 @@ IMPUTED: dict[str, Any] = {"imputed_value_floats": [0.5], "replaced_value_float"
 def test_missing_values_are_refused_where_something_else_handles_them(kind: str) -> None:
     model = random_trees(2, 2, 2)
     node = onnx.helper.make_node
-    if kind == "Imputer":
-        filled = [node("Imputer", ["x"], ["z"], domain="ai.onnx.ml", **IMPUTED)]
+    if kind == "Imputer":  # what multiplies columns of its result does not become part of trees
+        constant = onnx.numpy_helper.from_array(np.eye(2, dtype=np.float32), "one")
+        model.graph.initializer.append(constant)
+        filled = [
+            node("Imputer", ["x"], ["m"], domain="ai.onnx.ml", **IMPUTED),
+            node("MatMul", ["m", "one"], ["z"]),
+        ]
     else:
         model.graph.initializer.append(
             onnx.numpy_helper.from_array(np.array([0.5], np.float32), "half")

@@ -19,6 +19,7 @@ from privet.compiler.graph.operators.arithmetic import plus_constant
 from privet.compiler.graph.operators.reduction import largest_of_rows
 from privet.compiler.graph.registry import operator
 from privet.compiler.graph.site import Operand, Private, Site
+from privet.compiler.graph.tree_scalers import BELOW
 
 MODES = ("LEQ", "LT", "GTE", "GT", "EQ", "NEQ", "MEMBER")
 """How a node compares, in the order of `TreeEnsemble`'s numbers."""
@@ -144,9 +145,16 @@ class _Tests:
         """Whether a missing value goes where nodes send it, and needs no copy that is not there."""
 
     def of(
-        self, index: int, mode: str, feature: int, value: float, members: Sequence[float]
+        self,
+        index: int,
+        mode: str,
+        feature: int,
+        value: float,
+        members: Sequence[float] = (),
+        below: float | None = None,
     ) -> tuple[list[Test], bool]:
-        """Tests that add up to 1 if a node is true, or with False if it is not."""
+        """Tests that add up to 1 if a node is true, or with False if it is not; with `below`, all
+        numbers above that one and up to the value are equal to it."""
         missing = bool(self.decides and self.tracks[index])
         match mode:
             case "LEQ" | "GT":
@@ -156,7 +164,7 @@ class _Tests:
                 holds = mode == "LT"
                 return [Test(self._copy(feature, missing == holds), value, strict=True)], holds
             case "EQ":
-                return self._equal(feature, value, missing), True
+                return self._equal(feature, value, missing, below), True
             case "NEQ":  # what is missing is not equal, either
                 return self._equal(feature, value, False), False
             case "MEMBER":
@@ -171,10 +179,13 @@ class _Tests:
         self.missing &= self.decides or not first
         return feature + self.features if self.decides and first else feature
 
-    def _equal(self, feature: int, value: float, missing: bool) -> list[Test]:
-        """Up to the value, and not below it."""
-        below = Test(feature, value, strict=True, times=-1)
-        return [Test(self._copy(feature, missing), value), below]
+    def _equal(
+        self, feature: int, value: float, missing: bool, below: float | None = None
+    ) -> list[Test]:
+        """Up to the value, and not below it, or not up to `below`."""
+        strict = below is None
+        less = Test(feature, value if below is None else below, strict=strict, times=-1)
+        return [Test(self._copy(feature, missing), value), less]
 
 
 def _branch(tests: tuple[list[Test], bool], true: object, false: object) -> Branch:
@@ -187,7 +198,7 @@ class _NodeLists:
 
     def __init__(self, site: Site, leaf: str) -> None:
         self.site, self.tests = site, _Tests(site)
-        self.values = _numbers(site, "nodes_values")
+        self.values, self.below = _numbers(site, "nodes_values"), _numbers(site, BELOW)
         modes: list[bytes] = site.attribute("nodes_modes", [])
         self.modes = [mode.decode() for mode in modes]
         keys = zip(_ints(site, "nodes_treeids"), _ints(site, "nodes_nodeids"), strict=True)
@@ -226,7 +237,9 @@ class _NodeLists:
         mode = self.modes[index].removeprefix("BRANCH_")
         if mode == LEAF:
             return Leaf(self.weights.get(key, {}))
-        tests = self.tests.of(index, mode, self.features[index], float(self.values[index]), [])
+        value = float(self.values[index])
+        below = float(self.below[index]) if self.below.size else None
+        tests = self.tests.of(index, mode, self.features[index], value, below=below)
         return _branch(tests, (tree, self.true[index]), (tree, self.false[index]))
 
 
