@@ -61,6 +61,10 @@ pub enum Primitive {
     Sqrt,
     /// `1 / x`.
     Reciprocal,
+    /// The sine of an angle.
+    Sin,
+    /// The cosine of an angle.
+    Cos,
 }
 
 /// Refuses steps that read what is not there, or lack what they need.

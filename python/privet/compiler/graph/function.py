@@ -22,10 +22,11 @@ _erf = np.vectorize(erf, otypes=[np.float64])
 LEAST = 2.0**-60
 """The smallest positive argument of a logarithm or a reciprocal, by magnitude."""
 
-MOST = 300.0
-"""Arguments of an exponential function are kept to this magnitude."""
+MOST, MOST_ANGLE = 300.0, 2.0**20
+"""Arguments of an exponential function, and of a sine or cosine, are kept to these magnitudes."""
 
 SMOOTH: dict[str, Callable[[Reals], Reals]] = {
+    "cos": lambda x: np.asarray(np.cos(np.clip(x, -MOST_ANGLE, MOST_ANGLE))),
     "erf": lambda x: np.asarray(_erf(x)),
     "exp": lambda x: np.asarray(np.exp(np.minimum(x, MOST))),
     "log": lambda x: np.asarray(np.log(np.maximum(x, LEAST))),
@@ -34,6 +35,7 @@ SMOOTH: dict[str, Callable[[Reals], Reals]] = {
     ),
     "relu": lambda x: np.asarray(np.maximum(x, 0.0)),
     "sigmoid": lambda x: np.asarray(0.5 + 0.5 * np.tanh(0.5 * x)),
+    "sin": lambda x: np.asarray(np.sin(np.clip(x, -MOST_ANGLE, MOST_ANGLE))),
     "softplus": lambda x: np.asarray(np.logaddexp(0.0, x)),
     "sqrt": lambda x: np.asarray(np.sqrt(np.maximum(x, 0.0))),
     "tanh": np.tanh,

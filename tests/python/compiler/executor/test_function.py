@@ -27,12 +27,14 @@ Reals = npt.NDArray[np.float64]
 CASES = Path(__file__).parents[4] / "crates" / "suites" / "tests" / "fixtures" / "functions.json"
 
 TRUE: dict[str, Callable[[float], float]] = {
+    "cos": math.cos,
     "erf": math.erf,
     "exp": math.exp,
     "log": lambda x: math.log(max(x, LEAST)),
     "reciprocal": lambda x: 1 / (min(x, -LEAST) if x < 0 else max(x, LEAST)),
     "relu": lambda x: max(x, 0.0),
     "sigmoid": lambda x: 1 / (1 + math.exp(-x)),
+    "sin": math.sin,
     "softplus": lambda x: max(x, 0) + math.log1p(math.exp(-abs(x))),
     "sqrt": lambda x: math.sqrt(max(x, 0.0)),
     "tanh": math.tanh,

@@ -50,6 +50,8 @@ LINES: dict[str, tuple[dict[str, Any], float, float]] = {
     "Sqrt": ({}, 0.25, 16),
     "Reciprocal": ({}, 0.5, 8),
     "Pow": ({}, 0.25, 4),
+    "Sin": ({}, -8, 8),
+    "Cos": ({}, -8, 8),
 }
 EXPONENT = np.float32(1.5)
 

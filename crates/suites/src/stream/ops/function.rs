@@ -7,7 +7,7 @@
 
 use privet_program::{Constant, Primitive, Step};
 
-use super::elementary::{erf, exp, log, power_of_two, reciprocal, sigmoid, softplus, sqrt, tanh};
+use super::elementary::{cos, erf, exp, log, power_of_two, reciprocal, sigmoid, sin, softplus, sqrt, tanh};
 use super::{Order, Revealed};
 use crate::ops::Node;
 
@@ -70,6 +70,8 @@ impl<'a> Function<'a> {
                 Primitive::Log => log(operand(0)),
                 Primitive::Sqrt => sqrt(operand(0)),
                 Primitive::Reciprocal => reciprocal(operand(0)),
+                Primitive::Sin => sin(operand(0)),
+                Primitive::Cos => cos(operand(0)),
             };
             results.push(result.clamp(-power_of_two(MOST), power_of_two(MOST)));
         }

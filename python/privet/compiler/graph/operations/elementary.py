@@ -26,7 +26,14 @@ TWO_OVER_ROOT_PI = float.fromhex("0x1.20dd750429b6dp+0")
 LEAST = 2.0**-60
 """The smallest positive argument of `log` and `reciprocal`, by magnitude."""
 
-EXP_TERMS, ATANH_TERMS, ERF_TERMS = 13, 17, 112
+MOST_ANGLE = 2.0**20
+"""Arguments of `sin` and `cos` are kept to this magnitude."""
+
+TWO_OVER_PI = float.fromhex("0x1.45f306dc9c883p-1")
+HALF_PI_HIGH = float.fromhex("0x1.921fb544p+0")
+HALF_PI_LOW = float.fromhex("0x1.0b4611a626331p-34")
+
+EXP_TERMS, ATANH_TERMS, ERF_TERMS, TURN_TERMS = 13, 17, 112, 9
 
 
 def exp(x: Reals) -> Reals:
@@ -94,6 +101,33 @@ def log(x: Reals) -> Reals:
 def reciprocal(x: Reals) -> Reals:
     """`1 / x`, where a smaller `x` than `LEAST` by magnitude counts as that."""
     return np.asarray(1.0 / np.where(x < 0.0, np.minimum(x, -LEAST), np.maximum(x, LEAST)))
+
+
+def sin(x: Reals) -> Reals:
+    """The sine of an angle."""
+    return _turned(x, 0.0)
+
+
+def cos(x: Reals) -> Reals:
+    """The cosine: the sine a quarter of a turn further."""
+    return _turned(x, 1.0)
+
+
+def _turned(x: Reals, quarters: float) -> Reals:
+    """The sine so many quarters of a turn further, by Taylor's series of what is beyond the nearest
+    quarter."""
+    x = np.clip(x, -MOST_ANGLE, MOST_ANGLE)
+    nearest = np.rint(x * TWO_OVER_PI)
+    rest = (x - nearest * HALF_PI_HIGH) - nearest * HALF_PI_LOW
+    square = rest * rest
+    sine, cosine = np.ones_like(x), np.ones_like(x)
+    for term in range(TURN_TERMS, 0, -1):
+        sine = 1.0 - (square * sine) / float(2 * term * (2 * term + 1))
+        cosine = 1.0 - (square * cosine) / float((2 * term - 1) * 2 * term)
+    quarter = nearest + quarters
+    quarter = quarter - 4.0 * np.floor(quarter * 0.25)
+    value = np.where((quarter == 1.0) | (quarter == 3.0), cosine, rest * sine)
+    return np.where(quarter >= 2.0, -value, value)
 
 
 def relu(x: Reals) -> Reals:

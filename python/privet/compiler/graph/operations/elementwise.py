@@ -35,12 +35,14 @@ FLOAT_ERROR = 1e-14
 """Bound on the relative error of a step of a smooth function, or on the absolute one below 1."""
 
 PRIMITIVES: dict[str, Callable[[Reals], Reals]] = {
+    "cos": elementary.cos,
     "erf": elementary.erf,
     "exp": elementary.exp,
     "log": elementary.log,
     "reciprocal": elementary.reciprocal,
     "relu": elementary.relu,
     "sigmoid": elementary.sigmoid,
+    "sin": elementary.sin,
     "softplus": elementary.softplus,
     "sqrt": elementary.sqrt,
     "tanh": elementary.tanh,
@@ -80,6 +82,10 @@ class Elementwise(Operation):
                 case "reciprocal" if (ends[0][0] <= 0.0).any() and (ends[0][1] >= 0.0).any():
                     most = np.full_like(ends[0][0], MOST)
                     results.append((-most, most))
+                    continue
+                case "sin" | "cos":
+                    one = np.ones_like(ends[0][0])
+                    results.append(_outward(-one, one))
                     continue
                 case "mul":
                     pairs = list(product(ends[0], ends[1]))

@@ -128,6 +128,18 @@ def exp(site: Site) -> Operand:
     return _emit(site, Step("exp", (0,)))
 
 
+@operator("Sin", since=7, restrictions=_SUITES)
+def sin(site: Site) -> Operand:
+    """The sine of an angle."""
+    return _emit(site, Step("sin", (0,)))
+
+
+@operator("Cos", since=7, restrictions=_SUITES)
+def cos(site: Site) -> Operand:
+    """The cosine of an angle."""
+    return _emit(site, Step("cos", (0,)))
+
+
 @operator("Log", restrictions=_SUITES)
 def log(site: Site) -> Operand:
     """The natural logarithm."""
