@@ -29,7 +29,7 @@ from sklearn.linear_model import (
 )
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.multioutput import MultiOutputClassifier
-from sklearn.naive_bayes import GaussianNB
+from sklearn.naive_bayes import CategoricalNB, GaussianNB
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor, LocalOutlierFactor
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
@@ -180,6 +180,21 @@ def test_a_sequence_of_probabilities_is_an_output_for_each_label() -> None:
     chances = list(run.outputs.values())[1:]
     for found, wanted in zip(chances, estimator.predict_proba(X[:1]), strict=True):
         np.testing.assert_allclose(as_tensor(found).tolist(), wanted, rtol=0, atol=5e-3)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int64])
+def test_bayes_of_categories(dtype: type) -> None:
+    """Its rows of logarithms are looked up at places that a cast rounds."""
+    x = np.random.default_rng(1).integers(0, [3, 5, 2, 7], (160, 4)).astype(dtype)
+    bayes = CategoricalNB().fit(x, (x[:, 1] + x[:, 3] > 5).astype(int) + (x[:, 0] == 2))
+    made = to_onnx(bayes, x[:1])
+    compiled = compile(made, calibration=[row[None] for row in x[:60]], smooth="piecewise")
+    outputs = [output.name for output in made.graph.output]
+    for row in x:
+        wanted = run_plaintext(made, [{"X": row[None]}], outputs)
+        same(execute(compiled.program, compiled.weights, [row[None]]).outputs, wanted)
+    run = privet.run(made, x[:1], calibration=[row[None] for row in x[:60]])
+    assert run.max_fixed_point_error == 0
 
 
 @pytest.mark.parametrize("name", MODELS)

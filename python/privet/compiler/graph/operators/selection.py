@@ -23,6 +23,9 @@ from privet.compiler.graph.public_maps import pick, times_public
 from privet.compiler.graph.registry import operator
 from privet.compiler.graph.site import Operand, Private, Site
 
+BESIDE = 2.0**-6
+"""How far below a whole number what a suite rounds may be, and still counts as that number."""
+
 
 @operator("Slice", restrictions="starts, ends, axes and steps constant")
 def slice_of(site: Site) -> Operand:
@@ -95,9 +98,9 @@ def gather(site: Site) -> Operand:
     return site.reshape(picked, (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]))
 
 
-def look_up(site: Site, table: Array, ids: Private) -> Private:
+def look_up(site: Site, table: Array, ids: Private, *, within: bool = False) -> Private:
     """Rows of a constant at private places: `ids.shape` (the place's axis is not counted) and the
-    shape of a row.
+    shape of a row. With `within` places are in the table, and their fractions are left out.
 
     A place below n is as many steps up as there are rows before it: the row is the first one and
     the differences of rows up to there.
@@ -110,11 +113,11 @@ def look_up(site: Site, table: Array, ids: Private) -> Private:
         hot = site.reshape(ids, (math.prod(shape), ids.shape[-1]))
         hot = _slice(site, hot, [(0, hot.shape[0], 1), (0, min(len(table), ids.shape[-1]), 1)])
         chosen = site.emit(Dense(rows[: ids.shape[-1]], None), hot)
-    elif 1 < ids.below <= len(table):
+    elif within or 1 < ids.below <= len(table):
         # One step for each row, whatever is known of the places: shapes are public, and how far the
         # numbers of another private table go is not.
-        shape = ids.shape
-        reached = site.emit(Step(0), _above_places(site, ids, np.arange(1, len(table)) - 0.5))
+        shape, apart = ids.shape, BESIDE if within else 0.5
+        reached = site.emit(Step(0), _above_places(site, ids, np.arange(1, len(table)) - apart))
         chosen = site.emit(Dense(np.diff(rows, axis=0), rows[0]), reached)
     else:
         site.refuse(

@@ -102,7 +102,8 @@ def array_feature_extractor(site: Site) -> Operand:
     ids = site.operand(1)
     if isinstance(ids, Private):
         table = np.atleast_2d(site.constant(0, "table"))
-        found = look_up(site, np.moveaxis(table, -1, 0), ids)
+        # Unlike Gather, ONNX Runtime counts no place from behind, and refuses those outside.
+        found = look_up(site, np.moveaxis(table, -1, 0), ids, within=True)
         count = math.prod(found.shape) * table.shape[-1] // table.size
         rank = table.ndim - 1
         rows = site.reshape(found, (count, *table.shape[:-1]))
