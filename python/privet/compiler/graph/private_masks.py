@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import onnx
@@ -17,8 +17,10 @@ from onnx import helper
 
 from privet.compiler.graph.constants import array_of
 from privet.compiler.graph.control_flow import names_read
+from privet.compiler.graph.input_shapes import WHOLE
 from privet.compiler.graph.onnx_model import DEFAULT_DOMAINS
 from privet.compiler.graph.operations import BLOCKED, Array
+from privet.errors import Problem, UnsupportedModel
 
 ENOUGH, ENOUGH_TIMES = 1e5, 1e9
 """Numbers that stand for infinity in a choice, and as factors of truth values."""
@@ -31,10 +33,23 @@ _THROUGH = frozenset(
 """Operators that a mask may go through on its way to a softmax."""
 _PRODUCTS = ("Einsum", "IsNaN", "MatMul", "Mul")
 """What reads the results of a softmax inside a network; PyTorch also asks whether they are NaN."""
+_TRUTHS = frozenset(
+    {
+        *("And", "Equal", "Greater", "GreaterOrEqual", "IsInf", "IsNaN", "Less", "LessOrEqual"),
+        *("Not", "Or", "Xor"),
+    }
+)
+_OF_WHOLE = frozenset({"Add", "Max", "Min", "Mul", "Sub", "Sum"})
+"""Operators that make whole numbers of whole numbers, besides those that move and choose."""
 
 
 def bound_masks(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model with such masks by finite numbers; itself if it has none."""
+    """The model with such masks by finite numbers; itself if it has none.
+
+    # Errors
+    `UnsupportedModel` if a number that may lie between 0 and 1 is multiplied to mask scores: what
+    is next to 1 would be 1 in fixed point, and masks the element in floating point.
+    """
     constants = _constants(model)
     private = _private(model)
     nodes = model.graph.node
@@ -47,6 +62,7 @@ def bound_masks(model: onnx.ModelProto) -> onnx.ModelProto:
     found = {index: it for index, it in found.items() if masks.issuperset(nodes[index].output)}
     if not found:
         return model
+    _check_whole(model, [nodes[index] for index in found], constants)
     changed = onnx.ModelProto()
     changed.CopyFrom(model)
     del changed.graph.node[:]
@@ -54,6 +70,45 @@ def bound_masks(model: onnx.ModelProto) -> onnx.ModelProto:
         maker = found.get(index)
         changed.graph.node.extend([node] if maker is None else maker(changed.graph))
     return changed
+
+
+def _check_whole(
+    model: onnx.ModelProto, makers: Sequence[onnx.NodeProto], constants: Mapping[str, Array]
+) -> None:
+    whole, scores = _whole(model, constants), set[str]()
+    for node in reversed(model.graph.node):
+        if node.op_type == "Softmax" or (
+            node.op_type in _THROUGH and not scores.isdisjoint(node.output)
+        ):
+            scores.update(node.input)
+    problems = [
+        Problem(
+            node.name or node.output[0],
+            node.op_type,
+            f"it masks scores by a large number times {name}, which need not be 0 or 1",
+            "Let the mask be an input of integers or truth values, or compare it with 0.5 first",
+        )
+        for node in makers
+        if node.op_type == "Mul" and not scores.isdisjoint(node.output)
+        for name in node.input
+        if name not in whole and name not in constants
+    ]
+    if problems:
+        raise UnsupportedModel(problems)
+
+
+def _whole(model: onnx.ModelProto, constants: Mapping[str, Array]) -> set[str]:
+    """Tensors of whole numbers or truth values."""
+    found = {name for name, array in constants.items() if (array == np.rint(array)).all()}
+    found |= {it.name for it in model.graph.input if it.type.tensor_type.elem_type in WHOLE}
+    for node in model.graph.node:
+        given = node.input[1:] if node.op_type == "Where" else node.input
+        moves = node.op_type in _THROUGH - _OF_WHOLE - {"Concat", "Where"}
+        given = node.input[:1] if moves else given
+        keeps = moves or node.op_type in _OF_WHOLE | {"Concat", "Where"}
+        if node.op_type in _TRUTHS or (keeps and found.issuperset(given)):
+            found.update(node.output)
+    return found
 
 
 def _constants(model: onnx.ModelProto) -> dict[str, Array]:

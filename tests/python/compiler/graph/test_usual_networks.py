@@ -22,7 +22,7 @@ import privet
 from privet.compiler.compile import compile
 from privet.compiler.executor import execute
 from privet.compiler.executor.samples import fill
-from privet.errors import PrivetError
+from privet.errors import PrivetError, UnsupportedModel
 
 ALLOWED = 3e-3
 """Of the spread of outputs."""
@@ -95,6 +95,31 @@ def test_masked_scores_that_outputs_tell_are_not_lowered(low: float) -> None:
     mask = np.array([[1, 0, 1, 1]], np.float32)
     with pytest.raises(PrivetError):
         compile(made, smooth="piecewise", calibration=[{"x": mask, "m": mask}])
+
+
+@pytest.mark.parametrize("kind", [onnx.TensorProto.FLOAT, onnx.TensorProto.BOOL])
+def test_a_mask_by_products_is_of_whole_numbers(kind: int) -> None:
+    """ONNX Runtime masks a score by 0.999999, which fixed point does not tell from 1."""
+    g = Exporter()
+    mask = g("Cast", "m", to=onnx.TensorProto.FLOAT)
+    low = g("Mul", g("Sub", g.number(1), mask), g.number(-1e9))
+    weights = g("Softmax", g("Add", g.linear("x", 4, 4), low), axis=-1)
+    made = g.model(
+        {"x": (onnx.TensorProto.FLOAT, [1, 4]), "m": (kind, [1, 4])}, g("Mul", weights, "x")
+    )
+    rows = [
+        {"x": np.full((1, 4), 0.3 * row, np.float32), "m": np.array([[1, row % 2, 1, 0]])}
+        for row in range(6)
+    ]
+    if kind == onnx.TensorProto.FLOAT:
+        with pytest.raises(UnsupportedModel, match="need not be 0 or 1"):
+            compile(made, smooth="piecewise", calibration=rows)
+        return
+    compiled = compile(made, smooth="piecewise", calibration=rows)
+    for row in rows:
+        given = {**row, "m": row["m"].astype(bool)}
+        (found,) = execute(compiled.program, compiled.weights, given).outputs.values()
+        np.testing.assert_allclose(found, expected(made, given)[0], rtol=0, atol=5e-3)
 
 
 def test_a_large_factor_elsewhere_stays() -> None:
