@@ -47,6 +47,39 @@ def cast(site: Site) -> Operand:
     )
 
 
+_ROUNDS = "of whole numbers"
+
+
+@operator("Round", since=11, restrictions=_ROUNDS)
+def round_of(site: Site) -> Operand:
+    """Nothing, as the private numbers are whole."""
+    return _rounded(site)
+
+
+@operator("Floor", restrictions=_ROUNDS)
+def floor(site: Site) -> Operand:
+    """Nothing, as the private numbers are whole."""
+    return _rounded(site)
+
+
+@operator("Ceil", restrictions=_ROUNDS)
+def ceil(site: Site) -> Operand:
+    """Nothing, as the private numbers are whole."""
+    return _rounded(site)
+
+
+def _rounded(site: Site) -> Private:
+    x = site.private(0)
+    if not (x.integer or x.whole):
+        site.refuse(
+            "it rounds private numbers, of which the parties know no whole part: a suite's error "
+            "of 2^-12 would become one of 1",
+            "Leave it out, end the model before it, or compare with each bound "
+            "(KBinsDiscretizer, Greater)",
+        )
+    return x
+
+
 @operator("Shape")
 def shape(site: Site) -> Operand:
     """A constant, as every shape is known."""
