@@ -185,7 +185,7 @@ def test_a_sequence_of_probabilities_is_an_output_for_each_label() -> None:
 @pytest.mark.parametrize("dtype", [np.float32, np.int64])
 def test_bayes_of_categories(dtype: type) -> None:
     """Its rows of logarithms are looked up at places that a cast rounds."""
-    x = np.random.default_rng(1).integers(0, [3, 5, 2, 7], (160, 4)).astype(dtype)
+    x: Any = np.asarray(np.random.default_rng(1).integers(0, [3, 5, 2, 7], (160, 4)), dtype)
     bayes = CategoricalNB().fit(x, (x[:, 1] + x[:, 3] > 5).astype(int) + (x[:, 0] == 2))
     made = to_onnx(bayes, x[:1])
     compiled = compile(made, calibration=[row[None] for row in x[:60]], smooth="piecewise")
