@@ -71,6 +71,7 @@ def compile(
     ranges.show(console, suite, compiled)
     show.quantized(console, compiled)
     show.front(console, compiled.program)
+    show.warn_widened(compiled.widened)
     show.warn_inaccurate(compiled.accuracy())
     show.warn_uncalibrated(compiled.program.calibration)
     console.print(

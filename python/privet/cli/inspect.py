@@ -111,6 +111,7 @@ def inspect(
     show.account(console, plan.account)
     ranges.show(console, suite, compiled)
     show.quantized(console, compiled)
+    show.warn_widened(compiled.widened)
     show.calibration(console, compiled.program.calibration)
     show.trust(console, plan.suite.trust.caution)
 

@@ -88,6 +88,7 @@ def run(
         show.picture(console, inputs[0])
     show.prediction(console, result.outputs, names, result.probabilities, result.batch)
     _verdict(console, result)
+    show.warn_widened(result.widened)
     show.warn_inaccurate(result.accuracy())
     show.calibration(console, result.calibration)
     show.costs(console, result.offline, result.online, result.batch)

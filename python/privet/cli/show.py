@@ -299,6 +299,12 @@ def warn_inaccurate(accuracy: Accuracy) -> None:
         )
 
 
+def warn_widened(widened: str | None) -> None:
+    """Tells the owner of a program, on standard error, that its ring is wider than usual."""
+    if widened is not None:
+        Console(stderr=True).print(f"[bold yellow]A wide ring:[/] {widened}.", soft_wrap=True)
+
+
 def calibration(console: Console, basis: str) -> None:
     """What is uncertain about results of a program with this calibration, if anything is."""
     if (warning := caveat(basis)) is not None:

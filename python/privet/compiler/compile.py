@@ -61,7 +61,8 @@ class Compiled:
     each value of the model, by name) and `measured` (what calibration reached in each value of the
     program) stay with the server; so does `accuracy()`, how far each layer is off on calibration
     inputs. `source` is the ONNX model. Of a quantised one, `quantized` counts the values that the
-    program keeps in the range of their integers, and all that have one.
+    program keeps in the range of their integers, and all that have one. `widened` says why its
+    ring is wider than all choices of suites carry, if it is.
     """
 
     program: Program
@@ -71,6 +72,7 @@ class Compiled:
     measured: tuple[float, ...] = ()
     accuracy: Callable[[], Accuracy] = field(default=unknown_accuracy, compare=False)
     quantized: tuple[int, int] | None = None
+    widened: str | None = None
 
     def __repr__(self) -> str:
         program = self.program
@@ -116,6 +118,7 @@ def compile(
     sound: bool = False,
     reveal: str = "outputs",
     client_side: bool = False,
+    widest: int = 0,
     name: str | None = None,
 ) -> Compiled:
     """Compiles an ONNX model, given by path, bytes or `ModelProto`.
@@ -126,7 +129,9 @@ def compile(
     a thousandth of their spread (4 of a large model); else the first of some wider and finer ones
     that is accurate, and at last a scale for each value. Outputs are what the user gets, such as
     probabilities. A small model with calibration inputs gets rings for all that its bound on inputs
-    allows, too, where that takes few bits. With `headroom` nothing is chosen but 37 and 12.
+    allows, too, where that takes few bits. A ring of up to `widest` bits is chosen for what none of
+    42 bits holds, with calibration inputs and without `sound`; `Compiled.widened` says so. With
+    `headroom` nothing is chosen but 37 and 12.
 
     How large values become is measured on `calibration`: samples along the first axis of an array
     (of a mapping from input names to arrays, if there are several), or a list of samples. Without
@@ -236,6 +241,8 @@ def compile(
     if reveal not in REVEALS:
         raise Misuse(f"reveal is {reveal!r}; possible are {', '.join(REVEALS)}")
     source = load_model(model)
+    beyond = [it for it in wider(bits, tried) if it.bits <= widest]
+    may_widen = bool(beyond) and calibration is not None and headroom is None and not sound
     inputs, outputs = ([it.name for it in end] for end in (source.graph.input, source.graph.output))
     if state_pairs(inputs, outputs):
         _check_state(batch=batch, sound=sound, client_side=client_side, reveal=reveal)
@@ -259,7 +266,9 @@ def compile(
         if not masks_hold(imported, lows_and_highs, margin):
             imported = read(masks=False)
 
-    def finish(imported: Graph, batches: list[list[Array]], front: Front | None) -> Compiled:
+    def finish(
+        imported: Graph, batches: list[list[Array]], front: Front | None, wide: bool = False
+    ) -> Compiled:
         quantized = None
         if stated := saturations(imported):
             imported, kept = keep_saturations(imported, measure(imported, iter(batches)))
@@ -368,11 +377,11 @@ def compile(
         magnitudes = {value.name: value.magnitude or 0.0 for value in graph.values.values()}
         large = elements(graph) >= LARGE
         made, widths = choose(
-            tried,
+            beyond if wide else tried,
             attempt,
             trust_first=calibration is None,
-            kept=KEPT if large else TOLERANCE,
-            wider=wider(bits, tried),
+            kept=KEPT if large or wide else TOLERANCE,
+            wider=[] if may_widen else wider(bits, tried),
         )
         chosen = calibration is not None and headroom is None and not sound and not large
         return roomier(made, widths) if chosen else made
@@ -380,14 +389,41 @@ def compile(
     measured_alone = calibration is not None and front is None and headroom is None and not sound
     made = None
     try:
-        made = finish(imported, batches, front)
-    except OverflowRisk:
-        if not measured_alone:
+        try:
+            made = finish(imported, batches, front)
+        except OverflowRisk:
+            if not measured_alone:
+                raise
+        if measured_alone and (made is None or made.accuracy().relative > TOLERANCE):
+            made = _in_units(imported, batches, opset_of(source), finish, made)
+    except OverflowRisk as refusal:
+        if not may_widen:
             raise
-    if measured_alone and (made is None or made.accuracy().relative > TOLERANCE):
-        made = _in_units(imported, batches, opset_of(source), finish, made)
+        made = _widened(lambda: finish(imported, batches, front, wide=True), refusal)
     assert made is not None, "it is refused, or there is one"
     return made if calibration is None else _compared(made, calibration)
+
+
+def _widened(compiled: Callable[[], Compiled], refusal: OverflowRisk) -> Compiled:
+    """The program in a ring that some choices of suites do not carry, which says so.
+
+    # Errors
+    The `refusal` of narrower rings if this one holds the model neither.
+    """
+    from privet.compiler.executor.widths import USUAL, WIDEST
+
+    try:
+        made = compiled()
+    except OverflowRisk:
+        raise refusal from None
+    ring = made.program.ring_bits
+    why = (
+        f"its ring has {ring} bits, as layer {refusal.layer} has no room in one of up to {WIDEST}. "
+        f"So parties send up to {100 * (ring - USUAL.bits) // USUAL.bits} % more than in the usual "
+        f"ring of {USUAL.bits}, and some choices do not take it, such as a prime field. With "
+        f"--bits {WIDEST} it is refused; bring weights and inputs to similar sizes to avoid it"
+    )
+    return replace(made, widened=why)
 
 
 def _compared(made: Compiled, samples: Sequence[Sample]) -> Compiled:

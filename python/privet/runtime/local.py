@@ -49,7 +49,8 @@ class Run(Promised):
     Runtime's, for each sample, or the labels that it is. `probabilities` says that the client
     computes a softmax or the like of it. `calibration` is what the program's ranges rest on
     (`Result`). `plan` has the figures of the suite's plan, if it has one, and `account` is what
-    there is to say of how it ran. `accuracy()` has the errors of layers on calibration inputs.
+    there is to say of how it ran. `accuracy()` has the errors of layers on calibration inputs,
+    and `widened` tells why the ring is wider than usual, if it is.
     """
 
     model: str
@@ -74,6 +75,7 @@ class Run(Promised):
     plan: Mapping[str, Any] | None
     account: tuple[str, ...]
     accuracy: Callable[[], Accuracy]
+    widened: str | None
 
     def __repr__(self) -> str:
         verdict = "agrees" if self.argmax_agrees else "DISAGREES"
@@ -272,6 +274,7 @@ def _compare(
         plan=result.plan,
         account=result.account,
         accuracy=compiled.accuracy,
+        widened=compiled.widened,
     )
 
 

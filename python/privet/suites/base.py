@@ -153,6 +153,12 @@ class Suite(ABC):
     precision: ClassVar[Precision]
     """What a model is compiled for where the user names nothing else."""
 
+    @property
+    def widest_ring(self) -> int:
+        """Bits of the widest ring that is chosen for a model that the usual ones do not hold; 0
+        if none is."""
+        return 0
+
     exact: ClassVar[bool] = True
     """Whether it computes the fixed-point executor's numbers, so that a difference is told in units
     of the last place."""

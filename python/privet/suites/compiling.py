@@ -42,8 +42,9 @@ def compile(
 
     `bits` is the width of the ring, `scale` the fractional bits of inputs and activations, and
     `weight_scale` those of weights (by default the same). What is left out the suite fixes, or it
-    is chosen on calibration inputs, so that values have room and outputs are accurate; with
-    `headroom` nothing is chosen.
+    is chosen on calibration inputs, so that values have room and outputs are accurate: a ring of up
+    to 42 bits, or as wide as the suite carries where none of these holds the model
+    (`Compiled.widened`). With `headroom` nothing is chosen.
 
     How large values become is measured on `calibration`: samples along the first axis of an array
     (of a mapping from input names to arrays, if there are several), or a list of samples. Without
@@ -74,9 +75,11 @@ def compile(
     `Misuse` on options out of range. Whether the suite computes every operation of the program is
     asked when it is run or served (`Suite.check_supports`).
     """
+    chosen = as_suite(suite)
     return compile_as(
         model,
-        **vars(as_suite(suite).precision.with_widths(bits, scale, weight_scale)),
+        **vars(chosen.precision.with_widths(bits, scale, weight_scale)),
+        widest=chosen.widest_ring,
         calibration=calibration,
         input_shapes=input_shapes,
         input_range=input_range,

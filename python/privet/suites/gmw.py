@@ -123,6 +123,10 @@ class Gmw(MaterialSuite):
         return super().refusal(operation)
 
     @property
+    def widest_ring(self) -> int:
+        return 0 if self.field == "prime" else super().widest_ring
+
+    @property
     def refills(self) -> bool:
         return self.linear == "online"
 

@@ -75,8 +75,8 @@ CANDIDATES = (
 )
 """What is tried, in this order."""
 WIDEST = 42
-"""The widest ring that is chosen: every suite and every choice in one carries it. A user may give a
-wider one."""
+"""The widest ring that every suite and every choice in one carries. A wider one is chosen only for
+what no other holds, or given by a user."""
 CHOSEN = tuple(it for it in CANDIDATES if it.bits <= WIDEST)
 
 
@@ -362,7 +362,7 @@ def _with_advice(
         if error <= KEPT:
             return OverflowRisk(
                 f"{refused}, or with --bits {widths.bits}, at which outputs are off by "
-                f"{error:.2g} of their spread on calibration inputs",
+                f"{error:.2g} of their spread on calibration inputs, where the suite takes it",
                 layer=refused.layer,
                 magnitude=refused.magnitude,
                 bits_needed=refused.bits_needed,

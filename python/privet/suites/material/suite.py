@@ -54,6 +54,11 @@ class MaterialSuite(Costed):
     """Whether material is keys, which an inference reads from disk."""
 
     @property
+    def widest_ring(self) -> int:
+        """As `Suite`: with guard bits it is the widest that programs have."""
+        return 48
+
+    @property
     @abstractmethod
     def dealt(self) -> bool:
         """Whether a dealer makes the material."""

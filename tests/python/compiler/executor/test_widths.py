@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -228,7 +229,7 @@ def test_chosen_widths_compute_the_executors_integers(
     assert privet.run(compiled, known[:1], suite=suite).max_fixed_point_error == 0
 
 
-def test_a_ring_that_would_hold_a_model_is_named() -> None:
+def small_factor() -> onnx.ModelProto:
     """A factor of 1e-9 beside weights of about 1, and a residual: as some networks scale layers."""
     tensors = {
         "w": np.random.default_rng(5).normal(size=(8, 8)),
@@ -246,11 +247,37 @@ def test_a_ring_that_would_hold_a_model_is_named() -> None:
     )
     constants = [numpy_helper.from_array(a.astype(np.float32), name) for name, a in tensors.items()]
     graph = helper.make_graph(nodes, "factor", x, y, constants)
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
-    inputs = samples(1.0, 4)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+
+
+def test_a_ring_that_would_hold_a_model_is_named() -> None:
+    made, inputs = small_factor(), samples(1.0, 4)
     with pytest.raises(OverflowRisk, match="or with --bits 48, at which outputs are off by"):
         compile(made, calibration=inputs)
     assert relative_error(made, compile(made, calibration=inputs, bits=48), inputs) < 4e-3
+
+
+def test_a_wide_ring_is_chosen_where_no_other_holds_a_model_and_says_so() -> None:
+    made, inputs = small_factor(), samples(1.0, 4)
+    compiled = privet.compile(made, calibration=inputs)
+    assert compiled.program.ring_bits == 48
+    assert relative_error(made, compiled, inputs) < 4e-3
+    assert compiled.widened is not None
+    assert re.search("48 bits, as layer factor has no room.*up to 29 % more", compiled.widened)
+    assert privet.run(compiled, inputs[:1]).widened == compiled.widened
+    usual = privet.compile(network(1.0, 1.0), calibration=samples(1.0, 16))
+    assert usual.widened is None
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"bits": 42}, {"sound": True}, {"suite": "stream"}, {"suite": privet.Gmw(field="prime")}],
+)
+def test_what_does_not_take_a_wide_ring_stays_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(OverflowRisk, match="all zero at scale 12"):
+        privet.compile(small_factor(), calibration=samples(1.0, 4), **options)
+    with pytest.raises(OverflowRisk, match="all zero at scale"):
+        privet.compile(network(1.0, 1e-12), calibration=samples(1.0, 16))
 
 
 def test_an_approximate_sign_and_lines_do_not_go_together() -> None:
