@@ -57,6 +57,9 @@ THROUGH_DEAD = ("Add", "Where", "Softmax", "Identity", "Cast", "Dropout")
 """Operators that may read elements that stand for minus infinity."""
 READS_ROWS = ("Gather", "ArrayFeatureExtractor", "GatherElements")
 """Operators that may read places as rows of zeros with a one, besides those that move them."""
+READS_CUT = ("ArrayFeatureExtractor", "Gather", "OneHot")
+KEEPS_CUT = ("Cast", "Flatten", "Gather", "Identity", "Reshape", "Squeeze", "Unsqueeze")
+"""Operators that may read numbers as the places to which a cast cuts them off, or move those."""
 READS_QUANTIZED = (
     *("DequantizeLinear", "MatMulInteger", "ConvInteger", "QLinearMatMul", "QLinearConv"),
 )
@@ -329,6 +332,7 @@ class _Walk:
             _refuse_client_steps(given)
         if node.op_type not in THROUGH_DEAD:
             _refuse_dead(given)
+        is_cut = _is_cut(node, operands)
         site = Site(
             node,
             name=name,
@@ -360,6 +364,8 @@ class _Walk:
         for tensor, result in zip(node.output, made, strict=False):
             if steps is not None and isinstance(result, Private):
                 result = replace(result, quantized=steps)
+            if is_cut and isinstance(result, Private):
+                result = replace(result, integer=True, cut=True)
             self.tensors[tensor] = result
             if isinstance(result, Private) and result.id >= before:
                 self.builder.rename(result.id, tensor)
@@ -467,6 +473,8 @@ class _Walk:
         elif dynamic or (isinstance(result, Private) and result.quantized is not None):
             why = "it is of quantised integers, and private tensors are not rounded to these"
             self._problem(name, "graph output", why, "End the model with a DequantizeLinear")
+        elif isinstance(result, Private) and result.cut:
+            self._problem(name, "graph output", *_CUT)
         elif result is not None:
             self.head.output(name, self._number(name, result))
         elif not self.problems:
@@ -514,6 +522,22 @@ def _refuse_dead(operands: Sequence[Operand | TensorList | AtClient | None]) -> 
             "it reads a masked tensor, whose elements stand for minus infinity",
             "Let a Softmax read it, and put what is between them before the mask",
         )
+
+
+_CUT = ("a cast rounds it to integers", "Remove the cast, or do it on the client")
+
+
+def _is_cut(node: onnx.NodeProto, operands: Sequence[Operand | TensorList | None]) -> bool:
+    """Whether a result is of numbers that a cast cuts off, as what is read is."""
+    cut = [isinstance(x, Private) and x.cut for x in operands]
+    if not any(cut):
+        return False
+    to_whole = node.op_type != "Cast" or node.attribute[0].i in WHOLE - {onnx.TensorProto.BOOL}
+    if cut[0] and sum(cut) == 1 and node.op_type in KEEPS_CUT and to_whole:
+        return True
+    if sum(cut) > 1 or node.op_type not in READS_CUT:
+        raise Unsupported(f"{_CUT[0].replace('it', 'what it reads')}", _CUT[1])
+    return False
 
 
 def _steps(op: str, operands: Sequence[Operand | TensorList | None]) -> Quantized | None:

@@ -34,10 +34,9 @@ ENCODERS = ("LabelEncoder", "OneHotEncoder")
 
 def expand(model: onnx.ModelProto) -> onnx.ModelProto:
     """The model with each linear classifier taken apart, and the post_transform of a regressor a
-    node of its own; with encoders, and look-ups in constants, that read numbers before a cast to
-    integers, since they tell whole numbers apart by themselves; and power transforms by numbers of
-    1 or more, and without the logarithms that they take times zeros. Itself if it has none of
-    these.
+    node of its own; with encoders that read numbers before a cast to integers, since they tell
+    whole numbers apart by themselves; and power transforms by numbers of 1 or more, and without the
+    logarithms that they take times zeros. Itself if it has none of these.
     """
     if not any(node.domain == ML for node in model.graph.node):
         return model
@@ -63,9 +62,8 @@ def expand(model: onnx.ModelProto) -> onnx.ModelProto:
             changed.graph.node.extend(_of_one_or_more(node, *bases[node.input[0]]))
         else:
             changed.graph.node.append(node)
-        place = 1 if node.op_type == "ArrayFeatureExtractor" else 0
-        if (node.op_type in ENCODERS or place) and node.input[place] in casts:
-            changed.graph.node[-1].input[place] = casts[node.input[place]]
+        if node.op_type in ENCODERS and node.input[0] in casts:
+            changed.graph.node[-1].input[0] = casts[node.input[0]]
     return changed
 
 

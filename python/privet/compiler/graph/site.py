@@ -52,7 +52,8 @@ class Private:
     read. A `one_hot` one has an axis more than in the model: zeros, and a one at the place that the
     number names; where an operator wants the number itself, it is computed. `below` bounds whole
     numbers from 0 on, such as places of classes: 0 where nothing is known. `quantized` says which
-    integers the model has in its place.
+    integers the model has in its place, and `cut` that it has the whole numbers to which a cast
+    cuts these off.
     """
 
     id: int
@@ -64,6 +65,7 @@ class Private:
     one_hot: bool = False
     below: int = 0
     quantized: Quantized | None = None
+    cut: bool = False
 
 
 Operand = Private | Array

@@ -83,9 +83,37 @@ def test_cast_of_an_index() -> None:
     check(model(nodes, {"x": (2, 5)}, ["y"], {"half": np.float32(0.5)}))
 
 
-def test_cast_to_integers_is_refused() -> None:
-    with pytest.raises(UnsupportedModel, match="rounds a private tensor to int64"):
-        import_model(single("Cast", [(2,)], to=onnx.TensorProto.INT64), name="m")
+@pytest.mark.parametrize("reader", [None, "Relu", "Cast"])
+def test_cast_to_integers_is_refused(reader: str | None) -> None:
+    to = {"to": onnx.TensorProto.INT64}
+    nodes = [node("Cast", ["x"], ["i"], **to), node("Cast", ["i"], ["f"], to=1)][: 1 + bool(reader)]
+    if reader == "Relu":
+        nodes[1] = node("Relu", ["i"], ["f"])
+    made = model(nodes, {"x": (2,)}, [nodes[-1].output[0]])
+    with pytest.raises(UnsupportedModel, match=r"a cast rounds (it|what it reads) to integers"):
+        import_model(made, name="m")
+
+
+@pytest.mark.parametrize("reader", ["Gather", "OneHot"])
+def test_places_that_a_cast_cuts_off(reader: str) -> None:
+    """Numbers from one below -4 to one above 4, and places that count from behind."""
+    table = np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32)
+    nodes = [
+        node("Cast", ["x"], ["i"], to=onnx.TensorProto.INT64),
+        node("Unsqueeze", ["i", "axis"], ["j"]),
+        node("Gather", ["table", "j"], ["y"])
+        if reader == "Gather"
+        else node("OneHot", ["j", "depth", "both"], ["y"], axis=0),
+    ]
+    constants = {
+        "axis": np.array([1]),
+        "table": table,
+        "depth": np.array(5),
+        "both": np.array([0.5, -2.0], np.float32),
+    }
+    made = model(nodes, {"x": (12,)}, ["y"], constants)
+    x = np.array([-4.9, -4, -1, -0.98, 0.5, 0.9, 1, 1.7, 3, 3.97, 4, 4.9], np.float32)
+    check(made, {"x": x})
 
 
 def test_flatten_as_exporters_write_it() -> None:

@@ -30,7 +30,11 @@ def dropout(site: Site) -> Operand:
     return site.private(0)
 
 
-@operator("Cast", restrictions="between floating-point types, to booleans, or from whole numbers")
+@operator(
+    "Cast",
+    restrictions="between floating-point types, to booleans, from whole numbers, or before "
+    "`OneHot` and look-ups in constants",
+)
 def cast(site: Site) -> Operand:
     """Nothing, as the private tensor is in fixed point either way."""
     x = site.private(0)
@@ -42,6 +46,8 @@ def cast(site: Site) -> Operand:
     if to == onnx.TensorProto.BOOL:
         zero = np.zeros((), np.float32)
         return site.apply("Not", site.apply("Equal", x, zero))
+    if to in (onnx.TensorProto.INT32, onnx.TensorProto.INT64):
+        return replace(x, integer=True, cut=True)
     site.refuse(
         f"it rounds a private tensor to {type_title(to)}", "Remove the cast, or do it on the client"
     )

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from privet.compiler.graph.operations import Add, Sub
+from privet.compiler.graph.operations import Add, Sub, Transpose
 from privet.compiler.graph.operators.arithmetic import (
-    minus,
     plus_constant,
     times_constant,
 )
 from privet.compiler.graph.operators.comparison import SUITES, not_below
 from privet.compiler.graph.operators.reduction import largest_of_rows, running_sum
+from privet.compiler.graph.operators.selection import hits, parts
 from privet.compiler.graph.public_maps import as_rows, from_rows
 from privet.compiler.graph.registry import operator
 from privet.compiler.graph.site import Operand, Private, Site
@@ -46,10 +48,13 @@ def one_hot(site: Site) -> Operand:
     x, depth = site.private(0), int(np.ravel(site.constant(1, "depth"))[0])
     off, on = (float(value) for value in np.ravel(site.constant(2, "values")))
     site.bound(depth)
-    axis = site.axis(site.attribute("axis", -1), len(x.shape) + 1)
-    wide = site.reshape(x, (*x.shape[:axis], 1, *x.shape[axis:]))
-    places = np.arange(depth, dtype=np.float64).reshape(-1, *[1] * (len(x.shape) - axis))
-    # Half a unit either way: indices are whole, and linear layers before may be a unit off.
-    least, most = (minus(site, wide, places + end) for end in (-0.5, 0.5))
-    hit = site.emit(Sub(), not_below(site, least), not_below(site, most))
+    axis, rank = site.axis(site.attribute("axis", -1), len(x.shape) + 1), len(x.shape)
+    if 1 < x.below <= depth:
+        hit = hits(site, x, 0, depth)
+    else:
+        both = site.reshape(hits(site, x, -depth, depth), (math.prod(x.shape), 2, depth))
+        hit = site.emit(Add(), *parts(site, both, 1, [1, 1]))
+    hit = site.reshape(hit, (*x.shape, depth))
+    if axis < rank:
+        hit = site.emit(Transpose((*range(axis), rank, *range(axis, rank))), hit)
     return plus_constant(site, times_constant(site, hit, np.asarray(on - off)), np.asarray(off))

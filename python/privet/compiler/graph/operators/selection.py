@@ -100,10 +100,10 @@ def gather(site: Site) -> Operand:
 
 def look_up(site: Site, table: Array, ids: Private, *, within: bool = False) -> Private:
     """Rows of a constant at private places: `ids.shape` (the place's axis is not counted) and the
-    shape of a row. With `within` places are in the table, and their fractions are left out.
+    shape of a row. Unless places are known to be `within` the table, they may count from behind.
 
-    A place below n is as many steps up as there are rows before it: the row is the first one and
-    the differences of rows up to there.
+    A place is as many steps up as there are rows before it: the row is the first one and the
+    differences of rows up to there.
     """
     if table.dtype.kind not in "fiub":
         site.refuse("it takes texts at private places", "Take numbers, or ask for labels alone")
@@ -113,17 +113,20 @@ def look_up(site: Site, table: Array, ids: Private, *, within: bool = False) -> 
         hot = site.reshape(ids, (math.prod(shape), ids.shape[-1]))
         hot = _slice(site, hot, [(0, hot.shape[0], 1), (0, min(len(table), ids.shape[-1]), 1)])
         chosen = site.emit(Dense(rows[: ids.shape[-1]], None), hot)
-    elif within or 1 < ids.below <= len(table):
+    elif not within and ids.below > len(table):
+        site.refuse(
+            f"it takes elements of a constant of {len(table)} at private places up to "
+            f"{ids.below - 1}, which are not known to be in it",
+            "Check the model",
+        )
+    else:
         # One step for each row, whatever is known of the places: shapes are public, and how far the
         # numbers of another private table go is not.
-        shape, apart = ids.shape, BESIDE if within else 0.5
-        reached = site.emit(Step(0), _above_places(site, ids, np.arange(1, len(table)) - apart))
-        chosen = site.emit(Dense(np.diff(rows, axis=0), rows[0]), reached)
-    else:
-        site.refuse(
-            "it takes elements of a constant at private places that are not known to be in it",
-            "Let ArgMax or TopK find the places",
-        )
+        shape, first = ids.shape, 0
+        if not within and not 1 < ids.below <= len(table):
+            first, rows = -len(table), np.concatenate([rows, rows])
+        passed = reached(site, ids, first + 1, len(table))
+        chosen = site.emit(Dense(np.diff(rows, axis=0), rows[0]), passed)
     whole = table.dtype.kind in "iub"
     below = int(table.max()) + 1 if whole and table.min() >= 0 else 0
     found = site.reshape(chosen, (*shape, *table.shape[1:]))
@@ -136,12 +139,23 @@ def ones_at(site: Site, ids: Private) -> Private:
         return ids
     if ids.below < 2:
         site.refuse("its places are not known to be in the tensor", "Let ArgMax or TopK find them")
-    reached = site.emit(Step(0), _above_places(site, ids, np.arange(ids.below + 1) - 0.5))
-    count = ids.below
-    sides = [_slice(site, reached, [(0, reached.shape[0], 1), (k, k + count, 1)]) for k in range(2)]
-    return replace(
-        site.reshape(site.emit(Sub(), *sides), (*ids.shape, count)), integer=True, one_hot=True
-    )
+    hot = hits(site, ids, 0, ids.below)
+    return replace(site.reshape(hot, (*ids.shape, ids.below)), integer=True, one_hot=True)
+
+
+def hits(site: Site, ids: Private, first: int, end: int) -> Private:
+    """`[count, end - first]`: 1 at the place that each is, of those from `first` on."""
+    passed = reached(site, ids, first, end + 1)
+    rows, count = passed.shape[0], end - first
+    sides = [_slice(site, passed, [(0, rows, 1), (k, k + count, 1)]) for k in range(2)]
+    return site.emit(Sub(), *sides)
+
+
+def reached(site: Site, ids: Private, first: int, end: int) -> Private:
+    """`[count, end - first]`: whether each is at the places from `first` on, or beyond."""
+    places = np.arange(first, end)
+    bounds = np.where(places > 0, places - BESIDE, places - 1 + BESIDE) if ids.cut else places - 0.5
+    return site.emit(Step(0), _above_places(site, ids, bounds))
 
 
 def number_of(site: Site, ids: Private) -> Private:
