@@ -113,3 +113,17 @@ def test_a_cast_to_booleans_tells_zero_from_others() -> None:
         node("Add", ["m", "r"], ["y"]),
     ]
     check(model(nodes, {"x": (3, 5)}, ["y"]))
+
+
+@pytest.mark.parametrize("operator", ["Less", "LessOrEqual", "Greater", "GreaterOrEqual"])
+@pytest.mark.parametrize("bound", [3.4e38, -3.4e38])
+@pytest.mark.parametrize("turned", [False, True])
+def test_no_number_is_beyond_the_largest_float(operator: str, bound: float, turned: bool) -> None:
+    """As KBinsDiscretizer is exported for a column of two values."""
+    given = ["bound", "x"] if turned else ["x", "bound"]
+    nodes = [
+        node(operator, given, ["t"]),
+        node("Cast", ["t"], ["n"], to=onnx.TensorProto.FLOAT),
+        node("Concat", ["n", "x"], ["y"], axis=1),
+    ]
+    check(model(nodes, {"x": (2, 3)}, ["y"], {"bound": np.array([bound], np.float32)}))

@@ -27,6 +27,8 @@ SUITES = "neither in suite `stream` nor with `--security malicious`"
 _PRODUCT = "of private truth values and private tensors only where a suite has their `Mul`"
 
 ONE = np.asarray(1.0)
+BEYOND = 1e30
+"""Exporters write the largest float where there is no bound."""
 
 
 def truth(x: Private) -> Private:
@@ -57,28 +59,39 @@ def sign(site: Site) -> Operand:
     return replace(site.emit(Sub(), *both), whole=True)
 
 
+def _compared(site: Site, a: Operand, b: Operand, *, or_equal: bool) -> Operand:
+    """1 where `a > b`, or `a >= b`. No private number is beyond a constant of `BEYOND`."""
+    for constant, sign in ((a, 1.0), (b, -1.0)):
+        if not isinstance(constant, Private) and (np.abs(constant) >= BEYOND).all():
+            shape = np.broadcast_shapes(a.shape, b.shape)
+            return np.array(np.broadcast_to(sign * constant > 0, shape))
+    if or_equal:
+        return not_below(site, minus(site, a, b))
+    return negated(site, not_below(site, minus(site, b, a)))
+
+
 @operator("GreaterOrEqual", since=12, restrictions=SUITES)
 def greater_or_equal(site: Site) -> Operand:
     """1 where `a >= b`."""
-    return not_below(site, minus(site, site.operand(0), site.operand(1)))
+    return _compared(site, site.operand(0), site.operand(1), or_equal=True)
 
 
 @operator("LessOrEqual", since=12, restrictions=SUITES)
 def less_or_equal(site: Site) -> Operand:
     """1 where `a <= b`."""
-    return not_below(site, minus(site, site.operand(1), site.operand(0)))
+    return _compared(site, site.operand(1), site.operand(0), or_equal=True)
 
 
 @operator("Greater", since=7, restrictions=SUITES)
 def greater(site: Site) -> Operand:
     """1 where `a > b`."""
-    return negated(site, not_below(site, minus(site, site.operand(1), site.operand(0))))
+    return _compared(site, site.operand(0), site.operand(1), or_equal=False)
 
 
 @operator("Less", since=7, restrictions=SUITES)
 def less(site: Site) -> Operand:
     """1 where `a < b`."""
-    return negated(site, not_below(site, minus(site, site.operand(0), site.operand(1))))
+    return _compared(site, site.operand(1), site.operand(0), or_equal=False)
 
 
 @operator("Equal", since=7, restrictions=SUITES)
