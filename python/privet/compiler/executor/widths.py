@@ -45,6 +45,9 @@ SAMPLES = 64
 ELEMENTS = 1 << 20
 """Elements of values in all that are tried, after the first input; a value counts as at least
 `LEAST_ELEMENTS`."""
+ROWS = 12
+"""Calibration inputs that are tried at least where all inputs are tables: what takes places of
+neighbours or classes shows on few rows that a column was lost."""
 LEAST_ELEMENTS = 128
 
 
@@ -279,7 +282,8 @@ def measure_accuracy(
 def _some(samples: Sequence[Sequence[Array]], graph: Graph) -> list[Sequence[Array]]:
     """As many samples as are tried, from the first to the last at equal distances."""
     work = sum(max(math.prod(it.shape), LEAST_ELEMENTS) for it in graph.values.values())
-    count = min(max(1, min(SAMPLES, ELEMENTS // work)), len(samples))
+    least = ROWS if all(len(graph.values[it.value].shape) <= 2 for it in graph.inputs) else 1
+    count = min(max(least, min(SAMPLES, ELEMENTS // work)), len(samples))
     return [samples[index * len(samples) // count] for index in range(count)]
 
 
