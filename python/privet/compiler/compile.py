@@ -387,20 +387,25 @@ def compile(
         return roomier(made, widths) if chosen else made
 
     measured_alone = calibration is not None and front is None and headroom is None and not sound
-    made = None
-    try:
+
+    def best(*, wide: bool) -> Compiled:
+        made, tries = None, partial(finish, wide=wide)
         try:
-            made = finish(imported, batches, front)
+            made = tries(imported, batches, front)
         except OverflowRisk:
             if not measured_alone:
                 raise
         if measured_alone and (made is None or made.accuracy().relative > TOLERANCE):
-            made = _in_units(imported, batches, opset_of(source), finish, made)
+            made = _in_units(imported, batches, opset_of(source), tries, made)
+        assert made is not None, "it is refused, or there is one"
+        return made
+
+    try:
+        made = best(wide=False)
     except OverflowRisk as refusal:
         if not may_widen:
             raise
-        made = _widened(lambda: finish(imported, batches, front, wide=True), refusal)
-    assert made is not None, "it is refused, or there is one"
+        made = _widened(partial(best, wide=True), refusal)
     return made if calibration is None else _compared(made, calibration)
 
 
