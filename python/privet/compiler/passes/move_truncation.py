@@ -85,6 +85,7 @@ def move_truncation(
     kind = _OwnScales if each else _Placement
     ceiling = max(scale_bits + weight_scale, ring_bits - GUARD_BITS - headroom)
     placement = kind(graph, ring_bits, ceiling, scale_bits, weight_scale, pins)
+    placement.compared = compared
     tables = [it for it in graph.nodes if isinstance(it.operation, op.Piecewise)]
     if narrow and not each and tables:
         placement.room = spare + max(
@@ -152,6 +153,7 @@ class _Placement:
         self.rise = weight_scale
         self.rescaled: dict[tuple[int, int], int] = {}
         self.room: int | None = None
+        self.compared: set[int] = set()
         self.moved: dict[int, tuple[op.Operation, int]] = {}
         self.uses = graph.uses()
         self.early = truncated_early(graph)
@@ -226,9 +228,12 @@ class _Placement:
         return self.add(node, target, *(self.at(node, id, target) for id in inputs))
 
     def trees(self, node: Node, x: int) -> int:
-        """Trees read places of inputs, or else what they compare at the base scale."""
-        if self.scale(x) != 0:
+        """Trees read places of inputs, which have scale 0, or what they compare at the base scale,
+        which is above that: places of classes are numbers, too."""
+        if node.inputs[0] not in self.compared:
             x = self.lowered(node, x)
+            if self.scale(x) == 0:
+                x = self.at(node, x, max(self.base_of(x), 1))
         return place_trees(self.rewriter, node, x, self.ring_bits)
 
     def average(self, node: Node, pool: op.AvgPool2d, x: int) -> int:

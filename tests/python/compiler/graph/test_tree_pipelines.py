@@ -29,6 +29,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import (
     Binarizer,
+    KBinsDiscretizer,
     MaxAbsScaler,
     MinMaxScaler,
     OneHotEncoder,
@@ -40,6 +41,7 @@ from tests.python.compiler.graph.single import Array
 
 from privet.compiler.compile import compile
 from privet.compiler.executor import execute
+from privet.compiler.executor.codec import by_front
 from privet.compiler.graph.order import number_at, places
 from privet.compiler.graph.tree_columns import trace
 from privet.compiler.graph.tree_scalers import fold_scalers
@@ -68,6 +70,7 @@ COLUMNS = ColumnTransformer(
         ("rate", "passthrough", [4]),
     ]
 )
+BINS = KBinsDiscretizer(5, encode="ordinal", quantile_method="averaged_inverted_cdf")
 UNION = FeatureUnion(
     [("robust", RobustScaler()), ("most", MaxAbsScaler()), ("is", Binarizer(threshold=0.5))]
 )
@@ -224,3 +227,14 @@ def test_a_union_with_components_stays() -> None:
     union = FeatureUnion([("components", PCA(2)), ("scaled", StandardScaler())])
     made = exported(Pipeline([("both", union), ("trees", forest())]), X, WHICH)
     assert fold_scalers(made) is made
+
+
+def test_numbers_of_classes_are_no_places_of_floats() -> None:
+    """What an ArgMax makes is a whole number without a scale, as places of inputs are."""
+    made = exported(make_pipeline(BINS, forest()), X, WHICH)
+    compiled = compile(made, calibration=[row[None] for row in X])
+    wanted = reference(made, {"X": X})["probabilities"]
+    for row, chances in zip(X, wanted, strict=True):
+        given = by_front(compiled.program, {"X": row[None]})
+        found = execute(compiled.program, compiled.weights, given).outputs["probabilities"]
+        np.testing.assert_allclose(found[0], chances, rtol=0, atol=1e-5)
