@@ -77,6 +77,7 @@ impl From<privet_suites::Error> for Error {
             privet_suites::Error::Store(
                 StoreError::Missing { .. }
                 | StoreError::Spent { .. }
+                | StoreError::Held { .. }
                 | StoreError::Unfit { .. }
                 | StoreError::OtherWeights { .. },
             ) => Self::Material(text),

@@ -155,7 +155,9 @@ impl Error {
             Self::Refused(Refused::Outside(_)) => AbortReason::NotAllowed,
             Self::Refused(Refused::Exhausted { .. }) => AbortReason::Busy,
             _ if self.is_the_peers_fault() => AbortReason::Misbehaved,
-            Self::Store(StoreError::Spent { .. } | StoreError::Missing { .. }) => AbortReason::MaterialUnavailable,
+            Self::Store(StoreError::Spent { .. } | StoreError::Held { .. } | StoreError::Missing { .. }) => {
+                AbortReason::MaterialUnavailable
+            }
             _ if self.is_given_up() => AbortReason::MaterialUnavailable,
             _ => AbortReason::Internal,
         }

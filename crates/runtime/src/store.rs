@@ -179,16 +179,20 @@ impl Store {
     /// gets hold of it.
     ///
     /// # Errors
-    /// As [`Store::claim`]; [`StoreError::Spent`] also if somebody else holds it for longer than `patience`. Who made an entry holds it
+    /// As [`Store::claim`]; [`StoreError::Held`] if somebody else holds it for longer than `patience`. Who made an entry holds it
     /// until its name is safe on the disk, and others may see it a moment earlier.
     pub(crate) fn hold(&self, id: &MaterialId, patience: Duration) -> Result<Held, StoreError> {
         let (material, marker) = (self.open_entry(id)?, self.spent().join(id.as_str()));
         let limit = Instant::now() + patience;
         loop {
-            match material.try_lock() {
-                Ok(()) if !marker.exists() => return Ok(Held { store: self.clone(), id: id.clone(), material }),
-                Err(TryLockError::WouldBlock) if !marker.exists() && Instant::now() < limit => sleep(LOOK),
-                Ok(()) | Err(TryLockError::WouldBlock) => return Err(StoreError::Spent { id: id.clone() }),
+            let locked = material.try_lock();
+            if marker.exists() {
+                return Err(StoreError::Spent { id: id.clone() });
+            }
+            match locked {
+                Ok(()) => return Ok(Held { store: self.clone(), id: id.clone(), material }),
+                Err(TryLockError::WouldBlock) if Instant::now() < limit => sleep(LOOK),
+                Err(TryLockError::WouldBlock) => return Err(StoreError::Held { id: id.clone() }),
                 Err(TryLockError::Error(error)) => return Err(io(&self.path(id, "material"), error)),
             }
         }
@@ -422,7 +426,7 @@ mod tests {
         // As the maker's own lock, while the entry can be seen already.
         let maker = File::open(store.path(&id, "material")).unwrap();
         maker.lock().unwrap();
-        assert!(matches!(store.hold(&id, Duration::ZERO), Err(StoreError::Spent { .. })));
+        assert!(matches!(store.hold(&id, Duration::ZERO), Err(StoreError::Held { .. })));
         std::thread::scope(|scope| {
             let held = scope.spawn(|| store.hold(&id, Duration::from_secs(60)).map(drop));
             sleep(Duration::from_millis(50));

@@ -1,7 +1,8 @@
 //! The client's side of a session.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use privet_channel::Channel;
 use privet_ot::BaseOts;
@@ -15,8 +16,11 @@ use crate::store::{Held, Setups};
 use crate::suite::{Filling, Inference, Material, Prediction, Preparation, SessionState, SuitePlan};
 use crate::{Error, MaterialId, Metadata, Observer, PeerMisbehaved, Report, Store, StoreError, check_inputs};
 
-/// How long a named entry may be held by somebody else, as by its maker while it is written to the disk.
+/// How long an entry may be held by somebody else, as by its maker while it is written to the disk.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// From one look at the entries to the next while others hold all that are left.
+const LOOK: Duration = Duration::from_millis(5);
 
 /// A session with a server.
 pub struct Client {
@@ -263,20 +267,31 @@ impl Client {
         Ok(HeldEntry { held: self.store.hold(id, patience)?, setup: metadata.setup })
     }
 
-    /// Holds the first entry that is still there; entries that were made meanwhile get their turn, too.
+    /// Holds the first entry that is still there; entries that were made meanwhile get their turn, too. One that somebody
+    /// else holds, as its maker does for a moment, is waited for when no other is left.
     fn hold_next(&self, plan: &dyn SuitePlan) -> Result<Option<(MaterialId, HeldEntry)>, Error> {
-        let mut lost = BTreeSet::new();
+        let (mut lost, limit) = (BTreeSet::new(), Instant::now() + PATIENCE);
         loop {
             let ready = self.ready(plan)?;
-            let mut left = ready.into_iter().filter(|id| !lost.contains(id)).peekable();
-            if left.peek().is_none() {
+            let left: Vec<_> = ready.into_iter().filter(|id| !lost.contains(id)).collect();
+            if left.is_empty() {
                 return Ok(None);
             }
-            for id in left.collect::<Vec<_>>() {
+            let mut is_held = false;
+            for id in left {
                 match self.hold(plan, &id, Duration::ZERO) {
-                    Err(Error::Store(StoreError::Spent { .. } | StoreError::Missing { .. })) => lost.insert(id),
+                    Err(Error::Store(StoreError::Held { .. })) => is_held = true,
+                    Err(Error::Store(StoreError::Spent { .. } | StoreError::Missing { .. })) => {
+                        lost.insert(id);
+                    }
                     held => return held.map(|held| Some((id, held))),
-                };
+                }
+            }
+            if is_held {
+                if Instant::now() > limit {
+                    return Ok(None);
+                }
+                sleep(LOOK);
             }
         }
     }

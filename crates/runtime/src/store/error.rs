@@ -11,6 +11,12 @@ pub enum StoreError {
         /// Its name.
         id: MaterialId,
     },
+    /// Somebody else holds the entry: its maker, or an inference that has asked for it.
+    #[error("material {id} is held by another process or session, which makes or uses it: try again, or take another")]
+    Held {
+        /// Its name.
+        id: MaterialId,
+    },
     /// There is no such entry.
     #[error("there is no material {id} in {store}: prepare first")]
     Missing {

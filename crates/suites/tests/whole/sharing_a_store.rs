@@ -1,8 +1,10 @@
 //! Many sessions on one client's store: every entry serves one of them, and nobody fails while entries are left.
 
 use std::collections::BTreeSet;
+use std::fs::File;
 use std::sync::Barrier;
 use std::thread;
+use std::time::Duration;
 
 use privet_channel::pair;
 use privet_suites::Silent;
@@ -68,5 +70,24 @@ fn metadata_without_its_material_is_passed_over() {
             || client.infer_next(&plan, &CHOICE.case.inputs, &mut Silent).expect("no failure").map(|(id, _)| id);
         assert_eq!(next(), Some(ids[1].clone()));
         assert_eq!(next(), None);
+    });
+}
+
+#[test]
+fn an_entry_that_its_maker_still_holds_is_waited_for() {
+    let (ours, theirs, plan) = (StoreFolder::new(), StoreFolder::new(), CHOICE.plan(Rounds::Log));
+    session(&server(&theirs), &ours, |client| {
+        let made = prepare(client, &plan);
+        // As the maker's own lock, while the entry can be seen already.
+        let maker = File::open(ours.path().join("ready").join(format!("{made}.material"))).expect("a file");
+        maker.lock().expect("a lock");
+        let found = thread::scope(|scope| {
+            scope.spawn(|| {
+                thread::sleep(Duration::from_millis(50));
+                drop(maker);
+            });
+            client.infer_next(&plan, &CHOICE.case.inputs, &mut Silent).expect("no failure")
+        });
+        assert_eq!(found.map(|(id, _)| id), Some(made));
     });
 }
