@@ -100,7 +100,7 @@ fn sessions() -> Result<(), Failure> {
         Ok(near)
     });
     let server =
-        registry::server(catalog, Store::open(theirs.path())?, Policy::default())?.with_dealer(connect.clone());
+        registry::server(catalog, Store::open(theirs.path())?, Policy::unrestricted())?.with_dealer(connect.clone());
     for options in [Options::from(Rounds::Linear), Options::dealt().last().ok_or("an option")?] {
         let plan = Plan::new(Program::parse(PUBLIC)?, options)?;
         let (near, far, transcript) = record::pair();
