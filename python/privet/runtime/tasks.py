@@ -35,8 +35,9 @@ class Tasks:
             await asyncio.wait(self._running)
 
     async def cancel(self) -> None:
-        """Breaks off all work, and waits until it has ended."""
-        for task in (tasks := list(self._running)):
+        """Breaks off all work, and waits until it has ended; a task that calls this goes on."""
+        tasks = [task for task in self._running if task is not asyncio.current_task()]
+        for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
