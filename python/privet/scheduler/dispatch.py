@@ -42,6 +42,9 @@ class Dispatch:
         before = len(self._state.running)
         if self._state.queues:
             self._homeless()
+        if self._placement.full:
+            # Nothing can start, and room is kept for a job only where something could.
+            return False
         self._jobs = self._about()
         if self._state.queues:
             self._elders()
@@ -83,41 +86,32 @@ class Dispatch:
 
     def _in_order(self) -> None:
         """All others, in the order of the policy."""
-        heads: list[Head] = []
         stopped: set[Phase] = set()
-        for lane in self._state.queues.lanes():
-            self._push(heads, lane)
+        heads = [self._head(lane) for lane in self._state.queues.lanes()]
         heapq.heapify(heads)
-        while heads and not self._settled():
+        while heads and not self._placement.full:
             _, share, *_, lane = heapq.heappop(heads)
-            first = lane.heap.first()
-            if first is None or lane.job.phase in stopped or not self._state.listens(first[2]):
+            pair = lane.first()[2]
+            if lane.job.phase in stopped or not self._state.listens(pair):
                 continue
             if share < self._share(lane):
                 # Another job of this client has started meanwhile.
-                self._push(heads, lane)
-            elif self._start(lane, first[2]):
-                self._push(heads, lane)
+                heapq.heappush(heads, self._head(lane))
+            elif self._start(lane, pair):
+                if lane.heap:
+                    heapq.heappush(heads, self._head(lane))
             else:
                 if lane.job.phase in self._state.limits.in_line:
                     stopped.add(lane.job.phase)
                 if self._keeps(lane):
-                    self._hold(lane, first[2])
+                    self._hold(lane, pair)
 
-    def _settled(self) -> bool:
-        """Whether the rest of the line changes nothing: no core is free, and each phase in which
-        jobs wait has its reservation."""
-        if not self._placement.full:
-            return False
-        queues = self._state.queues
-        return all(phase in self._held or not queues.count(phase) for phase in Phase)
-
-    def _push(self, heads: list[Head], lane: Lane) -> None:
-        first = lane.heap.first()
-        if first is not None:
-            later = self._state.policy.online_first and lane.job.phase is Phase.PRE
-            lapsed = self._state.clients.lapses(first[2].stream.client) > 0
-            heapq.heappush(heads, (lapsed, self._share(lane), later, first[0], first[1], lane))
+    def _head(self, lane: Lane) -> Head:
+        """The first job of a lane that is not empty."""
+        key, turn, pair = lane.first()
+        later = self._state.policy.online_first and lane.job.phase is Phase.PRE
+        lapsed = self._state.clients.lapses(pair.stream.client) > 0
+        return lapsed, self._share(lane), later, key, turn, lane
 
     def _share(self, lane: Lane) -> float:
         """What the lane's client had so far, where clients have shares."""
@@ -162,19 +156,27 @@ class Dispatch:
     def _homeless(self) -> None:
         """Fails jobs for which no machine has been large enough for long."""
         state = self._state
-        anywhere = self._largest(None)
-        for lane in state.queues.lanes():
-            most = anywhere if lane.machine is None else self._largest(lane.machine)
-            if state.profiles.estimate(lane.job).memory <= most:
-                lane.homeless_since = None
-                continue
-            if lane.homeless_since is None:
-                lane.homeless_since = self._now
-            if self._now >= lane.homeless_since + state.limits.homeless_seconds:
-                for pair in lane.heap:
-                    if pair in lane.heap:
-                        reason = "no machine has the memory that it needs"
-                        state.end(self._now, pair.owner, Outcome.FAILED, reason)
+        for kind in state.queues.kinds():
+            job, machine = kind
+            if state.profiles.estimate(job).memory > self._largest(machine):
+                state.queues.homeless.add(kind)
+                for lane in state.queues.of(kind):
+                    self._wait_for_home(lane)
+            elif kind in state.queues.homeless:
+                state.queues.homeless.discard(kind)
+                for lane in state.queues.of(kind):
+                    lane.homeless_since = None
+
+    def _wait_for_home(self, lane: Lane) -> None:
+        """Fails the jobs of a lane that no machine is large enough for, if that is so for long."""
+        state = self._state
+        if lane.homeless_since is None:
+            lane.homeless_since = self._now
+        if self._now >= lane.homeless_since + state.limits.homeless_seconds:
+            for pair in lane.heap:
+                if pair in lane.heap:
+                    reason = "no machine has the memory that it needs"
+                    state.end(self._now, pair.owner, Outcome.FAILED, reason)
 
     def _largest(self, machine: str | None) -> int:
         """The most memory that a job has anywhere, or on `machine` if it must run there; -1 if it

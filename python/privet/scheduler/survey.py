@@ -20,9 +20,10 @@ def next_event_at(state: State, now: float) -> float | None:
         oldest = state.queues.oldest(phase)
         if oldest is not None and oldest.since + state.limits.patience > now:
             times.append(oldest.since + state.limits.patience)
-    for lane in state.queues.lanes():
-        if lane.homeless_since is not None:
-            times.append(lane.homeless_since + state.limits.homeless_seconds)
+    for kind in state.queues.homeless:
+        for lane in state.queues.of(kind):
+            if lane.homeless_since is not None:
+                times.append(lane.homeless_since + state.limits.homeless_seconds)
     known = [time for time in times if time is not None and time < math.inf]
     return min(known, default=None)
 
