@@ -8,14 +8,13 @@ to, material that lies ready, an end. Other changes go with the next of these.
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from itertools import takewhile
+from itertools import islice, takewhile
 from typing import Any, Literal
 
 from privet import tracing
 from privet.service.repository import Asked, Version
-from privet.suites import JOB_FACTS
 
 Kind = Literal["notice", "request", "ahead", "session"]
 """An advance notice, a request for an inference, material that the service offers to make, or the
@@ -86,16 +85,23 @@ class Job:
     trace: str | None = field(default_factory=tracing.current)
     go: dict[str, WorkerLease] = field(default_factory=dict)
 
+    @property
+    def is_open(self) -> bool:
+        """Whether there is work to do that its client asked for: it has not ended, is no notice
+        whose material lies ready, no session that has its keys, and nothing that is made ahead."""
+        if self.kind == "ahead" or self.state == "ended":
+            return False
+        return self.kind == "request" or self.state != "prepared"
+
     def document(self) -> dict[str, Any]:
         """As clients get it; of itself it holds nothing about other clients or the schedule."""
-        facts = self.asked.suite.facts()
         return {
             "id": self.id,
             "kind": self.kind,
             "model": self.version.model,
             "version": self.version.number,
             "program": self.version.program.program_hash,
-            **{name: facts[name] for name in JOB_FACTS},
+            **self.asked.facts,
             "calibration": self.version.program.calibration,
             "samples": self.samples,
             "notice": self.notice,
@@ -114,6 +120,9 @@ class Jobs:
     def __init__(self) -> None:
         self._jobs: dict[str, Job] = {}
         self._live: dict[str, Job] = {}
+        self._open: dict[str, Job] = {}
+        self._open_of: Counter[str] = Counter()
+        self._open_for: Counter[tuple[str, str]] = Counter()
         self._clients: dict[str, dict[str, Job]] = defaultdict(dict)
         self._keys: dict[tuple[str, str], Job] = {}
         self._sequences: dict[str, int] = defaultdict(int)
@@ -129,7 +138,8 @@ class Jobs:
         if job.key is not None:
             self._keys[job.client, job.key] = job
         if len(mine) > KEPT:
-            for old in [it for it in mine.values() if it.state == "ended"][: len(mine) - KEPT]:
+            ended = (it for it in mine.values() if it.state == "ended")
+            for old in list(islice(ended, len(mine) - KEPT)):
                 del mine[old.id], self._jobs[old.id]
                 if old.key is not None:
                     del self._keys[old.client, old.key]
@@ -147,20 +157,29 @@ class Jobs:
         """The job that a client's call of that key made, if it is remembered."""
         return None if key is None else self._keys.get((client, key))
 
-    def live(self, client: str | None = None) -> list[Job]:
-        """The jobs that have not ended, of one client or of all, the oldest first."""
-        return [job for job in self._live.values() if client in (None, job.client)]
+    def live(self) -> list[Job]:
+        """The jobs that have not ended, the oldest first."""
+        return list(self._live.values())
 
-    def open(self, client: str | None = None) -> list[Job]:
-        """As `live`, but only jobs with work to do that a client asked for: no notices whose
-        material lies ready, no sessions that have their keys, nothing that is made ahead."""
-        asked = [job for job in self.live(client) if job.kind != "ahead"]
-        return [it for it in asked if it.kind == "request" or it.state != "prepared"]
+    def live_of(self, client: str) -> list[Job]:
+        """A client's jobs that have not ended, in the order of their latest changes."""
+        return [job for job in self._clients.get(client, {}).values() if job.state != "ended"]
+
+    def open(self) -> list[Job]:
+        """All jobs that are open."""
+        return list(self._open.values())
+
+    def count_open(self, model: str | None = None, client: str | None = None) -> int:
+        """How many jobs are open: of all models, of one, or of one for a client."""
+        if model is None:
+            return len(self._open)
+        return self._open_of[model] if client is None else self._open_for[client, model]
 
     def changed(self, job: Job, *, quietly: bool = False) -> None:
         """Tells the job's client that it changed; `quietly`, with what it is told next."""
         if job.state == "ended":
             self._live.pop(job.id, None)
+        self._count(job)
         self._sequences[job.client] += 1
         job.sequence = self._sequences[job.client]
         mine = self._clients[job.client]
@@ -171,6 +190,21 @@ class Jobs:
             for event in self._waiting.get(job.client, ()):
                 event.set()
 
+    def _count(self, job: Job) -> None:
+        """Counts open jobs: each new one is held to bounds on their numbers."""
+        is_open = job.is_open
+        if is_open == (job.id in self._open):
+            return
+        if is_open:
+            self._open[job.id] = job
+        else:
+            del self._open[job.id]
+        model, step = job.version.model, 1 if is_open else -1
+        self._open_of[model] += step
+        self._open_for[job.client, model] += step
+        if not self._open_for[job.client, model]:
+            del self._open_for[job.client, model]
+
     def sequence(self, client: str) -> int:
         """How often a client's jobs have changed."""
         return self._sequences.get(client, 0)
@@ -179,7 +213,7 @@ class Jobs:
         """A client's jobs that changed after `seen`, in that order; all that live if `seen` is of
         another life of the service."""
         if seen > self.sequence(client):
-            return sorted(self.live(client), key=lambda job: job.sequence)
+            return self.live_of(client)
         latest = reversed(self._clients.get(client, {}).values())
         return list(takewhile(lambda job: job.sequence > seen, latest))[::-1]
 

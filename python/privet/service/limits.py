@@ -122,12 +122,10 @@ class LimitReached:
 
 def limit_reached(jobs: Jobs, client: str, version: Version, most: int) -> LimitReached | None:
     """Looks whether a client may have a further job of a version where all may have `most`."""
-    limits, everybody = version.config.limits, jobs.open()
-    of_model = [job for job in everybody if job.version.model == version.model]
-    mine = sum(job.client == client for job in of_model)
+    limits, mine = version.config.limits, jobs.count_open(version.model, client)
     if mine >= limits.queued_per_client:
         return LimitReached(f"you have {mine} jobs of {version.model} already", own=True)
-    if len(everybody) >= most or len(of_model) >= limits.queued:
+    if jobs.count_open() >= most or jobs.count_open(version.model) >= limits.queued:
         return LimitReached("the queue is full: try again later", own=False)
     return None
 

@@ -35,7 +35,9 @@ async def notice(call: Call[NoticeBody]) -> Answer:
     if (before := _before(call, "notice")) is not None:
         return answer(_admitted(before), 202)
     version = _wanted(call)
-    waiting = [it for it in _mine(call, version) if it.kind == "notice"]
+    mine = call.service.jobs.live_of(call.caller.client)
+    waiting = [it for it in mine if it.kind == "notice" and it.is_open]
+    waiting = [it for it in waiting if it.version.model == version.model]
     most = version.config.limits.notices_per_client
     stock = call.service.asked(call.caller.client, version)
     if len(waiting) + stock + 1 > most:
@@ -176,11 +178,6 @@ def _charge(call: Call[Any], version: Version, model: str = "", rate: float | No
     if more:
         buckets, now = call.service.buckets, time.monotonic()
         buckets.charge((call.caller.client, model), rate / 60, max(1.0, rate / 6), now, more)
-
-
-def _mine(call: Call[Any], version: Version) -> list[Job]:
-    mine = call.service.jobs.open(call.caller.client)
-    return [it for it in mine if it.version.model == version.model]
 
 
 def _submit(call: Call[Any], version: Version) -> Job:
