@@ -15,7 +15,10 @@ from privet.errors import InvalidProgram, Misuse, PrivetError
 from privet.keys import certified
 from privet.service.repository.config import ModelConfig
 from privet.service.repository.offering import SECURITY, fulfilling
-from privet.suites import MaterialSuite, Mode, SingleJobSuite, Suite
+from privet.suites import JOB_FACTS, MaterialSuite, Mode, SingleJobSuite, Suite
+
+Wished = tuple[frozenset[tuple[str, str | None]], bool]
+"""A client's wish for facts of a suite, and whether it does without preparation."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,12 @@ class Asked:
         """All of it that a service may forbid."""
         return self.suite.mode
 
+    @cached_property
+    def facts(self) -> dict[str, Any]:
+        """What client and service tell each other of it."""
+        facts = self.suite.facts()
+        return {name: facts[name] for name in JOB_FACTS}
+
 
 @dataclass(frozen=True)
 class Version:
@@ -60,6 +69,7 @@ class Version:
     dealer: bool = False
     plan: dict[str, Any] | None = None
     _asked: dict[Suite, Asked] = field(default_factory=dict, repr=False, compare=False)
+    _wished: dict[Wished, Asked] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def name(self) -> str:
@@ -122,6 +132,13 @@ class Version:
         # Errors
         `Misuse` that says what this version serves.
         """
+        # There are no more wishes than combinations of the words that a call may say.
+        wished = (frozenset(wish.items()), unprepared)
+        if (known := self._wished.get(wished)) is None:
+            known = self._wished[wished] = self._ask(wish, unprepared)
+        return known
+
+    def _ask(self, wish: Mapping[str, str | None], unprepared: bool) -> Asked:
         if self.in_sessions:
             name = self.session.suite.name
             raise Misuse(
