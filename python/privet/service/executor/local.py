@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
@@ -154,7 +155,7 @@ class LocalExecutor:
         self._jobs[grant.job] = grant
         while True:
             try:
-                slot = await self._slot(lambda slot: slot.can(grant.program))
+                slot = self._idle(grant.program) or await self._slot(grant.program)
             except BaseException:
                 self._jobs.pop(grant.job, None)
                 raise
@@ -210,13 +211,18 @@ class LocalExecutor:
             await self._news.wait()
         return await slot.offer(offer)
 
-    async def _slot(self, fits: Callable[[Slot], bool]) -> Slot:
+    def _idle(self, program: str) -> Slot | None:
+        """A worker that can have a job of a program now."""
+        if self._closed.is_set():
+            return None
+        return next((slot for slot in self._slots if slot.can(program)), None)
+
+    async def _slot(self, program: str) -> Slot:
         try:
             async with asyncio.timeout(PATIENCE_SECONDS):
                 while not self._closed.is_set():
-                    for slot in self._slots:
-                        if fits(slot):
-                            return slot
+                    if (slot := self._idle(program)) is not None:
+                        return slot
                     await self._news.wait()
         except TimeoutError:
             raise PrivetError("no worker came up for a job in time") from None
@@ -229,22 +235,21 @@ class LocalExecutor:
     def _settle(self, job: LocalJob, outcome: Outcome) -> None:
         if job.is_stillborn:
             return
-        if outcome.material and (outcome.failure or job.grant.phase == "prepare"):
-            self._tasks.start(self._look_at_material(job, outcome))
-        else:
-            self._over(job, outcome)
+        if outcome.material and outcome.failure and not outcome.kept:
+            self._tasks.start(self._discard_of(job, outcome, outcome.material))
+            return
+        if outcome.material and job.grant.phase == "prepare":
+            # Two looks at names that were just written: a thread would take longer.
+            with contextlib.suppress(PrivetError):
+                outcome = replace(outcome, bytes=self._store.entry_bytes(outcome.material))
+        self._over(job, outcome)
 
-    async def _look_at_material(self, job: LocalJob, outcome: Outcome) -> None:
-        """Tells how a job ended, once the material of a failed one is out of reach, and the size of
-        what was made is known."""
+    async def _discard_of(self, job: LocalJob, outcome: Outcome, material: str) -> None:
+        """Tells how a job failed once its material is out of reach."""
         try:
-            if outcome.failure and outcome.material and not outcome.kept:
-                await asyncio.to_thread(self._store.discard, [outcome.material])
-            elif outcome.material and job.grant.phase == "prepare":
-                size = await asyncio.to_thread(self._store.entry_bytes, outcome.material)
-                outcome = replace(outcome, bytes=size)
+            await asyncio.to_thread(self._store.discard, [material])
         except PrivetError as error:
-            _log.error("material %s of job %s stays: %s", outcome.material, job.job, error)
+            _log.error("material %s of job %s stays: %s", material, job.job, error)
         finally:
             self._over(job, outcome)
 
