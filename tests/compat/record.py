@@ -163,7 +163,7 @@ def record_service(folder: Path) -> None:
         records.ran(JobRun("0a-1", "0a", "on", *stream, "local", (0, 1), *times, 1 << 20, None))
         profile = dict(zip(("model", "suite", "batch"), stream, strict=True))
         rest = {"phase": "on", "cores": 1, "memory": 1 << 20, "seconds": 1.5, "material": 2048}
-        records.keep_profiles([profile | rest])
+        records.keep_profile(profile | rest)
         records.close()
         with closing(sqlite3.connect(path)) as base:
             lines = [*base.iterdump(), f"PRAGMA user_version = {VERSION};"]

@@ -117,7 +117,7 @@ class EventRecorder:
             self._metrics.sent(phase, "server", outcome.cost.bytes_server)
         row = self._estimates.row(Key(start.model, start.suite, start.batch, start.phase))
         if outcome.failure is None and row is not None:
-            self._records.keep_profiles([row])
+            self._records.keep_profile(row)
         job = self._jobs.find(start.request)
         if job is not None and outcome.failure is None and start.phase is Phase.ON:
             job.done = min(job.samples, job.done + start.batch)

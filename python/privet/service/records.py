@@ -1,10 +1,10 @@
 """What outlives the process: jobs, runs and profiles, in one SQLite file.
 
 Inputs and predictions never come here: the service has neither. A new job is written before its
-client hears that it was taken. Ends, runs and profiles are written together, a moment later or with
-the next job: after a kill in between, a job that had just ended is one that the restart ended. A
-full disk stops nothing: what cannot be written is kept, up to a bound, and written when there is
-room again.
+client hears that it was taken. Ends and runs are written together, a moment later or with the next
+job: after a kill in between, a job that had just ended is one that the restart ended. Profiles are
+written every few seconds: a kill loses what the last runs changed of an average. A full disk stops
+nothing: what cannot be written is kept, up to a bound, and written when there is room again.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import os
 import sqlite3
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +67,14 @@ released is never changed; `tests/compat` has a file of each release."""
 VERSION = len(_MIGRATIONS)
 
 
+PROFILE_KEY = ("model", "suite", "batch", "phase")
+
+_PROFILE = (
+    "INSERT OR REPLACE INTO profiles VALUES"
+    " (:model, :suite, :batch, :phase, :cores, :memory, :seconds, :material)"
+)
+
+
 @dataclass(frozen=True)
 class JobRun:
     """A job that ran: on which cores, from when to when (seconds since 1970).
@@ -90,6 +98,9 @@ class JobRun:
     failure: str | None
 
 
+_RAN = f"INSERT OR REPLACE INTO runs VALUES ({', '.join(f':{it.name}' for it in fields(JobRun))})"
+
+
 class Records:
     """The file, of which this object is the only writer; every call is done when it returns, unless
     the disk is full.
@@ -107,6 +118,7 @@ class Records:
             os.close(self._lock)
             raise Misuse(f"another service writes {path}: stop it first") from None
         self._waiting: deque[tuple[str, Any]] = deque(maxlen=MOST_WAITING)
+        self._profiles: dict[tuple[Any, ...], Mapping[str, Any]] = {}
         self._soon: asyncio.TimerHandle | None = None
         self._is_late = False
         self._seldom = Seldom()
@@ -144,7 +156,7 @@ class Records:
     def _write(self, line: str, values: Any) -> None:
         """Writes a line, after those that wait."""
         self._waiting.append((line, values))
-        self.catch_up()
+        self._write_waiting()
 
     def _write_soon(self, line: str, values: Any) -> None:
         """Writes a line in a moment, or with the next that is written; at once outside of an event
@@ -153,13 +165,19 @@ class Records:
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
-            self.catch_up()
+            self._write_waiting()
             return
         if self._soon is None:
-            self._soon = loop.call_later(SOON_SECONDS, self.catch_up)
+            self._soon = loop.call_later(SOON_SECONDS, self._write_waiting)
 
     def catch_up(self) -> None:
-        """Writes what waits, if there is room."""
+        """Writes what waits, profiles as well, if there is room."""
+        for row in self._profiles.values():
+            self._waiting.append((_PROFILE, dict(row)))
+        self._profiles.clear()
+        self._write_waiting()
+
+    def _write_waiting(self) -> None:
         if self._soon is not None:
             self._soon.cancel()
             self._soon = None
@@ -207,10 +225,7 @@ class Records:
 
     def ran(self, run: JobRun) -> None:
         """Writes down a run."""
-        cores = ",".join(map(str, run.cores))
-        values = {**vars(run), "cores": cores}
-        marks = ", ".join(f":{name}" for name in values)
-        self._write_soon(f"INSERT OR REPLACE INTO runs VALUES ({marks})", values)
+        self._write_soon(_RAN, {**vars(run), "cores": ",".join(map(str, run.cores))})
 
     def interrupt(self, now: float) -> int:
         """Ends the jobs that the last process left open; how many those were."""
@@ -236,14 +251,10 @@ class Records:
         """The profile table, as `privet.scheduler.Profiles.load` reads it."""
         return [dict(row) for row in self._base.execute("SELECT * FROM profiles")]
 
-    def keep_profiles(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Writes rows of the profile table."""
-        line = (
-            "INSERT OR REPLACE INTO profiles VALUES"
-            " (:model, :suite, :batch, :phase, :cores, :memory, :seconds, :material)"
-        )
-        for row in rows:
-            self._write_soon(line, dict(row))
+    def keep_profile(self, row: Mapping[str, Any]) -> None:
+        """Writes a row of the profile table when `catch_up` is called next, unless another one of
+        the same kind has come until then: each run changes it a little."""
+        self._profiles[tuple(row[name] for name in PROFILE_KEY)] = row
 
     def runs(self, since: float, most: int = 2000) -> list[JobRun]:
         """The latest runs that ended after `since`, the oldest first."""
