@@ -20,6 +20,7 @@ from privet.cli.suite_options import accepted
 from privet.compiler.program import caveat
 from privet.keys import OPERATOR_NAME
 from privet.logs import log_to_stderr
+from privet.runtime.machine import collect_seldom
 from privet.runtime.quantities import parse_size, split_address
 from privet.runtime.revocation import Revoked
 from privet.runtime.shortage import take_all_files
@@ -287,6 +288,7 @@ def serve(
         service = Service(settings, executing, Builder(state / "server" / "programs"), __version__)
 
         def listening(at: str, on: int) -> None:
+            collect_seldom()
             _tell(console, service, f"{at}:{on}", accepts, as_json)
 
         follow = asyncio.create_task(_follow(console, service, as_json))

@@ -7,7 +7,6 @@ All runs on one event loop, so nothing here needs a lock.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable
@@ -283,11 +282,15 @@ class Driver:
         await self._tasks.cancel()
 
     async def _rest(self) -> None:
-        due = self.scheduler.next_event_at()
-        seconds = None if due is None else max(0.0, due - self.clock())
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._wake.wait()
+        due, alarm = self.scheduler.next_event_at(), None
+        if due is not None:
+            seconds = max(0.0, due - self.clock())
+            alarm = asyncio.get_running_loop().call_later(seconds, self._wake.set)
+        try:
+            await self._wake.wait()
+        finally:
+            if alarm is not None:
+                alarm.cancel()
 
     async def _watch(self) -> None:
         async for event in self._executor.events():

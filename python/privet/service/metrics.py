@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cache
+from typing import TypeVar
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.core import GaugeMetricFamily
@@ -13,7 +15,15 @@ from prometheus_client.registry import Collector
 from privet.scheduler import Snapshot
 from privet.service.timeline import shown
 
+Labelled = TypeVar("Labelled", Counter, Histogram)
+
 SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000)
+
+
+@cache
+def _child(metric: Labelled, *labels: str) -> Labelled:
+    """A metric with labels, as `metric.labels` finds it; each prediction asks a dozen times."""
+    return metric.labels(*labels)
 
 
 class _Gauges(Collector):
@@ -95,40 +105,40 @@ class Metrics:
 
     def call(self, method: str, route: str, status: int, seconds: float) -> None:
         """An HTTP call was answered."""
-        self._calls.labels(method, route, str(status)).inc()
-        self._call_seconds.labels(route).observe(seconds)
+        _child(self._calls, method, route, str(status)).inc()
+        _child(self._call_seconds, route).observe(seconds)
 
     def refused(self, reason: str) -> None:
         """A call was refused."""
-        self._refused.labels(reason).inc()
+        _child(self._refused, reason).inc()
 
     def submitted(self, kind: str, model: str, suite: str) -> None:
         """A notice or a request was admitted."""
-        self._submitted.labels(kind, shown(model), suite).inc()
+        _child(self._submitted, kind, shown(model), suite).inc()
 
     def waited(self, model: str, seconds: float) -> None:
         """A request's first inference has started."""
-        self._wait.labels(shown(model)).observe(seconds)
+        _child(self._wait, shown(model)).observe(seconds)
 
     def ended(self, kind: str, model: str, outcome: str, seconds: float) -> None:
         """A notice or a request has ended."""
-        self._ended.labels(kind, outcome).inc()
+        _child(self._ended, kind, outcome).inc()
         if kind == "request" and outcome == "done":
-            self._delay.labels(shown(model)).observe(seconds)
+            _child(self._delay, shown(model)).observe(seconds)
 
     def ran(self, phase: str, model: str, suite: str, seconds: float, failure: str | None) -> None:
         """A job has ended."""
-        self._jobs.labels(phase, failure or "none").inc()
+        _child(self._jobs, phase, failure or "none").inc()
         if failure is None:
-            self._job_seconds.labels(phase, shown(model), suite).observe(seconds)
+            _child(self._job_seconds, phase, shown(model), suite).observe(seconds)
 
     def sent(self, phase: str, sender: str, count: int) -> None:
         """A job's bytes."""
-        self._job_bytes.labels(phase, sender).inc(count)
+        _child(self._job_bytes, phase, sender).inc(count)
 
     def material(self, model: str, fate: str, count: int = 1) -> None:
         """Material entries were `made`, `used`, `found`, `expired` or `lost`."""
-        self._material.labels(shown(model), fate).inc(count)
+        _child(self._material, shown(model), fate).inc(count)
 
     def render(self) -> tuple[bytes, str]:
         """The text, and its content type."""
