@@ -139,16 +139,29 @@ class Offer:
             raise Misuse("a service's jobs are sessions of their own, and keep no state")
         self.public = public
         self._plans: dict[Terms, _native.Plan] = {}
+        self._settled: dict[Terms, Terms] = {}
         self._lock = threading.Lock()
 
     def settle(self, terms: Terms, network: _native.Link | None = None) -> Terms:
         """The terms with this program, and with the depth that they leave open; `network` is what
-        `auto` chooses it for.
+        `auto` chose it for in the first call with these terms.
 
         # Errors
         `PeerMisbehaved` if they insist on another program; `Misuse` if the model is not offered on
         these terms.
         """
+        if (known := self._settled.get(terms)) is None:
+            known = self._choose(terms, network)
+            if len(self._settled) >= MOST_PLANS:
+                self._settled.clear()
+            self._settled[terms] = known
+        return known
+
+    def has_settled(self, terms: Terms) -> bool:
+        """Whether `settle` has an answer ready, and `plan` one to that."""
+        return self._settled.get(terms) in self._plans
+
+    def _choose(self, terms: Terms, network: _native.Link | None) -> Terms:
         hash = self.model.program
         if terms.program_hash not in (None, hash):
             raise PeerMisbehaved(
