@@ -23,6 +23,7 @@ from privet.scheduler import (
     named,
 )
 from privet.scheduler.clients import KEPT
+from privet.scheduler.queues import Queues
 
 ONE_CORE = (Machine("here", 1, 8 * GIB),)
 WATCHED = Limits(absent_seconds=30.0)
@@ -249,3 +250,26 @@ def test_many_requests_of_others_delay_a_client_by_a_job_of_each(clients: int) -
     for _ in range(50):
         late.finish(*late.running)
     assert "a" not in late.outcomes
+
+
+def test_no_client_is_looked_at_while_nothing_can_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each call of a client makes a decision: it must not cost more the more clients wait."""
+    bench = Bench(named("fair+priority"), ONE_CORE, WATCHED)
+    for client in map(str, range(10)):
+        bench.scheduler.client_listens(0.0, client, True)
+        bench.scheduler.submit(0.0, Submission(f"r{client}", client, "small", "fss"))
+    assert [it.request for it in bench.decide() if isinstance(it, Start)] == ["r0"]
+
+    def lanes(_queues: Queues) -> None:
+        raise AssertionError("a lane was looked at")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Queues, "lanes", lanes)
+        bench.scheduler.client_listens(0.0, "9", False)
+        bench.scheduler.client_listens(0.0, "9", True)
+        assert bench.decide() == []
+        assert bench.scheduler.next_event_at() is not None
+        bench.scheduler.finished(0.0, "r0/pre#1")
+        with pytest.raises(AssertionError, match="looked at"):
+            bench.decide()
+    assert [it.request for it in bench.decide() if isinstance(it, Start)] == ["r0"]

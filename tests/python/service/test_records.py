@@ -82,3 +82,24 @@ def test_a_kill_takes_the_latest_ends_and_no_job(tmp_path: Path) -> None:
     assert past is not None
     assert (past["outcome"], past["reason"]) == ("failed", RESTARTED)
     after.close()
+
+
+def test_of_profiles_the_latest_is_written_when_all_catch_up(tmp_path: Path) -> None:
+    path = tmp_path / "service.sqlite"
+    key = {"model": "m", "suite": "gmw", "batch": 1, "phase": "on"}
+    row = {**key, "cores": 1, "memory": 5, "material": 0}
+
+    def written() -> list[Any]:
+        with closing(sqlite3.connect(path)) as base:
+            return base.execute("SELECT seconds FROM profiles").fetchall()
+
+    records = Records(path)
+    for seconds in (1.0, 2.0):
+        records.keep_profile({**row, "seconds": seconds})
+        records.submitted(job(f"j{seconds}"))
+    assert written() == []
+    records.catch_up()
+    assert written() == [(2.0,)]
+    records.keep_profile({**row, "seconds": 3.0})
+    records.close()
+    assert written() == [(3.0,)]

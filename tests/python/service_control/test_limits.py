@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any, cast
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from privet.service import limits
+from privet.service.jobs import Job, Jobs
 from privet.service.limits import Bucket, Buckets
 
 
@@ -68,3 +72,44 @@ def test_the_number_of_buckets_is_bounded(monkeypatch: pytest.MonkeyPatch) -> No
     # b was used longest ago; a still knows that it took two.
     assert buckets.take(("a",), 1, 3, 0.0) == 0.0
     assert buckets.take(("a",), 1, 3, 0.0) > 0.0
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 5),
+            st.sampled_from(("queued", "preparing", "prepared", "inferring", "ended")),
+        )
+    )
+)
+def test_counts_of_open_jobs_are_those_of_the_jobs(changes: list[tuple[int, Any]]) -> None:
+    jobs, kinds = Jobs(), ("notice", "request", "ahead", "session")
+    made: dict[int, Job] = {}
+    for number, state in changes:
+        if number not in made:
+            version: Any = SimpleNamespace(model=f"m{number % 2}")
+            kind: Any = kinds[number % len(kinds)]
+            client, none = f"c{number % 3}", cast(Any, None)
+            made[number] = Job(f"{number}", client, kind, version, none, 1, None, 0.0)
+            jobs.add(made[number])
+        if made[number].state != "ended":
+            made[number].state = state
+            jobs.changed(made[number])
+    is_open = [
+        it
+        for it in made.values()
+        if it.kind != "ahead"
+        and it.state != "ended"
+        and (it.kind == "request" or it.state != "prepared")
+    ]
+    assert {it.id for it in jobs.open()} == {it.id for it in is_open}
+    assert jobs.count_open() == len(is_open)
+    for model in ("m0", "m1"):
+        of_model = [it for it in is_open if it.version.model == model]
+        assert jobs.count_open(model) == len(of_model)
+        for client in ("c0", "c1", "c2"):
+            assert jobs.count_open(model, client) == sum(it.client == client for it in of_model)
+            live = {
+                it.id for it in made.values() if (it.client, it.state != "ended") == (client, 1)
+            }
+            assert {it.id for it in jobs.live_of(client)} == live
