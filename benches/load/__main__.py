@@ -48,6 +48,7 @@ class Amounts:
     idle: int = 1000
     cores: int = 2
     jobs_per_core: int = 1
+    policy: str = "fair+priority"
 
     @property
     def terms(self) -> Terms:
@@ -74,6 +75,7 @@ def main(arguments: Sequence[str]) -> int:
         given.idle,
         given.cores,
         given.jobs_per_core,
+        given.policy,
     )
     with tempfile.TemporaryDirectory(prefix="privet-load-") as folder:
         record = measure(Path(folder), amounts)
@@ -84,7 +86,7 @@ def main(arguments: Sequence[str]) -> int:
 def measure(folder: Path, amounts: Amounts) -> dict[str, Any]:
     """Runs all phases in `folder`; what came of them."""
     place = build(folder, amounts.model, amounts.certificates)
-    options = ("--jobs-per-core", str(amounts.jobs_per_core))
+    options = ("--jobs-per-core", str(amounts.jobs_per_core), "--policy", amounts.policy)
     with dealing(place) as dealer, serving(place, dealer, amounts.cores, options) as running:
         return asyncio.run(_phases(place, running, amounts))
 
@@ -147,6 +149,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--idle", type=int, default=1000)
     parser.add_argument("--cores", type=int, default=2, help="that jobs may have")
     parser.add_argument("--jobs-per-core", type=int, default=1, help="as of privet serve")
+    parser.add_argument("--policy", default=Amounts.policy, help="as of privet serve")
     parser.add_argument("--json", action="store_true")
     return parser.parse_args(arguments)
 
