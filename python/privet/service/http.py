@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
@@ -25,6 +26,12 @@ IDLE_SECONDS = 75.0
 BODY_SECONDS = 60.0
 """How long the body of a call may take to arrive; the gateway's bodies may be large."""
 
+UNREAD_SECONDS = 60.0
+"""How long a client may read nothing of an answer that waits for it; its connection is cut then."""
+
+PIECE_BYTES = 64 << 10
+"""Large answers are written in pieces of so many bytes, each when the one before has gone."""
+
 METHODS = frozenset({"GET", "POST", "DELETE", "HEAD", "OPTIONS", "PUT", "PATCH"})
 """Methods as they are counted and logged; others are `other`, since a client chooses them."""
 
@@ -32,19 +39,50 @@ _log = logging.getLogger(__name__)
 
 
 class Handler(RequestHandler):
-    """A connection of aiohttp whose errors quote nothing."""
+    """A connection of aiohttp whose errors quote nothing, and whose answers do not wait for ever
+    until they are read: each holds its memory."""
 
-    __slots__ = ("waiting",)
+    __slots__ = ("unread", "waiting")
 
     def __init__(self, *given: Any, **options: Any) -> None:
         super().__init__(*given, **options)
         self.waiting: asyncio.Task[Any] | None = None
+        self.unread: asyncio.TimerHandle | None = None
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Breaks off the call that waits for a client which has gone."""
+        self._forget_unread()
         super().connection_lost(exc)
         if self.waiting is not None:
             self.waiting.cancel()
+
+    def pause_writing(self) -> None:
+        """From now on the client is expected to read."""
+        super().pause_writing()
+        self._expect_less_than(math.inf)
+
+    def resume_writing(self) -> None:
+        """The client has read."""
+        self._forget_unread()
+        super().resume_writing()
+
+    def _expect_less_than(self, size: float) -> None:
+        """Cuts the connection if no less than so many bytes wait to be read; else looks again."""
+        self._forget_unread()
+        transport = self.transport
+        if not isinstance(transport, asyncio.WriteTransport):
+            return
+        left = transport.get_write_buffer_size()
+        if left < size:
+            loop = asyncio.get_running_loop()
+            self.unread = loop.call_later(UNREAD_SECONDS, self._expect_less_than, left)
+        else:
+            transport.abort()
+
+    def _forget_unread(self) -> None:
+        if self.unread is not None:
+            self.unread.cancel()
+            self.unread = None
 
     def log_exception(self, *_args: Any, **fields: Any) -> None:
         """Tells where a connection broke off, and not what came there."""
@@ -118,6 +156,17 @@ def while_connected(request: web.Request) -> Iterator[None]:
         yield
     finally:
         handler.waiting = None
+
+
+def in_pieces(body: bytes, content_type: str) -> web.Response:
+    """A large answer, of which only a few pieces wait for a client that does not read."""
+
+    async def pieces() -> AsyncIterator[bytes]:
+        for start in range(0, len(body), PIECE_BYTES):
+            yield body[start : start + PIECE_BYTES]
+
+    length = {"Content-Length": str(len(body))}
+    return web.Response(body=pieces(), headers=length, content_type=content_type)
 
 
 async def read_body(request: web.Request) -> bytes:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -25,8 +26,9 @@ from tests.python.service_control.actors import Scene, scene
 from privet import keys
 from privet.runtime import Client, Credentials, Server, acceptor, listening
 from privet.runtime.listening import Bounds
+from privet.service import http
 from privet.service.control.identity import tls
-from privet.service.http import serving
+from privet.service.http import in_pieces, serving
 
 IDLE = 200
 FILES = 100
@@ -137,6 +139,49 @@ def test_a_body_that_does_not_come_is_given_up(
             writer.write(f"{head}Content-Length: 10\r\n\r\n{{".encode())
             async with asyncio.timeout(10):
                 assert b" 408 " in await reader.readline()
+            writer.transport.abort()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("reads", [False, True])
+def test_an_answer_that_nobody_reads_is_given_up(
+    reads: bool, key_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until then it takes little memory. A client that reads slowly gets all of it."""
+    monkeypatch.setattr(http, "UNREAD_SECONDS", 0.5)
+    body, parts = bytes(32 << 20), 16
+    handlers: list[web.RequestHandler] = []
+
+    async def large(request: web.Request) -> web.Response:
+        handlers.append(request.protocol)
+        return in_pieces(body, "text/plain")
+
+    def waits() -> int:
+        transport: Any = handlers[0].transport
+        inner = transport._ssl_protocol._transport
+        return int(transport.get_write_buffer_size() + inner.get_write_buffer_size())
+
+    async def main() -> None:
+        app = web.Application()
+        app.router.add_get("/", large)
+        mine = client_tls(key_folder, "client")
+        async with serving(app, "127.0.0.1", 0, tls(key_folder), shutdown=0.1) as (_, port):
+            reader, writer = await asyncio.open_connection(
+                "127.0.0.1", port, ssl=mine, server_hostname="localhost"
+            )
+            writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            await reader.readuntil(b"\r\n\r\n")
+            if reads:
+                for _ in range(parts):
+                    await reader.readexactly(len(body) // parts)
+                    await asyncio.sleep(0.1)
+                assert handlers[0].transport is not None
+            else:
+                assert waits() < len(body) // parts
+                async with asyncio.timeout(30):
+                    while handlers[0].transport is not None:
+                        await asyncio.sleep(0.05)
             writer.transport.abort()
 
     asyncio.run(main())

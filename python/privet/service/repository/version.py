@@ -81,6 +81,11 @@ class Version:
         """How schedules call it: material and measurements belong to one program."""
         return f"{self.name}@{self.program.program_hash[:12]}"
 
+    @cached_property
+    def public(self) -> bytes:
+        """The public half of the program."""
+        return self.program.to_public_bytes()
+
     @property
     def suites(self) -> tuple[str, ...]:
         """The suites that it serves."""
@@ -154,7 +159,7 @@ class Version:
         if unprepared:
             suite = suite.without_preparation()
         if suite not in self._asked:
-            self._asked[suite] = plan(self.program.to_public_bytes(), suite)
+            self._asked[suite] = plan(self.public, suite)
         return self._asked[suite]
 
     def labelled(self, label: str) -> Asked | None:

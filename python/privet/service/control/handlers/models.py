@@ -7,11 +7,10 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from aiohttp import web
-
 from privet.compiler.executor.codec import describe_outputs
 from privet.compiler.program import Program
 from privet.service.control.calls import Answer, Call, answer, bad_request, not_found, unavailable
+from privet.service.http import in_pieces
 from privet.service.repository import Version
 from privet.suites import Suite
 
@@ -60,7 +59,7 @@ async def ready(call: Call[Any]) -> Answer:
 
 async def program(call: Call[Any]) -> Answer:
     """The public half of the program, byte for byte what its hash is of."""
-    return web.Response(body=find(call).program.to_public_bytes(), content_type="application/json")
+    return in_pieces(find(call).public, "application/json")
 
 
 def find(call: Call[Any], number: int | None = None) -> Version:
