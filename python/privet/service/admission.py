@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable
@@ -259,11 +260,15 @@ class ClientSession:
 
     def served(self, cost: PhaseCost, material: str | None = None) -> None:
         """The job is done; the client has a moment to say goodbye."""
-        if self._lease is not None and self._asked:
-            if self._link is not None:
-                self._linger = _timer(LINGER_SECONDS, self._link.stop)
-                self._linger.start()
-            self._admission.finished(self._lease, material, cost)
+        if self._lease is None or not self._asked:
+            return
+        self._admission.finished(self._lease, material, cost)
+        if self._link is not None:
+            linger = _timer(LINGER_SECONDS, self._link.stop)
+            # Where no thread can be started, the connection's own timeout ends it.
+            with contextlib.suppress(RuntimeError):
+                linger.start()
+                self._linger = linger
 
     def failed(self, error: PrivetError) -> bool:
         """The session failed; whether the job did with it."""

@@ -17,11 +17,17 @@ import threading
 from collections.abc import Callable, Collection
 from pathlib import Path
 
+from privet.runtime.acceptor import MAX_SESSIONS
+
 SAMPLE_SECONDS = 0.01
 """Between two looks at the resident set."""
 
 SLACK_FACTOR, SLACK_BYTES = 2, 256 << 20
-"""RLIMIT_DATA is this many times a job's bound and so many bytes beyond what is mapped already."""
+"""RLIMIT_DATA is this many times a job's bound and so many bytes beyond what is mapped already, and
+the stacks of all threads that peers can make the process start."""
+
+STACK_BYTES = 8 << 20
+"""What a thread reserves for its stack where the system does not say."""
 
 _PR_SET_PDEATHSIG = 1
 
@@ -85,6 +91,13 @@ def status_bytes(name: str) -> int:
     return 0
 
 
+def stack_bytes() -> int:
+    """What stacks of sessions and handshakes reserve at most. Strangers can fill the places for
+    handshakes, and a job must be able to start its threads all the same."""
+    stack, _ = resource.getrlimit(resource.RLIMIT_STACK)
+    return 2 * MAX_SESSIONS * (STACK_BYTES if stack == resource.RLIM_INFINITY else stack)
+
+
 class MemoryBound:
     """Calls `exceeded` from a thread of its own once the process takes `bytes` more than now.
 
@@ -94,7 +107,8 @@ class MemoryBound:
     def __init__(self, bytes: int, exceeded: Callable[[], None]) -> None:
         self.base = resident_bytes()
         self._limit = self.base + bytes
-        self._data = status_bytes("VmData") + SLACK_FACTOR * bytes + SLACK_BYTES
+        slack = SLACK_FACTOR * bytes + SLACK_BYTES + stack_bytes()
+        self._data = status_bytes("VmData") + slack
         self._exceeded = exceeded
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)

@@ -48,13 +48,59 @@ from privet.service.confinement import MemoryBound
 bound = MemoryBound(1 << 20, lambda: None)
 bound.start()
 try:
-    bytearray(1 << 30)
+    bytearray(1 << 31)
 except MemoryError:
     bound.end()
-    bytearray(1 << 30)
+    bytearray(1 << 31)
     print("failed, then not")
 """
     assert run(script) == "failed, then not"
+
+
+def test_threads_that_strangers_can_start_leave_room_for_a_job() -> None:
+    script = """
+import threading
+from privet.runtime.acceptor import MAX_SESSIONS
+from privet.service.confinement import MemoryBound
+bound = MemoryBound(48 << 20, lambda: None)
+bound.start()
+over = threading.Event()
+for _ in range(2 * MAX_SESSIONS):
+    threading.Thread(target=over.wait).start()
+bytearray(96 << 20)
+over.set()
+print("all started")
+"""
+    assert run(script) == "all started"
+
+
+def test_a_job_is_done_also_where_no_thread_can_be_started() -> None:
+    script = """
+import os, threading
+from privet.runtime import PhaseCost
+from privet.service.admission import Admission
+from privet.service.executor.grant import Grant
+
+class Link:
+    def stop(self):
+        pass
+
+class Timer(threading.Timer):
+    def start(self):
+        raise RuntimeError("can't start new thread")
+
+events = []
+admission = Admission(lambda event, **fields: events.append(event), lambda: os._exit(1))
+core = min(os.sched_getaffinity(0))
+admission.open(Grant("job", "infer", "client", "program", "gmw", "here", (core,), 1 << 28, 60.0))
+session = admission.session("client", Link())
+assert session.admit("infer", "program", "gmw", None) is None
+threading.Timer = Timer
+session.served(PhaseCost(0.5, 1000, 2000, 3, 10.0))
+session.over()
+print(*events)
+"""
+    assert run(script) == "granted started finished"
 
 
 def test_all_threads_are_pinned() -> None:
