@@ -48,7 +48,8 @@ LIVE = "/v2/health/live"
 PAUSE_SECONDS = 0.2
 LONGEST_PAUSE_SECONDS = 10.0
 
-BUSY = (429, 503)
+BUSY = (429, 503, 507)
+"""Answers that say to come back later: too much was asked, no place, no room on the disk."""
 
 
 class Calls:

@@ -77,7 +77,7 @@ def good() -> web.Response:
     return web.json_response({"name": "privet"})
 
 
-@pytest.mark.parametrize("status", [429, 503])
+@pytest.mark.parametrize("status", [429, 503, 507])
 def test_a_busy_service_is_asked_again_when_it_says(call: Callable[..., Any], status: int) -> None:
     handler, times = sequence(refusal(status, **{"Retry-After": "1"}), good())
     assert call(handler) == {"name": "privet"}
