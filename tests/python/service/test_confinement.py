@@ -6,6 +6,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 
 def run(script: str) -> str:
     """What a process prints that runs `script`."""
@@ -57,21 +59,27 @@ except MemoryError:
     assert run(script) == "failed, then not"
 
 
-def test_threads_that_strangers_can_start_leave_room_for_a_job() -> None:
+@pytest.mark.parametrize("stacks", [True, False], ids=["as it is", "control"])
+def test_threads_that_strangers_can_start_leave_room_for_a_job(stacks: bool) -> None:
     script = """
 import threading
 from privet.runtime.acceptor import MAX_SESSIONS
-from privet.service.confinement import MemoryBound
-bound = MemoryBound(48 << 20, lambda: None)
+from privet.service import confinement
+if not {stacks}:
+    confinement.stack_bytes = lambda: 0
+bound = confinement.MemoryBound(48 << 20, lambda: None)
 bound.start()
 over = threading.Event()
-for _ in range(2 * MAX_SESSIONS):
-    threading.Thread(target=over.wait).start()
-bytearray(96 << 20)
+try:
+    for _ in range(2 * MAX_SESSIONS):
+        threading.Thread(target=over.wait).start()
+    bytearray(96 << 20)
+    print("all started")
+except RuntimeError:
+    print("no thread")
 over.set()
-print("all started")
 """
-    assert run(script) == "all started"
+    assert run(script.format(stacks=stacks)) == ("all started" if stacks else "no thread")
 
 
 def test_a_job_is_done_also_where_no_thread_can_be_started() -> None:
