@@ -4,9 +4,8 @@
 //! decides to run it. So the limits are far above any image model, and at all of them together reading and planning still
 //! take fractions of a second (`crates/suites/tests/limits.rs`): no time or memory is spent by the number of elements.
 
-use crate::operation::Operator;
+use crate::Error;
 use crate::program::File;
-use crate::{Error, shape};
 
 /// Longest file, in bytes.
 pub const MAX_BYTES: usize = 4 << 20;
@@ -47,12 +46,11 @@ pub(crate) fn file(file: &File) -> Result<(), Error> {
 
         let inputs: Vec<&[usize]> = operation.inputs.iter().map(|&id| file.values[id].shape.as_slice()).collect();
         let declared = &file.values[operation.output].shape;
-        let inferred =
-            shape::infer(&operation.operator, &inputs, declared).map_err(|why| Error::inconsistent(place(), why))?;
+        let inferred = operation.operator.shape(&inputs, declared).map_err(|why| Error::inconsistent(place(), why))?;
         if inferred != *declared {
             return Err(Error::inconsistent(place(), format!("gives {inferred:?}, not {declared:?}")));
         }
-        widths(file, &operation.operator).map_err(|why| Error::inconsistent(place(), why))?;
+        operation.operator.check_bits(file.ring_bits).map_err(|why| Error::inconsistent(place(), why))?;
     }
     for output in &file.outputs {
         read(&written, output.value, || format!("output {}", output.name))?;
@@ -114,12 +112,7 @@ fn header(file: &File) -> Result<(), Error> {
 fn weights(file: &File) -> Result<(), Error> {
     let (mut total, mut layers) = (0, 0);
     for operation in &file.operations {
-        let shape: &[usize] = match &operation.operator {
-            Operator::Conv2d { weight_shape, .. } => weight_shape,
-            Operator::Dense { weight_shape, .. } => weight_shape,
-            Operator::Scale { weight_shape, .. } => weight_shape,
-            _ => continue,
-        };
+        let Some(shape) = operation.operator.weight_shape() else { continue };
         let Some(count) = elements(shape).filter(|_| shape.len() <= 8) else {
             let place = format!("operation {} ({})", operation.name, operation.operator.name());
             return Err(Error::inconsistent(place, format!("weights of shape {shape:?} are out of bounds")));
@@ -139,24 +132,6 @@ fn weights(file: &File) -> Result<(), Error> {
 fn elements(shape: &[usize]) -> Option<usize> {
     let elements = shape.iter().try_fold(1usize, |product, &dim| product.checked_mul(dim));
     elements.filter(|count| (1..=MAX_ELEMENTS).contains(count))
-}
-
-fn widths(file: &File, operator: &Operator) -> Result<(), String> {
-    match operator {
-        Operator::Truncate { bits, .. } | Operator::ShiftLeft { bits } if *bits + 4 > file.ring_bits => {
-            Err(format!("{bits} bits of a ring of {}", file.ring_bits))
-        }
-        Operator::Truncate { bits, width: Some(width) } if !(4..=file.ring_bits - bits).contains(width) => {
-            Err(format!("{width} bits of what {bits} bits leave of a ring of {}", file.ring_bits))
-        }
-        Operator::Piecewise { bits, .. } if *bits + 2 > file.ring_bits => {
-            Err(format!("{bits} bits of a ring of {}", file.ring_bits))
-        }
-        Operator::Step { bits } | Operator::Leaves { bits, .. } if !(2..=file.ring_bits).contains(bits) => {
-            Err(format!("a comparison of {bits} bits in a ring of {}", file.ring_bits))
-        }
-        _ => Ok(()),
-    }
 }
 
 fn read(written: &[bool], id: usize, place: impl Fn() -> String) -> Result<(), Error> {

@@ -1,11 +1,13 @@
 //! The operations of a program.
 //!
 //! Each is exact integer arithmetic on row-major tensors (images are NCHW), so that a plaintext executor and every
-//! suite agree up to the suite's stated bound.
+//! suite agree up to the suite's stated bound. Here is all that the file format says of an operation: its attributes, the
+//! shape of its result, and the widths that it may have. Whatever else of a program is checked is in `check.rs`.
 
 use serde::{Deserialize, Serialize};
 
-use crate::function::Step;
+use crate::function::{self, Step};
+use crate::shape;
 
 /// One step of a program: an operator, the values it reads and the value it writes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -172,6 +174,83 @@ impl Operator {
             Self::Concat { .. } => "concat",
             Self::Pad { .. } => "pad",
             Self::Argmax { .. } => "argmax",
+        }
+    }
+
+    /// The shape of its result on inputs of these shapes; `declared` is the output's shape in the file, which reshape,
+    /// broadcast and poolings take as their target.
+    pub(crate) fn shape(&self, inputs: &[&[usize]], declared: &[usize]) -> Result<Vec<usize>, String> {
+        let arity = match self {
+            Self::Add | Self::Sub | Self::Mul | Self::Matmul => Some(2),
+            Self::Concat { .. } => None,
+            _ => Some(1),
+        };
+        if inputs.is_empty() || arity.is_some_and(|arity| inputs.len() != arity) {
+            return Err(format!("{} inputs", inputs.len()));
+        }
+        let x = inputs[0];
+        match self {
+            Self::Conv2d { weight_shape, stride, padding, dilation, groups, .. } => {
+                let kernel = [weight_shape[2], weight_shape[3]];
+                let window = Window { kernel, stride: *stride, padding: *padding, dilation: *dilation };
+                shape::convolution(x, weight_shape, &window, *groups)
+            }
+            Self::Dense { weight_shape, .. } => shape::dense(x, *weight_shape),
+            Self::Scale { weight_shape, .. } => shape::same(x, weight_shape),
+            Self::AddConstant { bias_shape, .. } => shape::broadcasts(bias_shape, x).map(|()| x.to_vec()),
+            Self::Add | Self::Sub | Self::Mul => shape::same(x, inputs[1]),
+            Self::Matmul => shape::matmul(x, inputs[1]),
+            Self::Polynomial { degree, .. } => shape::polynomial(*degree).map(|()| x.to_vec()),
+            Self::Function { steps } => function::check(steps).map(|()| x.to_vec()),
+            Self::Piecewise { steps, low, bits, index_bits, .. } => {
+                function::check(steps)?;
+                shape::lines(*low, [*bits, *index_bits]).map(|()| x.to_vec())
+            }
+            Self::Negate | Self::ShiftLeft { .. } | Self::Truncate { .. } | Self::Relu | Self::Step { .. } => {
+                Ok(x.to_vec())
+            }
+            Self::Leaves { depth, .. } => shape::leaves(x, *depth),
+            Self::MaxPool2d { window } => shape::pooling(x, window, declared),
+            Self::AvgPool2d { window, factors } => {
+                shape::factors(factors.len(), declared)?;
+                shape::pooling(x, window, declared)
+            }
+            Self::Reshape => shape::reshape(x, declared),
+            Self::Broadcast => shape::broadcasts(x, declared).map(|()| declared.to_vec()),
+            Self::Transpose { perm } => shape::transpose(x, perm),
+            Self::Slice { starts, ends, steps } => shape::slice(x, starts, ends, steps),
+            Self::Concat { axis } => shape::concat(inputs, *axis),
+            Self::Pad { before, after, .. } => shape::pad(x, before, after),
+            Self::Argmax { axis, keepdims, .. } => shape::argmax(x, *axis, *keepdims),
+        }
+    }
+
+    /// Checks its widths against the ring of the program.
+    pub(crate) fn check_bits(&self, ring_bits: u32) -> Result<(), String> {
+        match self {
+            Self::Truncate { bits, .. } | Self::ShiftLeft { bits } if *bits + 4 > ring_bits => {
+                Err(format!("{bits} bits of a ring of {ring_bits}"))
+            }
+            Self::Truncate { bits, width: Some(width) } if !(4..=ring_bits - bits).contains(width) => {
+                Err(format!("{width} bits of what {bits} bits leave of a ring of {ring_bits}"))
+            }
+            Self::Piecewise { bits, .. } if *bits + 2 > ring_bits => {
+                Err(format!("{bits} bits of a ring of {ring_bits}"))
+            }
+            Self::Step { bits } | Self::Leaves { bits, .. } if !(2..=ring_bits).contains(bits) => {
+                Err(format!("a comparison of {bits} bits in a ring of {ring_bits}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The shape of its weights, if it has some.
+    pub(crate) fn weight_shape(&self) -> Option<&[usize]> {
+        match self {
+            Self::Conv2d { weight_shape, .. } => Some(weight_shape),
+            Self::Dense { weight_shape, .. } => Some(weight_shape),
+            Self::Scale { weight_shape, .. } => Some(weight_shape),
+            _ => None,
         }
     }
 }

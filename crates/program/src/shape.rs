@@ -1,7 +1,6 @@
-//! The output shape of each operator, and what it asks of its inputs.
+//! Shapes of results, and limits on what a program may ask for.
 
-use crate::function;
-use crate::operation::{Operator, Window};
+use crate::operation::Window;
 
 type Shape = Vec<usize>;
 
@@ -29,119 +28,111 @@ const MAX_READS: usize = 1 << 28;
 /// takes a fourth.
 const MAX_TERMS: usize = 1 << 36;
 
-/// The shape that `operator` gives on inputs of these shapes; `declared` is the output's shape in the file, which
-/// reshape and broadcast take as their target.
-pub(crate) fn infer(operator: &Operator, inputs: &[&[usize]], declared: &[usize]) -> Result<Shape, String> {
-    let arity = match operator {
-        Operator::Add | Operator::Sub | Operator::Mul | Operator::Matmul => Some(2),
-        Operator::Concat { .. } => None,
-        _ => Some(1),
-    };
-    if inputs.is_empty() || arity.is_some_and(|arity| inputs.len() != arity) {
-        return Err(format!("{} inputs", inputs.len()));
+/// The shape of a convolution of `groups` groups.
+pub(crate) fn convolution(x: &[usize], weights: &[usize; 4], window: &Window, groups: usize) -> Result<Shape, String> {
+    let [n, c, h, w] = image(x)?;
+    let [out, per_group, ..] = *weights;
+    if groups == 0 || per_group.checked_mul(groups) != Some(c) || !out.is_multiple_of(groups) || out == 0 {
+        return Err(format!("weights {weights:?} in {groups} groups do not fit {c} channels"));
     }
-    let x = inputs[0];
-    match operator {
-        Operator::Conv2d { weight_shape, stride, padding, dilation, groups, .. } => {
-            let [n, c, h, w] = image(x)?;
-            let [out, per_group, kh, kw] = *weight_shape;
-            let groups = *groups;
-            if groups == 0 || per_group.checked_mul(groups) != Some(c) || !out.is_multiple_of(groups) || out == 0 {
-                return Err(format!("weights {weight_shape:?} in {groups} groups do not fit {c} channels"));
-            }
-            let window = Window { kernel: [kh, kw], stride: *stride, padding: *padding, dilation: *dilation };
-            let [oh, ow] = slide(&window, [h, w])?;
-            Ok(vec![n, out, oh, ow])
-        }
-        Operator::Dense { weight_shape: [inner, columns], .. } => match x {
-            [rows, k] if k == inner && *columns > 0 => Ok(vec![*rows, *columns]),
-            _ => Err(format!("weights [{inner}, {columns}] do not fit an input of shape {x:?}")),
-        },
-        Operator::Scale { weight_shape, .. } => same(x, weight_shape),
-        Operator::AddConstant { bias_shape, .. } => broadcasts(bias_shape, x).map(|()| x.to_vec()),
-        Operator::Add | Operator::Sub | Operator::Mul => same(x, inputs[1]),
-        Operator::Matmul => matmul(x, inputs[1]),
-        Operator::Polynomial { degree, .. } => match degree {
-            1..=MAX_DEGREE => Ok(x.to_vec()),
-            _ => Err(format!("a polynomial of degree {degree}")),
-        },
-        Operator::Function { steps } => function::check(steps).map(|()| x.to_vec()),
-        Operator::Piecewise { steps, low, bits, index_bits, .. } => {
-            function::check(steps)?;
-            let table = MIN_INDEX_BITS..=MAX_INDEX_BITS;
-            if !table.contains(index_bits) || index_bits >= bits || low.unsigned_abs() >= MAX_LOW {
-                return Err(format!("a table of 2^{index_bits} lines over {bits} bits from {low} on"));
-            }
-            Ok(x.to_vec())
-        }
-        Operator::Negate
-        | Operator::ShiftLeft { .. }
-        | Operator::Truncate { .. }
-        | Operator::Relu
-        | Operator::Step { .. } => Ok(x.to_vec()),
-        Operator::Leaves { depth, .. } => leaves(x, *depth),
-        Operator::MaxPool2d { window } | Operator::AvgPool2d { window, .. } => {
-            let [n, c, h, w] = image(x)?;
-            // A window that hangs over the edge is fine as long as it has an element on the image, so the number of
-            // positions is the file's choice (ONNX's ceil_mode); each is checked to hold an element.
-            let [out_n, out_c, oh, ow] = image(declared)?;
-            let reads =
-                declared.iter().chain(&window.kernel).try_fold(1usize, |product, &size| product.checked_mul(size));
-            if reads.is_none_or(|reads| reads > MAX_READS) {
-                return Err(format!("windows of {:?} at {declared:?} positions are too many to read", window.kernel));
-            }
-            for (axis, (size, count)) in [(h, oh), (w, ow)].into_iter().enumerate() {
-                covered(window, axis, size, count)?;
-            }
-            if let Operator::AvgPool2d { factors, .. } = operator
-                && factors.len() != 1
-                && Some(factors.len()) != oh.checked_mul(ow)
-            {
-                return Err(format!("{} factors for {oh} x {ow} positions", factors.len()));
-            }
-            same(&[out_n, out_c], &[n, c]).map(|_| declared.to_vec())
-        }
-        Operator::Reshape => match x.iter().product::<usize>() == declared.iter().product::<usize>() {
-            true => Ok(declared.to_vec()),
-            false => Err(format!("{x:?} has another number of elements than {declared:?}")),
-        },
-        Operator::Broadcast => broadcasts(x, declared).map(|()| declared.to_vec()),
-        Operator::Transpose { perm } => {
-            let mut sorted = perm.clone();
-            sorted.sort_unstable();
-            match sorted.into_iter().eq(0..x.len()) {
-                true => Ok(perm.iter().map(|&axis| x[axis]).collect()),
-                false => Err(format!("{perm:?} is no permutation of {} axes", x.len())),
-            }
-        }
-        Operator::Slice { starts, ends, steps } => slice(x, starts, ends, steps),
-        Operator::Concat { axis } => concat(inputs, *axis),
-        Operator::Pad { before, after, .. } => {
-            if before.len() != x.len() || after.len() != x.len() {
-                return Err("padding of another rank".into());
-            }
-            x.iter()
-                .zip(before.iter().zip(after))
-                .map(|(size, (b, a))| size.checked_add(*b)?.checked_add(*a))
-                .collect::<Option<_>>()
-                .ok_or_else(|| "padding overflows".into())
-        }
-        Operator::Argmax { axis, keepdims, .. } => {
-            let mut shape = x.to_vec();
-            if *axis >= shape.len() {
-                return Err(format!("axis {axis} of {} axes", shape.len()));
-            }
-            shape[*axis] = 1;
-            if !keepdims {
-                shape.remove(*axis);
-            }
-            Ok(shape)
-        }
+    let [oh, ow] = slide(window, [h, w])?;
+    Ok(vec![n, out, oh, ow])
+}
+
+/// The shape of a product with weights `[inner, columns]`.
+pub(crate) fn dense(x: &[usize], [inner, columns]: [usize; 2]) -> Result<Shape, String> {
+    match x {
+        &[rows, k] if k == inner && columns > 0 => Ok(vec![rows, columns]),
+        _ => Err(format!("weights [{inner}, {columns}] do not fit an input of shape {x:?}")),
     }
 }
 
+/// Whether a polynomial may have this degree.
+pub(crate) fn polynomial(degree: usize) -> Result<(), String> {
+    match degree {
+        1..=MAX_DEGREE => Ok(()),
+        _ => Err(format!("a polynomial of degree {degree}")),
+    }
+}
+
+/// Whether a function of lines may have such a table.
+pub(crate) fn lines(low: i64, [bits, index_bits]: [u32; 2]) -> Result<(), String> {
+    let fits = (MIN_INDEX_BITS..=MAX_INDEX_BITS).contains(&index_bits) && index_bits < bits;
+    match fits && low.unsigned_abs() < MAX_LOW {
+        true => Ok(()),
+        false => Err(format!("a table of 2^{index_bits} lines over {bits} bits from {low} on")),
+    }
+}
+
+/// The shape of a pooling. A window that hangs over the edge is fine as long as it has an element on the image, so the number of
+/// positions is the file's choice (ONNX's ceil_mode); each is checked to hold an element.
+pub(crate) fn pooling(x: &[usize], window: &Window, declared: &[usize]) -> Result<Shape, String> {
+    let [n, c, h, w] = image(x)?;
+    let [out_n, out_c, oh, ow] = image(declared)?;
+    let reads = declared.iter().chain(&window.kernel).try_fold(1usize, |product, &size| product.checked_mul(size));
+    if reads.is_none_or(|reads| reads > MAX_READS) {
+        return Err(format!("windows of {:?} at {declared:?} positions are too many to read", window.kernel));
+    }
+    for (axis, (size, count)) in [(h, oh), (w, ow)].into_iter().enumerate() {
+        covered(window, axis, size, count)?;
+    }
+    same(&[out_n, out_c], &[n, c]).map(|_| declared.to_vec())
+}
+
+/// Whether an average has one factor, or one for each position.
+pub(crate) fn factors(count: usize, declared: &[usize]) -> Result<(), String> {
+    let [_, _, oh, ow] = image(declared)?;
+    match count == 1 || Some(count) == oh.checked_mul(ow) {
+        true => Ok(()),
+        false => Err(format!("{count} factors for {oh} x {ow} positions")),
+    }
+}
+
+/// The declared shape, if it has as many elements.
+pub(crate) fn reshape(x: &[usize], declared: &[usize]) -> Result<Shape, String> {
+    match x.iter().product::<usize>() == declared.iter().product::<usize>() {
+        true => Ok(declared.to_vec()),
+        false => Err(format!("{x:?} has another number of elements than {declared:?}")),
+    }
+}
+
+/// The shape with its axes permuted.
+pub(crate) fn transpose(x: &[usize], perm: &[usize]) -> Result<Shape, String> {
+    let mut sorted = perm.to_vec();
+    sorted.sort_unstable();
+    match sorted.into_iter().eq(0..x.len()) {
+        true => Ok(perm.iter().map(|&axis| x[axis]).collect()),
+        false => Err(format!("{perm:?} is no permutation of {} axes", x.len())),
+    }
+}
+
+/// The shape with elements around each axis.
+pub(crate) fn pad(x: &[usize], before: &[usize], after: &[usize]) -> Result<Shape, String> {
+    if before.len() != x.len() || after.len() != x.len() {
+        return Err("padding of another rank".into());
+    }
+    x.iter()
+        .zip(before.iter().zip(after))
+        .map(|(size, (b, a))| size.checked_add(*b)?.checked_add(*a))
+        .collect::<Option<_>>()
+        .ok_or_else(|| "padding overflows".into())
+}
+
+/// The shape of positions along an axis.
+pub(crate) fn argmax(x: &[usize], axis: usize, keepdims: bool) -> Result<Shape, String> {
+    let mut shape = x.to_vec();
+    if axis >= shape.len() {
+        return Err(format!("axis {axis} of {} axes", shape.len()));
+    }
+    shape[axis] = 1;
+    if !keepdims {
+        shape.remove(axis);
+    }
+    Ok(shape)
+}
+
 /// The shape of products of matrices, a pair for each index of the first axis.
-fn matmul(x: &[usize], y: &[usize]) -> Result<Shape, String> {
+pub(crate) fn matmul(x: &[usize], y: &[usize]) -> Result<Shape, String> {
     let misfit = || format!("{x:?} and {y:?} are no pairs of matrices that multiply");
     let (&[batch, rows, inner], &[others, depth, columns]) = (x, y) else { return Err(misfit()) };
     let terms = [batch, rows, inner, columns].iter().try_fold(1usize, |product, &size| product.checked_mul(size));
@@ -153,7 +144,7 @@ fn matmul(x: &[usize], y: &[usize]) -> Result<Shape, String> {
 }
 
 /// One leaf more for each tree than it has nodes.
-fn leaves(x: &[usize], depth: u32) -> Result<Shape, String> {
+pub(crate) fn leaves(x: &[usize], depth: u32) -> Result<Shape, String> {
     match x {
         [rows, nodes] if (1..=MAX_DEPTH).contains(&depth) && nodes.is_multiple_of((1 << depth) - 1) => {
             Ok(vec![*rows, nodes + nodes / ((1 << depth) - 1)])
@@ -166,11 +157,11 @@ fn image(shape: &[usize]) -> Result<[usize; 4], String> {
     shape.try_into().map_err(|_| format!("an image has 4 axes, not {shape:?}"))
 }
 
-fn same(a: &[usize], b: &[usize]) -> Result<Shape, String> {
+pub(crate) fn same(a: &[usize], b: &[usize]) -> Result<Shape, String> {
     if a == b { Ok(a.to_vec()) } else { Err(format!("shapes {a:?} and {b:?} differ")) }
 }
 
-fn broadcasts(from: &[usize], to: &[usize]) -> Result<(), String> {
+pub(crate) fn broadcasts(from: &[usize], to: &[usize]) -> Result<(), String> {
     let fits = from.len() <= to.len() && from.iter().rev().zip(to.iter().rev()).all(|(f, t)| *f == 1 || f == t);
     if fits { Ok(()) } else { Err(format!("{from:?} does not broadcast to {to:?}")) }
 }
@@ -221,7 +212,7 @@ fn covered(window: &Window, axis: usize, size: usize, count: usize) -> Result<()
     if start.saturating_sub(padding) >= size { beside(last) } else { Ok(()) }
 }
 
-fn slice(x: &[usize], starts: &[i64], ends: &[i64], steps: &[i64]) -> Result<Shape, String> {
+pub(crate) fn slice(x: &[usize], starts: &[i64], ends: &[i64], steps: &[i64]) -> Result<Shape, String> {
     if [starts.len(), ends.len(), steps.len()] != [x.len(); 3] {
         return Err("a slice of another rank".into());
     }
@@ -235,7 +226,7 @@ fn slice(x: &[usize], starts: &[i64], ends: &[i64], steps: &[i64]) -> Result<Sha
     (0..x.len()).map(axis).collect::<Option<_>>().ok_or_else(|| format!("the slice leaves the tensor {x:?}"))
 }
 
-fn concat(inputs: &[&[usize]], axis: usize) -> Result<Shape, String> {
+pub(crate) fn concat(inputs: &[&[usize]], axis: usize) -> Result<Shape, String> {
     let mut shape = inputs[0].to_vec();
     if axis >= shape.len() {
         return Err(format!("axis {axis} of {} axes", shape.len()));

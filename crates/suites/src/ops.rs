@@ -25,7 +25,7 @@ use privet_gmw::Sign;
 use privet_program::{Operation, Operator, Program, Value, Weights};
 use privet_ring::Modulus;
 
-use crate::Error;
+use crate::{Error, sharing, stream};
 
 pub(crate) use algebra::{Algebra, InRing};
 pub(crate) use argmax::Argmax;
@@ -150,24 +150,18 @@ impl<'a> Node<'a> {
         self.operation.operator == Operator::Reshape
     }
 
-    /// Refuses what only other suites compute.
+    /// Refuses what only other suites compute: those whose lists of operations have it.
     pub fn unsupported(self) -> Error {
         let (name, operator) = (&self.operation.name, self.operation.operator.name());
-        if let Operator::Piecewise { .. } = self.operation.operator {
-            return Error::Misuse(format!(
-                "layer {name} ({operator}) runs only in suites gmw and fss: its table is not authenticated, and the client of suite \
-                 stream computes functions themselves; choose one of them, or put a ReLU in its place"
-            ));
-        }
-        let (suite, instead) = match self.operation.operator {
-            Operator::Function { .. } => ("stream", "compile the model for another suite, or put a ReLU in its place"),
-            Operator::Step { .. } | Operator::Leaves { .. } => {
-                ("gmw or fss", "choose one of them, against a party that keeps to the protocol")
-            }
-            Operator::Mul | Operator::Matmul => ("gmw or fss", "choose one of them"),
-            _ => ("ckks", "choose that suite, or put a ReLU in its place"),
+        let suites = if sharing::computes(self) {
+            "gmw or fss against a party that keeps to the protocol"
+        } else if stream::ops::of(self).is_some() {
+            "stream"
+        } else {
+            "ckks"
         };
-        Error::Misuse(format!("layer {name} ({operator}) runs only in suite {suite}: {instead}"))
+        let instead = "compile the model for it, or put a ReLU in its place";
+        Error::Misuse(format!("layer {name} ({operator}) runs only in suite {suites}: {instead}"))
     }
 }
 

@@ -40,6 +40,7 @@ pub use infer::{Kept, Stocked, infer_client, infer_client_online, infer_server, 
 pub use keys::Keys;
 pub use material::{Correlated, Material};
 pub use oneshot::{SessionKeys, SessionPublicKey};
+pub(crate) use ops::computes;
 pub use options::{Arithmetic, Linear, Maker, Options, Suite};
 pub use plan::{Plan, Step};
 pub(crate) use prepare::uniform;

@@ -89,6 +89,11 @@ pub(super) fn of(node: Node<'_>) -> Option<Box<dyn Protocol + '_>> {
     })
 }
 
+/// Whether these suites compute an operation.
+pub(crate) fn computes(node: Node<'_>) -> bool {
+    of(node).is_some()
+}
+
 /// The protocols of all operations of a program.
 ///
 /// # Errors

@@ -15,7 +15,7 @@ use crate::ops::{Node, Relu, Truncate};
 use function::Function;
 
 /// An operation on values as the server sends them.
-pub(super) trait Revealed {
+pub(crate) trait Revealed {
     /// In which order its input may be sent; `index`: of the operation.
     ///
     /// # Errors
@@ -34,7 +34,7 @@ pub(super) trait Revealed {
 }
 
 /// The operation, if it is the client's.
-pub(super) fn of(node: Node<'_>) -> Option<Box<dyn Revealed + '_>> {
+pub(crate) fn of(node: Node<'_>) -> Option<Box<dyn Revealed + '_>> {
     Some(match &node.operation.operator {
         Operator::Relu => Box::new(Relu(node)),
         Operator::Truncate { bits, width } => Box::new(Truncate { node, bits: *bits, width: *width }),
