@@ -237,7 +237,7 @@ def test_polynomials_are_refused_by_name(tmp_path: Path) -> None:
     compiled = privet.compile(zoo.build("nn5", tmp_path), suite="ckks", input_range=(0, 1))
     with pytest.raises(UnsupportedModel, match='suite="stream"'):
         privet.run(compiled, suite="stream")
-    with pytest.raises(Misuse, match="functions for suite stream"):
+    with pytest.raises(Misuse, match="runs only in suite ckks"):
         privet.Stream().plan(compiled.program)
 
 

@@ -155,7 +155,7 @@ impl<'a> Node<'a> {
         let (name, operator) = (&self.operation.name, self.operation.operator.name());
         let suites = if sharing::computes(self) {
             "gmw or fss against a party that keeps to the protocol"
-        } else if stream::ops::of(self).is_some() {
+        } else if stream::ops::computes(self) {
             "stream"
         } else {
             "ckks"

@@ -15,7 +15,7 @@ use crate::ops::{Node, Relu, Truncate};
 use function::Function;
 
 /// An operation on values as the server sends them.
-pub(crate) trait Revealed {
+pub(super) trait Revealed {
     /// In which order its input may be sent; `index`: of the operation.
     ///
     /// # Errors
@@ -34,7 +34,7 @@ pub(crate) trait Revealed {
 }
 
 /// The operation, if it is the client's.
-pub(crate) fn of(node: Node<'_>) -> Option<Box<dyn Revealed + '_>> {
+pub(super) fn of(node: Node<'_>) -> Option<Box<dyn Revealed + '_>> {
     Some(match &node.operation.operator {
         Operator::Relu => Box::new(Relu(node)),
         Operator::Truncate { bits, width } => Box::new(Truncate { node, bits: *bits, width: *width }),
@@ -43,6 +43,11 @@ pub(crate) fn of(node: Node<'_>) -> Option<Box<dyn Revealed + '_>> {
         Operator::Argmax { .. } => Box::new(node.argmax()?),
         _ => return None,
     })
+}
+
+/// Whether the client computes an operation.
+pub(crate) fn computes(node: Node<'_>) -> bool {
+    of(node).is_some()
 }
 
 fn largest<'a>(values: impl IntoIterator<Item = &'a i64>) -> i64 {

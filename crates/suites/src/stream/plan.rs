@@ -236,13 +236,7 @@ fn check(node: Node<'_>) -> Result<(), Error> {
         let why = "among permuted nodes of a tree the client would learn which decisions were taken";
         return Err(refused(node.operation, why));
     }
-    let Some(local) = node.local::<InRing>() else {
-        let (name, operator) = (&node.operation.name, node.operation.operator.name());
-        return Err(Error::Misuse(format!(
-            "layer {name} ({operator}) runs only in suite ckks: compile smooth activations as functions for suite \
-             stream, or choose ckks"
-        )));
-    };
+    let Some(local) = node.local::<InRing>() else { return Err(node.unsupported()) };
     match local.factors().iter().all(|&factor| i32::try_from(factor).is_ok()) {
         true => Ok(()),
         false => Err(refused(node.operation, "a factor has more than 31 bits")),
