@@ -562,6 +562,3 @@ def _with_magnitudes(
         id: stated.get(value.name, measured[id]) * margin for id, value in graph.values.items()
     }
     return graph.with_values(lambda id, value: replace(value, magnitude=magnitudes[id]))
-
-
-__all__ = ["Compiled", "compile", "load", "save"]

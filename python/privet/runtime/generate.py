@@ -194,6 +194,3 @@ def _compiled(model: ModelSource, suite: Suite, calibration: Any, bits: int | No
     samples = sessions(calibration) if isinstance(calibration, np.ndarray) else calibration
     widths = suite.precision.with_widths(bits, None, None)
     return compile(model, calibration=samples, **vars(widths))
-
-
-__all__ = ["Sampling", "Step", "generate", "steps"]

@@ -294,6 +294,3 @@ def _distance(private: Array, plain: Array) -> float:
     if "f" not in (private.dtype.kind, plain.dtype.kind):
         return 0.0
     return float(np.abs(private.astype(np.float64) - plain.astype(np.float64)).max(initial=0))
-
-
-__all__ = ["Run", "run"]

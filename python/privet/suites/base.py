@@ -359,18 +359,3 @@ class Suite(ABC):
         # Errors
         `Misuse` if the job wants what the suite cannot do; `PeerError` if a party fails.
         """
-
-
-__all__ = [
-    "COORDINATOR",
-    "JOB_FACTS",
-    "PAIR",
-    "Array",
-    "Job",
-    "LocalJob",
-    "LocalResult",
-    "Planned",
-    "Progress",
-    "Suite",
-    "Trust",
-]

@@ -9,8 +9,6 @@ if TYPE_CHECKING:
     from privet.compiler.executor.codec import decode_output, encode_input
     from privet.compiler.executor.fixed import execute
 
-__all__ = ["decode_output", "encode_input", "error_bound", "execute"]
-
 __getattr__ = attach(
     __name__,
     {

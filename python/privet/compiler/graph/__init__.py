@@ -19,21 +19,6 @@ if TYPE_CHECKING:
     from privet.compiler.graph.registry import supported_operators
     from privet.compiler.graph.table import operators_table
 
-__all__ = [
-    "ClientStep",
-    "Graph",
-    "GraphBuilder",
-    "Input",
-    "ModelSource",
-    "Node",
-    "Output",
-    "Value",
-    "import_model",
-    "load_model",
-    "operators_table",
-    "supported_operators",
-]
-
 __getattr__ = attach(
     __name__,
     {

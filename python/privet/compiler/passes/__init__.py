@@ -31,34 +31,6 @@ from privet.compiler.passes.pool_before_relu import pool_before_relu
 from privet.compiler.passes.quantize import quantize
 from privet.compiler.passes.tabulate_functions import tabulate_functions
 
-__all__ = [
-    "approximate_relus",
-    "batch",
-    "check_masks",
-    "check_ranges",
-    "fit_polynomials",
-    "fold_affine",
-    "fold_batchnorm",
-    "fold_forward",
-    "function_scale",
-    "has_private_masks",
-    "headroom_of",
-    "join_elementwise",
-    "join_relus",
-    "keep_constants",
-    "keep_saturations",
-    "lower",
-    "masks_hold",
-    "merge_moves",
-    "move_truncation",
-    "normalize_after",
-    "pool_before_relu",
-    "quantize",
-    "saturations",
-    "simplify",
-    "tabulate_functions",
-]
-
 
 def simplify(graph: Graph, *, public_functions: bool = False, products: bool = False) -> Graph:
     """The same real function in fewer and cheaper operations.

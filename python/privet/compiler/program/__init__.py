@@ -9,8 +9,6 @@ if TYPE_CHECKING:
     from privet.compiler.program.public import Program, caveat
     from privet.compiler.program.weights import Weights
 
-__all__ = ["Program", "Weights", "build_program", "caveat"]
-
 __getattr__ = attach(
     __name__,
     {

@@ -6,18 +6,3 @@ from privet.scheduler.policies.named import named
 from privet.scheduler.policies.orders import Deadline, Fcfs, Priority, Urgent
 from privet.scheduler.policies.policy import Candidate, Policy, Stream
 from privet.scheduler.policies.shared import Shared
-
-__all__ = [
-    "Ahead",
-    "Budget",
-    "Candidate",
-    "Deadline",
-    "Fair",
-    "Fcfs",
-    "Policy",
-    "Priority",
-    "Shared",
-    "Stream",
-    "Urgent",
-    "named",
-]

@@ -2,13 +2,3 @@
 
 from privet.service.executor.grant import Failure, Grant, Outcome
 from privet.service.executor.protocol import Executor, MachineEvent, Node, Running
-
-__all__ = [
-    "Executor",
-    "Failure",
-    "Grant",
-    "MachineEvent",
-    "Node",
-    "Outcome",
-    "Running",
-]

@@ -5,19 +5,3 @@ from privet.service.repository.config import Limits, ModelConfig, parse_config, 
 from privet.service.repository.files import ModelFolders, Models, SingleModel
 from privet.service.repository.repository import Repository, Row
 from privet.service.repository.version import Asked, Version
-
-__all__ = [
-    "Asked",
-    "Build",
-    "Builder",
-    "Limits",
-    "ModelConfig",
-    "ModelFolders",
-    "Models",
-    "Repository",
-    "Row",
-    "SingleModel",
-    "Version",
-    "parse_config",
-    "read_config",
-]

@@ -35,51 +35,6 @@ from privet.compiler.graph.operations.pooling import AvgPool2d, MaxPool2d
 from privet.compiler.graph.operations.shifts import ShiftLeft, Truncate
 from privet.compiler.graph.operations.trees import Leaves, Trees
 
-__all__ = [
-    "COEFFICIENT_BITS",
-    "LINEAR",
-    "MASKED",
-    "NO_PADDING",
-    "OPERATIONS",
-    "Add",
-    "AddConstant",
-    "ArgMax",
-    "Arithmetic",
-    "Array",
-    "AvgPool2d",
-    "Broadcast",
-    "ChannelAffine",
-    "Concat",
-    "Context",
-    "Conv2d",
-    "Dense",
-    "Elementwise",
-    "Leaves",
-    "MatMul",
-    "MaxPool2d",
-    "Mul",
-    "Negate",
-    "Operation",
-    "Pad",
-    "Padding",
-    "Pair",
-    "Piecewise",
-    "Polynomial",
-    "Relu",
-    "Reshape",
-    "Saturate",
-    "Scale",
-    "Shape",
-    "ShiftLeft",
-    "Slice",
-    "Step",
-    "Sub",
-    "Transpose",
-    "Trees",
-    "Truncate",
-    "real",
-]
-
 MASKED = 512.0
 """By how much elements that a softmax leaves out are lowered; `check_masks` sees to it that this is
 enough."""
@@ -92,12 +47,8 @@ LINEAR = (Conv2d, Dense, Scale)
 
 OPERATIONS: dict[str, type[Operation]] = {
     it.name: it
-    for it in (
-        *(Conv2d, Dense, Scale, AddConstant),
-        *(Add, Sub, Negate, Mul, MatMul, ShiftLeft, Truncate),
-        *(Elementwise, Piecewise, Polynomial),
-        *(Relu, Step, ArgMax, Leaves, MaxPool2d, AvgPool2d),
-        *(Reshape, Broadcast, Transpose, Slice, Concat, Pad),
-    )
+    for it in tuple(globals().values())
+    if isinstance(it, type) and issubclass(it, Operation) and it.name
 }
-"""Those of the compiled program, by the names that they have there."""
+"""Those of the compiled program, by the names that they have there: all that this file imports and
+that have one."""

@@ -1,53 +1,7 @@
-"""The importers of ONNX operators, one module per family."""
+"""The importers of ONNX operators, one module per family; to load this registers all of them."""
 
-from privet.compiler.graph.operators import (
-    activation,
-    arithmetic,
-    category,
-    comparison,
-    convolution,
-    dense,
-    gathering,
-    layout,
-    normalization,
-    one_hot,
-    pooling,
-    quantized,
-    ranking,
-    rearrangement,
-    recurrent,
-    reduction,
-    resizing,
-    selection,
-    sequences,
-    smooth,
-    svm,
-    traditional,
-    trees,
-)
+from importlib import import_module
+from pkgutil import iter_modules
 
-__all__ = [
-    "activation",
-    "arithmetic",
-    "category",
-    "comparison",
-    "convolution",
-    "dense",
-    "gathering",
-    "layout",
-    "normalization",
-    "one_hot",
-    "pooling",
-    "quantized",
-    "ranking",
-    "rearrangement",
-    "recurrent",
-    "reduction",
-    "resizing",
-    "selection",
-    "sequences",
-    "smooth",
-    "svm",
-    "traditional",
-    "trees",
-]
+for module in iter_modules(__path__):
+    import_module(f"{__name__}.{module.name}")
