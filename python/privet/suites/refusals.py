@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
+from privet.compiler.graph.operations import OPERATIONS
+
 SMOOTH = {"polynomial": ("ckks",), "function": ("stream",), "piecewise": ("gmw", "fss")}
 """Forms of smooth activations, and the suites that compute each."""
 
 PRODUCTS: dict[str, tuple[str, ...]] = {"mul": ("gmw", "fss", "ckks"), "matmul": ("gmw", "fss")}
 """Products of two private tensors, and the suites that compute each."""
 
-DECIDING = {"step", "leaves"}
-"""Comparisons whose result is a number: decisions of trees, and operators such as `Greater`."""
-
 KEEPING = ("gmw", "fss")
 """Suites in which state stays shared from one inference to the next."""
-
-COMPARING = {"relu", "max_pool2d", "argmax", *DECIDING}
-"""Operations that suite `ckks` does not compute."""
 
 
 def refusal(kind: str, suite: str) -> tuple[str, str] | None:
     """Why a suite does not compute an operation, and what to do; None if it does."""
-    if suite == "stream" and kind in DECIDING:
+    operation = OPERATIONS.get(kind)
+    if suite == "stream" and operation is not None and operation.decides:
         why = "among permuted elements the client would learn how many comparisons hold"
         return why, "Choose suite gmw or fss"
     if suite == "ckks" and kind == "one_hot":
         why = "it chooses rows of a table, whose zeros and ones suite ckks does not take"
         return why, "Choose another suite, or let the model begin at the rows"
-    if suite == "ckks" and kind in COMPARING:
+    if suite == "ckks" and operation is not None and operation.compares:
         why = "it compares values, which suite ckks does not do"
         return why, "Put a smooth activation or an average in its place, or choose another suite"
     if kind == "state" and suite not in KEEPING:

@@ -196,9 +196,6 @@ class _Placement:
                 if isinstance(node.operation, op.Broadcast) or self.uses[node.inputs[0]] > 1:
                     self.moved[made] = node.operation, x
                 return made
-            case op.Relu() | op.MaxPool2d():
-                x = self.lowered(node, x)
-                return self.add(node, self.scale(x), x)
             case op.Step():
                 x = self.lowered(node, x)
                 return self.add(node, 0, x, operation=op.Step(self.ring_bits))
@@ -208,6 +205,9 @@ class _Placement:
                 return self.add(node, 0, self.lowered(node, x))
             case op.AvgPool2d():
                 return self.average(node, node.operation, x)
+            case op.Operation(compares=True):
+                inputs = [self.lowered(node, id) for id in inputs]
+                return self.add(node, self.scale(inputs[-1]), *inputs)
             case op.AddConstant() | op.Pad():
                 return self.sum(node, [x], at_least=self.base_of_output(node))
             case op.ShiftLeft() | op.Truncate() | op.ChannelAffine():

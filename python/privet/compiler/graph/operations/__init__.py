@@ -5,6 +5,8 @@ form in the program file. What suites make of it is in `crates/suites/src`. Each
 operation of the same name in the compiled program computes.
 """
 
+from collections.abc import Iterator
+
 from privet.compiler.graph.operations.arithmetic import Add, MatMul, Mul, Negate, Sub
 from privet.compiler.graph.operations.comparison import ArgMax, Relu, Saturate, Step
 from privet.compiler.graph.operations.constants import AddConstant, ChannelAffine, Scale
@@ -45,10 +47,12 @@ BLOCKED = 1024.0
 LINEAR = (Conv2d, Dense, Scale)
 """Operations with private weights, whose output's scale is the input's plus the weights'."""
 
-OPERATIONS: dict[str, type[Operation]] = {
-    it.name: it
-    for it in tuple(globals().values())
-    if isinstance(it, type) and issubclass(it, Operation) and it.name
-}
-"""Those of the compiled program, by the names that they have there: all that this file imports and
-that have one."""
+
+def _kinds(of: type[Operation]) -> Iterator[type[Operation]]:
+    for kind in of.__subclasses__():
+        yield kind
+        yield from _kinds(kind)
+
+
+OPERATIONS: dict[str, type[Operation]] = {it.name: it for it in _kinds(Operation) if it.name}
+"""Those of the compiled program, by the names that they have there."""

@@ -17,6 +17,7 @@ class Relu(Operation):
     """`max(x, 0)`."""
 
     name: ClassVar[str] = "relu"
+    compares: ClassVar[bool] = True
 
     def real(self, operands: Sequence[Array], shape: Shape) -> Array:
         return np.asarray(np.maximum(operands[0], 0))
@@ -57,6 +58,8 @@ class Step(Operation):
     bits: int
 
     name: ClassVar[str] = "step"
+    compares: ClassVar[bool] = True
+    decides: ClassVar[bool] = True
     makes_ring: ClassVar[bool] = True
 
     def real(self, operands: Sequence[Array], shape: Shape) -> Array:
@@ -78,6 +81,7 @@ class ArgMax(Operation):
     select_last: bool
 
     name: ClassVar[str] = "argmax"
+    compares: ClassVar[bool] = True
     makes_ring: ClassVar[bool] = True
 
     def result_shape(self, inputs: Sequence[Shape]) -> Shape:

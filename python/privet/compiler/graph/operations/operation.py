@@ -82,6 +82,11 @@ class Operation:
     makes_ring: ClassVar[bool] = False
     """Whether its result is in the program's ring, whatever ring its operand is in."""
 
+    compares: ClassVar[bool] = False
+    """Whether it compares numbers, which takes fewer bits of those that are truncated before."""
+    decides: ClassVar[bool] = False
+    """Whether its result tells how a comparison came out, or was chosen by it."""
+
     def result_shape(self, inputs: Sequence[Shape]) -> Shape:
         """The shape of the result; raises `ValueError` where inputs do not fit."""
         return inputs[0]

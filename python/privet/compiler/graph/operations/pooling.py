@@ -82,6 +82,7 @@ class MaxPool2d(Pool):
     """Maximum over the elements of each window that lie on the image."""
 
     name: ClassVar[str] = "max_pool2d"
+    compares: ClassVar[bool] = True
 
     def real(self, operands: Sequence[Array], shape: Shape) -> Array:
         (x,) = operands

@@ -27,6 +27,8 @@ class Leaves(Operation):
     depth: int
 
     name: ClassVar[str] = "leaves"
+    compares: ClassVar[bool] = True
+    decides: ClassVar[bool] = True
     makes_ring: ClassVar[bool] = True
 
     def result_shape(self, inputs: Sequence[Shape]) -> Shape:
