@@ -102,6 +102,8 @@ pub enum Operator {
     },
     /// `max(x, 0)`.
     Relu,
+    /// `y` where `x >= 0`, else 0, of two values `x` and `y` of one shape.
+    Select,
     /// 1 where `x >= 0`, else 0, for signed integers of `bits` bits.
     Step { bits: u32 },
     /// `[N, T (2^depth - 1)] -> [N, T 2^depth]`: which leaf each of `T` complete trees ends in, 1 for that one and 0 for the
@@ -163,6 +165,7 @@ impl Operator {
             Self::ShiftLeft { .. } => "shift_left",
             Self::Truncate { .. } => "truncate",
             Self::Relu => "relu",
+            Self::Select => "select",
             Self::Step { .. } => "step",
             Self::Leaves { .. } => "leaves",
             Self::MaxPool2d { .. } => "max_pool2d",
@@ -181,7 +184,7 @@ impl Operator {
     /// broadcast and poolings take as their target.
     pub(crate) fn shape(&self, inputs: &[&[usize]], declared: &[usize]) -> Result<Vec<usize>, String> {
         let arity = match self {
-            Self::Add | Self::Sub | Self::Mul | Self::Matmul => Some(2),
+            Self::Add | Self::Sub | Self::Mul | Self::Matmul | Self::Select => Some(2),
             Self::Concat { .. } => None,
             _ => Some(1),
         };
@@ -198,7 +201,7 @@ impl Operator {
             Self::Dense { weight_shape, .. } => shape::dense(x, *weight_shape),
             Self::Scale { weight_shape, .. } => shape::same(x, weight_shape),
             Self::AddConstant { bias_shape, .. } => shape::broadcasts(bias_shape, x).map(|()| x.to_vec()),
-            Self::Add | Self::Sub | Self::Mul => shape::same(x, inputs[1]),
+            Self::Add | Self::Sub | Self::Mul | Self::Select => shape::same(x, inputs[1]),
             Self::Matmul => shape::matmul(x, inputs[1]),
             Self::Polynomial { degree, .. } => shape::polynomial(*degree).map(|()| x.to_vec()),
             Self::Function { steps } => function::check(steps).map(|()| x.to_vec()),

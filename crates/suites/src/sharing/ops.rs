@@ -7,6 +7,7 @@ mod max_pool2d;
 mod piecewise;
 mod product;
 mod relu;
+mod select;
 mod step;
 mod truncate;
 
@@ -21,6 +22,7 @@ use super::state::State;
 use crate::Error;
 use crate::ops::{At, InRing, Leaves, LinearMap, Node, Product, Relu, Rules, Step, Truncate};
 
+use select::Select;
 pub(super) use truncate::round_off;
 
 /// What an operation is planned for.
@@ -75,6 +77,7 @@ pub(super) trait Protocol: Rules {
 pub(super) fn of(node: Node<'_>) -> Option<Box<dyn Protocol + '_>> {
     Some(match &node.operation.operator {
         Operator::Relu => Box::new(Relu(node)),
+        Operator::Select => Box::new(Select(node)),
         Operator::Truncate { bits, width } => Box::new(Truncate { node, bits: *bits, width: *width }),
         Operator::Step { bits } => Box::new(Step { node, bits: *bits }),
         Operator::Leaves { bits, depth } => Box::new(Leaves { step: Step { node, bits: *bits }, depth: *depth }),

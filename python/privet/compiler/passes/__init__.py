@@ -29,6 +29,7 @@ from privet.compiler.passes.move_truncation import function_scale, headroom_of, 
 from privet.compiler.passes.normalize_after import normalize_after
 from privet.compiler.passes.pool_before_relu import pool_before_relu
 from privet.compiler.passes.quantize import quantize
+from privet.compiler.passes.select_by_steps import select_by_steps
 from privet.compiler.passes.tabulate_functions import tabulate_functions
 
 
@@ -40,6 +41,7 @@ def simplify(graph: Graph, *, public_functions: bool = False, products: bool = F
     """
     rewrites: list[Callable[[Graph], Graph]] = [
         merge_moves,
+        select_by_steps,
         partial(join_elementwise, products=products),
         *([keep_constants] if public_functions else []),
         fold_affine,

@@ -22,6 +22,7 @@ from privet.compiler.passes import (
     join_relus,
     merge_moves,
     pool_before_relu,
+    select_by_steps,
     simplify,
 )
 
@@ -270,3 +271,31 @@ def test_what_others_read_stays_in_front_of_a_layer() -> None:
     ]
     made = model(nodes, {"x": (1, 3)}, ["y", "l"], {"large": constant(3), "fc": constant(3, 4)})
     assert len(kinds(same(made, lambda graph: fold_forward(fold_batchnorm(graph))))) == 3
+
+
+COMPARED = {"x": (2, 4), "y": (2, 4)}
+
+
+@pytest.mark.parametrize(
+    ("operator", "left"),
+    [
+        ("GreaterOrEqual", ["Sub", "Select"]),
+        ("Less", ["Sub", "Select", "Sub"]),
+    ],
+)
+def test_a_product_with_a_step_is_a_selection(operator: str, left: list[str]) -> None:
+    nodes = [node(operator, ["x", "y"], ["c"]), node("Where", ["c", "x", "zero"], ["z"])]
+    made = model(nodes, COMPARED, ["z"], {"zero": np.zeros((2, 4), np.float32)})
+    found = [it for it in kinds(same(made, select_by_steps)) if it != "AddConstant"]
+    assert found == left
+
+
+def test_a_step_with_two_readers_stays() -> None:
+    nodes = [
+        node("GreaterOrEqual", ["x", "y"], ["c"]),
+        node("Cast", ["c"], ["n"], to=1),
+        node("Mul", ["n", "x"], ["p"]),
+        node("Add", ["n", "p"], ["z"]),
+    ]
+    after = same(model(nodes, COMPARED, ["z"]), select_by_steps)
+    assert kinds(after) == ["Sub", "Step", "Mul", "Add"]

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from privet.compiler.graph.operations.arithmetic import Pairwise
 from privet.compiler.graph.operations.interval import Interval
 from privet.compiler.graph.operations.operation import Array, Context, Operation, Shape
 
@@ -31,6 +32,26 @@ class Relu(Operation):
 
     def error(self, incoming: Sequence[int], linear: int, truncation: int) -> int | None:
         return incoming[0]
+
+
+@dataclass(frozen=True)
+class Select(Pairwise):
+    """`y` where `x >= 0`, else 0; the operands are `x` and `y`."""
+
+    name: ClassVar[str] = "select"
+    compares: ClassVar[bool] = True
+    decides: ClassVar[bool] = True
+
+    def real(self, operands: Sequence[Array], shape: Shape) -> Array:
+        x, y = operands
+        return np.where(x >= 0, y, np.zeros_like(y))
+
+    def fixed(self, operands: Sequence[Array], at: Context) -> Array:
+        return self.real(operands, at.shape)
+
+    def interval(self, operands: Sequence[Interval], at: Context) -> Interval | None:
+        y = operands[1]
+        return Interval(np.minimum(y.low, 0), np.maximum(y.high, 0))
 
 
 @dataclass(frozen=True)
