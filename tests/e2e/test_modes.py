@@ -183,7 +183,7 @@ def test_exact_predictions_online_are_the_reference(
         assert np.array_equal(client.infer([sample]).integers[0], exact)
 
 
-@pytest.mark.parametrize("weights", ["prepared", "on-the-fly", "none"])
+@pytest.mark.parametrize("weights", ["prepared", "none"])
 def test_a_run_without_preparation_in_every_form_of_the_weights(
     digits: Compiled, held_out: list[Sample], weights: str
 ) -> None:

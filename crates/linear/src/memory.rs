@@ -19,9 +19,7 @@ const STANDARD_INPUTS: u64 = 32 << 20;
 pub enum Keep {
     /// As transformed polynomials: fastest.
     Transformed,
-    /// As integers of 32 bits (64 for weights of more than 31), transformed all at once at each evaluation and dropped after it.
-    OnTheFly,
-    /// As such integers, transformed again for every 8 sections at each evaluation.
+    /// As integers of 32 bits (64 for weights of more than 31), transformed again for every 8 sections at each evaluation.
     Plain,
 }
 
@@ -94,7 +92,7 @@ impl Plan {
     pub fn kept_bytes(&self, keep: Keep) -> u64 {
         match keep {
             Keep::Transformed => self.weight_polynomials() as u64 * self.parameters().weights_memory(),
-            Keep::OnTheFly | Keep::Plain => self.integer_bytes() * self.weights_len() as u64,
+            Keep::Plain => self.integer_bytes() * self.weights_len() as u64,
         }
     }
 
@@ -112,11 +110,7 @@ impl Plan {
         let spread = self.integer_bytes() * degree;
         let making = match workspace.keep {
             Keep::Transformed => weights + self.kept_bytes(Keep::Plain) + threads * spread,
-            Keep::OnTheFly | Keep::Plain => weights,
-        };
-        let transformed = match workspace.keep {
-            Keep::OnTheFly => self.kept_bytes(Keep::Transformed) + threads * spread,
-            Keep::Transformed | Keep::Plain => 0,
+            Keep::Plain => weights,
         };
 
         let sections = workspace.sections.clamp(1, self.sections());
@@ -130,7 +124,7 @@ impl Plan {
             levels => run * parameters.merge_memory(levels) + parameters.fold_memory(),
         };
         let in_flight = match workspace.keep {
-            Keep::Transformed | Keep::OnTheFly => 0,
+            Keep::Transformed => 0,
             Keep::Plain => {
                 outputs * CHANNELS_AT_ONCE.min(packing.counts.channels) as u64 * parameters.weights_memory() + spread
             }
@@ -144,8 +138,7 @@ impl Plan {
         };
         let replies = replies.min((sections * packing.counts.replies) as u64);
         let outbox = PER_MESSAGE.min(self.output_ciphertexts()) as u64 * largest;
-        let evaluating = transformed
-            + inputs * parameters.ciphertext_memory()
+        let evaluating = inputs * parameters.ciphertext_memory()
             + receiving.max(threads * task + replies * (largest + 16 * self.most_results() as u64 + 128) + outbox)
             + 8 * self.output_len() as u64;
         ServerMemory { weights, making, evaluating }

@@ -44,8 +44,6 @@ pub fn evaluate(
     if !plan.parameters().agrees_with(key.parameters()) {
         return Err(Misuse::PlansDiffer { what: "keys" }.into());
     }
-    let made = weights.for_evaluation()?;
-    let weights = made.as_ref().unwrap_or(weights);
     let (channels, at_once) = (plan.packing().counts.channels, weights.sections());
     let mut output = vec![0; plan.output_len()];
     let (mut inbox, mut outbox) = (Inbox::new(plan, at_once * channels), Outbox::new(plan));

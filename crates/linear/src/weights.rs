@@ -19,7 +19,6 @@ pub struct TransformedWeights {
 
 enum Form {
     Transformed(Vec<Weights>),
-    OnTheFly(Integers),
     Plain(Integers),
 }
 
@@ -51,7 +50,6 @@ impl TransformedWeights {
         };
         let form = match workspace.keep {
             Keep::Transformed => Form::Transformed(transform_all(plan, &weights)?),
-            Keep::OnTheFly => Form::OnTheFly(weights),
             Keep::Plain => Form::Plain(weights),
         };
         Ok(Self { plan: plan.clone(), sections: workspace.sections.clamp(1, plan.sections()), form })
@@ -67,18 +65,11 @@ impl TransformedWeights {
         self.sections
     }
 
-    /// What an evaluation works with, if that is to be made for it.
-    pub(crate) fn for_evaluation(&self) -> Result<Option<Self>, Error> {
-        let Form::OnTheFly(weights) = &self.form else { return Ok(None) };
-        let form = Form::Transformed(transform_all(&self.plan, weights)?);
-        Ok(Some(Self { plan: self.plan.clone(), sections: self.sections, form }))
-    }
-
     /// The weight polynomial with this index.
     pub(crate) fn polynomial(&self, index: usize) -> Result<Cow<'_, Weights>, Error> {
         match &self.form {
             Form::Transformed(polynomials) => Ok(Cow::Borrowed(&polynomials[index])),
-            Form::OnTheFly(weights) | Form::Plain(weights) => Ok(Cow::Owned(transform(&self.plan, index, weights)?)),
+            Form::Plain(weights) => Ok(Cow::Owned(transform(&self.plan, index, weights)?)),
         }
     }
 }

@@ -98,7 +98,7 @@ fn figures_cover_what_is_allocated() {
         let r = elements(plan.input_len(), 37, &mut prg(3));
         let w = weights(plan.weights_len(), 16, &mut prg(4));
         let (up, down) = (plan.cost().bytes_sent, plan.cost().bytes_received);
-        for keep in [Keep::Transformed, Keep::OnTheFly, Keep::Plain] {
+        for keep in [Keep::Transformed, Keep::Plain] {
             for sections in [1, 3, plan.sections()] {
                 let workspace = Workspace { keep, sections };
                 let (server, client) = (plan.server_memory(workspace, threads), plan.client_memory(threads));

@@ -17,9 +17,8 @@ pub(crate) struct Plan(pub(crate) Box<dyn SuitePlan>);
 pub(crate) fn form(name: &str) -> Result<Keep, Failure> {
     Ok(match name {
         "prepared" => Keep::Transformed,
-        "on-the-fly" => Keep::OnTheFly,
         "none" => Keep::Plain,
-        other => return Err(misuse(format!("weights are \"prepared\", \"on-the-fly\" or \"none\", not {other:?}"))),
+        other => return Err(misuse(format!("weights are \"prepared\" or \"none\", not {other:?}"))),
     })
 }
 

@@ -50,7 +50,7 @@ impl Server {
 
     /// Offers a program, given both halves. With `warm`, the first preparation without a dealer finds the weights
     /// transformed; `None` means to do that if there is no dealer. `keep`: the form of the weights of linear layers,
-    /// `prepared`, `on-the-fly` or `none`; `None` for what suits them and the memory limit.
+    /// `prepared` or `none`; `None` for what suits them and the memory limit.
     #[pyo3(signature = (public, weights, warm=None, keep=None))]
     fn add(
         &self,

@@ -65,8 +65,8 @@ class Server(Service):
     a preparation that would go beyond it is refused, and the client gets `PeerBusy`.
 
     `weights` is the form in which weights of linear layers are kept for encrypted products:
-    `prepared`, transformed once; `on-the-fly`, transformed in each job; `none`, for each use. By
-    default layers of up to 64 MiB are prepared, within `memory`, which cannot be given as well.
+    `prepared`, transformed once, or `none`, transformed for each use. By default layers of up to
+    64 MiB are prepared, within `memory`, which cannot be given as well.
 
     `revoked` is a file of certificates' fingerprints that are refused from their next request on,
     see `privet.runtime.revocation`.

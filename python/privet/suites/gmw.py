@@ -81,9 +81,9 @@ class Gmw(MaterialSuite):
     )
     weights: str | None = choice(
         None,
-        ("prepared", "on-the-fly", "none"),
+        ("prepared", "none"),
         "Weights under encryption: transformed once and kept (by default up to 64 MiB a layer), "
-        "transformed in each job, or for each use.",
+        "or transformed for each use.",
         "the form of weights",
     )
     unprepared: bool = switch("Prepare nothing; linear layers must run online.", "unprepared")

@@ -33,7 +33,7 @@ fn any_workspace_gives_the_product_in_the_same_messages() {
         let r = elements(plan.input_len(), 37, &mut prg);
         let w = weights(plan.weights_len(), 12, &mut prg);
         let expected = crate::support::apply(layer, &r, &w);
-        for keep in [Keep::Transformed, Keep::OnTheFly, Keep::Plain] {
+        for keep in [Keep::Transformed, Keep::Plain] {
             for sections in [1, 2, 3, 7, plan.sections(), usize::MAX] {
                 let outcome = run_in(&plan, &r, &w, Workspace { keep, sections }, 1);
                 assert_eq!(outcome.client_cost, plan.cost());

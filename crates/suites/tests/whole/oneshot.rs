@@ -113,7 +113,7 @@ fn a_small_buffer_is_filled_again_and_again_at_the_forecast_cost() {
 #[test]
 fn every_form_of_the_weights_gives_the_result_in_the_same_bytes() {
     let plan = RESIDUAL.plan(one_shot(Truncation::OneBit));
-    for keep in [Keep::Transformed, Keep::OnTheFly, Keep::Plain] {
+    for keep in [Keep::Transformed, Keep::Plain] {
         let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
         let mut catalog = privet_suites::session::Catalog::default();
         catalog.add(load_keeping(RESIDUAL.public.clone(), &RESIDUAL.weights, keep).expect("a served program"));

@@ -170,7 +170,7 @@ def _linear(run: Run) -> tuple[float, float, float]:
 
 def table_5(at: Workplace) -> Grid:
     rows: dict[str, Sequence[Cell]] = {}
-    for weights in ("prepared", "on-the-fly"):
+    for weights in ("prepared", "none"):
         suite = replace(MODES["exact, linear (SecONNds-P)"], weights=weights)
         rows[f"weights {weights}"] = _linear(at.run(_model(at), suite))
     if (peer := at.peer(_model(at))) is not None:
