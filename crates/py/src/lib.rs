@@ -51,6 +51,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<stages::StreamStages>()?;
     module.add_class::<connection::Stopper>()?;
     module.add_function(wrap_pyfunction!(resident_memory, module)?)?;
+    module.add_function(wrap_pyfunction!(policy::configs, module)?)?;
+    module.add_function(wrap_pyfunction!(policy::label_of, module)?)?;
     module.add_function(wrap_pyfunction!(policy::mode_of, module)?)?;
     module.add_function(wrap_pyfunction!(policy::weaknesses, module)?)?;
     module.add("PROTOCOL_VERSION", privet_suites::session::VERSION)?;

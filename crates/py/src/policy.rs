@@ -80,6 +80,18 @@ fn refusal(result: Result<(), Refused>) -> Result<Option<(String, Option<u64>)>,
     }
 }
 
+/// Every config of the suites that make material, in JSON.
+#[pyfunction]
+pub(crate) fn configs() -> Vec<String> {
+    registry::configs().map(|config| config.json().to_string()).collect()
+}
+
+/// How material of a config in JSON is labelled.
+#[pyfunction]
+pub(crate) fn label_of(config: &str) -> Result<String, Failure> {
+    Ok(registry::read(config)?.label())
+}
+
 /// The mode in JSON of a suite with its options, as material is labelled.
 #[pyfunction]
 pub(crate) fn mode_of(label: &str) -> Result<String, Failure> {

@@ -5,6 +5,7 @@ use std::sync::{Arc, LazyLock};
 
 use privet_channel::Channel;
 use privet_prg::Seed;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
@@ -47,7 +48,7 @@ impl Suite {
     }
 
     /// A suite that makes material, and uses it in sessions.
-    const fn of_sessions<C: Config + SuiteConfig + DeserializeOwned>() -> Self {
+    const fn of_sessions<C: Config + SuiteConfig + Serialize + DeserializeOwned>() -> Self {
         Self {
             configs: || C::all().into_iter().map(|config| Box::new(config) as _).collect(),
             read: |choices| Ok(Box::new(of_choices::<C>(choices)?)),
@@ -60,11 +61,23 @@ impl Suite {
 pub trait PolicyConfig: SuiteConfig {
     /// What of it changes what is promised.
     fn mode(&self) -> Mode;
+
+    /// The config in JSON, as [`read`] takes it.
+    fn json(&self) -> Value;
 }
 
-impl<C: Config + SuiteConfig> PolicyConfig for C {
+impl<C: Config + SuiteConfig + Serialize> PolicyConfig for C {
     fn mode(&self) -> Mode {
         Config::mode(self)
+    }
+
+    fn json(&self) -> Value {
+        let mut json = serde_json::to_value(self).expect("a config is plain data");
+        json["suite"] = C::SUITE.into();
+        if C::SECURITY != Security::SemiHonest {
+            json["security"] = C::SECURITY.name().into();
+        }
+        json
     }
 }
 
@@ -232,7 +245,9 @@ mod tests {
         labels.sort();
         assert_eq!(labels, known);
         for label in labels {
-            assert_eq!(parse(&label).unwrap().label(), label);
+            let config = parse(&label).unwrap();
+            assert_eq!(config.label(), label);
+            assert_eq!(read(&config.json().to_string()).unwrap().label(), label);
         }
     }
 

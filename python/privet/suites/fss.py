@@ -3,14 +3,12 @@ deviate from the protocol, on authenticated values (SHARK)."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from privet._native import Link, Plan
 from privet.suites.costing import Trial
-from privet.suites.material.suite import TRUNCATIONS, MaterialSuite
+from privet.suites.material.suite import MaterialSuite
 from privet.suites.options import choice
 from privet.suites.refusals import PRODUCTS, SMOOTH
 
@@ -60,16 +58,6 @@ class Fss(MaterialSuite):
     def dealt(self) -> bool:
         return True
 
-    @property
-    def label(self) -> str:
-        if self.security == "malicious":
-            return f"{self.name} malicious {self.truncation}"
-        return f"{self.name} {self.truncation} tables"
-
-    @classmethod
-    def labelled(cls) -> Sequence[Fss]:
-        return [cls(security=level, truncation=it) for level in LEVELS for it in TRUNCATIONS]
-
     @classmethod
     def settings(cls) -> Sequence[Fss]:
         """As `Costed`: at each security level."""
@@ -94,7 +82,3 @@ class Fss(MaterialSuite):
         if operation == "state" and self.security == "malicious":
             return STATELESS
         return super().refusal(operation)
-
-    def native(self, public: bytes, link: Link | None = None) -> Plan:
-        choices = {"suite": self.name, "security": self.security, "truncation": self.truncation}
-        return Plan(public, json.dumps(choices), link)

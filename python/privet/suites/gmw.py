@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from privet._native import Link, Plan
 from privet.errors import Misuse
 from privet.suites.base import Job, LocalJob, LocalResult, Suite
 from privet.suites.costing import Trial
-from privet.suites.material.suite import TRUNCATIONS, MaterialSuite
+from privet.suites.material.suite import MaterialSuite
 from privet.suites.options import choice, number, switch
 from privet.suites.refusals import PRODUCTS
 
@@ -91,6 +88,7 @@ class Gmw(MaterialSuite):
     name: ClassVar[str] = "gmw"
     about: ClassVar[str] = "by the two parties alone: encryption offline, secret sharing online"
     making: ClassVar[str] = "correlations"
+    own: ClassVar[tuple[str, ...]] = ("weights", "unprepared")
     trials: ClassVar[tuple[Trial, ...]] = (
         Trial(("mnist-1", "m1"), ("gmw-linear", "gmw-blocks"), (1, 8)),
         Trial(("mnist-1", "m1"), ("gmw-dealer-linear", "gmw-dealer-blocks"), (1, 8)),
@@ -131,26 +129,10 @@ class Gmw(MaterialSuite):
         return self.linear == "online"
 
     @property
-    def label(self) -> str:
+    def choices(self) -> str:
         if self.rounds == AUTO:
-            raise Misuse("rounds are left open: material is labelled by a depth of comparisons")
-        tables = "" if self.rounds == "log" else " tables"
-        return f"{self.name} {self.rounds} {self.truncation}{self._source_word}{tables}"
-
-    @property
-    def _source_word(self) -> str:
-        if self.dealt:
-            return " dealt"
-        if self.field == "prime":
-            return " prime"
-        return " one-shot" if self.linear == "online" else ""
-
-    @classmethod
-    def labelled(cls) -> Sequence[Gmw]:
-        ways: list[dict[str, Any]] = [{}, {"correlations": "dealer"}, {"linear": "online"}]
-        both = itertools.product(DEPTHS, TRUNCATIONS, ways)
-        found = [cls(rounds=rounds, truncation=it, **way) for rounds, it, way in both]
-        return [*found, *(cls(rounds=rounds, field="prime") for rounds in DEPTHS)]
+            raise Misuse("rounds are left open: take one of `alternatives`")
+        return super().choices
 
     @property
     def jobs(self) -> tuple[Job, ...]:
@@ -200,18 +182,3 @@ class Gmw(MaterialSuite):
         from privet.suites.material.local import run_local
 
         return run_local(self, job, prepared=not self.unprepared, weights=self.weights)
-
-    def native(self, public: bytes, link: Link | None = None) -> Plan:
-        if self.rounds == AUTO:
-            raise Misuse("rounds are left open: take one of `alternatives`")
-        choices = {
-            "suite": self.name,
-            "rounds": self.rounds,
-            "truncation": self.truncation,
-            "correlations": self.correlations,
-            "linear": self.linear,
-            "field": self.field,
-            "transfers": self.transfers,
-            "byte_price": self.byte_price,
-        }
-        return Plan(public, json.dumps(choices), link)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import ClassVar, Self, TypeVar
 
-from privet._native import Link, Plan
+from privet._native import Link, Plan, configs, label_of
 from privet.compiler.program.public import Program
 from privet.errors import Misuse
 from privet.suites.base import Job, LocalJob, LocalResult, Planned, Suite, Trust
@@ -50,6 +51,9 @@ class MaterialSuite(Costed):
     making: ClassVar[str] = "material"
     """What people call what is made ahead."""
 
+    own: ClassVar[tuple[str, ...]] = ()
+    """Options that are one party's own business, so that neither plan nor label has them."""
+
     keyed: ClassVar[bool] = False
     """Whether material is keys, which an inference reads from disk."""
 
@@ -62,6 +66,24 @@ class MaterialSuite(Costed):
     @abstractmethod
     def dealt(self) -> bool:
         """Whether a dealer makes the material."""
+
+    @property
+    def choices(self) -> str:
+        """All that both parties must choose alike, in JSON, as the native half reads it.
+
+        # Errors
+        `Misuse` if a choice is left open.
+        """
+        return json.dumps({k: v for k, v in self.to_json().items() if k not in self.own})
+
+    @cached_property
+    def label(self) -> str:
+        return label_of(self.choices)
+
+    @classmethod
+    def labelled(cls) -> Sequence[Self]:
+        found = (json.loads(config) for config in configs())
+        return [cls.from_json(config) for config in found if config["suite"] == cls.name]
 
     @property
     def refills(self) -> bool:
@@ -89,13 +111,13 @@ class MaterialSuite(Costed):
         """What is left to choose from, every choice made; the suite itself if nothing is open."""
         return (self,)
 
-    @abstractmethod
     def native(self, public: bytes, link: Link | None = None) -> Plan:
         """The plan of a program's public half, for every choice made; material is made over `link`.
 
         # Errors
         `Misuse` if a layer does not fit; `InvalidProgram` if the public half is inconsistent.
         """
+        return Plan(public, self.choices, link)
 
     def plans(self, public: bytes, link: Link | None = None) -> dict[Self, Plan]:
         """A plan for each of the alternatives.
