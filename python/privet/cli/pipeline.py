@@ -47,14 +47,6 @@ Servers = Annotated[
         "By default this machine.",
     ),
 ]
-Objective = Annotated[
-    str,
-    typer.Option(
-        metavar="slowest|paper",
-        help="What the allocation of threads makes small: the slowest stage's time, or the "
-        "differences between all stages.",
-    ),
-]
 Cipher = Annotated[str, option_of(Stream, "cipher")]
 KeyBits = Annotated[int, option_of(Stream, "key_bits")]
 Ahead = Annotated[
@@ -74,7 +66,6 @@ def provider_command(
     ] = "127.0.0.1:7420",
     cluster: Cluster = None,
     server: Servers = None,
-    objective: Objective = "slowest",
     per_core: PerCore = 2,
     window: Window = 16,
     cipher: Cipher = BFV,
@@ -126,7 +117,7 @@ def provider_command(
         smooth="function",
     )
     show.warn_uncalibrated(compiled.program.calibration)
-    plan = Plan(cluster, tuple(server or ()), objective, per_core, timeout)
+    plan = Plan(cluster, tuple(server or ()), per_core, timeout)
     console = show.make_console()
 
     def listening(address: str, threads: tuple[int, ...]) -> None:
@@ -172,7 +163,6 @@ def data_command(
     repeat: Annotated[int, typer.Option(min=1, help="Ask each so many times.")] = 1,
     cluster: Cluster = None,
     server: Servers = None,
-    objective: Objective = "slowest",
     per_core: PerCore = 2,
     window: Window = 8,
     cipher: Cipher = BFV,
@@ -192,7 +182,7 @@ def data_command(
 
     hidden = Hiding(cipher, key_bits)
     host, port = split_address(address)
-    plan = Plan(cluster, tuple(server or ()), objective, per_core, timeout)
+    plan = Plan(cluster, tuple(server or ()), per_core, timeout)
     classes = read_labels(labels, None)
 
     async def main() -> tuple[list[dict[str, Any]], float, dict[str, Any]]:

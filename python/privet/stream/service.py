@@ -13,8 +13,6 @@ from privet.errors import Misuse
 from privet.runtime.credentials import Credentials
 from privet.runtime.machine import usable_cores
 from privet.stream.allocation import (
-    OBJECTIVES,
-    Objective,
     Server,
     Side,
     Stage,
@@ -40,7 +38,6 @@ class Plan:
 
     cluster: str | None
     words: tuple[str, ...]
-    objective: str
     per_core: int
     seconds: float
 
@@ -56,14 +53,11 @@ class Plan:
 
         Stages that are quicker than calls to workers, as BFV's are online, are not cut so far.
         """
-        if self.objective not in OBJECTIVES:
-            raise Misuse(f"the objective is {self.objective!r}, not {' or '.join(OBJECTIVES)}")
         servers = self.servers(side)
         least = -(-len(stages) // max(1, sum(it.cores for it in servers)))
         # Every stage needs a worker, also where there are more of them than threads.
         per_core = max(self.per_core, least)
-        objective: Objective = "paper" if self.objective == "paper" else "slowest"
-        found = allocate(stages, servers, objective, per_core=per_core)
+        found = allocate(stages, servers, per_core=per_core)
         threads = tuple(
             min(count, max(1, math.ceil(it.seconds / WORTH_SECONDS)))
             for it, count in zip(stages, found.threads, strict=True)
