@@ -135,7 +135,7 @@ class Load:
 
 
 async def idle(place: Place, address: str, process: int, clients: int) -> dict[str, Any]:
-    """What so many clients, each of which waits for news of its jobs, take of the control plane."""
+    """What so many clients, each of which waits for job updates, take of the control plane."""
     before = resident_bytes(process)
     opening = asyncio.Semaphore(OPENING)
     arrived = 0

@@ -31,7 +31,7 @@ type Course struct {
 	// set Stop.
 	Prepared func()
 	Evaluate func() error
-	// Step hears of each step of the evaluation, which ends early when Stop is closed.
+	// Step is called with each step of the evaluation, which ends early when Stop is closed.
 	Step func(evaluate.Step)
 	Stop <-chan struct{}
 }

@@ -29,7 +29,7 @@ type Server struct {
 	// Gate permits a client's inference only when all members wait. Without one, as many seconds as Timeout says are waited for
 	// members.
 	Gate Gate
-	// Notify hears of members that wait ("waits"), and of what a session.Server tells of.
+	// Notify is called with members that wait ("waits"), and of what a session.Server tells of.
 	Notify func(session.Event)
 
 	allowances session.Allowances
@@ -168,7 +168,7 @@ func (s *Server) wait(c *channel.Channel, member int) {
 	own := &seat{c, make(chan struct{})}
 	var gone <-chan struct{}
 	if s.Gate != nil {
-		// Whoever hears that the member waits may answer at once that it has left.
+		// Whoever is told that the member waits may answer at once that it has left.
 		gone = s.Gate.Gone(c)
 	}
 	s.mutex.Lock()

@@ -65,7 +65,7 @@ impl Guard {
     }
 }
 
-/// A refusal that the client may hear of; other errors are this side's.
+/// A refusal that the client may be told of; other errors are this side's.
 fn refusal(result: Result<(), Refused>) -> Result<Option<(String, Option<u64>)>, Failure> {
     match result {
         Ok(()) => Ok(None),

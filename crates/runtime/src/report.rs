@@ -27,7 +27,7 @@ pub enum Counterpart {
     Dealer,
 }
 
-/// Hears of progress; a job calls it from its own thread.
+/// Is called with progress; a job calls it from its own thread.
 pub trait Observer {
     /// `done` of `total` steps of `phase` are finished; `next` names the step that starts.
     fn progress(&mut self, phase: Phase, done: usize, total: usize, next: &str);

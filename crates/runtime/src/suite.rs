@@ -207,7 +207,7 @@ pub struct Preparation<'a> {
     pub base: &'a mut BaseOts,
     /// Keeps other preparations from getting a first setup, too, until it is dropped.
     pub first_setup: Option<File>,
-    /// Hears of progress.
+    /// Is called with progress.
     pub observer: &'a mut dyn Observer,
 }
 
@@ -267,7 +267,7 @@ pub struct Inference<'a> {
     /// This party's shares of the program's state, in its ring: those that the inference begins with, to be replaced by those
     /// that it leaves.
     pub kept: &'a mut Vec<Vec<u64>>,
-    /// Hears of progress.
+    /// Is called with progress.
     pub observer: &'a mut dyn Observer,
 }
 

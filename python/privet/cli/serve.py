@@ -162,7 +162,7 @@ def serve(
     absent: Annotated[
         float,
         typer.Option(
-            min=1, help="Seconds that jobs wait for a client that has ceased to ask for news."
+            min=1, help="Seconds that jobs wait for a client that has ceased to ask for updates."
         ),
     ] = 30.0,
     poll: Annotated[

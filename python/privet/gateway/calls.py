@@ -133,7 +133,7 @@ class Calls:
         self, wait: float = 0.0, waiting: Callable[[PrivetError], None] | None = None
     ) -> None:
         """Returns once the service answers. One that is away is tried for `wait` seconds, and
-        `waiting` hears of it once.
+        `waiting` is called once, with why.
 
         # Errors
         `NotReached` with its cause, within five seconds of the last try; `NotAccepted` if this

@@ -49,7 +49,7 @@ SHORTEST_SECONDS = 0.1
 """The shortest timeout that a service takes: it is told this of a shorter one, which ends here."""
 
 MOST_HELD = 8
-"""Calls whose answers the service holds at once; the others leave connections to hear of jobs."""
+"""Calls whose answers the service holds at once; the others leave connections for job updates."""
 
 FEW_NUMBERS = 4096
 """Inputs of up to so many numbers are encoded on the event loop: that takes some 0.1 ms."""
@@ -75,8 +75,8 @@ class ServiceClient:
 
     At most `threads` jobs run at once. A busy or absent service is asked again for `patience`
     seconds. With `offers`, this client also makes material when the service proposes it, for
-    models and terms that it has asked for before. `progress` hears of the steps of each job, from
-    the thread that runs it.
+    models and terms that it has asked for before. `progress` is called at the steps of each job,
+    from the thread that runs it.
 
     # Errors
     `Misuse` if the address or the certificates are none.
@@ -144,7 +144,7 @@ class ServiceClient:
         self, wait: float = 0.0, waiting: Callable[[PrivetError], None] | None = None
     ) -> None:
         """Returns once the service answers. One that is away is tried for `wait` seconds;
-        `waiting` hears of it once.
+        `waiting` is called once, with why.
 
         # Errors
         `LinkError` within five seconds of the last try, with what to do: the service is away, its

@@ -150,7 +150,7 @@ async def infer_encrypted(
 PAUSE_SECONDS = 0.5
 
 OnInference = Callable[[PhaseCost | PrivetError | None], None]
-"""Hears that an inference has begun (None), what it has cost, or why it failed."""
+"""Is called when an inference has begun (None), what it has cost, or why it failed."""
 
 
 @dataclass(frozen=True)

@@ -35,13 +35,13 @@ Serve = Callable[[_native.Connection, str], None]
 """Serves one peer, given its connection and how it is called: its fingerprint, or its address."""
 
 Failed = Callable[[str, PrivetError], None]
-"""Hears of a session that failed, or of a listener that could not accept (the peer is empty)."""
+"""Is called when a session failed, or a listener could not accept (the peer is empty)."""
 
 
 class Acceptor:
     """Accepts peers over TLS and serves each on a thread of its own until `close` is called.
 
-    `short` hears whenever a peer could not be accepted or served for want of files, memory or
+    `short` is called whenever a peer could not be accepted or served for want of files, memory or
     threads.
     """
 
@@ -90,7 +90,7 @@ class Acceptor:
                 continue
             try:
                 if self._short is None:
-                    # A process whose owner hears of this is replaced when it ends.
+                    # A process whose owner is told of this is replaced when it ends.
                     check_room()
                 threading.Thread(target=self._greet, args=(pending,), daemon=True).start()
             except (PrivetError, MemoryError, RuntimeError) as error:

@@ -47,8 +47,8 @@ class Dealer(Service):
 
     Two parties get halves of one entry if both ask for the same one and each names the other's
     certificate. The dealer sees public halves of programs, who asks, and the material that it
-    makes; it keeps nothing. `revoked` is as for `Server`. `on_dealt` hears of every deal, made or
-    failed.
+    makes; it keeps nothing. `revoked` is as for `Server`. `on_dealt` is called for every deal, made
+    or failed.
     """
 
     def __init__(

@@ -39,7 +39,7 @@ RESERVED_FILES = 32
 
 TLS_BUFFER_BYTES = 32 << 10
 """What asyncio reserves for what arrives at a connection with TLS, instead of its 256 KiB: a record
-has 16 KiB at most, and most connections of a service wait for news."""
+has 16 KiB at most, and most connections of a service wait for updates."""
 
 QUIET_SECONDS, PROBE_SECONDS, PROBES = 30, 10, 3
 """When a connection on which nothing came is probed, how often, and how often in vain."""
@@ -118,7 +118,7 @@ class WrapsTls(Protocol):
 class Listening:
     """Accepts connections at a port; each gets a protocol that `factory` makes.
 
-    With `tls`, the protocol hears of a connection once its handshake is done. `listen` gives the
+    With `tls`, the protocol is given a connection once its handshake is done. `listen` gives the
     address; `close` ends listening, and what is under way before a protocol knows of it.
     """
 

@@ -71,7 +71,7 @@ class Server(Service):
     `revoked` is a file of certificates' fingerprints that are refused from their next request on,
     see `privet.runtime.revocation`.
 
-    `on_finished` hears, from the session's thread, of every request served and of every session
+    `on_finished` is called, from the session's thread, for every request served and every session
     that failed. Neither a failed session nor an `on_finished` that raises (which is logged) ever
     stops the server or another session.
     """

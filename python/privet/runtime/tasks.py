@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class Tasks:
-    """Tasks that run; `ended` hears of each when it has ended."""
+    """Tasks that run; `ended` is called with each when it has ended."""
 
     def __init__(self, ended: Callable[[asyncio.Task[Any]], object] | None = None) -> None:
         self._running: set[asyncio.Task[Any]] = set()

@@ -65,7 +65,7 @@ class RequestBody(Ask):
         0.0,
     )
     seen: int | None = option(
-        Integer(0, 2**53), "the sequence number of the last news; these are the changes after it"
+        Integer(0, 2**53), "the sequence number of the last update; these are the changes after it"
     )
 
 
@@ -75,7 +75,7 @@ class Wait:
 
     wait: float = option(
         Number(0, 60),
-        "seconds to wait for news beyond `seen` that the client can act on; at once if left out",
+        "seconds to wait for updates beyond `seen` that the client can act on; at once if left out",
         0.0,
     )
     seen: int = option(Integer(0, 2**53), "the sequence number of the last answer", 0)

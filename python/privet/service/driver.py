@@ -1,6 +1,6 @@
 """Between the scheduler, which decides, and the executor, which acts: one loop of events.
 
-The scheduler hears of everything at the time it happened and says what to do, once; this does it.
+The scheduler is told of everything at the time it happened and says what to do, once; this does it.
 All runs on one event loop, so nothing here needs a lock.
 """
 
@@ -71,7 +71,7 @@ class ClientEndpoint:
 
 
 class Changed(Protocol):
-    """Hears of a job that changed; `quietly`, if its client need not hear of that at once."""
+    """Is called with a job that changed; `quietly`, if its client need not be told at once."""
 
     def __call__(self, job: Job, *, quietly: bool = False) -> None: ...
 
@@ -80,7 +80,7 @@ class Driver:
     """Runs what the scheduler decides.
 
     `find` gives the job that a start serves (making one for material that nobody asked for),
-    `changed` hears of a job that is another now, `joined` of a machine, and what lies in
+    `changed` is called with a job that is another now, `joined` with a machine, and what lies in
     its store, before it gets jobs. All must be quick.
     """
 
@@ -118,8 +118,8 @@ class Driver:
         self._fault: BaseException | None = None
 
     def observe(self, acted: Callable[[Action], None], ran: Callable[[CompletedJob], None]) -> None:
-        """From now on, `acted` hears of each action as it is carried out, `ran` of each job that is
-        over. Both must be quick."""
+        """From now on, `acted` is called with each action as it is carried out, `ran` with each job
+        that is over. Both must be quick."""
         self._acted, self._ran = acted, ran
 
     def set_sessions(self, sessions: Sessions) -> None:
@@ -154,7 +154,7 @@ class Driver:
         self._wake.set()
 
     def listens(self, client: str, listens: bool) -> None:
-        """A client began or ceased to wait for news of its jobs."""
+        """A client began or ceased to wait for updates of its jobs."""
         self.scheduler.client_listens(self.clock(), client, listens)
         self._wake.set()
 

@@ -73,7 +73,7 @@ class Estimates:
         self._profiles.set(key, guess if known is None else replace(known, cores=guess.cores))
 
     def measured(self, key: Key, usage: Usage) -> Usage:
-        """A run took that much: what the scheduler is to hear of it, after this."""
+        """A run took that much: what the scheduler is to be told of it, after this."""
         usage = replace(usage, memory=max(self._floors.get(key, MEMORY_FLOOR), usage.memory))
         if key in self._guessed:
             self._guessed.discard(key)

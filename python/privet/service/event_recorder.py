@@ -1,4 +1,4 @@
-"""Records what the driver tells: it becomes news for clients, records and figures."""
+"""Records what the driver tells: it becomes updates for clients, records and figures."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 
 
 class EventRecorder:
-    """Keeps `jobs` true. `settled` hears of each job that has nothing more to say.
+    """Keeps `jobs` true. `settled` is called with each job that has nothing more to say.
 
     `epoch` is the time since 1970 at which the driver's clock showed 0.
     """

@@ -21,7 +21,7 @@ from privet.logs import trace
 from privet.runtime.listening import Bounds, Listening, WrapsTls
 
 IDLE_SECONDS = 75.0
-"""How long a connection may stay open without a call; longer than a call may be held for news."""
+"""How long a connection may stay open without a call; longer than a call may be held."""
 
 BODY_SECONDS = 60.0
 """How long the body of a call may take to arrive; the gateway's bodies may be large."""

@@ -1,6 +1,6 @@
-"""The jobs that clients asked for, as clients see them, and how clients wait for news.
+"""The jobs that clients asked for, as clients see them, and how clients wait for updates.
 
-A client's jobs share one count of changes: it tells a client that polls which news it has seen,
+A client's jobs share one count of changes: it tells a client that polls which updates it has seen,
 and nothing about other clients. Who waits is told at once what it can act on: a job that it comes
 to, material that lies ready, an end. Other changes go with the next of these.
 """
@@ -131,7 +131,7 @@ class Jobs:
         self._left = False
 
     def add(self, job: Job) -> None:
-        """Adds a job; its client hears of it."""
+        """Adds a job; its client is told of it."""
         self._jobs[job.id] = self._live[job.id] = job
         mine = self._clients[job.client]
         mine[job.id] = job
@@ -224,7 +224,7 @@ class Jobs:
         return job is not None and job.notable > seen
 
     def waiting(self, client: str) -> int:
-        """How many calls of a client wait for news."""
+        """How many calls of a client wait for updates."""
         return len(self._waiting.get(client, ()))
 
     def leave(self) -> None:

@@ -27,7 +27,7 @@ class ServiceLimits:
     """What clients may ask of the whole service.
 
     Of one client: inferences and notices in a minute on the average, calls of any kind in a second
-    on the average, and calls that wait for news at once; a whole minute's or second's worth may
+    on the average, and calls that wait for updates at once; a whole minute's or second's worth may
     come at once. Of all: jobs that wait or run at once. `body_bytes` bounds the body of a call.
     """
 
@@ -134,11 +134,11 @@ LEAVING_SECONDS = 5.0
 
 
 class Presence:
-    """Counts calls that wait; `changed` hears of clients that come (True) and leave (False).
+    """Counts calls that wait; `changed` is called with clients that come (True) and leave (False).
 
     Every job takes both parties, so the scheduler must know who would come. A client is present
-    while a call of it waits for news, and for a moment after, until it has asked again; a call that
-    asks for news without waiting counts for that moment as well.
+    while a call of it waits for updates, and for a moment after, until it has asked again; a call
+    that asks for updates without waiting counts for that moment as well.
     """
 
     def __init__(self, changed: Callable[[str, bool], None]) -> None:

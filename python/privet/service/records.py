@@ -1,10 +1,10 @@
 """What outlives the process: jobs, runs and profiles, in one SQLite file.
 
 Inputs and predictions never come here: the service has neither. A new job is written before its
-client hears that it was taken. Ends and runs are written together, a moment later or with the next
-job: after a kill in between, a job that had just ended is one that the restart ended. Profiles are
-written every few seconds: a kill loses what the last runs changed of an average. A full disk stops
-nothing: what cannot be written is kept, up to a bound, and written when there is room again.
+client is told that it was taken. Ends and runs are written together, a moment later or with the
+next job: after a kill in between, a job that had just ended is one that the restart ended. Profiles
+are written every few seconds: a kill loses what the last runs changed of an average. A full disk
+stops nothing: what cannot be written is kept, up to a bound, and written when there is room again.
 """
 
 from __future__ import annotations

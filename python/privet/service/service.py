@@ -220,7 +220,7 @@ class Service:
         await self.driver.drained()
 
     def leave(self) -> None:
-        """Lets go of calls that wait: there will be no more news."""
+        """Lets go of calls that wait: there will be no more updates."""
         self.draining = True
         self.closing.set()
         self.jobs.leave()

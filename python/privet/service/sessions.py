@@ -88,7 +88,7 @@ class Session:
 
 
 class Sessions:
-    """All sessions: hears the processes, and runs for `driver` what it decides to start."""
+    """All sessions: takes in what processes say, and runs for `driver` what it decides to start."""
 
     def __init__(
         self,
@@ -207,7 +207,7 @@ class Sessions:
                     session.taken = start.request
 
     def _untake(self, request: str) -> None:
-        """A job comes to nothing before its process hears of it: its partners wait on."""
+        """A job comes to nothing before its process is told of it: its partners wait on."""
         for session in list(self._partners.values()):
             if session.taken == request:
                 self._waits(session)

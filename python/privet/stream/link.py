@@ -275,8 +275,8 @@ _log = logging.getLogger(__name__)
 class Dialler:
     """Connects `link` to the model provider at `host` and `port`, whose certificate is of `name`.
 
-    `agree` hears how many requests may be open. Of a session `session` is what it is called there
-    and `preparing` the port of the preparing worker, 0 if there is none.
+    `agree` is called with how many requests may be open. Of a session `session` is what it is
+    called there and `preparing` the port of the preparing worker, 0 if there is none.
     """
 
     def __init__(

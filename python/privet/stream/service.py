@@ -84,8 +84,8 @@ async def serve(
 ) -> None:
     """Serves a program's linear stages until cancelled, to data providers that `rules` accept.
 
-    `listening` hears where, and the threads of each stage. Over BFV a preparing worker listens at
-    the port `preparing`, on this machine.
+    `listening` is called with where, and the threads of each stage. Over BFV a preparing worker
+    listens at the port `preparing`, on this machine.
     """
     public, private = compiled.program.to_public_bytes(), compiled.weights.to_private_bytes()
     stages = Stages(public, cipher)

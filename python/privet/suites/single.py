@@ -36,8 +36,8 @@ class ProgramHost(Protocol):
     def serve(
         self, connection: Connection, done: Callable[[PhaseCost], None], gate: Gate, threads: int
     ) -> None:
-        """Serves a client to the end of its session, what `gate` admits of it. `done` hears of each
-        inference what it took with its preparation, as the server saw it.
+        """Serves a client to the end of its session, what `gate` admits of it. `done` is called
+        after each inference with what it took, its preparation included, as the server saw it.
 
         # Errors
         `PeerError` if the client breaks the protocol or leaves, `NotAccepted` by `gate`.

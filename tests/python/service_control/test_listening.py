@@ -1,4 +1,4 @@
-"""Jobs start for clients that wait for news; those of clients that left are cancelled."""
+"""Jobs start for clients that wait for updates; those of clients that left are cancelled."""
 
 from __future__ import annotations
 

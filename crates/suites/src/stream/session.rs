@@ -252,7 +252,7 @@ impl Server {
         &self.program
     }
 
-    /// Serves one client until it says goodbye; `on_event` hears of each finished request.
+    /// Serves one client until it says goodbye; `on_event` is called for each finished request.
     ///
     /// # Errors
     /// Whatever ended the session early; the client was told why, if the link still carried it.

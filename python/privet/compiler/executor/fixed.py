@@ -21,7 +21,7 @@ from privet.compiler.program.weights import Weights
 from privet.errors import OverflowRisk
 
 Observe = Callable[[int, Array], None]
-"""Hears of a value, by number, and its integers."""
+"""Is called with a value, by number, and its integers."""
 
 
 @dataclass(frozen=True)

@@ -57,8 +57,9 @@ class Peer:
 class Workplace:
     """A folder with models and with records of runs, which are not made a second time.
 
-    `quick` asks for the smallest run that shows a figure, for tests; `say` hears what runs. `data`
-    is a folder of the user's with data sets, and with models `NAME.onnx` that are trained on them.
+    `quick` asks for the smallest run that shows a figure, for tests; `say` is given what runs.
+    `data` is a folder of the user's with data sets, and with models `NAME.onnx` that are trained on
+    them.
     """
 
     def __init__(

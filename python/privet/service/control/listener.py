@@ -19,7 +19,7 @@ from privet.service.service import Service
 from privet.suites import Policy
 
 LINGER_SECONDS = 1.0
-"""How long calls are answered after a drain: clients want to hear how their jobs ended."""
+"""How long calls are answered after a drain: clients want to learn how their jobs ended."""
 
 CLOSING_SECONDS = 2.0
 """How long open calls have to end after that."""
@@ -44,8 +44,8 @@ async def serve(
 
     SIGTERM or SIGINT drains: health turns to not ready, nothing new is admitted, what was admitted
     runs to its end. A second signal ends at once, with code 1. Calls are answered from the start,
-    by 503 while models are loaded; `listening` hears the address once they are. At `probe` health
-    and metrics are told to anybody, without TLS.
+    by 503 while models are loaded; `listening` is called with the address once they are. At `probe`
+    health and metrics are told to anybody, without TLS.
 
     # Errors
     As `Service.start`; `OSError` if the port cannot be had; `Misuse` if this process may open too

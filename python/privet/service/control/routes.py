@@ -119,7 +119,7 @@ ROUTES: tuple[Route, ...] = (
     _get(
         "/v2/jobs",
         "news",
-        "This client's jobs that changed; waits for news",
+        "This client's jobs that changed; waits for updates",
         jobs.news,
         answers.NEWS,
         parameters=News,
@@ -128,7 +128,7 @@ ROUTES: tuple[Route, ...] = (
     _get(
         "/v2/jobs/{id}",
         "job",
-        "One of this client's jobs; waits for news",
+        "One of this client's jobs; waits for updates",
         jobs.job,
         answers.JOB,
         parameters=Wait,

@@ -89,7 +89,7 @@ class LocalExecutor:
         self._slots: list[Slot] = []
         self._programs: dict[str, Offer] = {}
         self._jobs: dict[str, Grant] = {}
-        # Who waits for a task gets its error; nobody else need hear of it.
+        # Who waits for a task gets its error; nobody else need be told.
         self._tasks = Tasks(lambda task: task.cancelled() or task.exception())
         self._news = asyncio.Event()
         self._closed = asyncio.Event()

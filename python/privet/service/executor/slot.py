@@ -33,7 +33,7 @@ class Offer:
 class Slot:
     """Keeps one worker that offers `programs` (by hash), and has it do one job at a time.
 
-    `settled` hears of a job that ended and settles it. `changed` is called when the slot may have
+    `settled` is called with a job that ended. `changed` is called when the slot may have
     become able to do more.
     """
 

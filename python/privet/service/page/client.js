@@ -24,7 +24,7 @@ export class Client {
     return this.#call("load");
   }
 
-  // Scores of a sample. A session is opened and keys are made where there are none; `tell(step, facts)` hears of it.
+  // Scores of a sample. A session is opened and keys are made where there are none; `tell(step, facts)` is called meanwhile.
   // Unless `light`, no service is asked that floods its results lightly.
   async predict(model, sample, light, tell) {
     const kept = this.#session === model.name;

@@ -1,4 +1,4 @@
-"""Notices, requests, and news of them. A client sees and ends its own jobs only."""
+"""Notices, requests, and updates of them. A client sees and ends its own jobs only."""
 
 from __future__ import annotations
 
@@ -135,8 +135,8 @@ def _news(call: Call[Any], seen: int) -> dict[str, Any]:
 
 
 async def _told(call: Call[RequestBody], job: Job, seen: int) -> Answer:
-    """The answer to a call that made `job`; if the caller waits, with news once the job has some
-    after `seen` that it can act on. Such calls leave half of the places to calls for news."""
+    """The answer to a call that made `job`; if the caller waits, with updates once the job has some
+    after `seen` that it can act on. Such calls leave half of the places to calls for updates."""
     body, jobs, client = call.body, call.service.jobs, call.caller.client
     if not body.wait or 2 * jobs.waiting(client) >= call.service.limits.long_polls:
         return answer(_admitted(job), 202)

@@ -27,7 +27,7 @@ DATATYPES = {"integer": "INT64", "boolean": "BOOL", "text": "BYTES"}
 
 
 async def index(call: Call[Any]) -> Answer:
-    """Every model and version, and whether it is served. Why it is not, only operators hear."""
+    """Every model and version, and whether it is served. Why it is not, only operators are told."""
     rows = [
         {
             "name": row.model,
