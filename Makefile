@@ -96,7 +96,7 @@ check-go: setup ## Only Go's formatter and linter
 	    { echo "gofmt -w these: $$unformatted" >&2; exit 1; }
 	@$(NEEDS_GO); $(GO_RUN) vet ./...
 
-check-python: setup ## Only Python's formatter, linter and types, and the checks of the house
+check-python: setup ## Only Python's formatter, linter and types, and the checks of this code
 	$(BIN)/ruff format --check $(PYTHON_CODE)
 	$(BIN)/ruff check $(PYTHON_CODE)
 	$(BIN)/mypy $(PYTHON_CODE)

@@ -133,7 +133,7 @@ def limit_reached(jobs: Jobs, client: str, version: Version, most: int) -> Limit
 LEAVING_SECONDS = 5.0
 
 
-class Presence:
+class ActiveClients:
     """Counts calls that wait; `changed` is called with clients that come (True) and leave (False).
 
     Every job takes both parties, so the scheduler must know who would come. A client is present

@@ -45,10 +45,10 @@ from privet.service.event_recorder import EventRecorder
 from privet.service.executor import Executor, Node
 from privet.service.jobs import Job, Jobs
 from privet.service.limits import (
+    ActiveClients,
     Buckets,
     Exhausted,
     LimitReached,
-    Presence,
     ServiceLimits,
     limit_reached,
 )
@@ -147,8 +147,8 @@ class Service:
         self.repository = Repository(
             settings.models, build, self._offers.offer, self._retire, dealer=dealer
         )
-        self.presence = Presence(self.driver.present)
-        self.listening = Presence(self.driver.listens)
+        self.presence = ActiveClients(self.driver.present)
+        self.listening = ActiveClients(self.driver.listens)
         self.epoch = time.time() - self.driver.clock()
         self._recorder = EventRecorder(
             self.jobs,
