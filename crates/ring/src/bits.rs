@@ -117,6 +117,7 @@ impl Bits {
     }
 
     /// Bit `i`; panics beyond the end.
+    #[inline]
     pub fn get(&self, i: usize) -> bool {
         assert!(i < self.len, "bit {i} of a vector of {}", self.len);
         self.words[i / 64] >> (i % 64) & 1 == 1

@@ -29,6 +29,7 @@ pub struct Modulus {
 
 impl Modulus {
     /// The ring of `bits`-bit integers; panics unless `1 <= bits <= 64`.
+    #[inline]
     pub const fn new(bits: u32) -> Self {
         assert!(bits >= 1 && bits <= 64, "a ring has 1 to 64 bits");
         Self { bits }
