@@ -2,6 +2,8 @@
 
 use std::fs::File;
 use std::io::{Error, Result, Seek, SeekFrom, Write};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread::{self, JoinHandle};
 
 use privet_prg::Prg;
 
@@ -12,6 +14,9 @@ use crate::{CHUNK, HEADER, MAGIC, StateKey, TAG};
 /// times as long.
 const BLOCK: usize = 1 << 18;
 
+/// Bytes behind which those that were written go to disk while more are written: a fraction of a second's worth.
+const SYNC_EVERY: u64 = 1 << 25;
+
 /// A file that is being written; it is complete after [`Writer::finish`], whatever name it gets then.
 pub struct Writer {
     file: File,
@@ -19,6 +24,13 @@ pub struct Writer {
     /// Bytes of plaintext that have left the buffer.
     bytes: u64,
     seal: Option<Seal>,
+    sync: Option<EarlySync>,
+}
+
+/// A thread that syncs a long file as it grows, so that the last sync has little left to wait for.
+struct EarlySync {
+    wake: SyncSender<()>,
+    thread: JoinHandle<Result<()>>,
 }
 
 struct Seal {
@@ -38,7 +50,7 @@ impl Writer {
         if seal.is_some() {
             file.write_all(&[0; HEADER])?;
         }
-        Ok(Self { file, buffer: Vec::new(), bytes: 0, seal })
+        Ok(Self { file, buffer: Vec::new(), bytes: 0, seal, sync: None })
     }
 
     /// Writes what is left and, in a sealed file, the header for a file called `name`; gives back room that was not used. The
@@ -48,6 +60,7 @@ impl Writer {
     /// If the file fails.
     pub fn finish(&mut self, name: &str) -> Result<&File> {
         self.write_block()?;
+        self.sync.take().map_or(Ok(()), EarlySync::finish)?;
         let end = self.file.stream_position()?;
         if let Some(seal) = &self.seal {
             let tag = seal.key.tag(&seal.salt, self.bytes, name);
@@ -76,8 +89,39 @@ impl Writer {
         // After an error the file is useless, so nothing is kept for a second attempt.
         let written = self.file.write_all(&self.buffer);
         self.buffer.clear();
+        let before = self.bytes;
         self.bytes += plain;
+        if before / SYNC_EVERY < self.bytes / SYNC_EVERY {
+            self.sync_early();
+        }
         written
+    }
+
+    /// Lets what was written so far go to disk. Without a thread to spare, all of it goes there at the end.
+    fn sync_early(&mut self) {
+        let start = || EarlySync::start(self.file.try_clone()?);
+        self.sync = self.sync.take().or_else(|| start().ok());
+        if let Some(sync) = &self.sync {
+            // A thread that is still at it syncs again afterwards, or has failed and says so at the end.
+            let _ = sync.wake.try_send(());
+        }
+    }
+}
+
+impl EarlySync {
+    fn start(file: File) -> Result<Self> {
+        let (wake, woken) = sync_channel(1);
+        let sync = move || woken.iter().try_for_each(|()| file.sync_data());
+        Ok(Self { wake, thread: thread::Builder::new().name("sync".into()).spawn(sync)? })
+    }
+
+    /// Waits for the thread.
+    ///
+    /// # Errors
+    /// What it failed with: the system tells of a failed write once, so whoever syncs next would not hear of it.
+    fn finish(self) -> Result<()> {
+        drop(self.wake);
+        self.thread.join().expect("syncing does not panic")
     }
 }
 
