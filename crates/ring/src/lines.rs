@@ -22,10 +22,18 @@ const BLOCKS_A_JOB: usize = 16;
 pub struct Lines {
     slopes: Vec<u64>,
     offsets: Vec<u64>,
-    /// Slopes of all lines and their values at 0 less the value below the table, the last one first.
-    backwards: [Vec<Choices>; 2],
+    backwards: Backwards,
     above: [u64; 2],
     below: u64,
+}
+
+/// Slopes of all lines and their values at 0 less the value below the table, the last one first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Backwards {
+    /// In a ring of more than 32 bits.
+    Wide([Vec<Choices<u64>>; 2]),
+    /// In any other: twice as many are added at a time.
+    Narrow([Vec<Choices<u32>>; 2]),
 }
 
 /// A party's shares of lines that shared bits select, up to a shared sign.
@@ -57,10 +65,10 @@ impl Lines {
         let at_zero =
             |i: usize| offsets[i].wrapping_sub(slopes[i].wrapping_mul((i as u64) << step_bits)).wrapping_sub(below);
         let line = |i: usize| [slopes[i], ring.reduce(at_zero(i))];
-        let backwards = [0, 1].map(|part| {
-            let words = (0..count).step_by(WORD);
-            words.map(|first| Choices(std::array::from_fn(|i| line(count - 1 - first - i)[part]))).collect()
-        });
+        let backwards = match ring.bits() {
+            ..=32 => Backwards::Narrow(backwards(count, |i| line(i).map(|x| x as u32))),
+            _ => Backwards::Wide(backwards(count, line)),
+        };
         Self { slopes, offsets, backwards, above, below }
     }
 
@@ -80,7 +88,7 @@ impl Lines {
     }
 
     /// The sum, over each `j` whose bit is set in one of two circles of bits, of line `index - j` modulo the number of lines: slope, and
-    /// value at argument 0 less that below the table, modulo 2^64. Each circle's `index` is public; time and addresses do not depend on
+    /// value at argument 0 less that below the table, modulo a multiple of the ring's size. Each circle's `index` is public; time and addresses do not depend on
     /// its bits, packed 64 to a word.
     ///
     /// # Panics
@@ -91,7 +99,12 @@ impl Lines {
             assert_eq!(bits.len() * WORD, self.count(), "a bit for each line");
             (bits, index.wrapping_add(1) % self.count())
         });
-        (kernels().choose)(circles, self.backwards.each_ref().map(Vec::as_slice))
+        match &self.backwards {
+            Backwards::Wide(tables) => (kernels().choose)(circles, tables.each_ref().map(Vec::as_slice)),
+            Backwards::Narrow(tables) => {
+                (kernels().choose_narrow)(circles, tables.each_ref().map(Vec::as_slice)).map(u64::from)
+            }
+        }
     }
 
     /// For each of `count` elements the lines whose bit is set, of line `i` at place `i ^ m`; `bits`: for each place a bit of every
@@ -123,6 +136,22 @@ impl Lines {
     }
 }
 
+/// Both numbers of each line, the last line first.
+fn backwards<T>(count: usize, line: impl Fn(usize) -> [T; 2]) -> [Vec<Choices<T>>; 2] {
+    let [mut firsts, mut seconds] = [0, 1].map(|_| Vec::with_capacity(count / WORD));
+    for end in (WORD..=count).rev().step_by(WORD) {
+        let lines = |part: usize| {
+            Choices(std::array::from_fn(|i| {
+                let [first, second] = line(end - 1 - i);
+                if part == 0 { first } else { second }
+            }))
+        };
+        firsts.push(lines(0));
+        seconds.push(lines(1));
+    }
+    [firsts, seconds]
+}
+
 /// Swaps each word with the one `distance` places on or back, in the bits that are set in `by`.
 fn swap(words: &mut [u64], distance: usize, by: u64) {
     for both in words.chunks_exact_mut(2 * distance) {
@@ -145,9 +174,9 @@ mod tests {
         #[test]
         fn shared_bits_choose_a_line_up_to_a_sign(
             values in prop::collection::vec(any::<[i64; 2]>(), 128), theirs: [u64; 2], at in 0_usize..128,
-            index in 0_usize..1000, rises: bool,
+            index in 0_usize..1000, rises: bool, bits in 29_u32..38,
         ) {
-            let (ring, step) = (Modulus::new(37), 3);
+            let (ring, step) = (Modulus::new(bits), 3);
             let [slopes, offsets] = [0, 1].map(|i| values.iter().map(|pair| pair[i]).collect::<Vec<i64>>());
             let lines = Lines::new(&slopes, &offsets, step, rises, ring);
             let mut ours = theirs;

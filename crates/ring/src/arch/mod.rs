@@ -40,13 +40,53 @@ type AddProducts = fn(&mut [u64], &[u64], &[u64], &[u64], &[u64]);
 /// Numbers of which each bit of a word chooses one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(align(64))]
-pub(crate) struct Choices(pub(crate) [u64; 64]);
+pub(crate) struct Choices<T>(pub(crate) [T; 64]);
+
+/// What a bit chooses, and what is added up of it without a look at carries.
+pub(crate) trait Choice: Copy {
+    /// Nothing.
+    const ZERO: Self;
+
+    /// The sum, modulo what the type holds.
+    fn plus(self, other: Self) -> Self;
+
+    /// This number where the lowest bit is set, nothing where it is not; without a branch.
+    fn where_set(self, bit: u64) -> Self;
+}
+
+impl Choice for u64 {
+    const ZERO: Self = 0;
+
+    #[inline(always)]
+    fn plus(self, other: Self) -> Self {
+        self.wrapping_add(other)
+    }
+
+    #[inline(always)]
+    fn where_set(self, bit: u64) -> Self {
+        self & (bit & 1).wrapping_neg()
+    }
+}
+
+impl Choice for u32 {
+    const ZERO: Self = 0;
+
+    #[inline(always)]
+    fn plus(self, other: Self) -> Self {
+        self.wrapping_add(other)
+    }
+
+    #[inline(always)]
+    fn where_set(self, bit: u64) -> Self {
+        self & (bit as Self & 1).wrapping_neg()
+    }
+}
 
 /// A circle of bits, a power of two of words, and where to begin.
 pub(crate) type Circle<'a> = (&'a [u64], usize);
 
 /// Arguments: `circles`, `tables`.
-type Choose = fn([Circle<'_>; 2], [&[Choices]; 2]) -> [u64; 2];
+type Choose<T> = fn([Circle<'_>; 2], [&[Choices<T>]; 2]) -> [T; 2];
 
 /// Arguments: `bits`, `tables`.
 type Select = fn(&[u64], [&[u64]; 2]) -> [[u64; 64]; 2];
@@ -75,7 +115,9 @@ pub(crate) struct Kernels {
     pub(crate) add_products: AddProducts,
     /// For each table the sum of the numbers whose bit is set in one circle or the other, added twice if in both. As many parts of a table
     /// as words of a circle.
-    pub(crate) choose: Choose,
+    pub(crate) choose: Choose<u64>,
+    /// The same of numbers of 32 bits, modulo 2^32.
+    pub(crate) choose_narrow: Choose<u32>,
     /// For each table and each bit of a word, the sum of the numbers in whose word that bit is set; a word for each number of a table.
     pub(crate) select: Select,
     /// See [`crate::digit::compare`].
@@ -225,10 +267,13 @@ mod tests {
                 }
             }
             let parts = tables.map(|table| table.as_chunks().0.iter().map(|part| Choices(*part)).collect::<Vec<_>>());
+            let narrow = parts.each_ref().map(|parts| parts.iter().map(|part| Choices(part.0.map(|x| x as u32))).collect::<Vec<_>>());
             let circles = circles.each_ref().map(|(circle, begin)| (&circle[..], *begin));
             for kernels in every_kernels() {
                 let chosen = (kernels.choose)(circles, parts.each_ref().map(|parts| &parts[..]));
                 prop_assert_eq!(chosen, expected, "{}", kernels.name);
+                let chosen = (kernels.choose_narrow)(circles, narrow.each_ref().map(|parts| &parts[..]));
+                prop_assert_eq!(chosen, expected.map(|sum| sum as u32), "{}", kernels.name);
             }
         }
 

@@ -1,7 +1,7 @@
 //! Kernels in plain integer arithmetic. Inlined into functions that enable wider vectors, for which the compiler then
 //! vectorises the same code.
 
-use super::{Choices, Circle, Kernels, LANES, LIMB_BITS, Row, WideRow};
+use super::{Choice, Choices, Circle, Kernels, LANES, LIMB_BITS, Row, WideRow};
 use crate::digit::Digit;
 
 /// The kernels that run everywhere.
@@ -14,6 +14,7 @@ pub(super) const KERNELS: Kernels = Kernels {
     signed: |out, bits, x| signed(out, bits, x),
     add_products: |out, bits, x, flips, shares| add_products(out, bits, x, flips, shares),
     choose: |circles, tables| choose(circles, tables),
+    choose_narrow: |circles, tables| choose(circles, tables),
     select: |bits, tables| select(bits, tables),
     compare: |numbers, digit, tables, found| compare(numbers, digit, tables, found),
     pack: |out, values, bits| pack(out, values, bits),
@@ -90,27 +91,27 @@ pub(super) fn add_products(out: &mut [u64], bits: &[u64], x: &[u64], flips: &[u6
 }
 
 #[inline(always)]
-pub(super) fn choose(circles: [Circle<'_>; 2], tables: [&[Choices]; 2]) -> [u64; 2] {
-    let mut lanes = [[0_u64; 8]; 2];
+pub(super) fn choose<T: Choice>(circles: [Circle<'_>; 2], tables: [&[Choices<T>]; 2]) -> [T; 2] {
+    let mut lanes = [[T::ZERO; 8]; 2];
     for (words, first, second) in turned(circles, tables) {
         for (lanes, table) in lanes.iter_mut().zip([first, second]) {
             for (eighth, part) in table.0.as_chunks::<8>().0.iter().enumerate() {
                 for (lane, sum) in lanes.iter_mut().enumerate() {
-                    let [one, other] = words.map(|word| part[lane] & mask(word, 8 * eighth + lane));
-                    *sum = sum.wrapping_add(one).wrapping_add(other);
+                    let [one, other] = words.map(|word| part[lane].where_set(word >> (8 * eighth + lane)));
+                    *sum = sum.plus(one).plus(other);
                 }
             }
         }
     }
-    lanes.map(|lanes| lanes.into_iter().fold(0, u64::wrapping_add))
+    lanes.map(|lanes| lanes.into_iter().fold(T::ZERO, T::plus))
 }
 
 /// Words of both circles from where they begin on, and the part of each table that they choose from.
 #[inline(always)]
-pub(super) fn turned<'a>(
+pub(super) fn turned<'a, T>(
     circles: [Circle<'a>; 2],
-    [first, second]: [&'a [Choices]; 2],
-) -> impl Iterator<Item = ([u64; 2], &'a Choices, &'a Choices)> {
+    [first, second]: [&'a [Choices<T>]; 2],
+) -> impl Iterator<Item = ([u64; 2], &'a Choices<T>, &'a Choices<T>)> {
     first.iter().zip(second).enumerate().map(move |(part, (first, second))| {
         let words = circles.map(|(bits, begin)| {
             let (at, shift) = ((begin / 64 + part) % bits.len(), begin % 64);

@@ -3,7 +3,7 @@
 
 use std::arch::x86_64::*;
 
-use super::{Choices, Circle, Kernels, LANES, Row, portable};
+use super::{Choice, Choices, Circle, Kernels, LANES, Row, portable};
 use crate::digit::Digit;
 
 mod wide;
@@ -38,6 +38,8 @@ const AVX2: Kernels = Kernels {
     // SAFETY: see above.
     choose: |circles, tables| unsafe { choose_256(circles, tables) },
     // SAFETY: see above.
+    choose_narrow: |circles, tables| unsafe { choose_256(circles, tables) },
+    // SAFETY: see above.
     select: |bits, tables| unsafe { select_256(bits, tables) },
     // SAFETY: see above.
     compare: |numbers, digit, tables, found| unsafe { compare_256(numbers, digit, tables, found) },
@@ -61,6 +63,8 @@ const AVX512: Kernels = Kernels {
     add_products: |out, bits, x, flips, shares| unsafe { add_products_512(out, bits, x, flips, shares) },
     // SAFETY: see above.
     choose: |circles, tables| unsafe { choose_512(circles, tables) },
+    // SAFETY: see above.
+    choose_narrow: |circles, tables| unsafe { choose_narrow_512(circles, tables) },
     // SAFETY: see above.
     select: |bits, tables| unsafe { select_512(bits, tables) },
     // SAFETY: see above.
@@ -183,12 +187,12 @@ fn multiply_rows<const N: usize, const WIDE: bool>(sums: &mut [Row], weights: &[
 }
 
 #[target_feature(enable = "avx2")]
-fn choose_256(circles: [Circle<'_>; 2], tables: [&[Choices]; 2]) -> [u64; 2] {
+fn choose_256<T: Choice>(circles: [Circle<'_>; 2], tables: [&[Choices<T>]; 2]) -> [T; 2] {
     portable::choose(circles, tables)
 }
 
 #[target_feature(enable = "avx512f")]
-fn choose_512(circles: [Circle<'_>; 2], tables: [&[Choices]; 2]) -> [u64; 2] {
+fn choose_512(circles: [Circle<'_>; 2], tables: [&[Choices<u64>]; 2]) -> [u64; 2] {
     let mut sums = [[_mm512_setzero_si512(); 2]; 2];
     for (words, first, second) in portable::turned(circles, tables) {
         let masks = words.map(u64::to_le_bytes);
@@ -202,6 +206,24 @@ fn choose_512(circles: [Circle<'_>; 2], tables: [&[Choices]; 2]) -> [u64; 2] {
         }
     }
     sums.map(|[one, other]| _mm512_reduce_add_epi64(_mm512_add_epi64(one, other)).cast_unsigned())
+}
+
+/// Sixteen numbers to a vector.
+#[target_feature(enable = "avx512f")]
+fn choose_narrow_512(circles: [Circle<'_>; 2], tables: [&[Choices<u32>]; 2]) -> [u32; 2] {
+    let mut sums = [[_mm512_setzero_si512(); 2]; 2];
+    for (words, first, second) in portable::turned(circles, tables) {
+        for quarter in 0..4 {
+            let masks = words.map(|word| (word >> (16 * quarter)) as u16);
+            for (sums, table) in sums.iter_mut().zip([first, second]) {
+                let part = load_narrow(&table.0.as_chunks().0[quarter]);
+                for (sum, mask) in sums.iter_mut().zip(masks) {
+                    *sum = _mm512_mask_add_epi32(*sum, mask, *sum, part);
+                }
+            }
+        }
+    }
+    sums.map(|[one, other]| _mm512_reduce_add_epi32(_mm512_add_epi32(one, other)).cast_unsigned())
 }
 
 #[target_feature(enable = "avx2")]
@@ -340,6 +362,13 @@ fn eight_mut<const N: usize>(words: &mut [u64; N], i: usize) -> &mut [u64; 8] {
 fn load(words: &[u64; 8]) -> __m512i {
     // SAFETY: eight words are 64 bytes, and the load asks for no alignment.
     unsafe { _mm512_loadu_si512(words.as_ptr().cast()) }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn load_narrow(numbers: &[u32; 16]) -> __m512i {
+    // SAFETY: sixteen numbers are 64 bytes, and the load asks for no alignment.
+    unsafe { _mm512_loadu_si512(numbers.as_ptr().cast()) }
 }
 
 #[inline]

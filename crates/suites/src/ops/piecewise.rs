@@ -25,10 +25,10 @@ impl Piecewise<'_> {
         self.bits - self.index_bits
     }
 
-    /// The table, which follows from the program alone. Above it the function goes on if it `rises`.
-    pub fn lines(&self, rises: bool) -> Lines {
+    /// The table in `ring`, which follows from the program alone. Above it the function goes on if it `rises`.
+    pub fn lines(&self, rises: bool, ring: Modulus) -> Lines {
         let [slopes, offsets] = Function::new(self.node, self.steps).lines(self.low, [self.bits, self.index_bits]);
-        Lines::new(&slopes, &offsets, self.step_bits(), rises, Modulus::new(self.node.program.ring_bits()))
+        Lines::new(&slopes, &offsets, self.step_bits(), rises, ring)
     }
 }
 

@@ -141,7 +141,7 @@ impl Protocol for Piecewise<'_> {
 impl Piecewise<'_> {
     /// The lines' values at `x`, in the table's ring.
     fn look_up(&self, party: &mut Party<'_>, x: &[u64], way: &Way, to: Modulus) -> Result<Vec<u64>, Error> {
-        let lines = self.lines(way.rises);
+        let lines = self.lines(way.rises, to);
         Ok(match party.engine() {
             Engine::Gmw(mut party) => privet_gmw::piecewise(&mut party, x, &self.shared(way, to.bits()), &lines)?,
             Engine::Fss(mut party, seeds, body) => {
