@@ -9,8 +9,8 @@
 //! with `l` for less and `e` for equal from the highest digit down, of which no two terms are 1 at once. So it is linear in products of
 //! hidden bits ([`products`] of them). Gates of [`crate::carry`] have these products in a ring, others ([`less`]) as bits.
 
-use privet_ring::Bits;
 use privet_ring::digit::{self, Digit};
+use privet_ring::{Bits, Modulus};
 use rayon::prelude::*;
 use zeroize::Zeroizing;
 
@@ -35,14 +35,14 @@ pub(crate) struct Digits {
     widths: Vec<u32>,
     /// The first bit of each table.
     offsets: Vec<u32>,
-    /// Words of 64 bits for an element's tables.
-    words: usize,
+    /// Bits of an element's tables.
+    bits: usize,
 }
 
 impl Digits {
     /// The cheapest for numbers of `bits` bits, in bits of the key and of messages; `secrets`: bits of the key beside the tables.
     pub(crate) fn cheapest(bits: u32, secrets: impl Fn(&Self) -> usize) -> Self {
-        let cost = |digits: &Self| 64 * digits.words + secrets(digits) + 2 * columns(digits.count());
+        let cost = |digits: &Self| 8 * digits.table_bytes(1) + secrets(digits) + 2 * columns(digits.count());
         let least = bits.div_ceil(DIGIT_BITS);
         (least..=bits.min(least + 2)).map(|count| Self::even(bits, count)).min_by_key(cost).expect("a bit to compare")
     }
@@ -62,7 +62,7 @@ impl Digits {
             offsets[digit] = end;
             end += 1 << widths[digit];
         }
-        Self { widths, offsets, words: end.div_ceil(64) as usize }
+        Self { widths, offsets, bits: end as usize }
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -75,9 +75,20 @@ impl Digits {
         &self.widths
     }
 
+    /// Words of 64 bits for an element's tables.
+    fn words(&self) -> usize {
+        self.bits.div_ceil(64)
+    }
+
+    /// The rings of these words in a key: of the last one no more bytes than it takes.
+    fn rings(&self) -> impl Iterator<Item = Modulus> {
+        let bits = 8 * self.table_bytes(1) as u32;
+        (0..bits).step_by(64).map(move |first| Modulus::new((bits - first).min(64)))
+    }
+
     /// Bytes of the tables of `count` elements.
     pub(crate) fn table_bytes(&self, count: usize) -> usize {
-        8 * self.words * count
+        self.bits.div_ceil(8) * count
     }
 
     /// The bit of each digit of `point` in the tables.
@@ -92,14 +103,20 @@ impl Digits {
     /// The dealer's side of a part: writes the server's share of the tables of `points`, of which the client's come from `streams`.
     pub(crate) fn plant(&self, points: impl ExactSizeIterator<Item = u64>, streams: &mut Streams, tables: &mut [u8]) {
         let len = points.len();
-        let mut words = Zeroizing::new(vec![0; self.words * len]);
+        let mut words = Zeroizing::new(vec![0; self.words() * len]);
         streams.pads(&mut words);
         for (i, point) in points.enumerate() {
             for bit in self.places(point) {
                 words[bit / 64 * len + i] ^= 1 << (bit % 64);
             }
         }
-        tables.as_chunks_mut().0.iter_mut().zip(words.iter()).for_each(|(out, word)| *out = word.to_le_bytes());
+        let mut rest = tables;
+        for (ring, words) in self.rings().zip(words.chunks_exact_mut(len)) {
+            let (out, later) = rest.split_at_mut(ring.packed_bytes(len));
+            ring.reduce_all(words);
+            ring.pack_into(out, words);
+            rest = later;
+        }
     }
 
     /// This party's shares of whether each digit of each of `points` is less, and equal: [`columns`] of them, that of the lowest digit
@@ -138,15 +155,16 @@ impl Digits {
             || (Vec::new(), Zeroizing::new(Vec::new())),
             |(buffer, words), (part, ((found, points), streams))| {
                 let len = points.len();
-                words.resize(self.words * len, 0);
+                words.resize(self.words() * len, 0);
                 match &tables {
                     None => streams.pads(words),
                     Some(region) => {
-                        let bytes = region.read(part * self.table_bytes(PART), self.table_bytes(len), buffer)?;
-                        words
-                            .iter_mut()
-                            .zip(bytes.as_chunks().0)
-                            .for_each(|(word, bytes)| *word = u64::from_le_bytes(*bytes));
+                        let mut rest = region.read(part * self.table_bytes(PART), self.table_bytes(len), buffer)?;
+                        for (ring, words) in self.rings().zip(words.chunks_exact_mut(len)) {
+                            let (bytes, later) = rest.split_at(ring.packed_bytes(len));
+                            ring.unpack_into(words, bytes);
+                            rest = later;
+                        }
                     }
                 }
                 self.find(points, queries, words, found);
@@ -254,7 +272,7 @@ mod tests {
             let digits = Digits::cheapest(bits, |digits| factor * products(digits.count()));
             assert_eq!(digits.widths.iter().sum::<u32>(), bits);
             assert!(digits.widths.iter().all(|&width| (1..=DIGIT_BITS).contains(&width)));
-            let mut used = vec![false; 64 * digits.words];
+            let mut used = vec![false; 64 * digits.words()];
             for (&width, &offset) in digits.widths.iter().zip(&digits.offsets) {
                 assert_eq!(offset % (1 << width), 0, "a table of {width} bits from {offset} on");
                 for bit in &mut used[offset as usize..][..1 << width] {

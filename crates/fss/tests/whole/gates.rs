@@ -255,29 +255,29 @@ fn keys_have_the_bytes_of_their_formulas() {
     assert_eq!(bytes(&Relu::new(25, 37)), [16 + 64 * 18 * 16, 8 * (2 * 37 + 3 * 12)]);
     assert_eq!(bytes(&Relu::new(37, 37)), [16 + 64 * 30 * 16, 8 * 2 * 37]);
     assert_eq!(bytes(&Relu::new(64, 64)), [16 + 64 * 57 * 16, 8 * 2 * 64]);
-    // Of many elements: tables of six digits of 4 bits and of five of 4 and 5, 94 and 46 products, and the secrets.
+    // Of many elements: tables of five digits of 5 and 4 bits, of 144 and 96 bits, 46 products, and the secrets.
     let many = |gate: &dyn Gate| {
         let KeyBytes { words, corrections } = gate.key_bytes(8192);
         [words, corrections]
     };
-    assert_eq!(many(&Relu::new(25, 37)), [0, 8192 * 16 + 1024 * (94 + 2 * 37 + 3 * 12)]);
-    assert_eq!(many(&Relu::new(22, 22)), [0, 8192 * 16 + 1024 * (46 + 2 * 22)]);
+    assert_eq!(many(&Relu::new(25, 37)), [0, 8192 * 18 + 1024 * (46 + 2 * 37 + 3 * 12)]);
+    assert_eq!(many(&Relu::new(22, 22)), [0, 8192 * 12 + 1024 * (46 + 2 * 22)]);
     assert_eq!(bytes(&Sign::new(37)), [16 + 64 * 30 * 16, 8]);
     assert_eq!(bytes(&Select::new(37)), [0, 8 * 2 * 37]);
     // Tables of two digits of 6 bits and 5 secrets; of digits of 7, 6, 6 and 6 bits and 23 secrets.
     assert_eq!(bytes(&Truncate::new(37, 12)), [0, 64 * 16 + 8 * 5 * 25]);
     assert_eq!(bytes(&Extend::new(25, 37)), [0, 64 * 40 + 8 * 23 * 12]);
-    // Of very many, tables of six digits of 4 and 5 bits, 94 products, and two secrets.
+    // Of very many, tables of five digits of 5 bits, 46 products, and two secrets.
     let KeyBytes { words, corrections } = Extend::new(25, 37).key_bytes(65_536);
-    assert_eq!([words, corrections], [0, 65_536 * 16 + 8192 * (94 + 2 * 12)]);
-    // A comparison of 9 bits in three levels and a tree over 9 in three, tables of 16, 16 and 16 bits in a word, two times 22 products, two
+    assert_eq!([words, corrections], [0, 65_536 * 20 + 8192 * (46 + 2 * 12)]);
+    // A comparison of 9 bits in three levels and a tree over 9 in three, tables of 16, 16 and 16 bits, two times 22 products, two
     // sets of secrets, and of what rises three and two more.
     let words = 32 + 64 * (3 + 3) * 16;
     let two_sets = 2 * (4 * 37 + 2 * 16);
-    assert_eq!(bytes(&Piecewise::new(21, [9, 8], false, 37)), [words, 64 * 8 + 8 * (2 * 22 + two_sets + 37)]);
+    assert_eq!(bytes(&Piecewise::new(21, [9, 8], false, 37)), [words, 64 * 6 + 8 * (2 * 22 + two_sets + 37)]);
     assert_eq!(
         bytes(&Piecewise::new(21, [9, 8], true, 37)),
-        [words, 64 * 8 + 8 * (2 * 22 + two_sets + 3 * 37 + 2 * 16)]
+        [words, 64 * 6 + 8 * (2 * 22 + two_sets + 3 * 37 + 2 * 16)]
     );
     assert_eq!(bytes(&ExtendBounded::non_negative(25, 37)), [0, 8 * 2 * 12]);
     // SIGMA's 556 bytes for a ReLU of 37 bits and 991 for one of 64, of the party that gets more.

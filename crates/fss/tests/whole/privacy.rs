@@ -127,9 +127,10 @@ fn a_relu_shows_nothing() {
 fn a_relu_of_many_values_shows_nothing() {
     let (input, output, above) = (Modulus::new(25), Modulus::new(37), Modulus::new(12));
     let gate = Relu::new(25, 37);
-    // Tables of six digits, products of hidden bits, then the secrets.
-    let secrets = [[Modulus::new(64); 2].as_slice(), &[BIT; 94], &[output, output, above, above, above]].concat();
-    check(&gate, &[[input].as_slice(), &[BIT; 12]].concat(), &secrets, output, &|party, seed, body, x| {
+    // Tables of five digits, products of hidden bits, then the secrets.
+    let secrets =
+        [[64, 64, 16].map(Modulus::new).as_slice(), &[BIT; 46], &[output, output, above, above, above]].concat();
+    check(&gate, &[[input].as_slice(), &[BIT; 10]].concat(), &secrets, output, &|party, seed, body, x| {
         gate.evaluate(party, seed, body, &reduced(x, 25))
     });
 }
@@ -141,9 +142,9 @@ fn lines_show_nothing() {
     let slopes: Vec<i64> = (0..64).map(|i| i << 20).collect();
     let lines = Lines::new(&slopes, &[5; 64], 8, true, output);
     let top = Modulus::new(37 - 18);
-    // Tables of three digits in a word, with bits that are used by none; products of hidden bits, two sets of secrets, those above the table.
+    // Tables of three digits; products of hidden bits, two sets of secrets, those above the table.
     let set = [output, output, output, output, top, top];
-    let secrets = [&[Modulus::new(64)], &[BIT; 44][..], &set, &set, &[output, output, output, top, top]].concat();
+    let secrets = [&[Modulus::new(32)], &[BIT; 44][..], &set, &set, &[output, output, output, top, top]].concat();
     let sent = [&[input], &[BIT; 9][..], &[output, output, BIT, BIT]].concat();
     check(&gate, &sent, &secrets, output, &|party, seed, body, x| {
         gate.evaluate(party, seed, body, &reduced(x, 18), &lines)
@@ -241,7 +242,7 @@ fn assert_bits_of_their_own(gate: &dyn Gate, value: u64, sent: &[Modulus], evalu
 #[test]
 fn digits_of_a_relu_are_hidden_by_bits_of_their_own() {
     let gate = Relu::new(25, 37);
-    let sent = [&[Modulus::new(25)], &[BIT; 12][..]].concat();
+    let sent = [&[Modulus::new(25)], &[BIT; 10][..]].concat();
     assert_bits_of_their_own(&gate, 0x155_5555, &sent, &|party, seed, body, x| gate.evaluate(party, seed, body, x));
 }
 
@@ -266,9 +267,9 @@ fn an_extension_shows_nothing() {
     check(&gate, &[[input].as_slice(), &[BIT; 7]].concat(), &secrets, output, &|party, seed, body, x| {
         gate.evaluate(party, seed, body, &reduced(x, 25))
     });
-    // Of very many: tables of six digits, products of hidden bits, two secrets.
-    let secrets = [[Modulus::new(64); 2].as_slice(), &[BIT; 94], &[above; 2]].concat();
-    let sent = [[input].as_slice(), &[BIT; 12]].concat();
+    // Of very many: tables of five digits, products of hidden bits, two secrets.
+    let secrets = [[64, 64, 32].map(Modulus::new).as_slice(), &[BIT; 46], &[above; 2]].concat();
+    let sent = [[input].as_slice(), &[BIT; 10]].concat();
     check_batch(1 << 16, &gate, &sent, &secrets, output, &|party, seed, body, x| {
         gate.evaluate(party, seed, body, &reduced(x, 25))
     });
