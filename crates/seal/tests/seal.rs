@@ -168,7 +168,7 @@ proptest! {
 #[test]
 fn a_long_file_that_is_synced_as_it_grows_reads_as_it_was_written() {
     // Two early syncs, and a part of a block behind them.
-    let plain: Vec<u8> = (0..(1 << 26) + 12_345_u64).map(|i| (i * i >> 7) as u8).collect();
+    let plain: Vec<u8> = (0..(1 << 26) + 12_345_u64).map(|i| ((i * i) >> 7) as u8).collect();
     let (folder, path) = folder_with(&[]);
     for key in [None, Some(key(1))] {
         write(&path, &plain, key.as_ref(), "material");
