@@ -1,9 +1,12 @@
 //! Vectors side by side: correlations of one kind are cut, joined, written and read as all of their vectors are.
 
+use std::io::{self, Write};
+
 use privet_ring::Bits;
+use zeroize::Zeroizing;
 
 use crate::Error;
-use crate::material::Reader;
+use crate::material::{Reader, write_words};
 
 /// Vectors with an entry for each of some correlations.
 pub(crate) trait Columns {
@@ -13,8 +16,11 @@ pub(crate) trait Columns {
     /// Those of `others` behind these.
     fn join(&mut self, others: &Self);
 
-    /// Appends every vector in the order of the fields: bits packed 8 to a byte, words little-endian.
-    fn write(&self, out: &mut Vec<u8>);
+    /// Takes all away and keeps the memory, which holds them until it is written over or dropped.
+    fn empty(&mut self);
+
+    /// Writes those from number `start` on, every vector in the order of the fields: bits packed 8 to a byte, words little-endian.
+    fn write(&self, start: usize, out: &mut dyn Write) -> io::Result<()>;
 
     /// Reads what [`Columns::write`] wrote of `len` correlations into the memory of these, of which nothing is left.
     fn read(&mut self, reader: &mut Reader<'_>, len: usize) -> Result<(), Error>;
@@ -29,8 +35,16 @@ impl Columns for Bits {
         self.extend(others);
     }
 
-    fn write(&self, out: &mut Vec<u8>) {
-        out.extend(self.to_bytes());
+    fn empty(&mut self) {
+        self.clear();
+    }
+
+    fn write(&self, start: usize, out: &mut dyn Write) -> io::Result<()> {
+        let len = self.len() - start;
+        match start % 64 {
+            0 => write_words(&self.words()[start / 64..], len.div_ceil(8), out),
+            _ => Zeroizing::new(self.slice(start, len)).write(0, out),
+        }
     }
 
     fn read(&mut self, reader: &mut Reader<'_>, len: usize) -> Result<(), Error> {
@@ -48,8 +62,12 @@ impl Columns for Vec<u64> {
         self.extend_from_slice(others);
     }
 
-    fn write(&self, out: &mut Vec<u8>) {
-        out.extend(self.iter().flat_map(|word| word.to_le_bytes()));
+    fn empty(&mut self) {
+        self.clear();
+    }
+
+    fn write(&self, start: usize, out: &mut dyn Write) -> io::Result<()> {
+        write_words(&self[start..], 8 * (self.len() - start), out)
     }
 
     fn read(&mut self, reader: &mut Reader<'_>, len: usize) -> Result<(), Error> {
@@ -67,8 +85,12 @@ impl Columns for Vec<Bits> {
         self.iter_mut().zip(others).for_each(|(column, other)| column.join(other));
     }
 
-    fn write(&self, out: &mut Vec<u8>) {
-        self.iter().for_each(|column| column.write(out));
+    fn empty(&mut self) {
+        self.iter_mut().for_each(Columns::empty);
+    }
+
+    fn write(&self, start: usize, out: &mut dyn Write) -> io::Result<()> {
+        self.iter().try_for_each(|column| column.write(start, out))
     }
 
     fn read(&mut self, reader: &mut Reader<'_>, len: usize) -> Result<(), Error> {
@@ -85,8 +107,12 @@ impl<const N: usize> Columns for [Bits; N] {
         self.iter_mut().zip(others).for_each(|(column, other)| column.join(other));
     }
 
-    fn write(&self, out: &mut Vec<u8>) {
-        self.iter().for_each(|column| column.write(out));
+    fn empty(&mut self) {
+        self.iter_mut().for_each(Columns::empty);
+    }
+
+    fn write(&self, start: usize, out: &mut dyn Write) -> io::Result<()> {
+        self.iter().try_for_each(|column| column.write(start, out))
     }
 
     fn read(&mut self, reader: &mut Reader<'_>, len: usize) -> Result<(), Error> {
@@ -106,8 +132,13 @@ macro_rules! columns {
                 $(self.$column.join(&others.$column);)+
             }
 
-            fn write(&self, out: &mut Vec<u8>) {
-                $(self.$column.write(out);)+
+            fn empty(&mut self) {
+                $($crate::columns::Columns::empty(&mut self.$column);)+
+            }
+
+            fn write(&self, start: usize, out: &mut dyn std::io::Write) -> std::io::Result<()> {
+                $(self.$column.write(start, out)?;)+
+                Ok(())
             }
 
             fn read(&mut self, reader: &mut $crate::material::Reader<'_>, len: usize) -> Result<(), $crate::Error> {

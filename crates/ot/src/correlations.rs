@@ -3,6 +3,8 @@
 //! Nothing here costs communication beyond the random OTs (Asharov, Lindell, Schneider and Zohner, CCS 2013, for the
 //! triples; Gilboa, CRYPTO 1999, for the products). All of them are wiped on drop.
 
+use std::io::{self, Write};
+
 use privet_ring::Bits;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
@@ -90,10 +92,10 @@ impl PrivateAnds {
         }
     }
 
-    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+    pub(crate) fn write(&self, start: usize, out: &mut dyn Write) -> io::Result<()> {
         match self {
-            Self::Server(sent) => sent.write(out),
-            Self::Client(received) => received.write(out),
+            Self::Server(sent) => sent.write(start, out),
+            Self::Client(received) => received.write(start, out),
         }
     }
 

@@ -1,20 +1,18 @@
 //! A stock as bytes, for a store of material made ahead of time.
 //!
-//! Layout: `privet stock` and the version (3), the role (0 client, 1 server), nine 64-bit counts in the order of
-//! [`crate::Kind`], then every vector in the order of the structs' fields. Version 2 has no tables, and five counts. With one-hot vectors it
+//! Layout: `privet stock` and the version (3), the role (0 client, 1 server), nine 64-bit counts ([`COUNTED`]), then every vector in the order of the structs' fields. Version 2 has no tables, and five counts. With one-hot vectors it
 //! is version 4: seven more counts, and the vectors at the end. Bits are packed 8 to a byte, words
 //! little-endian. Only what is left is written. The bytes are secret, and using them twice breaks every secret they
 //! protect: a store must hand them out once.
 
-use std::io::Read;
+use std::io::{self, Read, Write};
 
 use privet_ring::Bits;
 use zeroize::{Zeroize, Zeroizing};
 
 use crate::columns::Columns;
-use crate::one_hots::{self, OneHots};
-use crate::stock::Tables;
-use crate::{Error, Kind, OneHotCounts, Role, Shape, Stock, TablesReceived, TablesSent};
+use crate::one_hots;
+use crate::{Error, Kind, OneHotCounts, Role, Shape, Stock};
 
 const MAGIC: &[u8; 12] = b"privet stock";
 
@@ -25,6 +23,19 @@ const VERSION: u8 = 3;
 const WITHOUT_TABLES: u8 = 2;
 const WITH_ONE_HOTS: u8 = 4;
 
+/// The kinds whose counts every version has, in order.
+const COUNTED: [Kind; 9] = [
+    Kind::PrivateAnds,
+    Kind::Triples,
+    Kind::PairedTriples,
+    Kind::ProductsSent,
+    Kind::ProductsReceived,
+    Kind::TablesSent(Shape::Eight),
+    Kind::TablesSent(Shape::Sixteen),
+    Kind::TablesReceived(Shape::Eight),
+    Kind::TablesReceived(Shape::Sixteen),
+];
+
 /// Bytes of a stored stock's correlations of this kind, with their counts: none without any.
 pub fn one_hots_bytes(counts: &OneHotCounts) -> u64 {
     let header = if *counts == OneHotCounts::NONE { 0 } else { 8 * one_hots::COUNT };
@@ -32,56 +43,42 @@ pub fn one_hots_bytes(counts: &OneHotCounts) -> u64 {
 }
 
 impl Stock {
-    /// What is left, in the layout of version 3, or 4 with one-hot vectors.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = MAGIC.to_vec();
-        let one_hots = self.one_hots_left();
+    /// Writes what is left, in the layout of version 3, or 4 with one-hot vectors. No copy of it is made: there may be hundreds of
+    /// megabytes.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        let mut one_hots: Vec<Kind> = one_hots::SIZES.map(Kind::OneHots).collect();
+        if one_hots.iter().all(|&kind| self.left_of(kind) == 0) {
+            one_hots.clear();
+        }
         let version = if one_hots.is_empty() { VERSION } else { WITH_ONE_HOTS };
-        bytes.extend([version, self.role.code()]);
-        let [ands, triples, pairs, sent, received, ..] = self.taken;
-        let ands = self.private_ands.cut(ands, self.private_ands.len() - ands);
-        let triples = self.triples.cut(triples, self.triples.a.len() - triples);
-        let pairs = self.paired_triples.cut(pairs, self.paired_triples.a.len() - pairs);
-        let sent = self.products_sent.cut(sent, self.products_sent.rho.len() - sent);
-        let received = self.products_received.cut(received, self.products_received.share.len() - received);
-        let tables = self.tables_left();
-        let counts = [ands.len(), triples.a.len(), pairs.a.len(), sent.rho.len(), received.share.len()];
-        let of_tables =
-            tables.sent.iter().map(TablesSent::count).chain(tables.received.iter().map(TablesReceived::count));
-        for count in counts.into_iter().chain(of_tables).chain(one_hots.iter().map(OneHots::count)) {
-            bytes.extend((count as u64).to_le_bytes());
+        out.write_all(MAGIC)?;
+        out.write_all(&[version, self.role.code()])?;
+        for kind in COUNTED.into_iter().chain(one_hots.iter().copied()) {
+            out.write_all(&(self.left_of(kind) as u64).to_le_bytes())?;
         }
-        ands.write(&mut bytes);
-        triples.write(&mut bytes);
-        pairs.write(&mut bytes);
-        sent.write(&mut bytes);
-        received.write(&mut bytes);
-        tables.sent.iter().for_each(|tables| tables.write(&mut bytes));
-        tables.received.iter().for_each(|tables| tables.write(&mut bytes));
-        one_hots.iter().for_each(|vectors| vectors.write(&mut bytes));
-        bytes
-    }
-
-    /// The one-hot vectors that are left, by length; nothing if there are none at all.
-    fn one_hots_left(&self) -> Vec<OneHots> {
-        let left = |(vectors, bits): (&OneHots, u32)| {
-            let taken = self.taken[Kind::OneHots(bits).index()];
-            vectors.cut(taken, vectors.count() - taken)
-        };
-        let all: Vec<OneHots> = self.one_hots.iter().zip(one_hots::SIZES).map(left).collect();
-        if all.iter().all(|vectors| vectors.count() == 0) { Vec::new() } else { all }
-    }
-
-    fn tables_left(&self) -> Tables {
-        let mut left = self.tables.clone();
+        let taken = |kind: Kind| self.taken[kind.index()];
+        self.private_ands.write(taken(Kind::PrivateAnds), out)?;
+        self.triples.write(taken(Kind::Triples), out)?;
+        self.paired_triples.write(taken(Kind::PairedTriples), out)?;
+        self.products_sent.write(taken(Kind::ProductsSent), out)?;
+        self.products_received.write(taken(Kind::ProductsReceived), out)?;
         for shape in Shape::ALL {
-            let (sent, received) = (&mut left.sent[shape as usize], &mut left.received[shape as usize]);
-            let taken = |kind: Kind| self.taken[kind.index()];
-            let (from, of) = (taken(Kind::TablesSent(shape)), taken(Kind::TablesReceived(shape)));
-            *sent = sent.cut(from, sent.count() - from);
-            *received = received.cut(of, received.count() - of);
+            self.tables.sent[shape as usize].write(taken(Kind::TablesSent(shape)), out)?;
         }
-        left
+        for shape in Shape::ALL {
+            self.tables.received[shape as usize].write(taken(Kind::TablesReceived(shape)), out)?;
+        }
+        self.one_hots.iter().zip(one_hots).try_for_each(|(vectors, kind)| vectors.write(taken(kind), out))
+    }
+
+    /// What [`Stock::write`] writes.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        self.write(&mut bytes).expect("a vector takes all bytes");
+        bytes
     }
 
     /// Reads what [`Stock::to_bytes`] wrote.
@@ -141,6 +138,21 @@ impl Stock {
         used.taken = [0; Kind::COUNT];
         Ok(used)
     }
+}
+
+/// Bytes that are written at once.
+const WRITTEN: usize = 1 << 12;
+
+/// Writes the first `bytes` bytes of words, little-endian; no word is left out.
+pub(crate) fn write_words(words: &[u64], bytes: usize, out: &mut dyn Write) -> io::Result<()> {
+    let (mut piece, mut left) = (Zeroizing::new([[0; 8]; WRITTEN / 8]), bytes);
+    for words in words.chunks(WRITTEN / 8) {
+        piece.iter_mut().zip(words).for_each(|(bytes, word)| *bytes = word.to_le_bytes());
+        let part = &piece.as_flattened()[..left.min(WRITTEN)];
+        out.write_all(part)?;
+        left -= part.len();
+    }
+    Ok(())
 }
 
 /// Bytes that are read at once: they stay in the second cache until they are words.

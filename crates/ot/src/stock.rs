@@ -2,7 +2,7 @@
 
 use privet_channel::Channel;
 use privet_ring::Bits;
-use zeroize::Zeroizing;
+use zeroize::{Zeroize, Zeroizing};
 
 use crate::columns::Columns;
 use crate::correlations::{PairedTriples, PrivateAnds, ProductsReceived, ProductsSent, Triples};
@@ -65,18 +65,24 @@ pub(crate) struct Ots {
 }
 
 impl Ots {
-    /// None yet, with room for the products of `role`'s part of `demand`, which take the most: what grows by itself is copied, and ends with
-    /// up to twice the room.
-    fn for_demand(demand: &Demand, role: Role) -> Self {
+    /// None yet, in the memory of a stock that is used up, with room for the products of `role`'s part of `demand`, which take the most: what
+    /// grows by itself is copied, and ends with up to twice the room.
+    fn for_demand(demand: &Demand, role: Role, used: Stock) -> Self {
         let (by_client, by_server) = (demand.products_sent_by_client, demand.products_sent_by_server);
         let [sent, received] = match role {
             Role::Client => [by_client, by_server],
             Role::Server => [by_server, by_client],
         };
-        let room = |count: usize| Vec::with_capacity(count.min(MOST_ROOM));
-        let products_sent = ProductsSent { rho: room(sent), share: room(sent) };
-        let products_received = ProductsReceived { choice: Bits::default(), share: room(received) };
-        Self { products_sent, products_received, ..Self::default() }
+        let Stock { mut products_sent, mut products_received, mut tables, mut one_hots, .. } = used;
+        products_sent.empty();
+        products_received.empty();
+        tables.sent.iter_mut().for_each(Columns::empty);
+        tables.received.iter_mut().for_each(Columns::empty);
+        one_hots.iter_mut().for_each(Columns::empty);
+        make_room(&mut products_sent.rho, sent);
+        make_room(&mut products_sent.share, sent);
+        make_room(&mut products_received.share, received);
+        Self { products_sent, products_received, tables, one_hots, ..Self::default() }
     }
 
     /// Makes `runs` as their receiver.
@@ -110,6 +116,15 @@ impl Ots {
     }
 }
 
+/// Makes room for so many words in an empty vector, or a new one in its place: what does not fit is wiped, not moved.
+fn make_room(words: &mut Vec<u64>, count: usize) {
+    let count = count.min(MOST_ROOM);
+    if words.capacity() < count {
+        words.zeroize();
+        *words = Vec::with_capacity(count);
+    }
+}
+
 impl Stock {
     /// Nothing, for `role`.
     pub fn empty(role: Role) -> Self {
@@ -121,22 +136,37 @@ impl Stock {
     /// # Errors
     /// Those of [`OtParty::send_bits`]; after one, the party must not be used again.
     pub fn generate(party: &mut OtParty, channel: &mut Channel, demand: &Demand) -> Result<Self, Error> {
+        Self::generate_in(Self::empty(party.role()), party, channel, demand)
+    }
+
+    /// As [`Stock::generate`], in the memory of a stock that is used up: pages are not asked for anew, and what is written over is not
+    /// wiped before. What is left of the old contents is wiped with the new ones.
+    ///
+    /// # Errors
+    /// As [`Stock::generate`].
+    pub fn generate_in(
+        used: Self,
+        party: &mut OtParty,
+        channel: &mut Channel,
+        demand: &Demand,
+    ) -> Result<Self, Error> {
         let role = party.role();
         let parts = schedule::parts(demand);
-        let mut ots = Self::transfer(party, channel, &parts[0])?;
-        ots.one_hots = one_hots::none();
+        let mut ots = Self::transfer(used, party, channel, &parts[0])?;
+        let mut words = Self::empty(role);
         for (run, demand) in demand.one_hots.runs().into_iter().zip(&parts[1..]) {
-            let words = Self::transfer(party, channel, demand)?;
+            let made = Self::transfer(words, party, channel, demand)?;
+            words = Self::assemble(role, demand, made);
             let made = one_hots::grow(channel, role, run, (&words.products_sent, &words.products_received))?;
             ots.one_hots[one_hots::index(run.bits)].join(&made);
         }
         Ok(Self::assemble(role, demand, ots))
     }
 
-    /// The OTs of a demand without one-hot vectors.
-    fn transfer(party: &mut OtParty, channel: &mut Channel, demand: &Demand) -> Result<Ots, Error> {
+    /// The OTs of a demand without one-hot vectors, in the memory of a stock that is used up.
+    fn transfer(used: Self, party: &mut OtParty, channel: &mut Channel, demand: &Demand) -> Result<Ots, Error> {
         let role = party.role();
-        let mut ots = Ots::for_demand(demand, role);
+        let mut ots = Ots::for_demand(demand, role, used);
         let (outgoing, incoming) = (schedule::runs(demand, role.peer()), schedule::runs(demand, role));
         if !outgoing.is_empty() {
             party.begin(channel)?;
@@ -307,7 +337,7 @@ impl Stock {
         Self { role, private_ands, triples, paired_triples, products_sent, products_received, tables, one_hots, taken }
     }
 
-    fn left_of(&self, kind: Kind) -> usize {
+    pub(crate) fn left_of(&self, kind: Kind) -> usize {
         let made = match kind {
             Kind::PrivateAnds => self.private_ands.len(),
             Kind::Triples => self.triples.a.len(),

@@ -95,6 +95,12 @@ impl Bits {
         bytes.truncate(self.len.div_ceil(8));
         bytes
     }
+    /// Takes all bits away and keeps the memory, which holds them until it is written over.
+    pub fn clear(&mut self) {
+        self.words.clear();
+        self.len = 0;
+    }
+
 
     /// Number of bits.
     pub fn len(&self) -> usize {

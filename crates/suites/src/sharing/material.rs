@@ -4,18 +4,17 @@
 //! them, so that no party ever holds them all; or with all chunks of correlations but the first ([`super::refill`]). The head follows:
 //! masks and shares packed to the ring's width, then the first stock of correlations or the seed of the keys.
 
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 
 use privet_ot::{Role, Stock};
 use privet_prg::Seed;
 use privet_ring::Modulus;
 use privet_seal::Stored;
-use zeroize::Zeroizing;
 
 use super::keys::{self, Keys};
 use super::triples::{self, Triples};
 use super::{Plan, Suite, refill};
-use crate::Error;
+use crate::{Error, StoreError};
 
 /// What non-linear steps use up.
 pub enum Correlated {
@@ -38,13 +37,15 @@ pub struct Material {
 }
 
 impl Material {
-    /// The head of the stored form.
-    pub fn head(&self, plan: &Plan) -> Vec<u8> {
-        let mut bytes = packed(&self.masks, plan.mask_ring());
-        bytes.extend(packed(&self.shares, plan.product_ring()));
-        self.triples.write(plan, &mut bytes);
-        self.correlated.write(&mut bytes);
-        bytes
+    /// Writes the head of the stored form.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write(&self, plan: &Plan, out: &mut dyn Write) -> io::Result<()> {
+        write_packed(&self.masks, plan.mask_ring(), out)?;
+        write_packed(&self.shares, plan.product_ring(), out)?;
+        self.triples.write(plan, out)?;
+        self.correlated.write(out)
     }
 
     /// Reads the stored form of `role`'s half: its head now, its keys as they are needed.
@@ -64,27 +65,28 @@ impl Material {
 
 impl Triples {
     /// Writes their part of an entry's head: nothing in a plan without products.
-    fn write(&self, plan: &Plan, bytes: &mut Vec<u8>) {
-        if !plan.triples().is_empty() {
-            bytes.extend(self.seed.as_bytes());
-            let shares = plan.triples().iter().zip(&self.shares);
-            bytes.extend(shares.flat_map(|(triple, share)| triples::share_ring(plan, triple).pack(share)));
+    fn write(&self, plan: &Plan, out: &mut dyn Write) -> io::Result<()> {
+        if plan.triples().is_empty() {
+            return Ok(());
         }
+        out.write_all(self.seed.as_bytes())?;
+        let mut shares = plan.triples().iter().zip(&self.shares);
+        shares.try_for_each(|(triple, share)| out.write_all(&triples::share_ring(plan, triple).pack(share)))
     }
 }
 
 impl Correlated {
     /// Writes the end of an entry's head.
-    fn write(&self, bytes: &mut Vec<u8>) {
+    fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         match self {
-            Self::Stock(stock, _) => bytes.extend(Zeroizing::new(stock.to_bytes()).iter()),
-            Self::Keys(keys) => bytes.extend(keys.seed().as_bytes()),
+            Self::Stock(stock, _) => stock.write(out),
+            Self::Keys(keys) => out.write_all(keys.seed().as_bytes()),
         }
     }
 }
 
-fn packed(vectors: &[Vec<u64>], ring: Modulus) -> Vec<u8> {
-    vectors.iter().flat_map(|vector| ring.pack(vector)).collect()
+fn write_packed(vectors: &[Vec<u64>], ring: Modulus, out: &mut dyn Write) -> io::Result<()> {
+    vectors.iter().try_for_each(|vector| out.write_all(&ring.pack(vector)))
 }
 
 /// The head of a stored entry, as far as it is still to be read.
@@ -157,6 +159,11 @@ impl Head {
             }
         }
     }
+}
+
+/// That material cannot be written.
+pub(super) fn unwritten(error: io::Error) -> Error {
+    StoreError::Io { path: "a temporary entry".into(), error }.into()
 }
 
 pub(super) fn unreadable(error: std::io::Error) -> Error {

@@ -154,8 +154,8 @@ impl Plan {
         let extending = if self.is_dealt() { stock } else { stock + 2 * extension.memory() + growing };
         let multiplying = self.multiplying_elements(role, extension);
         let (prepared, computed) = if self.options().is_one_shot() { (0, most) } else { (most, 0) };
-        // A chunk is copied to be written.
-        let writing = if later > 0 { 3 * later + 2 * extension.memory() + growing + masks } else { 0 };
+        // A chunk is made in the memory of the one before, and written from there.
+        let writing = if later > 0 { 2 * later + 2 * extension.memory() + growing + masks } else { 0 };
         let making = match self.field() {
             None => (stock + extending.max(multiplying)).max(material + prepared.max(packed)),
             // What threads give back that work in slots is not used again for the rest, nor the other way round.

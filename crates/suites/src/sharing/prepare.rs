@@ -11,12 +11,12 @@ use privet_channel::{Channel, Cost};
 use privet_ot::{BaseOts, Extension, OtParty, Role, Stock};
 use privet_prg::Prg;
 use privet_ring::Modulus;
-use zeroize::Zeroizing;
 
 use super::encrypted::{ClientKeys, ServerKeys};
+use super::material::unwritten;
 use super::{Correlated, Material, Model, Plan, Triples, elements, making};
 use crate::report::Recorder;
-use crate::{Error, Observer, Phase, Report, StoreError};
+use crate::{Error, Observer, Phase, Report};
 
 /// Bytes, of both directions, that may be on their way while the client sends ahead of what it opens: what is not read yet waits in
 /// the memory of either party.
@@ -184,13 +184,12 @@ fn correlations(
 ) -> Result<(Stock, Vec<Vec<u64>>), Error> {
     let (mut party, stock) = recorder.layer("correlations", "ot", channel, |channel| {
         let mut party = OtParty::setup_from(channel, role, extension, base)?;
-        let chunks = plan.stored_chunks();
+        let (chunks, mut stock) = (plan.stored_chunks(), Stock::empty(role));
         for chunk in &chunks[1..] {
-            let stock = Stock::generate(&mut party, channel, &chunk.demand)?;
-            let written = entry.write_all(&Zeroizing::new(stock.to_bytes()));
-            written.map_err(|error| StoreError::Io { path: "a temporary entry".into(), error })?;
+            stock = Stock::generate_in(stock, &mut party, channel, &chunk.demand)?;
+            stock.write(entry).map_err(unwritten)?;
         }
-        let stock = Stock::generate(&mut party, channel, &chunks[0].demand)?;
+        let stock = Stock::generate_in(stock, &mut party, channel, &chunks[0].demand)?;
         Ok::<_, Error>((party, stock))
     })?;
     if elements::demands(plan).is_empty() {

@@ -6,6 +6,7 @@ use privet_ot::{Extension, Role};
 use privet_program::Program;
 use privet_ring::Modulus;
 
+use super::material::unwritten;
 use super::weights::{self, Loaded};
 use super::{Plan, SessionKeys, SessionPublicKey, Stocked};
 use crate::forecast::{Forecast, Memory};
@@ -91,7 +92,8 @@ impl SuitePlan for Plan {
             }
             None => super::prepare_client(job.channel, self, job.base, job.entry, job.observer)?,
         };
-        Ok(Prepared { head: material.head(self), setup: None, report })
+        material.write(self, job.entry).map_err(unwritten)?;
+        Ok(Prepared { head: Vec::new(), setup: None, report })
     }
 
     fn prepare_server(&self, mut job: Preparation<'_>, server: ServerSide<'_>) -> Result<Prepared, Error> {
@@ -106,7 +108,8 @@ impl SuitePlan for Plan {
                 super::prepare_server(job.channel, self, base, &loaded.model, job.entry, job.observer)?
             }
         };
-        Ok(Prepared { head: material.head(self), setup: None, report })
+        material.write(self, job.entry).map_err(unwritten)?;
+        Ok(Prepared { head: Vec::new(), setup: None, report })
     }
 
     fn infer_client(&self, job: Inference<'_>, inputs: &[Vec<i64>]) -> Result<Prediction, Error> {

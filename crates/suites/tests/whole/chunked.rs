@@ -8,7 +8,7 @@ use privet_seal::Stored;
 use privet_suites::sharing::{self, Correlated, Material, Options, Plan, Rounds};
 use privet_suites::{Error, Report, Silent};
 
-use crate::parties::{CHOICE, Fixture, PATIENCE, PRODUCTS, RESIDUAL, both};
+use crate::parties::{CHOICE, Fixture, PATIENCE, PRODUCTS, RESIDUAL, both, head};
 
 /// Both parties' entries as they lie in the store, and their reports.
 fn prepared(fixture: &Fixture, plan: &Plan) -> [(Vec<u8>, Report); 2] {
@@ -18,13 +18,13 @@ fn prepared(fixture: &Fixture, plan: &Plan) -> [(Vec<u8>, Report); 2] {
     let (client, server) = both(
         || {
             let made = sharing::prepare_client(&mut near, plan, &mut BaseOts::default(), &mut ours, &mut Silent);
-            made.map(|(material, report)| (material.head(plan), report))
+            made.map(|(material, report)| (head(&material, plan), report))
         },
         || {
             let base = &mut BaseOts::default();
             let made =
                 sharing::prepare_server(&mut far, plan, (plan.extension(), base), &model, &mut theirs, &mut Silent);
-            made.map(|(material, report)| (material.head(plan), report))
+            made.map(|(material, report)| (head(&material, plan), report))
         },
     );
     let entry = |body: Vec<u8>, made: Result<(Vec<u8>, Report), Error>| {

@@ -10,7 +10,7 @@ use privet_suites::sharing::{self, Correlated, Options, Plan, Rounds, Truncation
 use privet_suites::{Report, Silent};
 
 use crate::parties::{
-    CHOICE, Fixture, GRAM, PATIENCE, PRODUCTS, RESIDUAL, SMOOTH, StoreFolder, both, server, session_over,
+    CHOICE, Fixture, GRAM, PATIENCE, PRODUCTS, RESIDUAL, SMOOTH, StoreFolder, both, head, server, session_over,
 };
 
 fn plans() -> impl Iterator<Item = (&'static Fixture, Plan)> {
@@ -124,8 +124,8 @@ fn the_demand_is_what_an_inference_uses_and_material_has_the_forecast_size() {
             assert_eq!(stock.left(), plan.online_cost().demand);
         }
         let forecast = plan.forecast();
-        assert_eq!(ours.head(&plan).len() as u64, forecast.material_bytes_client + header);
-        assert_eq!(theirs.head(&plan).len() as u64, forecast.material_bytes_server + header);
+        assert_eq!(head(&ours, &plan).len() as u64, forecast.material_bytes_client + header);
+        assert_eq!(head(&theirs, &plan).len() as u64, forecast.material_bytes_server + header);
     }
 }
 

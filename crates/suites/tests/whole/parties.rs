@@ -10,7 +10,7 @@ use privet_channel::{Channel, pair};
 use privet_program::{Program, Weights};
 use privet_suites::policy::Policy;
 use privet_suites::session::{Catalog, Client, Connect, Dealer, Dealt, Event, Server};
-use privet_suites::sharing::{self, Model, Options, Plan, Truncation};
+use privet_suites::sharing::{self, Material, Model, Options, Plan, Truncation};
 use privet_suites::{Error, MaterialId, Silent, Store, registry};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
@@ -127,6 +127,13 @@ pub static GRAM: LazyLock<Fixture> = LazyLock::new(|| Fixture::read("gram"));
 
 /// As `RESIDUAL`, in a ring that constant inputs within the bound overflow.
 pub static OVERFLOW: LazyLock<Fixture> = LazyLock::new(|| Fixture::read("overflow"));
+
+/// The head of a stored entry.
+pub fn head(material: &Material, plan: &Plan) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    material.write(plan, &mut bytes).expect("a vector takes all bytes");
+    bytes
+}
 
 /// All programs, transformed once for all tests.
 static CATALOG: LazyLock<Catalog> = LazyLock::new(|| {

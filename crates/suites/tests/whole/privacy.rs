@@ -17,7 +17,7 @@ use privet_suites::Silent;
 use privet_suites::session::Client;
 use privet_suites::sharing::{self, Encrypted, Material, Model, Options, Plan, Rounds, Truncation, WeightMask};
 
-use crate::parties::{CHOICE, Fixture, RESIDUAL, StoreFolder, both, dealer, over, server};
+use crate::parties::{CHOICE, Fixture, RESIDUAL, StoreFolder, both, dealer, head, over, server};
 
 const DIRECTIONS: [Direction; 2] = [Direction::FirstToSecond, Direction::SecondToFirst];
 
@@ -447,7 +447,7 @@ fn material_used_twice_is_caught() {
     let plan = RESIDUAL.plan(Rounds::Log);
     let model = RESIDUAL.model(&plan);
     let (ours, theirs) = prepared(&plan, &model);
-    let (ours, theirs) = (ours.head(&plan), theirs.head(&plan));
+    let (ours, theirs) = (head(&ours, &plan), head(&theirs, &plan));
     let again = || {
         let ours = Material::read(stored(&ours), &plan, Role::Client).expect("the client's half");
         let theirs = Material::read(stored(&theirs), &plan, Role::Server).expect("the server's half");

@@ -12,7 +12,7 @@ use privet_seal::Stored;
 use privet_suites::sharing::{self, Maker, Material, Options, Plan, Rounds, Truncation, WeightMask};
 use privet_suites::{Error, Report, Silent};
 
-use crate::parties::{GRAM, PATIENCE, PRODUCTS, both};
+use crate::parties::{GRAM, PATIENCE, PRODUCTS, both, head};
 
 const FSS: Options = Options::fss(Truncation::Exact);
 
@@ -42,7 +42,7 @@ fn material(plan: &Plan) -> Halves {
         || sharing::deal(&mut dealer_near, &mut dealer_far, plan),
     );
     dealt.expect("a deal");
-    (halves.0.expect("material").head(plan), halves.1.expect("material").head(plan))
+    (head(&halves.0.expect("material"), plan), head(&halves.1.expect("material"), plan))
 }
 
 /// Material that the two parties make.
@@ -65,7 +65,7 @@ fn made(plan: &Plan) -> Halves {
             .map(|it| it.0)
         },
     );
-    (ours.expect("material").head(plan), theirs.expect("material").head(plan))
+    (head(&ours.expect("material"), plan), head(&theirs.expect("material"), plan))
 }
 
 /// Both halves as they lie in the store.
