@@ -154,12 +154,26 @@ pub(crate) fn received(keys: &Keys, shape: Shape, choice: &Bits, t: &[Block], fi
 
 /// The sum of each table's blocks, block `j` times `X^j`.
 fn sums(shape: Shape, blocks: &[Block]) -> Vec<Block> {
-    let count = blocks.len() / shape.choice_bits();
-    let mut sums = vec![0; count];
-    for j in (0..shape.choice_bits()).rev() {
-        sums.iter_mut().zip(&blocks[j * count..]).for_each(|(sum, block)| *sum = double(*sum) ^ block);
+    match shape {
+        Shape::Eight => sums_of::<3>(blocks),
+        Shape::Sixteen => sums_of::<4>(blocks),
     }
-    sums
+}
+
+/// Of `M` blocks each.
+fn sums_of<const M: usize>(blocks: &[Block]) -> Vec<Block> {
+    let count = blocks.len() / M;
+    let columns: [&[Block]; M] = std::array::from_fn(|j| &blocks[j * count..][..count]);
+    let sum = |i: usize| {
+        let (mut low, mut over) = (columns[0][i], 0);
+        for (j, column) in columns.iter().enumerate().skip(1) {
+            low ^= column[i] << j;
+            over ^= column[i] >> (128 - j);
+        }
+        // What goes beyond `X^127`, modulo `X^128 + X^7 + X^2 + X + 1`.
+        low ^ over ^ over << 1 ^ over << 2 ^ over << 7
+    };
+    (0..count).map(sum).collect()
 }
 
 /// A block times `X` in GF(2^128), modulo `X^128 + X^7 + X^2 + X + 1`.
@@ -235,6 +249,18 @@ mod tests {
             let tables = sent(&keys, shape, &vec![7; 4096 * shape.choice_bits()], delta, 0);
             let entries: HashSet<Vec<u8>> = tables.entries.iter().map(Bits::to_bytes).collect();
             assert_eq!(entries.len(), shape.sent_bits(), "{shape:?}, {delta:x}");
+        }
+    }
+
+    #[test]
+    fn sums_are_those_of_repeated_doubling() {
+        let mut blocks = vec![0; 12 * 50];
+        Prg::from_seed(&Seed::from_bytes([2; 16])).fill_blocks(&mut blocks);
+        for shape in Shape::ALL {
+            let count = blocks.len() / shape.choice_bits();
+            let doubled =
+                |i: usize| blocks.iter().skip(i).step_by(count).rev().fold(0, |sum, block| double(sum) ^ block);
+            assert_eq!(sums(shape, &blocks), (0..count).map(doubled).collect::<Vec<_>>(), "{shape:?}");
         }
     }
 
