@@ -1,4 +1,5 @@
-//! Arithmetic modulo one prime of at most 60 bits, without branches on values.
+//! Arithmetic modulo one prime of at most 60 bits, without branches on values. What loops over many values call is always inlined, as they
+//! are compiled for each width of vectors ([`vectorised`]).
 
 use crate::arch::vectorised;
 
@@ -43,6 +44,7 @@ impl Prime {
     }
 
     /// `x mod p` for any word.
+    #[inline(always)]
     pub(crate) fn reduce(&self, x: u64) -> u64 {
         let quotient = high(x, self.reciprocal);
         self.once(x.wrapping_sub(quotient.wrapping_mul(self.value)))
@@ -79,6 +81,7 @@ impl Prime {
         self.once(a + self.value - b)
     }
 
+    #[inline(always)]
     pub(crate) fn negate(&self, a: u64) -> u64 {
         self.once(self.value - a)
     }
@@ -124,12 +127,14 @@ impl Prime {
     }
 
     /// Brings a value below `2p` below `p`.
+    #[inline(always)]
     fn once(&self, x: u64) -> u64 {
         x.min(x.wrapping_sub(self.value))
     }
 }
 
 /// The high word of a product: of products of half words, which vector instructions have.
+#[inline(always)]
 fn high(a: u64, b: u64) -> u64 {
     const HALF: u64 = u32::MAX as u64;
     let ([a0, a1], [b0, b1]) = ([a & HALF, a >> 32], [b & HALF, b >> 32]);
