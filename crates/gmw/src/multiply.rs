@@ -4,7 +4,8 @@
 //! of the other: for each bit of the former one product correlation, and of the latter only the bits that count above it. A square
 //! has one such term, twice.
 
-use privet_ring::{Bits, Modulus, planes};
+use privet_ring::{BLOCK, Bits, Modulus, planes, select};
+use zeroize::Zeroizing;
 
 use crate::compare::join;
 use crate::{Error, Party, product};
@@ -69,15 +70,21 @@ fn cross(party: &mut Party<'_>, x: &[u64], y: &[u64], ring: Modulus) -> Result<[
         let part = Modulus::new(width - bit);
         let (masked, after) = rest.split_at(part.packed_bytes(n));
         rest = after;
-        let masked = part.unpack(masked, n)?;
-        for j in 0..n {
-            let at = bit as usize * n + j;
-            let chosen = (masked[j] & mask_of(&choice, at)).wrapping_add(received[at]);
-            own[j] = own[j].wrapping_add(negated(chosen, mask_of(&flips, at)) << bit);
-            let flipped = mask_of(&theirs, at);
-            let offered = (y[j] & flipped).wrapping_add(negated(sent[at], flipped));
-            others[j] = others[j].wrapping_add(offered << bit);
-        }
+        let at = bit as usize * n..(bit as usize + 1) * n;
+        let [flips, theirs, choice] = [&flips, &theirs, &*choice].map(|bits| Zeroizing::new(bits.slice(at.start, n)));
+        let (sent, received) = (&sent[at.clone()], &received[at]);
+        product::in_blocks(&mut own, |block, own, [masks, chosen]| {
+            let [flips, choice] = [&flips, &choice].map(|bits| product::words(bits, &block));
+            part.unpack_into(masks, &masked[part.packed_bytes(block.start)..part.packed_bytes(block.end)]);
+            select::add_products(chosen, choice, masks, &[0; BLOCK / 64][..choice.len()], &received[block]);
+            select::signed(masks, flips, chosen);
+            own.iter_mut().zip(masks).for_each(|(own, term)| *own = own.wrapping_add(*term << bit));
+        });
+        product::in_blocks(&mut others, |block, others, [terms, _]| {
+            let theirs = product::words(&theirs, &block);
+            select::add_products(terms, theirs, &y[block.clone()], theirs, &sent[block]);
+            others.iter_mut().zip(terms).for_each(|(others, term)| *others = others.wrapping_add(*term << bit));
+        });
     }
     Ok([own, others])
 }
@@ -85,9 +92,4 @@ fn cross(party: &mut Party<'_>, x: &[u64], y: &[u64], ring: Modulus) -> Result<[
 /// All ones where a bit is set.
 pub(crate) fn mask_of(bits: &Bits, at: usize) -> u64 {
     (bits.words()[at / 64] >> (at % 64) & 1).wrapping_neg()
-}
-
-/// `-x` where `mask` is all ones, `x` where it is zero.
-fn negated(x: u64, mask: u64) -> u64 {
-    (x ^ mask).wrapping_sub(mask)
 }

@@ -144,12 +144,7 @@ impl Stock {
     ///
     /// # Errors
     /// As [`Stock::generate`].
-    pub fn generate_in(
-        used: Self,
-        party: &mut OtParty,
-        channel: &mut Channel,
-        demand: &Demand,
-    ) -> Result<Self, Error> {
+    pub fn generate_in(used: Self, party: &mut OtParty, channel: &mut Channel, demand: &Demand) -> Result<Self, Error> {
         let role = party.role();
         let parts = schedule::parts(demand);
         let mut ots = Self::transfer(used, party, channel, &parts[0])?;

@@ -101,7 +101,6 @@ impl Bits {
         self.len = 0;
     }
 
-
     /// Number of bits.
     pub fn len(&self) -> usize {
         self.len
