@@ -15,7 +15,7 @@ use std::ops::Range;
 
 use privet_ring::{Bits, Modulus};
 
-use crate::product::{bit_product, in_blocks, numbers};
+use crate::product::{bit_product_then, numbers};
 use crate::{Error, Party, carry};
 
 /// What is known of a signed value, whatever the input.
@@ -36,17 +36,16 @@ pub enum Sign {
 /// If the link fails or the stock runs dry.
 pub fn extend(party: &mut Party<'_>, x: &[u64], from: Modulus, to: Modulus, sign: Sign) -> Result<Vec<u64>, Error> {
     let (k, high) = (from.bits(), Modulus::new(to.bits() - from.bits()));
-    let (raised, wraps) = Wraps::of(party, x, from, sign)?;
-    let mut products = bit_product(party, wraps.factors(), high)?;
+    let wraps = Wraps::of(party, x, from, sign)?;
     let (offset, is_server) = (offset(party, from, sign), party.is_server());
-    in_blocks(&mut products, |block, products, [own, _]| {
+    bit_product_then(party, wraps.factors(), high, |block, products, own| {
         wraps.own(&block, is_server, own);
-        for ((value, x), own) in products.iter_mut().zip(&raised[block]).zip(own) {
+        for ((value, x), own) in products.iter_mut().zip(&x[block]).zip(own) {
             let wrap = own.wrapping_sub(wraps.times().wrapping_mul(*value));
-            *value = to.reduce(x.wrapping_sub(offset).wrapping_sub(wrap << k));
+            let raised = from.reduce(x.wrapping_add(offset));
+            *value = to.reduce(raised.wrapping_sub(offset).wrapping_sub(wrap << k));
         }
-    });
-    Ok(products)
+    })
 }
 
 /// Whether two shares wrap, as a product of one bit of each party and a part that each knows.
@@ -58,15 +57,14 @@ pub(crate) enum Wraps {
 }
 
 impl Wraps {
-    /// This party's share of the non-negative number that stands for `x`, reduced, and whether the shares of it wrap.
-    pub(crate) fn of(party: &mut Party<'_>, x: &[u64], ring: Modulus, sign: Sign) -> Result<(Vec<u64>, Self), Error> {
+    /// Whether the shares wrap of the non-negative number that stands for `x`: `x` and the parties' [offsets](offset).
+    pub(crate) fn of(party: &mut Party<'_>, x: &[u64], ring: Modulus, sign: Sign) -> Result<Self, Error> {
         let offset = offset(party, ring, sign);
-        let raised: Vec<u64> = x.iter().map(|x| ring.reduce(x.wrapping_add(offset))).collect();
-        let wraps = match sign {
-            Sign::NonNegative => Self::Either(Bits::from_lowest(raised.iter().map(|x| ring.sign(*x) ^ 1))),
-            Sign::Unknown => Self::Carried(carry(party, &raised, ring.bits())?),
-        };
-        Ok((raised, wraps))
+        let raised = x.iter().map(|x| ring.reduce(x.wrapping_add(offset)));
+        Ok(match sign {
+            Sign::NonNegative => Self::Either(Bits::from_lowest(raised.map(|x| ring.sign(x) ^ 1))),
+            Sign::Unknown => Self::Carried(carry(party, &raised.collect::<Vec<_>>(), ring.bits())?),
+        })
     }
 
     /// This party's factors of the product.

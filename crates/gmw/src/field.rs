@@ -18,16 +18,17 @@ use crate::{Error, Party, bit_product, carry};
 /// # Errors
 /// If the link fails or the stock runs dry.
 pub fn to_field(party: &mut Party<'_>, x: &[u64], from: Modulus, field: Field, sign: Sign) -> Result<Vec<u64>, Error> {
-    let (raised, wraps) = Wraps::of(party, x, from, sign)?;
+    let wraps = Wraps::of(party, x, from, sign)?;
     let whole = field.reduce(1 << from.bits());
     let products = field_product(party, wraps.factors(), field.reduce(wraps.times() * whole), field)?;
     let (offset, is_server) = (offset(party, from, sign), party.is_server());
     let mut owns = vec![0; x.len()];
     wraps.own(&(0..x.len()), is_server, &mut owns);
     let value = |((x, own), product): ((&u64, u64), u64)| {
-        field.add(field.sub(field.sub(field.reduce(*x), offset), own.wrapping_neg() & whole), product)
+        let raised = field.reduce(from.reduce(x.wrapping_add(offset)));
+        field.add(field.sub(field.sub(raised, offset), own.wrapping_neg() & whole), product)
     };
-    Ok(raised.iter().zip(owns).zip(products).map(value).collect())
+    Ok(x.iter().zip(owns).zip(products).map(value).collect())
 }
 
 /// Shares in `to` of the residue that is shared modulo `p`, as the integer from `-(p - 1) / 2` to `(p - 1) / 2`.
@@ -87,10 +88,9 @@ fn field_product(party: &mut Party<'_>, mine: &Bits, factor: u64, field: Field) 
         share ^ (u64::from(flip).wrapping_neg() & (share ^ negated))
     };
     if party.is_server() {
-        let products = party.stock.take_products_sent(n)?;
+        let [rho, share] = party.stock.next_products_sent(n)?;
         // The two words of the OT behind a product, of which the client has one.
-        let words =
-            products.rho.iter().zip(&products.share).map(|(rho, share)| [0, *rho].map(|x| x.wrapping_sub(*share)));
+        let words = rho.iter().zip(share).map(|(rho, share)| [0, *rho].map(|x| x.wrapping_sub(*share)));
         let (shares, rho): (Vec<u64>, Vec<u64>) = words
             .map(|[first, second]| (field.reduce(first), field.reduce(second)))
             .map(|(first, second)| (field.sub(0, first), field.sub(second, first)))
@@ -101,11 +101,11 @@ fn field_product(party: &mut Party<'_>, mine: &Bits, factor: u64, field: Field) 
         let result = flips.iter().zip(rho.iter().zip(&shares));
         Ok(result.map(|(flip, (&rho, &share))| field.add(times(flip, rho), turned(flip, share))).collect())
     } else {
-        let products = party.stock.take_products_received(n)?;
-        let flips = mine.xor(&products.choice);
+        let (choice, share) = party.stock.next_products_received(n)?;
+        let flips = mine.xor(&choice);
         party.channel.send(&flips.to_bytes())?;
         let theirs = packing.unpack(&party.channel.recv(packing.packed_bytes(n))?, n)?;
-        let shares = products.share.iter().map(|&share| field.reduce(share));
+        let shares = share.iter().map(|&share| field.reduce(share));
         let result = mine.iter().zip(flips.iter()).zip(theirs.iter().zip(shares));
         Ok(result
             .map(|((bit, flip), (&theirs, share))| field.add(times(bit, field.reduce(theirs)), turned(flip, share)))

@@ -9,7 +9,7 @@
 use std::ops::Range;
 
 use privet_ot::{Claim, Stock};
-use privet_ring::{Bits, Modulus, select};
+use privet_ring::{BLOCK, Bits, Modulus, select};
 
 use crate::{Error, Party, product};
 
@@ -54,9 +54,9 @@ pub(crate) fn mux_each(party: &mut Party<'_>, choices: &[Choice<'_>]) -> Result<
     let (opened, stock) = (Opened::exchange(party, choices)?, &*party.stock);
     let products = choices.iter().enumerate().map(|(at, choice)| {
         let mut products = vec![0; choice.values.len()];
-        product::in_blocks(&mut products, |block, products, [other, _]| {
+        product::in_blocks(&mut products, |block, products, other| {
             opened.add_products(stock, choice, at, block, [&mut *products, other]);
-            products.iter_mut().for_each(|product| *product = choice.ring.reduce(*product));
+            choice.ring.reduce_all(products);
         });
         products
     });
@@ -74,13 +74,14 @@ pub(crate) fn add_scaled(
     ring: Modulus,
 ) -> Result<(), Error> {
     let (opened, stock) = (Opened::exchange(party, choices)?, &*party.stock);
-    product::in_blocks(sums, |block, sums, [products, other]| {
+    product::in_blocks(sums, |block, sums, other| {
+        let products = &mut [0; BLOCK][..sums.len()];
         for (at, choice) in choices.iter().enumerate() {
             products.fill(0);
             opened.add_products(stock, choice, at, block.clone(), [&mut *products, &mut *other]);
             sums.iter_mut().zip(&*products).for_each(|(sum, product)| *sum = sum.wrapping_add(product << at));
         }
-        sums.iter_mut().for_each(|sum| *sum = ring.reduce(*sum));
+        ring.reduce_all(sums);
     });
     Ok(())
 }

@@ -14,34 +14,44 @@ use crate::{Error, Party};
 /// # Errors
 /// If the link fails or the stock runs dry.
 pub fn bit_product(party: &mut Party<'_>, mine: &Bits, ring: Modulus) -> Result<Vec<u64>, Error> {
+    bit_product_then(party, mine, ring, |_, _, _| {})
+}
+
+/// [`bit_product`] of which `finish` makes something else, a block of indices at a time; it is handed as many numbers that it may write over.
+pub(crate) fn bit_product_then(
+    party: &mut Party<'_>,
+    mine: &Bits,
+    ring: Modulus,
+    finish: impl Fn(Range<usize>, &mut [u64], &mut [u64]) + Sync,
+) -> Result<Vec<u64>, Error> {
     let n = mine.len();
+    let mut products = vec![0; n];
     if party.is_server() {
-        let mut products = party.stock.take_products_sent(n)?;
+        let [rho, share] = party.stock.next_products_sent(n)?;
         let mut message = Vec::new();
-        mask(&mut message, &products.rho, ring, |block, out| numbers(mine, &block, out));
+        mask(&mut message, rho, ring, |block, out| numbers(mine, &block, out));
         party.channel.send(&message)?;
         let flips = Bits::from_bytes(&party.channel.recv(n.div_ceil(8))?, n)?;
-        let mut shares = std::mem::take(&mut products.share);
-        in_blocks(&mut shares, |block, shares, [sum, _]| {
+        in_blocks(&mut products, |block, products, spare| {
             let flips = words(&flips, &block);
-            select::add_products(sum, flips, &products.rho[block], flips, shares);
-            shares.iter_mut().zip(sum).for_each(|(share, sum)| *share = ring.reduce(*sum));
+            select::add_products(products, flips, &rho[block.clone()], flips, &share[block.clone()]);
+            ring.reduce_all(products);
+            finish(block, products, spare);
         });
-        Ok(shares)
     } else {
-        let mut products = party.stock.take_products_received(n)?;
-        let flips = mine.xor(&products.choice);
+        let (choice, share) = party.stock.next_products_received(n)?;
+        let flips = mine.xor(&choice);
         party.channel.send(&flips.to_bytes())?;
         let theirs = party.channel.recv(ring.packed_bytes(n))?;
-        let mut shares = std::mem::take(&mut products.share);
-        in_blocks(&mut shares, |block, shares, [sum, other]| {
+        in_blocks(&mut products, |block, products, spare| {
             let (mine, flips) = (words(mine, &block), words(&flips, &block));
-            ring.unpack_into(other, &theirs[ring.packed_bytes(block.start)..ring.packed_bytes(block.end)]);
-            select::add_products(sum, mine, other, flips, shares);
-            shares.iter_mut().zip(sum).for_each(|(share, sum)| *share = ring.reduce(*sum));
+            ring.unpack_into(spare, &theirs[ring.packed_bytes(block.start)..ring.packed_bytes(block.end)]);
+            select::add_products(products, mine, spare, flips, &share[block.clone()]);
+            ring.reduce_all(products);
+            finish(block, products, spare);
         });
-        Ok(shares)
     }
+    Ok(products)
 }
 
 /// Appends elements behind masks, packed, to `message`: `elements` gives those of each block of indices.
@@ -62,11 +72,11 @@ pub(crate) fn mask(
     });
 }
 
-/// Hands every block of indices to `work` with its part of `values` and two zero vectors as long.
-pub(crate) fn in_blocks(values: &mut [u64], work: impl Fn(Range<usize>, &mut [u64], [&mut [u64]; 2]) + Sync) {
+/// Hands every block of indices to `work` with its part of `values` and as many zeros.
+pub(crate) fn in_blocks(values: &mut [u64], work: impl Fn(Range<usize>, &mut [u64], &mut [u64]) + Sync) {
     in_parts(values, BLOCK, |index, values| {
         let (first, len) = (index * BLOCK, values.len());
-        work(first..first + len, values, [&mut [0; BLOCK][..len], &mut [0; BLOCK][..len]]);
+        work(first..first + len, values, &mut [0; BLOCK][..len]);
     });
 }
 

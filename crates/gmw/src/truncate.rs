@@ -8,7 +8,7 @@
 use privet_ot::Role;
 use privet_ring::{Bits, Modulus};
 
-use crate::product::{bit_product, in_blocks, numbers};
+use crate::product::{bit_product_then, numbers};
 use crate::{Error, Party, carry};
 
 /// What becomes of the carry between the low parts.
@@ -58,12 +58,10 @@ fn put_back(party: &mut Party<'_>, x: &[u64], bits: u32, skipped: u32, ring: Mod
     let (low, high) = (Modulus::new(bits), Modulus::new(ring.bits() - bits));
     let low_parts: Vec<u64> = x.iter().map(|&x| low.reduce(x) >> skipped).collect();
     let carries: Bits = carry(party, &low_parts, bits - skipped)?;
-    let mut products = bit_product(party, &carries, high)?;
-    in_blocks(&mut products, |block, products, [carried, _]| {
+    bit_product_then(party, &carries, high, |block, products, carried| {
         numbers(&carries, &block, carried);
         for ((value, x), carried) in products.iter_mut().zip(&x[block]).zip(carried) {
             *value = high.reduce((x >> bits).wrapping_add(*carried).wrapping_sub(*value << 1));
         }
-    });
-    Ok(products)
+    })
 }

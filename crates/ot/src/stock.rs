@@ -257,6 +257,26 @@ impl Stock {
         Ok(self.products_received.cut(start, count))
     }
 
+    /// The next `count` products of which this party holds the ring element, where they lie: these, and its shares.
+    ///
+    /// # Errors
+    /// [`Error::StockExhausted`] if fewer are left.
+    pub fn next_products_sent(&mut self, count: usize) -> Result<[&[u64]; 2], Error> {
+        let start = self.claim(Kind::ProductsSent, count)?;
+        let ProductsSent { rho, share } = &self.products_sent;
+        Ok([rho, share].map(|words| &words[start..][..count]))
+    }
+
+    /// The next `count` products of which this party holds the bit: the bits, and where they lie its shares.
+    ///
+    /// # Errors
+    /// [`Error::StockExhausted`] if fewer are left.
+    pub fn next_products_received(&mut self, count: usize) -> Result<(Zeroizing<Bits>, &[u64]), Error> {
+        let start = self.claim(Kind::ProductsReceived, count)?;
+        let ProductsReceived { choice, share } = &self.products_received;
+        Ok((Zeroizing::new(choice.slice(start, count)), &share[start..][..count]))
+    }
+
     /// The next `count` products in either direction, which stay where they are until [`Stock::sent`], [`Stock::choice`] and
     /// [`Stock::received`] read them: there may be hundreds of megabytes.
     ///

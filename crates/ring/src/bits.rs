@@ -51,16 +51,14 @@ impl Bits {
     }
 
     /// Packs the lowest bit of every value.
-    pub fn from_lowest(values: impl ExactSizeIterator<Item = u64>) -> Self {
+    pub fn from_lowest(mut values: impl ExactSizeIterator<Item = u64>) -> Self {
         let len = values.len();
-        let mut words = Vec::with_capacity(len.div_ceil(64));
-        let mut word = 0;
-        for (i, value) in values.enumerate() {
-            word |= (value & 1) << (i % 64);
-            if i % 64 == 63 || i + 1 == len {
-                words.push(word);
-                word = 0;
-            }
+        // Without a branch for each value.
+        let mut word =
+            |bits: usize| values.by_ref().take(bits).enumerate().fold(0, |word, (i, value)| word | (value & 1) << i);
+        let mut words: Vec<u64> = (0..len / 64).map(|_| word(64)).collect();
+        if !len.is_multiple_of(64) {
+            words.push(word(len % 64));
         }
         Self { words, len }
     }
@@ -95,6 +93,7 @@ impl Bits {
         bytes.truncate(self.len.div_ceil(8));
         bytes
     }
+
     /// Takes all bits away and keeps the memory, which holds them until it is written over.
     pub fn clear(&mut self) {
         self.words.clear();
