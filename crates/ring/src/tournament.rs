@@ -43,7 +43,7 @@ pub fn maxima<E>(
     mut gains: impl FnMut(&[u64]) -> Result<Vec<u64>, E>,
 ) -> Result<Vec<u64>, E> {
     let mut sizes: Vec<usize> = groups.sizes().collect();
-    let mut left: Vec<u64> = groups.indices().map(|at| x[at]).collect();
+    let mut left = groups.gather(x);
     while sizes.iter().any(|&size| size > 1) {
         let differences = differences(&left, &sizes, |a, b| ring.reduce(a.wrapping_sub(b)));
         let gains = gains(&differences)?;
@@ -96,8 +96,12 @@ pub fn positions<E>(
 /// `subtract` of the two values of each pair of a level, for groups of these sizes that lie one behind the other.
 pub fn differences<T: Copy>(left: &[T], sizes: &[usize], subtract: impl Fn(T, T) -> T) -> Vec<T> {
     let mut differences = Vec::with_capacity(left.len() / 2);
-    for group in split(left, sizes) {
-        differences.extend(group.as_chunks().0.iter().map(|[a, b]| subtract(*a, *b)));
+    for (size, groups) in runs(left, sizes) {
+        // Groups of an even size are pairs one after the other.
+        let size = if size.is_multiple_of(2) { groups.len() } else { size };
+        for group in groups.chunks(size.max(1)) {
+            differences.extend(group.as_chunks().0.iter().map(|[a, b]| subtract(*a, *b)));
+        }
     }
     differences
 }
@@ -109,12 +113,16 @@ pub fn differences<T: Copy>(left: &[T], sizes: &[usize], subtract: impl Fn(T, T)
 pub fn winners<T: Copy>(left: &[T], sizes: &[usize], gains: &[T], add: impl Fn(T, T) -> T) -> Vec<T> {
     assert_eq!(gains.len(), sizes.iter().map(|size| size / 2).sum::<usize>(), "a gain for each pair");
     let mut winners = Vec::with_capacity(left.len() - gains.len());
-    let mut gains = gains.iter();
-    for group in split(left, sizes) {
-        let (pairs, alone) = group.as_chunks::<2>();
-        // zip asks the pairs first, so that a group without any takes no gain.
-        winners.extend(pairs.iter().zip(&mut gains).map(|([_, b], gain)| add(*b, *gain)));
-        winners.extend(alone);
+    let mut gains = gains;
+    for (size, groups) in runs(left, sizes) {
+        let size = if size.is_multiple_of(2) { groups.len() } else { size };
+        for group in groups.chunks(size.max(1)) {
+            let (pairs, alone) = group.as_chunks::<2>();
+            let (own, after) = gains.split_at(pairs.len());
+            winners.extend(pairs.iter().zip(own).map(|([_, b], gain)| add(*b, *gain)));
+            winners.extend(alone);
+            gains = after;
+        }
     }
     winners
 }
@@ -124,12 +132,12 @@ pub fn next_level(sizes: &mut [usize]) {
     sizes.iter_mut().for_each(|size| *size = size.div_ceil(2));
 }
 
-/// Groups of these sizes that lie one behind the other.
-fn split<'a, T>(values: &'a [T], sizes: &'a [usize]) -> impl Iterator<Item = &'a [T]> {
-    sizes.iter().scan(values, |rest, &size| {
-        let (group, after) = rest.split_at(size);
+/// Neighbours of the same size, as it and all of their values, of groups that lie one behind the other.
+fn runs<'a, T>(values: &'a [T], sizes: &'a [usize]) -> impl Iterator<Item = (usize, &'a [T])> {
+    sizes.chunk_by(|a, b| a == b).scan(values, |rest, run| {
+        let (groups, after) = rest.split_at(run[0] * run.len());
         *rest = after;
-        Some(group)
+        Some((run[0], groups))
     })
 }
 

@@ -8,7 +8,10 @@ pub type Sizes = Vec<(usize, usize)>;
 /// Groups of elements of a tensor: the same ones on each of several planes that follow one another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Groups {
-    on_plane: Vec<Vec<usize>>,
+    /// All members on a plane, group by group.
+    members: Vec<usize>,
+    /// How many each group has.
+    sizes: Vec<usize>,
     planes: usize,
     plane_len: usize,
 }
@@ -16,30 +19,44 @@ pub struct Groups {
 impl Groups {
     /// Groups of indices into one plane, on `planes` planes of `plane_len` elements.
     pub fn on_planes(on_plane: Vec<Vec<usize>>, planes: usize, plane_len: usize) -> Self {
-        Self { on_plane, planes, plane_len }
+        Self { members: on_plane.concat(), sizes: on_plane.iter().map(Vec::len).collect(), planes, plane_len }
     }
 
     /// How many groups there are.
     pub fn count(&self) -> usize {
-        self.planes * self.on_plane.len()
+        self.planes * self.sizes.len()
     }
 
     /// The number of members of each group, in order.
     pub fn sizes(&self) -> impl Iterator<Item = usize> {
-        (0..self.planes).flat_map(move |_| self.on_plane.iter().map(Vec::len))
+        (0..self.planes).flat_map(move |_| self.sizes.iter().copied())
     }
 
     /// All members' indices, group by group.
     pub fn indices(&self) -> impl Iterator<Item = usize> {
-        (0..self.planes)
-            .flat_map(move |plane| self.on_plane.iter().flatten().map(move |at| plane * self.plane_len + at))
+        (0..self.planes).flat_map(move |plane| self.members.iter().map(move |at| plane * self.plane_len + at))
+    }
+
+    /// All members of a tensor's groups, group by group.
+    pub fn gather<T: Copy>(&self, x: &[T]) -> Vec<T> {
+        let mut gathered = Vec::with_capacity(self.planes * self.members.len());
+        for plane in 0..self.planes {
+            let plane = &x[plane * self.plane_len..];
+            gathered.extend(self.members.iter().map(|&at| plane[at]));
+        }
+        gathered
     }
 
     /// The indices of each group.
     pub fn iter(&self) -> impl Iterator<Item = impl Iterator<Item = usize>> {
         let on_plane = move |plane| {
             let place = move |&at: &usize| plane * self.plane_len + at;
-            self.on_plane.iter().map(move |group| group.iter().map(place))
+            let mut rest = &self.members[..];
+            self.sizes.iter().map(move |&size| {
+                let (group, after) = rest.split_at(size);
+                rest = after;
+                group.iter().map(place)
+            })
         };
         (0..self.planes).flat_map(on_plane)
     }
