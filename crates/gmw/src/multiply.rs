@@ -73,14 +73,15 @@ fn cross(party: &mut Party<'_>, x: &[u64], y: &[u64], ring: Modulus) -> Result<[
         let at = bit as usize * n..(bit as usize + 1) * n;
         let [flips, theirs, choice] = [&flips, &theirs, &*choice].map(|bits| Zeroizing::new(bits.slice(at.start, n)));
         let (sent, received) = (&sent[at.clone()], &received[at]);
-        product::in_blocks(&mut own, |block, own, [masks, chosen]| {
+        product::in_blocks(&mut own, |block, own, masks| {
+            let chosen = &mut [0; BLOCK][..block.len()];
             let [flips, choice] = [&flips, &choice].map(|bits| product::words(bits, &block));
             part.unpack_into(masks, &masked[part.packed_bytes(block.start)..part.packed_bytes(block.end)]);
             select::add_products(chosen, choice, masks, &[0; BLOCK / 64][..choice.len()], &received[block]);
             select::signed(masks, flips, chosen);
             own.iter_mut().zip(masks).for_each(|(own, term)| *own = own.wrapping_add(*term << bit));
         });
-        product::in_blocks(&mut others, |block, others, [terms, _]| {
+        product::in_blocks(&mut others, |block, others, terms| {
             let theirs = product::words(&theirs, &block);
             select::add_products(terms, theirs, &y[block.clone()], theirs, &sent[block]);
             others.iter_mut().zip(terms).for_each(|(others, term)| *others = others.wrapping_add(*term << bit));

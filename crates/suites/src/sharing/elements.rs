@@ -172,9 +172,10 @@ pub(super) fn multiply(
 ) -> Result<Vec<Vec<u64>>, Error> {
     let mut operands: BTreeMap<Way, Operands> =
         by_way(plan).into_iter().map(|(way, triples)| (way, Operands::of(plan, masks, way, triples))).collect();
+    let mut stock = Stock::empty(party.role());
     for group in groups(plan) {
         let demand = group.iter().map(Run::cost).sum::<cost::Cost>().demand;
-        let mut stock = Stock::generate(party, channel, &demand)?;
+        stock = Stock::generate_in(stock, party, channel, &demand)?;
         for Run { way, count } in group {
             let mut party =
                 privet_gmw::Party { role: party.role(), channel, stock: &mut stock, rounds: Rounds::Linear };
