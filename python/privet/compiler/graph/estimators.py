@@ -12,6 +12,9 @@ import onnx
 
 from privet.errors import Problem
 
+ROUNDED = "a cast rounds what it reads to integers"
+"""Why an operator is refused that reads what a cast cut off, as these estimators' operators do."""
+
 
 @dataclass(frozen=True)
 class _Estimator:
@@ -52,4 +55,5 @@ def of_estimators(nodes: Sequence[onnx.NodeProto], problems: Sequence[Problem]) 
             name = node.name or node.output[0]
             found.append(Problem(name, estimator.name, estimator.why, estimator.instead))
             left = [it for it in left if it.operator not in estimator.operators]
+            left = [it for it in left if it.why != ROUNDED]
     return found + left

@@ -19,7 +19,7 @@ import onnx
 from privet.compiler.graph import registry
 from privet.compiler.graph.constants import array_of, dense, fold, foldable, holds_rows
 from privet.compiler.graph.control_flow import CONTROL, MOST_NODES, needed, unroll
-from privet.compiler.graph.estimators import of_estimators
+from privet.compiler.graph.estimators import ROUNDED, of_estimators
 from privet.compiler.graph.graph import ClientStep, Graph, GraphBuilder, Input, Value
 from privet.compiler.graph.heads import AtClient, HeadBuilder, are_labels, compare_scores, cut
 from privet.compiler.graph.input_shapes import FLOATS, WHOLE, InputShapes, resolve
@@ -536,7 +536,7 @@ def _is_cut(node: onnx.NodeProto, operands: Sequence[Operand | TensorList | None
     if cut[0] and sum(cut) == 1 and node.op_type in KEEPS_CUT and to_whole:
         return True
     if sum(cut) > 1 or node.op_type not in READS_CUT:
-        raise Unsupported(f"{_CUT[0].replace('it', 'what it reads')}", _CUT[1])
+        raise Unsupported(ROUNDED, _CUT[1])
     return False
 
 
