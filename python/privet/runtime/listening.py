@@ -17,6 +17,7 @@ import os
 import socket
 import ssl
 import time
+import weakref
 from asyncio import sslproto
 from collections import Counter
 from collections.abc import Callable
@@ -303,11 +304,12 @@ class _Handshake:
         self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, **options: Any
     ) -> ssl.SSLObject:
         link = self._tls.wrap_bio(incoming, outgoing, **options)
-        handshake = link.do_handshake
+        # A link that held itself would keep its memory until cycles are collected, which is seldom.
+        this = weakref.proxy(link)
 
         def do_handshake() -> None:
             try:
-                handshake()
+                ssl.SSLObject.do_handshake(this)
             except ssl.SSLError as error:
                 if not isinstance(error, ssl.SSLWantReadError | ssl.SSLWantWriteError):
                     with contextlib.suppress(OSError):

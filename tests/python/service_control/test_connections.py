@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import socket
 import ssl
@@ -188,6 +189,35 @@ def test_an_answer_that_nobody_reads_is_given_up(
             writer.transport.abort()
 
     asyncio.run(main())
+
+
+def test_connections_that_are_closed_leave_no_tls(key_folder: Path) -> None:
+    """They do not wait until cycles are collected, which is seldom in a service."""
+
+    async def answer(_request: web.Request) -> web.Response:
+        return web.Response(text="x")
+
+    def links() -> int:
+        return sum(isinstance(it, ssl.SSLObject) for it in gc.get_objects())
+
+    async def main() -> None:
+        app = web.Application()
+        app.router.add_get("/", answer)
+        mine = client_tls(key_folder, "client")
+        async with serving(app, "127.0.0.1", 0, tls(key_folder), shutdown=0.1) as (_, port):
+            before = links()
+            for _ in range(20):
+                assert await asyncio.to_thread(healthy, port, mine, 10.0)
+            async with asyncio.timeout(10):
+                while links() > before:
+                    await asyncio.sleep(0.05)
+
+    gc.collect()
+    gc.disable()
+    try:
+        asyncio.run(main())
+    finally:
+        gc.enable()
 
 
 def test_a_handshake_has_its_time(
