@@ -191,8 +191,9 @@ class Jobs:
                 event.set()
 
     def _count(self, job: Job) -> None:
-        """Counts open jobs: each new one is held to bounds on their numbers."""
-        is_open = job.is_open
+        """Counts open jobs: each new one is held to bounds on their numbers. One that has ended is
+        none any more, whatever a machine that was lost still says of it."""
+        is_open = job.is_open and job.id in self._live
         if is_open == (job.id in self._open):
             return
         if is_open:

@@ -113,3 +113,15 @@ def test_counts_of_open_jobs_are_those_of_the_jobs(changes: list[tuple[int, Any]
                 it.id for it in made.values() if (it.client, it.state != "ended") == (client, 1)
             }
             assert {it.id for it in jobs.live_of(client)} == live
+
+
+def test_a_job_that_ended_is_never_open_again() -> None:
+    """A machine that was lost may still tell that it begins."""
+    jobs, none = Jobs(), cast(Any, None)
+    job = Job("j", "c", "request", cast(Any, SimpleNamespace(model="m")), none, 1, None, 0.0)
+    jobs.add(job)
+    job.state = "ended"
+    jobs.changed(job)
+    job.state = "preparing"
+    jobs.changed(job)
+    assert (jobs.count_open(), jobs.count_open("m", "c"), jobs.open()) == (0, 0, [])
