@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,10 @@ from privet.compiler.compile import compile
 from privet.compiler.executor import execute
 from privet.compiler.executor.codec import as_tensor, describe_outputs
 from privet.errors import InputError
-from privet.gateway.oip import tensors
+from privet.gateway.oip import predict_pb2, tensors
+from privet.gateway.oip.binary import Body
+from privet.gateway.oip.exchange import Question
+from privet.gateway.oip.rpc import _question
 from privet.gateway.oip.tensors import (
     DATATYPES,
     from_numbers,
@@ -94,6 +98,29 @@ def test_texts_take_no_more_memory_than_a_request_may_have(
     # Without the bound, a request of 5 kB has a tensor of 4 MB.
     monkeypatch.setattr(tensors, "MOST_TEXT_BYTES", 1 << 40)
     assert from_numbers("x", "BYTES", [1001], ["a" * 1000, *[""] * 1000]).nbytes == 4_004_000
+
+
+def test_texts_of_all_inputs_share_the_room_of_a_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tensors, "MOST_TEXT_BYTES", 4 * 1000 * 100)
+    texts = ["a" * 60, *[""] * 999]
+
+    def rest(names: str) -> Question:
+        inputs = [
+            {"name": name, "datatype": "BYTES", "shape": [1000], "data": texts} for name in names
+        ]
+        return Body("m", "", json.dumps({"inputs": inputs}).encode(), None).question
+
+    def rpc(names: str) -> Question:
+        request = predict_pb2.ModelInferRequest(model_name="m")
+        for name in names:
+            tensor = request.inputs.add(name=name, datatype="BYTES", shape=[1000])
+            tensor.contents.bytes_contents.extend(it.encode() for it in texts)
+        return _question(request)
+
+    for read in (rest, rpc):
+        assert list(read("x").inputs) == ["x"]
+        with pytest.raises(InputError, match="room of the longest"):
+            read("xy")
 
 
 def test_positions_are_integers_and_scores_are_real() -> None:

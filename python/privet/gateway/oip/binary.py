@@ -13,7 +13,7 @@ from typing import Any
 
 from privet.errors import InputError
 from privet.gateway.oip.exchange import Answer, Question
-from privet.gateway.oip.tensors import Array, from_numbers, from_raw, to_data, to_raw
+from privet.gateway.oip.tensors import Array, TextRoom, from_numbers, from_raw, to_data, to_raw
 
 HEADER = "Inference-Header-Content-Length"
 
@@ -44,12 +44,12 @@ class Body:
         tail = _Tail(body[length:])
         self._parameters = _part(document, "parameters", dict)
         self._outputs = _part(document, "outputs", list)
-        inputs = {}
+        inputs, room = {}, TextRoom()
         for tensor in _part(document, "inputs", list):
             name = _text(tensor, "name")
             if name in inputs:
                 raise InputError(f"input {name} is given twice")
-            inputs[name] = _tensor(name, tensor, tail)
+            inputs[name] = _tensor(name, tensor, tail, room)
         tail.end()
         self.question = Question(
             model,
@@ -142,17 +142,17 @@ def _text(document: Any, name: str, default: str | None = None) -> str:
     return value
 
 
-def _tensor(name: str, tensor: dict[str, Any], tail: _Tail) -> Array:
+def _tensor(name: str, tensor: dict[str, Any], tail: _Tail, room: TextRoom) -> Array:
     datatype, shape = _text(tensor, "datatype"), _part(tensor, "shape", list)
     if any(isinstance(size, bool) or not isinstance(size, int) for size in shape):
         raise InputError(f"input {name} has shape {shape}: whole numbers are needed")
     parameters = _part(tensor, "parameters", dict)
     _refuse_unsupported(name, parameters)
     if SIZE in parameters:
-        return from_raw(name, datatype, shape, tail.take(name, parameters[SIZE]))
+        return from_raw(name, datatype, shape, tail.take(name, parameters[SIZE]), room)
     if "data" not in tensor:
         raise InputError(f"input {name} has no data")
-    return from_numbers(name, datatype, shape, tensor["data"])
+    return from_numbers(name, datatype, shape, tensor["data"], room)
 
 
 def _output(output: Any) -> str:

@@ -14,7 +14,7 @@ from privet.errors import InputError
 from privet.gateway.oip import predict_pb2 as messages
 from privet.gateway.oip.exchange import EXTENSIONS, MORE, Answer, Exchange, Question
 from privet.gateway.oip.faults import fault
-from privet.gateway.oip.tensors import DATATYPES, Array, from_numbers, from_raw, to_raw
+from privet.gateway.oip.tensors import DATATYPES, Array, TextRoom, from_numbers, from_raw, to_raw
 
 SERVICE = "GRPCInferenceService"
 
@@ -135,10 +135,11 @@ def _question(request: Any) -> Question:
     if raw and len(raw) != len(request.inputs):
         raise InputError(f"{len(raw)} raw contents for {len(request.inputs)} inputs")
     inputs: dict[str, Array] = {}
+    room = TextRoom()
     for index, tensor in enumerate(request.inputs):
         if tensor.name in inputs:
             raise InputError(f"input {tensor.name} is given twice")
-        inputs[tensor.name] = _tensor(tensor, raw[index] if raw else None)
+        inputs[tensor.name] = _tensor(tensor, raw[index] if raw else None, room)
     return Question(
         request.model_name,
         request.model_version,
@@ -149,15 +150,15 @@ def _question(request: Any) -> Question:
     )
 
 
-def _tensor(tensor: Any, raw: bytes | None) -> Array:
+def _tensor(tensor: Any, raw: bytes | None, room: TextRoom) -> Array:
     shape = list(tensor.shape)
     if raw is not None:
-        return from_raw(tensor.name, tensor.datatype, shape, raw)
+        return from_raw(tensor.name, tensor.datatype, shape, raw, room)
     field = CONTENTS.get(tensor.datatype)
     if field is None and tensor.datatype in DATATYPES:
         raise InputError(f"input {tensor.name}: {tensor.datatype} goes as raw contents only")
     numbers = list(getattr(tensor.contents, field)) if field else []
-    return from_numbers(tensor.name, tensor.datatype, shape, numbers)
+    return from_numbers(tensor.name, tensor.datatype, shape, numbers, room)
 
 
 def _parameters(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -41,19 +41,44 @@ MOST_ELEMENTS = 1 << 40
 """What a shape may say, axes of length 0 left out; a request has far less."""
 
 MOST_TEXT_BYTES = 256 << 20
-"""What the texts of an input may take: each has the room of the longest."""
+"""What all texts of a request may take: each has the room of the longest of its input."""
 
 _KINDS = {"real": REAL, "map": REAL, "integer": "INT64", "boolean": "BOOL", "text": TEXT}
 
 
-def from_raw(name: str, datatype: str, shape: Sequence[int], raw: bytes) -> Array:
-    """A tensor from its elements in row-major order, little-endian and without gaps.
+class TextRoom:
+    """What the texts of a request may still take, of all its inputs together."""
+
+    def __init__(self) -> None:
+        self._left = MOST_TEXT_BYTES
+
+    def take(self, name: str, count: int, longest: int) -> None:
+        """Takes the room of so many texts.
+
+        # Errors
+        `InputError` if there is not so much.
+        """
+        size = np.dtype((np.str_, longest)).itemsize * count
+        if size > self._left:
+            raise InputError(
+                f"input {name} has {count} texts of up to {longest} characters: those of a request "
+                f"may take {MOST_TEXT_BYTES} bytes, and each takes the room of the longest"
+            )
+        self._left -= size
+
+
+def from_raw(
+    name: str, datatype: str, shape: Sequence[int], raw: bytes, room: TextRoom | None = None
+) -> Array:
+    """A tensor from its elements in row-major order, little-endian and without gaps; `room` is that
+    of its request.
 
     # Errors
-    `InputError` if there is no such type, or the bytes are not those of that shape.
+    `InputError` if there is no such type, the bytes are not those of that shape, or texts take too
+    much.
     """
     if datatype == TEXT:
-        return _texts(name, shape, list(_cut(name, raw)))
+        return _texts(name, shape, list(_cut(name, raw)), room)
     kind, count = _form(name, datatype, shape)
     if len(raw) != count * kind.itemsize:
         raise InputError(
@@ -63,15 +88,18 @@ def from_raw(name: str, datatype: str, shape: Sequence[int], raw: bytes) -> Arra
     return np.frombuffer(raw, kind).reshape(shape)
 
 
-def from_numbers(name: str, datatype: str, shape: Sequence[int], numbers: Any) -> Array:
-    """A tensor from its elements as numbers or texts, flat or in nested lists.
+def from_numbers(
+    name: str, datatype: str, shape: Sequence[int], numbers: Any, room: TextRoom | None = None
+) -> Array:
+    """A tensor from its elements as numbers or texts, flat or in nested lists; `room` is that of
+    its request.
 
     # Errors
-    `InputError` if there is no such type, or something is no number of it, or their count is not
-    that of the shape.
+    `InputError` if there is no such type, or something is no number of it, their count is not that
+    of the shape, or texts take too much.
     """
     if datatype == TEXT:
-        return _texts(name, shape, np.asarray(numbers, dtype=object).ravel().tolist())
+        return _texts(name, shape, np.asarray(numbers, dtype=object).ravel().tolist(), room)
     kind, count = _form(name, datatype, shape)
     try:
         array = np.asarray(numbers)
@@ -92,7 +120,7 @@ def from_numbers(name: str, datatype: str, shape: Sequence[int], numbers: Any) -
     return array.reshape(shape)
 
 
-def _texts(name: str, shape: Sequence[int], texts: Sequence[Any]) -> Array:
+def _texts(name: str, shape: Sequence[int], texts: Sequence[Any], room: TextRoom | None) -> Array:
     count = _count(name, shape)
     if count != len(texts):
         raise InputError(
@@ -105,12 +133,7 @@ def _texts(name: str, shape: Sequence[int], texts: Sequence[Any]) -> Array:
         raise InputError(f"input {name} holds a text that is not UTF-8") from error
     if not all(isinstance(it, str) for it in plain):
         raise InputError(f"input {name} cannot be read as {TEXT}: texts are needed")
-    longest = max(map(len, plain), default=0)
-    if np.dtype((np.str_, longest)).itemsize * count > MOST_TEXT_BYTES:
-        raise InputError(
-            f"input {name} has {count} texts of up to {longest} characters: that is more than "
-            f"{MOST_TEXT_BYTES} bytes, for each takes the room of the longest"
-        )
+    (room or TextRoom()).take(name, count, max(map(len, plain), default=0))
     return np.array(plain, dtype=np.str_).reshape(shape)
 
 
