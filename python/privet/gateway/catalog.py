@@ -95,7 +95,7 @@ class Catalog:
             self._measured = True
             ask = partial(self._calls.get, LIVE)
             self._link = await network_to(self._calls.host, self._calls.port, ask)
-        if offer.has_settled(terms):
+        if offer.has_settled(terms, self._link):
             # Nothing is planned anew: a thread would take longer.
             return self._settled(offer, terms)
         return await asyncio.to_thread(self._settled, offer, terms)

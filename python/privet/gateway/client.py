@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import os
 import secrets
 from collections import OrderedDict
@@ -52,7 +53,8 @@ MOST_HELD = 8
 """Calls whose answers the service holds at once; the others leave connections for job updates."""
 
 FEW_NUMBERS = 4096
-"""Inputs of up to so many numbers are encoded on the event loop: that takes some 0.1 ms."""
+"""Inputs of up to so many numbers, for programs that take no more at once, are encoded on the event
+loop: that takes some 0.1 ms."""
 
 MOST_ASKED = 1000
 
@@ -241,7 +243,7 @@ class ServiceClient:
         id = notice.id if isinstance(notice, Notice) else notice
 
         async def ask(offer: Offer, settled: Terms) -> Request:
-            if _is_small(inputs):
+            if _is_small(offer.program, inputs):
                 cut = encode_portions(offer.program, inputs)
             else:
                 cut = await asyncio.to_thread(encode_portions, offer.program, inputs)
@@ -461,8 +463,12 @@ def _hold(timeout: float | None) -> float:
     return min(WAIT_SECONDS, timeout) if timeout >= SHORTEST_SECONDS else 0.0
 
 
-def _is_small(inputs: Inputs) -> bool:
-    """Whether inputs are encoded sooner than a thread would have begun to."""
+def _is_small(program: Program, inputs: Inputs) -> bool:
+    """Whether inputs are encoded sooner than a thread would have begun to: few numbers, of which a
+    program takes few as well (a row for each index, all samples of a batch), without a front."""
+    taken = (math.prod(program.values[it.value].shape) for it in program.inputs)
+    if program.front is not None or sum(taken) > FEW_NUMBERS:
+        return False
     given = inputs.values() if isinstance(inputs, Mapping) else inputs
     arrays = [given] if isinstance(given, np.ndarray) else given
     if not isinstance(arrays, Collection):

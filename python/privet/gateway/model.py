@@ -139,27 +139,27 @@ class Offer:
             raise Misuse("a service's jobs are sessions of their own, and keep no state")
         self.public = public
         self._plans: dict[Terms, _native.Plan] = {}
-        self._settled: dict[Terms, Terms] = {}
+        self._settled: dict[tuple[Terms, _native.Link | None], Terms] = {}
         self._lock = threading.Lock()
 
     def settle(self, terms: Terms, network: _native.Link | None = None) -> Terms:
-        """The terms with this program, and with the depth that they leave open; `network` is what
-        `auto` chose it for in the first call with these terms.
+        """The terms with this program, and with the depth that they leave open, as suits `network`.
 
         # Errors
         `PeerMisbehaved` if they insist on another program; `Misuse` if the model is not offered on
         these terms.
         """
-        if (known := self._settled.get(terms)) is None:
+        asked = (terms, network)
+        if (known := self._settled.get(asked)) is None:
             known = self._choose(terms, network)
             if len(self._settled) >= MOST_PLANS:
                 self._settled.clear()
-            self._settled[terms] = known
+            self._settled[asked] = known
         return known
 
-    def has_settled(self, terms: Terms) -> bool:
+    def has_settled(self, terms: Terms, network: _native.Link | None) -> bool:
         """Whether `settle` has an answer ready, and `plan` one to that."""
-        return self._settled.get(terms) in self._plans
+        return self._settled.get((terms, network)) in self._plans
 
     def _choose(self, terms: Terms, network: _native.Link | None) -> Terms:
         hash = self.model.program

@@ -16,11 +16,13 @@ import numpy as np
 import pytest
 from tests.attacks.scene import INPUT, SOON, small_model
 
-from privet import keys
+from privet import _native, keys
 from privet.compiler.compile import Compiled
+from privet.compiler.graph.front import Front, Given
+from privet.compiler.graph.head import Head
 from privet.errors import InvalidProgram, LinkError, MaterialError, Misuse, PeerMisbehaved
 from privet.gateway.attempt import Attempt, WorkerClient, read_lease
-from privet.gateway.client import encode_portions
+from privet.gateway.client import FEW_NUMBERS, _is_small, encode_portions
 from privet.gateway.model import Model, Offer, Offered, Tensor, Terms, read_model
 from privet.runtime import Credentials, Finished, Server
 from privet.suites import Fss, Gmw
@@ -193,6 +195,17 @@ def test_terms_are_settled_by_what_is_offered(compiled: Compiled) -> None:
         offer.settle(Terms(program_hash="0" * 64))
 
 
+def test_terms_are_settled_for_the_network_whatever_was_asked_before(compiled: Compiled) -> None:
+    slow = _native.Link("100ms,10Mbit")
+    suite = offer_of(compiled).settle(Terms(), slow).suite
+    offer = offer_of(compiled)
+    # Whoever asks whether a model is ready knows of no network.
+    assert offer.settle(Terms()).suite != suite
+    assert not offer.has_settled(Terms(), slow)
+    assert offer.settle(Terms(), slow).suite == suite
+    assert offer.has_settled(Terms(), slow)
+
+
 @pytest.mark.parametrize("document", [None, [], {}, {"name": "m", "privet": {}}, {"privet": 3}])
 def test_a_description_that_is_none(document: Any) -> None:
     with pytest.raises(PeerMisbehaved, match="describes no model"):
@@ -204,3 +217,21 @@ def test_portions_are_integers_of_the_program(compiled: Compiled) -> None:
     scale = 1 << compiled.program.scale_bits
     assert np.frombuffer(one.payload[0], "<i8").tolist() == (INPUT.ravel() * scale).tolist()
     assert len(encode_portions(compiled.program, [np.repeat(INPUT, 3, axis=0)])) == 3
+
+
+def test_few_numbers_are_small_where_the_program_takes_few_and_nothing_comes_first(
+    compiled: Compiled,
+) -> None:
+    program = compiled.program
+    assert _is_small(program, [INPUT])
+    assert not _is_small(program, [np.zeros((FEW_NUMBERS, 4))])
+    assert not _is_small(program, [INPUT.tolist()])
+    # One sample is made as many as the program takes, and an index a row as long as a table.
+    (entry,) = program.inputs
+    for shape, one_hot in (((2048, 4), False), ((1, 4, 2048), True)):
+        values = list(program.values)
+        values[entry.value] = replace(values[entry.value], shape=shape)
+        inputs = (replace(entry, one_hot=one_hot),)
+        assert not _is_small(replace(program, values=tuple(values), inputs=inputs), [INPUT])
+    front = Front((Given("x", "text", (1, 1)),), Head(17, ("x",), (), {}))
+    assert not _is_small(replace(program, front=front), [np.array([["a" * 100_000]])])
