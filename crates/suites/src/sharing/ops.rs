@@ -32,7 +32,7 @@ pub(super) struct Context {
     pub options: Options,
     /// Whether a later step needs the result in the program's ring.
     pub is_read_wide: bool,
-    /// How many low bits of the result count to later steps.
+    /// How many low bits of the result count to later steps; one where nothing reads it.
     pub bits_read: u32,
 }
 

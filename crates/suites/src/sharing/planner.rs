@@ -108,11 +108,12 @@ impl<'a> Planner<'a> {
             Some(_) => self.multiply(index),
             None => self.align(inputs, protocol),
         }
+        let ring_bits = self.program.ring_bits();
         let context = Context {
-            ring_bits: self.program.ring_bits(),
+            ring_bits,
             options: self.options,
             is_read_wide: self.needs_ring[output],
-            bits_read: self.read[output].map_or(self.program.ring_bits(), |bits| bits.min(self.program.ring_bits())),
+            bits_read: self.read[output].map_or(ring_bits, |bits| bits.clamp(1, ring_bits)),
         };
         let width = self.widths[inputs[0]];
         let written = protocol.width(&inputs.iter().map(|&id| self.widths[id]).collect::<Vec<_>>(), &context);

@@ -10,7 +10,7 @@ use privet_suites::sharing::{Options, Plan};
 use privet_suites::{malicious, stream};
 use serde_json::{Value, json};
 
-use crate::parties::{CHOICE, Fixture, RESIDUAL};
+use crate::parties::{CHOICE, Fixture, PRODUCTS, RESIDUAL};
 
 /// Far above what planning takes.
 const SOON: Duration = Duration::from_secs(20);
@@ -109,4 +109,25 @@ fn no_missing_field_and_no_cut_makes_a_client_panic() {
     assert_no_panic(&RESIDUAL, "missing", missing);
     let cuts = (0..RESIDUAL.public.len()).map(|end| (format!("cut at {end}"), RESIDUAL.public[..end].to_vec()));
     assert_no_panic(&RESIDUAL, "cut", cuts);
+}
+
+#[test]
+fn results_that_nothing_reads_make_no_client_panic() {
+    let document: Value = serde_json::from_slice(&PRODUCTS.public).expect("JSON");
+    let values = document["values"].as_array().expect("values").len();
+    let mut planned = 0;
+    // What only leads to later values is read by nothing then, products among it.
+    for value in 0..values {
+        let mut changed = document.clone();
+        changed["outputs"][0]["value"] = json!(value);
+        let program = Program::parse(changed.to_string().as_bytes()).expect("a program");
+        for options in Options::made().chain(Options::dealt()) {
+            if let Ok(plan) = Plan::new(program.clone(), options) {
+                plan.forecast();
+                plan.security();
+                planned += 1;
+            }
+        }
+    }
+    assert!(planned > values, "{planned} plans");
 }
