@@ -17,8 +17,11 @@ use crate::Error;
 /// Elements that are multiplied at once one by one, which bounds what their correlations take.
 const AT_ONCE: usize = 1 << 15;
 
-/// Elements that are multiplied at once where factors are shared, which bounds what their messages take.
+/// Elements that are multiplied at once where factors are shared, which bounds what their messages take; no row is longer.
 const ROWS_AT_ONCE: usize = 1 << 17;
+
+/// Bytes of pads and of sums that an element of a row takes while it is multiplied.
+const ROW_BYTES: u64 = 40;
 
 /// Products in either direction that are made at once.
 const PRODUCTS_AT_ONCE: usize = 40 * AT_ONCE;
@@ -45,7 +48,7 @@ impl Way {
         let row = len.checked_div(plan.masked()[triple.operands[few(plan, triple)].mask].len).unwrap_or(0);
         if left.mask == right.mask && left.origin == right.origin {
             Self::Square { bits }
-        } else if row >= LEAST_ROW {
+        } else if (LEAST_ROW..=ROWS_AT_ONCE).contains(&row) {
             Self::Rows { bits, row }
         } else {
             Self::Pairs { bits }
@@ -56,7 +59,7 @@ impl Way {
     fn at_once(self) -> usize {
         match self {
             Self::Square { .. } => 2 * AT_ONCE,
-            Self::Rows { row, .. } => (ROWS_AT_ONCE / row).max(1),
+            Self::Rows { row, .. } => ROWS_AT_ONCE / row,
             Self::Pairs { .. } => AT_ONCE,
         }
     }
@@ -146,10 +149,13 @@ pub(super) fn cost(plan: &Plan) -> Cost {
     })
 }
 
-/// The most bytes that a run sends and receives.
-pub(super) fn message_bytes(plan: &Plan) -> u64 {
-    let costs = groups(plan).into_iter().flatten().map(|run| run.cost());
-    costs.map(|cost| cost.client_bytes + cost.server_bytes).max().unwrap_or(0)
+/// The most bytes that a run takes beside its correlations: messages both ways, and what rows are multiplied with.
+pub(super) fn run_bytes(plan: &Plan) -> u64 {
+    let bytes = |run: Run| {
+        let rows = if let Way::Rows { row, .. } = run.way { ROW_BYTES * (run.count * row) as u64 } else { 0 };
+        rows + run.cost().client_bytes + run.cost().server_bytes
+    };
+    groups(plan).into_iter().flatten().map(bytes).max().unwrap_or(0)
 }
 
 /// Seeds of rows that are read at one place: of each run two in either direction.

@@ -154,10 +154,10 @@ impl Plan {
         let extending = if self.is_dealt() { stock } else { stock + 2 * extension.memory() + growing };
         let multiplying = self.multiplying_elements(role, extension);
         let (prepared, computed) = if self.options().is_one_shot() { (0, most) } else { (most, 0) };
-        // A chunk is made in the memory of the one before, and written from there.
+        // A chunk is made in the memory of the one before, and written from there; the first one is made last, in that of all others.
         let writing = if later > 0 { 2 * later + 2 * extension.memory() + growing + masks } else { 0 };
         let making = match self.field() {
-            None => (stock + extending.max(multiplying)).max(material + prepared.max(packed)),
+            None => (stock + extending.max(multiplying)).max(stock + masks + shares + prepared.max(packed)),
             // What threads give back that work in slots is not used again for the rest, nor the other way round.
             Some(_) => stock + extending + masks + shares + prepared + packed,
         };
@@ -173,7 +173,7 @@ impl Plan {
     fn multiplying_elements(&self, role: Role, extension: Extension) -> u64 {
         let run = elements::demands(self).iter().map(|demand| stored_bytes(demand, role)).max().unwrap_or(0);
         let extending = if run > 0 { 2 * extension.memory() } else { 0 };
-        8 * elements::held(self) + 3 * run + extending + elements::message_bytes(self)
+        8 * elements::held(self) + 3 * run + extending + elements::run_bytes(self)
     }
 
     /// The fullest buffer of an inference without material, and what fills it.
