@@ -58,7 +58,10 @@ THROUGH_DEAD = ("Add", "Where", "Softmax", "Identity", "Cast", "Dropout")
 READS_ROWS = ("Gather", "ArrayFeatureExtractor", "GatherElements")
 """Operators that may read places as rows of zeros with a one, besides those that move them."""
 READS_CUT = ("ArrayFeatureExtractor", "Gather", "OneHot")
-KEEPS_CUT = ("Cast", "Flatten", "Gather", "Identity", "Reshape", "Squeeze", "Unsqueeze")
+KEEPS_CUT = (
+    *("ArrayFeatureExtractor", "Cast", "Flatten", "Gather", "Identity", "Reshape", "Squeeze"),
+    "Unsqueeze",
+)
 """Operators that may read numbers as the places to which a cast cuts them off, or move those."""
 READS_QUANTIZED = (
     *("DequantizeLinear", "MatMulInteger", "ConvInteger", "QLinearMatMul", "QLinearConv"),

@@ -116,6 +116,31 @@ def test_places_that_a_cast_cuts_off(reader: str) -> None:
     check(made, {"x": x})
 
 
+@pytest.mark.parametrize("op", ["ArrayFeatureExtractor", "Gather"])
+def test_a_column_of_what_a_cast_cuts_off_is_cut_off(op: str) -> None:
+    def made(reader: onnx.NodeProto) -> onnx.ModelProto:
+        nodes = [
+            node("Cast", ["x"], ["i"], to=onnx.TensorProto.INT64),
+            node("Gather", ["i", "columns"], ["j"], axis=1),
+            reader,
+        ]
+        constants = {
+            "columns": np.array([1]),
+            "depth": np.array(3),
+            "both": np.array([0, 1], np.float32),
+        }
+        found = model(nodes, {"x": x.shape}, ["y"], constants)
+        if op == "ArrayFeatureExtractor":
+            found.graph.node[1].CopyFrom(node(op, ["i", "columns"], ["j"], domain="ai.onnx.ml"))
+            found.opset_import.append(onnx.helper.make_opsetid("ai.onnx.ml", 3))
+        return found
+
+    x = np.array([[0.7, 2.7], [1.7, 1.2], [2.9, 0.9]], np.float32)
+    check(made(node("OneHot", ["j", "depth", "both"], ["y"])), {"x": x})
+    with pytest.raises(UnsupportedModel, match="a cast rounds what it reads to integers"):
+        import_model(made(node("Cast", ["j"], ["y"], to=onnx.TensorProto.FLOAT)), name="m")
+
+
 def test_flatten_as_exporters_write_it() -> None:
     """Shape, Gather, Unsqueeze, Concat and Reshape vanish into one reshape."""
     nodes: list[Any] = [
