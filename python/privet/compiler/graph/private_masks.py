@@ -106,7 +106,11 @@ def _whole(model: onnx.ModelProto, constants: Mapping[str, Array]) -> set[str]:
         moves = node.op_type in _THROUGH - _OF_WHOLE - {"Concat", "Where"}
         given = node.input[:1] if moves else given
         keeps = moves or node.op_type in _OF_WHOLE | {"Concat", "Where"}
-        if node.op_type in _TRUTHS or (keeps and found.issuperset(given)):
+        is_truth = node.op_type in _TRUTHS or (
+            node.op_type == "Cast"
+            and any(it.name == "to" and it.i in WHOLE for it in node.attribute)
+        )
+        if is_truth or (keeps and found.issuperset(given)):
             found.update(node.output)
     return found
 

@@ -122,6 +122,26 @@ def test_a_mask_by_products_is_of_whole_numbers(kind: int) -> None:
         np.testing.assert_allclose(found, expected(made, given)[0], rtol=0, atol=5e-3)
 
 
+def test_a_mask_of_floats_that_becomes_truth_values_is_whole() -> None:
+    g = Exporter()
+    mask = g("Cast", g("Cast", "m", to=onnx.TensorProto.BOOL), to=onnx.TensorProto.FLOAT)
+    low = g("Mul", g("Sub", g.number(1), mask), g.number(-1e9))
+    weights = g("Softmax", g("Add", g.linear("x", 4, 4), low), axis=-1)
+    kind = onnx.TensorProto.FLOAT
+    made = g.model({"x": (kind, [1, 4]), "m": (kind, [1, 4])}, g("Mul", weights, "x"))
+    rows = [
+        {
+            "x": np.full((1, 4), 0.3 * row, np.float32),
+            "m": np.array([[1, row % 2, 0.5, 0]], np.float32),
+        }
+        for row in range(6)
+    ]
+    compiled = compile(made, smooth="piecewise", calibration=rows)
+    for row in rows:
+        (found,) = execute(compiled.program, compiled.weights, row).outputs.values()
+        np.testing.assert_allclose(found, expected(made, row)[0], rtol=0, atol=5e-3)
+
+
 def test_a_large_factor_elsewhere_stays() -> None:
     g = Exporter()
     y = g("Mul", "x", g.number(1e9))
