@@ -1,7 +1,8 @@
 """`Step(x) * y` becomes `Select(x, y)`, and `(1 - Step(x)) * y` becomes `y - Select(x, y)`.
 
 So `Where`, `And`, `Or`, `Xor` and `TopK` take a comparison and a multiplexer, and no product of
-private tensors.
+private tensors. The one is that of an operator such as `Not`: whether a constant of the model is
+one stays private (docs/decisions/public-half.md).
 """
 
 from __future__ import annotations
@@ -46,4 +47,5 @@ def select_by_steps(graph: Graph) -> Graph:
 
 
 def _is_one_more(operation: op.Operation) -> bool:
-    return isinstance(operation, op.AddConstant) and bool(np.all(operation.bias == 1))
+    is_defined = isinstance(operation, op.AddConstant) and operation.defined
+    return is_defined and bool(np.all(operation.bias == 1))

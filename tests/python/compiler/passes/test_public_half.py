@@ -147,6 +147,23 @@ def test_one_factor_of_a_batch_normalisation_is_not_told() -> None:
     assert alike.to_public_bytes() == one.to_public_bytes()
 
 
+def test_whether_a_comparison_is_taken_from_one_is_not_told() -> None:
+    """Which saves a product where an operator's definition has the one, as that of `Not`."""
+
+    def chosen(total: float) -> dict[str, Any]:
+        nodes = [
+            node("GreaterOrEqual", ["x", "bound"], ["c"]),
+            node("Cast", ["c"], ["n"], to=onnx.TensorProto.FLOAT),
+            node("Sub", ["total", "n"], ["s"]),
+            node("Mul", ["s", "x"], ["y"]),
+        ]
+        constants = {"bound": np.full((1, 5), 0.1, np.float32), "total": np.float32(total)}
+        made = model(nodes, {"x": (1, 5)}, ["y"], constants)
+        return outline(compile(made, calibration=[np.ones((1, 5), np.float32)]))
+
+    assert chosen(1.0) == chosen(0.875)
+
+
 def folds_where_no_factor_is_small(graph: Graph) -> Graph:
     """The rule as it was: a layer takes the factors in front of it in unless one is small."""
     rewriter = Rewriter(graph)

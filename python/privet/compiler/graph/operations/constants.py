@@ -72,9 +72,14 @@ class Scale(Operation):
 
 @dataclass(frozen=True, eq=False)
 class AddConstant(Operation):
-    """Sum with a private constant that broadcasts to the input's shape."""
+    """Sum with a private constant that broadcasts to the input's shape.
+
+    `defined` says that an operator's definition has the constant, as that of `Not` has a one, and
+    not the model: then passes may look at it.
+    """
 
     bias: Array
+    defined: bool = False
 
     name: ClassVar[str] = "add_constant"
 

@@ -48,7 +48,7 @@ def above(site: Site, x: Private, bound: float) -> Private:
 
 def negated(site: Site, x: Private) -> Private:
     """1 for 0 and 0 for 1."""
-    return truth(site.emit(AddConstant(ONE), site.emit(Negate(), x)))
+    return truth(site.emit(AddConstant(ONE, defined=True), site.emit(Negate(), x)))
 
 
 @operator("Sign", since=9, restrictions=SUITES)
