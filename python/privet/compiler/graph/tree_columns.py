@@ -63,6 +63,17 @@ class Code:
     values: tuple[float, ...]
     default: float
 
+    @property
+    def keeps_order(self) -> bool:
+        """Whether the keys that any comparison of values tells from other numbers are next to one
+        another, whatever it compares with."""
+        order = np.argsort(self.keys)
+        keys, values = np.array(self.keys)[order], np.array(self.values)[order]
+        rises = np.diff(values)
+        beyond = self.default <= values.min() or self.default >= values.max()
+        is_sorted = (rises >= 0).all() or (rises <= 0).all()
+        return bool((np.diff(keys) == 1).all() and is_sorted and beyond)
+
 
 @dataclass(frozen=True)
 class Column:
@@ -251,6 +262,8 @@ def _labels(trace: _Trace, node: onnx.NodeProto, given: Given) -> Made:
 
 def _coded(table: Table, codes: Sequence[Code], *, nested: int = 0) -> Made:
     if any(it.code is not None for it in table.columns):
+        return None
+    if not all(code.keeps_order for code in codes):
         return None
     if any(abs(key) >= MOST_WHOLE for code in codes for key in code.keys):
         return None

@@ -169,10 +169,7 @@ class _Moved:
                 continue
             if mode not in _COMPARE or not 0 <= feature < len(table.columns):
                 return None
-            test = _moved(table.columns[feature], mode, value, bool(track))
-            if test is None:
-                return None
-            tests[index] = test
+            tests[index] = _moved(table.columns[feature], mode, value, bool(track))
         floats = [it for it in table.columns if tables[it.source].kind == FLOAT]
         fills = any(it.code is not None or not np.isnan(_run(it.steps, _NAN)) for it in floats)
         return cls(node, table, tests, decides=fills or _TRACKS in given)
@@ -235,7 +232,7 @@ def _run(steps: Sequence[Step], x: float | Array) -> Array:
     return made
 
 
-def _moved(column: Column, mode: bytes, value: float, track: bool) -> _Test | None:
+def _moved(column: Column, mode: bytes, value: float, track: bool) -> _Test:
     """The test of a column of an input that says what one of a tree's feature does."""
     compare, threshold = _COMPARE[mode], np.float32(value)
     missing = _run(column.steps, _NAN)
@@ -248,24 +245,22 @@ def _moved(column: Column, mode: bytes, value: float, track: bool) -> _Test | No
     return _Test(column.steps, float(threshold), strict, base == mode, at_missing, least)
 
 
-def _coded(
-    column: Column, code: Code, holds: Callable[[Array], bool], missing: float
-) -> _Test | None:
+def _coded(column: Column, code: Code, holds: Callable[[Array], bool], missing: float) -> _Test:
     """The same of what an encoder makes of a column: whether a number is one of the keys for which
-    another thing holds than for other numbers. They must be next to one another."""
+    another thing holds than for other numbers, which are next to one another.
+
+    Also where there is none it is a test of two sides: thresholds tell nothing public.
+    """
     others = holds(_run(column.after, code.default))
     keys = [
         key
         for key, value in zip(code.keys, code.values, strict=True)
         if holds(_run(column.after, value)) != others
     ]
-    if not keys:
-        return _Test(column.steps, float("inf"), False, others, others)
-    first, last = min(keys), max(keys)
-    if last - first >= len(keys):
-        return None
-    at_missing = others != (first <= missing <= last)
-    return _Test(column.steps, float(last), False, not others, at_missing, float(first))
+    first, last = (min(keys), max(keys)) if keys else (code.keys[0], code.keys[0])
+    assert not keys or last - first < len(keys), "codes keep the order of their keys"
+    at_missing = others != (bool(keys) and first <= missing <= last)
+    return _Test(column.steps, float(last), not keys, not others, at_missing, float(first))
 
 
 def _largest(asked: Sequence[tuple[tuple[Step, ...], float, bool]]) -> Array:

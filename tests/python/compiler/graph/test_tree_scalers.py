@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -111,3 +112,46 @@ def test_other_scalers_stay(change: str) -> None:
 def test_places_are_numbers_and_back() -> None:
     numbers = np.array([0.0, 1e-45, -1e-45, 1.5, -1.5, 3e38, -3e38, np.inf, -np.inf], np.float32)
     assert np.array_equal(number_at(places(numbers)), numbers)
+
+
+ENCODERS: dict[str, dict[str, Any]] = {
+    "hot": {"cats_int64s": [2], "zeros": 1},
+    "rising": {"keys_int64s": [1, 2, 3], "values_int64s": [0, 1, 2], "default_int64": -1},
+    "mixed": {"keys_int64s": [2, 3, 1], "values_int64s": [0, 1, 2], "default_int64": -1},
+    "apart": {"keys_int64s": [1, 3, 7], "values_int64s": [0, 1, 2], "default_int64": -1},
+    "between": {"keys_int64s": [1, 2, 3], "values_int64s": [0, 1, 2], "default_int64": 1},
+}
+
+
+@pytest.mark.parametrize("mode", ["LEQ", "EQ"])
+@pytest.mark.parametrize("name", ENCODERS)
+def test_no_threshold_behind_an_encoder_moves_the_public_half(name: str, mode: str) -> None:
+    """Nor where its test holds for no number, for all, or for some that are not side by side."""
+    outlines = []
+    for threshold in (-7.0, -1.0, 0.0, 0.5, 1.0, 1.5, 7.0):
+        made = random_trees(1, 1, 1, modes=[mode], rows=10)
+        values = next(a for a in made.graph.node[0].attribute if a.name == "nodes_values")
+        values.floats[0] = threshold
+        operator = "OneHotEncoder" if name == "hot" else "LabelEncoder"
+        encoder = onnx.helper.make_node(
+            operator, ["x"], ["code"], domain="ai.onnx.ml", **ENCODERS[name]
+        )
+        cast = onnx.helper.make_node("Cast", ["flat"], ["z"], to=onnx.TensorProto.FLOAT)
+        shape = onnx.numpy_helper.from_array(np.array([-1, 1]), "shape")
+        made.graph.initializer.append(shape)
+        reshape = onnx.helper.make_node("Reshape", ["code", "shape"], ["flat"])
+        made.graph.node[0].input[0] = "z"
+        for node in (cast, reshape, encoder):
+            made.graph.node.insert(0, node)
+        made.graph.input[0].type.tensor_type.elem_type = onnx.TensorProto.INT64
+        x = np.arange(-1, 9)[:, None]
+        compiled = compile(made, calibration=[x])
+        assert compiled.program.inputs[0].order == (name in ("hot", "rising"))
+        (found,) = execute(compiled.program, compiled.weights, [x]).outputs.values()
+        np.testing.assert_allclose(found, expected(made, {"x": x})[0], rtol=0, atol=1e-3)
+        document = json.loads(compiled.program.to_public_bytes())
+        del document["weights_commitment"], document["weight_bits"]
+        for entry in document["inputs"]:
+            del entry["magnitude"]
+        outlines.append(document)
+    assert all(it == outlines[0] for it in outlines)
