@@ -21,7 +21,7 @@ from privet.compiler.compile import compile
 Array = npt.NDArray[np.generic]
 
 
-RULES = 3
+RULES = 4
 """Which rules of the compiler a folder was made by; one that others made is not used."""
 
 
@@ -35,6 +35,7 @@ OPTIONS: Mapping[str, Any] = {
     "relu": "exact",
     "smooth": "polynomial",
     "sound": False,
+    "widest": 0,
     "reveal": "outputs",
     "client_side": False,
     "input_shapes": None,
