@@ -47,5 +47,6 @@ def select_by_steps(graph: Graph) -> Graph:
 
 
 def _is_one_more(operation: op.Operation) -> bool:
-    is_defined = isinstance(operation, op.AddConstant) and operation.defined
-    return is_defined and bool(np.all(operation.bias == 1))
+    if not isinstance(operation, op.AddConstant) or not operation.defined:
+        return False
+    return bool(np.all(operation.bias == 1))

@@ -157,7 +157,8 @@ def test_whether_a_comparison_is_taken_from_one_is_not_told() -> None:
             node("Sub", ["total", "n"], ["s"]),
             node("Mul", ["s", "x"], ["y"]),
         ]
-        constants = {"bound": np.full((1, 5), 0.1, np.float32), "total": np.float32(total)}
+        constants: dict[str, Any] = {"bound": np.full((1, 5), 0.1, np.float32)}
+        constants["total"] = np.float32(total)
         made = model(nodes, {"x": (1, 5)}, ["y"], constants)
         return outline(compile(made, calibration=[np.ones((1, 5), np.float32)]))
 
