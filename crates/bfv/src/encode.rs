@@ -11,32 +11,39 @@ use crate::polynomial::Polynomial;
 /// quotient, and as `q` vanishes modulo each prime, it is `(2^(l-1) - r) / 2^l` there.
 pub(crate) fn encode(parameters: &Parameters, message: &[u64]) -> Polynomial {
     let half = 1 << (parameters.ring_bits() - 1);
-    let mut encoded = Polynomial::zero(parameters.degree());
-    for ((residues, ntt), &scale) in encoded.0.iter_mut().zip(parameters.ntts()).zip(parameters.inverse_scale()) {
-        let prime = *ntt.prime();
-        let one_half = prime.scale(half, scale);
-        let (low, mask) = (parameters.modulus_low(), parameters.ring_mask());
-        vectorised(|| {
-            for (residue, &m) in residues.iter_mut().zip(message) {
-                let remainder = low.wrapping_mul(m).wrapping_add(half) & mask;
-                *residue = prime.sub(one_half, prime.scale(remainder, scale));
-            }
-        });
-    }
-    encoded
+    let (low, mask) = (parameters.modulus_low(), parameters.ring_mask());
+    let remainder = |m: u64| low.wrapping_mul(m).wrapping_add(half) & mask;
+    // Of nothing half is left, so that it becomes zero.
+    let mut remainders = vec![half; parameters.degree()];
+    vectorised(|| remainders.iter_mut().zip(message).for_each(|(x, &m)| *x = remainder(m)));
+    let mut others = Some(remainders.clone());
+    Polynomial([0, 1].map(|i| {
+        let (ntt, scale) = (&parameters.ntts()[i], parameters.inverse_scale()[i]);
+        let (prime, one_half) = (*ntt.prime(), ntt.prime().scale(half, scale));
+        let mut residues = others.take().unwrap_or_else(|| std::mem::take(&mut remainders));
+        ntt.scale(&mut residues, scale.value());
+        vectorised(|| residues.iter_mut().for_each(|x| *x = prime.sub(one_half, *x)));
+        residues
+    }))
 }
 
 /// `round(2^64 x / q)` for the coefficients `x` with these residues, as fractions of one turn: at most 5 units off.
 ///
 /// With `v = (x0 - x1) / p1 mod p0`, `x = x1 + p1 v` and so `x / q = v / p0 + (x1 / p1) / p0`. The second prime is the smaller one.
 fn turns(parameters: &Parameters, [x0, x1]: [&[u64]; 2]) -> Vec<u64> {
-    let [p0, p1] = parameters.ntts().each_ref().map(|ntt| *ntt.prime());
-    let inverse = parameters.inverse_second();
-    let residues = x0.iter().zip(x1);
-    let mut turns: Vec<u64> = vectorised(|| residues.map(|(&x0, &x1)| p0.scale(p0.sub(x0, x1), inverse)).collect());
-    vectorised(|| turns.iter_mut().for_each(|x| *x = p0.fraction(*x)));
-    vectorised(|| turns.iter_mut().zip(x1).for_each(|(x, &x1)| *x = x.wrapping_add(p0.quotient(p1.fraction(x1)))));
+    let [first, second] = parameters.ntts();
+    let mut turns = digits(parameters, [x0, x1]);
+    first.turns(second, &mut turns, x1);
     turns
+}
+
+/// `(x0 - x1) / p1 mod p0`.
+fn digits(parameters: &Parameters, [x0, x1]: [&[u64]; 2]) -> Vec<u64> {
+    let [first, _] = parameters.ntts();
+    let prime = *first.prime();
+    let mut digits: Vec<u64> = vectorised(|| x0.iter().zip(x1).map(|(&x0, &x1)| prime.sub(x0, x1)).collect());
+    first.scale(&mut digits, parameters.inverse_second().value());
+    digits
 }
 
 /// Coefficients with these residues, switched from `q` to `2^reply_bits`, rounded.
@@ -60,14 +67,15 @@ pub(crate) fn decode(parameters: &Parameters, phases: &[u64]) -> Vec<u64> {
 /// The integers of absolute value below `q / 4` with these residues, modulo 2^64.
 pub(crate) fn integers(parameters: &Parameters, [x0, x1]: [&[u64]; 2]) -> Vec<u64> {
     let [p0, p1] = parameters.ntts().each_ref().map(|ntt| *ntt.prime());
-    let (inverse, modulus) = (parameters.inverse_second(), p0.value().wrapping_mul(p1.value()));
-    let integer = |(&x0, &x1): (&u64, &u64)| {
-        let digit = p0.scale(p0.sub(x0, x1), inverse);
+    let modulus = p0.value().wrapping_mul(p1.value());
+    let integer = |digit: u64, x1: u64| {
         // A negative integer has its top digit in the upper half.
         let negative = 0_u64.wrapping_sub(u64::from(digit > p0.value() / 2));
         x1.wrapping_add(p1.value().wrapping_mul(digit)).wrapping_sub(modulus & negative)
     };
-    vectorised(|| x0.iter().zip(x1).map(integer).collect())
+    let mut integers = digits(parameters, [x0, x1]);
+    vectorised(|| integers.iter_mut().zip(x1).for_each(|(x, &x1)| *x = integer(*x, x1)));
+    integers
 }
 
 #[cfg(test)]

@@ -1,13 +1,15 @@
 //! The negacyclic number-theoretic transform of polynomials modulo `X^N + 1` and one prime.
 //!
-//! The transforms are those of the `tfhe-ntt` crate, which picks AVX-512 IFMA (primes below 2^50), AVX-512, AVX2 or portable
-//! code when it runs. Ciphertexts travel in the transformed domain, so its order is part of the wire format;
-//! a test pins it.
+//! Primes below 2^50 have code of their own for AVX-512 IFMA ([`arch::Transform`]). Other transforms are those of the `tfhe-ntt` crate,
+//! which picks AVX-512, AVX2 or portable code when it runs, and whose root of unity all take. Ciphertexts travel in the transformed
+//! domain, so its order is part of the wire format; a test pins it.
+
+use std::sync::Arc;
 
 use tfhe_ntt::prime::largest_prime_in_arithmetic_progression64 as largest_prime;
 use tfhe_ntt::prime64::Plan;
 
-use crate::arch::{self, Kernels, Montgomery, TERMS, Term};
+use crate::arch::{self, Kernels, Montgomery, TERMS, Term, Transform};
 use crate::zq::Prime;
 
 /// The transform for one ring degree and one prime.
@@ -17,6 +19,7 @@ pub(crate) struct Ntt {
     plan: Plan,
     /// For primes below 2^50.
     montgomery: Option<Montgomery>,
+    transform: Option<Arc<Transform>>,
 }
 
 impl Ntt {
@@ -29,7 +32,11 @@ impl Ntt {
 
     /// The transform for a prime that is 1 modulo twice the degree; `None` for any other number.
     pub(crate) fn of(degree: usize, prime: u64) -> Option<Self> {
-        Some(Self { prime: Prime::new(prime), plan: Plan::try_new(degree, prime)?, montgomery: Montgomery::new(prime) })
+        let (plan, montgomery) = (Plan::try_new(degree, prime)?, Montgomery::new(prime));
+        let prime = Prime::new(prime);
+        let accelerated = montgomery.filter(|_| arch::kernels().is_some());
+        let transform = accelerated.and_then(|montgomery| Transform::new(montgomery, &powers(&plan, &prime, degree)));
+        Some(Self { prime, plan, montgomery, transform: transform.map(Arc::new) })
     }
 
     pub(crate) fn prime(&self) -> &Prime {
@@ -38,13 +45,21 @@ impl Ntt {
 
     /// Coefficients to transformed values, in place.
     pub(crate) fn forward(&self, values: &mut [u64]) {
-        self.plan.fwd(values);
+        match &self.transform {
+            Some(transform) => transform.forward(values),
+            None => self.plan.fwd(values),
+        }
     }
 
     /// Transformed values to coefficients, in place.
     pub(crate) fn inverse(&self, values: &mut [u64]) {
-        self.plan.inv(values);
-        self.plan.normalize(values);
+        match &self.transform {
+            Some(transform) => transform.inverse(values),
+            None => {
+                self.plan.inv(values);
+                self.plan.normalize(values);
+            }
+        }
     }
 
     /// Makes values multipliers, in place: what [`Ntt::multiply_add`] takes for one factor of each product.
@@ -94,18 +109,39 @@ impl Ntt {
 
     /// Multiplies values by a residue; brings any value below its prime, and below 2^52 if primes below 2^50 are asked.
     pub(crate) fn scale(&self, values: &mut [u64], factor: u64) {
-        match self.accelerated() {
-            Some((Montgomery { prime, .. }, kernels)) => {
-                debug_assert!(values.iter().all(|x| x >> 52 == 0), "values below 2^52");
-                let quotient = ((u128::from(factor) << 52) / u128::from(prime)) as u64;
-                (kernels.scale)(prime, factor, quotient, values);
-            }
-            None => {
-                let factor = self.prime.factor(factor);
-                values.iter_mut().for_each(|x| *x = self.prime.scale(*x, factor));
-            }
+        let (mut rest, scalar) = (values, self.prime.factor(factor));
+        if let Some((Montgomery { prime, .. }, kernels)) = self.accelerated() {
+            debug_assert!(rest.iter().all(|x| x >> 52 == 0), "values below 2^52");
+            let quotient = ((u128::from(factor) << 52) / u128::from(prime)) as u64;
+            let (vectors, after) = rest.split_at_mut(rest.len() / 8 * 8);
+            (kernels.scale)(prime, factor, quotient, vectors);
+            rest = after;
+        }
+        rest.iter_mut().for_each(|x| *x = self.prime.scale(*x, scalar));
+    }
+
+    /// `x / p + x1 / (p p1)` in units of 2^-64, for residues `x` modulo this prime `p` and `x1` modulo another: at most 5 units below the true value.
+    /// Whatever code runs, it is `fraction(x) + quotient(fraction(x1))`.
+    pub(crate) fn turns(&self, other: &Self, values: &mut [u64], x1: &[u64]) {
+        let (p0, p1, mut first) = (self.prime, other.prime, 0);
+        if let (Some((_, kernels)), Some(_)) = (self.accelerated(), other.montgomery) {
+            let [(fraction, shift, reciprocal), (fraction1, shift1, _)] = [p0, p1].map(|prime| prime.reciprocals());
+            first = values.len() / 8 * 8;
+            (kernels.turns)([fraction, fraction1], [shift, shift1], reciprocal, &mut values[..first], &x1[..first]);
+        }
+        for (x, &x1) in values[first..].iter_mut().zip(&x1[first..]) {
+            *x = p0.fraction(*x).wrapping_add(p0.quotient(p1.fraction(x1)));
         }
     }
+}
+
+/// The powers below `degree` of the root of order `2 degree` that the transform has: its first value of `X`.
+fn powers(plan: &Plan, prime: &Prime, degree: usize) -> Vec<u64> {
+    let mut x = vec![0; degree];
+    x[1] = 1;
+    plan.fwd(&mut x);
+    let root = prime.factor(x[0]);
+    std::iter::successors(Some(1), |&power| Some(prime.scale(power, root))).take(degree).collect()
 }
 
 #[cfg(test)]
@@ -184,6 +220,42 @@ mod tests {
             }
         }
         assert!(Montgomery::new((1 << 50) + 1).is_none());
+    }
+
+    #[test]
+    fn accelerated_transforms_are_the_portable_ones_at_every_degree_and_width() {
+        if arch::kernels().is_none() {
+            return;
+        }
+        let mut prg = Prg::from_seed(&Seed::from_bytes([4; 16]));
+        for degree in [64, 128, 256, 512, 1024, 4096, 8192, 16_384] {
+            for bits in [20, 31, 39, 45, 46, 47, 49, 50] {
+                let Some(ntt) = Ntt::find(degree, bits, u64::MAX) else { continue };
+                let (p, transform) = (ntt.prime().value(), ntt.transform.as_ref().unwrap());
+                let mut sparse = vec![0; degree];
+                sparse[degree - 1] = p - 1;
+                for values in [random(&mut prg, &ntt, degree), vec![p - 1; degree], vec![0; degree], sparse] {
+                    let (mut portable, mut accelerated) = (values.clone(), values.clone());
+                    ntt.plan.fwd(&mut portable);
+                    transform.forward(&mut accelerated);
+                    assert_eq!(portable, accelerated, "{bits} bits, {degree} there");
+                    transform.inverse(&mut accelerated);
+                    assert_eq!(accelerated, values, "{bits} bits, {degree} and back");
+                    // Not only what comes of small polynomials.
+                    let mut accelerated = values.clone();
+                    transform.inverse(&mut accelerated);
+                    ntt.plan.fwd(&mut accelerated);
+                    assert_eq!(accelerated, values, "{bits} bits, {degree} back");
+                }
+            }
+        }
+        // Digits modulo another prime come as they are.
+        let ntt = Ntt::find(4096, 39, u64::MAX).unwrap();
+        let values: Vec<u64> = (0..4096).map(|_| prg.word() >> 18).chain([]).collect();
+        let (mut reduced, mut wide) = (values.iter().map(|&x| ntt.prime().reduce(x)).collect::<Vec<_>>(), values);
+        ntt.plan.fwd(&mut reduced);
+        ntt.forward(&mut wide);
+        assert_eq!(reduced, wide);
     }
 
     #[test]

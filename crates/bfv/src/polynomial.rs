@@ -35,9 +35,8 @@ impl<const L: usize> Polynomial<L> {
     pub(crate) fn add_errors(&mut self, ntts: &[Ntt; L], prg: &mut Prg) {
         let errors = sample::errors(self.0[0].len(), prg);
         for (residues, ntt) in self.0.iter_mut().zip(ntts) {
-            let (prime, errors) = (*ntt.prime(), Zeroizing::new(ntt.prime().reduce_signed(&errors)));
-            let sums = residues.iter_mut().zip(errors.iter());
-            vectorised(|| sums.for_each(|(residue, &error)| *residue = prime.add(*residue, error)));
+            let (prime, sums) = (*ntt.prime(), residues.iter_mut().zip(errors.iter()));
+            vectorised(|| sums.for_each(|(residue, &error)| *residue = prime.add_signed(*residue, error.into())));
         }
     }
 
@@ -137,7 +136,9 @@ impl<const L: usize> Polynomial<L> {
             rest = after;
             let prime = ntt.prime();
             *residues = unpack(what, part, degree, prime.bits())?;
-            if let Some(index) = residues.iter().position(|&x| x >= prime.value()) {
+            let largest = vectorised(|| residues.iter().fold(0, |most, &x| x.max(most)));
+            if largest >= prime.value() {
+                let index = residues.iter().position(|&x| x >= prime.value()).unwrap_or_default();
                 return Err(PeerMisbehaved::NotReduced { what, index, prime: prime.value() }.into());
             }
         }

@@ -31,22 +31,36 @@ fn map_words(count: usize, prg: &mut Prg, map: impl Fn(u64) -> i32) -> Zeroizing
     Zeroizing::new(vectorised(|| words.iter().map(|&word| map(word)).collect()))
 }
 
+/// Words of a uniform polynomial that are looked at together.
+const RUN: usize = 64;
+
 /// The public polynomial of a seed: residues uniform modulo each prime in turn, by rejection.
 pub(crate) fn uniform<const L: usize>(seed: &Seed, ntts: &[Ntt; L], degree: usize) -> [Vec<u64>; L] {
     let mut prg = Prg::from_seed(seed);
     ntts.each_ref().map(|ntt| {
-        let prime = ntt.prime();
-        let unused = 64 - prime.bits();
+        let (prime, unused) = (ntt.prime().value(), 64 - ntt.prime().bits());
         let mut residues = vec![0; degree];
         let mut filled = 0;
+        let mut words = vec![0; degree];
         while filled < degree {
-            let mut words = vec![0; degree - filled];
-            prg.fill_words(&mut words);
-            for word in words {
-                // The place is written in any case and kept if the candidate is below the prime.
-                let candidate = word >> unused;
-                residues[filled] = candidate;
-                filled += usize::from(candidate < prime.value());
+            let words = &mut words[filled..];
+            prg.fill_words(words);
+            // Most runs are accepted whole: the primes lie just below powers of two.
+            for run in words.chunks(RUN) {
+                let places = &mut residues[filled..filled + run.len()];
+                let below = |(place, &word): (&mut u64, &u64)| {
+                    *place = word >> unused;
+                    u64::from(*place < prime)
+                };
+                let accepted: u64 = vectorised(|| places.iter_mut().zip(run).map(below).sum());
+                if accepted == run.len() as u64 {
+                    filled += run.len();
+                    continue;
+                }
+                for word in run {
+                    residues[filled] = word >> unused;
+                    filled += usize::from(residues[filled] < prime);
+                }
             }
         }
         residues

@@ -21,6 +21,12 @@ pub(crate) struct Factor {
     quotient: u64,
 }
 
+impl Factor {
+    pub(crate) fn value(&self) -> u64 {
+        self.value
+    }
+}
+
 impl Prime {
     /// `value` must be an odd prime below 2^60.
     pub(crate) fn new(value: u64) -> Self {
@@ -73,10 +79,20 @@ impl Prime {
         x.wrapping_sub(self.value & negative).cast_signed()
     }
 
+    #[inline(always)]
     pub(crate) fn add(&self, a: u64, b: u64) -> u64 {
         self.once(a + b)
     }
 
+    /// `a + x mod p` for an `x` of absolute value below `p`.
+    #[inline(always)]
+    pub(crate) fn add_signed(&self, a: u64, x: i64) -> u64 {
+        // A negative sum is a large unsigned number.
+        let sum = a.wrapping_add(x as u64);
+        self.once(sum.min(sum.wrapping_add(self.value)))
+    }
+
+    #[inline(always)]
     pub(crate) fn sub(&self, a: u64, b: u64) -> u64 {
         self.once(a + self.value - b)
     }
@@ -113,6 +129,11 @@ impl Prime {
     pub(crate) fn scale(&self, x: u64, factor: Factor) -> u64 {
         let quotient = high(x, factor.quotient);
         self.once(x.wrapping_mul(factor.value).wrapping_sub(quotient.wrapping_mul(self.value)))
+    }
+
+    /// What [`Prime::fraction`] and [`Prime::quotient`] multiply by, and how far the former shifts.
+    pub(crate) fn reciprocals(&self) -> (u64, u32, u64) {
+        (self.fraction, self.bits - 1, self.reciprocal)
     }
 
     /// `x / p` in units of 2^-64 for a residue `x`: at most the true value, and less than 3 units below it.

@@ -6,7 +6,36 @@ use privet_prg::is_portable_forced;
 use pulp::Arch;
 
 #[cfg(target_arch = "x86_64")]
+mod transform;
+#[cfg(target_arch = "x86_64")]
 pub(crate) mod x86;
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) use transform::Transform;
+
+/// There is none for this processor.
+#[cfg(not(target_arch = "x86_64"))]
+#[derive(Clone, Debug)]
+pub(crate) enum Transform {}
+
+#[cfg(not(target_arch = "x86_64"))]
+impl Transform {
+    pub(crate) fn new(_: Montgomery, _: &[u64]) -> Option<Self> {
+        None
+    }
+
+    pub(crate) fn forward(&self, _: &mut [u64]) {
+        match *self {}
+    }
+
+    pub(crate) fn inverse(&self, _: &mut [u64]) {
+        match *self {}
+    }
+}
+
+/// Numbers in a vector.
+#[cfg(target_arch = "x86_64")]
+const LANES: usize = 8;
 
 /// Terms that are added up before a reduction: with primes below 2^50 their sum stays below 2^103.
 pub(crate) const TERMS: usize = 8;
@@ -43,12 +72,17 @@ pub(crate) type MultiplyAdd<const K: usize> = fn(&Montgomery, [&mut [u64]; K], &
 /// `x = x f mod p` for each value `x` below 2^52, given `p`, `f` and `floor(2^52 f / p)`.
 pub(crate) type Scale = fn(u64, u64, u64, &mut [u64]);
 
+/// `x = fraction(x) + quotient(fraction1(x1))` for residues `x` and `x1` below 2^50: what [`crate::ntt::Ntt::turns`] states. Given the
+/// factors and shifts of the two fractions, and a reciprocal below 2^52.
+pub(crate) type Turns = fn([u64; 2], [u32; 2], u64, &mut [u64], &[u64]);
+
 /// What is accelerated.
 #[derive(Clone, Copy)]
 pub(crate) struct Kernels {
     pub(crate) multiply_add: MultiplyAdd<1>,
     pub(crate) multiply_add_pair: MultiplyAdd<2>,
     pub(crate) scale: Scale,
+    pub(crate) turns: Turns,
 }
 
 static KERNELS: LazyLock<Option<Kernels>> = LazyLock::new(|| accelerated().filter(|_| !is_portable_forced()));

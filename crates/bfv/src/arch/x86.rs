@@ -4,15 +4,12 @@
 
 use std::arch::x86_64::*;
 
-use super::{Kernels, Montgomery, TERMS, Term};
-
-/// Numbers in a vector.
-const LANES: usize = 8;
+use super::{Kernels, LANES, Montgomery, TERMS, Term};
 
 /// The kernels, if the processor has what they take.
 pub(crate) fn kernels() -> Option<Kernels> {
     let runs = is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512ifma");
-    runs.then_some(Kernels { multiply_add: checked::<1>, multiply_add_pair: checked::<2>, scale: scale_checked })
+    runs.then_some(Kernels { multiply_add: checked::<1>, multiply_add_pair: checked::<2>, scale: scale_checked, turns: turns_checked })
 }
 
 /// # Panics
@@ -91,6 +88,49 @@ unsafe fn scale(prime: u64, factor: u64, quotient: u64, values: &mut [u64]) {
             let product = _mm512_madd52lo_epu64(zero, x, factor);
             let rest = _mm512_and_si512(_mm512_sub_epi64(product, _mm512_madd52lo_epu64(zero, times, prime)), mask);
             _mm512_storeu_si512(place, _mm512_min_epu64(rest, _mm512_sub_epi64(rest, prime)));
+        }
+    }
+}
+
+/// # Panics
+/// If the lengths differ or are no multiple of 8.
+fn turns_checked(factors: [u64; 2], shifts: [u32; 2], reciprocal: u64, values: &mut [u64], others: &[u64]) {
+    assert!(values.len().is_multiple_of(LANES) && values.len() == others.len(), "whole vectors");
+    assert!(shifts.iter().all(|shift| *shift < 52) && reciprocal >> 52 == 0, "primes below 2^50 and above 2^12");
+    // SAFETY: the features were detected before this function was handed out, and the lengths were just checked.
+    unsafe { turns(factors, shifts, reciprocal, values, others) }
+}
+
+/// # Safety
+/// The processor must have AVX-512F and IFMA; there must be a multiple of [`LANES`] values, and as many others.
+#[target_feature(enable = "avx512f,avx512ifma")]
+unsafe fn turns(factors: [u64; 2], shifts: [u32; 2], reciprocal: u64, values: &mut [u64], others: &[u64]) {
+    let broadcast = |value: u64| _mm512_set1_epi64(value as i64);
+    let zero = _mm512_setzero_si512();
+    // Factors of 64 bits as 52 and 12; multiplications take the low 52 bits of what they are given.
+    let [[low0, low1], [high0, high1]] = [factors, factors.map(|factor| factor >> 52)].map(|part| part.map(broadcast));
+    let [right0, right1] = shifts.map(|shift| _mm_cvtsi64_si128(i64::from(shift)));
+    let [left0, left1] = shifts.map(|shift| _mm_cvtsi64_si128(52 - i64::from(shift)));
+    let reciprocal = broadcast(reciprocal);
+    // 2^52 times the sum of `high` and `x factor`, of which the bits above 2^64 are lost.
+    let upper = |high: __m512i, x: __m512i, factor: __m512i| {
+        let above = _mm512_slli_epi64::<52>(_mm512_madd52hi_epu64(zero, x, factor));
+        _mm512_add_epi64(_mm512_madd52lo_epu64(high, x, factor), above)
+    };
+    for at in (0..values.len()).step_by(LANES) {
+        // SAFETY: `at + LANES <= values.len()`, and there are as many others.
+        unsafe {
+            let place = values.as_mut_ptr().add(at).cast();
+            let (x0, x1) = (_mm512_loadu_si512(place), _mm512_loadu_si512(others.as_ptr().add(at).cast()));
+            let low = _mm512_srl_epi64(_mm512_madd52lo_epu64(zero, x1, low1), right1);
+            let high = upper(_mm512_madd52hi_epu64(zero, x1, low1), x1, high1);
+            let fraction = _mm512_add_epi64(low, _mm512_sll_epi64(high, left1));
+            let top = _mm512_srli_epi64::<52>(fraction);
+            let quotient = upper(_mm512_madd52hi_epu64(zero, fraction, reciprocal), top, reciprocal);
+            let low = _mm512_srl_epi64(_mm512_madd52lo_epu64(zero, x0, low0), right0);
+            let high = upper(_mm512_madd52hi_epu64(zero, x0, low0), x0, high0);
+            let fraction = _mm512_add_epi64(low, _mm512_sll_epi64(high, left0));
+            _mm512_storeu_si512(place, _mm512_add_epi64(fraction, _mm512_srli_epi64::<12>(quotient)));
         }
     }
 }
