@@ -43,19 +43,54 @@ pub struct Weights {
     values: Polynomial,
 }
 
+/// A polynomial of weights modulo one of the primes of the modulus, transformed.
+#[derive(Clone, Debug)]
+pub struct Residues<'a> {
+    parameters: &'a Parameters,
+    prime: usize,
+    values: &'a [u64],
+}
+
 impl Weights {
     /// Transforms the polynomial with these (at most `N`) signed coefficients of 32 or 64 bits.
     ///
     /// # Errors
     /// [`Misuse::WrongLength`] if there are more than `N`.
     pub fn new<T: Copy + Into<i64>>(parameters: &Parameters, coefficients: &[T]) -> Result<Self, Error> {
-        let (expected, actual) = (parameters.degree(), coefficients.len());
+        let mut values = Polynomial(Default::default());
+        for (prime, values) in values.0.iter_mut().enumerate() {
+            Residues::new(parameters, prime, coefficients, values)?;
+        }
+        Ok(Self { parameters: parameters.clone(), values })
+    }
+
+    /// Modulo the prime with this number, 0 or 1.
+    pub fn residues(&self, prime: usize) -> Residues<'_> {
+        Residues { parameters: &self.parameters, prime, values: &self.values.0[prime] }
+    }
+}
+
+impl<'a> Residues<'a> {
+    /// What [`Weights::new`] makes, modulo the prime with this number, 0 or 1. It lies in `values`, whatever was there.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn new<T: Copy + Into<i64>>(
+        parameters: &'a Parameters,
+        prime: usize,
+        coefficients: &[T],
+        values: &'a mut Vec<u64>,
+    ) -> Result<Self, Error> {
+        let (ntt, expected, actual) = (&parameters.ntts()[prime], parameters.degree(), coefficients.len());
         if actual > expected {
             return Err(Misuse::WrongLength { what: "weights", expected, actual }.into());
         }
-        let (ntts, degree) = (parameters.ntts(), parameters.degree());
-        let values = Polynomial::from_signed(ntts, degree, coefficients).forward(ntts);
-        Ok(Self { parameters: parameters.clone(), values })
+        values.resize(expected, 0);
+        let (used, rest) = values.split_at_mut(actual);
+        ntt.prime().reduce_signed_to(used, coefficients);
+        rest.fill(0);
+        ntt.forward(values);
+        Ok(Self { parameters, prime, values })
     }
 }
 
@@ -82,21 +117,27 @@ impl Sum {
     /// # Errors
     /// [`Misuse::ParametersDiffer`] if not all were made for the same parameters.
     pub fn multiply_add(&mut self, terms: &[(&Ciphertext, &Weights)]) -> Result<(), Error> {
-        let (ciphertexts, weights) = terms.iter().copied().unzip();
-        Self::multiply_add_all(std::slice::from_mut(self), &[ciphertexts], &[weights])
+        let ciphertexts: Vec<&Ciphertext> = terms.iter().map(|(ciphertext, _)| *ciphertext).collect();
+        for prime in 0..self.parameters.ntts().len() {
+            let weights: Vec<Residues<'_>> = terms.iter().map(|(_, weights)| weights.residues(prime)).collect();
+            Self::multiply_add_all(std::slice::from_mut(self), prime, std::slice::from_ref(&ciphertexts), &[weights])?;
+        }
+        Ok(())
     }
 
-    /// Adds the products of some rows of ciphertexts with some rows of weights: `sums[w R + c]`, for `R` rows of ciphertexts, gets
-    /// `ciphertexts[c][t] * weights[w][t]` for all `t`. Many at once are faster than one by one: they are
-    /// added up a part of the polynomials at a time, which stays in a near cache for all sums.
+    /// Adds the products of some rows of ciphertexts with some rows of weights, modulo the prime with this number alone: `sums[w R + c]`,
+    /// for `R` rows of ciphertexts, gets `ciphertexts[c][t] * weights[w][t]` for all `t`. Many at once are faster than one by one: they are
+    /// added up a part of the polynomials at a time, which stays in a near cache for all sums. One prime after the other lets twice as
+    /// many polynomials stay in the cache behind that.
     ///
     /// # Errors
-    /// [`Misuse::ParametersDiffer`] if not all were made for the same parameters, [`Misuse::WrongLength`] unless there is a sum for each pair
-    /// of rows and all rows are of one length.
+    /// [`Misuse::ParametersDiffer`] if not all were made for the same parameters and weights for this prime, [`Misuse::WrongLength`] unless
+    /// there is a sum for each pair of rows and all rows are of one length.
     pub fn multiply_add_all(
         sums: &mut [Self],
+        prime: usize,
         ciphertexts: &[Vec<&Ciphertext>],
-        weights: &[Vec<&Weights>],
+        weights: &[Vec<Residues<'_>>],
     ) -> Result<(), Error> {
         let (expected, actual) = (ciphertexts.len() * weights.len(), sums.len());
         if actual != expected {
@@ -108,26 +149,26 @@ impl Sum {
             return Err(Misuse::WrongLength { what: "terms", expected, actual }.into());
         }
         let Some(parameters) = sums.first().map(|sum| sum.parameters.clone()) else { return Ok(()) };
+        let fit = |weights: &Residues<'_>| weights.prime == prime && parameters.agrees_with(weights.parameters);
         let agree = sums.iter().all(|sum| parameters.agrees_with(&sum.parameters))
             && ciphertexts.iter().flatten().all(|ciphertext| parameters.agrees_with(&ciphertext.parameters))
-            && weights.iter().flatten().all(|weights| parameters.agrees_with(&weights.parameters));
+            && weights.iter().flatten().all(fit);
         if !agree {
             return Err(Misuse::ParametersDiffer.into());
         }
-        for (i, ntt) in parameters.ntts().iter().enumerate() {
-            for start in (0..parameters.degree()).step_by(PART) {
-                let part = start..start + PART;
-                for (sums, weights) in sums.chunks_mut(ciphertexts.len()).zip(weights) {
-                    for (sum, ciphertexts) in sums.iter_mut().zip(ciphertexts) {
-                        for (ciphertexts, weights) in ciphertexts.chunks(TERMS).zip(weights.chunks(TERMS)) {
-                            let mut terms = [([&[][..]; 2], &[][..]); TERMS];
-                            for (term, (ciphertext, weights)) in terms.iter_mut().zip(ciphertexts.iter().zip(weights)) {
-                                let factors = [&ciphertext.c0, &ciphertext.c1].map(|c| &c.0[i][part.clone()]);
-                                *term = (factors, &weights.values.0[i][part.clone()]);
-                            }
-                            let [c0, c1] = [&mut sum.c0, &mut sum.c1].map(|c| &mut c.0[i][part.clone()]);
-                            ntt.multiply_add_pair([c0, c1], &terms[..ciphertexts.len()]);
+        let ntt = &parameters.ntts()[prime];
+        for start in (0..parameters.degree()).step_by(PART) {
+            let part = start..start + PART;
+            for (sums, weights) in sums.chunks_mut(ciphertexts.len()).zip(weights) {
+                for (sum, ciphertexts) in sums.iter_mut().zip(ciphertexts) {
+                    for (ciphertexts, weights) in ciphertexts.chunks(TERMS).zip(weights.chunks(TERMS)) {
+                        let mut terms = [([&[][..]; 2], &[][..]); TERMS];
+                        for (term, (ciphertext, weights)) in terms.iter_mut().zip(ciphertexts.iter().zip(weights)) {
+                            let factors = [&ciphertext.c0, &ciphertext.c1].map(|c| &c.0[prime][part.clone()]);
+                            *term = (factors, &weights.values[part.clone()]);
                         }
+                        let [c0, c1] = [&mut sum.c0, &mut sum.c1].map(|c| &mut c.0[prime][part.clone()]);
+                        ntt.multiply_add_pair([c0, c1], &terms[..ciphertexts.len()]);
                     }
                 }
             }

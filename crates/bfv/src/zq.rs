@@ -58,18 +58,25 @@ impl Prime {
 
     /// `x mod p` for each of some signed integers.
     pub(crate) fn reduce_signed<T: Copy + Into<i64>>(&self, numbers: &[T]) -> Vec<u64> {
-        let prime = *self;
+        let mut residues = vec![0; numbers.len()];
+        self.reduce_signed_to(&mut residues, numbers);
+        residues
+    }
+
+    /// [`Prime::reduce_signed`] to as many places.
+    pub(crate) fn reduce_signed_to<T: Copy + Into<i64>>(&self, residues: &mut [u64], numbers: &[T]) {
+        let (prime, places) = (*self, residues.iter_mut().zip(numbers));
         let sign = |x: i64| (x >> 63) as u64;
         // Wide primes are above all integers of 32 bits.
         if self.bits > 32 && size_of::<T>() <= 4 {
             let residue = |x: i64| (x as u64).wrapping_add(prime.value & sign(x));
-            return vectorised(|| numbers.iter().map(|&x| residue(x.into())).collect());
+            return vectorised(|| places.for_each(|(place, &x)| *place = residue(x.into())));
         }
         let residue = |x: i64| {
             let magnitude = prime.reduce(x.unsigned_abs());
             select(sign(x), prime.negate(magnitude), magnitude)
         };
-        vectorised(|| numbers.iter().map(|&x| residue(x.into())).collect())
+        vectorised(|| places.for_each(|(place, &x)| *place = residue(x.into())));
     }
 
     /// The integer nearest to zero with this residue.

@@ -6,7 +6,7 @@
 
 use crate::mail::{PER_MESSAGE, messages};
 use crate::plan::Plan;
-use crate::server::{CHANNELS_AT_ONCE, OUTPUTS_PER_TASK, TASKS_PER_THREAD, TILES_PER_TASK};
+use crate::server::{CHANNELS_AT_ONCE, OUTPUTS_PER_TASK, TASKS_PER_THREAD, TILES_PER_TASK, outputs_at_once};
 
 /// [`Workspace::standard`] keeps transformed weights up to this size.
 const STANDARD_WEIGHTS: u64 = 64 << 20;
@@ -126,7 +126,10 @@ impl Plan {
         let in_flight = match workspace.keep {
             Keep::Transformed => 0,
             Keep::Plain => {
-                outputs * CHANNELS_AT_ONCE.min(packing.counts.channels) as u64 * parameters.weights_memory() + spread
+                // Modulo one of the two primes.
+                let outputs = outputs.min(outputs_at_once(run as usize) as u64);
+                let polynomials = outputs * CHANNELS_AT_ONCE.min(packing.counts.channels) as u64;
+                polynomials * (parameters.weights_memory() / 2 + size_of::<Vec<u64>>() as u64) + spread
             }
         };
         let task = run * outputs * parameters.sum_memory() + merging + in_flight.max(parameters.reply_memory());

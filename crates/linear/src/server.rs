@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use crate::error::{Error, Misuse};
 use crate::mail::{Inbox, Outbox};
 use crate::plan::Plan;
-use crate::weights::TransformedWeights;
+use crate::weights::{Coefficients, TransformedWeights};
 
 /// Sums that a task holds at once: tiles that meet the same weights.
 pub(crate) const TILES_PER_TASK: usize = 8;
@@ -19,8 +19,15 @@ pub(crate) const TILES_PER_TASK: usize = 8;
 /// polynomial of weights.
 pub(crate) const OUTPUTS_PER_TASK: usize = 8;
 
-/// Input channel blocks that are multiplied before the next ones: their weights take half a MiB for each block of outputs of the task.
+/// Input channel blocks that are multiplied before the next ones: modulo one prime, their weights take a quarter of a MiB for each block of
+/// outputs.
 pub(crate) const CHANNELS_AT_ONCE: usize = 8;
+
+/// Blocks of outputs whose weights are transformed before they are multiplied, for so many sections. What few sections use is best
+/// multiplied while it is in a near cache; many read each ciphertext for more outputs.
+pub(crate) fn outputs_at_once(sections: usize) -> usize {
+    if sections <= 2 { 1 } else { OUTPUTS_PER_TASK }
+}
 
 /// Tasks between two messages, per thread.
 pub(crate) const TASKS_PER_THREAD: usize = 4;
@@ -179,19 +186,33 @@ impl Chunk<'_> {
         let index = |section: usize, output: usize| section * packing.counts.outputs + output;
         let mut sums = vec![Sum::new(self.plan.parameters()); sections.len() * outputs.len()];
         let channels: Vec<usize> = (0..packing.counts.channels).collect();
+        let rows = match self.weights.are_transformed() {
+            true => OUTPUTS_PER_TASK,
+            false => outputs_at_once(sections.len()),
+        };
+        let mut coefficients = Coefficients::default();
+        let mut buffers = vec![Vec::new(); rows.min(outputs.len()) * CHANNELS_AT_ONCE.min(channels.len())];
         for channels in channels.chunks(CHANNELS_AT_ONCE) {
-            let polynomials = |output: usize| {
-                let weights = |&channel| self.weights.polynomial(packing.weight(index(sections[0], output), channel));
-                channels.iter().map(weights).collect::<Result<Vec<_>, _>>()
-            };
-            let polynomials = outputs.clone().map(polynomials).collect::<Result<Vec<_>, _>>()?;
-            let weights: Vec<Vec<_>> = polynomials.iter().map(|row| row.iter().map(|x| &**x).collect()).collect();
             let inputs = |&section: &usize| -> Vec<_> {
                 let first = index(section, outputs.start);
                 channels.iter().map(|&channel| &self.inputs[packing.input(first, channel) - before]).collect()
             };
             let inputs: Vec<Vec<_>> = sections.iter().map(inputs).collect();
-            Sum::multiply_add_all(&mut sums, &inputs, &weights)?;
+            for prime in 0..2 {
+                for (first, sums) in outputs.clone().step_by(rows).zip(sums.chunks_mut(rows * sections.len())) {
+                    let mut buffers = buffers.iter_mut();
+                    let mut row = |output: usize| {
+                        let weights = channels.iter().zip(buffers.by_ref()).map(|(&channel, buffer)| {
+                            let weight = packing.weight(index(sections[0], output), channel);
+                            self.weights.residues(weight, prime, &mut coefficients, buffer)
+                        });
+                        weights.collect::<Result<Vec<_>, _>>()
+                    };
+                    let last = outputs.end.min(first + rows);
+                    let weights = (first..last).map(&mut row).collect::<Result<Vec<_>, _>>()?;
+                    Sum::multiply_add_all(sums, prime, &inputs, &weights)?;
+                }
+            }
         }
         Ok(sums)
     }

@@ -1,9 +1,8 @@
 //! A layer's weights, as the server keeps them.
 
-use std::borrow::Cow;
 use std::ops::Neg;
 
-use privet_bfv::Weights;
+use privet_bfv::{Residues, Weights};
 use rayon::prelude::*;
 
 use crate::error::{Error, Misuse};
@@ -65,13 +64,40 @@ impl TransformedWeights {
         self.sections
     }
 
-    /// The weight polynomial with this index.
-    pub(crate) fn polynomial(&self, index: usize) -> Result<Cow<'_, Weights>, Error> {
-        match &self.form {
-            Form::Transformed(polynomials) => Ok(Cow::Borrowed(&polynomials[index])),
-            Form::Plain(weights) => Ok(Cow::Owned(transform(&self.plan, index, weights)?)),
-        }
+    /// Whether polynomials are there, and not made at each use.
+    pub(crate) fn are_transformed(&self) -> bool {
+        matches!(self.form, Form::Transformed(_))
     }
+
+    /// The weight polynomial with this index modulo the prime with this number: kept, or made in `buffer`.
+    pub(crate) fn residues<'a>(
+        &'a self,
+        index: usize,
+        prime: usize,
+        coefficients: &mut Coefficients,
+        buffer: &'a mut Vec<u64>,
+    ) -> Result<Residues<'a>, Error> {
+        let (plan, parameters) = (&self.plan, self.plan.parameters());
+        let residues = match &self.form {
+            Form::Transformed(polynomials) => return Ok(polynomials[index].residues(prime)),
+            Form::Plain(Integers::Narrow(weights)) => {
+                spread(plan, index, weights, &mut coefficients.narrow);
+                Residues::new(parameters, prime, &coefficients.narrow, buffer)
+            }
+            Form::Plain(Integers::Wide(weights)) => {
+                spread(plan, index, weights, &mut coefficients.wide);
+                Residues::new(parameters, prime, &coefficients.wide, buffer)
+            }
+        };
+        Ok(residues?)
+    }
+}
+
+/// Room for the coefficients of a polynomial, of the width that weights have.
+#[derive(Default)]
+pub(crate) struct Coefficients {
+    narrow: Vec<i32>,
+    wide: Vec<i64>,
 }
 
 fn transform_all(plan: &Plan, weights: &Integers) -> Result<Vec<Weights>, Error> {
@@ -79,18 +105,22 @@ fn transform_all(plan: &Plan, weights: &Integers) -> Result<Vec<Weights>, Error>
 }
 
 fn transform(plan: &Plan, index: usize, weights: &Integers) -> Result<Weights, Error> {
-    match weights {
-        Integers::Narrow(weights) => spread(plan, index, weights),
-        Integers::Wide(weights) => spread(plan, index, weights),
-    }
+    let mut coefficients = Coefficients::default();
+    Ok(match weights {
+        Integers::Narrow(weights) => {
+            spread(plan, index, weights, &mut coefficients.narrow);
+            Weights::new(plan.parameters(), &coefficients.narrow)
+        }
+        Integers::Wide(weights) => {
+            spread(plan, index, weights, &mut coefficients.wide);
+            Weights::new(plan.parameters(), &coefficients.wide)
+        }
+    }?)
 }
 
-fn spread<T: Copy + Default + Into<i64> + Neg<Output = T>>(
-    plan: &Plan,
-    index: usize,
-    weights: &[T],
-) -> Result<Weights, Error> {
-    let mut polynomial = vec![T::default(); plan.parameters().degree()];
-    plan.packing().fill_weights(index, weights, &mut polynomial);
-    Ok(Weights::new(plan.parameters(), &polynomial)?)
+/// The coefficients of a polynomial.
+fn spread<T: Copy + Default + Neg<Output = T>>(plan: &Plan, index: usize, weights: &[T], polynomial: &mut Vec<T>) {
+    polynomial.clear();
+    polynomial.resize(plan.parameters().degree(), T::default());
+    plan.packing().fill_weights(index, weights, polynomial);
 }

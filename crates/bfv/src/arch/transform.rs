@@ -126,38 +126,59 @@ impl Transform {
         let (mut block, mut single) = (values.len(), &factors.single[..]);
         while !is_power_of_eight(block) {
             let (level, rest) = single.split_at(values.len() / block);
-            simd.vectorize(#[inline(always)] || Context::<WIDE>::new(self).apart_level(level, values));
+            simd.vectorize(
+                #[inline(always)]
+                || Context::<WIDE>::new(self).apart_level(level, values),
+            );
             (block, single) = (block / 2, rest);
         }
         let mut octets = &factors.broadcast[..];
         while block > LANES {
             let (level, rest) = octets.split_at(values.len() / block);
-            simd.vectorize(#[inline(always)] || Context::<WIDE>::new(self).apart_octets(level, values));
+            simd.vectorize(
+                #[inline(always)]
+                || Context::<WIDE>::new(self).apart_octets(level, values),
+            );
             (block, octets) = (block / LANES, rest);
         }
-        simd.vectorize(#[inline(always)] || Context::<WIDE>::new(self).apart_squares(octets, &factors.lanes, values));
+        simd.vectorize(
+            #[inline(always)]
+            || Context::<WIDE>::new(self).apart_squares(octets, &factors.lanes, values),
+        );
     }
 
     /// As there, but for the order.
     fn inverse_as<const WIDE: bool>(&self, values: &mut [Lanes]) {
         let (simd, factors, all) = (self.simd, &self.inverse, values.len());
         let (mut octets, level) = factors.broadcast.split_at(factors.broadcast.len() - all / LANES);
-        simd.vectorize(#[inline(always)] || Context::<WIDE>::new(self).together_squares(level, &factors.lanes, values));
+        simd.vectorize(
+            #[inline(always)]
+            || Context::<WIDE>::new(self).together_squares(level, &factors.lanes, values),
+        );
         let mut block = LANES;
         while !octets.is_empty() {
             block *= LANES;
             let (rest, level) = octets.split_at(octets.len() - all / block);
-            simd.vectorize(#[inline(always)] || Context::<WIDE>::new(self).together_octets(level, values));
+            simd.vectorize(
+                #[inline(always)]
+                || Context::<WIDE>::new(self).together_octets(level, values),
+            );
             octets = rest;
         }
         let mut single = &factors.single[..];
         while !single.is_empty() {
             block *= 2;
             let (rest, level) = single.split_at(single.len() - all / block);
-            simd.vectorize(#[inline(always)] || Context::<WIDE>::new(self).together_level(level, values));
+            simd.vectorize(
+                #[inline(always)]
+                || Context::<WIDE>::new(self).together_level(level, values),
+            );
             single = rest;
         }
-        simd.vectorize(#[inline(always)] || Context::<WIDE>::new(self).scale(&self.scale, values));
+        simd.vectorize(
+            #[inline(always)]
+            || Context::<WIDE>::new(self).scale(&self.scale, values),
+        );
     }
 }
 
@@ -262,7 +283,11 @@ impl<const WIDE: bool> Context<WIDE> {
         let block = values.len() / octets.len();
         for (values, octet) in values.chunks_exact_mut(block).zip(octets) {
             let octet = self.broadcast(octet);
-            self.each(rows(values), #[inline(always)] |x| self.apart_octet(x, &octet));
+            self.each(
+                rows(values),
+                #[inline(always)]
+                |x| self.apart_octet(x, &octet),
+            );
         }
     }
 
@@ -271,7 +296,11 @@ impl<const WIDE: bool> Context<WIDE> {
         let block = values.len() / octets.len();
         for (values, octet) in values.chunks_exact_mut(block).zip(octets) {
             let octet = self.broadcast(octet);
-            self.each(rows(values), #[inline(always)] |x| self.together_octet(x, &octet));
+            self.each(
+                rows(values),
+                #[inline(always)]
+                |x| self.together_octet(x, &octet),
+            );
         }
     }
 

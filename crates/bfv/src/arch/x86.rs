@@ -9,7 +9,12 @@ use super::{Kernels, LANES, Montgomery, TERMS, Term};
 /// The kernels, if the processor has what they take.
 pub(crate) fn kernels() -> Option<Kernels> {
     let runs = is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512ifma");
-    runs.then_some(Kernels { multiply_add: checked::<1>, multiply_add_pair: checked::<2>, scale: scale_checked, turns: turns_checked })
+    runs.then_some(Kernels {
+        multiply_add: checked::<1>,
+        multiply_add_pair: checked::<2>,
+        scale: scale_checked,
+        turns: turns_checked,
+    })
 }
 
 /// # Panics

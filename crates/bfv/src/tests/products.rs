@@ -161,8 +161,11 @@ fn sums_that_grow_side_by_side_are_those_of_single_products() {
         .collect();
     let mut sums = vec![Sum::new(&parameters); 6];
     let inputs: Vec<Vec<&Ciphertext>> = ciphertexts.iter().map(|row| row.iter().collect()).collect();
-    let rows: Vec<Vec<&Weights>> = weights.iter().map(|row| row.iter().collect()).collect();
-    Sum::multiply_add_all(&mut sums, &inputs, &rows).unwrap();
+    for prime in 0..2 {
+        let rows: Vec<Vec<_>> =
+            weights.iter().map(|row| row.iter().map(|weights| weights.residues(prime)).collect()).collect();
+        Sum::multiply_add_all(&mut sums, prime, &inputs, &rows).unwrap();
+    }
     for (i, sum) in sums.iter().enumerate() {
         let mut expected = Sum::new(&parameters);
         let terms = ciphertexts[i % 2].iter().zip(&weights[i / 2]);

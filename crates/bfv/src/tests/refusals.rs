@@ -151,15 +151,18 @@ fn lengths_and_parameters_that_do_not_match() {
     assert_eq!(refused(sum.multiply_add(&[(&ciphertext, &weights)])), Misuse::ParametersDiffer);
     assert_eq!(refused(sum.reply(&theirs.public, &[0], &mut ours.prg, &mut Vec::new())), Misuse::ParametersDiffer);
     let few = Misuse::WrongLength { what: "sums", expected: 2, actual: 1 };
-    assert_eq!(refused(Sum::multiply_add_all(&mut [Sum::new(&parameters)], &[vec![], vec![]], &[vec![]])), few);
+    assert_eq!(refused(Sum::multiply_add_all(&mut [Sum::new(&parameters)], 0, &[vec![], vec![]], &[vec![]])), few);
     let none = Misuse::WrongLength { what: "sums", expected: 1, actual: 0 };
-    assert_eq!(refused(Sum::multiply_add_all(&mut [], &[vec![]], &[vec![]])), none);
+    assert_eq!(refused(Sum::multiply_add_all(&mut [], 0, &[vec![]], &[vec![]])), none);
     // Terms that have no other factor: left out without a word, or a panic.
     let ciphertext = Ciphertext::from_bytes(&parameters, &ours.encrypt(&[1])).unwrap();
-    for (ciphertexts, terms) in [(vec![], vec![&weights]), (vec![&ciphertext], vec![])] {
+    for (ciphertexts, terms) in [(vec![], vec![weights.residues(0)]), (vec![&ciphertext], vec![])] {
         let uneven = Misuse::WrongLength { what: "terms", expected: ciphertexts.len(), actual: terms.len() };
-        assert_eq!(refused(Sum::multiply_add_all(&mut [Sum::new(&parameters)], &[ciphertexts], &[terms])), uneven);
+        assert_eq!(refused(Sum::multiply_add_all(&mut [Sum::new(&parameters)], 0, &[ciphertexts], &[terms])), uneven);
     }
+    let other_prime =
+        Sum::multiply_add_all(&mut [Sum::new(&parameters)], 0, &[vec![&ciphertext]], &[vec![weights.residues(1)]]);
+    assert_eq!(refused(other_prime), Misuse::ParametersDiffer);
 }
 
 #[test]
