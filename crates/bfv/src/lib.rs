@@ -36,4 +36,4 @@ pub use error::{Error, Misuse, PeerMisbehaved};
 pub use keys::{INFERENCES_PER_KEY, PublicKey, SecretKey};
 pub use merge::Merge;
 pub use parameters::{Load, Parameters, Resharing};
-pub use product::{Ciphertext, Residues, Sum, Weights};
+pub use product::{Ciphertext, Columns, Residues, Sum, Weights};

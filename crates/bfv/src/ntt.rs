@@ -12,6 +12,9 @@ use tfhe_ntt::prime64::Plan;
 use crate::arch::{self, Kernels, Montgomery, TERMS, Term, Transform};
 use crate::zq::Prime;
 
+/// Coefficients anywhere, for [`Ntt::forward_columns`].
+pub(crate) const ALL_COLUMNS: u64 = u64::MAX;
+
 /// The transform for one ring degree and one prime.
 #[derive(Clone, Debug)]
 pub(crate) struct Ntt {
@@ -45,8 +48,14 @@ impl Ntt {
 
     /// Coefficients to transformed values, in place.
     pub(crate) fn forward(&self, values: &mut [u64]) {
+        self.forward_columns(values, ALL_COLUMNS);
+    }
+
+    /// [`Ntt::forward`] of coefficients that are zero unless their column is set: bit `i % 512 / 8` for coefficient `i`. What is zero may be
+    /// left out, so columns must be public.
+    pub(crate) fn forward_columns(&self, values: &mut [u64], columns: u64) {
         match &self.transform {
-            Some(transform) => transform.forward(values),
+            Some(transform) => transform.forward(values, columns),
             None => self.plan.fwd(values),
         }
     }
@@ -237,7 +246,7 @@ mod tests {
                 for values in [random(&mut prg, &ntt, degree), vec![p - 1; degree], vec![0; degree], sparse] {
                     let (mut portable, mut accelerated) = (values.clone(), values.clone());
                     ntt.plan.fwd(&mut portable);
-                    transform.forward(&mut accelerated);
+                    transform.forward(&mut accelerated, ALL_COLUMNS);
                     assert_eq!(portable, accelerated, "{bits} bits, {degree} there");
                     transform.inverse(&mut accelerated);
                     assert_eq!(accelerated, values, "{bits} bits, {degree} and back");
@@ -249,13 +258,30 @@ mod tests {
                 }
             }
         }
-        // Digits modulo another prime come as they are.
+        // Numbers that are not reduced.
         let ntt = Ntt::find(4096, 39, u64::MAX).unwrap();
-        let values: Vec<u64> = (0..4096).map(|_| prg.word() >> 18).chain([]).collect();
+        let values: Vec<u64> = (0..4096).map(|_| prg.word() >> 18).collect();
         let (mut reduced, mut wide) = (values.iter().map(|&x| ntt.prime().reduce(x)).collect::<Vec<_>>(), values);
         ntt.plan.fwd(&mut reduced);
         ntt.forward(&mut wide);
         assert_eq!(reduced, wide);
+    }
+
+    #[test]
+    fn columns_of_zeros_can_be_left_out() {
+        let mut prg = Prg::from_seed(&Seed::from_bytes([5; 16]));
+        for degree in [64, 128, 256, 512, 1024, 4096, 8192, 32_768] {
+            let ntt = Ntt::find(degree, 39, u64::MAX).unwrap();
+            for columns in [0, 1, 1 << 63, 1 << 40 | 1 << 3, 0xff00, prg.word(), u64::MAX] {
+                let mut values = random(&mut prg, &ntt, degree);
+                let is_empty = |i: usize| columns >> (i % 512 / 8) & 1 == 0;
+                (0..degree).filter(|&i| is_empty(i)).for_each(|i| values[i] = 0);
+                let mut expected = values.clone();
+                ntt.plan.fwd(&mut expected);
+                ntt.forward_columns(&mut values, columns);
+                assert_eq!(values, expected, "columns {columns:b} of {degree}");
+            }
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@ use crate::arch::{TERMS, vectorised};
 use crate::encode::{decode, encode, switch};
 use crate::error::{Error, Misuse};
 use crate::keys::{PublicKey, check_positions};
+use crate::ntt::ALL_COLUMNS;
 use crate::parameters::{Parameters, Resharing};
 use crate::polynomial::{Multiplier, Polynomial};
 use crate::wire::pack;
@@ -36,6 +37,26 @@ impl Ciphertext {
     }
 }
 
+/// Where a polynomial of weights has coefficients: at places that any party knows. Elsewhere they are zero, and so is what a transform makes
+/// of them at first, which it leaves out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Columns(u64);
+
+impl Columns {
+    /// Anywhere.
+    pub const ALL: Self = Self(ALL_COLUMNS);
+
+    /// At these places and near them.
+    pub fn of(places: impl IntoIterator<Item = usize>) -> Self {
+        Self(places.into_iter().fold(0, |columns, place| columns | 1 << (place % 512 / 8)))
+    }
+
+    /// A place in each.
+    pub fn places(self) -> impl Iterator<Item = usize> {
+        (0..64).filter(move |column| self.0 >> column & 1 == 1).map(|column| 8 * column)
+    }
+}
+
 /// A polynomial of weights, transformed: `16 N` bytes.
 #[derive(Clone, Debug)]
 pub struct Weights {
@@ -57,9 +78,17 @@ impl Weights {
     /// # Errors
     /// [`Misuse::WrongLength`] if there are more than `N`.
     pub fn new<T: Copy + Into<i64>>(parameters: &Parameters, coefficients: &[T]) -> Result<Self, Error> {
+        Self::at(parameters, coefficients, Columns::ALL)
+    }
+
+    /// [`Weights::new`] of coefficients that are zero beyond these columns.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn at<T: Copy + Into<i64>>(parameters: &Parameters, coefficients: &[T], columns: Columns) -> Result<Self, Error> {
         let mut values = Polynomial(Default::default());
         for (prime, values) in values.0.iter_mut().enumerate() {
-            Residues::new(parameters, prime, coefficients, values)?;
+            Residues::new(parameters, prime, coefficients, columns, values)?;
         }
         Ok(Self { parameters: parameters.clone(), values })
     }
@@ -71,7 +100,7 @@ impl Weights {
 }
 
 impl<'a> Residues<'a> {
-    /// What [`Weights::new`] makes, modulo the prime with this number, 0 or 1. It lies in `values`, whatever was there.
+    /// What [`Weights::at`] makes, modulo the prime with this number, 0 or 1. It lies in `values`, whatever was there.
     ///
     /// # Errors
     /// As there.
@@ -79,6 +108,7 @@ impl<'a> Residues<'a> {
         parameters: &'a Parameters,
         prime: usize,
         coefficients: &[T],
+        columns: Columns,
         values: &'a mut Vec<u64>,
     ) -> Result<Self, Error> {
         let (ntt, expected, actual) = (&parameters.ntts()[prime], parameters.degree(), coefficients.len());
@@ -89,7 +119,7 @@ impl<'a> Residues<'a> {
         let (used, rest) = values.split_at_mut(actual);
         ntt.prime().reduce_signed_to(used, coefficients);
         rest.fill(0);
-        ntt.forward(values);
+        ntt.forward_columns(values, columns.0);
         Ok(Self { parameters, prime, values })
     }
 }

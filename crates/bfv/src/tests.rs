@@ -9,7 +9,6 @@ mod merge;
 mod merge_attacks;
 mod products;
 mod refusals;
-
 mod wire;
 
 use privet_prg::{Prg, Seed};

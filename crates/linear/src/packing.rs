@@ -16,7 +16,7 @@
 
 use std::ops::{Neg, Range};
 
-use privet_bfv::Merge;
+use privet_bfv::{Columns, Merge};
 
 use crate::correlation::Correlation;
 use crate::server::OUTPUTS_PER_TASK;
@@ -40,6 +40,8 @@ pub(crate) struct Packing {
     origin: usize,
     /// Coefficients of a polynomial.
     degree: usize,
+    /// Where those of weights can be other than zero.
+    pub(crate) columns: Columns,
 }
 
 /// Coordinates of a block of results.
@@ -60,7 +62,9 @@ impl Packing {
         let places = tiling.groups.div_ceil(tiling.lanes());
         let starts = progression_free().take(places).map(|place| place * span).collect();
         let origin = (down * width + right) * step;
-        Self { correlation, tiling, counts, starts, area, width, step, origin, degree }
+        let columns = Columns::ALL;
+        let packing = Self { correlation, tiling, counts, starts, area, width, step, origin, degree, columns };
+        Self { columns: packing.occupied(), ..packing }
     }
 
     /// Tiles of all images.
@@ -164,6 +168,23 @@ impl Packing {
 
     /// Writes weight polynomial `index` into `polynomial`, which holds zeros.
     pub(crate) fn fill_weights<T: Copy + Neg<Output = T>>(&self, index: usize, weights: &[T], polynomial: &mut [T]) {
+        self.each_weight(index, |position, is_negated, at| {
+            polynomial[position] = if is_negated { -weights[at] } else { weights[at] };
+        });
+    }
+
+    /// Where weight polynomials have coefficients, any of them: those of the first block of groups and of outputs (in each lane), which are
+    /// the fullest. Blocks of channels differ by their phases.
+    fn occupied(&self) -> Columns {
+        let mut places = Vec::new();
+        for index in 0..self.tiling.lanes() * self.counts.channels {
+            self.each_weight(index, |position, _, _| places.push(position));
+        }
+        Columns::of(places)
+    }
+
+    /// The weights of polynomial `index`: coefficient, whether it is negated, and place in the layer's weights.
+    fn each_weight(&self, index: usize, mut take: impl FnMut(usize, bool, usize)) {
         let Counts { outputs, channels, .. } = self.counts;
         let outputs_block = index / channels % outputs;
         let lane = if self.tiling.lanes() == 1 { 0 } else { outputs_block * self.tiling.channels };
@@ -174,9 +195,9 @@ impl Packing {
                     for (down, right, at) in self.correlation.taps(group, output, channel) {
                         let (up, down) = (base - (down * self.width + right) * self.step, lane + c);
                         match up.checked_sub(down) {
-                            Some(position) => polynomial[position] = weights[at],
+                            Some(position) => take(position, false, at),
                             // X^N = -1.
-                            None => polynomial[self.degree + up - down] = -weights[at],
+                            None => take(self.degree + up - down, true, at),
                         }
                     }
                 }
@@ -288,6 +309,9 @@ mod tests {
                 let (mut x, mut w) = (vec![0; DEGREE], vec![0; DEGREE]);
                 packing.fill_input(packing.input(index, channels), input, &mut x);
                 packing.fill_weights(packing.weight(index, channels), weights, &mut w);
+                let used = w.iter().enumerate().filter(|(_, w)| **w != 0).map(|(place, _)| place);
+                let with_these = Columns::of(packing.columns.places().chain(used));
+                assert_eq!(packing.columns, with_these, "a weight where none is expected");
                 multiply_add(&mut sum, &x, &w);
             }
             let offset = Merge::offset(packing.tiling.levels, number);

@@ -82,11 +82,11 @@ impl TransformedWeights {
             Form::Transformed(polynomials) => return Ok(polynomials[index].residues(prime)),
             Form::Plain(Integers::Narrow(weights)) => {
                 spread(plan, index, weights, &mut coefficients.narrow);
-                Residues::new(parameters, prime, &coefficients.narrow, buffer)
+                Residues::new(parameters, prime, &coefficients.narrow, plan.packing().columns, buffer)
             }
             Form::Plain(Integers::Wide(weights)) => {
                 spread(plan, index, weights, &mut coefficients.wide);
-                Residues::new(parameters, prime, &coefficients.wide, buffer)
+                Residues::new(parameters, prime, &coefficients.wide, plan.packing().columns, buffer)
             }
         };
         Ok(residues?)
@@ -109,11 +109,11 @@ fn transform(plan: &Plan, index: usize, weights: &Integers) -> Result<Weights, E
     Ok(match weights {
         Integers::Narrow(weights) => {
             spread(plan, index, weights, &mut coefficients.narrow);
-            Weights::new(plan.parameters(), &coefficients.narrow)
+            Weights::at(plan.parameters(), &coefficients.narrow, plan.packing().columns)
         }
         Integers::Wide(weights) => {
             spread(plan, index, weights, &mut coefficients.wide);
-            Weights::new(plan.parameters(), &coefficients.wide)
+            Weights::at(plan.parameters(), &coefficients.wide, plan.packing().columns)
         }
     }?)
 }

@@ -24,7 +24,7 @@ impl Transform {
         None
     }
 
-    pub(crate) fn forward(&self, _: &mut [u64]) {
+    pub(crate) fn forward(&self, _: &mut [u64], _: u64) {
         match *self {}
     }
 

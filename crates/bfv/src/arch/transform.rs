@@ -98,14 +98,15 @@ impl Transform {
         })
     }
 
-    /// Values below 2^46 for primes below that, and below `2p` for others, to transformed values, in place.
-    pub(crate) fn forward(&self, values: &mut [u64]) {
+    /// Values below 2^46 for primes below that, and below `2p` for others, to transformed values, in place. In rows of 512 values, those of
+    /// eight columns are zero in all rows unless the bit with their number is set.
+    pub(crate) fn forward(&self, values: &mut [u64], columns: u64) {
         assert_eq!(values.len(), self.degree, "a polynomial");
         let values = values.as_chunks_mut().0;
         if self.montgomery.prime < NARROW {
-            self.forward_as::<false>(values);
+            self.forward_as::<false>(values, columns);
         } else {
-            self.forward_as::<true>(values);
+            self.forward_as::<true>(values, columns);
         }
     }
 
@@ -121,7 +122,7 @@ impl Transform {
     }
 
     /// Each stage is compiled by itself: of all in one function, not all would be inlined.
-    fn forward_as<const WIDE: bool>(&self, values: &mut [Lanes]) {
+    fn forward_as<const WIDE: bool>(&self, values: &mut [Lanes], columns: u64) {
         let (simd, factors) = (self.simd, &self.forward);
         let (mut block, mut single) = (values.len(), &factors.single[..]);
         while !is_power_of_eight(block) {
@@ -135,9 +136,10 @@ impl Transform {
         let mut octets = &factors.broadcast[..];
         while block > LANES {
             let (level, rest) = octets.split_at(values.len() / block);
+            let columns = columns_of(block / LANES, columns);
             simd.vectorize(
                 #[inline(always)]
-                || Context::<WIDE>::new(self).apart_octets(level, values),
+                || Context::<WIDE>::new(self).apart_octets(level, columns, values),
             );
             (block, octets) = (block / LANES, rest);
         }
@@ -223,6 +225,14 @@ fn is_power_of_eight(block: usize) -> bool {
     block.trailing_zeros().is_multiple_of(LANES.trailing_zeros())
 }
 
+/// Which of the vectors of a row are not zero, of so many and in each 64 of them, by `columns` of 64.
+fn columns_of(row: usize, columns: u64) -> u64 {
+    match row {
+        0..64 => (0..64).step_by(row).fold(0, |folded, at| folded | columns.rotate_right(at as u32)),
+        _ => columns,
+    }
+}
+
 /// The pairs of each level of an octet, from the furthest apart to the nearest.
 const PAIRS: [[[usize; 2]; 4]; 3] =
     [[[0, 4], [1, 5], [2, 6], [3, 7]], [[0, 2], [1, 3], [4, 6], [5, 7]], [[0, 1], [2, 3], [4, 5], [6, 7]]];
@@ -279,12 +289,13 @@ impl<const WIDE: bool> Context<WIDE> {
 
     /// Three levels, of as many blocks as octets.
     #[inline(always)]
-    fn apart_octets(&self, octets: &[Octet<u64>], values: &mut [Lanes]) {
+    fn apart_octets(&self, octets: &[Octet<u64>], columns: u64, values: &mut [Lanes]) {
         let block = values.len() / octets.len();
         for (values, octet) in values.chunks_exact_mut(block).zip(octets) {
             let octet = self.broadcast(octet);
             self.each(
                 rows(values),
+                columns,
                 #[inline(always)]
                 |x| self.apart_octet(x, &octet),
             );
@@ -298,6 +309,7 @@ impl<const WIDE: bool> Context<WIDE> {
             let octet = self.broadcast(octet);
             self.each(
                 rows(values),
+                u64::MAX,
                 #[inline(always)]
                 |x| self.together_octet(x, &octet),
             );
@@ -335,11 +347,15 @@ impl<const WIDE: bool> Context<WIDE> {
         }
     }
 
-    /// Brings vectors at one place of eight rows through `work`.
+    /// Brings vectors at one place of eight rows through `work`, at those places of each 64 whose bits are set.
     #[inline(always)]
-    fn each(&self, rows: [&mut [Lanes]; 8], work: impl Fn([__m512i; 8]) -> [__m512i; 8]) {
+    fn each(&self, rows: [&mut [Lanes]; 8], mut columns: u64, work: impl Fn([__m512i; 8]) -> [__m512i; 8]) {
         let [a, b, c, d, e, f, g, h] = rows;
         for (((((((a, b), c), d), e), f), g), h) in a.iter_mut().zip(b).zip(c).zip(d).zip(e).zip(f).zip(g).zip(h) {
+            columns = columns.rotate_right(1);
+            if columns >> 63 == 0 {
+                continue;
+            }
             let y = work([cast(*a), cast(*b), cast(*c), cast(*d), cast(*e), cast(*f), cast(*g), cast(*h)]);
             (*a, *b, *c, *d) = (cast(y[0]), cast(y[1]), cast(y[2]), cast(y[3]));
             (*e, *f, *g, *h) = (cast(y[4]), cast(y[5]), cast(y[6]), cast(y[7]));
