@@ -18,7 +18,6 @@
 use privet_prg::Prg;
 use zeroize::Zeroizing;
 
-use crate::arch::vectorised;
 use crate::automorphism::sources;
 use crate::error::{Error, Misuse};
 use crate::keys::PublicKey;
@@ -85,9 +84,9 @@ pub(crate) fn read_keys(parameters: &Parameters, bytes: &[u8]) -> Result<Vec<Lev
     (1..).zip(bytes.chunks_exact(parameters.level_key_bytes())).map(key).collect()
 }
 
-/// Brings the values at `sources` into their order.
-fn permute(to: &mut [u64], from: &[u64], sources: &[u32]) {
-    to.iter_mut().zip(sources).for_each(|(x, &source)| *x = from[source as usize]);
+/// Brings the values at `sources` into their order, each with what is at its new place.
+fn permute(to: &mut [u64], from: &[u64], sources: &[u32], join: impl Fn(u64, u64) -> u64) {
+    to.iter_mut().zip(sources).for_each(|(x, &source)| *x = join(*x, from[source as usize]));
 }
 
 /// Sums on their way into one reply.
@@ -206,32 +205,31 @@ impl<'a> Merge<'a> {
         let (ntts, limbs) = (&self.merging.ntts, self.key.parameters().ntts());
         let key = &self.key.levels[self.levels as usize - at - 1];
         let [mut c0, mut c1] = [Vec::with_capacity(3), Vec::with_capacity(3)];
-        for (i, (mut values, other)) in first.c0.0.into_iter().zip(second.c0.0).enumerate() {
-            let difference = self.combine(key, i, &mut values, other);
-            let (prime, mut turned) = (*ntts[i].prime(), self.buffer());
-            permute(&mut turned, &difference, &key.sources);
-            vectorised(|| values.iter_mut().zip(&turned).for_each(|(x, &turned)| *x = prime.add(*x, turned)));
-            self.spare.extend([difference, turned]);
+        // `other` becomes the difference.
+        for (i, (mut values, mut other)) in first.c0.0.into_iter().zip(second.c0.0).enumerate() {
+            ntts[i].butterfly(&mut values, &mut other, &key.shift.0[i]);
+            permute(&mut values, &other, &key.sources, |x, turned| ntts[i].prime().add(x, turned));
+            self.spare.push(other);
             c0.push(values);
         }
         let mut digits: [[Vec<u64>; 3]; 2] = Default::default();
-        for (i, (mut values, other)) in first.c1.0.into_iter().zip(second.c1.0).enumerate() {
-            let mut difference = self.combine(key, i, &mut values, other);
+        for (i, (mut values, mut other)) in first.c1.0.into_iter().zip(second.c1.0).enumerate() {
+            ntts[i].butterfly(&mut values, &mut other, &key.shift.0[i]);
             ntts[i].scale(&mut values, ntts[i].prime().reduce(self.merging.special().prime().value()));
             c1.push(values);
             let mut turned = self.buffer();
-            permute(&mut turned, &difference, &key.sources);
-            difference.copy_from_slice(&turned);
-            ntts[i].inverse(&mut difference);
+            permute(&mut turned, &other, &key.sources, |_, turned| turned);
+            other.copy_from_slice(&turned);
+            ntts[i].inverse(&mut other);
             digits[i][i] = turned;
             for (j, ntt) in ntts.iter().enumerate().filter(|(j, _)| *j != i) {
                 let mut digit = self.buffer();
-                digit.copy_from_slice(&difference);
+                digit.copy_from_slice(&other);
                 ntt.scale(&mut digit, 1);
                 ntt.forward(&mut digit);
                 digits[i][j] = digit;
             }
-            self.spare.push(difference);
+            self.spare.push(other);
         }
         let mut rest = self.buffer();
         rest.fill(0);
@@ -245,18 +243,6 @@ impl<'a> Merge<'a> {
         let [c0, c1] =
             [c0, c1].map(|part| Polynomial(part.try_into().unwrap_or_else(|_| unreachable!("three primes"))));
         Part { c0, c1: c1.divide(ntts, limbs, &self.merging.inverse_special) }
-    }
-
-    /// Adds `X^h other` to values modulo the prime with this index, and gives what they were before less that.
-    fn combine(&mut self, key: &LevelKey, i: usize, values: &mut [u64], other: Vec<u64>) -> Vec<u64> {
-        let (ntt, prime) = (&self.merging.ntts[i], *self.merging.ntts[i].prime());
-        let mut shifted = self.buffer();
-        shifted.fill(0);
-        ntt.multiply_add(&mut shifted, &[(&other, &key.shift.0[i])]);
-        let both = values.iter_mut().zip(&mut shifted);
-        vectorised(|| both.for_each(|(x, y)| (*x, *y) = (prime.add(*x, *y), prime.sub(*x, *y))));
-        self.spare.push(other);
-        shifted
     }
 
     /// Room for residues of a polynomial, with whatever is in it.

@@ -111,6 +111,18 @@ impl Ntt {
         }
     }
 
+    /// `x + y f` and `x - y f` in place, value by value, for multipliers `f`.
+    pub(crate) fn butterfly(&self, x: &mut [u64], y: &mut [u64], factors: &[u64]) {
+        if let Some((montgomery, kernels)) = self.accelerated() {
+            return (kernels.butterfly)(&montgomery, x, y, factors);
+        }
+        let mut product = vec![0; y.len()];
+        self.plan.mul_accumulate(&mut product, y, factors);
+        for ((x, y), product) in x.iter_mut().zip(y).zip(product) {
+            (*x, *y) = (self.prime.add(*x, product), self.prime.sub(*x, product));
+        }
+    }
+
     /// What accelerated products take, if the processor and the prime allow them.
     fn accelerated(&self) -> Option<(Montgomery, Kernels)> {
         self.montgomery.zip(arch::kernels())
@@ -225,6 +237,16 @@ mod tests {
                     (accelerated.multiply_add_pair)(&montgomery, [first, second], &terms);
                     assert_eq!(sums, expected, "{count} terms, {bits} bits");
                     assert_eq!(alone, expected[1], "{count} terms, {bits} bits");
+                    let (mut x, mut y, factors) = (values(), values(), values());
+                    let unprepared: Vec<u64> = factors.iter().map(|&f| prime.multiply(f, unprepared)).collect();
+                    let products = y.iter().zip(&unprepared).map(|(&y, &f)| prime.multiply(y, f));
+                    let expected: (Vec<u64>, Vec<u64>) = x
+                        .iter()
+                        .zip(products)
+                        .map(|(&x, product)| (prime.add(x, product), prime.sub(x, product)))
+                        .unzip();
+                    (accelerated.butterfly)(&montgomery, &mut x, &mut y, &factors);
+                    assert_eq!((x, y), expected, "{bits} bits");
                 }
             }
         }

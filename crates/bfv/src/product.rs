@@ -85,7 +85,11 @@ impl Weights {
     ///
     /// # Errors
     /// As there.
-    pub fn at<T: Copy + Into<i64>>(parameters: &Parameters, coefficients: &[T], columns: Columns) -> Result<Self, Error> {
+    pub fn at<T: Copy + Into<i64>>(
+        parameters: &Parameters,
+        coefficients: &[T],
+        columns: Columns,
+    ) -> Result<Self, Error> {
         let mut values = Polynomial(Default::default());
         for (prime, values) in values.0.iter_mut().enumerate() {
             Residues::new(parameters, prime, coefficients, columns, values)?;

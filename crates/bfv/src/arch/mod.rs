@@ -72,6 +72,9 @@ pub(crate) type MultiplyAdd<const K: usize> = fn(&Montgomery, [&mut [u64]; K], &
 /// `x = x f mod p` for each value `x` below 2^52, given `p`, `f` and `floor(2^52 f / p)`.
 pub(crate) type Scale = fn(u64, u64, u64, &mut [u64]);
 
+/// `(x, y) = (x + y f, x - y f)` value by value, everything reduced, for prepared factors `f`.
+pub(crate) type Butterfly = fn(&Montgomery, &mut [u64], &mut [u64], &[u64]);
+
 /// `x = fraction(x) + quotient(fraction1(x1))` for residues `x` and `x1` below 2^50: what [`crate::ntt::Ntt::turns`] states. Given the
 /// factors and shifts of the two fractions, and a reciprocal below 2^52.
 pub(crate) type Turns = fn([u64; 2], [u32; 2], u64, &mut [u64], &[u64]);
@@ -83,6 +86,7 @@ pub(crate) struct Kernels {
     pub(crate) multiply_add_pair: MultiplyAdd<2>,
     pub(crate) scale: Scale,
     pub(crate) turns: Turns,
+    pub(crate) butterfly: Butterfly,
 }
 
 static KERNELS: LazyLock<Option<Kernels>> = LazyLock::new(|| accelerated().filter(|_| !is_portable_forced()));

@@ -14,6 +14,7 @@ pub(crate) fn kernels() -> Option<Kernels> {
         multiply_add_pair: checked::<2>,
         scale: scale_checked,
         turns: turns_checked,
+        butterfly: butterfly_checked,
     })
 }
 
@@ -136,6 +137,40 @@ unsafe fn turns(factors: [u64; 2], shifts: [u32; 2], reciprocal: u64, values: &m
             let high = upper(_mm512_madd52hi_epu64(zero, x0, low0), x0, high0);
             let fraction = _mm512_add_epi64(low, _mm512_sll_epi64(high, left0));
             _mm512_storeu_si512(place, _mm512_add_epi64(fraction, _mm512_srli_epi64::<12>(quotient)));
+        }
+    }
+}
+
+/// # Panics
+/// If the lengths differ or are no multiple of 8.
+fn butterfly_checked(montgomery: &Montgomery, x: &mut [u64], y: &mut [u64], factors: &[u64]) {
+    assert!(x.len().is_multiple_of(LANES) && x.len() == y.len() && x.len() == factors.len(), "whole vectors");
+    // SAFETY: the features were detected before this function was handed out, and the lengths were just checked.
+    unsafe { butterfly(montgomery, x, y, factors) }
+}
+
+/// # Safety
+/// The processor must have AVX-512F and IFMA; all three must be of one length, a multiple of [`LANES`].
+#[target_feature(enable = "avx512f,avx512ifma")]
+unsafe fn butterfly(montgomery: &Montgomery, x: &mut [u64], y: &mut [u64], factors: &[u64]) {
+    let broadcast = |value: u64| _mm512_set1_epi64(value as i64);
+    let zero = _mm512_setzero_si512();
+    let [prime, inverse] = [montgomery.prime, montgomery.inverse].map(broadcast);
+    // One addition where it is due: what is no negative number is the smaller of the two.
+    let raise = |x: __m512i| _mm512_min_epu64(x, _mm512_add_epi64(x, prime));
+    for at in (0..x.len()).step_by(LANES) {
+        // SAFETY: `at + LANES` is no more than the length of each.
+        unsafe {
+            let (first, second) = (x.as_mut_ptr().add(at).cast(), y.as_mut_ptr().add(at).cast());
+            let (a, b) = (_mm512_loadu_si512(first), _mm512_loadu_si512(second));
+            let factor = _mm512_loadu_si512(factors.as_ptr().add(at).cast());
+            let low = _mm512_madd52lo_epu64(zero, b, factor);
+            let multiple = _mm512_madd52hi_epu64(zero, _mm512_madd52lo_epu64(zero, low, inverse), prime);
+            let product = raise(_mm512_sub_epi64(_mm512_madd52hi_epu64(zero, b, factor), multiple));
+            // The sum less `p` is negative or reduced.
+            let sum = raise(_mm512_sub_epi64(_mm512_add_epi64(a, product), prime));
+            _mm512_storeu_si512(first, sum);
+            _mm512_storeu_si512(second, raise(_mm512_sub_epi64(a, product)));
         }
     }
 }
