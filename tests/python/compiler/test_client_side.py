@@ -86,6 +86,14 @@ def test_the_client_imputes_scales_and_encodes(batch: int) -> None:
     np.testing.assert_allclose(found, wanted.astype(np.float64), atol=2e-3)
 
 
+def test_samples_along_the_first_axis_tell_how_accurate_it_is() -> None:
+    given = rows("nurse", "baker", "clerk")
+    compiled = privet.compile(table(), client_side=True, calibration=given)
+    (output,) = compiled.accuracy().beside
+    assert output.name == "y"
+    assert output.error < 2e-3
+
+
 def test_only_who_serves_publishes_the_constants() -> None:
     """By default a client learns no number of a scaler; with the option it does."""
     nodes = [

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import onnx
 
-from privet.compiler.executor.codec import as_tensor
+from privet.compiler.executor.codec import as_tensor, with_sample_axis
 from privet.compiler.executor.fixed import execute
 from privet.compiler.executor.ranges import Sample
 from privet.compiler.executor.reference import as_declared, run_plaintext
@@ -37,7 +37,9 @@ def beside(
     count = min(SAMPLES, len(samples))
     for sample in (samples[index * len(samples) // count] for index in range(count)):
         given = sample if isinstance(sample, Mapping) else [sample]
-        named = as_declared(source, by_name(program, given))
+        arrays = by_name(program, given)
+        shaped = {it.name: with_sample_axis(arrays[it.name], it.shape) for it in program.given}
+        named = as_declared(source, shaped)
         outputs = execute(program, weights, fill(program, named)[0]).outputs
         try:
             wanted = run_plaintext(source, [named], list(outputs))
