@@ -13,8 +13,8 @@ from privet import suites
 from privet.cli import options, show
 from privet.cli.inputs import read_labels
 from privet.cli.suite_options import Suite
-from privet.errors import InputError, Misuse
-from privet.runtime.calibration import read_samples
+from privet.errors import Misuse
+from privet.runtime.calibration import load_arrays, read_samples
 from privet.runtime.generate import Sampling, Step
 from privet.runtime.generate import generate as generate_locally
 from privet.suites.costs import PhaseCost
@@ -114,9 +114,4 @@ def _samples(path: Path | None) -> Any:
     """Token sequences of a .npy file, sessions of an .npz."""
     if path is None:
         return None
-    if path.suffix == ".npz":
-        return read_samples(path)
-    try:
-        return np.load(path, allow_pickle=False)
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be read as tokens: {error}") from error
+    return load_arrays(path)[""] if path.suffix == ".npy" else read_samples(path)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from privet.compiler.executor.codec import with_sample_axis
 from privet.errors import InputError
+from privet.runtime.calibration import load_arrays
 
 Array = npt.NDArray[np.generic]
 
@@ -55,18 +56,14 @@ def read_input(path: Path, shapes: Mapping[str, tuple[int, ...]]) -> list[Array]
     `InputError` if the file cannot be read or does not fit.
     """
     suffix = path.suffix.lower()
-    try:
-        if suffix in IMAGES:
-            return [_image(path, shapes)]
-        if suffix == ".npy":
-            arrays = [np.load(path, allow_pickle=False)]
-        elif suffix == ".npz":
-            with np.load(path, allow_pickle=False) as archive:
-                arrays = [archive[name] for name in _names(path, archive.files, list(shapes))]
-        else:
-            raise InputError(f"{path}: a .npy, .npz or image file is needed")
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be read: {error}") from error
+    if suffix in IMAGES:
+        return [_image(path, shapes)]
+    if suffix not in (".npy", ".npz"):
+        raise InputError(f"{path}: a .npy, .npz or image file is needed")
+    named = load_arrays(path)
+    arrays = list(named.values())
+    if suffix == ".npz":
+        arrays = [named[name] for name in _names(path, list(named), list(shapes))]
     return [
         with_sample_axis(array, shape)
         for array, shape in zip(arrays, shapes.values(), strict=False)
@@ -114,9 +111,12 @@ def _image(path: Path, shapes: Mapping[str, tuple[int, ...]]) -> Array:
             f"one takes {[list(shape) for shape in taken]}; give a .npy or .npz file"
         )
     _, channels, height, width = taken[0]
-    with Image.open(path) as image:
-        fitted = image.convert("L" if channels == 1 else "RGB")
-        if fitted.size != (width, height):
-            fitted = fitted.resize((width, height), Image.Resampling.BICUBIC)
+    try:
+        with Image.open(path) as image:
+            fitted = image.convert("L" if channels == 1 else "RGB")
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read: {error}") from error
+    if fitted.size != (width, height):
+        fitted = fitted.resize((width, height), Image.Resampling.BICUBIC)
     pixels = np.asarray(fitted, dtype=np.float32) / 255
     return (pixels[None] if channels == 1 else pixels.transpose(2, 0, 1))[None]

@@ -10,6 +10,7 @@ import pytest
 
 from privet.cli.inputs import read_input, read_inputs
 from privet.errors import InputError
+from privet.runtime.calibration import read_samples
 
 SHAPES = {"ids": (1, 3), "mask": (1, 3)}
 IDS, MASK = np.full((1, 3), 7.0), np.ones((1, 3))
@@ -47,3 +48,31 @@ def test_arrays_of_other_names_are_refused(tmp_path: Path, names: list[str]) -> 
     said = f"holds {', '.join(names) or 'nothing'}; the model's inputs are ids, mask: give its"
     with pytest.raises(InputError, match=said):
         read_input(path, SHAPES)
+
+
+@pytest.mark.parametrize("name", ["x.npy", "x.npz"])
+@pytest.mark.parametrize("content", [b"", b"1,2,3\n", b"PK\x03\x04 cut short"])
+def test_files_that_are_none_of_numpy_are_refused(
+    tmp_path: Path, name: str, content: bytes
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="cannot be read"):
+        read_input(path, SHAPES)
+    with pytest.raises(InputError, match="cannot be read"):
+        read_samples(path)
+
+
+def test_objects_are_refused_with_what_to_do(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.array(["a", 1], dtype=object))
+    with pytest.raises(InputError, match=r"texts by array.astype\(str\)"):
+        read_samples(tmp_path / "x.npy")
+    (tmp_path / "x.csv").write_text("a,1\n")
+    with pytest.raises(InputError, match=r"a .npy or .npz file is needed"):
+        read_samples(tmp_path / "x.csv")
+
+
+def test_samples_have_the_shape_of_what_lies_along_the_first_axis(tmp_path: Path) -> None:
+    """A recurrent model's input begins with time: its samples have no axis of 1 in front."""
+    np.save(tmp_path / "x.npy", np.zeros((5, 10, 1, 4)))
+    assert [np.shape(sample) for sample in read_samples(tmp_path / "x.npy")] == [(10, 1, 4)] * 5
