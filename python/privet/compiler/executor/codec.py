@@ -150,8 +150,8 @@ def misfit(name: str, found: Shape, shape: Shape) -> InputError:
         advice = ": give it the axis of samples in front, as array[None] has it"
     elif len(shape) > 1 and found[1:] == shape[1:]:
         advice = (
-            f": the program takes {shape[0]} at once; give one sample after the other, or compile "
-            f"for a batch of {found[0]}"
+            f": this program takes {shape[0]} sample{'s' * (shape[0] != 1)} at once; give so many, "
+            "or compile it for more (--batch N, batch=N)"
         )
     return InputError(f"input {name} has shape {list(found)}, not {list(shape)}{advice}")
 

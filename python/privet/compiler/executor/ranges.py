@@ -183,8 +183,9 @@ def measure(graph: Graph, batches: Iterator[list[Array]]) -> dict[int, tuple[flo
         low, high = float(array.min()), float(array.max())
         if not (math.isfinite(low) and math.isfinite(high)):
             raise InvalidModel(
-                f"{graph.values[id].name} is not finite on the calibration inputs: check the "
-                "model's weights, and scale down what minus infinity masks"
+                f"layer {graph.values[id].name} gives NaN, infinity or numbers beyond float32 on "
+                "calibration inputs: check the weights and the samples; where minus infinity masks "
+                "scores, take a number such as -10000"
             )
         ends[id] = min(ends[id][0], low), max(ends[id][1], high)
 
@@ -206,11 +207,14 @@ def _sample(graph: Graph, sample: Sample) -> list[Array]:
         elif known:
             known = bool(np.isfinite(array).all())
         if not known:
-            raise InputError(f"the calibration of {entry.name} is not made of finite numbers")
+            raise InputError(
+                f"the calibration of {entry.name} is not made of finite numbers: leave out samples "
+                "with NaN, infinity or text"
+            )
         if array.shape != shape:
             raise InputError(
                 f"the calibration of {entry.name} has a sample of shape {list(array.shape)}, not "
-                f"{list(shape)}"
+                f"{list(shape)}: stack such samples along a new first axis"
             )
         batch.append(_encoded(graph, entry, array))
     return batch
