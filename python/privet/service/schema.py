@@ -105,22 +105,23 @@ class Flag:
 
 @dataclass(frozen=True)
 class Several:
-    """A list of different values of one kind, `least` to `most` of them."""
+    """A list of values of one kind, `least` to `most` of them, which differ unless they `repeat`."""
 
     each: Kind
     least: int = 1
     most: int = 16
+    repeat: bool = False
 
     def read(self, value: Any) -> tuple[Any, ...]:
         if not isinstance(value, (list, tuple)) or not self.least <= len(value) <= self.most:
             raise ValueError(f"a list of {self.least} to {self.most} values")
         items = tuple(self.each.read(item) for item in value)
-        if len(set(items)) != len(items):
+        if not self.repeat and len(set(items)) != len(items):
             raise ValueError("each value once")
         return items
 
     def schema(self) -> dict[str, Any]:
-        limits = {"minItems": self.least, "maxItems": self.most, "uniqueItems": True}
+        limits = {"minItems": self.least, "maxItems": self.most, "uniqueItems": not self.repeat}
         return {"type": "array", "items": self.each.schema(), **limits}
 
 

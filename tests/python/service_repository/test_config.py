@@ -31,6 +31,7 @@ def test_everything_that_may_be_said(tmp_path: Path) -> None:
         cores = 2
         calibration = "samples.npy"
         input_range = [0, 1]
+        shapes = { image = [1, 3, 64, 64] }
         suites = ["fss", "gmw"]
         security = ["semi-honest"]
         rounds = ["log"]
@@ -45,6 +46,7 @@ def test_everything_that_may_be_said(tmp_path: Path) -> None:
     assert config.versions == (1, 3)
     assert (config.bits, config.scale, config.batch, config.cores) == (41, 13, 8, 2)
     assert config.input_range == (0.0, 1.0)
+    assert config.shapes == (("image", (1, 3, 64, 64)),)
     assert config.suites == ("fss", "gmw")
     assert (config.limits.requests_per_minute, config.limits.timeout) == (30, 12.5)
 

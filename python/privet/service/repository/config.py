@@ -83,6 +83,10 @@ class _Range:
         return {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2}
 
 
+_SIZES = Several(Integer(1, 2**28), most=8, repeat=True)
+"""Lengths of the axes of an input."""
+
+
 @dataclass(frozen=True)
 class _Shapes:
     """A table from names of inputs to the lengths of their axes."""
@@ -90,12 +94,10 @@ class _Shapes:
     def read(self, value: Any) -> tuple[tuple[str, tuple[int, ...]], ...]:
         if not isinstance(value, dict):
             raise ValueError("a table such as { image = [1, 3, 64, 64] }")
-        sizes = Several(Integer(1, 2**28), most=8)
-        return tuple((str(name), tuple(sizes.read(each))) for name, each in value.items())
+        return tuple((str(name), _SIZES.read(each)) for name, each in value.items())
 
     def schema(self) -> dict[str, Any]:
-        sizes = Several(Integer(1, 2**28), most=8).schema()
-        return {"type": "object", "additionalProperties": sizes}
+        return {"type": "object", "additionalProperties": _SIZES.schema()}
 
 
 @dataclass(frozen=True)
