@@ -20,6 +20,9 @@ from privet.errors import Misuse
 APART = ("config", "check", "help")
 """Options that a file cannot set."""
 
+TABLES = ("serve", "gateway", "dealer")
+"""Commands that take such a file."""
+
 
 def _load(context: typer.Context, path: Path | None) -> Path | None:
     if path is not None:
@@ -53,6 +56,9 @@ def defaults(command: Any, name: str, path: Path) -> dict[str, Any]:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise Misuse(f"{path} cannot be read as TOML: {error}") from error
+    if others := [table for table in document if table not in TABLES]:
+        tables = ", ".join(f"[{table}]" for table in TABLES)
+        raise Misuse(f"{path}: {', '.join(others)} is not known; known are the tables {tables}")
     table = document.get(name, {})
     if not isinstance(table, dict):
         raise Misuse(f"{path}: {name} is no table: write [{name}]")

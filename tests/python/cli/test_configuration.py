@@ -55,6 +55,8 @@ def test_names_are_those_of_options_and_arguments(tmp_path: Path) -> None:
     [
         ("[serve", "cannot be read as TOML"),
         ("serve = 1", r"write \[serve\]"),
+        ("[server]\nlisten = 'x'", r"server is not known; known are the tables \[serve\], "),
+        ("listen = 'x'", "listen is not known"),
         ("[serve]\nlisen = ''", "lisen is not known; known are models, keys, listen"),
         ("[serve]\nconfig = 'x'", "config is not known"),
         ("[serve]\ncores = '2'", "cores is '2'; it needs to be a whole number"),
