@@ -1,7 +1,7 @@
 """Certificates that let nobody in any more: a list that is read again when it changes.
 
-A file of SHA-256 fingerprints, one a line, as `privet` prints them for clients; `#` begins a
-comment. Whoever asks looks at the file's times and size first, so a line that is added counts from
+A file of SHA-256 fingerprints, one a line, as `privet` prints them for clients or as `openssl`
+does, with a title before `=`; `#` begins a comment. Whoever asks looks at the file's times and size first, so a line that is added counts from
 the next question on, also for peers that are connected. A file that cannot be read, or has another
 line, refuses everybody until it is mended: who edits such a list wants fewer peers, not more.
 """
@@ -105,10 +105,13 @@ def read_fingerprints(path: Path) -> frozenset[str]:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, ValueError) as error:
         raise Misuse(f"the revoked certificates in {path} cannot be read: {error}") from error
-    texts = {number: line.partition("#")[0].strip() for number, line in enumerate(lines, 1)}
+    texts = {
+        number: line.partition("#")[0].rpartition("=")[2].strip().replace(":", "").lower()
+        for number, line in enumerate(lines, 1)
+    }
     for number, text in texts.items():
-        if text and not _FINGERPRINT.fullmatch(text.replace(":", "").lower()):
+        if text and not _FINGERPRINT.fullmatch(text):
             raise Misuse(
                 f"{path}, line {number}: needs a certificate's SHA-256 in 64 hexadecimal digits"
             )
-    return frozenset(text.replace(":", "").lower() for text in texts.values() if text)
+    return frozenset(text for text in texts.values() if text)

@@ -61,7 +61,8 @@ def test_a_list_is_read_again_when_it_changes(tmp_path: Path) -> None:
     path.write_text("# nobody yet\n")
     revoked = Revoked(path)
     assert revoked.refuses("ab" * 32) is None
-    path.write_text(f"{'ab' * 32}  # lost laptop\n{':'.join(['CD'] * 32)}\n")
+    of_openssl = f"sha256 Fingerprint={':'.join(['CD'] * 32)}"
+    path.write_text(f"{'ab' * 32}  # lost laptop\n{of_openssl}\n")
     for client in ("ab" * 32, "cd" * 32):
         assert revoked.refuses(client) == "this certificate was revoked"
     assert revoked.refuses("ef" * 32) is None
