@@ -1,9 +1,10 @@
 """Certificates that let nobody in any more: a list that is read again when it changes.
 
 A file of SHA-256 fingerprints, one a line, as `privet` prints them for clients or as `openssl`
-does, with a title before `=`; `#` begins a comment. Whoever asks looks at the file's times and size first, so a line that is added counts from
-the next question on, also for peers that are connected. A file that cannot be read, or has another
-line, refuses everybody until it is mended: who edits such a list wants fewer peers, not more.
+does, with a title before `=`; `#` begins a comment. Whoever asks looks at the file's times and size
+first, so a line that is added counts from the next question on, also for peers that are connected.
+A file that cannot be read, or has another line, refuses everybody until it is mended: who edits
+such a list wants fewer peers, not more.
 """
 
 from __future__ import annotations

@@ -105,7 +105,7 @@ class Flag:
 
 @dataclass(frozen=True)
 class Several:
-    """A list of values of one kind, `least` to `most` of them, which differ unless they `repeat`."""
+    """A list of `least` to `most` values of one kind, all different unless they may `repeat`."""
 
     each: Kind
     least: int = 1
