@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
-from tests.python.compiler.graph.single import single
+from tests.python.compiler.graph.single import model, node, single
 
 import privet
-from privet.errors import InputError, Misuse
+from privet.compiler.executor.reference import run_plaintext
+from privet.errors import InputError, InvalidModel, Misuse
 
 
 @pytest.mark.parametrize(
@@ -37,7 +39,7 @@ def test_options_of_compile_beside_a_compiled_model_are_refused(options: dict[st
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        (np.full((5, 3), 100.0), r"^input x0 has shape \[5, 3\], not \[1, 3\]: .* a batch of 5"),
+        (np.full((5, 3), 100.0), r"^input x0 has shape \[5, 3\], not \[1, 3\]: .*batch=N"),
         (
             np.full(3, 100.0),
             r"^input x0 has shape \[3\], not \[1, 3\]: give it the axis of samples",
@@ -48,6 +50,22 @@ def test_unfit_inputs_beyond_calibration_are_told_as_inputs(rows: Any, message: 
     """They are taken for calibration, too, and were refused as such."""
     with pytest.raises(InputError, match=message):
         privet.run(single("Relu", [(1, 3)]), rows, calibration=np.ones((2, 3)))
+
+
+def test_whole_numbers_are_asked_for_where_the_model_declares_them() -> None:
+    """ONNX Runtime cut fractions off, and the two results "disagreed"."""
+    made = model([node("Cast", ["x"], ["y"], to=onnx.TensorProto.FLOAT)], {"x": (1, 3)}, ["y"])
+    made.graph.input[0].type.tensor_type.elem_type = onnx.TensorProto.INT64
+    with pytest.raises(InputError, match=r"input x takes whole numbers \(int64\)"):
+        run_plaintext(made, [{"x": np.full((1, 3), 0.5)}], ["y"])
+    run_plaintext(made, [{"x": np.full((1, 3), 2.0)}], ["y"])
+
+
+def test_a_model_that_onnx_runtime_refuses_is_told() -> None:
+    made = model([node("Relu", ["x"], ["y"])], {"x": (1, 3)}, ["y"])
+    made.graph.node[0].domain = "org.example"
+    with pytest.raises(InvalidModel, match="ONNX Runtime refuses the model"):
+        run_plaintext(made, [{"x": np.ones((1, 3))}], ["y"])
 
 
 def test_a_run_prints_as_a_few_lines() -> None:

@@ -13,6 +13,7 @@ from privet.compiler.graph.front import Front, Given
 from privet.compiler.graph.input_shapes import WHOLE
 from privet.compiler.program import Program
 from privet.compiler.program.public import ProgramInput
+from privet.errors import InputError, InvalidModel
 
 Array = npt.NDArray[np.generic]
 
@@ -44,28 +45,43 @@ def as_declared(model: onnx.ModelProto, inputs: Mapping[str, Array]) -> dict[str
 def run_plaintext(
     model: onnx.ModelProto, samples: Sequence[Mapping[str, Array]], outputs: Sequence[str]
 ) -> dict[str, Array]:
-    """ONNX Runtime's outputs by name, on the CPU; several samples' are joined along axis 0."""
+    """ONNX Runtime's outputs by name, on the CPU; several samples' are joined along axis 0.
+
+    # Errors
+    `InvalidModel` if ONNX Runtime does not take the model; `InputError` if an input of whole
+    numbers has others.
+    """
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     # Without it, sums of int8 products saturate at 16 bits on processors that lack VNNI.
     options.add_session_config_entry("session.x64quantprecision", "1")
     options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(
-        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-    )
+    try:
+        session = onnxruntime.InferenceSession(
+            model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+        )
+    except Exception as error:  # ONNX Runtime's errors have no class of their own
+        raise InvalidModel(
+            f"ONNX Runtime refuses the model, so there is nothing to compare with: {error} Export "
+            "it again; a pipeline of scikit-learn needs float32 inputs"
+        ) from error
     types = {entry.name: entry.type for entry in session.get_inputs()}
     runs = []
     for inputs in samples:
-        feeds = {
-            name: array.astype(_DTYPES.get(types[name], np.float32))
-            for name, array in inputs.items()
-        }
+        feeds = {name: _typed(name, array, types[name]) for name, array in inputs.items()}
         runs.append([_as_array(result) for result in session.run(list(outputs), feeds)])
     joined = (
         runs[0] if len(runs) == 1 else [np.concatenate(each) for each in zip(*runs, strict=True)]
     )
     return dict(zip(outputs, joined, strict=True))
+
+
+def _typed(name: str, array: Array, kind: str) -> Array:
+    typed = array.astype(_DTYPES.get(kind, np.float32))
+    if typed.dtype.kind in "iu" and (typed != array).any():
+        raise InputError(f"input {name} takes whole numbers ({typed.dtype}), and others were given")
+    return typed
 
 
 def _as_array(result: Any) -> Array:
