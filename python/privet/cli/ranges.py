@@ -50,11 +50,14 @@ def show_ranges(console: Console, ranges: Ranges) -> None:
     if ranges.is_sound:
         console.print("Sound: no input within its bound can leave a ring or a function's table.")
         return
+    advice = "With calibration samples like the real inputs this is unlikely."
+    if ranges.ways:
+        advice += f" For a sound program compile {', or '.join(ranges.ways)}."
     beyond = sum(not layer.is_sound for layer in ranges.layers)
     console.print(
         f"[bold yellow]Not sound:[/] in {beyond} of {len(ranges.layers)} rows an input within its "
         f"bound, unlike those measured, could leave the ring or a function's table, and give a "
-        f"wrong answer without a sign. For a sound program compile {ranges.advice}.",
+        f"wrong answer without a sign. {advice}",
         soft_wrap=True,
     )
 

@@ -124,13 +124,15 @@ class Ranges:
         layer = next((layer for layer in self.layers if not layer.is_sound), None)
         if layer is None:
             return
+        ways = [*self.ways, "without --sound, on calibration inputs like the real ones"]
+        instead = f"Compile {', or '.join(ways)}"
         unit = 2.0**-layer.scale
         most = float("inf") if layer.sound is None else layer.sound * unit
         if not layer.is_tabulated:
             raise OverflowRisk(
                 f"layer {layer.name} ({layer.operator}) is not sound: some input within its bound "
                 "could bring its argument beyond the function's table, which goes as far as "
-                f"calibration inputs did, with their margin. Compile {self.advice}",
+                f"calibration inputs did, with their margin. {instead}",
                 layer=layer.name,
                 magnitude=most,
                 bits_needed=RING_BITS[-1] + 1,
@@ -138,22 +140,22 @@ class Ranges:
         raise OverflowRisk(
             f"layer {layer.name} ({layer.operator}) is not sound: some input within its bound "
             f"could bring values to {most:.4g}, and their ring of {layer.ring_bits} bits holds "
-            f"{layer.holds * unit:.4g}. Compile {self.advice}",
+            f"{layer.holds * unit:.4g}. {instead}",
             layer=layer.name,
             magnitude=most,
             bits_needed=self.bits_needed or RING_BITS[-1] + 1,
         )
 
     @property
-    def advice(self) -> str:
-        """How to compile a sound program instead, as far as there is a way."""
+    def ways(self) -> list[str]:
+        """How to compile a sound program instead."""
         ways = []
         if self.sound_bits is not None and self.sound_bits <= WIDEST:
             ways.append(f"with --bits {self.sound_bits}")
         if share := self.safe_share():
             largest = max(entry.magnitude for entry in self._program.inputs) * float(share)
             ways.append(f"for inputs of magnitude up to {largest:.3g}")
-        return ", or ".join([*ways, "with --calibration and without a proof"])
+        return ways
 
     def safe_share(self) -> Fraction:
         """The share of the public bound up to which inputs are safe; 0 if it is below `2^-32`."""
