@@ -77,11 +77,16 @@ def _shape(entry: onnx.ValueInfoProto, given: Sequence[int] | None) -> Shape:
             )
         return shape
     if declared is None or None in declared[1:]:
+        sizes = "1,..." if declared is None else ",".join(map(_size, tensor.shape.dim))
         raise InvalidModel(
-            f"input {entry.name!r} has no static shape ({_show(declared)}): give one with "
-            f"--shape {entry.name}=1,... or input_shapes={{{entry.name!r}: [1, ...]}}"
+            f"input {entry.name!r} has no static shape ({_show(declared)}): give each axis a "
+            f"length: --shape {entry.name}={sizes}; in Python input_shapes, in config.toml shapes"
         )
     return tuple(1 if size is None else size for size in declared)
+
+
+def _size(axis: onnx.TensorShapeProto.Dimension) -> str:
+    return str(axis.dim_value) if axis.HasField("dim_value") else axis.dim_param.upper() or "N"
 
 
 def _show(declared: Sequence[int | None] | None) -> str:
