@@ -143,8 +143,12 @@ def tabulate_functions(
                     return _joined(rewriter, node, Tables(tables, argument=fine), scale_bits)
         if made is None:
             span = f"{lows[x]:.3g} to {magnitude:.3g}"
-            why = f"2^{INDEX_BITS[-1]} lines are not close to it from {span}"
-            instead = "Give calibration inputs, or a larger error for activations"
+            why = f"2^{INDEX_BITS[-1]} straight lines do not come close enough to it from {span}"
+            instead = (
+                "If it is among the model's last steps, let the client compute it (--reveal "
+                "scores). Else give calibration inputs that keep its argument in a narrower range, "
+                "or a larger activation_error to privet.compile"
+            )
             problems.append(Problem(node.name, "activation", why, instead))
             return rewriter.copy(node)
         nonnegative = node.operation.nonnegative and not domain.low
