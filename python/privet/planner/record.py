@@ -105,12 +105,14 @@ def read_record(path: Path) -> Record:
 
 
 def read_records(folder: Path) -> list[Record]:
-    """All records in a folder, by file name; none if there is no such folder.
+    """All records in a folder, by file name.
 
     # Errors
-    As `read_record`.
+    As `read_record`; `Misuse` if there is none.
     """
-    return [read_record(path) for path in sorted(folder.glob("*-*-*.json"))]
+    if records := [read_record(path) for path in sorted(folder.glob("*-*-*.json"))]:
+        return records
+    raise Misuse(f"{folder} has no records: `privet study measure -o {folder}` makes some")
 
 
 def file_sha256(path: Path) -> str:

@@ -36,6 +36,12 @@ def test_a_record_is_read_as_it_was_written(record: MakeRecord, tmp_path: Path) 
     assert read_records(tmp_path) == [made]
 
 
+def test_a_folder_without_records_is_refused(tmp_path: Path) -> None:
+    """Its tables were empty."""
+    with pytest.raises(Misuse, match="has no records: `privet study measure"):
+        read_records(tmp_path / "nowhere")
+
+
 def test_what_is_no_record_is_refused(record: MakeRecord, tmp_path: Path) -> None:
     path = record().write(tmp_path)
     path.write_text(json.dumps({**json.loads(path.read_text()), "version": 0}))
