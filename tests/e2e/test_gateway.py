@@ -302,6 +302,8 @@ def test_plaintext_is_not_taken_from_other_machines(key_folder: Path, tmp_path: 
     words = ["gateway", "--server", "https://localhost:1", "--keys", key_folder]
     refused = privet(*words, "--state", tmp_path, "--listen", "0.0.0.0:0", code=2)
     assert "not this machine alone" in refused["error"]["message"]
+    refused = privet(*words, "--state", tmp_path, "--listen", "off", "--grpc", "off", code=2)
+    assert "both off" in refused["error"]["message"]
 
 
 def test_an_endpoint_with_tls(service: Scene, key_folder: Path, state: Path) -> None:

@@ -88,6 +88,8 @@ def gateway(
         name: None if text == "off" else split_address(text)
         for name, text in (("rest", listen), ("grpc", grpc))
     }
+    if not any(places.values()):
+        raise Misuse("--listen and --grpc are both off: give an address to one of them")
     if tls_certificate is None or tls_key is None:
         if (tls_certificate, tls_key, tls_clients) != (None, None, None):
             raise Misuse("TLS needs both --tls-certificate and --tls-key")
