@@ -146,7 +146,10 @@ Sound = Annotated[
 ]
 InputRange = Annotated[
     tuple[float, float] | None,
-    typer.Option(help="Lowest and highest number of an input, for random calibration inputs."),
+    typer.Option(
+        metavar="LOW HIGH",
+        help="Lowest and highest number of an input, for random calibration inputs.",
+    ),
 ]
 Labels = Annotated[
     Path | None,
@@ -155,9 +158,7 @@ Labels = Annotated[
         dir_okay=False,
     ),
 ]
-Keys = Annotated[
-    Path, typer.Option(help="Directory that `privet keys` wrote.", file_okay=False, exists=True)
-]
+Keys = Annotated[Path, typer.Option(help="Directory that `privet keys` wrote.", file_okay=False)]
 State = Annotated[
     Path,
     typer.Option(help="Directory that keeps material (secret, used once).", file_okay=False),

@@ -37,7 +37,7 @@ def prepare(
     ] = None,
     keys: Annotated[
         Path | None,
-        typer.Option(help="Directory that `privet keys` wrote.", file_okay=False, exists=True),
+        typer.Option(help="Directory that `privet keys` wrote.", file_okay=False),
     ] = None,
     state: options.State = Path("privet-state"),
     count: Annotated[
@@ -153,7 +153,8 @@ async def _tell_made(
         typer.echo(json.dumps(fields))
         return
     how = settled.suite.comparisons(terms.suite) + over(client.link)
-    console.print(f"Made material for {len(ids)} inferences of {name}; {ready} are ready.")
+    count = f"{len(ids)} inference{'s' * (len(ids) != 1)}"
+    console.print(f"Made material for {count} of {name}; ready are {ready}.")
     console.print(f"Suite {settled.suite.name} ({settled.facts['security']}), {how}.")
     show.trust(console, settled.suite.trust.caution)
 
