@@ -331,6 +331,7 @@ def _print(console: Console, rows: list[Row], as_json: bool) -> None:
         return
     heads = ("Model", "Version", "Suites", "Ready", "Program (for clients that pin it)")
     table = show.table(heads, ())
+    table.columns[-1].overflow = "fold"  # whole, as clients copy it
     for row in rows:
         ready = "yes" if row.ready else "no"
         if row.error:

@@ -332,7 +332,7 @@ def steps(template: str, enabled: bool = True) -> Callable[[int, int, str, float
     return begin
 
 
-UNIT_COSTS = "Finding this machine's unit costs, {number} of {total}: {name}"
+UNIT_COSTS = "Finding this machine's unit costs, once for all plans, {number} of {total}: {name}"
 CASES = "[{number}/{total}{left}] {name}"
 """Templates of `steps`."""
 

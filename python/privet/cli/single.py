@@ -33,7 +33,7 @@ Options = Annotated[
         "--set",
         rich_help_panel=PANEL,
         metavar="NAME=VALUE",
-        help="Any other option of config.toml, such as rounds=log or sound=true; again for more.",
+        help="Any other option of config.toml, such as client_side=true; again for more.",
     ),
 ]
 Batch = Annotated[
