@@ -90,6 +90,7 @@ def run_command(
     def say(text: str) -> None:
         stderr.print(f"  {text}", highlight=False, markup=False)
 
+    console = show.make_console()
     place_of_work = Workplace(output, say=say, data=data)
     for item in wanted:
         if at_most is not None and item.minutes > at_most:
@@ -99,7 +100,7 @@ def run_command(
         say(f"{of.name} {item.name}, about {item.minutes:g} min")
         record = items.run(of, item, place_of_work)
         record.write(output, of, item)
-    show.make_console().print(page.page(of, output), markup=False, highlight=False)
+        console.print(page.section(of, item, record), markup=False, highlight=False)
 
 
 @app.command("report")

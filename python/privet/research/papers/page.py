@@ -10,16 +10,17 @@ from privet.research.report.digest import markdown
 
 
 def page(of: Paper, folder: Path) -> str:
-    """Markdown, from the records in a folder."""
+    """All of a paper in Markdown, from the records in a folder."""
     parts = [
         f"# {of.title}\n",
         f"Made by `privet papers report`. {of.authors}: {of.setting}\n",
         f"Here: {of.here}\n",
     ]
-    return "\n".join([*parts, *(_section(of, it, read(folder, of, it)) for it in of.items)])
+    return "\n".join([*parts, *(section(of, it, read(folder, of, it)) for it in of.items)])
 
 
-def _section(of: Paper, item: Item, record: Record | None) -> str:
+def section(of: Paper, item: Item, record: Record | None) -> str:
+    """A table or figure of a paper: what it prints, what ran here, and where they differ."""
     lines = [f"## {item.place}: {item.title}\n"]
     if item.printed.rows:
         lines.append(_table("the paper", item.printed))
