@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from privet import errors as errors
 from privet.lazy import attach
 
 if TYPE_CHECKING:

@@ -54,6 +54,10 @@ def test_libraries_load_where_they_are_used(program: str, unused: set[str]) -> N
     assert loaded(program) & unused == set()
 
 
+def test_errors_are_there_without_an_import_of_their_own() -> None:
+    assert not loaded("import privet; privet.errors.PrivetError") & NUMERICAL
+
+
 def test_a_command_that_needs_a_library_is_seen_to_load_it() -> None:
     assert "onnx" in loaded("from privet.cli.commands import COMMANDS; COMMANDS['run'].load('run')")
 
