@@ -319,9 +319,10 @@ def _tell(console: Console, service: Service, address: str, policy: Policy, as_j
     if as_json:
         accepted = json.loads(policy.text())
         typer.echo(json.dumps({"event": "listening", "address": address, "policy": accepted}))
-    _print(console, service.repository.rows(), as_json)
+    rows = service.repository.rows()
+    _print(console, rows, as_json)
     if not as_json:
-        show.policy(console, policy)
+        show.policy(console, policy, {suite for row in rows for suite in row.suites})
         console.print(f"Serving at https://{address}; operators' page at /. Stop with Ctrl-C.")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -241,8 +241,9 @@ def weaknesses_fields(mode: Mode) -> dict[str, Any]:
     return {"weaknesses": [weakness.name for weakness in mode.weaknesses]}
 
 
-def policy(console: Console, accepted: Policy) -> None:
-    """What a server accepts beyond the default, and how many answers it gives."""
+def policy(console: Console, accepted: Policy, suites: Iterable[str] = ()) -> None:
+    """What a server accepts beyond the default, and how many answers it gives; which of the offered
+    `suites` it refuses."""
     rules: dict[str, Any] = json.loads(accepted.text())
     usual: dict[str, Any] = json.loads(Policy().text())
     more = [
@@ -256,6 +257,12 @@ def policy(console: Console, accepted: Policy) -> None:
     often = f"{limit} answers an hour" if limit is not None else "any number of answers"
     own = f"; {len(rules['clients'])} clients have rules of their own" if rules["clients"] else ""
     console.print(f"Policy: {modes}; {often} to a client{own}.")
+    if refused := sorted({suite.split()[0] for suite in suites} - set(rules["accepts"]["suite"])):
+        console.print(
+            f"[bold yellow]Offered, but not accepted:[/] suite {', '.join(refused)} promises less; "
+            "an option of `privet serve` accepts it ([cyan]--help[/]).",
+            soft_wrap=True,
+        )
 
 
 def warn_uncalibrated(basis: str) -> None:
