@@ -114,8 +114,8 @@ def _ordered(names: Sequence[str], inputs: Inputs) -> list[npt.ArrayLike]:
         )
     if len(inputs) != len(names):
         raise InputError(
-            f"{len(inputs)} inputs given, the model has {len(names)}, {', '.join(names)}: give one "
-            "array for each"
+            f"{len(inputs)} array{'s' * (len(inputs) != 1)} given, the model has {len(names)} "
+            f"inputs, {', '.join(names)}: give one array for each; in a file by names, in an .npz"
         )
     return list(inputs)
 

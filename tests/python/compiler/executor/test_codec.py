@@ -40,7 +40,7 @@ def test_number_types(program: Program, kind: Any) -> None:
 @pytest.mark.parametrize(
     ("inputs", "message"),
     [
-        ([ONES], "1 inputs given"),
+        ([ONES], "1 array given, the model has 2 inputs"),
         ({"x0": ONES}, "missing: x1"),
         ({"x0": ONES, "x1": ONES, "z": ONES}, "unknown: z"),
         ([ONES, np.ones(3)], r"x1 has shape \[3\], not \[1, 3\]: give it the axis of samples"),
