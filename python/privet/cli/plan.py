@@ -26,8 +26,8 @@ def plan(
     model: options.Model,
     rtt: Annotated[str, typer.Option(metavar="TIME", help="Round trip, such as 40ms.")] = "40ms",
     bandwidth: Annotated[
-        str, typer.Option(metavar="RATE", help="Each way, such as 400mbps.")
-    ] = "400mbps",
+        str, typer.Option(metavar="RATE", help="Each way, such as 400Mbit.")
+    ] = "400Mbit",
     rate: Annotated[
         str, typer.Option(metavar="N/s", help="Samples on average: 2/s, 30/min, 500/h.")
     ] = "1/s",

@@ -66,7 +66,7 @@ def measure_command(
         typer.Option(
             metavar="NETWORK;...",
             help="Also over links that delay for real: presets (WAN_S, ...) or such as "
-            "`40ms,400mbps`, with semicolons between; `none` is the loopback. [none]",
+            "`40ms,400Mbit`, with semicolons between; `none` is the loopback. [none]",
         ),
     ] = None,
     input_range: options.InputRange = None,
@@ -183,7 +183,7 @@ def report_command(
 
 
 OnNetwork = Annotated[
-    str, typer.Option("--network", metavar="NETWORK", help="A preset, or such as 40ms,400mbps.")
+    str, typer.Option("--network", metavar="NETWORK", help="A preset, or such as 40ms,400Mbit.")
 ]
 
 

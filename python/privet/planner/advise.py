@@ -64,7 +64,7 @@ def plan(
     model: str | Path,
     *,
     rtt: float | str = "40ms",
-    bandwidth: float | str = "400mbps",
+    bandwidth: float | str = "400Mbit",
     rate: float = 1.0,
     batch: int | Sequence[int] = 1,
     max_latency: float | str | None = None,
@@ -87,7 +87,7 @@ def plan(
     """Which suite and settings for a model, and why.
 
     `rtt` and `max_latency` in seconds or such as `40ms`, `bandwidth` in bits a second or such as
-    `400mbps`, `rate` in samples a second, `batch` one size or several to choose from,
+    `400Mbit`, `rate` in samples a second, `batch` one size or several to choose from,
     `budget` in dollars a month. `order_leak` allows a suite whose client sees values inside the
     network in a random order. `parties` is how many share the key of data and model, if the
     host that evaluates may see neither. `suite` is the one to weigh, with its options; without it

@@ -66,12 +66,12 @@ def parse_bandwidth(text: str) -> float:
     """
     found = _RATE.fullmatch(text.strip())
     if found is None or float(found[1]) == 0:
-        raise Misuse(f"{text!r} is no bandwidth, such as 400mbps or 1gbps")
+        raise Misuse(f"{text!r} is no bandwidth, such as 400Mbit or 1Gbit")
     return float(found[1]) * _RATES[found[2].lower()]
 
 
 def parse_network(text: str) -> Network:
-    """A preset by name, or round trip and bandwidth with a comma between, such as `40ms,400mbps`.
+    """A preset by name, or round trip and bandwidth with a comma between, such as `40ms,400Mbit`.
 
     # Errors
     `Misuse` if it is neither.
@@ -82,5 +82,5 @@ def parse_network(text: str) -> Network:
     rtt, comma, rate = text.partition(",")
     if not comma:
         known = ", ".join(PRESETS)
-        raise Misuse(f"{text!r} is no network: give one of {known}, or such as 40ms,400mbps")
+        raise Misuse(f"{text!r} is no network: give one of {known}, or such as 40ms,400Mbit")
     return Network(text, parse_seconds(rtt, "round trip"), parse_bandwidth(rate))
