@@ -70,7 +70,13 @@ def keys(
 def _tell(name: str, certificate: Path, key: Path, as_json: bool) -> None:
     fields = {"client": name, "certificate": str(certificate), "key": str(key)}
     fields["fingerprint"] = fingerprint(certificate)
-    typer.echo(json.dumps(fields) if as_json else f"{certificate} {key} {fields['fingerprint']}")
+    if as_json:
+        typer.echo(json.dumps(fields))
+        return
+    typer.echo(
+        f"{name} needs {certificate.with_name('ca.pem')}, {certificate} as client.pem, "
+        f"{key} as client.key\n  certificate's SHA-256 {fields['fingerprint']}"
+    )
 
 
 def _as_object(paths: KeyPaths) -> dict[str, object]:
