@@ -278,6 +278,8 @@ def serve(
         return
     log_to_stderr()
     take_all_files()
+    if not as_json:
+        console.print(f"Loading {models}; what is new is compiled first.", soft_wrap=True)
 
     def reload() -> Policy:
         policy = read_policy()

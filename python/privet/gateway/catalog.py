@@ -55,7 +55,9 @@ class Catalog:
         """
         names = await self.names()
         if len(names) != 1:
-            offered = f"it offers {', '.join(sorted(names))}" if names else "it offers none now"
+            offered = (
+                f"it offers {', '.join(sorted(names))}" if names else "none is ready there yet"
+            )
             raise Misuse(f"say which model of the service: {offered}")
         return names[0]
 
