@@ -96,6 +96,9 @@ def test_clients_have_rules_of_their_own(ask: Callable[..., Any], tmp_path: Path
     rules.write_text("accept = 1\n")
     with pytest.raises(Misuse, match="this is no policy: unknown field"):
         make_policy(rules)
+    rules.write_text('[accepts]\nsuites = ["gmw"]\n')
+    with pytest.raises(Misuse, match=r'there is no choice "suites": possible are suite, [a-z, ]+$'):
+        make_policy(rules)
 
 
 def test_the_commands_name_what_they_accept_and_got(key_folder: Path, tmp_path: Path) -> None:

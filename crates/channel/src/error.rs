@@ -12,7 +12,7 @@ pub enum Error {
     #[error("the peer broke the protocol or gave up: {0}")]
     PeerMisbehaved(#[from] PeerMisbehaved),
     /// This side was used wrongly.
-    #[error("the channel was used wrongly: {0}")]
+    #[error("{0}")]
     Misuse(#[from] Misuse),
     /// The network or the operating system failed.
     #[error("{0}")]

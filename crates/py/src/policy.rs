@@ -18,8 +18,12 @@ impl Policy {
     #[new]
     #[pyo3(signature = (text="{}", allow=vec![], answers_per_hour=None))]
     fn new(text: &str, allow: Vec<String>, answers_per_hour: Option<u32>) -> Result<Self, Failure> {
-        let mut policy: policy::Policy =
-            serde_json::from_str(text).map_err(|error| misuse(&format!("this is no policy: {error}")))?;
+        let mut policy: policy::Policy = serde_json::from_str(text).map_err(|error| {
+            let error = error.to_string();
+            // A place in `text` says nothing to whoever wrote the policy in TOML.
+            let problem = error.rsplit_once(" at line ").map_or(&*error, |(problem, _)| problem);
+            misuse(&format!("this is no policy: {problem}"))
+        })?;
         for name in allow {
             policy.accepts.allow(&name)?;
         }

@@ -73,11 +73,12 @@ impl<'de> Deserialize<'de> for Accepts {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut accepts = Self::default();
         for (choice, names) in BTreeMap::<String, Vec<String>>::deserialize(deserializer)? {
+            if registry::choices().all(|there| there != choice) {
+                let possible = registry::choices().collect::<Vec<_>>().join(", ");
+                return Err(de::Error::custom(format!("there is no choice {choice:?}: possible are {possible}")));
+            }
             let named = names.iter().map(|name| registry::value(&choice, name).map_err(de::Error::custom));
             let named = named.collect::<Result<Vec<_>, _>>()?;
-            if registry::choices().all(|there| there != choice) {
-                return Err(de::Error::custom(format!("there is no choice {choice:?}")));
-            }
             let kept =
                 |value: &&Value| if value.choice == choice { named.contains(value) } else { accepts.0.contains(value) };
             accepts.0 = registry::values().iter().filter(kept).copied().collect();
