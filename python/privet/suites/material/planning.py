@@ -122,7 +122,6 @@ def account(
     """What an inference takes: correlations, traffic of each party, rounds, and how it compares."""
     facts: list[str | Grid] = [
         "One inference takes:" if program.batch == 1 else f"A batch of {program.batch} takes:",
-        *(f"  {count:,} {kind.replace('_', ' ')}" for kind, count in found.correlations.items()),
         _traffic(found, program.batch),
     ]
     if found.refill is not None:
@@ -132,11 +131,20 @@ def account(
             f"online, in {more.rounds} rounds, for correlations in {more.chunks} chunks."
         )
     made = f"by OT ({found.extension})" if found.extension else "by a dealer"
-    facts.append(f"{found.online_rounds} online rounds; correlations are made {made}.")
+    counts = [f"  {count:,} {_titled(kind)}" for kind, count in found.correlations.items() if count]
+    end = ":" if counts else "."
+    facts += [f"{found.online_rounds} online rounds; correlations are made {made}{end}", *counts]
     facts.append(f"Comparisons: {comparisons}{over(link)}.")
     if delay is not None:
         facts.append(f"The link adds {delay:.3f} s online.")
     return tuple(facts)
+
+
+def _titled(kind: str) -> str:
+    """A kind of correlation in words."""
+    for short, words in (("eights", "random tables of 8"), ("sixteens", "random tables of 16")):
+        kind = kind.replace(short, words)
+    return kind.replace("_", " ")
 
 
 def _traffic(found: Forecast, samples: int) -> Grid:
