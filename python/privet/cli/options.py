@@ -15,12 +15,14 @@ Model = Annotated[
 ]
 Bits = Annotated[
     int | None,
-    typer.Option(help="Width of the ring, 16 to 50 bits; by default what suits the suite."),
+    typer.Option(
+        help="Width of the ring, 16 to 50 bits; by default chosen by the ranges of values."
+    ),
 ]
 Scale = Annotated[
     int | None,
     typer.Option(
-        help="Fractional bits of inputs and weights, 4 to 20; by default what suits the suite."
+        help="Fractional bits of inputs and weights, 4 to 20; by default chosen by the ranges."
     ),
 ]
 WeightScale = Annotated[
@@ -37,8 +39,8 @@ Link = Annotated[
     str | None,
     typer.Option(
         metavar="lan|wan|RTT,BANDWIDTH",
-        help="A link to be as slow as, for real: `20ms,100Mbit` is 20 ms there and back and "
-        "100 Mbit/s each way.",
+        help="The link between the parties; runs are delayed like it: `20ms,100Mbit` is 20 ms "
+        "there and back and 100 Mbit/s each way.",
     ),
 ]
 Dealer = Annotated[

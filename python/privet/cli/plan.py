@@ -44,7 +44,8 @@ def plan(
         bool, typer.Option("--no-dealer", help="There is no third party to trust.")
     ] = False,
     threat: Annotated[
-        str, typer.Option(help="What a party may do: be `semi-honest` or `malicious`.")
+        str,
+        typer.Option(help="Parties that only look (`semi-honest`) or deviate too (`malicious`)."),
     ] = "semi-honest",
     order_leak: Annotated[
         bool,

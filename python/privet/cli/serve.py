@@ -64,7 +64,7 @@ def serve(
     input_range: single.InputRange = None,
     options_set: single.Options = None,
     executor: Annotated[
-        str, typer.Option(metavar="local|ray", help="Where jobs run: on this machine, or on Ray's.")
+        str, typer.Option(metavar="local|ray", help="Where jobs run: here, or on a Ray cluster.")
     ] = "local",
     address: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="Ray's address, for --executor ray.")
@@ -151,13 +151,13 @@ def serve(
     requests_per_minute: Annotated[
         float, typer.Option(min=0.1, help="Inferences and notices of one client, on the average.")
     ] = 600.0,
-    queue: Annotated[int, typer.Option(min=1, help="Jobs of all clients at once.")] = 1000,
+    queue: Annotated[int, typer.Option(min=1, help="Most jobs, running or waiting.")] = 1000,
     material_hours: Annotated[
         float, typer.Option(min=0.01, help="Hours after which unused material is deleted.")
     ] = 24.0,
     max_material: options.MaxMaterial = None,
     grace: Annotated[
-        float, typer.Option(min=0.1, help="Seconds that a client may take to come when it may go.")
+        float, typer.Option(min=0.1, help="Seconds in which a client must connect for its job.")
     ] = 15.0,
     absent: Annotated[
         float,

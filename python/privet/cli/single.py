@@ -59,6 +59,7 @@ InputRange = Annotated[
     tuple[float, float] | None,
     typer.Option(
         rich_help_panel=PANEL,
+        metavar="LOW HIGH",
         help="Lowest and highest number of an input, for random calibration inputs.",
     ),
 ]
