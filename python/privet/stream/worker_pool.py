@@ -83,24 +83,38 @@ class WorkerPool(ABC):
         """
 
     async def call(self, stage: int, part: int, method: str, *arguments: Any) -> Any:
-        """Has a worker do something."""
+        """Has a worker do something. A caller that goes away leaves the worker to end it, and the
+        next waits for that."""
         # Its turn first, so that the deadline counts what the worker does and not others' calls.
-        async with self._turns[stage, part]:
-            worker = self._workers.get((stage, part))
-            if worker is None:
-                raise Misuse(f"there is no worker for part {part} of stage {stage}")
-            try:
-                if self._up.get((stage, part)) is not worker:
-                    async with asyncio.timeout(max(self._seconds, START_SECONDS)):
-                        await self._ask(worker, "process", ())
-                    self._up[stage, part] = worker
-                async with asyncio.timeout(self._seconds):
-                    return await self._ask(worker, method, arguments)
-            except self.gone as error:
-                if self._workers.get((stage, part)) is worker:
-                    self._workers[stage, part] = self._hire((stage, part))
-                self._end(worker)
-                raise WorkerLost(f"a worker of stage {stage} was lost: {error!r}") from error
+        turn = self._turns[stage, part]
+        await turn.acquire()
+        doing = asyncio.create_task(self._do((stage, part), method, arguments))
+
+        def ended(done: asyncio.Task[Any]) -> None:
+            turn.release()
+            if not done.cancelled():
+                # The caller may have gone.
+                done.exception()
+
+        doing.add_done_callback(ended)
+        return await asyncio.shield(doing)
+
+    async def _do(self, place: Place, method: str, arguments: tuple[Any, ...]) -> Any:
+        worker = self._workers.get(place)
+        if worker is None:
+            raise Misuse(f"there is no worker for part {place[1]} of stage {place[0]}")
+        try:
+            if self._up.get(place) is not worker:
+                async with asyncio.timeout(max(self._seconds, START_SECONDS)):
+                    await self._ask(worker, "process", ())
+                self._up[place] = worker
+            async with asyncio.timeout(self._seconds):
+                return await self._ask(worker, method, arguments)
+        except self.gone as error:
+            if self._workers.get(place) is worker:
+                self._workers[place] = self._hire(place)
+            self._end(worker)
+            raise WorkerLost(f"a worker of stage {place[0]} was lost: {error!r}") from error
 
     async def processes(self) -> dict[Place, int]:
         """Ids of the workers' processes by stage and part."""
