@@ -202,7 +202,12 @@ class Request:
     next: int = 0
     due: dict[int, int] = field(default_factory=dict)
     returned: Indices | None = None
-    working: bool = False
+    work: asyncio.Task[None] | None = None
+
+    def stop(self) -> None:
+        """Ends what is done for it: nobody waits for that any more."""
+        if self.work is not None:
+            self.work.cancel()
 
 
 @dataclass(frozen=True)
@@ -271,7 +276,8 @@ class Session:
         elif kind is Kind.TENSOR:
             self._take(Tensor.parse(payload))
         elif kind is Kind.FAILED:
-            self._requests.pop(Failed.parse(payload).request, None)
+            if given_up := self._requests.pop(Failed.parse(payload).request, None):
+                given_up.stop()
         elif kind is Kind.BYE:
             self._tasks.start(self.link.fail(LinkError("the data provider ended the session")))
         else:
@@ -307,12 +313,11 @@ class Session:
             rows = request.blinding.returned(request.next - 1, rows, request.returned)
             request.returned = None
         request.bases[tensor.place] = rows
-        if not request.due and not request.working:
-            self._tasks.start(self._advance(tensor.request, request))
+        if not request.due and request.work is None:
+            request.work = self._tasks.start(self._advance(tensor.request, request))
 
     async def _advance(self, number: int, request: Request) -> None:
         """Runs rounds until one waits for the data provider."""
-        request.working = True
         try:
             while request.next < len(self._stages.rounds) and not request.due:
                 await self._round(number, request)
@@ -322,7 +327,7 @@ class Session:
             if self.link.failure is None:
                 await self.link.send(Kind.FAILED, Failed(number, str(error)).to_bytes())
         finally:
-            request.working = False
+            request.work = None
 
     async def _round(self, number: int, request: Request) -> None:
         index, it = request.next, self._stages.rounds[request.next]
@@ -330,8 +335,6 @@ class Session:
         for value in self._stages.last_uses[index]:
             request.bases.pop(value, None)
         request.next += 1
-        if number not in self._requests:
-            return
         if not it.output:
             request.due, request.returned = {it.target: it.returned}, returned
         elif request.next == len(self._stages.rounds):
@@ -339,6 +342,8 @@ class Session:
         await self.link.send(Kind.TENSOR, Tensor(number, index, sent).to_bytes())
 
     def _ended(self, _error: PrivetError) -> None:
+        for request in self._requests.values():
+            request.stop()
         self._requests.clear()
         self.over.set()
 
