@@ -294,6 +294,7 @@ impl fmt::Debug for TlsTransport {
 mod tests {
     use std::net::TcpListener;
     use std::thread;
+    use std::time::SystemTime;
 
     use rustls::crypto::ring::default_provider;
     use rustls::pki_types::PrivateKeyDer;
@@ -302,13 +303,14 @@ mod tests {
 
     use super::*;
 
-    /// What a service that answers so, one call after the other on one connection, is called with, and what `ask` makes of it.
-    fn answered<T>(asks_with_body: bool, answers: Vec<String>, ask: impl FnOnce(&Calls) -> T) -> (Vec<String>, T) {
+    /// Credentials that trust the certificate of a service at `localhost`, which ends then, and what the service serves with.
+    fn parties(end: Option<SystemTime>) -> (Credentials, Arc<ServerConfig>) {
         let (root_key, key) = (rcgen::KeyPair::generate().unwrap(), rcgen::KeyPair::generate().unwrap());
         let mut root = rcgen::CertificateParams::new([]).unwrap();
         root.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
         let trusted = root.self_signed(&root_key).unwrap().pem();
-        let own = rcgen::CertificateParams::new(["localhost".to_owned()]).unwrap();
+        let mut own = rcgen::CertificateParams::new(["localhost".to_owned()]).unwrap();
+        end.into_iter().for_each(|end| own.not_after = end.into());
         let certificate = own.signed_by(&key, &rcgen::Issuer::new(root, root_key)).unwrap();
         let (pem, key_pem) = (certificate.pem(), key.serialize_pem());
         let credentials = Credentials::from_pem(pem.as_bytes(), key_pem.as_bytes(), trusted.as_bytes()).unwrap();
@@ -317,36 +319,69 @@ mod tests {
             .unwrap()
             .with_no_client_auth()
             .with_single_cert(vec![certificate.der().clone()], PrivateKeyDer::try_from(key.serialize_der()).unwrap());
-        let config = Arc::new(config.unwrap());
+        (credentials, Arc::new(config.unwrap()))
+    }
+
+    /// What a service that answers so, one call after the other on one connection, is called with, and what `ask` makes of it.
+    fn answered<T>(asks_with_body: bool, answers: Vec<String>, ask: impl FnOnce(&Calls) -> T) -> (Vec<String>, T) {
+        let (credentials, config) = parties(None);
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let service = thread::spawn(move || {
             let (tcp, _) = listener.accept().unwrap();
             let mut stream = StreamOwned::new(ServerConnection::new(config).unwrap(), tcp);
-            let mut asked = Vec::new();
-            for answer in answers {
-                let mut request = Vec::new();
-                // A call with a body is over with its object.
-                let end: &[u8] = if asks_with_body { b"}" } else { b"\r\n\r\n" };
-                while !request.ends_with(end) {
-                    let mut byte = [0];
-                    stream.read_exact(&mut byte).unwrap();
-                    request.extend(byte);
-                }
-                asked.push(String::from_utf8(request).unwrap());
+            // A call with a body is over with its object.
+            let end: &[u8] = if asks_with_body { b"}" } else { b"\r\n\r\n" };
+            let respond = |answer: String| {
+                let asked = request(&mut stream, end).unwrap();
                 stream.write_all(answer.as_bytes()).unwrap();
-            }
-            asked
+                asked
+            };
+            answers.into_iter().map(respond).collect()
         });
-        let url = format!("https://127.0.0.1:{port}");
-        let (name, token) = (Some("localhost".into()), Some("secret".into()));
-        let calls = Calls::new(&url, &credentials, name, token, Duration::from_secs(3)).unwrap();
-        let found = ask(&calls);
+        let found = ask(&calls_to(port, &credentials));
         (service.join().unwrap(), found)
+    }
+
+    fn calls_to(port: u16, credentials: &Credentials) -> Calls {
+        let (name, token) = (Some("localhost".into()), Some("secret".into()));
+        Calls::new(&format!("https://127.0.0.1:{port}"), credentials, name, token, Duration::from_secs(3)).unwrap()
+    }
+
+    /// What is sent up to this end.
+    fn request(stream: &mut impl Read, end: &[u8]) -> std::io::Result<String> {
+        let mut request = Vec::new();
+        while !request.ends_with(end) {
+            let mut byte = [0];
+            stream.read_exact(&mut byte)?;
+            request.extend(byte);
+        }
+        Ok(String::from_utf8(request).unwrap())
     }
 
     fn answer(status: &str, headers: &str, body: &str) -> String {
         format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\n{headers}\r\n{body}", body.len())
+    }
+
+    #[test]
+    fn a_certificate_that_has_expired_is_refused_also_where_it_was_accepted_before() {
+        let end = SystemTime::now() + Duration::from_secs(3);
+        let (credentials, config) = parties(Some(end));
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        thread::spawn(move || {
+            for tcp in listener.incoming() {
+                let mut stream = StreamOwned::new(ServerConnection::new(config.clone()).unwrap(), tcp.unwrap());
+                if request(&mut stream, b"\r\n\r\n").is_ok() {
+                    stream.write_all(answer("200 OK", "Connection: close\r\n", "{}").as_bytes()).unwrap();
+                }
+            }
+        });
+        let calls = calls_to(port, &credentials);
+        calls.bytes("/").unwrap();
+        sleep(end.duration_since(SystemTime::now()).unwrap_or_default() + Duration::from_secs(1));
+        let refused = calls.bytes("/");
+        assert!(matches!(&refused, Err(Error::PeerMisbehaved(text)) if text.contains("refused")), "{refused:?}");
     }
 
     #[test]

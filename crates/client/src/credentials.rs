@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use privet_channel::tls::{Identity, Trust, authorities};
+use rustls::client::Resumption;
 use rustls::crypto::ring::default_provider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -66,10 +67,13 @@ fn tls(certificate: &[u8], key: &[u8], trusted: &[u8]) -> Result<ClientConfig, E
     }
     let chain = CertificateDer::pem_slice_iter(certificate).collect::<Result<_, _>>();
     let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| refused(&error))?;
-    ClientConfig::builder_with_provider(Arc::new(default_provider()))
+    let mut config = ClientConfig::builder_with_provider(Arc::new(default_provider()))
         .with_protocol_versions(&[&TLS13])
         .map_err(|error| refused(&error))?
         .with_root_certificates(roots)
         .with_client_auth_cert(chain.map_err(|error| refused(&error))?, key)
-        .map_err(|error| refused(&error))
+        .map_err(|error| refused(&error))?;
+    // A session that is taken up again shows no certificate, so nobody would see that it has expired.
+    config.resumption = Resumption::disabled();
+    Ok(config)
 }
