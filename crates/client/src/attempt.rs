@@ -12,6 +12,7 @@ use privet_suites::{MaterialId, Silent};
 use serde::Deserialize;
 
 use crate::Error;
+use crate::calls::{maybe_printable, printable};
 use crate::client::{Shared, split_address};
 
 /// The only name in a dealer's certificate, so that no server can pass for the dealer.
@@ -30,6 +31,7 @@ pub(crate) type Spent = (Option<String>, Prediction);
 pub(crate) struct Lease {
     pub(crate) job: String,
     phase: Phase,
+    #[serde(deserialize_with = "printable")]
     host: String,
     port: u16,
     program: String,
@@ -37,6 +39,7 @@ pub(crate) struct Lease {
     material: Option<String>,
     grace: f64,
     seconds: f64,
+    #[serde(default, deserialize_with = "maybe_printable")]
     dealer: Option<String>,
 }
 

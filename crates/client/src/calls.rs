@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use privet_prg::Prg;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use ureq::http::{Response, Uri};
 use ureq::unversioned::resolver::DefaultResolver;
@@ -25,6 +25,9 @@ use crate::{Credentials, Error};
 
 /// The largest answer: the public half of a large program is some megabytes.
 const MOST_BYTES: u64 = 64 << 20;
+
+/// Characters of a text of the service's that are shown.
+const LONGEST_TEXT: usize = 1000;
 
 /// How long an answer may take beyond the time that the call asks the service to wait.
 const ANSWER: Duration = Duration::from_secs(30);
@@ -196,9 +199,23 @@ struct Again {
     after: Duration,
 }
 
+/// A text of the service's as users and logs may see it: without what steers a terminal, and not endless.
+pub(crate) fn printable<'de, D: Deserializer<'de>>(text: D) -> Result<String, D::Error> {
+    let text = String::deserialize(text)?;
+    Ok(text.chars().filter(|letter| !letter.is_control()).take(LONGEST_TEXT).collect())
+}
+
+/// As [`printable`], of a text that may be left out.
+pub(crate) fn maybe_printable<'de, D: Deserializer<'de>>(text: D) -> Result<Option<String>, D::Error> {
+    #[derive(Deserialize)]
+    struct Text(#[serde(deserialize_with = "printable")] String);
+    Ok(Option::<Text>::deserialize(text)?.map(|Text(text)| text))
+}
+
 /// What the service says when it refuses.
 #[derive(Default, Deserialize)]
 struct Said {
+    #[serde(deserialize_with = "printable")]
     error: String,
     #[serde(default)]
     reason: String,
@@ -414,6 +431,15 @@ mod tests {
         assert!(matches!(refused("404 Not Found", ""), Error::Misuse(_)));
         assert!(matches!(refused("403 Forbidden", "policy"), Error::NotAccepted(_)));
         assert!(matches!(refused("500 Internal Server Error", ""), Error::PeerMisbehaved(_)));
+    }
+
+    #[test]
+    fn a_refusal_steers_no_terminal_and_ends() {
+        let said =
+            serde_json::json!({"error": format!("no\x1b]0;mine\x07\u{9b}2J{}", "!".repeat(1 << 20))}).to_string();
+        let (_, found) = answered(false, vec![answer("404 Not Found", "", &said)], |calls| calls.bytes("/"));
+        let text = found.unwrap_err().to_string();
+        assert!(text.starts_with("no]0;mine2J!") && text.len() == LONGEST_TEXT, "{text:.40}");
     }
 
     #[test]

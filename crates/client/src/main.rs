@@ -43,7 +43,8 @@ fn predict() -> Result<(), Box<dyn Error>> {
     let prediction = predictor.infer(&[Tensor::new(shape, numbers)?])?;
     for (name, tensor) in prediction.outputs {
         for number in tensor.data() {
-            println!("{name} {number}");
+            // The service called it so.
+            println!("{} {number}", name.escape_debug());
         }
     }
     eprintln!("{} bytes sent, {} received online", prediction.online.bytes_sent, prediction.online.bytes_received);

@@ -8,6 +8,7 @@ use std::time::Duration;
 use privet_program::{Program, ProgramHash};
 use serde::Deserialize;
 
+use crate::calls::printable;
 use crate::client::Shared;
 use crate::codec::Codec;
 use crate::predictor::Predictor;
@@ -33,8 +34,10 @@ pub(crate) struct Described {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Offered {
     /// The suite's name.
+    #[serde(deserialize_with = "printable")]
     pub suite: String,
     /// What the other party may do: `semi-honest` or `malicious`.
+    #[serde(deserialize_with = "printable")]
     pub security: String,
     /// Depths of comparisons to choose from; none where the suite has no choice.
     pub rounds: Vec<String>,
@@ -45,6 +48,7 @@ pub struct Offered {
 /// What the service says of a model.
 #[derive(Deserialize)]
 struct Document {
+    #[serde(deserialize_with = "printable")]
     name: String,
     privet: Own,
 }
@@ -53,6 +57,7 @@ struct Document {
 struct Own {
     version: String,
     description: String,
+    #[serde(deserialize_with = "printable")]
     program: String,
     suites: Vec<Offered>,
     stock: BTreeMap<String, u64>,

@@ -18,7 +18,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::attempt::{Attempt, Lease};
-use crate::calls::no_randomness;
+use crate::calls::{maybe_printable, no_randomness, printable};
 use crate::model::{Described, path};
 use crate::suite::Settled;
 use crate::{Error, Model, Suite, Tensor};
@@ -70,8 +70,9 @@ struct Job {
     #[serde(default)]
     sequence: u64,
     state: String,
+    #[serde(default, deserialize_with = "maybe_printable")]
     outcome: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "printable")]
     reason: String,
     #[serde(default)]
     go: Vec<Lease>,
@@ -86,6 +87,7 @@ struct Jobs {
 
 #[derive(Deserialize)]
 struct Admitted {
+    #[serde(deserialize_with = "printable")]
     id: String,
     sequence: u64,
 }
@@ -112,7 +114,7 @@ impl Predictor {
         let is_stocked = |it: &Planned| stock.get(&it.plan.label()).is_some_and(|&count| count > 0);
         let order = |it: &Planned| (!is_stocked(it), delay(&it.plan.forecast(), link));
         let quickest = planned.into_iter().min_by_key(order).ok_or_else(|| {
-            Error::Misuse(format!("model {name} is offered with rounds {} alone", offer.rounds.join(", ")))
+            Error::Misuse(format!("model {name} is offered with rounds {} alone", offer.rounds.join(", ").escape_debug()))
         })?;
         let left = client.memory.saturating_sub(resident_memory());
         quickest.plan.check_client_memory(left, rayon::current_num_threads())?;
