@@ -9,6 +9,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use privet_prg::Prg;
+use privet_program::MAX_BYTES;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use serde::de::DeserializeOwned;
@@ -23,8 +24,8 @@ use ureq::{Agent, Body, RequestBuilder};
 
 use crate::{Credentials, Error};
 
-/// The largest answer: the public half of a large program is some megabytes.
-const MOST_BYTES: u64 = 64 << 20;
+/// The largest answer in JSON: a line for each of tens of thousands of jobs. What is read of it takes up to 32 times as much memory.
+const MOST_JSON: u64 = 16 << 20;
 
 /// Characters of a text of the service's that are shown.
 const LONGEST_TEXT: usize = 1000;
@@ -91,17 +92,17 @@ impl Calls {
 
     /// What a GET answers; the service may hold it for `hold`.
     pub(crate) fn get<T: DeserializeOwned>(&self, path: &str, hold: Duration) -> Result<T, Error> {
-        parsed(&self.call(path, None, hold)?)
+        parsed(&self.call(path, None, hold, MOST_JSON)?)
     }
 
-    /// What a GET answers, byte for byte.
-    pub(crate) fn bytes(&self, path: &str) -> Result<Vec<u8>, Error> {
-        self.call(path, None, Duration::ZERO)
+    /// The public half of a program that a GET answers, byte for byte.
+    pub(crate) fn program(&self, path: &str) -> Result<Vec<u8>, Error> {
+        self.call(path, None, Duration::ZERO, MAX_BYTES as u64)
     }
 
     /// What a POST answers.
     pub(crate) fn post<T: DeserializeOwned>(&self, path: &str, body: &Value) -> Result<T, Error> {
-        parsed(&self.call(path, Some(body.to_string().as_bytes()), Duration::ZERO)?)
+        parsed(&self.call(path, Some(body.to_string().as_bytes()), Duration::ZERO, MOST_JSON)?)
     }
 
     /// Asks once to delete; what is not deleted ends by itself.
@@ -110,10 +111,11 @@ impl Calls {
         let _ = self.signed(self.agent.delete(format!("{}{path}", self.base)), CONNECT).call();
     }
 
-    fn call(&self, path: &str, body: Option<&[u8]>, hold: Duration) -> Result<Vec<u8>, Error> {
+    /// `most`: bytes of the answer.
+    fn call(&self, path: &str, body: Option<&[u8]>, hold: Duration, most: u64) -> Result<Vec<u8>, Error> {
         let (limit, mut pause) = (Instant::now() + self.patience, PAUSE);
         loop {
-            let again = match self.once(path, body, hold) {
+            let again = match self.once(path, body, hold, most) {
                 Err(Refusal::Later(again)) => again,
                 Err(Refusal::Final(error)) => return Err(error),
                 Ok(answer) => return Ok(answer),
@@ -129,14 +131,14 @@ impl Calls {
         }
     }
 
-    fn once(&self, path: &str, body: Option<&[u8]>, hold: Duration) -> Result<Vec<u8>, Refusal> {
+    fn once(&self, path: &str, body: Option<&[u8]>, hold: Duration, most: u64) -> Result<Vec<u8>, Refusal> {
         let (url, limit) = (format!("{}{path}", self.base), hold + ANSWER);
         let answer = match body {
             None => self.signed(self.agent.get(url), limit).call(),
             Some(body) => self.signed(self.agent.post(url).content_type("application/json"), limit).send(body),
         };
         let mut answer = answer.map_err(|error| self.not_reached(error))?;
-        let raw = answer.body_mut().with_config().limit(MOST_BYTES).read_to_vec();
+        let raw = answer.body_mut().with_config().limit(most).read_to_vec();
         let raw = raw.map_err(|error| self.not_reached(error))?;
         if answer.status().is_success() { Ok(raw) } else { Err(refusal(&answer, &raw)) }
     }
@@ -395,9 +397,9 @@ mod tests {
             }
         });
         let calls = calls_to(port, &credentials);
-        calls.bytes("/").unwrap();
+        calls.program("/").unwrap();
         sleep(end.duration_since(SystemTime::now()).unwrap_or_default() + Duration::from_secs(1));
-        let refused = calls.bytes("/");
+        let refused = calls.program("/");
         assert!(matches!(&refused, Err(Error::PeerMisbehaved(text)) if text.contains("refused")), "{refused:?}");
     }
 
@@ -421,7 +423,7 @@ mod tests {
     fn a_refusal_says_what_it_is() {
         let refused = |status: &str, reason: &str| {
             let said = serde_json::json!({"error": "the reason in words", "reason": reason}).to_string();
-            let (_, found) = answered(false, vec![answer(status, "", &said)], |calls| calls.bytes("/"));
+            let (_, found) = answered(false, vec![answer(status, "", &said)], |calls| calls.program("/"));
             let error = found.unwrap_err();
             assert_eq!(error.to_string(), "the reason in words");
             error
@@ -437,7 +439,7 @@ mod tests {
     fn a_refusal_steers_no_terminal_and_ends() {
         let said =
             serde_json::json!({"error": format!("no\x1b]0;mine\x07\u{9b}2J{}", "!".repeat(1 << 20))}).to_string();
-        let (_, found) = answered(false, vec![answer("404 Not Found", "", &said)], |calls| calls.bytes("/"));
+        let (_, found) = answered(false, vec![answer("404 Not Found", "", &said)], |calls| calls.program("/"));
         let text = found.unwrap_err().to_string();
         assert!(text.starts_with("no]0;mine2J!") && text.len() == LONGEST_TEXT, "{text:.40}");
     }
@@ -451,11 +453,24 @@ mod tests {
         }
         // A redirection elsewhere would take the token along.
         let away = answer("302 Found", "Location: https://example.org/\r\n", "");
-        let (asked, found) = answered(false, vec![away], |calls| calls.bytes("/"));
+        let (asked, found) = answered(false, vec![away], |calls| calls.program("/"));
         assert!(matches!(found, Err(Error::PeerMisbehaved(_))));
         assert_eq!(asked.len(), 1);
-        let long = answer("200 OK", "", &" ".repeat(MOST_BYTES as usize + 1));
-        let (_, found) = answered(false, vec![long], |calls| calls.bytes("/"));
-        assert!(matches!(found, Err(Error::PeerMisbehaved(text)) if text.contains("more than")));
+    }
+
+    #[test]
+    fn answers_that_are_too_long_are_refused() {
+        type Ask = fn(&Calls) -> Result<(), Error>;
+        let program: Ask = |calls| calls.program("/").map(drop);
+        let got: Ask = |calls| calls.get::<Said>("/", Duration::ZERO).map(drop);
+        for (ask, most) in [(program, MAX_BYTES as u64), (got, MOST_JSON)] {
+            for more in [0, 1] {
+                let body = format!(r#"{{"error": "", "more": [{}1]}}"#, "1,".repeat(most as usize / 2));
+                let body = &body[..(most + more) as usize];
+                let (_, found) = answered(false, vec![answer("200 OK", "", body)], ask);
+                let is_too_long = matches!(&found, Err(Error::PeerMisbehaved(text)) if text.contains("more than"));
+                assert_eq!(is_too_long, more == 1, "{found:?}");
+            }
+        }
     }
 }

@@ -70,7 +70,7 @@ pub(crate) fn read(client: &Arc<Shared>, name: &str, version: Option<u64>) -> Re
     let Document { name, privet: own } = client.calls.get(&asked, Duration::ZERO)?;
     let malformed = |_| Error::PeerMisbehaved(format!("the service calls a version {:?}", own.version));
     let version: u64 = own.version.parse().map_err(malformed)?;
-    let public = client.calls.bytes(&format!("{newest}/versions/{version}/program"))?;
+    let public = client.calls.program(&format!("{newest}/versions/{version}/program"))?;
     if ProgramHash::of(&public).to_string() != own.program {
         return Err(Error::PeerMisbehaved(format!(
             "the service calls a program {} that has another hash",

@@ -114,7 +114,10 @@ impl Predictor {
         let is_stocked = |it: &Planned| stock.get(&it.plan.label()).is_some_and(|&count| count > 0);
         let order = |it: &Planned| (!is_stocked(it), delay(&it.plan.forecast(), link));
         let quickest = planned.into_iter().min_by_key(order).ok_or_else(|| {
-            Error::Misuse(format!("model {name} is offered with rounds {} alone", offer.rounds.join(", ").escape_debug()))
+            Error::Misuse(format!(
+                "model {name} is offered with rounds {} alone",
+                offer.rounds.join(", ").escape_debug()
+            ))
         })?;
         let left = client.memory.saturating_sub(resident_memory());
         quickest.plan.check_client_memory(left, rayon::current_num_threads())?;
