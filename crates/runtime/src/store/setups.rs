@@ -68,8 +68,14 @@ impl Store {
             let name = mark.file_stem().and_then(|name| MaterialId::try_from(name.to_str()?.to_owned()).ok());
             let Some(name) = name else { continue };
             let entry = SetupEntry { store: self.clone(), name, path: mark.with_extension("") };
+            // Locked, if at all, until the setup is given up.
             let file = File::open(&entry.path);
-            if file.as_ref().map_or(true, |file| file.try_lock().is_ok()) {
+            let is_left = match &file {
+                // A check that ended before this lock has taken its mark away.
+                Ok(file) => file.try_lock().is_ok() && mark.exists(),
+                Err(error) => error.kind() == ErrorKind::NotFound,
+            };
+            if is_left {
                 // What cannot be removed now is removed before the next check.
                 let _ = entry.give_up();
             }
@@ -235,7 +241,7 @@ impl Turns for SetupEntry {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
     use std::thread;
 
     use privet_shark::PeerMisbehaved;
@@ -300,6 +306,27 @@ mod tests {
         assert_eq!(kept(&store), std::slice::from_ref(&second.name));
         Store::open(directory.path()).unwrap();
         assert!(is_refused(&second) && kept(&store).is_empty());
+    }
+
+    #[test]
+    fn whoever_opens_the_store_leaves_checks_alone_that_go_on_or_have_just_ended() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(directory.path()).unwrap();
+        let [entry, _] = made(&store);
+        let is_over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    while !is_over.load(Ordering::SeqCst) {
+                        store.sweep_setups();
+                    }
+                });
+            }
+            let taken = (0..3000).try_for_each(|_| entry.take(&mut || Ok(())));
+            is_over.store(true, Ordering::SeqCst);
+            taken.unwrap();
+        });
+        assert_eq!(kept(&store).len(), 2);
     }
 
     #[test]
