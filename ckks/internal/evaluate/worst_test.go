@@ -65,6 +65,50 @@ func TestRankOneLayersAndExtremeInputsStayWithinWhatIsFlooded(t *testing.T) {
 	}
 }
 
+// TestTheNoiseOfAllRepetitionsOfASkewedValueIsCounted measures the noise behind an encrypted matrix that finds elements in shifted
+// repetitions of a value. Folds add up what all repetitions have, where a value that just repeats has the noise of its period. The
+// control shows that real noise exceeds what is left of the bound for one period.
+func TestTheNoiseOfAllRepetitionsOfASkewedValueIsCounted(t *testing.T) {
+	sample := testmodel.NewRankOne()
+	parsed, weights := testmodel.Parse(t, sample.Public, sample.Private)
+	full, err := network.Build(parsed, weights)
+	if err != nil {
+		t.Fatal(err)
+	}
+	full = full.WithBareSquares()
+	planned, err := plan.Shared(full, 1, 1, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	full = planned.Arrange(full)
+	model, err := evaluate.NewModel(full, planned)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := make([]float64, testmodel.Width)
+	for i := range x {
+		x[i] = sample.Magnitude
+	}
+	s, last := newSceneOn(t, model, [][]float64{x, x}), len(full.Nodes)-1
+	maker := encrypting{model.Params, planned, rlwe.NewEncryptor(model.Params, s.secret)}
+	if s.model, err = evaluate.Assemble(full, planned, model.Params, maker); err != nil {
+		t.Fatal(err)
+	}
+	limit := flood.Norms(full, planned, flood.Scene{Holders: 1, Model: true, Magnitudes: parsed.Magnitudes()})[last]
+	onePeriod := limit * math.Sqrt(float64(planned.Period(last))/float64(planned.Set.Slots()))
+	measured := s.noiseBeside(t, sample.Run(x))
+	t.Logf("noise of 2^%.1f, bound 2^%.1f, of one period 2^%.1f", math.Log2(measured), math.Log2(limit), math.Log2(onePeriod))
+	if !planned.Rearranged {
+		t.Fatal("no value is skewed, so the test shows nothing")
+	}
+	if measured > limit || measured < limit/(1<<8) {
+		t.Errorf("noise of 2^%.1f where the bound is 2^%.1f", math.Log2(measured), math.Log2(limit))
+	}
+	if measured < onePeriod {
+		t.Errorf("noise of 2^%.1f is no more than that of one period, 2^%.1f, so the test shows nothing", math.Log2(measured), math.Log2(onePeriod))
+	}
+}
+
 // averageCase is the noise of the rank-one model if errors were independent in each layer: of the hidden layer's noise only the
 // root of the sum of squares comes through the second.
 func averageCase(p *plan.Plan, width, last int) float64 {

@@ -35,8 +35,7 @@ type bound struct {
 	scene   Scene
 	noise   []noise
 	reach   []float64
-	// gathered is the largest period of all values since the last refresh that a node's noise comes from.
-	gathered []int
+	shares  shares
 	// norms are those of results; refreshes is what all refreshes of a run together spend of statistical distance.
 	norms     map[int]float64
 	refreshes float64
@@ -87,17 +86,16 @@ func Norms(n *network.Network, p *plan.Plan, scene Scene) map[int]float64 {
 func track(n *network.Network, p *plan.Plan, scene Scene) *bound {
 	b := &bound{
 		network: n, plan: p, scene: scene, norms: map[int]float64{},
-		noise: make([]noise, len(n.Nodes)), reach: make([]float64, len(n.Nodes)), gathered: make([]int, len(n.Nodes)),
+		noise: make([]noise, len(n.Nodes)), reach: make([]float64, len(n.Nodes)), shares: share(n, p),
 	}
 	inputs := 0
 	for index, node := range n.Nodes {
-		b.gather(index)
 		switch node.Kind {
 		case network.Input:
 			b.reach[index] = scene.Magnitudes[inputs]
 			inputs++
 			if !n.Known {
-				b.noise[index] = white(b.fresh())
+				b.noise[index] = white(b.fresh() * b.shares.value[index])
 			}
 		case network.Linear:
 			b.noise[index], b.reach[index] = b.argument(index, 0)
@@ -111,7 +109,7 @@ func track(n *network.Network, p *plan.Plan, scene Scene) *bound {
 			x, a := b.argument(index, 0)
 			y, c := b.argument(index, 1)
 			b.reach[index] = a * c
-			b.noise[index] = x.times(c).plus(y.times(a)).with(b.product(p.Argument[index]))
+			b.noise[index] = x.times(c).plus(y.times(a)).with(b.product(p.Argument[index]) * b.shares.made[index])
 		case network.Polynomial:
 			b.polynomial(index)
 		}
@@ -122,22 +120,12 @@ func track(n *network.Network, p *plan.Plan, scene Scene) *bound {
 	return b
 }
 
-// gather finds the period of a node's noise before its value is refreshed, or its argument.
-func (b *bound) gather(index int) {
-	b.gathered[index] = b.plan.Period(index)
-	for _, expression := range b.network.Nodes[index].Arguments {
-		for _, term := range expression.Terms {
-			b.gathered[index] = max(b.gathered[index], b.gathered[term.Node])
-		}
-	}
-}
-
 // norm is what the norm over revealed coefficients of a node's noise stays below. A Gaussian vector's norm exceeds the root of the
 // sum of its variances by less than `tail` times its deviation in the direction in which that is largest.
 func (b *bound) norm(index int, n noise) float64 {
 	period := float64(b.plan.Period(index))
 	direction := min(n.spread, n.slot*period)
-	return b.plan.Set.Revealed(b.gathered[index]) * (math.Sqrt(n.slot) + tail*math.Sqrt(direction/period))
+	return b.plan.Set.Revealed(b.plan.Set.Slots()) * (math.Sqrt(n.slot) + tail*math.Sqrt(direction/period))
 }
 
 // fresh is the noise of an encryption: under a public key it comes down from the special primes by a rounding.
@@ -149,22 +137,21 @@ func (b *bound) fresh() float64 {
 }
 
 // refresh is the variance after a refresh: after a collective one rounding, and a fresh error of each member; after an oblivious
-// one, for which a ciphertext is re-randomised, a fresh error. What there was before is a part of the value from then on,
-// either as it was or, where refreshes are flooded, under noise that hides it.
+// one, for which a ciphertext is re-randomised, a fresh error. What there was before is a part of the value from then on, under
+// noise that hides it.
 func (b *bound) refresh(index int, value bool, before noise) noise {
-	after := float64(b.scene.Holders) * b.plan.Set.FreshVariance()
+	after, share := float64(b.scene.Holders)*b.plan.Set.FreshVariance(), b.shares.made[index]
+	if value {
+		share = b.shares.value[index]
+	}
 	if b.scene.Holders > 1 {
 		after += b.plan.Set.RoundingVariance(b.scene.Holders)
 	} else {
-		before = before.with(b.plan.Set.RandomisingVariance())
+		before = before.with(b.plan.Set.RandomisingVariance() * part(b.plan, b.plan.Period(index)))
 	}
 	deviation := b.plan.RefreshDeviation(index, value)
-	if deviation == 0 {
-		return before.with(after)
-	}
 	b.refreshes += params.Spent(deviation, b.norm(index, before), b.plan.Layouts[index].Ciphertexts)
-	b.gathered[index] = b.plan.Period(index)
-	return white(after)
+	return white(after * share)
 }
 
 // product is what multiplying two ciphertexts adds: a key switch, which the rescaling divides by a prime, and rounding. A

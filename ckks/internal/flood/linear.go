@@ -17,13 +17,13 @@ func (b *bound) argument(index, argument int) (made noise, reach float64) {
 	}
 	level, sealed := b.plan.Entering[index][argument], b.scene.Model && !b.network.Nodes[index].Public
 	for i, term := range expression.Terms {
-		size := measure(term.Matrix)
+		size, share := measure(term.Matrix), b.shares.through(b.plan, index, term.Node, transforms[i])
 		part := b.noise[term.Node].through(size)
-		part = part.and(white(b.rotations(term.Node, transforms[i], level)).through(size))
+		part = part.and(white(b.rotations(term.Node, transforms[i], level) * share).through(size))
 		if sealed {
 			// Each product is with another element, and places without an element hold zeros.
 			count := min(products(transforms[i]), float64(term.Matrix.Columns))
-			part = part.with(count * b.reach[term.Node] * b.reach[term.Node] * b.fresh())
+			part = part.with(count * b.reach[term.Node] * b.reach[term.Node] * b.fresh() * share)
 		}
 		made = made.plus(part)
 		reach += size.row * b.reach[term.Node]
@@ -33,9 +33,9 @@ func (b *bound) argument(index, argument int) (made noise, reach float64) {
 		largest = max(largest, math.Abs(bias))
 	}
 	// Rotations of sums and relinearisation come before the rescaling, as in a product.
-	made = made.with(b.product(level))
+	made = made.with(b.product(level) * b.shares.argument[index])
 	if sealed {
-		made = made.with(b.fresh())
+		made = made.with(b.fresh() * b.shares.argument[index])
 	}
 	return made, reach + largest
 }

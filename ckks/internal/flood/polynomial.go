@@ -13,7 +13,7 @@ func (b *bound) polynomial(index int) {
 	if node.Reach > 0 && !b.scene.AnyInput {
 		reach = node.Reach
 	}
-	step := b.product(b.plan.Argument[index])
+	step := b.product(b.plan.Argument[index]) * b.shares.made[index]
 	if node.Degree == 2 {
 		b.reach[index] = reach*reach + math.Abs(node.Offset)
 		b.noise[index] = argument.times(2 * reach).with(step)

@@ -5,8 +5,10 @@ import (
 	"privet/ckks/internal/packing"
 )
 
-// candidates are the layouts that a node's value may have.
-func candidates(n *network.Network, index, features int) []packing.Layout {
+// candidates are the layouts that a node's value may have. The noise of a skewed value's repetitions all adds up: where results
+// are flooded, an encrypted input is not skewed, so that less has to be covered.
+func (s *search) candidates(index int) []packing.Layout {
+	n, features := s.network, s.features
 	node := n.Nodes[index]
 	if node.Public {
 		return skewed(n, index, features)
@@ -14,6 +16,9 @@ func candidates(n *network.Network, index, features int) []packing.Layout {
 	found := []packing.Layout{packing.Flat(node.Size, features)}
 	if node.Kind == network.Input {
 		found = append(found, inputs(n, index, features)...)
+		if n.Known || !s.refresh.Flooded {
+			found = append(found, skewed(n, index, features)...)
+		}
 	}
 	if node.Image == nil {
 		return found
@@ -58,7 +63,7 @@ func skewed(n *network.Network, index, features int) []packing.Layout {
 // inputs are layouts that only a client can make, since it has the values in the clear.
 func inputs(n *network.Network, index, features int) []packing.Layout {
 	node := n.Nodes[index]
-	found := skewed(n, index, features)
+	var found []packing.Layout
 	for _, reader := range n.Nodes {
 		for _, expression := range reader.Arguments {
 			for _, term := range expression.Terms {

@@ -35,7 +35,7 @@ func (s *search) run() (assignment, bool) {
 	states := []assignment{{}}
 	for index := range s.network.Nodes {
 		var next []assignment
-		choices := candidates(s.network, index, s.features)
+		choices := s.candidates(index)
 		for _, state := range states {
 			options := choices
 			if passed, ok := s.passed(index, state); ok {
