@@ -120,11 +120,8 @@ func (r Refresh) costOf(n *network.Network, index int) float64 {
 // lastResort is more than any evaluation takes.
 const lastResort = 1e7
 
-// squared tells whether a node is a square, or a copy of one.
+// squared tells whether a node is a square.
 func squared(n *network.Network, index int) bool {
 	node := n.Nodes[index]
-	if node.Kind == network.Linear && node.Public {
-		return squared(n, node.Arguments[0].Terms[0].Node)
-	}
 	return node.Kind == network.Polynomial && node.Degree == 2
 }

@@ -83,8 +83,8 @@ func schedule(n *network.Network, set params.Set, refresh Refresh) (found Schedu
 func (s *scheduler) choices(index int) []choice {
 	node := s.network.Nodes[index]
 	found := []choice{{}}
-	if !s.refresh.possible() || node.Kind == network.Input || node.Kind == network.Output {
-		return found
+	if !s.refresh.possible() || node.Kind == network.Input || node.Kind == network.Output || node.Public {
+		return found // a public node's repetitions differ, and a refresh keeps what they have in common
 	}
 	found = append(found, choice{value: true})
 	if node.Kind == network.Polynomial && !node.Arguments[0].Trivial() {

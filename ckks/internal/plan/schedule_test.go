@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"privet/ckks/internal/network"
@@ -145,5 +147,53 @@ func TestMaskedValuesDoNotWrapAround(t *testing.T) {
 	}
 	if p.Runs() != p.Budget {
 		t.Errorf("%d runs of one result in a budget of %d", p.Runs(), p.Budget)
+	}
+}
+
+// TestNoValueIsRefreshedWhoseRepetitionsDiffer plans a gate between dense layers for cohorts and for encrypted models. A refresh keeps
+// what the repetitions of a value have in common, which of a skewed one is not the value.
+func TestNoValueIsRefreshedWhoseRepetitionsDiffer(t *testing.T) {
+	const width = 33
+	dense := func(from, to int) string {
+		return fmt.Sprintf(`{"op":"dense","name":"%[2]d","inputs":[%[1]d],"output":%[2]d,"weight":"%[2]d.w","weight_shape":[%[3]d,%[3]d],"bias":null}`, from, to, width)
+	}
+	cubic := func(from, to int) string {
+		return fmt.Sprintf(`{"op":"polynomial","name":"%[2]d","inputs":[%[1]d],"output":%[2]d,"coefficients":"%[2]d.c","bound":"%[2]d.b","degree":3}`, from, to)
+	}
+	product := func(one, other, to int) string {
+		return fmt.Sprintf(`{"op":"mul","name":"%[3]d","inputs":[%[1]d,%[2]d],"output":%[3]d}`, one, other, to)
+	}
+	for name, operations := range map[string][]string{
+		"gate":     {dense(0, 1), cubic(1, 2), product(1, 2, 3), dense(3, 4), cubic(4, 5), dense(5, 6)},
+		"bilinear": {dense(0, 1), cubic(1, 2), dense(2, 3), dense(2, 4), product(3, 4, 5), dense(5, 6)},
+	} {
+		value := fmt.Sprintf(`{"shape":[1,%d],"scale":12}`, width)
+		parsed, err := program.Parse(fmt.Appendf(nil, `{"format":"privet-program","version":1,"model":"%s","ring_bits":50,"scale_bits":12,
+			"weight_bits":16,"weights_commitment":"%064d","inputs":[{"name":"x","value":0,"magnitude":1.0}],
+			"outputs":[{"name":"y","value":6,"client":null}],"values":[%s],"operations":[%s],"batch":1}`,
+			name, 0, value+strings.Repeat(","+value, 6), strings.Join(operations, ",")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		structure, err := network.Build(parsed, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		structure = structure.WithBareSquares()
+		for _, members := range []int{1, 3} {
+			structure.Known = members == 1
+			planned, err := Shared(structure, members, params.Decryptions, members)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !planned.Rearranged {
+				t.Logf("%s, %d members: nothing is skewed", name, members)
+			}
+			for index, layout := range planned.Layouts {
+				if layout.Skew > 0 && (planned.Values[index] || planned.Arguments[index]) {
+					t.Errorf("%s, %d members: node %d is refreshed and %s", name, members, index, layout.Name)
+				}
+			}
+		}
 	}
 }

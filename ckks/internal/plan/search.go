@@ -99,6 +99,9 @@ func (s *search) cost(index int, state assignment, layout packing.Layout) (float
 		total += ciphertexts * at.keySwitch()
 	}
 	for _, refreshed := range []bool{s.schedule.Arguments[index], s.schedule.Values[index]} {
+		if refreshed && layout.Skew > 0 {
+			return 0, false // only what repeats comes through
+		}
 		if refreshed {
 			total += ciphertexts * s.refresh.costOf(s.network, index)
 		}
