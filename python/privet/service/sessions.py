@@ -337,19 +337,24 @@ class Sessions:
             session.closing.set()
 
     def _left(self, session: Session) -> None:
+        # A client that left while its permit was on its way: the process does no work under it.
+        self._drop_asked(session, "absent", OVER)
         self._sessions.pop(session.number, None)
         self._vacate(session)
         self._drop_keys(session)
 
     def _lost(self, session: Session) -> None:
         """The process has died."""
-        permit, session.asked = session.asked, None
-        if permit is not None and permit.start is not None:
-            self._end(permit, Outcome(permit.start.job, "crashed", "the model's process died"))
-        elif permit is not None:
-            self._driver.cancel(permit.job.id)
+        self._drop_asked(session, "crashed", "the model's process died")
         session.closing.set()
         self._left(session)
+
+    def _drop_asked(self, session: Session, failure: Failure, text: str) -> None:
+        permit, session.asked = session.asked, None
+        if permit is not None and permit.start is not None:
+            self._end(permit, Outcome(permit.start.job, failure, text))
+        elif permit is not None:
+            self._driver.cancel(permit.job.id)
 
     def _drop_keys(self, session: Session) -> None:
         permit, session.keys = session.keys, None

@@ -272,6 +272,33 @@ def test_a_process_that_dies_gives_all_back(play: Play) -> None:
     play(act)
 
 
+def test_a_session_that_leaves_without_an_answer_to_its_permit_gives_all_back(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its client left while the permit was on its way: the process takes the end for the answer, does
+    no work, and so tells of none that is over."""
+
+    async def act(it: Stage) -> None:
+        alone = it.taken()
+        version = it.service.repository.version("smooth")
+        assert version is not None
+        model_server = it.service.model_servers.find(version)
+        assert model_server is not None
+        orders: list[dict[str, Any]] = []
+        monkeypatch.setattr(model_server, "order", lambda **fields: orders.append(fields))
+        table = it.service.sessions
+        session = table.open("client", model_server)
+        table.hear(model_server, {"event": "ask", "session": session.number, "work": "keys"})
+        await eventually(lambda: {"session": session.number, "cores": 1} in orders)
+        assert it.taken()[0] == 1
+        table.close(session)
+        table.hear(model_server, {"event": "failed", "session": session.number})
+        table.hear(model_server, {"event": "left", "session": session.number})
+        await eventually(lambda: it.taken() == alone)
+
+    play(act)
+
+
 class Elsewhere(Pretender):
     """Lends machines none of which is this one."""
 
