@@ -19,7 +19,8 @@ import (
 //
 // A sample is a normal variable rounded to the nearest integer. Rounding is the same for all results, so that it tells
 // nothing (data processing), and the bound on what a continuous Gaussian hides carries over. Normal variables are made by
-// Box and Muller's method of two uniform ones of 53 bits, whose own steps lie far below an integer.
+// Box and Muller's method of an angle of 53 bits and a uniform variable of 128, which has 53 significant ones however small it is:
+// far from zero, too, the steps of samples of a plan's deviations, up to 2^47, lie below an integer.
 type Noise struct {
 	Deviation float64
 	Period    int
@@ -74,12 +75,13 @@ func (n *Noise) sample(ringQ *ring.Ring, made ring.Poly) error {
 }
 
 func (n *Noise) gaussian() (int64, error) {
-	var random [16]byte
+	var random [24]byte
 	if _, err := io.ReadFull(n.source, random[:]); err != nil {
 		return 0, err
 	}
-	const steps = 1 << 53
-	radius := float64(binary.LittleEndian.Uint64(random[:8])>>11+1) / steps
-	angle := float64(binary.LittleEndian.Uint64(random[8:])>>11) / steps
+	const steps, word = 1 << 53, 1 << 64
+	high, low := binary.LittleEndian.Uint64(random[:8]), binary.LittleEndian.Uint64(random[8:16])
+	radius := (float64(high) + (float64(low)+1)/word) / word
+	angle := float64(binary.LittleEndian.Uint64(random[16:])>>11) / steps
 	return int64(math.RoundToEven(n.Deviation * math.Sqrt(-2*math.Log(radius)) * math.Cos(2*math.Pi*angle))), nil
 }
