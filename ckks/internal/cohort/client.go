@@ -15,7 +15,7 @@ import (
 )
 
 // Client encrypts inputs, a row for each sample of each input, under the cohort's key, and gets the outputs under its own.
-// All members must vouch for the cohort's, and `own`, the client's certificate, signs its own.
+// `own`, the client's certificate, signs its own, and all members must vouch for both before it encrypts.
 func Client(c *channel.Channel, own *channel.Credentials, s *Setup, inputs [][][]float64, ready func()) ([][][]float64, error) {
 	if err := checkInputs(s, inputs); err != nil {
 		return nil, err
@@ -32,10 +32,6 @@ func Client(c *channel.Channel, own *channel.Credentials, s *Setup, inputs [][][
 	if err := wire.ReadQP(data, s.Params, key.Value...); err != nil {
 		return nil, err
 	}
-	if err := checkVouchers(c, own, s, key); err != nil {
-		return nil, err
-	}
-	ready()
 	if err := c.Send(wire.AppendQP(nil, s.Params, public.Value...)); err != nil {
 		return nil, err
 	}
@@ -46,6 +42,10 @@ func Client(c *channel.Channel, own *channel.Credentials, s *Setup, inputs [][][
 	if err := c.Send(statement); err != nil {
 		return nil, err
 	}
+	if err := checkVouchers(c, own, s, key, public); err != nil {
+		return nil, err
+	}
+	ready()
 	if err := encrypt(c, s, key, inputs); err != nil {
 		return nil, err
 	}

@@ -312,7 +312,7 @@ func TestAMemberThatFailsARefreshIsNamed(t *testing.T) {
 			}
 			m, err := join(link, s.setup)
 			if err == nil {
-				err = makeKeys(link, s.credentials(t, "member-1"), s.setup, 1, m)
+				_, err = makeKeys(link, s.credentials(t, "member-1"), s.setup, 1, m)
 			}
 			if err != nil {
 				t.Error(err)

@@ -21,7 +21,7 @@ type hub struct {
 	members []*channel.Channel
 	client  *channel.Channel
 	sums    *collective.Coordinator
-	// vouchers are the members' statements about the public key, for the client.
+	// vouchers are the members' statements about the cohort's public key and the client's, for the client.
 	vouchers []byte
 }
 
@@ -39,7 +39,7 @@ type Course struct {
 // Coordinate runs one inference with all members and a client.
 func Coordinate(s *Setup, members []*channel.Channel, client *channel.Channel, course *Course) error {
 	h := &hub{setup: s, members: members, client: client}
-	keys, public, err := h.keys()
+	keys, err := h.keys()
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func Coordinate(s *Setup, members []*channel.Channel, client *channel.Channel, c
 	if course.Prepared != nil {
 		course.Prepared()
 	}
-	return h.infer(model, ckks.NewEvaluator(s.Params, keys), public, course)
+	return h.infer(model, ckks.NewEvaluator(s.Params, keys), course)
 }
 
 // gather receives a message of so many bytes from each member, side by side, and names the member that fails.
@@ -95,48 +95,49 @@ func (h *hub) broadcast(message []byte) error {
 	return nil
 }
 
-func (h *hub) keys() (rlwe.EvaluationKeySet, *rlwe.PublicKey, error) {
+func (h *hub) keys() (rlwe.EvaluationKeySet, error) {
 	contributions, err := h.gather(collective.ContributionBytes)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if err := h.broadcast(slices.Concat(contributions...)); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	common, err := collective.NewCommon(contributions)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	h.sums = collective.NewCoordinator(h.setup.Params, common, len(h.members))
 	shares, err := h.gather(h.sums.Sizes().PublicKey)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	public, err := h.sums.PublicKey(shares)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	relinearisation, err := h.relinearisation(public)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	var rotations []*rlwe.GaloisKey
 	for _, slots := range h.setup.rotations() {
 		level := h.setup.Plan.Rotations[slots]
 		shares, err := h.gather(h.sums.RotationSize(level))
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		key, err := h.sums.Rotation(slots, level, shares)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		rotations = append(rotations, key)
 	}
-	return rlwe.NewMemEvaluationKeySet(relinearisation, rotations...), public, nil
+	return rlwe.NewMemEvaluationKeySet(relinearisation, rotations...), nil
 }
 
-// relinearisation makes the relinearisation key. Between its rounds members compare the sums, of the public key as well.
+// relinearisation makes the relinearisation key. Between its rounds members compare the sums, of the public key as well, and get
+// the client's.
 func (h *hub) relinearisation(public *rlwe.PublicKey) (*rlwe.RelinearizationKey, error) {
 	shares, err := h.gather(h.sums.Sizes().First)
 	if err != nil {
@@ -160,6 +161,9 @@ func (h *hub) relinearisation(public *rlwe.PublicKey) (*rlwe.RelinearizationKey,
 			return nil, err
 		}
 	}
+	if err := h.clientKey(public); err != nil {
+		return nil, err
+	}
 	if h.vouchers, err = h.statements(); err != nil {
 		return nil, err
 	}
@@ -167,6 +171,27 @@ func (h *hub) relinearisation(public *rlwe.PublicKey) (*rlwe.RelinearizationKey,
 		return nil, err
 	}
 	return h.sums.Relinearisation(first, shares)
+}
+
+// clientKey sends the client the cohort's public key, and members the client's.
+func (h *hub) clientKey(public *rlwe.PublicKey) error {
+	if err := h.client.Send(wire.AppendQP(nil, h.setup.Params, public.Value...)); err != nil {
+		return err
+	}
+	key, err := h.client.Receive(wire.QPBytes(h.setup.Params, 2))
+	if err != nil {
+		return err
+	}
+	signed, err := h.client.ReceiveUpTo(channel.MaxStatement)
+	if err != nil {
+		return err
+	}
+	for _, message := range [][]byte{key, signed} {
+		if err := h.broadcast(message); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // model gets the encrypted model from its owner, member 0, now or layer by layer.
@@ -188,24 +213,13 @@ func (h *hub) model() (*evaluate.Model, error) {
 	return model, nil
 }
 
-func (h *hub) infer(model *evaluate.Model, evaluator *ckks.Evaluator, public *rlwe.PublicKey, course *Course) error {
-	params := h.setup.Params
-	if err := h.client.Send(wire.AppendQP(nil, params, public.Value...)); err != nil {
-		return err
-	}
+func (h *hub) infer(model *evaluate.Model, evaluator *ckks.Evaluator, course *Course) error {
 	if err := h.client.Send(h.vouchers); err != nil {
-		return err
-	}
-	client, err := h.client.Receive(wire.QPBytes(params, 2))
-	if err != nil {
-		return err
-	}
-	signed, err := h.client.ReceiveUpTo(channel.MaxStatement)
-	if err != nil {
 		return err
 	}
 	inputs := make([][]evaluate.Values, h.setup.Plan.Groups)
 	for group := range inputs {
+		var err error
 		if inputs[group], err = h.inputs(); err != nil {
 			return err
 		}
@@ -226,11 +240,6 @@ func (h *hub) infer(model *evaluate.Model, evaluator *ckks.Evaluator, public *rl
 	}
 	if err != nil {
 		return err
-	}
-	for _, message := range [][]byte{client, signed} {
-		if err := h.broadcast(message); err != nil {
-			return err
-		}
 	}
 	for _, group := range outputs {
 		for _, ct := range slices.Concat(group...) {

@@ -3,6 +3,7 @@ package cohort
 import (
 	"encoding/json"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -37,7 +38,7 @@ func (f forging) run(t *testing.T, s stage) []string {
 				m, err = join(link, s.setup)
 			}
 			if err == nil {
-				err = makeKeys(link, s.credentials(t, role), s.setup, index, m)
+				_, err = makeKeys(link, s.credentials(t, role), s.setup, index, m)
 			}
 			if err == nil {
 				results[index] <- "agrees"
@@ -52,7 +53,7 @@ func (f forging) run(t *testing.T, s stage) []string {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		f.relay(h)
+		f.relay(t, s, h)
 		run.end(fmt.Errorf("the test closes the connections"))
 	}()
 	var found []string
@@ -63,8 +64,8 @@ func (f forging) run(t *testing.T, s stage) []string {
 	return found
 }
 
-// relay does what hub.keys does, with lies; it stops when members go.
-func (f forging) relay(h *hub) {
+// relay does what hub.keys does, with lies, for a client of its own; it stops when members go.
+func (f forging) relay(t *testing.T, s stage, h *hub) {
 	contributions, err := h.gather(collective.ContributionBytes)
 	if err != nil || h.broadcast(slices.Concat(contributions...)) != nil {
 		return
@@ -113,6 +114,16 @@ func (f forging) relay(h *hub) {
 			if err != nil || link.Send(text) != nil {
 				return
 			}
+		}
+	}
+	_, client := rlwe.NewKeyGenerator(h.setup.Params).GenKeyPairNew()
+	signed, err := signKey(s.credentials(t, "client"), h.setup, key, client)
+	if err != nil {
+		return
+	}
+	for _, message := range [][]byte{wire.AppendQP(nil, h.setup.Params, client.Value...), signed} {
+		if h.broadcast(message) != nil {
+			return
 		}
 	}
 	for _, size := range []func(*channel.Channel) ([]byte, error){
@@ -171,6 +182,49 @@ func TestACoordinatorCannotForgeSums(t *testing.T) {
 				t.Errorf("%s: member %d: %s", name, member, found)
 			}
 		}
+	}
+}
+
+// TestAClientEncryptsForNoOtherClient has members vouch for the key of another client, whom the coordinator may work with: what this
+// one encrypts would be handed out to that one.
+func TestAClientEncryptsForNoOtherClient(t *testing.T) {
+	s := newStage(t, shallow(2), 2)
+	cohort, client, other := newPublicKey(s.setup.Params), newPublicKey(s.setup.Params), newPublicKey(s.setup.Params)
+	cohort.Value[0].Q.Coeffs[0][0], client.Value[0].Q.Coeffs[0][0], other.Value[0].Q.Coeffs[0][0] = 1, 2, 3
+	for name, c := range map[string]struct {
+		keys     [2][2]*rlwe.PublicKey
+		accepted bool
+	}{
+		"both keys, of all members":          {[2][2]*rlwe.PublicKey{{cohort, client}, {cohort, client}}, true},
+		"another client's, of all members":   {[2][2]*rlwe.PublicKey{{cohort, other}, {cohort, other}}, false},
+		"another client's, of one member":    {[2][2]*rlwe.PublicKey{{cohort, client}, {cohort, other}}, false},
+		"another cohort's, of all members":   {[2][2]*rlwe.PublicKey{{other, client}, {other, client}}, false},
+		"the client's in the cohort's place": {[2][2]*rlwe.PublicKey{{client, cohort}, {client, cohort}}, false},
+	} {
+		var vouchers [][]byte
+		for member, keys := range c.keys {
+			message, err := json.Marshal(s.setup.keysChecked(keys[0], keys[1]))
+			if err != nil {
+				t.Fatal(err)
+			}
+			voucher, err := s.credentials(t, fmt.Sprintf("member-%d", member)).Sign(purposeKey, message)
+			if err != nil {
+				t.Fatal(err)
+			}
+			vouchers = append(vouchers, voucher)
+		}
+		text, err := json.Marshal(vouchers)
+		if err != nil {
+			t.Fatal(err)
+		}
+		here, there := net.Pipe()
+		go func() { _ = channel.Over(there, patience).Send(text) }()
+		err = checkVouchers(channel.Over(here, patience), s.credentials(t, "client"), s.setup, cohort, client)
+		if (err == nil) != c.accepted {
+			t.Errorf("%s: %v", name, err)
+		}
+		here.Close()
+		there.Close()
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/tuneinsight/lattigo/v6/core/rlwe"
+
 	"privet/ckks/internal/channel"
 	"privet/ckks/internal/collective"
 	"privet/ckks/internal/flood"
@@ -28,7 +30,8 @@ func Member(c *channel.Channel, own *channel.Credentials, s *Setup, index int, w
 		return 0, err
 	}
 	begun()
-	if err := makeKeys(c, own, s, index, m); err != nil {
+	client, err := makeKeys(c, own, s, index, m)
+	if err != nil {
 		return 0, err
 	}
 	next := nothing
@@ -41,7 +44,7 @@ func Member(c *channel.Channel, own *channel.Credentials, s *Setup, index int, w
 	if err := evaluating(c, s, m, next); err != nil {
 		return bits, err
 	}
-	return bits, switchResults(c, own, s, m)
+	return bits, switchResults(c, s, m, client)
 }
 
 func introduce(c *channel.Channel, h hello) error {
@@ -83,7 +86,8 @@ func join(c *channel.Channel, s *Setup) (*collective.Member, error) {
 	return collective.NewMember(s.Params, common, s.Members, len(s.results()))
 }
 
-func makeKeys(c *channel.Channel, own *channel.Credentials, s *Setup, index int, m *collective.Member) error {
+// makeKeys is a member's part in all keys. It gives the client's, the only one that results go out under.
+func makeKeys(c *channel.Channel, own *channel.Credentials, s *Setup, index int, m *collective.Member) (*rlwe.PublicKey, error) {
 	send := func(share []byte, err error) error {
 		if err != nil {
 			return err
@@ -91,39 +95,34 @@ func makeKeys(c *channel.Channel, own *channel.Credentials, s *Setup, index int,
 		return c.Send(share)
 	}
 	if err := send(m.PublicKey()); err != nil {
-		return err
+		return nil, err
 	}
 	if err := send(m.RelinearisationFirst()); err != nil {
-		return err
+		return nil, err
 	}
 	if err := compareSums(c, own, s, index, m); err != nil {
-		return err
+		return nil, err
+	}
+	client, err := takeClient(c, own, s, m)
+	if err != nil {
+		return nil, err
+	}
+	if err := vouch(c, own, s, m, client); err != nil {
+		return nil, err
 	}
 	if err := send(m.RelinearisationSecond()); err != nil {
-		return err
+		return nil, err
 	}
 	for _, slots := range s.rotations() {
 		if err := send(m.Rotation(slots, s.Plan.Rotations[slots])); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return nil
+	return client, nil
 }
 
-// switchResults helps with each result: the client's public key comes first, with the client's signature, then one ciphertext after the
-// other.
-func switchResults(c *channel.Channel, own *channel.Credentials, s *Setup, m *collective.Member) error {
-	client := newPublicKey(s.Params)
-	data, err := c.Receive(wire.QPBytes(s.Params, 2))
-	if err != nil {
-		return err
-	}
-	if err := wire.ReadQP(data, s.Params, client.Value...); err != nil {
-		return err
-	}
-	if err := checkClient(c, own, s, m, client); err != nil {
-		return err
-	}
+// switchResults helps with each result: one ciphertext after the other, for the client's key.
+func switchResults(c *channel.Channel, s *Setup, m *collective.Member, client *rlwe.PublicKey) error {
 	for _, output := range s.results() {
 		data, err := c.Receive(wire.ResultBytes(s.Params, s.Plan.Set.Floor()))
 		if err != nil {

@@ -19,7 +19,7 @@ import (
 const (
 	purposeSums   = "cohort: sums that a member got"
 	purposeShares = "cohort: projection of a member's shares"
-	purposeKey    = "cohort: public key that a member checked"
+	purposeKey    = "cohort: public keys that a member checked"
 	purposeClient = "cohort: public key of the client"
 	digestBytes   = sha256.Size
 )
@@ -38,12 +38,24 @@ type sharesProjected struct {
 	Projection []byte `json:"projection"`
 }
 
-// keyChecked names a public key: a member's statement about the cohort's (Key), and a client's about its own and the cohort's that
-// it encrypts under.
-type keyChecked struct {
+// keysChecked names the public keys of the cohort and of the client that it works for: a client's statement about the cohort's that
+// it got and its own, and then a member's that results of this cohort go out under that one alone.
+type keysChecked struct {
 	Program string `json:"program"`
 	Key     []byte `json:"key"`
-	Own     []byte `json:"own,omitempty"`
+	Client  []byte `json:"client"`
+}
+
+func (s *Setup) keysChecked(cohort, client *rlwe.PublicKey) keysChecked {
+	key, own := collective.PublicKeyDigest(s.Params, cohort), collective.PublicKeyDigest(s.Params, client)
+	return keysChecked{s.Program.Hash, key[:], own[:]}
+}
+
+// says tells whether a message names the same.
+func (k keysChecked) says(message []byte) bool {
+	var said keysChecked
+	return json.Unmarshal(message, &said) == nil &&
+		said.Program == k.Program && bytes.Equal(said.Key, k.Key) && bytes.Equal(said.Client, k.Client)
 }
 
 // compareSums has a member compare with all others the sums that the coordinator sent. Only then are they used.
@@ -100,7 +112,7 @@ func compareSums(c *channel.Channel, own *channel.Credentials, s *Setup, index i
 	if err := m.CheckSums(challenge, projections); err != nil {
 		return channel.Misbehaviour(err.Error())
 	}
-	return vouch(c, own, s, m)
+	return nil
 }
 
 // exchange sends all members a statement, through the coordinator, and gives what each of them sent, in the order of members.
@@ -149,14 +161,13 @@ func receiveStatements(c *channel.Channel, own *channel.Credentials, s *Setup, p
 
 func memberName(member int) string { return fmt.Sprintf("privet member %d", member) }
 
-// vouch tells the client, which the coordinator passes it on to, which public key this member has checked.
-func vouch(c *channel.Channel, own *channel.Credentials, s *Setup, m *collective.Member) error {
+// vouch tells the client, which the coordinator passes it on to, which public keys this member has checked.
+func vouch(c *channel.Channel, own *channel.Credentials, s *Setup, m *collective.Member, client *rlwe.PublicKey) error {
 	key, err := m.CohortKey()
 	if err != nil {
 		return err
 	}
-	digest := collective.PublicKeyDigest(s.Params, key)
-	message, err := json.Marshal(keyChecked{Program: s.Program.Hash, Key: digest[:]})
+	message, err := json.Marshal(s.keysChecked(key, client))
 	if err != nil {
 		return err
 	}
@@ -167,17 +178,17 @@ func vouch(c *channel.Channel, own *channel.Credentials, s *Setup, m *collective
 	return c.Send(statement)
 }
 
-// checkVouchers has a client check that all members vouch for the public key that the coordinator sent.
-func checkVouchers(c *channel.Channel, own *channel.Credentials, s *Setup, key *rlwe.PublicKey) error {
+// checkVouchers has a client check that all members vouch for the public key that the coordinator sent, and that they hand out
+// results under this client's alone: another's key would open what this one encrypts.
+func checkVouchers(c *channel.Channel, own *channel.Credentials, s *Setup, key, client *rlwe.PublicKey) error {
 	said, err := receiveStatements(c, own, s, purposeKey)
 	if err != nil {
 		return err
 	}
-	digest := collective.PublicKeyDigest(s.Params, key)
+	expected := s.keysChecked(key, client)
 	for member, message := range said {
-		var got keyChecked
-		if json.Unmarshal(message, &got) != nil || got.Program != s.Program.Hash || !bytes.Equal(got.Key, digest[:]) {
-			return channel.Misbehaviour(fmt.Sprintf("member %d does not vouch for the public key that the coordinator sent", member))
+		if !expected.says(message) {
+			return channel.Misbehaviour(fmt.Sprintf("member %d does not vouch for the public key that the coordinator sent, or works for another client", member))
 		}
 	}
 	return nil
@@ -185,25 +196,31 @@ func checkVouchers(c *channel.Channel, own *channel.Credentials, s *Setup, key *
 
 // signKey is a client's statement about its own public key, under which results are handed out.
 func signKey(own *channel.Credentials, s *Setup, cohort, client *rlwe.PublicKey) ([]byte, error) {
-	key, mine := collective.PublicKeyDigest(s.Params, cohort), collective.PublicKeyDigest(s.Params, client)
-	message, err := json.Marshal(keyChecked{Program: s.Program.Hash, Key: key[:], Own: mine[:]})
+	message, err := json.Marshal(s.keysChecked(cohort, client))
 	if err != nil {
 		return nil, err
 	}
 	return own.Sign(purposeClient, message)
 }
 
-// checkClient has a member check that a public key is that of a client of this run, and not the coordinator's own.
-func checkClient(c *channel.Channel, own *channel.Credentials, s *Setup, m *collective.Member, client *rlwe.PublicKey) error {
-	data, err := c.ReceiveUpTo(channel.MaxStatement)
+// takeClient has a member take the public key of this run's client, and check that it is not the coordinator's own.
+func takeClient(c *channel.Channel, own *channel.Credentials, s *Setup, m *collective.Member) (*rlwe.PublicKey, error) {
+	client := newPublicKey(s.Params)
+	data, err := c.Receive(wire.QPBytes(s.Params, 2))
 	if err != nil {
-		return err
+		return nil, err
+	}
+	if err := wire.ReadQP(data, s.Params, client.Value...); err != nil {
+		return nil, err
+	}
+	if data, err = c.ReceiveUpTo(channel.MaxStatement); err != nil {
+		return nil, err
 	}
 	cohort, err := m.CohortKey()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return checkSigned(data, own, s, c.Peer(), cohort, client)
+	return client, checkSigned(data, own, s, c.Peer(), cohort, client)
 }
 
 // checkSigned checks a client's statement about its key; the coordinator is known by its fingerprint.
@@ -220,10 +237,7 @@ func checkSigned(data []byte, own *channel.Credentials, s *Setup, coordinator st
 	if signer.Fingerprint == coordinator {
 		return channel.Misbehaviour("the coordinator signed the client's public key: it would read the results itself")
 	}
-	key, theirs := collective.PublicKeyDigest(s.Params, cohort), collective.PublicKeyDigest(s.Params, client)
-	var got keyChecked
-	if json.Unmarshal(message, &got) != nil || got.Program != s.Program.Hash ||
-		!bytes.Equal(got.Key, key[:]) || !bytes.Equal(got.Own, theirs[:]) {
+	if !s.keysChecked(cohort, client).says(message) {
 		return channel.Misbehaviour("the client's public key is not the one that the client signed for this run")
 	}
 	return nil

@@ -41,9 +41,9 @@ func (s *Setup) Summary() Summary {
 	made.ModelBytes = s.modelBytes()
 	made.CoordinatorBytesOnline = s.coordinatorBytesOnline()
 	made.CoordinatorBytes = s.coordinatorBytesOffline(sizes.First) + made.CoordinatorBytesOnline
-	made.OfflineBytes = 0
+	made.OfflineBytes = int64(wire.QPBytes(s.Params, 2))
 	sent, _ := s.Plan.Ciphertexts()
-	made.OnlineBytesClient = int64(wire.QPBytes(s.Params, 2)) + int64(sent)*int64(wire.PolysBytes(s.Params, s.Params.MaxLevel(), 2))
+	made.OnlineBytesClient = int64(sent) * int64(wire.PolysBytes(s.Params, s.Params.MaxLevel(), 2))
 	made.MemoryServer = s.Plan.CohortMemory()
 	// All that a coordinator holds is of one inference.
 	made.MemoryModel = plan.Memory{}.Server()
@@ -51,16 +51,15 @@ func (s *Setup) Summary() Summary {
 	return made
 }
 
-// coordinatorBytesOffline are the common randomness and the sums of the public key and of the relinearisation key's first round,
-// to each member. Statements, some kilobytes, are left out.
+// coordinatorBytesOffline are the common randomness, the sums of the public key and of the relinearisation key's first round, and
+// the client's public key, to each member. Statements, some kilobytes, are left out.
 func (s *Setup) coordinatorBytesOffline(first int) int64 {
-	return int64(s.Members * (s.Members*collective.ContributionBytes + first + wire.QPBytes(s.Params, 1)))
+	return int64(s.Members * (s.Members*collective.ContributionBytes + first + wire.QPBytes(s.Params, 3)))
 }
 
-// coordinatorBytesOnline are parts to refresh, the client's public key and results, to each member.
+// coordinatorBytesOnline are parts to refresh and results, to each member.
 func (s *Setup) coordinatorBytesOnline() int64 {
-	each := wire.QPBytes(s.Params, 2)
-	each += len(s.refreshes()) * wire.PolysBytes(s.Params, s.Plan.Floor, 1)
+	each := len(s.refreshes()) * wire.PolysBytes(s.Params, s.Plan.Floor, 1)
 	each += len(s.results()) * wire.ResultBytes(s.Params, s.Plan.Set.Floor())
 	return int64(s.Members * each)
 }
