@@ -119,7 +119,7 @@ func (g *gate) Enter(c *channel.Channel, work session.Work) (*session.Permit, er
 			g.lend(-o.Cores)
 			fields := map[string]any{"session": c.Session(), "work": work, "seconds": time.Since(begun).Seconds()}
 			if err != nil {
-				fields["error"] = err.Error()
+				fields["error"] = channel.Unquoted(err)
 			}
 			emit("leave", fields)
 		}}, nil

@@ -98,6 +98,7 @@ func emitEvent(event session.Event) {
 	fields := map[string]any{"model": event.Model, "cost": event.Cost, "layers": event.Layers}
 	if event.Err != nil {
 		fields = failure(event.Err)
+		fields["message"] = channel.Unquoted(event.Err)
 	}
 	fields["client"], fields["session"] = event.Peer, event.Session
 	emit(event.Kind, fields)

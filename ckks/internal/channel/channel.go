@@ -204,7 +204,7 @@ func (c *Channel) aborted(length int) error {
 		}
 		return r
 	}, strings.ToValidUTF8(string(payload[1:]), "?"))
-	return &Error{Family: familyOf(Reason(payload[0])), Text: "the peer gave up: " + text}
+	return &Error{Family: familyOf(Reason(payload[0])), Text: "the peer gave up", Said: ": " + text}
 }
 
 // Close ends the conversation.

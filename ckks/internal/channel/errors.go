@@ -1,11 +1,17 @@
 package channel
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
 
-// Error is a failure with the family that Privet's errors have everywhere: the name of a class in privet.errors.
+// Error is a failure with the family that Privet's errors have everywhere: the name of a class in privet.errors. Said is the end of its
+// text where that repeats what the peer has sent.
 type Error struct {
 	Family string
 	Text   string
+	Said   string
 	cause  error
 }
 
@@ -17,13 +23,13 @@ const (
 	FamilyRefused    = "NotAccepted"
 )
 
-func (e *Error) Error() string { return e.Text }
+func (e *Error) Error() string { return e.Text + e.Said }
 
 func (e *Error) Unwrap() error { return e.cause }
 
 func linkError(format string, arguments ...any) error {
 	err := fmt.Errorf(format, arguments...)
-	return &Error{FamilyLink, err.Error(), err}
+	return &Error{Family: FamilyLink, Text: err.Error(), cause: err}
 }
 
 func misbehaved(format string, arguments ...any) error {
@@ -33,6 +39,15 @@ func misbehaved(format string, arguments ...any) error {
 // Misbehaviour is what is wrong with something that came from the peer.
 func Misbehaviour(text string) error {
 	return &Error{Family: FamilyMisbehaved, Text: text}
+}
+
+// Unquoted is an error's text for logs and for third parties, without what the peer has sent.
+func Unquoted(err error) string {
+	var known *Error
+	if !errors.As(err, &known) {
+		return err.Error()
+	}
+	return strings.Replace(err.Error(), known.Said, "", 1)
 }
 
 func familyOf(reason Reason) string {

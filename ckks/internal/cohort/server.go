@@ -125,7 +125,7 @@ func (s *Server) serve(c *channel.Channel) error {
 	}
 	var h hello
 	if err := json.Unmarshal(text, &h); err != nil {
-		return refuse(channel.BadRequest, "%v", err)
+		return refuse(channel.BadRequest, "the introduction is not readable")
 	}
 	if err := s.Setup.admit(c, h); err != nil {
 		return err
@@ -149,7 +149,7 @@ func (s *Setup) admit(c *channel.Channel, h hello) error {
 	case h.Role == roleClient, h.Role == roleMember && h.Member >= 0 && h.Member < s.Members:
 		return nil
 	}
-	return refuse(channel.BadRequest, "there is no %s %d", h.Role, h.Member)
+	return refuse(channel.BadRequest, "there is no such party")
 }
 
 func refuse(reason channel.Reason, format string, arguments ...any) error {

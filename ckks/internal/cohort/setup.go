@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/tuneinsight/lattigo/v6/core/rlwe"
 	"github.com/tuneinsight/lattigo/v6/schemes/ckks"
@@ -105,7 +106,7 @@ const (
 func blame(member int, err error) error {
 	text := fmt.Sprintf("member %d: %v", member, err)
 	if known, ok := err.(*channel.Error); ok {
-		return &memberError{member, &channel.Error{Family: known.Family, Text: text}}
+		return &memberError{member, &channel.Error{Family: known.Family, Text: strings.TrimSuffix(text, known.Said), Said: known.Said}}
 	}
 	return &memberError{member, channel.Misbehaviour(text)}
 }

@@ -133,7 +133,7 @@ func TestAClientIsToldWhyAGateIsShut(t *testing.T) {
 	}}
 	_, events, err := guarded(t, g)
 	var known *channel.Error
-	if !errors.As(err, &known) || known.Family != channel.FamilyBusy || !strings.Contains(known.Text, "5 GB, and there are 4") {
+	if !errors.As(err, &known) || known.Family != channel.FamilyBusy || !strings.Contains(known.Error(), "5 GB, and there are 4") {
 		t.Errorf("%v", err)
 	}
 	for _, kind := range []string{"failed", "left"} {

@@ -46,7 +46,9 @@ func Greet(c *channel.Channel) error {
 		return err
 	}
 	if !bytes.Equal(theirs, greeting) {
-		return channel.Misbehaviour(fmt.Sprintf("the peer greets as %q, not %q: it is another version or no Privet", theirs, greeting))
+		return &channel.Error{
+			Family: channel.FamilyMisbehaved, Text: "the peer is another version or no Privet", Said: fmt.Sprintf(": it greets as %q", theirs),
+		}
 	}
 	return nil
 }
@@ -67,7 +69,7 @@ func receiveJSON(c *channel.Channel, into any) error {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(into); err != nil {
-		return channel.Misbehaviour("a request or answer is not readable: " + err.Error())
+		return &channel.Error{Family: channel.FamilyMisbehaved, Text: "a request or answer is not readable", Said: ": " + err.Error()}
 	}
 	return nil
 }

@@ -192,7 +192,7 @@ func (s *Server) answer(c *channel.Channel, state *clientState, asked request) e
 		}
 		return s.help(c, state, asked.Request)
 	}
-	return refuse(channel.BadRequest, "there is no request %q", asked.Request)
+	return refuse(channel.BadRequest, "there is no such request")
 }
 
 // begin is the offline phase of either scenario.
@@ -248,7 +248,7 @@ func (s *Server) admit(asked request) (*Served, func(), error) {
 			s.held -= need
 		}, nil
 	}
-	return nil, nil, refuse(channel.UnknownProgram, "no program %.16s here", asked.Program)
+	return nil, nil, refuse(channel.UnknownProgram, "no such program here")
 }
 
 func (s *Server) prepare(c *channel.Channel, served *Served) (keys *received, err error) {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import shutil
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -186,6 +187,37 @@ def test_garbage_and_text_end_a_session_only(play: Callable[..., None]) -> None:
         assert await greets(await dial())
 
     play(act)
+
+
+def test_the_log_repeats_nothing_that_a_client_says(
+    play: Callable[..., None], caplog: pytest.LogCaptureFixture
+) -> None:
+    words = b"call the operator"
+    caplog.set_level(logging.INFO, "privet")
+
+    def frame(kind: int, payload: bytes) -> bytes:
+        return bytes([kind]) + len(payload).to_bytes(4, "little") + payload
+
+    async def act(it: Scene, dial: Dial) -> None:
+        for message in (
+            frame(2, b"\x06" + words),
+            frame(1, b'{"' + words + b'": 1}'),
+            frame(1, b'{"request": "' + words + b'"}'),
+            frame(1, b'{"request": "keys", "program": "' + words + b'"}'),
+        ):
+            socket = await dial()
+            assert await greets(socket)
+            await socket.send_bytes(message)
+            await ended(socket)
+        await eventually(lambda: len(failed()) == 4)
+
+    def failed() -> list[str]:
+        return [
+            vars(it)["error"] for it in caplog.records if it.getMessage() == "session failed"
+        ]
+
+    play(act)
+    assert not [text for text in failed() if words.decode() in text]
 
 
 def test_a_model_that_goes_takes_its_process_along(play: Callable[..., None]) -> None:
