@@ -59,7 +59,10 @@ func (s *Setup) coordinatorBytesOffline(first int) int64 {
 
 // coordinatorBytesOnline are parts to refresh and results, to each member.
 func (s *Setup) coordinatorBytesOnline() int64 {
-	each := len(s.refreshes()) * wire.PolysBytes(s.Params, s.Plan.Floor, 1)
+	each := 0
+	for range s.refreshes() { // a model without any may have no level to refresh at
+		each += wire.PolysBytes(s.Params, s.Plan.Floor, 1)
+	}
 	each += len(s.results()) * wire.ResultBytes(s.Params, s.Plan.Set.Floor())
 	return int64(s.Members * each)
 }
