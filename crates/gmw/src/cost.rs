@@ -3,6 +3,8 @@
 //! Bytes count a frame of 5 bytes for each message, as [`privet_channel::Cost`] does; `tests/cost.rs` holds every
 //! formula against the wire.
 
+use std::ops::RangeInclusive;
+
 use privet_channel::HEADER_BYTES;
 use privet_ot::{Demand, OneHotCounts, Role, TableCounts};
 use privet_ring::tournament::matches;
@@ -117,7 +119,19 @@ fn lookups(n: usize, steps: &[Step]) -> Cost {
 /// [`crate::multiply`] of `n` pairs of values of `bits` bits.
 pub fn multiply(n: usize, bits: u32) -> Cost {
     let products = n * bits as usize;
-    Cost::exchange(both_ways(products), products.div_ceil(8) + bit_by_bit(n, bits))
+    Cost::exchange(both_ways(products), products.div_ceil(8) + bit_by_bit(n, 1..=bits))
+}
+
+/// [`crate::scale`] of `n` values of `bits` bits by factors of `factor_bits` bits.
+pub fn scale(n: usize, factor_bits: u32, bits: u32) -> Cost {
+    let chosen = factor_bits.min(bits);
+    let products = n * chosen as usize;
+    Cost {
+        demand: Demand { products_sent_by_client: products, ..Demand::NONE },
+        client_bytes: message(bit_by_bit(n, bits - chosen + 1..=bits)),
+        server_bytes: message(products.div_ceil(8)),
+        rounds: 1,
+    }
 }
 
 /// [`crate::square`] of `n` values of `bits` bits.
@@ -129,7 +143,7 @@ pub fn square(n: usize, bits: u32) -> Cost {
 pub fn multiply_rows(rows: usize, row: usize, bits: u32) -> Cost {
     let products = 2 * rows * bits as usize;
     Cost::exchange(both_ways(products), products.div_ceil(8))
-        + Cost::exchange(Demand::NONE, bit_by_bit(rows * row, bits))
+        + Cost::exchange(Demand::NONE, bit_by_bit(rows * row, 1..=bits))
 }
 
 /// Products, as many in either direction.
@@ -137,9 +151,9 @@ fn both_ways(products: usize) -> Demand {
     Demand { products_sent_by_server: products, products_sent_by_client: products, ..Demand::NONE }
 }
 
-/// Bytes of `n` values for each of `bits` bits that they are multiplied by, of which only the bits above it count.
-fn bit_by_bit(n: usize, bits: u32) -> usize {
-    (1..=bits).map(|bits| Modulus::new(bits).packed_bytes(n)).sum()
+/// Bytes of `n` values for each bit that they are multiplied by, of which only the bits above it count: so many.
+pub(crate) fn bit_by_bit(n: usize, counting: RangeInclusive<u32>) -> usize {
+    counting.map(|bits| Modulus::new(bits).packed_bytes(n)).sum()
 }
 
 /// [`crate::mux`] of `n` values of `bits` bits.

@@ -41,7 +41,7 @@ pub use extend::{Sign, extend};
 pub use field::{from_field, open_to_server_in_field, to_field};
 pub use linear::{open, open_to_client, open_to_server};
 pub use maxpool::max_pool;
-pub use multiply::{multiply, square};
+pub use multiply::{multiply, scale, square};
 pub use mux::{mux, mux_all};
 pub use party::Party;
 pub use piecewise::{Piecewise, piecewise};

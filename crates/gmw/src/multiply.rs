@@ -2,7 +2,7 @@
 //!
 //! Of the four terms of `(x_C + x_S)(y_C + y_S)` each party computes one on its own. The others are `x_own` of one party times `y_other`
 //! of the other: for each bit of the former one product correlation, and of the latter only the bits that count above it. A square
-//! has one such term, twice.
+//! has one such term, twice; a product with a factor that the server knows has one.
 
 use privet_ring::{BLOCK, Bits, Modulus, planes, select};
 use zeroize::Zeroizing;
@@ -67,27 +67,88 @@ fn cross(party: &mut Party<'_>, x: &[u64], y: &[u64], ring: Modulus) -> Result<[
     let theirs = Bits::from_bytes(theirs, products)?;
     let (mut own, mut others) = (vec![0_u64; n], vec![0_u64; n]);
     for bit in 0..width {
-        let part = Modulus::new(width - bit);
-        let (masked, after) = rest.split_at(part.packed_bytes(n));
-        rest = after;
         let at = bit as usize * n..(bit as usize + 1) * n;
         let [flips, theirs, choice] = [&flips, &theirs, &*choice].map(|bits| Zeroizing::new(bits.slice(at.start, n)));
-        let (sent, received) = (&sent[at.clone()], &received[at]);
-        product::in_blocks(&mut own, |block, own, masks| {
-            let chosen = &mut [0; BLOCK][..block.len()];
-            let [flips, choice] = [&flips, &choice].map(|bits| product::words(bits, &block));
-            part.unpack_into(masks, &masked[part.packed_bytes(block.start)..part.packed_bytes(block.end)]);
-            select::add_products(chosen, choice, masks, &[0; BLOCK / 64][..choice.len()], &received[block]);
-            select::signed(masks, flips, chosen);
-            own.iter_mut().zip(masks).for_each(|(own, term)| *own = own.wrapping_add(*term << bit));
-        });
-        product::in_blocks(&mut others, |block, others, terms| {
-            let theirs = product::words(&theirs, &block);
-            select::add_products(terms, theirs, &y[block.clone()], theirs, &sent[block]);
-            others.iter_mut().zip(terms).for_each(|(others, term)| *others = others.wrapping_add(*term << bit));
-        });
+        rest = add_chosen(&mut own, [bit, width], [&flips, &choice], &received[at.clone()], rest);
+        add_offered(&mut others, bit, &theirs, y, &sent[at]);
     }
     Ok([own, others])
+}
+
+/// Shares in `ring` of `f x` for factors of the server and values of the client, `[n]` each; `mine`: at the server the factors, signed
+/// numbers of `factor_bits` bits, at the client the values. Exact.
+///
+/// One round; with `k` bits of the ring and `b <= k` of a factor `n b` bits from the server, `n (b k - b (b - 1) / 2)` bits from the
+/// client and `n b` products sent by the client ([`crate::cost::scale`]).
+///
+/// # Errors
+/// If the link fails or the stock runs dry.
+pub fn scale(party: &mut Party<'_>, mine: &[u64], factor_bits: u32, ring: Modulus) -> Result<Vec<u64>, Error> {
+    let (n, bits, width) = (mine.len(), factor_bits.min(ring.bits()), ring.bits());
+    let products = n * bits as usize;
+    // Half the range on top makes factors non-negative, and the client takes its value as often off.
+    let half = 1_u64 << (factor_bits - 1);
+    let mut shares = vec![0_u64; n];
+    if party.is_server() {
+        let raised: Vec<u64> = mine.iter().map(|factor| factor.wrapping_add(half)).collect();
+        let raised = Zeroizing::new(join(&planes::from_values(&raised, bits)));
+        let (choice, received) = party.stock.next_products_received(products)?;
+        let flips = raised.xor(&choice);
+        party.channel.send(&flips.to_bytes())?;
+        let reply = party.channel.recv(crate::cost::bit_by_bit(n, width - bits + 1..=width))?;
+        let mut rest = reply.as_slice();
+        for bit in 0..bits {
+            let at = bit as usize * n..(bit as usize + 1) * n;
+            let [flips, choice] = [&flips, &choice].map(|bits| Zeroizing::new(bits.slice(at.start, n)));
+            rest = add_chosen(&mut shares, [bit, width], [&flips, &choice], &received[at], rest);
+        }
+    } else {
+        let [rho, sent] = party.stock.next_products_sent(products)?;
+        let mut hidden = Vec::new();
+        for (bit, rho) in (0..bits).zip(rho.chunks(n.max(1))) {
+            product::mask(&mut hidden, rho, Modulus::new(width - bit), |block, out| out.copy_from_slice(&mine[block]));
+        }
+        party.channel.send(&hidden)?;
+        let theirs = Bits::from_bytes(&party.channel.recv(products.div_ceil(8))?, products)?;
+        for bit in 0..bits {
+            let at = bit as usize * n..(bit as usize + 1) * n;
+            add_offered(&mut shares, bit, &theirs.slice(at.start, n), mine, &sent[at]);
+        }
+        shares.iter_mut().zip(mine).for_each(|(share, x)| *share = share.wrapping_sub(half.wrapping_mul(*x)));
+    }
+    ring.reduce_all(&mut shares);
+    Ok(shares)
+}
+
+/// Adds this party's shares of its bits' products with the other's values, times `2^bit`, and leaves the rest of the reply; `width`: bits of the
+/// ring.
+fn add_chosen<'a>(
+    own: &mut [u64],
+    [bit, width]: [u32; 2],
+    [flips, choice]: [&Bits; 2],
+    received: &[u64],
+    reply: &'a [u8],
+) -> &'a [u8] {
+    let part = Modulus::new(width - bit);
+    let (masked, rest) = reply.split_at(part.packed_bytes(own.len()));
+    product::in_blocks(own, |block, own, masks| {
+        let chosen = &mut [0; BLOCK][..block.len()];
+        let [flips, choice] = [flips, choice].map(|bits| product::words(bits, &block));
+        part.unpack_into(masks, &masked[part.packed_bytes(block.start)..part.packed_bytes(block.end)]);
+        select::add_products(chosen, choice, masks, &[0; BLOCK / 64][..choice.len()], &received[block]);
+        select::signed(masks, flips, chosen);
+        own.iter_mut().zip(masks).for_each(|(own, term)| *own = own.wrapping_add(*term << bit));
+    });
+    rest
+}
+
+/// Adds its shares of the other's bits' products with its values `y`, times `2^bit`; `theirs`: the other's flips.
+fn add_offered(others: &mut [u64], bit: u32, theirs: &Bits, y: &[u64], sent: &[u64]) {
+    product::in_blocks(others, |block, others, terms| {
+        let theirs = product::words(theirs, &block);
+        select::add_products(terms, theirs, &y[block.clone()], theirs, &sent[block]);
+        others.iter_mut().zip(terms).for_each(|(others, term)| *others = others.wrapping_add(*term << bit));
+    });
 }
 
 /// All ones where a bit is set.

@@ -134,6 +134,11 @@ fn products_of_shared_values_cost_what_the_formula_says() {
         check(cost::square(n, width), Rounds::Linear, |party| {
             privet_gmw::square(party, own(&x, party), ring).map(drop)
         });
+        for factor_bits in [1, 12, 64] {
+            check(cost::scale(n, factor_bits, width), Rounds::Linear, |party| {
+                privet_gmw::scale(party, own(&x, party), factor_bits, ring).map(drop)
+            });
+        }
         for row in [1, 9] {
             let rows = share(&vec![-3; n * row], ring, &mut prg(6));
             check(cost::multiply_rows(n, row, width), Rounds::Linear, |party| {

@@ -233,6 +233,13 @@ fn products_of_shared_values_are_masked() {
 }
 
 #[test]
+fn products_with_the_servers_factors_are_masked() {
+    check(cost::scale(N, 12, RING.bits()), Rounds::Linear, |party, secret| {
+        privet_gmw::scale(party, &values(secret, RING), 12, RING).map(drop)
+    });
+}
+
+#[test]
 fn products_of_rows_are_masked() {
     check(cost::multiply_rows(N / 8, 8, RING.bits()), Rounds::Linear, |party, secret| {
         let y = values(secret, RING);

@@ -422,6 +422,23 @@ fn products_of_shared_values_are_exact() {
 }
 
 #[test]
+fn products_with_the_servers_factors_are_exact() {
+    for (bits, factor_bits) in [(1, 1), (8, 8), (30, 14), (37, 2), (12, 20), (64, 64)] {
+        let (ring, factors) = (Modulus::new(bits), Modulus::new(factor_bits));
+        let prg = &mut prg(u64::from(bits));
+        for n in [0, 1, 65, 1000] {
+            let x: Vec<u64> = (0..n).map(|_| ring.reduce(prg.word())).collect();
+            let f: Vec<u64> = (0..n).map(|_| factors.signed(factors.reduce(prg.word())) as u64).collect();
+            let products = run(&privet_gmw::cost::scale(n, factor_bits, bits).demand, Rounds::Linear, prg, |party| {
+                privet_gmw::scale(party, if party.is_server() { &f } else { &x }, factor_bits, ring)
+            });
+            let expected = x.iter().zip(&f).map(|(x, f)| ring.signed(ring.reduce(x.wrapping_mul(*f))));
+            assert_eq!(join(&products, ring), expected.collect::<Vec<_>>(), "{n} of {bits} bits by {factor_bits}");
+        }
+    }
+}
+
+#[test]
 fn products_of_rows_are_exact() {
     for width in [1, 8, 37, 64] {
         let ring = Modulus::new(width);
