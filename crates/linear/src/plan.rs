@@ -181,7 +181,7 @@ impl Plan {
     }
 }
 
-/// The parameters and tilings with the lowest price, keys included, of those that take no more work than without merging.
+/// The parameters and tilings with the lowest price, keys included, of those that take hardly more work than without merging.
 fn cheapest(correlations: &[Correlation], plain: Parameters) -> Result<(Parameters, Vec<Tiling>), Error> {
     let key_bytes = plain.merging_key_bytes();
     let most = key_bytes.map_or(0, |_| MOST_LEVELS);
@@ -197,7 +197,7 @@ fn cheapest(correlations: &[Correlation], plain: Parameters) -> Result<(Paramete
     let without = price(0, 0);
     let all = (1..=most).flat_map(|levels| (0..WEIGHTS_OF_WORK.len()).map(move |which| (levels, which)));
     let priced = all.map(|(levels, which)| (price(levels, which), levels, which));
-    let pays = |offer: &(Price, u32, usize)| offer.0.work <= without.work && offer.0.whole < without.whole;
+    let pays = |offer: &(Price, u32, usize)| offer.0.pays_beside(&without);
     let mut offers: Vec<_> = priced.filter(pays).collect();
     offers.sort_by_key(|(price, levels, _)| (price.whole, *levels));
     // More levels than the noise allows are refused one by one.

@@ -72,6 +72,9 @@ mod work {
 /// Up to 32 sums become one reply.
 pub(crate) const MOST_LEVELS: u32 = 5;
 
+/// What more work must save, on the link that bytes are priced for: half a nanosecond's work a byte, which handling it takes as well.
+const SAVED_BY_WORK: u64 = 16;
+
 /// What work may count for besides, in eighths, where it must not grow.
 pub(crate) const WEIGHTS_OF_WORK: [u64; 6] = [0, 1, 2, 4, 8, 16];
 
@@ -175,6 +178,13 @@ impl Price {
     pub(crate) fn of_keys(levels: u32, bytes: usize) -> Self {
         let levels = u64::from(levels);
         Self { whole: levels * (bytes as u64 * price::BYTE + price::LEVEL), work: levels * price::LEVEL }
+    }
+
+    /// Whether it is lower, and takes no more work than another or saves [`SAVED_BY_WORK`] times what it takes more: then it does so on any
+    /// link.
+    pub(crate) fn pays_beside(&self, other: &Self) -> bool {
+        let more = self.work.saturating_sub(other.work);
+        self.whole < other.whole && more.saturating_mul(SAVED_BY_WORK) <= other.whole - self.whole
     }
 
     /// Eight times the whole, and work so many times.

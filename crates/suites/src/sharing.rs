@@ -63,8 +63,9 @@ use crate::Error;
 pub struct Model {
     weights: Arc<Weights>,
     workspaces: Vec<Workspace>,
-    /// For the ring, or the field, that the last preparation took: no two modes of a program have one of the same width.
-    transformed: Mutex<Option<(Modulus, Arc<[Transformed]>)>>,
+    /// For the ring, or the field, that the last preparation took, and with factors that choose by OT or without: no two modes of a program
+    /// have both alike and differ otherwise.
+    transformed: Mutex<Option<((Modulus, bool), Arc<[Transformed]>)>>,
 }
 
 impl Model {
@@ -80,10 +81,10 @@ impl Model {
     /// [`Error::Linear`] if a layer does not fit its plan.
     pub fn transformed(&self, plan: &Plan) -> Result<Arc<[Transformed]>, Error> {
         let mut transformed = self.transformed.lock().unwrap_or_else(PoisonError::into_inner);
-        let ring = plan.product_ring();
+        let form = (plan.product_ring(), plan.linear().iter().all(|layer| layer.plan.is_encrypted()));
         match transformed.take() {
-            Some((made_for, made)) if made_for == ring => {
-                *transformed = Some((ring, Arc::clone(&made)));
+            Some((made_for, made)) if made_for == form => {
+                *transformed = Some((form, Arc::clone(&made)));
                 return Ok(made);
             }
             _ => {}
@@ -93,7 +94,7 @@ impl Model {
         };
         let layers = plan.linear().iter().zip(&self.workspaces);
         let made: Arc<[_]> = layers.map(transform).collect::<Result<_, privet_linear::Error>>()?;
-        *transformed = Some((ring, Arc::clone(&made)));
+        *transformed = Some((form, Arc::clone(&made)));
         Ok(made)
     }
 

@@ -69,7 +69,11 @@ pub(super) struct AddConstant<'a> {
     pub bias_shape: &'a [usize],
 }
 
-impl Rules for AddConstant<'_> {}
+impl Rules for AddConstant<'_> {
+    fn reads(&self, result: Option<u32>) -> Option<u32> {
+        result
+    }
+}
 
 impl<A: Algebra> Local<A> for AddConstant<'_> {
     fn evaluate(&self, algebra: &A, inputs: &[&A::Shares], constant: Option<&A::Constant>) -> A::Owned {

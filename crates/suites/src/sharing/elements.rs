@@ -1,4 +1,5 @@
-//! Triples of single elements that two parties make before there is an input, without a dealer, by OT.
+//! What two parties multiply element by element before there is an input, without a dealer, by OT: triples of single elements, and the
+//! server's factors by the client's masks.
 //!
 //! Threat model and argument: `docs/reference/protocols/products.md`. Products of one kind are made together, some elements at a time,
 //! with correlations that are made for them.
@@ -8,10 +9,13 @@ use std::collections::BTreeMap;
 use privet_channel::{Channel, Cost};
 use privet_gmw::{Rounds, cost};
 use privet_ot::{Demand, OtParty, Stock};
+use privet_program::Weights;
 use privet_ring::Modulus;
 
+use super::encrypted::Chosen;
+use super::plan::LinearLayer;
 use super::triples::{self, Triple};
-use super::{Plan, Triples};
+use super::{Encrypted, Plan, Triples};
 use crate::Error;
 
 /// Elements that are multiplied at once one by one, which bounds what their correlations take.
@@ -38,6 +42,63 @@ enum Way {
     Rows { bits: u32, row: usize },
     /// Elements by elements.
     Pairs { bits: u32 },
+    /// Elements of the client by factors of the server of so many bits.
+    Factors { bits: u32, factor_bits: u32 },
+}
+
+/// What is multiplied.
+#[derive(Clone, Copy)]
+enum Product<'a> {
+    /// Two values.
+    Values(&'a Triple),
+    /// A value's mask and private weights.
+    Layer(&'a LinearLayer),
+}
+
+impl Product<'_> {
+    /// The index of its operation.
+    fn operation(self) -> usize {
+        match self {
+            Self::Values(triple) => triple.operation,
+            Self::Layer(layer) => layer.operation,
+        }
+    }
+
+    /// Its number of elements.
+    fn len(self, plan: &Plan) -> usize {
+        match self {
+            Self::Values(triple) => triples::output_len(plan, triple),
+            Self::Layer(layer) => layer.plan.output_len(),
+        }
+    }
+}
+
+/// What a party has of products with private weights.
+#[derive(Clone, Copy)]
+pub(super) enum Factors<'a> {
+    /// At the client, the masks of what linear layers read.
+    Masks(&'a [Vec<u64>]),
+    /// At the server.
+    Weights(&'a Weights),
+}
+
+impl Factors<'_> {
+    /// This party's operand of a layer.
+    fn operand(self, layer: &LinearLayer) -> Vec<u64> {
+        match self {
+            Self::Masks(masks) => layer.mask_in(masks).to_vec(),
+            Self::Weights(weights) => weights.tensor(&layer.weight).iter().map(|weight| weight.cast_unsigned()).collect(),
+        }
+    }
+}
+
+/// A party's shares of what was multiplied, each vector in the order of the operations.
+#[derive(Default)]
+pub(super) struct Elements {
+    /// Its parts of `C` of products of two values.
+    pub products: Vec<Vec<u64>>,
+    /// Its shares of `W r` of linear layers.
+    pub layers: Vec<Vec<u64>>,
 }
 
 impl Way {
@@ -60,7 +121,7 @@ impl Way {
         match self {
             Self::Square { .. } => 2 * AT_ONCE,
             Self::Rows { row, .. } => ROWS_AT_ONCE / row,
-            Self::Pairs { .. } => AT_ONCE,
+            Self::Pairs { .. } | Self::Factors { .. } => AT_ONCE,
         }
     }
 
@@ -74,6 +135,7 @@ impl Way {
             Self::Square { bits } => cost::square(count, bits),
             Self::Rows { bits, row } => cost::multiply_rows(count, row, bits),
             Self::Pairs { bits } => cost::multiply(count, bits),
+            Self::Factors { bits, factor_bits } => cost::scale(count, factor_bits, bits),
         }
     }
 
@@ -82,6 +144,7 @@ impl Way {
             Self::Square { bits } => privet_gmw::square(party, x, Modulus::new(bits))?,
             Self::Rows { bits, .. } => privet_gmw::multiply_rows(party, x, y, Modulus::new(bits))?,
             Self::Pairs { bits } => privet_gmw::multiply(party, x, y, Modulus::new(bits))?,
+            Self::Factors { bits, factor_bits } => privet_gmw::scale(party, x, factor_bits, Modulus::new(bits))?,
         })
     }
 }
@@ -93,10 +156,17 @@ fn few(plan: &Plan, triple: &Triple) -> usize {
 }
 
 /// Products of single elements that no dealer makes, by the way they are made; those of one way in the order of the program.
-fn by_way(plan: &Plan) -> BTreeMap<Way, Vec<&Triple>> {
-    let mut ways: BTreeMap<Way, Vec<&Triple>> = BTreeMap::new();
+fn by_way(plan: &Plan) -> BTreeMap<Way, Vec<Product<'_>>> {
+    let mut ways: BTreeMap<Way, Vec<Product<'_>>> = BTreeMap::new();
     for triple in plan.triples().iter().filter(|triple| !plan.is_dealt() && triple.matrices.is_none()) {
-        ways.entry(Way::of(plan, triple)).or_default().push(triple);
+        ways.entry(Way::of(plan, triple)).or_default().push(Product::Values(triple));
+    }
+    for layer in plan.linear() {
+        if let Encrypted::Chosen(Chosen { bits, .. }) = layer.plan {
+            // A weight has so many bits besides its sign.
+            let factor_bits = plan.program().weight_bits() + 1;
+            ways.entry(Way::Factors { bits, factor_bits }).or_default().push(Product::Layer(layer));
+        }
     }
     ways
 }
@@ -116,8 +186,8 @@ impl Run {
 /// The runs in which single elements are multiplied, one after the other; correlations for those of a group are made together.
 fn groups(plan: &Plan) -> Vec<Vec<Run>> {
     let (mut groups, mut made): (Vec<Vec<Run>>, _) = (Vec::new(), 0);
-    for (way, triples) in by_way(plan) {
-        let mut left = triples.iter().map(|triple| triples::output_len(plan, triple)).sum::<usize>() / way.row();
+    for (way, products) in by_way(plan) {
+        let mut left = products.iter().map(|product| product.len(plan)).sum::<usize>() / way.row();
         while left > 0 {
             let run = Run { way, count: left.min(way.at_once()) };
             left -= run.count;
@@ -165,19 +235,20 @@ pub(super) fn seeds(plan: &Plan) -> u64 {
 
 /// Elements that a party holds while single elements are multiplied.
 pub(super) fn held(plan: &Plan) -> u64 {
-    let len = |triple: &&Triple| triples::output_len(plan, triple) as u64;
+    let len = |product: &Product<'_>| product.len(plan) as u64;
     4 * by_way(plan).values().flatten().map(len).sum::<u64>()
 }
 
-/// Multiplies the masks of all products of single elements: this party's parts of `C`, in the order of these products.
+/// Multiplies the masks of all products of single elements, and those of linear layers by their factors.
 pub(super) fn multiply(
     party: &mut OtParty,
     channel: &mut Channel,
     plan: &Plan,
     masks: &Triples,
-) -> Result<Vec<Vec<u64>>, Error> {
-    let mut operands: BTreeMap<Way, Operands> =
-        by_way(plan).into_iter().map(|(way, triples)| (way, Operands::of(plan, masks, way, triples))).collect();
+    factors: Factors<'_>,
+) -> Result<Elements, Error> {
+    let operands = |(way, products)| (way, Operands::of(plan, masks, factors, way, products));
+    let mut operands: BTreeMap<Way, Operands<'_>> = by_way(plan).into_iter().map(operands).collect();
     let mut stock = Stock::empty(party.role());
     for group in groups(plan) {
         let demand = group.iter().map(Run::cost).sum::<cost::Cost>().demand;
@@ -192,13 +263,17 @@ pub(super) fn multiply(
             operands.products.extend(products);
         }
     }
-    let parts: BTreeMap<usize, Vec<u64>> = operands.into_values().flat_map(|it| it.parts(plan)).collect();
-    Ok(parts.into_values().collect())
+    let parts: BTreeMap<usize, (bool, Vec<u64>)> = operands.into_values().flat_map(|it| it.parts(plan)).collect();
+    let mut made = Elements::default();
+    for (is_layer, part) in parts.into_values() {
+        if is_layer { made.layers.push(part) } else { made.products.push(part) }
+    }
+    Ok(made)
 }
 
 /// The operands of all products of one way, and the products as far as they are made.
 struct Operands<'a> {
-    triples: Vec<&'a Triple>,
+    all: Vec<Product<'a>>,
     x: Vec<u64>,
     y: Vec<u64>,
     /// Of each product of rows, where its elements belong.
@@ -207,13 +282,20 @@ struct Operands<'a> {
 }
 
 impl<'a> Operands<'a> {
-    fn of(plan: &Plan, masks: &Triples, way: Way, triples: Vec<&'a Triple>) -> Self {
+    fn of(plan: &Plan, masks: &Triples, factors: Factors<'_>, way: Way, all: Vec<Product<'a>>) -> Self {
         let (mut x, mut y, mut places) = (Vec::new(), Vec::new(), Vec::new());
-        for triple in &triples {
+        for product in &all {
+            let triple = match product {
+                Product::Values(triple) => triple,
+                Product::Layer(layer) => {
+                    x.extend(factors.operand(layer));
+                    continue;
+                }
+            };
             let [left, right] = masks.operands(plan, triple);
             match way {
                 Way::Square { .. } => x.extend(left),
-                Way::Pairs { .. } => {
+                Way::Pairs { .. } | Way::Factors { .. } => {
                     x.extend(left);
                     y.extend(right);
                 }
@@ -226,21 +308,21 @@ impl<'a> Operands<'a> {
                 }
             }
         }
-        Self { triples, x, y, places, products: Vec::new() }
+        Self { all, x, y, places, products: Vec::new() }
     }
 
-    /// This party's part of `C` of each product, with the index of its operation.
-    fn parts(self, plan: &Plan) -> Vec<(usize, Vec<u64>)> {
+    /// This party's part of each product, with the index of its operation and whether that is a linear layer.
+    fn parts(self, plan: &Plan) -> Vec<(usize, (bool, Vec<u64>))> {
         let (mut rest, mut places) = (self.products.as_slice(), self.places.into_iter());
-        let part = |triple: &Triple| {
-            let part = rest.split_off(..triples::output_len(plan, triple)).expect("a product for each element");
+        let part = |product: Product<'_>| {
+            let part = rest.split_off(..product.len(plan)).expect("a product for each element");
             let mut products = part.to_vec();
             if let Some(places) = places.next() {
                 places.into_iter().zip(part).for_each(|(place, product)| products[place] = *product);
             }
-            (triple.operation, products)
+            (product.operation(), (matches!(product, Product::Layer(_)), products))
         };
-        self.triples.into_iter().map(part).collect()
+        self.all.into_iter().map(part).collect()
     }
 }
 

@@ -1,4 +1,5 @@
-//! The offline half of linear layers under BFV, in the ring or modulo a prime: which of the two is the plan's.
+//! The offline half of linear layers: under BFV, in the ring or modulo a prime, which of the two is the plan's; or by OT, where elements meet
+//! a factor each ([`super::elements`]).
 
 use std::fmt;
 
@@ -18,17 +19,30 @@ const HEAPS: u64 = 2;
 /// Weights up to this width can be multiplied in the clear in two halves of a word.
 const FIELD_WEIGHT_BITS: u32 = 22;
 
-/// How the weights of a linear layer and the client's mask meet under BFV.
+/// How the weights of a linear layer and the client's mask meet.
 #[derive(Debug, Clone)]
 pub enum Encrypted {
+    /// Not under BFV: the bits of a factor for each element choose in OTs.
+    Chosen(Chosen),
     /// As coefficients, modulo a power of two.
     Ring(privet_linear::Plan),
     /// In slots, modulo a prime.
     Field(slots::Plan),
 }
 
+/// Elements that are multiplied by a private factor each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Chosen {
+    /// How many.
+    pub len: usize,
+    /// Width of the ring of their products, in bits.
+    pub bits: u32,
+}
+
 /// A layer's weights as evaluation takes them.
 pub enum Transformed {
+    /// As they are.
+    Chosen,
     /// As coefficients.
     Ring(TransformedWeights),
     /// In slots.
@@ -72,7 +86,7 @@ pub(super) fn field_of(program: &Program, options: Options) -> Result<Option<Fie
 }
 
 impl Encrypted {
-    /// Plans all linear layers of a program.
+    /// Plans all linear layers of a program under BFV.
     ///
     /// # Errors
     /// [`Error::Linear`] if one does not fit BFV's secure parameters.
@@ -96,9 +110,15 @@ impl Encrypted {
         })
     }
 
+    /// Whether it is under BFV.
+    pub fn is_encrypted(&self) -> bool {
+        !matches!(self, Self::Chosen(_))
+    }
+
     /// Elements of the weights.
     pub fn weights_len(&self) -> usize {
         match self {
+            Self::Chosen(chosen) => chosen.len,
             Self::Ring(plan) => plan.weights_len(),
             Self::Field(plan) => plan.weights_len(),
         }
@@ -107,6 +127,7 @@ impl Encrypted {
     /// Elements of the input.
     pub fn input_len(&self) -> usize {
         match self {
+            Self::Chosen(chosen) => chosen.len,
             Self::Ring(plan) => plan.input_len(),
             Self::Field(plan) => plan.input_len(),
         }
@@ -115,6 +136,7 @@ impl Encrypted {
     /// Elements of the output.
     pub fn output_len(&self) -> usize {
         match self {
+            Self::Chosen(chosen) => chosen.len,
             Self::Ring(plan) => plan.output_len(),
             Self::Field(plan) => plan.output_len(),
         }
@@ -123,6 +145,7 @@ impl Encrypted {
     /// Ciphertexts that the client and that the server sends.
     pub fn ciphertexts(&self) -> [usize; 2] {
         match self {
+            Self::Chosen(_) => [0; 2],
             Self::Ring(plan) => [plan.input_ciphertexts(), plan.output_ciphertexts()],
             Self::Field(plan) => [plan.input_ciphertexts(), plan.output_ciphertexts()],
         }
@@ -131,6 +154,7 @@ impl Encrypted {
     /// Results that leave, as the server's replies hold them.
     pub fn results(&self) -> u64 {
         match self {
+            Self::Chosen(_) => 0,
             Self::Ring(plan) => plan.replied_results() as u64,
             Self::Field(plan) => (plan.output_ciphertexts() * plan.parameters().degree()) as u64,
         }
@@ -139,14 +163,16 @@ impl Encrypted {
     /// Products of ciphertexts with plain weights that the server computes.
     pub fn products(&self) -> usize {
         match self {
+            Self::Chosen(_) => 0,
             Self::Ring(plan) => plan.products(),
             Self::Field(plan) => plan.products(),
         }
     }
 
-    /// What the client's channel counts.
+    /// What the client's channel counts under BFV.
     pub fn cost(&self) -> Cost {
         match self {
+            Self::Chosen(_) => Cost::default(),
             Self::Ring(plan) => plan.cost(),
             Self::Field(plan) => plan.cost(),
         }
@@ -155,7 +181,7 @@ impl Encrypted {
     /// Bytes of the keys that the client sends for all layers of a program.
     pub fn keys_bytes(layers: &[&Self]) -> u64 {
         match layers.first() {
-            None => 0,
+            None | Some(Self::Chosen(_)) => 0,
             Some(Self::Ring(plan)) => plan.public_key_cost().bytes_sent,
             Some(Self::Field(_)) => slots::Plan::keys_cost(&in_slots(layers)).bytes_sent,
         }
@@ -174,6 +200,7 @@ impl Encrypted {
     /// The client's memory.
     pub(super) fn client_memory(&self, threads: usize) -> ClientMemory {
         match self {
+            Self::Chosen(_) => ClientMemory { encrypting: 0, decrypting: 0 },
             Self::Ring(plan) => plan.client_memory(threads),
             Self::Field(plan) => {
                 let most = plan.client_memory(threads);
@@ -185,6 +212,7 @@ impl Encrypted {
     /// The server's memory; in slots, weights are counted by [`Self::shared_memory`].
     pub(super) fn server_memory(&self, workspace: Workspace, threads: usize) -> ServerMemory {
         match self {
+            Self::Chosen(_) => ServerMemory { weights: 0, making: 0, evaluating: 0 },
             Self::Ring(plan) => plan.server_memory(workspace, threads),
             Self::Field(plan) => {
                 ServerMemory { weights: 0, making: 0, evaluating: HEAPS * plan.server_memory(threads) }
@@ -196,7 +224,7 @@ impl Encrypted {
     pub(super) fn standard_workspace(&self) -> Workspace {
         match self {
             Self::Ring(plan) => Workspace::standard(plan),
-            Self::Field(_) => Workspace { keep: Keep::Plain, sections: 1 },
+            Self::Chosen(_) | Self::Field(_) => Workspace { keep: Keep::Plain, sections: 1 },
         }
     }
 
@@ -204,13 +232,14 @@ impl Encrypted {
     pub(super) fn transformed_bytes(&self) -> u64 {
         match self {
             Self::Ring(plan) => plan.kept_bytes(Keep::Transformed),
-            Self::Field(_) => 0,
+            Self::Chosen(_) | Self::Field(_) => 0,
         }
     }
 
     /// The weights as evaluation takes them.
     pub(super) fn transform(&self, weights: &[i64], workspace: Workspace) -> Result<Transformed, privet_linear::Error> {
         Ok(match self {
+            Self::Chosen(_) => Transformed::Chosen,
             Self::Ring(plan) => Transformed::Ring(TransformedWeights::new(plan, weights, workspace)?),
             Self::Field(plan) => Transformed::Field(slots::Weights::new(plan, weights)?),
         })
@@ -220,6 +249,7 @@ impl Encrypted {
 impl fmt::Display for Encrypted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Chosen(chosen) => write!(f, "{} factors choose by OT", chosen.len),
             Self::Ring(plan) => plan.fmt(f),
             Self::Field(plan) => plan.fmt(f),
         }
@@ -240,6 +270,7 @@ impl ClientKeys {
                 keys.send(channel, &in_slots(layers), prg)?;
                 Self::Field(keys)
             }
+            Encrypted::Chosen(_) => unreachable!("layers that are not under BFV take no key"),
         })
     }
 
@@ -286,6 +317,7 @@ impl ServerKeys {
             Encrypted::Field(plan) => {
                 Self::Field(slots::ServerKeys::receive(channel, plan.parameters(), &in_slots(layers))?)
             }
+            Encrypted::Chosen(_) => unreachable!("layers that are not under BFV take no key"),
         })
     }
 
@@ -319,7 +351,7 @@ impl ServerKeys {
 fn in_slots<'a>(layers: &[&'a Encrypted]) -> Vec<&'a slots::Plan> {
     let plan = |layer: &&'a Encrypted| match layer {
         Encrypted::Field(plan) => Some(plan),
-        Encrypted::Ring(_) => None,
+        Encrypted::Chosen(_) | Encrypted::Ring(_) => None,
     };
     layers.iter().filter_map(plan).collect()
 }

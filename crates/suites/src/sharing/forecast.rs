@@ -143,15 +143,14 @@ fn extensions(demands: &[Vec<Demand>]) -> Vec<ExtensionForecast> {
 impl Plan {
     /// Size of masks and shares, as they are stored.
     fn values_bytes(&self, role: Role) -> u64 {
-        let packed = |ring: Modulus, lengths: &mut dyn Iterator<Item = usize>| -> u64 {
-            lengths.map(|len| ring.packed_bytes(len) as u64).sum()
-        };
-        let masks = match role {
-            Role::Client => packed(self.mask_ring(), &mut self.masks().iter().copied()),
+        let packed = |ring: Modulus, len: usize| ring.packed_bytes(len) as u64;
+        let masks: u64 = match role {
+            Role::Client => self.masks().iter().map(|&len| packed(self.mask_ring(), len)).sum(),
             Role::Server => 0,
         };
-        let outputs = &mut self.prepared_linear().iter().map(|layer| layer.plan.output_len());
-        masks + packed(self.product_ring(), outputs) + Triples::stored_bytes(self)
+        let layers = self.prepared_linear().iter();
+        let shares: u64 = layers.map(|layer| packed(self.share_ring(layer), layer.plan.output_len())).sum();
+        masks + shares + Triples::stored_bytes(self)
     }
 
     /// Size of a stored entry of suite `gmw` with all correlations in one piece.

@@ -12,6 +12,7 @@ use privet_ring::Modulus;
 use privet_seal::Stored;
 
 use super::keys::{self, Keys};
+use super::plan::LinearLayer;
 use super::triples::{self, Triples};
 use super::{Plan, Suite, refill};
 use crate::{Error, StoreError};
@@ -42,8 +43,9 @@ impl Material {
     /// # Errors
     /// Those of `out`.
     pub fn write(&self, plan: &Plan, out: &mut dyn Write) -> io::Result<()> {
-        write_packed(&self.masks, plan.mask_ring(), out)?;
-        write_packed(&self.shares, plan.product_ring(), out)?;
+        self.masks.iter().try_for_each(|mask| out.write_all(&plan.mask_ring().pack(mask)))?;
+        let mut shares = plan.prepared_linear().iter().zip(&self.shares);
+        shares.try_for_each(|(layer, share)| out.write_all(&plan.share_ring(layer).pack(share)))?;
         self.triples.write(plan, out)?;
         self.correlated.write(out)
     }
@@ -55,9 +57,9 @@ impl Material {
     pub fn read(stored: Stored, plan: &Plan, role: Role) -> Result<Self, Error> {
         let mut head = Head::of(stored, plan, role)?;
         let masks = if role == Role::Client { plan.masks() } else { &[] };
-        let masks = head.vectors(plan.mask_ring(), masks.iter().copied())?;
-        let outputs = plan.prepared_linear().iter().map(|layer| layer.plan.output_len());
-        let shares = head.vectors(plan.product_ring(), outputs)?;
+        let masks = masks.iter().map(|&len| head.vector(plan.mask_ring(), len)).collect::<Result<_, _>>()?;
+        let share = |layer: &LinearLayer| head.vector(plan.share_ring(layer), layer.plan.output_len());
+        let shares = plan.prepared_linear().iter().map(share).collect::<Result<_, _>>()?;
         let triples = head.triples(plan)?;
         Ok(Self { masks, shares, triples, correlated: head.correlated(plan)? })
     }
@@ -83,10 +85,6 @@ impl Correlated {
             Self::Keys(keys) => out.write_all(keys.seed().as_bytes()),
         }
     }
-}
-
-fn write_packed(vectors: &[Vec<u64>], ring: Modulus, out: &mut dyn Write) -> io::Result<()> {
-    vectors.iter().try_for_each(|vector| out.write_all(&ring.pack(vector)))
 }
 
 /// The head of a stored entry, as far as it is still to be read.
@@ -118,10 +116,6 @@ impl Head {
 
     fn vector(&mut self, ring: Modulus, len: usize) -> Result<Vec<u64>, Error> {
         ring.unpack(&self.bytes(ring.packed_bytes(len))?, len).map_err(|_| damaged())
-    }
-
-    fn vectors(&mut self, ring: Modulus, lengths: impl Iterator<Item = usize>) -> Result<Vec<Vec<u64>>, Error> {
-        lengths.map(|len| self.vector(ring, len)).collect()
     }
 
     fn seed(&mut self) -> Result<Seed, Error> {

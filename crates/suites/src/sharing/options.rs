@@ -4,6 +4,7 @@
 //! [`Options::check`] refuses what does not go together, and nothing else does.
 
 use privet_gmw::{Rounds, Truncation};
+use privet_linear::Layer;
 
 use crate::Error;
 use crate::config::{Choice, Weakness};
@@ -175,6 +176,11 @@ impl Options {
     /// Whether linear layers are modulo a prime.
     pub fn is_prime(self) -> bool {
         self.arithmetic == Arithmetic::Prime
+    }
+
+    /// Whether a linear layer is made by OT ahead of time and not under BFV, in the ring: elements by a factor each, without a dealer.
+    pub(super) fn chooses(self, layer: &Layer) -> bool {
+        !self.is_dealt() && !self.is_one_shot() && !self.is_prime() && matches!(layer, Layer::Diagonal(_))
     }
 
     /// The suite with its options, as control messages and stores name it. Where the material holds tables it says so: that of

@@ -5,11 +5,12 @@ use std::sync::OnceLock;
 
 use privet_channel::Link;
 use privet_gmw::{Sign, cost};
+use privet_linear::Layer;
 use privet_ot::{Demand, Extension, Role};
 use privet_program::{Operation, Program};
 use privet_ring::{Field, Modulus};
 
-use super::encrypted::field_of;
+use super::encrypted::{Chosen, field_of};
 use super::keys::Batch;
 use super::planner::Planner;
 use super::prepare::AHEAD;
@@ -55,7 +56,7 @@ pub struct LinearLayer {
     pub mask: Option<usize>,
     /// Name of the weights.
     pub weight: String,
-    /// How its weights and the mask meet under BFV.
+    /// How its weights and the mask meet.
     pub plan: Encrypted,
 }
 
@@ -124,9 +125,19 @@ impl Plan {
         let (mut cost, turns) = (planner.cost, planner.turns);
         drop(operations);
         making::plan(&program, &mut triples, options)?;
-        let plans = Encrypted::plan(&layers, &program, options, field)?;
-        let place = |((operation, mask, weight), plan)| LinearLayer { operation, mask, weight, plan };
-        let linear: Vec<LinearLayer> = linear.into_iter().zip(plans).map(place).collect();
+        let encrypted: Vec<Layer> = layers.iter().filter(|layer| !options.chooses(layer)).cloned().collect();
+        let mut encrypted = Encrypted::plan(&encrypted, &program, options, field)?.into_iter();
+        let mut way = |operation: usize, layer: &Layer| {
+            let output = program.operations()[operation].output;
+            match options.chooses(layer) {
+                true => Encrypted::Chosen(Chosen { len: program.value(output).len(), bits: written[output] }),
+                false => encrypted.next().expect("a plan for each layer under BFV"),
+            }
+        };
+        let placed = linear.into_iter().zip(&layers);
+        let linear: Vec<LinearLayer> = placed
+            .map(|((operation, mask, weight), layer)| LinearLayer { operation, mask, weight, plan: way(operation, layer) })
+            .collect();
         if options.is_one_shot() {
             cost = cost + oneshot::cost(&linear);
         }
@@ -282,6 +293,19 @@ impl Plan {
         if self.options.is_one_shot() { &[] } else { &self.linear }
     }
 
+    /// Those of them that are under BFV.
+    pub(super) fn encrypted_linear(&self) -> impl Iterator<Item = &LinearLayer> {
+        self.prepared_linear().iter().filter(|layer| layer.plan.is_encrypted())
+    }
+
+    /// The ring of a layer's shares of `W r`.
+    pub(super) fn share_ring(&self, layer: &LinearLayer) -> Modulus {
+        match self.field {
+            None => Modulus::new(self.width(self.operation(layer.operation).output)),
+            Some(field) => field.packing(),
+        }
+    }
+
     /// Products of two values, in order.
     pub(super) fn triples(&self) -> &[Triple] {
         &self.triples
@@ -335,9 +359,9 @@ impl Plan {
         self.field
     }
 
-    /// How each linear layer meets its mask.
+    /// How each linear layer under BFV meets its mask.
     pub(super) fn encrypted(&self) -> Vec<&Encrypted> {
-        self.linear.iter().map(|layer| &layer.plan).collect()
+        self.linear.iter().map(|layer| &layer.plan).filter(|plan| plan.is_encrypted()).collect()
     }
 
     /// Correlations that one inference consumes, and its online traffic; the rounds are the client's.

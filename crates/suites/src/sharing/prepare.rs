@@ -14,6 +14,8 @@ use privet_ring::Modulus;
 
 use super::encrypted::{ClientKeys, ServerKeys};
 use super::material::unwritten;
+use super::elements::{Elements, Factors};
+use super::plan::LinearLayer;
 use super::{Correlated, Material, Model, Plan, Triples, elements, making};
 use crate::report::Recorder;
 use crate::{Error, Observer, Phase, Report};
@@ -50,7 +52,7 @@ fn turns(costs: &[Cost], ahead: u64) -> Vec<Turn> {
 
 /// What layers under BFV take, and then products of matrices.
 fn homomorphic_costs(plan: &Plan) -> Vec<Cost> {
-    let layers = plan.prepared_linear().iter().map(|layer| layer.plan.cost());
+    let layers = plan.encrypted_linear().map(|layer| layer.plan.cost());
     layers.chain(plan.matrices().map(privet_linear::Triples::cost)).collect()
 }
 
@@ -72,16 +74,18 @@ pub fn prepare_client(
     observer: &mut dyn Observer,
 ) -> Result<(Material, Report), Error> {
     let mut recorder = Recorder::start(Phase::Offline, channel);
-    let (layers, turns) = (plan.prepared_linear(), turns(&homomorphic_costs(plan), plan.ahead()));
+    let layers: Vec<&LinearLayer> = plan.encrypted_linear().collect();
+    let turns = turns(&homomorphic_costs(plan), plan.ahead());
     let total = turns.len() + 2;
     let mut prg = Prg::from_os()?;
     let masks: Vec<Vec<u64>> = plan.masks().iter().map(|&len| mask(&mut prg, len, plan)).collect();
     let mut triples = Triples::new(plan, prg.seed(), Vec::new());
 
     observer.progress(Phase::Offline, 0, total, "correlations");
+    let operands = (&triples, Factors::Masks(&masks));
     let (stock, elements) =
-        correlations(channel, Role::Client, plan, (plan.extension(), base), &triples, entry, &mut recorder)?;
-    let keys = match layers {
+        correlations(channel, Role::Client, plan, (plan.extension(), base), operands, entry, &mut recorder)?;
+    let keys = match layers.as_slice() {
         [] => None,
         [_, ..] => {
             observer.progress(Phase::Offline, 1, total, "keys");
@@ -118,7 +122,8 @@ pub fn prepare_client(
         }
     }
     let matrices = products.finish();
-    triples.shares = making::in_order(plan, elements, matrices);
+    triples.shares = making::in_order(plan, elements.products, matrices);
+    let shares = in_order(plan, shares, elements.layers);
     observer.progress(Phase::Offline, total, total, "");
     let correlated = Correlated::Stock(Box::new(stock), None);
     Ok((Material { masks, shares, triples, correlated }, recorder.finish(channel)))
@@ -137,25 +142,25 @@ pub fn prepare_server(
     observer: &mut dyn Observer,
 ) -> Result<(Material, Report), Error> {
     let mut recorder = Recorder::start(Phase::Offline, channel);
-    let total = plan.prepared_linear().len() + 1;
+    let layers = plan.encrypted_linear().count();
+    let total = layers + 1;
     let mut prg = Prg::from_os()?;
     let mut triples = Triples::new(plan, prg.seed(), Vec::new());
 
     observer.progress(Phase::Offline, 0, total, "correlations");
+    let operands = (&triples, Factors::Weights(model.weights()));
     let (stock, elements) =
-        correlations(channel, Role::Server, plan, (extension, base), &triples, entry, &mut recorder)?;
-    let key = match plan.prepared_linear() {
-        [] => None,
-        [_, ..] => {
-            Some(recorder.layer("keys", "bfv", channel, |channel| ServerKeys::receive(channel, &plan.encrypted()))?)
+        correlations(channel, Role::Server, plan, (extension, base), operands, entry, &mut recorder)?;
+    let (key, transformed) = match layers {
+        0 => (None, Arc::default()),
+        _ => {
+            let receive = |channel: &mut Channel| ServerKeys::receive(channel, &plan.encrypted());
+            (Some(recorder.layer("keys", "bfv", channel, receive)?), model.transformed(plan)?)
         }
     };
-    let mut shares = Vec::with_capacity(plan.prepared_linear().len());
-    let transformed = match plan.prepared_linear() {
-        [] => Arc::default(),
-        _ => model.transformed(plan)?,
-    };
-    for (done, (layer, weights)) in plan.prepared_linear().iter().zip(transformed.iter()).enumerate() {
+    let mut shares = Vec::with_capacity(layers);
+    let weighted = plan.prepared_linear().iter().zip(transformed.iter());
+    for (done, (layer, weights)) in weighted.filter(|(layer, _)| layer.plan.is_encrypted()).enumerate() {
         let operation = plan.operation(layer.operation);
         observer.progress(Phase::Offline, done + 1, total, &operation.name);
         shares.push(recorder.layer(&operation.name, "evaluate", channel, |channel| {
@@ -164,11 +169,19 @@ pub fn prepare_server(
         })?);
     }
     let matrices = making::evaluate(channel, plan, &triples, &mut prg, &mut recorder)?;
-    triples.shares = making::in_order(plan, elements, matrices);
+    triples.shares = making::in_order(plan, elements.products, matrices);
+    let shares = in_order(plan, shares, elements.layers);
     channel.flush()?;
     observer.progress(Phase::Offline, total, total, "");
     let correlated = Correlated::Stock(Box::new(stock), None);
     Ok((Material { masks: Vec::new(), shares, triples, correlated }, recorder.finish(channel)))
+}
+
+/// Shares of all prepared linear layers, of those under BFV and of those by OT.
+fn in_order(plan: &Plan, encrypted: Vec<Vec<u64>>, chosen: Vec<Vec<u64>>) -> Vec<Vec<u64>> {
+    let (mut encrypted, mut chosen) = (encrypted.into_iter(), chosen.into_iter());
+    let share = |layer: &LinearLayer| if layer.plan.is_encrypted() { encrypted.next() } else { chosen.next() };
+    plan.prepared_linear().iter().map_while(share).collect()
 }
 
 /// Correlations for the first steps of the online job, and this party's parts of products of single masks. Those for later steps go to
@@ -178,10 +191,10 @@ fn correlations(
     role: Role,
     plan: &Plan,
     (extension, base): (Extension, &mut BaseOts),
-    masks: &Triples,
+    (masks, factors): (&Triples, Factors<'_>),
     entry: &mut dyn Write,
     recorder: &mut Recorder,
-) -> Result<(Stock, Vec<Vec<u64>>), Error> {
+) -> Result<(Stock, Elements), Error> {
     let (mut party, stock) = recorder.layer("correlations", "ot", channel, |channel| {
         let mut party = OtParty::setup_from(channel, role, extension, base)?;
         let (chunks, mut stock) = (plan.stored_chunks(), Stock::empty(role));
@@ -193,10 +206,10 @@ fn correlations(
         Ok::<_, Error>((party, stock))
     })?;
     if elements::demands(plan).is_empty() {
-        return Ok((stock, Vec::new()));
+        return Ok((stock, Elements::default()));
     }
-    let elements =
-        recorder.layer("products", "ot", channel, |channel| elements::multiply(&mut party, channel, plan, masks))?;
+    let multiply = |channel: &mut Channel| elements::multiply(&mut party, channel, plan, masks, factors);
+    let elements = recorder.layer("products", "ot", channel, multiply)?;
     Ok((stock, elements))
 }
 

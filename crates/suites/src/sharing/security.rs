@@ -38,14 +38,15 @@ impl Plan {
             assumptions.extend(transfers(self.extension(), &demand, 1, privet_ot::security::SESSIONS));
             let layers = self.encrypted();
             let replies = layers.iter().map(|layer| layer.ciphertexts()[1] as u64).sum::<u64>() * inferences;
-            assumptions.extend(layers.first().map(|layer| match layer {
+            assumptions.extend(layers.first().and_then(|layer| match layer {
+                Encrypted::Chosen(_) => None,
                 Encrypted::Ring(plan) => {
                     let parameters = plan.parameters();
-                    ring_lwe(parameters.degree(), parameters.modulus_bits(), replies)
+                    Some(ring_lwe(parameters.degree(), parameters.modulus_bits(), replies))
                 }
                 Encrypted::Field(plan) => {
                     let parameters = plan.parameters();
-                    ring_lwe(parameters.degree(), parameters.modulus_bits(), replies)
+                    Some(ring_lwe(parameters.degree(), parameters.modulus_bits(), replies))
                 }
             }));
             losses.extend(layers.first().and_then(|layer| linear_loss(layer, inferences)));
@@ -97,6 +98,7 @@ fn ring_loss(what: &'static str, parameters: &Parameters, inferences: u64) -> Lo
 /// What replies lose.
 fn linear_loss(layer: &Encrypted, inferences: u64) -> Option<Loss> {
     match layer {
+        Encrypted::Chosen(_) => None,
         Encrypted::Ring(plan) => Some(ring_loss("linear layers", plan.parameters(), inferences)),
         Encrypted::Field(plan) => {
             let parameters = plan.parameters();

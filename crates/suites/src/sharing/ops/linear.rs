@@ -13,7 +13,11 @@ use crate::ops::{At, LinearMap};
 
 impl Protocol for At<'_, dyn LinearMap + '_> {
     fn width(&self, _inputs: &[u32], context: &Context) -> u32 {
-        context.ring_bits + context.options.guard_bits()
+        // What OTs make is exact.
+        match context.options.chooses(&self.operation.encrypted()) {
+            true => context.bits_read,
+            false => context.ring_bits + context.options.guard_bits(),
+        }
     }
 
     fn working_memory(&self, field: Option<Field>) -> u64 {
@@ -40,7 +44,8 @@ impl At<'_, dyn LinearMap + '_> {
         let position = state.next_linear(self.node);
         let (plan, program_ring) = (state.plan, Modulus::new(self.node.program.ring_bits()));
         let layer = &plan.linear()[position];
-        let (ring, guard) = (plan.product_ring(), plan.options().guard_bits());
+        let ring = plan.share_ring(layer);
+        let guard = ring.bits().saturating_sub(program_ring.bits());
         let share = &state.shares[self.node.operation.inputs[0]];
         match &mut state.side {
             Side::Client { shares, .. } => Ok(std::mem::take(&mut shares[position])),
