@@ -252,15 +252,19 @@ pub fn piecewise(n: usize, of: &Piecewise, rounds: Rounds) -> Cost {
     let inside: Cost = levels.map(|left| and(n * (left / 2))).sum();
     let vectors = Demand { one_hots: OneHotCounts::of(of.index_bits, n), ..Demand::NONE };
     let opened = Cost::exchange(vectors, (n * of.index_bits as usize).div_ceil(8));
-    let distances: Vec<u32> = (0..of.step_bits()).map(|bit| of.to - bit).collect();
+    let distances: Vec<u32> = (0..of.step_bits()).map(|bit| of.products - bit).collect();
+    let widened = match of.products < of.to {
+        true => extend(n, of.products, of.to, Sign::NonNegative, rounds),
+        false => Cost::default(),
+    };
     let sides = match (of.widened(), of.nonnegative) {
         (None, true) => mux(n, of.to),
-        (None, false) => mux_all(n, &[of.to; 2]),
+        (None, false) => mux_all(n, &[of.to, of.beyond()]),
         (Some(wanted), _) => {
             mux_all(n, &[of.to, of.to, of.ring]) + extend(n, of.ring, wanted, Sign::NonNegative, rounds)
         }
     };
-    adder + inside + opened + mux_all(n, &distances) + mux(n, of.to - 1) + sides
+    adder + inside + opened + mux_all(n, &distances) + widened + mux(n, of.to - 1) + sides
 }
 
 /// [`crate::max_pool`] over groups, of which `sizes` tells how many there are of each size.

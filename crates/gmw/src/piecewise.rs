@@ -29,9 +29,35 @@ pub struct Piecewise {
     pub rises: bool,
     /// Width of the ring of the result: more bits than distances have.
     pub to: u32,
+    /// Width of the ring in which slopes and distances are multiplied ([`Piecewise::narrowed`]); as `to`, or it holds twice what a line
+    /// [reaches](Lines::reach) without its top bit.
+    pub products: u32,
+    /// Whether the value above the table is a multiple of what it rises by.
+    pub whole: bool,
 }
 
 impl Piecewise {
+    /// One in whose rings all lines fit; its fields in their order.
+    pub const fn new(ring: u32, [bits, index_bits]: [u32; 2], nonnegative: bool, rises: bool, to: u32) -> Self {
+        Self { ring, bits, index_bits, nonnegative, rises, to, products: to, whole: false }
+    }
+
+    /// The same with rings as narrow as `lines` allow.
+    #[must_use]
+    pub fn narrowed(self, lines: &Lines) -> Self {
+        let held = u64::BITS - lines.reach().saturating_mul(2).leading_zeros() + 1;
+        let held = held.max(self.step_bits() + 1);
+        // A product that is brought to the result's ring takes a round, and a bit.
+        let products = if held + 1 < self.to { held } else { self.to };
+        let [slope, at_zero] = lines.above();
+        Self { products, whole: self.rises && at_zero.is_multiple_of(slope), ..self }
+    }
+
+    /// The ring of a value above the table as it is chosen, in units of what it rises by if it is a multiple.
+    pub(crate) fn beyond(&self) -> u32 {
+        if self.whole { self.to - self.step_bits() } else { self.to }
+    }
+
     /// Bits of the value that are told: all, or all but the sign.
     pub(crate) fn planes(&self) -> u32 {
         self.ring - u32::from(self.nonnegative)
@@ -63,7 +89,7 @@ pub fn piecewise(party: &mut Party<'_>, x: &[u64], of: &Piecewise, lines: &Lines
     let tops = argument.split_off(of.bits as usize);
     let (distance, index) = argument.split_at(of.step_bits() as usize);
     let inside = all_clear(party, tops.clone())?;
-    let mut values = line(party, [distance, index], lines, to)?;
+    let mut values = line(party, [distance, index], lines, of)?;
 
     // What the server adds is public.
     let public = |value: u64| if is_server { value } else { 0 };
@@ -88,7 +114,15 @@ pub fn piecewise(party: &mut Party<'_>, x: &[u64], of: &Piecewise, lines: &Lines
     }
     let within = Choice { bits: &inside, values: &values, ring: to };
     let mut values = match of.widened() {
-        None => sum(mux_each(party, &[within, Choice { bits: &over, values: &above, ring: to }])?, to),
+        None => {
+            let unit = if of.whole { of.step_bits() } else { 0 };
+            let units = |x: &u64| (slope >> unit).wrapping_mul(*x).wrapping_add(public(at_zero >> unit));
+            let units: Vec<u64> = x.iter().map(units).collect();
+            let beyond = Choice { bits: &over, values: &units, ring: Modulus::new(of.beyond()) };
+            let mut parts = mux_each(party, &[within, beyond])?;
+            parts[1].iter_mut().for_each(|part| *part <<= unit);
+            sum(parts, to)
+        }
         Some(wanted) => {
             let (ring, top) = (Modulus::new(of.ring), (1 << of.bits) - 1);
             let more: Vec<u64> = x.iter().map(|x| ring.reduce(x.wrapping_sub(public(top)))).collect();
@@ -129,15 +163,21 @@ fn all_clear(party: &mut Party<'_>, mut bits: Vec<Bits>) -> Result<Bits, Error> 
     Ok(bits.swap_remove(0))
 }
 
-/// Shares in `to` of what `lines` give at shared bits of distances and of lines' numbers, the lowest first.
-fn line(party: &mut Party<'_>, [distance, index]: [&[Bits]; 2], lines: &Lines, to: Modulus) -> Result<Vec<u64>, Error> {
-    let n = index[0].len();
+/// Shares in the result's ring of what `lines` give at shared bits of distances and of lines' numbers, the lowest first.
+fn line(
+    party: &mut Party<'_>,
+    [distance, index]: [&[Bits]; 2],
+    lines: &Lines,
+    of: &Piecewise,
+) -> Result<Vec<u64>, Error> {
+    let (n, to) = (index[0].len(), Modulus::new(of.to));
     let OneHots { number, entries } = &party.stock.take_one_hots(lines.count().ilog2(), n)?;
     let hidden = join(&index.iter().zip(number).map(|(index, number)| index.xor(number)).collect::<Vec<_>>());
     let opened = open_bits(party, &hidden)?;
     let moved: Vec<Bits> = (0..index.len()).map(|bit| opened.slice(bit * n, n)).collect();
     let [moved, entries] = [&moved, entries].map(|planes| planes.iter().map(Bits::words).collect::<Vec<_>>());
     let Selected { mut slopes, offsets: mut values, counts } = lines.selected(&entries, &moved, n);
+    let reach = lines.reach();
 
     // What this party's bits select less what the other's do is the line or its negative, as its count is one more or one less.
     let is_server = party.is_server();
@@ -147,9 +187,20 @@ fn line(party: &mut Party<'_>, [distance, index]: [&[Bits]; 2], lines: &Lines, t
     let negative = twos.into_iter().zip(ones).map(|(two, one)| if is_server { two ^ one } else { two }).collect();
     let negative = Bits::from_words(negative, n)?;
 
-    // Of the product with a bit of `d` no more bits count than above it.
-    let choice = |(bit, bits)| Choice { bits, values: &slopes, ring: Modulus::new(to.bits() - bit) };
-    add_scaled(party, &(0..).zip(distance).map(choice).collect::<Vec<_>>(), &mut values, to)?;
+    // Of the product with a bit of `d` no more bits count than above it. Whatever the argument is, the sum of these products stays within what
+    // lines reach, so that a narrow ring holds it, raised by that much, as a number that is not negative.
+    let choice = |(bit, bits)| Choice { bits, values: &slopes, ring: Modulus::new(of.products - bit) };
+    let choices: Vec<Choice<'_>> = (0..).zip(distance).map(choice).collect();
+    if of.products == of.to {
+        add_scaled(party, &choices, &mut values, to)?;
+    } else {
+        let (narrow, raise) = (Modulus::new(of.products), if is_server { reach } else { 0 });
+        let mut products = vec![raise; n];
+        add_scaled(party, &choices, &mut products, narrow)?;
+        let products = extend(party, &products, narrow, to, Sign::NonNegative)?;
+        let sums = values.iter_mut().zip(products);
+        sums.for_each(|(value, product)| *value = value.wrapping_add(product).wrapping_sub(raise));
+    }
     // Of what is subtracted twice, the top bit does not count.
     let twice = mux(party, &negative, &values, Modulus::new(to.bits() - 1))?;
     values.iter_mut().zip(twice).for_each(|(value, twice)| *value = to.reduce(value.wrapping_sub(twice << 1)));

@@ -25,6 +25,7 @@ pub struct Lines {
     backwards: Backwards,
     above: [u64; 2],
     below: u64,
+    reach: u64,
 }
 
 /// Slopes of all lines and their values at 0 less the value below the table, the last one first.
@@ -69,7 +70,13 @@ impl Lines {
             ..=32 => Backwards::Narrow(backwards(count, |i| line(i).map(|x| x as u32))),
             _ => Backwards::Wide(backwards(count, line)),
         };
-        Self { slopes, offsets, backwards, above, below }
+        let steepest = slopes.iter().map(|&slope| ring.signed(slope).unsigned_abs()).max().unwrap_or(0);
+        Self { slopes, offsets, backwards, above, below, reach: steepest.saturating_mul(step - 1) }
+    }
+
+    /// How far from its value at distance 0 a line comes at most.
+    pub fn reach(&self) -> u64 {
+        self.reach
     }
 
     /// How many there are.

@@ -55,12 +55,14 @@ fn formulas_hold_on_the_wire() {
             });
             for (index_bits, sides, to) in [(6, 0, 30), (8, 1, 30), (8, 2, 41), (6, 3, 41), (6, 3, 18)] {
                 let [nonnegative, rises] = [sides & 1 == 1, sides & 2 == 2];
-                let of = Piecewise { ring: width, bits: 13, index_bits, nonnegative, rises, to };
+                let wide = Piecewise::new(width, [13, index_bits], nonnegative, rises, to);
                 let [slopes, offsets] = [vec![3; 1 << index_bits], vec![5; 1 << index_bits]];
                 let lines = Lines::new(&slopes, &offsets, 13 - index_bits, rises, Modulus::new(41));
-                check(cost::piecewise(n, &of, rounds), rounds, |party| {
-                    privet_gmw::piecewise(party, own(&x, party), &of, &lines).map(drop)
-                });
+                for of in [wide, wide.narrowed(&lines)] {
+                    check(cost::piecewise(n, &of, rounds), rounds, |party| {
+                        privet_gmw::piecewise(party, own(&x, party), &of, &lines).map(drop)
+                    });
+                }
             }
             check(cost::mux(n, width), rounds, |party| {
                 privet_gmw::mux(party, half(&bits, party), own(&x, party), ring).map(drop)

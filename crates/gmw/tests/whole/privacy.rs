@@ -18,7 +18,7 @@ const RING: Modulus = Modulus::new(25);
 const WIDE: Modulus = Modulus::new(37);
 
 /// 64 lines over 256 values of [`RING`].
-const LINES: Piecewise = Piecewise { ring: 25, bits: 8, index_bits: 6, nonnegative: false, rises: false, to: 37 };
+const LINES: Piecewise = Piecewise::new(25, [8, 6], false, false, 37);
 
 /// Messages of one run, with the direction of each.
 type Messages = Vec<(Direction, Vec<u8>)>;
@@ -118,10 +118,12 @@ fn lines_are_masked_in_both_depths() {
     let lines = |rises| Lines::new(&[3; 64], &[5; 64], 2, rises, WIDE);
     for (rounds, to) in [(Rounds::Linear, 37), (Rounds::Log, 37), (Rounds::Linear, 20)] {
         for [nonnegative, rises] in [[false, false], [false, true], [true, false], [true, true]] {
-            let of = Piecewise { nonnegative, rises, to, ..LINES };
-            check(cost::piecewise(N, &of, rounds), rounds, |party, secret| {
-                privet_gmw::piecewise(party, &values(secret, RING), &of, &lines(rises)).map(drop)
-            });
+            let wide = Piecewise::new(25, [8, 6], nonnegative, rises, to);
+            for of in [wide, wide.narrowed(&lines(rises))] {
+                check(cost::piecewise(N, &of, rounds), rounds, |party, secret| {
+                    privet_gmw::piecewise(party, &values(secret, RING), &of, &lines(rises)).map(drop)
+                });
+            }
         }
     }
 }

@@ -69,14 +69,20 @@ proptest! {
     #[test]
     fn lines_of_signed_values(
         index_bits in 6u32..=9, step in 1u32..=5, more in 2u32..12, to in 12u32..=40, values: Vec<u64>,
-        [nonnegative, rises]: [bool; 2], rounds in rounds(), seed: u64,
+        [nonnegative, rises, flat, whole]: [bool; 4], rounds in rounds(), seed: u64,
     ) {
         let (prg, bits) = (&mut prg(seed), index_bits + step);
-        let of = Piecewise { ring: bits + more, bits, index_bits, nonnegative, rises, to };
+        let of = Piecewise::new(bits + more, [bits, index_bits], nonnegative, rises, to);
         let (from, to, last) = (Modulus::new(of.ring), Modulus::new(to), (1 << bits) - 1);
-        let mut table = || (0..1 << index_bits).map(|_| prg.word() as i64 >> 30).collect::<Vec<_>>();
-        let (slopes, offsets) = (table(), table());
+        let mut table = |bits: u32| (0..1 << index_bits).map(|_| prg.word() as i64 >> (64 - bits)).collect::<Vec<_>>();
+        let (mut slopes, mut offsets) = (table(if flat { 8 } else { 34 }), table(34));
+        if whole {
+            *slopes.last_mut().unwrap() = 1 << step;
+            *offsets.last_mut().unwrap() = offsets[0] + (5 << step);
+        }
         let lines = Lines::new(&slopes, &offsets, step, rises, Modulus::new(40));
+        let of = of.narrowed(&lines);
+        prop_assert!(of.whole || !(rises && whole));
         let edges = [0, -1, last, last + 1, (from.mask() / 2) as i64, -1 - (from.mask() / 2) as i64];
         let values = values.iter().map(|x| from.signed(from.reduce(*x))).chain(edges);
         let values: Vec<i64> = values.map(|x| if nonnegative { x.max(0) } else { x }).collect();

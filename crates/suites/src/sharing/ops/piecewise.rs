@@ -5,7 +5,7 @@
 
 use privet_gmw::{Rounds, Sign, cost};
 use privet_ot::Role;
-use privet_ring::{Field, Modulus};
+use privet_ring::{Field, Lines, Modulus};
 
 use super::super::Suite;
 use super::super::conversion::Extend;
@@ -54,9 +54,10 @@ impl Piecewise<'_> {
     }
 
     /// What suite `gmw` looks up.
-    fn shared(&self, way: &Way, wide: u32) -> privet_gmw::Piecewise {
+    fn shared(&self, way: &Way, wide: u32, lines: &Lines) -> privet_gmw::Piecewise {
         let Self { bits, index_bits, nonnegative, rises, .. } = *self;
-        privet_gmw::Piecewise { ring: way.ring, bits, index_bits, nonnegative, rises, to: wide }
+        let of = privet_gmw::Piecewise::new(way.ring, [bits, index_bits], nonnegative, rises, wide);
+        of.narrowed(lines)
     }
 
     fn gate(&self, way: &Way, wide: u32) -> privet_fss::Piecewise {
@@ -72,7 +73,8 @@ impl Protocol for Piecewise<'_> {
     fn cost(&self, width: u32, rounds: Rounds, context: &Context) -> cost::Cost {
         let (way, len) = (self.way(width, context.options.suite), self.node.input().len());
         let wide = self.wide(width, context);
-        let cost = cost::piecewise(len, &self.shared(&way, wide), rounds);
+        let lines = self.lines(way.rises, Modulus::new(wide));
+        let cost = cost::piecewise(len, &self.shared(&way, wide, &lines), rounds);
         match way.ring > width {
             true => cost + cost::extend(len, width, way.ring, Sign::Unknown, rounds),
             false => cost,
@@ -143,7 +145,7 @@ impl Piecewise<'_> {
     fn look_up(&self, party: &mut Party<'_>, x: &[u64], way: &Way, to: Modulus) -> Result<Vec<u64>, Error> {
         let lines = self.lines(way.rises, to);
         Ok(match party.engine() {
-            Engine::Gmw(mut party) => privet_gmw::piecewise(&mut party, x, &self.shared(way, to.bits()), &lines)?,
+            Engine::Gmw(mut party) => privet_gmw::piecewise(&mut party, x, &self.shared(way, to.bits(), &lines), &lines)?,
             Engine::Fss(mut party, seeds, body) => {
                 self.gate(way, to.bits()).evaluate(&mut party, &seeds.seed(), body, x, &lines)?
             }
