@@ -47,11 +47,19 @@ pub enum Transfers {
     Auto,
     /// SoftSpokenOT, which assumes nothing of noisy codes.
     SoftSpoken,
-    /// Silent OT, which sends least.
+    /// Silent OT, which sends least; with bytes at the price of a link of 100 Mbit/s at least.
     Silent,
 }
 
+/// Seconds that a gigabyte less is worth to whoever asks for silent OT: as many as a link of 100 Mbit/s takes for it.
+const SILENT_PRICE: u32 = 80;
+
 impl Transfers {
+    /// The price of bytes, of which at least `asked` was asked for.
+    fn price(self, asked: u32) -> u32 {
+        if self == Self::Silent { asked.max(SILENT_PRICE) } else { asked }
+    }
+
     fn allows(self, extension: Extension) -> bool {
         match self {
             Self::Auto => true,
@@ -100,7 +108,7 @@ impl SuiteConfig for Config {
     fn plan(&self, program: Program, link: Link) -> Result<Box<dyn SuitePlan>, Error> {
         let extensions = Extension::ALL.into_iter().filter(|it| self.transfers.allows(*it));
         let plan = Plan::new(program, *self)?.over(link).extending(extensions.collect());
-        Ok(Box::new(plan.pricing(self.byte_price)))
+        Ok(Box::new(plan.pricing(self.transfers.price(self.byte_price))))
     }
 }
 
@@ -127,6 +135,12 @@ mod tests {
         assert_eq!(serde_json::from_str::<Config>(one).unwrap().label(), "gmw blocks one-bit one-shot tables");
         let refusal = serde_json::from_str::<Config>(r#"{"rounds": "logs"}"#).unwrap_err().to_string();
         assert!(refusal.starts_with("rounds \"logs\": possible are linear, log, blocks"), "{refusal}");
+    }
+
+    #[test]
+    fn whoever_asks_for_silent_transfers_pays_for_bytes() {
+        let prices = [Transfers::Auto, Transfers::SoftSpoken, Transfers::Silent].map(|it| [it.price(0), it.price(500)]);
+        assert_eq!(prices, [[0, 500], [0, 500], [SILENT_PRICE, 500]]);
     }
 
     #[test]

@@ -65,7 +65,8 @@ class Gmw(MaterialSuite):
         AUTO,
         (AUTO, "soft-spoken", "silent"),
         "What makes correlations: SoftSpokenOT, which assumes nothing of noisy codes, or silent "
-        "OT, which sends least; `auto` takes what is quickest over the link, bytes at their price.",
+        "OT, which sends least and counts a gigabyte as 80 seconds at least; `auto` takes what is "
+        "quickest over the link, bytes at their price.",
         "the OT extension",
     )
     byte_price: int = number(
