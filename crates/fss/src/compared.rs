@@ -19,7 +19,7 @@ use privet_ring::{Bits, Modulus};
 use rayon::prelude::*;
 use zeroize::Zeroizing;
 
-use crate::digits::{Digits, PART, add_columns, columns, less, multiply, parts, products};
+use crate::digits::{Digits, add_columns, columns, dealt, less, parts, products, with_single};
 use crate::point;
 use crate::streams::Streams;
 use crate::{Error, Gate, KeyBytes, Party, Role, Seeds, Source, secrets};
@@ -39,6 +39,30 @@ pub(crate) const ROUND_BYTES: usize = 1_760_000;
 /// Bytes of the server's shares of products of hidden bits, for numbers of so many digits.
 pub(crate) fn product_bytes(digits: usize, count: usize) -> usize {
     products(digits) * count.div_ceil(8)
+}
+
+/// This party's shares of all monomials of bits that hide what is opened, of which its parts are `flips`; the server reads its shares of
+/// products from `body`.
+///
+/// # Errors
+/// What `body` fails with.
+pub(crate) fn pull_products(
+    role: Role,
+    flips: &[Bits],
+    streams: &mut Streams,
+    body: &mut dyn Source,
+) -> Result<Zeroizing<Vec<Bits>>, Error> {
+    let count = flips[0].len();
+    with_single(flips, || match role {
+        Role::Client => Ok(streams.share_bits(count)),
+        Role::Server => Ok(Bits::from_bytes(body.pull(count.div_ceil(8))?, count)?),
+    })
+}
+
+/// This party's shares of bits that are all set.
+pub(crate) fn ones(role: Role, count: usize) -> Bits {
+    let none = Bits::zeros(count);
+    if role == Role::Server { none.not() } else { none }
 }
 
 /// The digits by which `count` elements are compared; none where trees are used.
@@ -220,15 +244,16 @@ impl<G: Compared> Opening<G> {
         let mut own = digits.look_up(&points, self.role, &mut parts, body)?;
         own.iter_mut().zip(&flips).for_each(|(own, flips)| own.xor_assign(flips));
         let message = own.iter().flat_map(Bits::to_bytes).collect();
-        Ok((Comparing { opening: self, digits, opened, own }, message))
+        Ok((Comparing { opening: self, opened, flips, own }, message))
     }
 }
 
 /// A batch whose compared digits are on their way.
 pub struct Comparing<G> {
     opening: Opening<G>,
-    digits: Digits,
     opened: Vec<u64>,
+    /// This party's parts of the bits that hide what is opened.
+    flips: Vec<Bits>,
     own: Vec<Bits>,
 }
 
@@ -239,20 +264,14 @@ impl<G: Compared> Comparing<G> {
     /// # Errors
     /// [`Error::PeerMisbehaved`] if the message has another length, or what `body` fails with.
     fn compare(self, theirs: &[u8], body: &mut dyn Source) -> Result<(Choosing<G>, Vec<u8>), Error> {
-        let Self { opening, digits, opened, own: mut digit_columns } = self;
+        let Self { opening, opened, flips, own: mut digit_columns } = self;
         let Opening { gate, role, mut streams, masks, .. } = opening;
         let count = opened.len();
         add_columns(&mut digit_columns, theirs, count)?;
-        let products: Zeroizing<Vec<Bits>> = Zeroizing::new(match role {
-            Role::Client => (0..products(digits.count())).map(|_| streams.share_bits(count)).collect(),
-            Role::Server => {
-                let shares = body.pull(product_bytes(digits.count(), count))?.chunks_exact(count.div_ceil(8));
-                shares.map(|share| Bits::from_bytes(share, count)).collect::<Result<_, _>>()?
-            }
-        });
-        let one = if role == Role::Server { Bits::zeros(count).not() } else { Bits::zeros(count) };
+        let monomials = pull_products(role, &flips, &mut streams, body)?;
+        let one = ones(role, count);
         // The secret is at most the public number unless that is less.
-        let mut own = less(&digit_columns, &one, &products).xor(&one);
+        let mut own = less(&digit_columns, &one, &monomials).xor(&one);
         own.xor_assign(&streams.flips(count));
         let message = own.to_bytes();
         Ok((Choosing { gate, role, streams, masks, opened, own }, message))
@@ -320,8 +339,8 @@ impl<G: Compared> Gate for G {
             }
             Some(digits) => {
                 let columns = 0..columns(digits.count());
-                let hidden = columns.map(|_| client.flips(count).xor(&server.flips(count))).collect();
-                deal_digits(&digits, &points, &[hidden], &mut client)
+                let hidden: Vec<Bits> = columns.map(|_| client.flips(count).xor(&server.flips(count))).collect();
+                deal_digits(&digits, &points, &hidden, &mut client)
             }
         };
         let flips = client.flips(count).xor(&server.flips(count));
@@ -332,17 +351,14 @@ impl<G: Compared> Gate for G {
     }
 }
 
-/// The server's tables of the digits of `points`, and its shares of products of the bits that hide what is looked up there, for each of
-/// `hidden` of its columns.
-pub(crate) fn deal_digits(digits: &Digits, points: &[u64], hidden: &[Vec<Bits>], client: &mut Streams) -> Vec<u8> {
-    let count = points.len();
-    let mut corrections = vec![0; digits.table_bytes(count)];
-    let tables = corrections.par_chunks_mut(digits.table_bytes(PART)).zip(points.par_chunks(PART));
-    tables.zip(client.part_streams(parts(count))).for_each(|((tables, points), mut streams)| {
-        digits.plant(points.iter().copied(), &mut streams, tables);
-    });
-    for product in hidden.iter().flat_map(|hidden| multiply(hidden)) {
-        corrections.extend(product.xor(&client.share_bits(count)).to_bytes());
-    }
+/// The server's shares of products of the bits that hide columns, of which the client's come from its stream.
+pub(crate) fn deal_products(hidden: &[Bits], client: &mut Streams) -> Vec<u8> {
+    dealt(hidden).flat_map(|product| product.xor(&client.share_bits(product.len())).to_bytes()).collect()
+}
+
+/// The server's tables of the digits of `points`, and its shares of products of the bits that hide what is looked up there.
+pub(crate) fn deal_digits(digits: &Digits, points: &[u64], hidden: &[Bits], client: &mut Streams) -> Vec<u8> {
+    let mut corrections = digits.deal(points, &mut client.part_streams(parts(points.len())));
+    corrections.extend(deal_products(hidden, client));
     corrections
 }

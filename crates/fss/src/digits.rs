@@ -7,7 +7,8 @@
 //! `l_m + e_m (l_(m-1) + e_(m-1) (l_(m-2) + ...))`,
 //!
 //! with `l` for less and `e` for equal from the highest digit down, of which no two terms are 1 at once. So it is linear in products of
-//! hidden bits ([`products`] of them). Gates of [`crate::carry`] have these products in a ring, others ([`less`]) as bits.
+//! hidden bits ([`monomials`]). [`crate::ring_products`] has these in a ring, [`less`] as bits: there a share of a hidden bit itself is what
+//! the party draws anyway, and the dealer sends shares of products of two and more ([`products`]).
 
 use privet_ring::digit::{self, Digit};
 use privet_ring::{Bits, Modulus};
@@ -70,7 +71,6 @@ impl Digits {
     }
 
     /// Widths, the lowest digit first.
-    #[cfg(test)]
     pub(crate) fn widths(&self) -> &[u32] {
         &self.widths
     }
@@ -100,8 +100,16 @@ impl Digits {
         })
     }
 
-    /// The dealer's side of a part: writes the server's share of the tables of `points`, of which the client's come from `streams`.
-    pub(crate) fn plant(&self, points: impl ExactSizeIterator<Item = u64>, streams: &mut Streams, tables: &mut [u8]) {
+    /// The dealer's side: the server's shares of the tables of `points`, of which the client's come from `parts`.
+    pub(crate) fn deal(&self, points: &[u64], parts: &mut [Streams]) -> Vec<u8> {
+        let mut tables = vec![0; self.table_bytes(points.len())];
+        let of_parts = tables.par_chunks_mut(self.table_bytes(PART)).zip(points.par_chunks(PART)).zip(parts);
+        of_parts.for_each(|((tables, points), streams)| self.plant(points.iter().copied(), streams, tables));
+        tables
+    }
+
+    /// The same for a part; `streams`: what the client's share comes from.
+    fn plant(&self, points: impl ExactSizeIterator<Item = u64>, streams: &mut Streams, tables: &mut [u8]) {
         let len = points.len();
         let mut words = Zeroizing::new(vec![0; self.words() * len]);
         streams.pads(&mut words);
@@ -211,9 +219,48 @@ pub(crate) fn columns(digits: usize) -> usize {
     2 * digits - 1
 }
 
-/// Products of hidden bits for this many digits.
-pub(crate) fn products(digits: usize) -> usize {
+/// Products of hidden bits for this many digits, those of one bit among them.
+pub(crate) fn monomials(digits: usize) -> usize {
     (3 << (digits - 1)) - 2
+}
+
+/// Products of two hidden bits or more.
+pub(crate) fn products(digits: usize) -> usize {
+    monomials(digits) - columns(digits)
+}
+
+/// Of each monomial for this many columns the column that it is, if it is one alone.
+fn single(columns: usize) -> Vec<Option<usize>> {
+    fn of(columns: usize, alone: bool, out: &mut Vec<Option<usize>>) {
+        let column = |column| alone.then_some(column);
+        if columns == 1 {
+            return out.push(column(0));
+        }
+        out.extend([columns - 2, columns - 1].map(column));
+        of(columns - 2, alone, out);
+        of(columns - 2, false, out);
+    }
+    let mut out = Vec::new();
+    of(columns, true, &mut out);
+    out
+}
+
+/// The products of two hidden bits or more, of which the dealer shares each.
+pub(crate) fn dealt(hidden: &[Bits]) -> impl Iterator<Item = Bits> {
+    let monomials = single(hidden.len()).into_iter().zip(multiply(hidden));
+    monomials.filter_map(|(single, product)| single.is_none().then_some(product))
+}
+
+/// This party's shares of all monomials, from its part of each hidden bit and its shares of products.
+///
+/// # Errors
+/// What `products` fails with.
+pub(crate) fn with_single<E>(
+    own: &[Bits],
+    mut products: impl FnMut() -> Result<Bits, E>,
+) -> Result<Zeroizing<Vec<Bits>>, E> {
+    let share = |single: Option<usize>| single.map_or_else(&mut products, |column| Ok(own[column].clone()));
+    single(own.len()).into_iter().map(share).collect::<Result<_, _>>().map(Zeroizing::new)
 }
 
 /// Adds the other party's columns of `count` bits to this one's.
@@ -231,7 +278,7 @@ pub(crate) fn add_columns(own: &mut [Bits], theirs: &[u8], count: usize) -> Resu
     Ok(())
 }
 
-/// All products of the hidden bits: of the highest digit those for less and equal, then those of lower digits, then the same times
+/// All monomials of the hidden bits: of the highest digit those for less and equal, then those of lower digits, then the same times
 /// equal. `hidden`: columns, as they are opened.
 pub(crate) fn multiply(hidden: &[Bits]) -> Vec<Bits> {
     fn times(hidden: &[Bits], one: Option<&Bits>, out: &mut Vec<Bits>) {
@@ -244,22 +291,22 @@ pub(crate) fn multiply(hidden: &[Bits]) -> Vec<Bits> {
         times(lower, one, out);
         times(lower, Some(&equal), out);
     }
-    let mut out = Vec::with_capacity(products(hidden.len().div_ceil(2)));
+    let mut out = Vec::with_capacity(monomials(hidden.len().div_ceil(2)));
     times(hidden, None, &mut out);
     out
 }
 
 /// This party's share of whether each public number is less than the secret one, times what `one` is a share of: from opened columns and
-/// shares of the products times that.
-pub(crate) fn less(opened: &[Bits], one: &Bits, products: &[Bits]) -> Bits {
+/// shares of the monomials times that.
+pub(crate) fn less(opened: &[Bits], one: &Bits, monomials: &[Bits]) -> Bits {
     let known = |opened: &Bits, plain: &Bits, hidden: &Bits| opened.and(plain).xor(hidden);
     let [lower @ .., less, equal] = opened else {
-        return known(&opened[0], one, &products[0]);
+        return known(&opened[0], one, &monomials[0]);
     };
-    let (plain, times) = products[2..].split_at(self::products(lower.len().div_ceil(2)));
-    let hidden = self::less(lower, &products[1], times);
+    let (plain, times) = monomials[2..].split_at(self::monomials(lower.len().div_ceil(2)));
+    let hidden = self::less(lower, &monomials[1], times);
     let below = known(equal, &self::less(lower, one, plain), &hidden);
-    known(less, one, &products[0]).xor(&below)
+    known(less, one, &monomials[0]).xor(&below)
 }
 
 #[cfg(test)]
@@ -305,7 +352,11 @@ mod tests {
                 })
                 .collect();
             let products = multiply(&flips);
-            assert_eq!(products.len(), self::products(digits));
+            assert_eq!(products.len(), monomials(digits));
+            assert_eq!(dealt(&flips).count(), self::products(digits));
+            let mut many = dealt(&flips);
+            let again = with_single(&flips, || many.next().ok_or(())).expect("enough products");
+            assert_eq!(*again, products);
             let expected = column(&|pair, _| split(pair).0 < split(pair).1);
             assert_eq!(less(&opened, &Bits::zeros(elements.len()).not(), &products), expected);
         }

@@ -1,16 +1,16 @@
-//! Sign extension: of every value, in two rounds, or of a non-negative value without a comparison, in one.
+//! Sign extension: of every value, in two rounds or three, or of a non-negative value without a comparison, in one.
 //!
-//! A value `y` in `[0, 2^n)` that is opened as `y^ = y + r` is `y^ - r + 2^n c` with `c = [y^ < r]`, and `r = r_C + r_S - 2^n w`
-//! with `w` the wrap of the mask's parts. So a party needs shares of `w + c` in Z_2^(m-n) to go on in Z_2^m.
+//! Shares in Z_2^n of a value `y` in `[0, 2^n)` add up to `y + 2^n c`, with `c` their carry; so a party needs a share of `c` in Z_2^(m-n)
+//! to go on in Z_2^m.
 //!
 //! [`Extend`] shifts a signed value by `2^(n-1)` to make it such a `y`, and looks the carry up ([`carry`]). [`ExtendBounded`] knows that
-//! `y < 2^(n-1)`: then `c = t (1 - t^)` by the top bits of `r` and `y^`, and `t^` is public.
+//! `y < 2^(n-1)`: then there is a carry unless the top bits of both shares are clear, `c = a + b - a b` with a bit of either party.
+//! Each opens its bit behind one of its own, and the dealer shares the product of these two.
 
 use std::io::Write;
 
 use privet_prg::Seed;
-use privet_ring::Modulus;
-use zeroize::Zeroizing;
+use privet_ring::{Bits, Modulus};
 
 use crate::carry::{self, Carried};
 use crate::digits;
@@ -33,6 +33,11 @@ impl Extend {
         assert!(bits < wide, "an extension widens the ring");
         Self { input: Modulus::new(bits), output: Modulus::new(wide) }
     }
+
+    /// What makes a value non-negative.
+    fn half(self) -> u64 {
+        1 << (self.input.bits() - 1)
+    }
 }
 
 impl Carried for Extend {
@@ -44,29 +49,21 @@ impl Carried for Extend {
         self.output
     }
 
-    fn compared_bits(&self) -> u32 {
+    fn low_bits(&self) -> u32 {
         self.input.bits()
     }
 
-    fn public_point(&self, opened: u64) -> u64 {
-        self.input.reduce(opened.wrapping_add(1 << (self.input.bits() - 1)))
-    }
-
-    fn secret_point(&self, mask: u64) -> u64 {
-        mask
+    /// The server raises the value by `2^(n-1)`.
+    fn addend(&self, role: Role, share: u64) -> u64 {
+        self.input.reduce(share.wrapping_add(role.public(self.half())))
     }
 
     fn carry_ring(&self) -> Modulus {
         Modulus::new(self.output.bits() - self.input.bits())
     }
 
-    fn base(&self, masks: [u64; 2]) -> u64 {
-        (masks[0] + masks[1]) >> self.input.bits()
-    }
-
-    fn complete(&self, role: Role, mask: u64, opened: u64, carried: u64) -> u64 {
-        let shifted = self.public_point(opened).wrapping_sub(1 << (self.input.bits() - 1));
-        role.public(shifted).wrapping_sub(mask).wrapping_add(carried << self.input.bits())
+    fn complete(&self, role: Role, addend: u64, carry: u64) -> u64 {
+        addend.wrapping_sub(role.public(self.half())).wrapping_sub(carry << self.input.bits())
     }
 }
 
@@ -124,25 +121,25 @@ impl ExtendBounded {
     /// This party's first step. Returns the message for the other.
     pub fn start(self, role: Role, seed: &Seed, x: &[u64]) -> (Extending, Vec<u8>) {
         let mut streams = Streams::new(role, seed);
-        let masks = Zeroizing::new(streams.masks(x.len(), self.input));
-        let own: Vec<u64> =
-            (x.iter().zip(masks.iter())).map(|(x, mask)| self.input.reduce(x.wrapping_add(*mask))).collect();
-        let message = self.input.pack(&own);
-        (Extending { gate: self, role, streams, masks, own }, message)
+        let flips = streams.flips(x.len());
+        let own = Bits::from_lowest(x.iter().map(|&x| self.input.sign(x))).xor(&flips);
+        let message = own.to_bytes();
+        (Extending { gate: self, role, streams, x: x.to_vec(), flips, own }, message)
     }
 
-    fn secret_rings(self) -> [Modulus; 2] {
-        [Modulus::new(self.output.bits() - self.input.bits()); 2]
+    fn secret_ring(self) -> Modulus {
+        Modulus::new(self.output.bits() - self.input.bits())
     }
 }
 
-/// A batch of [`ExtendBounded`] whose masked input is on its way.
+/// A batch of [`ExtendBounded`] whose top bits are on their way.
 pub struct Extending {
     gate: ExtendBounded,
     role: Role,
     streams: Streams,
-    masks: Zeroizing<Vec<u64>>,
-    own: Vec<u64>,
+    x: Vec<u64>,
+    flips: Bits,
+    own: Bits,
 }
 
 impl Extending {
@@ -151,33 +148,36 @@ impl Extending {
     /// # Errors
     /// [`Error::PeerMisbehaved`] if the message has another length, or what `body` fails with.
     pub fn finish(mut self, theirs: &[u8], body: &mut dyn Source) -> Result<Vec<u64>, Error> {
-        let ExtendBounded { input, output } = self.gate;
-        let opened = input.add(&self.own, &input.unpack(theirs, self.own.len())?);
-        let Self { gate, role, streams, masks, .. } = &mut self;
-        secrets::fold(&gate.secret_rings(), opened.len(), *role, streams, body, |i, wraps| {
-            let wraps = if input.sign(opened[i]) == 1 { wraps[0] } else { wraps[1] };
-            output.reduce(role.public(opened[i]).wrapping_sub(masks[i]).wrapping_add(wraps << input.bits()))
+        let (count, ExtendBounded { input, output }) = (self.x.len(), self.gate);
+        let theirs = Bits::from_bytes(theirs, count)?;
+        let Self { gate, role, streams, x, flips, own } = &mut self;
+        secrets::fold(&[gate.secret_ring()], count, *role, streams, body, |i, product| {
+            // Either is 1 less a bit that hides it where it is opened as 1, else that bit; this party knows its own.
+            let [own, theirs, flip] = [own.get(i), theirs.get(i), flips.get(i)].map(u64::from);
+            let known = match role {
+                Role::Client => (own ^ flip) * theirs,
+                Role::Server => theirs.wrapping_mul(1_u64.wrapping_sub(2 * own)).wrapping_mul(flip),
+            };
+            let hidden = if own == theirs { product[0] } else { product[0].wrapping_neg() };
+            let wrap = (own ^ flip).wrapping_sub(known).wrapping_sub(hidden);
+            output.reduce(x[i].wrapping_sub(wrap << input.bits()))
         })
     }
 }
 
 impl Gate for ExtendBounded {
     fn key_bytes(&self, count: usize) -> KeyBytes {
-        KeyBytes { words: 0, corrections: secrets::bytes(&self.secret_rings(), count) }
+        KeyBytes { words: 0, corrections: secrets::bytes(&[self.secret_ring()], count) }
     }
 
     fn message_bytes(&self, count: usize) -> Vec<usize> {
-        vec![self.input.packed_bytes(count)]
+        vec![count.div_ceil(8)]
     }
 
     fn deal(&self, count: usize, seeds: &Seeds, _: &mut dyn Write) -> Result<Vec<u8>, Error> {
         let mut client = Streams::new(Role::Client, &seeds.client);
-        let mut server = Streams::new(Role::Server, &seeds.server);
-        let masks = Zeroizing::new([&mut client, &mut server].map(|streams| streams.masks(count, self.input)));
-        Ok(secrets::correct(&self.secret_rings(), count, &mut client, |i, out| {
-            let sum = masks[0][i] + masks[1][i];
-            let wrap = sum >> self.input.bits();
-            out.copy_from_slice(&[wrap, wrap + self.input.sign(sum)]);
-        }))
+        let server = Streams::new(Role::Server, &seeds.server).flips(count);
+        let both = client.flips(count).and(&server);
+        Ok(secrets::correct(&[self.secret_ring()], count, &mut client, |i, out| out[0] = u64::from(both.get(i))))
     }
 }

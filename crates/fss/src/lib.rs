@@ -32,6 +32,7 @@ mod party;
 mod piecewise;
 pub mod point;
 mod relu;
+mod ring_products;
 mod secrets;
 mod select;
 mod sign;

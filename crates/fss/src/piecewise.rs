@@ -1,18 +1,18 @@
-//! A public function made of lines, exactly, in three rounds: spline gates (Boyle and others, EUROCRYPT 2021) by a point
-//! function that is evaluated everywhere, as SIGMA looks up tables. Beyond the table the function saturates or rises.
+//! A public function made of lines, exactly, in four rounds: spline gates (Boyle and others, EUROCRYPT 2021) by a unit vector of shared bits,
+//! as SIGMA looks up tables. Beyond the table the function saturates or rises.
 //!
 //! Signed `x` of `n` bits is `i 2^f + d`, `d < 2^f`; lines are those of [`privet_ring::Lines`], `2^k` of them. The parties open
-//! `x^ = x + r` modulo 2^n and, behind a bit `u`, whether `c = [low(x^) < low(r)]` borrows: `o = c ^ u`. Then
-//! `i = high(x^) - high(r) - c` modulo 2^(n-f). Modulo 2^k that is the line, if `x` is in the table, and as `c` is `o` or `1 - o`, it is
-//! one of two whose places both know but for `high(r) + u`: for `u = 0` it is `high(x^) - o` less that, for `u = 1` it is `high(x^) + o`.
-//! The dealer's point, over `k + 1` bits, is `u` in front of `high(r) + u` modulo 2^k.
+//! `x^ = x + r` modulo 2^n, and behind hidden bits what its digits compare to ([`crate::digits`]). With `c = [low(x^) < low(r)]`, which they
+//! then have modulo 2^k ([`crate::ring_products`]), `i = high(x^) - high(r) - c`. Modulo 2^k that is the line, if `x` is in the table. They
+//! open it behind a mask `q`. Of `q` the dealer shares the unit vector: as a table that is used once, or as a point function where a table would
+//! have more than [`TABLE_BITS`] bits for its number ([`point`]).
 //!
 //! Whether `x` is in the table, or above it, follows from what is left of `i`: `t = top(x^) - top(r) - b`, where `b` is the borrow of
-//! the digits between, of which `c` is the one below the lowest. The dealer's tables of these digits ([`crate::digits`]) say for
-//! either `b` whether `t` is 0, and whether it is positive. Both are opened behind bits, with what follows.
+//! all digits below, opened behind a bit. The dealer's table of the top digit says for either `b` whether `t` is 0, and whether it is positive.
+//! Both are opened behind bits, with what follows.
 //!
-//! Sums over all `i` are shares of `s A` and `s B`, the line's slope and its value at 0 less the one below the table, with a sign `s` that
-//! the dealer alone knows. In the table and above it `x` is not negative: so it is `z = x^ - r + 2^n (1 - t^) t` in any wider ring,
+//! Sums over the unit vector are shares of `s A` and `s B`, the line's slope and its value at 0 less the one below the table, with a sign `s`
+//! that the dealer alone knows. In the table and above it `x` is not negative: so it is `z = x^ - r + 2^n (1 - t^) t` in any wider ring,
 //! with the top bits `t^` and `t` of `x^` and `r`, as in [`crate::Relu`]. The parties open `a = s A + alpha` and `b = s B + beta`. The
 //! value `A z + B = a s z - s alpha z + b s - s beta` is linear in shares of six secrets. There are two sets of them: those of `v` times
 //! `s` and of `(1 - v)` times `s`, where `v` is the bit that hides whether `x` is in the table.
@@ -25,20 +25,24 @@ use privet_ring::{Bits, Lines, Modulus};
 use rayon::prelude::*;
 use zeroize::Zeroizing;
 
-use crate::compared::{compare, deal_comparisons, deal_digits, deal_trees, hashes, product_bytes, word_bytes};
-use crate::digits::{Digits, Query, add_columns, less, parts, products};
-use crate::source::Region;
+use crate::compared::{deal_products, deal_trees, hashes, ones, product_bytes, pull_products, word_bytes};
+use crate::digits::{Digits, PART, Query, add_columns, columns, less, parts};
+use crate::ring_products::RingProducts;
+use crate::source::{Region, Within};
 use crate::streams::Streams;
 use crate::{Error, Gate, KeyBytes, Party, Role, Seeds, Source, point, secrets};
 
-/// Columns that are opened with a borrow: of two digits whether they are less, and equal, and what the top tells without and with a borrow.
-const COLUMNS: usize = 9;
+/// The most bits of a line's number for which its unit vector is a table.
+const TABLE_BITS: u32 = 9;
 
-/// Those of the digits below the top, the borrow first.
-const BELOW: usize = 5;
+/// Digits of a line's number.
+const INDEX_DIGITS: usize = 2;
 
-/// Digits that a borrow passes: that below the lowest, two, and the top.
-const PASSED: usize = 4;
+/// Columns that are opened of the top: what it tells without a borrow, and what a borrow changes, of two questions.
+const TOP_COLUMNS: usize = 4;
+
+/// Digits that a question about the top has: the borrow is the lower one.
+const ASKED: usize = 2;
 
 /// Lines over signed numbers of Z_2^n, into Z_2^m.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +59,7 @@ impl Piecewise {
     pub const MOST_ABOVE: u32 = 7;
 
     /// `2^index_bits` lines over `2^step_bits` arguments each, of numbers of `bits` bits, into the ring of `wide` bits. Above them the
-    /// function is constant, or `rises`.
+    /// function is constant, or `rises` by `2^step_bits` an argument.
     ///
     /// # Panics
     /// Unless `1 <= step_bits`, `6 <= index_bits <= 12` and `bits <= wide <= 64`, and a number has from 2 to [`Self::MOST_ABOVE`] bits
@@ -67,7 +71,7 @@ impl Piecewise {
         Self { input: Modulus::new(bits), step_bits, index_bits, rises, output: Modulus::new(wide) }
     }
 
-    /// Shares of the lines' value at `x`; `x`: this party's shares. Three rounds.
+    /// Shares of the lines' value at `x`; `x`: this party's shares. Four rounds.
     ///
     /// # Errors
     /// If the link or the key fails.
@@ -82,45 +86,68 @@ impl Piecewise {
         x: &[u64],
         lines: &Lines,
     ) -> Result<Vec<u64>, Error> {
-        let (count, role, output) = (x.len(), party.role, self.output);
+        let (count, role, output, digits) = (x.len(), party.role, self.output, self.digits());
         let (slope_above, offset_above) = (lines.above()[0], lines.above()[1]);
         assert_eq!((lines.count(), slope_above != 0), (1 << self.index_bits, self.rises), "the lines of the gate");
-        let mut streams = Streams::new(role, seed);
-        let own = self.input.add(x, &Zeroizing::new(streams.masks(count, self.input)));
+        let (mut streams, mut parts) = (Streams::new(role, seed), Vec::new());
+        let masks = Zeroizing::new(streams.masks(count, self.input));
+        let own = self.input.add(x, &masks);
         let theirs = self.input.unpack(&party.channel.exchange(&self.input.pack(&own))?, count)?;
         let opened = self.input.add(&own, &theirs);
 
-        let low: Vec<u64> = opened.iter().map(|&x| self.distance().reduce(x)).collect();
-        let one = if role == Role::Server { Bits::zeros(count).not() } else { Bits::zeros(count) };
-        // A comparison tells that nothing is borrowed.
-        let mut columns = vec![compare(self.step_bits, &low, &mut streams, body)?.xor(&one)];
-        let (hashes, trees, digits) = (hashes(body)?, self.tree_bytes(count), self.digits());
-        let alone = if role == Role::Server { digits.table_bytes(count) + self.products_bytes(count) } else { 0 };
+        let hashes = if self.has_tree() { Some(hashes(body)?) } else { None };
+        let (trees, alone) = (self.tree_bytes(count), if role == Role::Server { self.alone_bytes(count) } else { 0 });
         let region = body.region(trees + alone)?;
-        columns.extend(self.compare_high(&digits, role, &opened, &one, &mut streams, region.behind(trees))?);
-        columns.iter_mut().for_each(|column| column.xor_assign(&streams.flips(count)));
+        let mut alone = Within::new(region.behind(trees));
+        let flips: Vec<Bits> = (0..self.columns()).map(|_| streams.flips(count)).collect();
+        parts.extend(streams.part_streams(self::parts(count)));
+        let mut columns = self.compare(&digits, role, &opened, &mut parts, &mut alone)?;
+        columns.iter_mut().zip(&flips).for_each(|(column, flips)| column.xor_assign(flips));
         let message: Vec<u8> = columns.iter().flat_map(Bits::to_bytes).collect();
         add_columns(&mut columns, &party.channel.exchange(&message)?, count)?;
 
-        let products = self.products(role, count, &mut streams, region.behind(trees))?;
-        let [inside, above] = [0, 1].map(|which| {
-            let top = BELOW + 2 * which;
-            let passed = [&columns[..BELOW], &columns[top..top + 2]].concat();
-            less(&passed, &one, &products[which]).xor(&streams.flips(count))
-        });
-        let raw = self.look_up(role, &opened, &columns[0], lines, &mut streams, (&hashes, region))?;
+        let below = columns.len() - TOP_COLUMNS;
+        let (index, one) = (self.index(), ones(role, count));
+        let monomials = pull_products(role, &flips[..below], &mut streams, &mut alone)?;
+        let hides_borrow = streams.flips(count);
+        let mut borrow = less(&columns[..below], &one, &monomials).xor(&hides_borrow);
+        let products = self.ring_products();
+        let shares = if role == Role::Server { Some(alone.region(products.bytes(count))?) } else { None };
+        let borrows = products.sum(role, &columns[..self::columns(products.digits)], &mut parts, shares)?;
+        // What hides the line's number is what is left of the mask and this.
+        let mut numbers = streams.masks(count, index);
+        for ((number, borrow), opened) in numbers.iter_mut().zip(borrows).zip(&opened) {
+            *number = index.reduce(role.public(opened >> self.step_bits).wrapping_sub(*number).wrapping_sub(borrow));
+        }
+        let message = [index.pack(&numbers), borrow.to_bytes()].concat();
+        let reply = party.channel.exchange(&message)?;
+        let (theirs, bits) = reply.split_at(reply.len().min(index.packed_bytes(count)));
+        let numbers = index.add(&numbers, &index.unpack(theirs, count)?);
+        borrow.xor_assign(&Bits::from_bytes(bits, count)?);
+
+        let mut places = Vec::new();
+        for at in [below, below + 2] {
+            let asked =
+                |columns: &[Bits], borrow: &Bits| [borrow.clone(), columns[at].clone(), columns[at + 1].clone()];
+            let monomials = pull_products(role, &asked(&flips, &hides_borrow), &mut streams, &mut alone)?;
+            places.push(less(&asked(&columns, &borrow), &one, &monomials));
+        }
+        places.iter_mut().for_each(|place| place.xor_assign(&streams.flips(count)));
+        let raw = match &hashes {
+            None => self.look_up(role, &numbers, lines, &mut parts, &mut alone)?,
+            Some(hashes) => self.look_up_by_trees(role, &numbers, lines, &mut streams, (hashes, region))?,
+        };
         let mut hidden = [0, 1].map(|part| raw.iter().map(|raw| raw[part]).collect::<Vec<_>>());
         for column in &mut hidden {
             *column = output.add(column, &Zeroizing::new(streams.masks(count, output)));
         }
         let mut message = hidden.each_ref().map(|column| output.pack(column)).concat();
-        message.extend([inside.to_bytes(), above.to_bytes()].concat());
+        message.extend(places.iter().flat_map(Bits::to_bytes));
         let reply = party.channel.exchange(&message)?;
         let (sums, bits) = reply.split_at(reply.len().min(2 * output.packed_bytes(count)));
         let (slopes, offsets) = sums.split_at(sums.len().min(output.packed_bytes(count)));
         let slopes = output.add(&hidden[0], &output.unpack(slopes, count)?);
         let offsets = output.add(&hidden[1], &output.unpack(offsets, count)?);
-        let mut places = [inside, above];
         add_columns(&mut places, bits, count)?;
 
         let (below, set) = (role.public(lines.below()), self.set_len());
@@ -142,34 +169,38 @@ impl Piecewise {
             let chosen = |of_all: u64, of_bit: u64| if places[1].get(i) { of_all.wrapping_sub(of_bit) } else { of_bit };
             let times = chosen(role.public(1), above[0]);
             let beyond = match above[1..] {
-                [masked, mask, ref tops @ ..] => {
-                    let top = if let &[masked, top] = tops { chosen(top, masked).wrapping_mul(wraps) } else { 0 };
+                [] => 0,
+                [masked, ref wide @ ..] => {
+                    let (mask, top) = match *wide {
+                        [mask, masked, top] => (mask, chosen(top, masked).wrapping_mul(wraps)),
+                        _ => (masks[i], 0),
+                    };
                     opened[i].wrapping_mul(times).wrapping_sub(chosen(mask, masked)).wrapping_add(top)
                 }
-                _ => 0,
             };
             let above = slope_above.wrapping_mul(beyond).wrapping_add(offset_above.wrapping_mul(times));
             output.reduce(inside.wrapping_add(above).wrapping_add(below))
         })
     }
 
-    /// This party's shares of what is asked of digits above a line's distances: whether each of two is less, and equal; then whether what is
-    /// left is 0, and positive, each without a borrow and, for one, what a borrow changes.
-    fn compare_high(
+    /// This party's shares of what is asked of digits: whether each below the top is less, and equal; then whether the top is 0, and
+    /// positive, each without a borrow and, for one, what a borrow changes.
+    fn compare(
         self,
         digits: &Digits,
         role: Role,
         opened: &[u64],
-        one: &Bits,
-        streams: &mut Streams,
-        tables: Region<'_>,
+        parts: &mut [Streams],
+        body: &mut dyn Source,
     ) -> Result<Vec<Bits>, Error> {
-        let points: Vec<u64> = opened.iter().map(|x| x >> self.step_bits).collect();
         let (top, half) = (1 << self.above_bits(), 1 << (self.above_bits() - 1));
-        let queries: [Query; 5] = [(0, 0), (1, 0), (2, 0), (2, top - 1), (2, half)];
-        let mut parts = streams.part_streams(parts(opened.len()));
-        let tables = (role == Role::Server).then_some(tables);
-        let found = digits.ask(&points, &queries, &mut parts, tables)?;
+        let last = digits.count() - 1;
+        let below = (0..last).map(|digit| (digit, 0));
+        let queries: Vec<Query> = below.chain([(last, 0), (last, top - 1), (last, half)]).collect();
+        let tables = if role == Role::Server { Some(body.region(digits.table_bytes(opened.len()))?) } else { None };
+        let mut found = digits.ask(opened, &queries, parts, tables)?;
+        // Nobody asks whether the lowest digit is equal.
+        found.remove(1);
         let [lower @ .., _, equal, before_less, before, opposite_less, opposite] = &found[..] else {
             unreachable!("two columns for each question")
         };
@@ -177,75 +208,122 @@ impl Piecewise {
         // round, all that are not between count.
         let round = opened.iter().map(|x| x >> (self.input.bits() - self.above_bits()));
         let round = Bits::from_lowest(round.map(|top| u64::from(top.wrapping_sub(1) & (2 * half - 1) < half - 1)));
-        let positive = opposite_less.xor(before_less).xor(&one.and(&round));
+        let positive = opposite_less.xor(before_less).xor(&ones(role, opened.len()).and(&round));
         Ok([lower, &[equal.clone(), equal.xor(before), positive, before.xor(opposite)]].concat())
     }
 
-    /// This party's shares of both places' products of hidden bits.
-    fn products(
-        self,
-        role: Role,
-        count: usize,
-        streams: &mut Streams,
-        alone: Region<'_>,
-    ) -> Result<[Zeroizing<Vec<Bits>>; 2], Error> {
-        let mut buffer = Vec::new();
-        let mut shares: &[u8] = match role {
-            Role::Client => &[],
-            Role::Server => alone.read(self.digits().table_bytes(count), self.products_bytes(count), &mut buffer)?,
-        };
-        let mut share = || match role {
-            Role::Client => Ok(streams.share_bits(count)),
-            Role::Server => {
-                let (share, rest) = shares.split_at(count.div_ceil(8));
-                shares = rest;
-                Bits::from_bytes(share, count)
-            }
-        };
-        let mut of_place = || (0..products(PASSED)).map(|_| share()).collect::<Result<Vec<_>, _>>().map(Zeroizing::new);
-        Ok([of_place()?, of_place()?])
-    }
-
-    /// This party's shares of the slope and offset of the line of each `x^`, up to the sign.
+    /// This party's shares of the slope and offset of the line behind each opened number, up to the sign; from tables that are used once.
     fn look_up(
         self,
         role: Role,
-        opened: &[u64],
-        borrows: &Bits,
+        numbers: &[u64],
         lines: &Lines,
-        streams: &mut Streams,
-        (hashes, region): (&TreeHashes, Region<'_>),
+        parts: &mut [Streams],
+        body: &mut dyn Source,
     ) -> Result<Vec<[u64; 2]>, Error> {
-        let (bits, half) = (self.index_bits + 1, 1 << (self.index_bits - 6));
-        let key_bytes = 16 * point::words(bits);
-        let mut roots = Zeroizing::new(vec![0 as Block; opened.len()]);
-        streams.roots(&mut roots);
-        let mut found = vec![[0; 2]; opened.len()];
-        let parts = roots.par_chunks(KEYS_A_PART).zip(found.par_chunks_mut(KEYS_A_PART)).enumerate();
-        let room = || (Vec::new(), Zeroizing::new(vec![0; GROUP << (bits - 6)]));
-        parts.try_for_each_init(room, |(buffer, leaves), (part, (roots, found))| {
-            let (hash, first) = (hashes.part(part), part * KEYS_A_PART);
-            let words = region.read(first * key_bytes, roots.len() * key_bytes, buffer)?;
-            let groups = roots.chunks(GROUP).zip(words.chunks(GROUP * key_bytes)).zip(found.chunks_mut(GROUP));
-            for (((roots, words), found), first) in groups.zip((first..).step_by(GROUP)) {
-                let leaves = &mut leaves[..roots.len() << (bits - 6)];
-                point::everywhere(bits, &hash, roots, words.as_chunks().0, leaves);
-                for ((words, found), i) in leaves.chunks(1 << (bits - 6)).zip(found).zip(first..) {
-                    let (high, borrow) = ((opened[i] >> self.step_bits) as usize, usize::from(borrows.get(i)));
-                    let (plain, flipped) = words.split_at(half);
-                    let sums = lines.chosen([(plain, high.wrapping_sub(borrow)), (flipped, high + borrow)]);
-                    *found =
-                        sums.map(|sum| self.output.reduce(if role == Role::Server { sum.wrapping_neg() } else { sum }));
+        let (words, count) = (self.vector_words(), numbers.len());
+        let region = if role == Role::Server { Some(body.region(8 * words * count)?) } else { None };
+        let mut found = vec![[0; 2]; count];
+        let chunks = numbers.par_chunks(PART).zip(found.par_chunks_mut(PART)).zip(parts).enumerate();
+        let room = || (Vec::new(), Zeroizing::new(vec![0; GROUP * words]));
+        chunks.try_for_each_init(room, |(buffer, vectors), (part, ((numbers, found), streams))| {
+            let mut bytes = match &region {
+                None => &[],
+                Some(region) => region.read(8 * words * part * PART, 8 * words * numbers.len(), buffer)?,
+            };
+            for (numbers, found) in numbers.chunks(GROUP).zip(found.chunks_mut(GROUP)) {
+                let vectors = &mut vectors[..words * numbers.len()];
+                match role {
+                    Role::Client => streams.pads(vectors),
+                    Role::Server => {
+                        let (here, later) = bytes.split_at(8 * vectors.len());
+                        let here = here.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word));
+                        vectors.iter_mut().zip(here).for_each(|(vector, word)| *vector = word);
+                        bytes = later;
+                    }
                 }
+                self.add_up(role, vectors, numbers, lines, found);
             }
             Ok::<_, Error>(())
         })?;
         Ok(found)
     }
 
-    /// The ring of distances from where a line begins.
-    fn distance(self) -> Modulus {
-        Modulus::new(self.step_bits)
+    /// The same from point functions.
+    fn look_up_by_trees(
+        self,
+        role: Role,
+        numbers: &[u64],
+        lines: &Lines,
+        streams: &mut Streams,
+        (hashes, region): (&TreeHashes, Region<'_>),
+    ) -> Result<Vec<[u64; 2]>, Error> {
+        let (words, key_bytes) = (self.vector_words(), 16 * point::words(self.index_bits));
+        let mut roots = Zeroizing::new(vec![0 as Block; numbers.len()]);
+        streams.roots(&mut roots);
+        let mut found = vec![[0; 2]; numbers.len()];
+        let chunks = numbers.par_chunks(KEYS_A_PART).zip(found.par_chunks_mut(KEYS_A_PART));
+        let chunks = chunks.zip(roots.par_chunks(KEYS_A_PART)).enumerate();
+        let room = || (Vec::new(), Zeroizing::new(vec![0; GROUP * words]));
+        chunks.try_for_each_init(room, |(buffer, vectors), (part, ((numbers, found), roots))| {
+            let (hash, first) = (hashes.part(part), part * KEYS_A_PART);
+            let keys = region.read(first * key_bytes, roots.len() * key_bytes, buffer)?;
+            let groups = roots.chunks(GROUP).zip(keys.chunks(GROUP * key_bytes));
+            for (((roots, keys), numbers), found) in groups.zip(numbers.chunks(GROUP)).zip(found.chunks_mut(GROUP)) {
+                let vectors = &mut vectors[..words * roots.len()];
+                point::everywhere(self.index_bits, &hash, roots, keys.as_chunks().0, vectors);
+                self.add_up(role, vectors, numbers, lines, found);
+            }
+            Ok::<_, Error>(())
+        })?;
+        Ok(found)
+    }
+
+    /// Of each opened number the sums of the lines that the bits of its vector choose.
+    fn add_up(self, role: Role, vectors: &[u64], numbers: &[u64], lines: &Lines, found: &mut [[u64; 2]]) {
+        for ((vector, &number), found) in vectors.chunks(self.vector_words()).zip(numbers).zip(found) {
+            let sums = lines.chosen(vector, number as usize);
+            *found = sums.map(|sum| self.output.reduce(if role == Role::Server { sum.wrapping_neg() } else { sum }));
+        }
+    }
+
+    /// The dealer's side of [`Self::look_up`]: the server's shares of the unit vectors of `points`, and whether the bit that is set is the
+    /// client's.
+    fn plant(self, points: &[u64], parts: &mut [Streams], at_client: &mut [bool]) -> Vec<u8> {
+        let words = self.vector_words();
+        let mut tables = vec![0; 8 * words * points.len()];
+        let chunks = tables.par_chunks_mut(8 * words * PART).zip(points.par_chunks(PART));
+        chunks.zip(at_client.par_chunks_mut(PART)).zip(parts).for_each(|(((tables, points), at_client), streams)| {
+            let mut vectors = Zeroizing::new(vec![0; GROUP * words]);
+            let groups = tables.chunks_mut(8 * words * GROUP).zip(points.chunks(GROUP));
+            for ((tables, points), at_client) in groups.zip(at_client.chunks_mut(GROUP)) {
+                let vectors = &mut vectors[..words * points.len()];
+                streams.pads(vectors);
+                for (vector, (&point, at_client)) in vectors.chunks_mut(words).zip(points.iter().zip(at_client)) {
+                    let word = &mut vector[point as usize / 64];
+                    *at_client = *word >> (point % 64) & 1 == 1;
+                    *word ^= 1 << (point % 64);
+                }
+                let out = tables.as_chunks_mut().0.iter_mut();
+                out.zip(vectors.iter()).for_each(|(out, word)| *out = word.to_le_bytes());
+            }
+        });
+        tables
+    }
+
+    /// Whether unit vectors are point functions.
+    fn has_tree(self) -> bool {
+        self.index_bits > TABLE_BITS
+    }
+
+    /// The ring of a line's number.
+    fn index(self) -> Modulus {
+        Modulus::new(self.index_bits)
+    }
+
+    /// Words of 64 bits for a unit vector.
+    fn vector_words(self) -> usize {
+        1 << (self.index_bits - 6)
     }
 
     /// Bits of a number above those of the table.
@@ -253,19 +331,39 @@ impl Piecewise {
         self.input.bits() - self.step_bits - self.index_bits
     }
 
-    /// Digits above a line's distances: two of its number, and what is left.
+    /// The digits of a distance from where a line begins: the cheapest with their products modulo the number of lines.
+    fn distance(self) -> Digits {
+        let products = |digits: &Digits| RingProducts { digits: digits.count(), ring: self.index(), based: false };
+        Digits::cheapest(self.step_bits, |digits| products(digits).count() * self.index_bits as usize)
+    }
+
+    /// All digits: of a distance, of a line's number, and what is above.
     fn digits(self) -> Digits {
-        let low = self.index_bits / 2;
-        Digits::of(vec![low, self.index_bits - low, self.above_bits()])
+        let low = self.index_bits / INDEX_DIGITS as u32;
+        let above = [low, self.index_bits - low, self.above_bits()];
+        Digits::of([self.distance().widths(), &above].concat())
+    }
+
+    /// The borrow of a distance modulo the number of lines.
+    fn ring_products(self) -> RingProducts {
+        RingProducts { digits: self.distance().count(), ring: self.index(), based: false }
+    }
+
+    /// Columns that are opened of digits.
+    fn columns(self) -> usize {
+        columns(self.digits().count() - 1) + TOP_COLUMNS
     }
 
     fn tree_bytes(self, count: usize) -> usize {
-        16 * count * point::words(self.index_bits + 1)
+        if self.has_tree() { 16 * count * point::words(self.index_bits) } else { 0 }
     }
 
-    /// Bytes of the server's shares of products of hidden bits.
-    fn products_bytes(self, count: usize) -> usize {
-        2 * product_bytes(PASSED, count)
+    /// Bytes that the server has alone, in front of secrets.
+    fn alone_bytes(self, count: usize) -> usize {
+        let digits = self.digits();
+        let products = product_bytes(digits.count() - 1, count) + 2 * product_bytes(ASKED, count);
+        let vectors = if self.has_tree() { 0 } else { 8 * self.vector_words() * count };
+        digits.table_bytes(count) + products + self.ring_products().bytes(count) + vectors
     }
 
     /// The rings of secrets of top bits.
@@ -281,24 +379,34 @@ impl Piecewise {
         4 + self.tops().len()
     }
 
+    /// The rings of secrets of what lies above the table. What rises does so by `2^f` an argument, of which `f` bits less count; parties have
+    /// shares of the mask in no wider ring than the input's.
+    fn secrets_above(self) -> Vec<Modulus> {
+        let counts = Modulus::new(self.output.bits() - self.step_bits);
+        match counts.bits().saturating_sub(self.input.bits()) {
+            _ if !self.rises => vec![self.output],
+            0 => vec![self.output, counts],
+            wider => vec![self.output, counts, counts, Modulus::new(wider), Modulus::new(wider)],
+        }
+    }
+
     fn secret_rings(self) -> Vec<Modulus> {
-        let tops = self.tops();
-        let set = [vec![self.output; 4], tops.clone()].concat();
-        let above = if self.rises { [vec![self.output; 3], tops].concat() } else { vec![self.output] };
-        [set.clone(), set, above].concat()
+        let set = [vec![self.output; 4], self.tops()].concat();
+        [set.clone(), set, self.secrets_above()].concat()
     }
 }
 
 impl Gate for Piecewise {
     fn key_bytes(&self, count: usize) -> KeyBytes {
-        let words = word_bytes(self.step_bits, count) + word_bytes(self.index_bits + 1, count);
-        let compared = self.digits().table_bytes(count) + self.products_bytes(count);
-        KeyBytes { words, corrections: compared + secrets::bytes(&self.secret_rings(), count) }
+        let words = if self.has_tree() { word_bytes(self.index_bits, count) } else { 0 };
+        KeyBytes { words, corrections: self.alone_bytes(count) + secrets::bytes(&self.secret_rings(), count) }
     }
 
     fn message_bytes(&self, count: usize) -> Vec<usize> {
         let bits = count.div_ceil(8);
-        vec![self.input.packed_bytes(count), COLUMNS * bits, 2 * self.output.packed_bytes(count) + 2 * bits]
+        let index = self.index().packed_bytes(count) + bits;
+        let lines = 2 * self.output.packed_bytes(count) + 2 * bits;
+        vec![self.input.packed_bytes(count), self.columns() * bits, index, lines]
     }
 
     fn parts(&self, count: usize) -> usize {
@@ -308,34 +416,45 @@ impl Gate for Piecewise {
     fn deal(&self, count: usize, seeds: &Seeds, words: &mut dyn Write) -> Result<Vec<u8>, Error> {
         let mut client = Streams::new(Role::Client, &seeds.client);
         let mut server = Streams::new(Role::Server, &seeds.server);
-        let mut masks = |ring: Modulus| {
-            let [client, server] = [&mut client, &mut server].map(|streams| Zeroizing::new(streams.masks(count, ring)));
+        let masks = |ring: Modulus, client: &mut Streams, server: &mut Streams| {
+            let [client, server] = [client, server].map(|streams| Zeroizing::new(streams.masks(count, ring)));
             Zeroizing::new(ring.add(&client, &server))
         };
-        let (inputs, slopes, offsets) = (masks(self.input), masks(self.output), masks(self.output));
-        let low: Vec<u64> = inputs.iter().map(|&mask| self.distance().reduce(mask)).collect();
-        let low = Zeroizing::new(low);
-        deal_comparisons(self.step_bits, &low, [&mut client, &mut server], words)?;
-        let high = Zeroizing::new(inputs.iter().map(|mask| mask >> self.step_bits).collect::<Vec<_>>());
-        let mut flips = |columns: usize| -> Vec<Bits> {
+        let flips = |columns: usize, client: &mut Streams, server: &mut Streams| -> Vec<Bits> {
             (0..columns).map(|_| client.flips(count).xor(&server.flips(count))).collect()
         };
-        let (hidden, places) = (flips(COLUMNS), flips(2));
-        let passed = [0, 1].map(|which| [&hidden[..BELOW], &hidden[BELOW + 2 * which..][..2]].concat());
-        let mut corrections = deal_digits(&self.digits(), &high, &passed, &mut client);
+        let (index, digits) = (self.index(), self.digits());
+        let inputs = masks(self.input, &mut client, &mut server);
+        let hidden = flips(self.columns(), &mut client, &mut server);
+        let mut parts = client.part_streams(self::parts(count));
         // The server draws as many seeds, of which nothing grows: roots of trees come behind them in both streams.
-        let _ = server.parts(parts(count));
+        let _ = server.parts(self::parts(count));
+        let mut corrections = digits.deal(&inputs, &mut parts);
 
-        let index = Modulus::new(self.index_bits);
-        let place = |(i, high): (usize, &u64)| {
-            let flip = u64::from(hidden[0].get(i));
-            flip << self.index_bits | index.reduce(high + flip)
-        };
-        let points = Zeroizing::new(high.iter().enumerate().map(place).collect::<Vec<_>>());
+        let below = hidden.len() - TOP_COLUMNS;
+        corrections.extend(deal_products(&hidden[..below], &mut client));
+        let hides_borrow = flips(1, &mut client, &mut server).remove(0);
+        let (products, start) = (self.ring_products(), corrections.len());
+        corrections.resize(start + products.bytes(count), 0);
+        products.deal(&hidden[..columns(products.digits)], &[], &mut parts, &mut corrections[start..]);
+        let mut points = masks(index, &mut client, &mut server);
+        for (point, mask) in points.iter_mut().zip(inputs.iter()) {
+            *point = index.reduce((mask >> self.step_bits).wrapping_sub(*point));
+        }
+        for at in [below, below + 2] {
+            let asked = [&hides_borrow, &hidden[at], &hidden[at + 1]].map(Bits::clone);
+            corrections.extend(deal_products(&asked, &mut client));
+        }
+        let places = flips(2, &mut client, &mut server);
         let mut at_client = Zeroizing::new(vec![false; count]);
-        deal_trees(&points, [&mut client, &mut server], words, |hashes, roots, at, points| {
-            point::plant_points(self.index_bits + 1, hashes, roots, points, &mut at_client[at])
-        })?;
+        if self.has_tree() {
+            deal_trees(&points, [&mut client, &mut server], words, |hashes, roots, at, points| {
+                point::plant_points(self.index_bits, hashes, roots, points, &mut at_client[at])
+            })?;
+        } else {
+            corrections.extend(self.plant(&points, &mut parts, &mut at_client));
+        }
+        let [slopes, offsets] = [(); 2].map(|()| masks(self.output, &mut client, &mut server));
         let (rings, set) = (self.secret_rings(), self.set_len());
         corrections.extend(secrets::correct(&rings, count, &mut client, |i, out| {
             let (mask, top) = (inputs[i], self.input.sign(inputs[i]));

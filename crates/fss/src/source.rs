@@ -75,6 +75,40 @@ impl Region<'_> {
     }
 }
 
+/// A region that is read from front to back.
+pub(crate) struct Within<'a> {
+    region: Region<'a>,
+    window: Vec<u8>,
+}
+
+impl<'a> Within<'a> {
+    pub(crate) fn new(region: Region<'a>) -> Self {
+        Self { region, window: Vec::new() }
+    }
+}
+
+impl Source for Within<'_> {
+    fn pull(&mut self, bytes: usize) -> Result<&[u8], Error> {
+        let Self { region, window } = self;
+        let here = *region;
+        *region = here.behind(bytes);
+        match here {
+            Region::Memory(memory) => Ok(&memory[..bytes]),
+            Region::File { file, offset } => {
+                window.resize(bytes, 0);
+                fill(file, offset, window)?;
+                Ok(window)
+            }
+        }
+    }
+
+    fn region(&mut self, bytes: usize) -> Result<Region<'_>, Error> {
+        let here = self.region;
+        self.region = here.behind(bytes);
+        Ok(here)
+    }
+}
+
 impl Source for &[u8] {
     fn pull(&mut self, bytes: usize) -> Result<&[u8], Error> {
         let too_short = Error::KeyTooShort { expected: bytes, actual: self.len() };

@@ -1,7 +1,7 @@
-//! Exact truncation, in two rounds.
+//! Exact truncation, in two rounds or three.
 //!
-//! With `x^ = x + r` in Z_2^n and `c = [low(x^) < low(r)]` over the `f` bits that are dropped,
-//! `floor(x / 2^f) = (x^ >> f) - (r >> f) - c` in Z_2^(n-f): the parties get shares of `(r >> f) + c` ([`carry`]).
+//! `floor(x / 2^f) = (x_C >> f) + (x_S >> f) + c` in Z_2^(n-f) for any shares of `x` in Z_2^n, with `c` the carry of their `f` low bits
+//! ([`carry`]), of which alone anything is opened.
 
 use std::io::Write;
 
@@ -38,28 +38,20 @@ impl Carried for Truncate {
         Modulus::new(self.input.bits() - self.dropped)
     }
 
-    fn compared_bits(&self) -> u32 {
+    fn low_bits(&self) -> u32 {
         self.dropped
     }
 
-    fn public_point(&self, opened: u64) -> u64 {
-        Modulus::new(self.dropped).reduce(opened)
-    }
-
-    fn secret_point(&self, mask: u64) -> u64 {
-        Modulus::new(self.dropped).reduce(mask)
+    fn addend(&self, _: Role, share: u64) -> u64 {
+        share
     }
 
     fn carry_ring(&self) -> Modulus {
         self.output()
     }
 
-    fn base(&self, masks: [u64; 2]) -> u64 {
-        self.input.reduce(masks[0].wrapping_add(masks[1])) >> self.dropped
-    }
-
-    fn complete(&self, role: Role, _: u64, opened: u64, carried: u64) -> u64 {
-        role.public(opened >> self.dropped).wrapping_sub(carried)
+    fn complete(&self, _: Role, addend: u64, carry: u64) -> u64 {
+        (addend >> self.dropped).wrapping_add(carry)
     }
 }
 

@@ -94,22 +94,20 @@ impl Lines {
         self.above
     }
 
-    /// The sum, over each `j` whose bit is set in one of two circles of bits, of line `index - j` modulo the number of lines: slope, and
-    /// value at argument 0 less that below the table, modulo a multiple of the ring's size. Each circle's `index` is public; time and addresses do not depend on
-    /// its bits, packed 64 to a word.
+    /// The sum, over each `j` whose bit is set in a circle of bits, of line `index - j` modulo the number of lines: slope, and value at
+    /// argument 0 less that below the table, modulo a multiple of the ring's size. `index` is public; time and addresses do not depend on
+    /// the bits, packed 64 to a word.
     ///
     /// # Panics
-    /// Unless each has as many bits as there are lines.
-    pub fn chosen(&self, circles: [(&[u64], usize); 2]) -> [u64; 2] {
+    /// Unless there are as many bits as lines.
+    pub fn chosen(&self, bits: &[u64], index: usize) -> [u64; 2] {
+        assert_eq!(bits.len() * WORD, self.count(), "a bit for each line");
         // From the bit behind that of line 0 on, so that those of the table follow, the last line first.
-        let circles = circles.map(|(bits, index)| {
-            assert_eq!(bits.len() * WORD, self.count(), "a bit for each line");
-            (bits, index.wrapping_add(1) % self.count())
-        });
+        let circle = (bits, index.wrapping_add(1) % self.count());
         match &self.backwards {
-            Backwards::Wide(tables) => (kernels().choose)(circles, tables.each_ref().map(Vec::as_slice)),
+            Backwards::Wide(tables) => (kernels().choose)(circle, tables.each_ref().map(Vec::as_slice)),
             Backwards::Narrow(tables) => {
-                (kernels().choose_narrow)(circles, tables.each_ref().map(Vec::as_slice)).map(u64::from)
+                (kernels().choose_narrow)(circle, tables.each_ref().map(Vec::as_slice)).map(u64::from)
             }
         }
     }
@@ -189,8 +187,7 @@ mod tests {
             let mut ours = theirs;
             ours[at / 64] ^= 1 << (at % 64);
             let line = (index + 128 - at) % 128;
-            let nothing = [0; 2];
-            let [mine, other] = [&ours, &theirs].map(|bits| lines.chosen([(bits, index), (&nothing, 3)]));
+            let [mine, other] = [&ours, &theirs].map(|bits| lines.chosen(bits, index));
             let sign = if ours[at / 64] >> (at % 64) & 1 == 1 { 1 } else { u64::MAX };
             let [slope, at_zero] = [0, 1].map(|part| mine[part].wrapping_sub(other[part]).wrapping_mul(sign));
             for d in 0..1 << step {

@@ -255,31 +255,43 @@ fn keys_have_the_bytes_of_their_formulas() {
     assert_eq!(bytes(&Relu::new(25, 37)), [16 + 64 * 18 * 16, 8 * (2 * 37 + 3 * 12)]);
     assert_eq!(bytes(&Relu::new(37, 37)), [16 + 64 * 30 * 16, 8 * 2 * 37]);
     assert_eq!(bytes(&Relu::new(64, 64)), [16 + 64 * 57 * 16, 8 * 2 * 64]);
-    // Of many elements: tables of five digits of 5 and 4 bits, of 144 and 96 bits, 46 products, and the secrets.
+    // Of many elements: tables of five digits of 5 and 4 bits, of 144 and 96 bits, 37 products, and the secrets.
     let many = |gate: &dyn Gate| {
         let KeyBytes { words, corrections } = gate.key_bytes(8192);
         [words, corrections]
     };
-    assert_eq!(many(&Relu::new(25, 37)), [0, 8192 * 18 + 1024 * (46 + 2 * 37 + 3 * 12)]);
-    assert_eq!(many(&Relu::new(22, 22)), [0, 8192 * 12 + 1024 * (46 + 2 * 22)]);
+    assert_eq!(many(&Relu::new(25, 37)), [0, 8192 * 18 + 1024 * (37 + 2 * 37 + 3 * 12)]);
+    assert_eq!(many(&Relu::new(22, 22)), [0, 8192 * 12 + 1024 * (37 + 2 * 22)]);
     assert_eq!(bytes(&Sign::new(37)), [16 + 64 * 30 * 16, 8]);
     assert_eq!(bytes(&Select::new(37)), [0, 8 * 2 * 37]);
     // Tables of two digits of 6 bits and 5 secrets; of digits of 7, 6, 6 and 6 bits and 23 secrets.
     assert_eq!(bytes(&Truncate::new(37, 12)), [0, 64 * 16 + 8 * 5 * 25]);
     assert_eq!(bytes(&Extend::new(25, 37)), [0, 64 * 40 + 8 * 23 * 12]);
-    // Of very many, tables of five digits of 5 bits, 46 products, and two secrets.
-    let KeyBytes { words, corrections } = Extend::new(25, 37).key_bytes(65_536);
-    assert_eq!([words, corrections], [0, 65_536 * 20 + 8192 * (46 + 2 * 12)]);
-    // A comparison of 9 bits in three levels and a tree over 9 in three, tables of 16, 16 and 16 bits, two times 22 products, two
-    // sets of secrets, and of what rises three and two more.
-    let words = 32 + 64 * (3 + 3) * 16;
+    // Of very many, tables of five digits of 5 bits, 37 products, and a secret; tables of four digits of 3 bits and 15 products.
+    let corrections = |gate: &dyn Gate| gate.key_bytes(1 << 17).corrections;
+    assert_eq!(corrections(&Extend::new(25, 37)), (1 << 17) * 20 + (1 << 14) * (37 + 12));
+    assert_eq!(corrections(&Truncate::new(37, 12)), (1 << 17) * 4 + (1 << 14) * (15 + 25));
+    // Tables of digits of 5, 4, 4, 4 and 4 bits, 15 products of those below the top and two of the top, 4 modulo the number of lines, a
+    // unit vector of 256 bits, two sets of secrets, and of what rises four more.
     let two_sets = 2 * (4 * 37 + 2 * 16);
-    assert_eq!(bytes(&Piecewise::new(21, [9, 8], false, 37)), [words, 64 * 6 + 8 * (2 * 22 + two_sets + 37)]);
+    let compared = 15 + 2 + 4 * 8;
+    assert_eq!(bytes(&Piecewise::new(21, [9, 8], false, 37)), [0, 64 * (12 + 32) + 8 * (compared + two_sets + 37)]);
     assert_eq!(
         bytes(&Piecewise::new(21, [9, 8], true, 37)),
-        [words, 64 * 6 + 8 * (2 * 22 + two_sets + 3 * 37 + 2 * 16)]
+        [0, 64 * (12 + 32) + 8 * (compared + two_sets + 37 + 2 * 28 + 2 * 7)]
     );
-    assert_eq!(bytes(&ExtendBounded::non_negative(25, 37)), [0, 8 * 2 * 12]);
+    // What rises counts in 20 bits: parties have shares of the mask.
+    assert_eq!(
+        bytes(&Piecewise::new(21, [9, 8], true, 29)),
+        [0, 64 * (12 + 32) + 8 * (compared + 2 * (4 * 29 + 2 * 8) + 29 + 20)]
+    );
+    // Digits of 3, 5, 5 and 4 bits; a point function over 10 bits in four levels in place of a vector.
+    let compared = 5 + 2 + 10;
+    assert_eq!(
+        bytes(&Piecewise::new(17, [3, 10], false, 17)),
+        [16 + 64 * 4 * 16, 64 * 11 + 8 * (compared + 2 * 4 * 17 + 17)]
+    );
+    assert_eq!(bytes(&ExtendBounded::non_negative(25, 37)), [0, 8 * 12]);
     // SIGMA's 556 bytes for a ReLU of 37 bits and 991 for one of 64, of the party that gets more.
     assert!(Relu::new(37, 37).key_bytes(1).of(Role::Server) <= 556);
     assert!(Relu::new(64, 64).key_bytes(1).of(Role::Server) <= 991);
@@ -539,7 +551,7 @@ fn messages_of_another_length_are_refused() {
             relu.start(Role::Client, seed, &x).0.compare(&vec![0; masked], &mut body).expect("a message that fits");
         assert!(matches!(choosing.finish(&theirs, &mut body), Err(Error::PeerMisbehaved(_))));
     }
-    // Lines open three times; whoever gets a message of another length stops.
+    // Lines open four times; whoever gets a message of another length stops.
     let (lines, ring) = (Piecewise::new(18, [8, 6], true, 37), Modulus::new(37));
     let (key, table) = (deal(&lines, count, &mut prg), Lines::new(&[0; 64], &[0; 64], 8, true, ring));
     let messages = lines.message_bytes(count);

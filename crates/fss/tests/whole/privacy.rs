@@ -129,7 +129,7 @@ fn a_relu_of_many_values_shows_nothing() {
     let gate = Relu::new(25, 37);
     // Tables of five digits, products of hidden bits, then the secrets.
     let secrets =
-        [[64, 64, 16].map(Modulus::new).as_slice(), &[BIT; 46], &[output, output, above, above, above]].concat();
+        [[64, 64, 16].map(Modulus::new).as_slice(), &[BIT; 37], &[output, output, above, above, above]].concat();
     check(&gate, &[[input].as_slice(), &[BIT; 10]].concat(), &secrets, output, &|party, seed, body, x| {
         gate.evaluate(party, seed, body, &reduced(x, 25))
     });
@@ -137,18 +137,29 @@ fn a_relu_of_many_values_shows_nothing() {
 
 #[test]
 fn lines_show_nothing() {
-    let (input, output) = (Modulus::new(18), Modulus::new(37));
+    let output = Modulus::new(37);
     let gate = Piecewise::new(18, [8, 6], true, 37);
     let slopes: Vec<i64> = (0..64).map(|i| i << 20).collect();
     let lines = Lines::new(&slopes, &[5; 64], 8, true, output);
     let top = Modulus::new(37 - 18);
-    // Tables of three digits; products of hidden bits, two sets of secrets, those above the table.
-    let set = [output, output, output, output, top, top];
-    let secrets = [&[Modulus::new(32)], &[BIT; 44][..], &set, &set, &[output, output, output, top, top]].concat();
-    let sent = [&[input], &[BIT; 9][..], &[output, output, BIT, BIT]].concat();
+    // Tables of five digits; products of hidden bits, as bits and modulo the number of lines; unit vectors, two sets of secrets, those above
+    // the table.
+    let (set, counts) = ([output, output, output, output, top, top], Modulus::new(37 - 8));
+    let above = [output, counts, counts, Modulus::new(37 - 8 - 18), Modulus::new(37 - 8 - 18)];
+    let secrets =
+        [&[Modulus::new(64)], &[BIT; 15][..], &[INDEX; 4], &[BIT; 2], &[Modulus::new(64)], &set, &set, &above].concat();
+    let sent = lines_sent(output);
     check(&gate, &sent, &secrets, output, &|party, seed, body, x| {
         gate.evaluate(party, seed, body, &reduced(x, 18), &lines)
     });
+}
+
+/// The ring of the number of one of 64 lines.
+const INDEX: Modulus = Modulus::new(6);
+
+/// What is opened for lines over 8 bits each of 18.
+fn lines_sent(output: Modulus) -> Vec<Modulus> {
+    [&[Modulus::new(18)], &[BIT; 11][..], &[INDEX, BIT], &[output, output, BIT, BIT]].concat()
 }
 
 #[test]
@@ -182,11 +193,11 @@ fn a_bit_that_becomes_a_number_shows_nothing() {
 
 #[test]
 fn a_truncation_shows_nothing() {
-    let (input, output) = (Modulus::new(37), Modulus::new(25));
+    let (dropped, output) = (Modulus::new(12), Modulus::new(25));
     let gate = Truncate::new(37, 12);
     // Tables of two digits, then secrets.
     let secrets = [[Modulus::new(64); 2].as_slice(), &[output; 5]].concat();
-    check(&gate, &[input, BIT, BIT, BIT], &secrets, output, &|party, seed, body, x| {
+    check(&gate, &[dropped, BIT, BIT, BIT], &secrets, output, &|party, seed, body, x| {
         gate.evaluate(party, seed, body, &reduced(x, 37))
     });
 }
@@ -216,8 +227,8 @@ fn digits_are_hidden_by_bits_of_their_own() {
     }
 }
 
-/// Whether no two of the bits that are opened for one value tell anything together; `sent`: the rings of all messages' columns.
-fn assert_bits_of_their_own(gate: &dyn Gate, value: u64, sent: &[Modulus], evaluate: Evaluate<'_>) {
+/// What is opened for one value over and over, column by column; `sent`: the rings of all messages' columns.
+fn opened(gate: &dyn Gate, value: u64, sent: &[Modulus], evaluate: Evaluate<'_>) -> Vec<Vec<u64>> {
     let key = deal(gate, COUNT, &mut prg(1));
     let (mut client, mut server, transcript) = record::pair();
     let run = |role, channel, seed, mut body: &[u8], x: u64| {
@@ -230,12 +241,31 @@ fn assert_bits_of_their_own(gate: &dyn Gate, value: u64, sent: &[Modulus], evalu
     let transcript = transcript.lock().expect("no panic");
     let [forth, back] = [Direction::FirstToSecond, Direction::SecondToFirst]
         .map(|direction| columns(&transcript.bytes(direction), sent, COUNT));
-    let both = forth.iter().zip(&back).zip(sent).filter(|(_, ring)| **ring == BIT);
-    let opened: Vec<Vec<u64>> = both.map(|((forth, back), _)| BIT.add(forth, back)).collect();
-    for (i, one) in opened.iter().enumerate() {
-        for (j, other) in opened.iter().enumerate().skip(i + 1) {
+    forth.iter().zip(&back).zip(sent).map(|((forth, back), ring)| ring.add(forth, back)).collect()
+}
+
+/// Whether no two of the bits that are opened for one value tell anything together.
+fn assert_bits_of_their_own(gate: &dyn Gate, value: u64, sent: &[Modulus], evaluate: Evaluate<'_>) {
+    let opened = opened(gate, value, sent, evaluate);
+    let bits: Vec<_> = opened.iter().zip(sent).filter(|(_, ring)| **ring == BIT).collect();
+    for (i, (one, _)) in bits.iter().enumerate() {
+        for (j, (other, _)) in bits.iter().enumerate().skip(i + 1) {
             assert!(is_balanced(&BIT.add(one, other), BIT), "columns {i} and {j}");
         }
+    }
+}
+
+#[test]
+fn a_line_s_number_is_hidden_by_a_mask_of_its_own() {
+    // Less the high bits of the masked argument it would else tell whether the low ones borrow.
+    let (gate, output) = (Piecewise::new(18, [8, 6], true, 37), Modulus::new(37));
+    let lines = Lines::new(&[1 << 20; 64], &[5; 64], 8, true, output);
+    for value in [0x1500, 0x1555, 0x15ff] {
+        let evaluate: Evaluate<'_> = &|party, seed, body, x| gate.evaluate(party, seed, body, x, &lines);
+        let opened = opened(&gate, value, &lines_sent(output), evaluate);
+        let (arguments, numbers) = (&opened[0], &opened[12]);
+        let high: Vec<u64> = arguments.iter().map(|x| INDEX.reduce(x >> 8)).collect();
+        assert!(is_balanced(&INDEX.sub(&high, numbers), INDEX));
     }
 }
 
@@ -250,7 +280,7 @@ fn digits_of_a_relu_are_hidden_by_bits_of_their_own() {
 fn what_lines_open_is_hidden_by_bits_of_their_own() {
     let (gate, output) = (Piecewise::new(18, [8, 6], true, 37), Modulus::new(37));
     let lines = Lines::new(&[1 << 20; 64], &[5; 64], 8, true, output);
-    let sent = [&[Modulus::new(18)], &[BIT; 9][..], &[output, output, BIT, BIT]].concat();
+    let sent = lines_sent(output);
     // Below the table, in it and above it.
     for value in [0x3_fff0, 0x1555, 0x5555] {
         assert_bits_of_their_own(&gate, value, &sent, &|party, seed, body, x| {
@@ -261,20 +291,22 @@ fn what_lines_open_is_hidden_by_bits_of_their_own() {
 
 #[test]
 fn an_extension_shows_nothing() {
-    let (input, output, above) = (Modulus::new(25), Modulus::new(37), Modulus::new(12));
+    let (input, above) = (Modulus::new(25), Modulus::new(12));
     let gate = Extend::new(25, 37);
+    // Below the new bits of a result are those of the share that went in.
+    let added = |x: Vec<u64>| x.iter().map(|x| x >> 25).collect::<Vec<_>>();
     let secrets = [[Modulus::new(64); 5].as_slice(), &[above; 23]].concat();
-    check(&gate, &[[input].as_slice(), &[BIT; 7]].concat(), &secrets, output, &|party, seed, body, x| {
-        gate.evaluate(party, seed, body, &reduced(x, 25))
+    check(&gate, &[[input].as_slice(), &[BIT; 7]].concat(), &secrets, above, &|party, seed, body, x| {
+        gate.evaluate(party, seed, body, &reduced(x, 25)).map(added)
     });
-    // Of very many: tables of five digits, products of hidden bits, two secrets.
-    let secrets = [[64, 64, 32].map(Modulus::new).as_slice(), &[BIT; 46], &[above; 2]].concat();
+    // Of very many: tables of five digits, products of hidden bits, a secret.
+    let secrets = [[64, 64, 32].map(Modulus::new).as_slice(), &[BIT; 37], &[above]].concat();
     let sent = [[input].as_slice(), &[BIT; 10]].concat();
-    check_batch(1 << 16, &gate, &sent, &secrets, output, &|party, seed, body, x| {
-        gate.evaluate(party, seed, body, &reduced(x, 25))
+    check_batch(1 << 16, &gate, &sent, &secrets, above, &|party, seed, body, x| {
+        gate.evaluate(party, seed, body, &reduced(x, 25)).map(added)
     });
     let gate = ExtendBounded::non_negative(25, 37);
-    check(&gate, &[input], &[above; 2], output, &|party, seed, body, x| {
-        gate.evaluate(party, seed, body, &reduced(x, 25))
+    check(&gate, &[BIT], &[above], above, &|party, seed, body, x| {
+        gate.evaluate(party, seed, body, &reduced(x, 25)).map(added)
     });
 }

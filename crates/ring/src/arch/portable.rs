@@ -13,8 +13,8 @@ pub(super) const KERNELS: Kernels = Kernels {
     accumulate: |target, source, factor| accumulate(target, source, factor),
     signed: |out, bits, x| signed(out, bits, x),
     add_products: |out, bits, x, flips, shares| add_products(out, bits, x, flips, shares),
-    choose: |circles, tables| choose(circles, tables),
-    choose_narrow: |circles, tables| choose(circles, tables),
+    choose: |circle, tables| choose(circle, tables),
+    choose_narrow: |circle, tables| choose(circle, tables),
     select: |bits, tables| select(bits, tables),
     compare: |numbers, digit, tables, found| compare(numbers, digit, tables, found),
     pack: |out, values, bits| pack(out, values, bits),
@@ -91,14 +91,13 @@ pub(super) fn add_products(out: &mut [u64], bits: &[u64], x: &[u64], flips: &[u6
 }
 
 #[inline(always)]
-pub(super) fn choose<T: Choice>(circles: [Circle<'_>; 2], tables: [&[Choices<T>]; 2]) -> [T; 2] {
+pub(super) fn choose<T: Choice>(circle: Circle<'_>, tables: [&[Choices<T>]; 2]) -> [T; 2] {
     let mut lanes = [[T::ZERO; 8]; 2];
-    for (words, first, second) in turned(circles, tables) {
+    for (word, first, second) in turned(circle, tables) {
         for (lanes, table) in lanes.iter_mut().zip([first, second]) {
             for (eighth, part) in table.0.as_chunks::<8>().0.iter().enumerate() {
                 for (lane, sum) in lanes.iter_mut().enumerate() {
-                    let [one, other] = words.map(|word| part[lane].where_set(word >> (8 * eighth + lane)));
-                    *sum = sum.plus(one).plus(other);
+                    *sum = sum.plus(part[lane].where_set(word >> (8 * eighth + lane)));
                 }
             }
         }
@@ -106,18 +105,15 @@ pub(super) fn choose<T: Choice>(circles: [Circle<'_>; 2], tables: [&[Choices<T>]
     lanes.map(|lanes| lanes.into_iter().fold(T::ZERO, T::plus))
 }
 
-/// Words of both circles from where they begin on, and the part of each table that they choose from.
+/// Words of the circle from where it begins on, and the part of each table that they choose from.
 #[inline(always)]
 pub(super) fn turned<'a, T>(
-    circles: [Circle<'a>; 2],
+    (bits, begin): Circle<'a>,
     [first, second]: [&'a [Choices<T>]; 2],
-) -> impl Iterator<Item = ([u64; 2], &'a Choices<T>, &'a Choices<T>)> {
+) -> impl Iterator<Item = (u64, &'a Choices<T>, &'a Choices<T>)> {
     first.iter().zip(second).enumerate().map(move |(part, (first, second))| {
-        let words = circles.map(|(bits, begin)| {
-            let (at, shift) = ((begin / 64 + part) % bits.len(), begin % 64);
-            bits[at] >> shift | bits[(at + 1) % bits.len()] << 1 << (63 - shift)
-        });
-        (words, first, second)
+        let (at, shift) = ((begin / 64 + part) % bits.len(), begin % 64);
+        (bits[at] >> shift | bits[(at + 1) % bits.len()] << 1 << (63 - shift), first, second)
     })
 }
 

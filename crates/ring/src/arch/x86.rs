@@ -36,9 +36,9 @@ const AVX2: Kernels = Kernels {
     // SAFETY: see above.
     add_products: |out, bits, x, flips, shares| unsafe { add_products_256(out, bits, x, flips, shares) },
     // SAFETY: see above.
-    choose: |circles, tables| unsafe { choose_256(circles, tables) },
+    choose: |circle, tables| unsafe { choose_256(circle, tables) },
     // SAFETY: see above.
-    choose_narrow: |circles, tables| unsafe { choose_256(circles, tables) },
+    choose_narrow: |circle, tables| unsafe { choose_256(circle, tables) },
     // SAFETY: see above.
     select: |bits, tables| unsafe { select_256(bits, tables) },
     // SAFETY: see above.
@@ -62,9 +62,9 @@ const AVX512: Kernels = Kernels {
     // SAFETY: see above.
     add_products: |out, bits, x, flips, shares| unsafe { add_products_512(out, bits, x, flips, shares) },
     // SAFETY: see above.
-    choose: |circles, tables| unsafe { choose_512(circles, tables) },
+    choose: |circle, tables| unsafe { choose_512(circle, tables) },
     // SAFETY: see above.
-    choose_narrow: |circles, tables| unsafe { choose_narrow_512(circles, tables) },
+    choose_narrow: |circle, tables| unsafe { choose_narrow_512(circle, tables) },
     // SAFETY: see above.
     select: |bits, tables| unsafe { select_512(bits, tables) },
     // SAFETY: see above.
@@ -187,21 +187,17 @@ fn multiply_rows<const N: usize, const WIDE: bool>(sums: &mut [Row], weights: &[
 }
 
 #[target_feature(enable = "avx2")]
-fn choose_256<T: Choice>(circles: [Circle<'_>; 2], tables: [&[Choices<T>]; 2]) -> [T; 2] {
-    portable::choose(circles, tables)
+fn choose_256<T: Choice>(circle: Circle<'_>, tables: [&[Choices<T>]; 2]) -> [T; 2] {
+    portable::choose(circle, tables)
 }
 
 #[target_feature(enable = "avx512f")]
-fn choose_512(circles: [Circle<'_>; 2], tables: [&[Choices<u64>]; 2]) -> [u64; 2] {
+fn choose_512(circle: Circle<'_>, tables: [&[Choices<u64>]; 2]) -> [u64; 2] {
     let mut sums = [[_mm512_setzero_si512(); 2]; 2];
-    for (words, first, second) in portable::turned(circles, tables) {
-        let masks = words.map(u64::to_le_bytes);
-        for i in 0..8 {
+    for (word, first, second) in portable::turned(circle, tables) {
+        for (i, mask) in word.to_le_bytes().into_iter().enumerate() {
             for (sums, table) in sums.iter_mut().zip([first, second]) {
-                let part = load(eight(&table.0, i));
-                for (sum, masks) in sums.iter_mut().zip(masks) {
-                    *sum = _mm512_mask_add_epi64(*sum, masks[i], *sum, part);
-                }
+                sums[i % 2] = _mm512_mask_add_epi64(sums[i % 2], mask, sums[i % 2], load(eight(&table.0, i)));
             }
         }
     }
@@ -210,16 +206,14 @@ fn choose_512(circles: [Circle<'_>; 2], tables: [&[Choices<u64>]; 2]) -> [u64; 2
 
 /// Sixteen numbers to a vector.
 #[target_feature(enable = "avx512f")]
-fn choose_narrow_512(circles: [Circle<'_>; 2], tables: [&[Choices<u32>]; 2]) -> [u32; 2] {
+fn choose_narrow_512(circle: Circle<'_>, tables: [&[Choices<u32>]; 2]) -> [u32; 2] {
     let mut sums = [[_mm512_setzero_si512(); 2]; 2];
-    for (words, first, second) in portable::turned(circles, tables) {
+    for (word, first, second) in portable::turned(circle, tables) {
         for quarter in 0..4 {
-            let masks = words.map(|word| (word >> (16 * quarter)) as u16);
+            let mask = (word >> (16 * quarter)) as u16;
             for (sums, table) in sums.iter_mut().zip([first, second]) {
-                let part = load_narrow(&table.0.as_chunks().0[quarter]);
-                for (sum, mask) in sums.iter_mut().zip(masks) {
-                    *sum = _mm512_mask_add_epi32(*sum, mask, *sum, part);
-                }
+                let (sum, part) = (&mut sums[quarter % 2], load_narrow(&table.0.as_chunks().0[quarter]));
+                *sum = _mm512_mask_add_epi32(*sum, mask, *sum, part);
             }
         }
     }
