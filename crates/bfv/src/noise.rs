@@ -11,6 +11,12 @@
 //! on the uniform parts of keys and ciphertexts and on the weights, never on errors. Errors are independent and sub-Gaussian, so
 //! a bound that fails with probability `2^-100` grows with the root of the degree ([`merge_bound`]).
 //!
+//! Where what ciphertexts are multiplied by is not weights but uniform masks ([`Load::masks`]), as wide as the ring, the worst case is far from
+//! what happens. The sum of `r_j (e_j + h_j)` over `n` terms, masks within `R`, fresh errors and half units of encodings that are anything within
+//! them, is sub-Gaussian but for a shift of `n / 4`: given the masks, the errors' part has variance factor `n R^2` [`ERROR_VARIANCE`]; a uniform
+//! mask has its own variance `R^2 / 3` as its factor, so that the half units' part has `n R^2 / 12`. The bound fails with probability
+//! `2^-80` ([`mask_bound`]).
+//!
 //! An exact reply carries a [`flood`] besides. There the total stays below half of `2^(k-l)` always: the rounding
 //! errors are bounded by `(N + 1)` [`rounding`], and the modulus is chosen such that the rest fits.
 
@@ -52,9 +58,29 @@ pub(crate) fn product_deviation(degree: usize, load: &Load) -> f64 {
 
 /// Bound on the error in the server's sum: weights times fresh errors (and the half unit of their encoding), and the
 /// encryption of zero, `e u + e1 s` with ternary `u` and `s`.
-pub(crate) fn product_bound(degree: usize, weight_sum: u64) -> f64 {
-    let fresh = ERROR_BOUND as f64 + 0.5;
-    weight_sum as f64 * fresh + ERROR_BOUND as f64 * (2 * degree) as f64
+pub(crate) fn product_bound(degree: usize, load: &Load) -> f64 {
+    let fresh = match load.masks {
+        false => load.weight_sum as f64 * (ERROR_BOUND as f64 + 0.5),
+        true => mask_bound(load),
+    };
+    fresh + ERROR_BOUND as f64 * (2 * degree) as f64
+}
+
+/// A sum of masks times fresh errors is beyond [`mask_bound`] with probability below `2^-MASK_BITS`.
+const MASK_BITS: f64 = 80.0;
+
+/// Bound on masks times fresh errors and half units of their encodings.
+fn mask_bound(load: &Load) -> f64 {
+    let most = load.heaviest as f64;
+    let terms = load.weight_sum as f64 / most;
+    let variance = terms * most * most * (ERROR_VARIANCE + 1.0 / 12.0);
+    (2.0 * variance * (MASK_BITS + 1.0) * std::f64::consts::LN_2).sqrt() + terms / 4.0
+}
+
+/// The probability that one of the bounds fails that do not hold always, beside that on rounding.
+pub(crate) fn lost(load: &Load, merged: bool) -> f64 {
+    let probability = |fails: bool, bits: f64| if fails { (-bits).exp2() } else { 0.0 };
+    probability(merged, MERGE_BITS) + probability(load.masks, MASK_BITS)
 }
 
 /// A merged result carries more noise from the switching of keys than [`merge_bound`] with probability below `2^-MERGE_BITS`.
@@ -79,24 +105,24 @@ fn rounding(reply_bits: u32) -> f64 {
     0.5 + (f64::from(reply_bits) - 61.0).exp2()
 }
 
-/// Minus the logarithm of the probability that one coefficient fails, in bits.
-pub(crate) fn failure_bits(degree: usize, ring_bits: u32, reply_bits: u32, merged: bool) -> f64 {
+/// Minus the logarithm of the probability that one coefficient fails, in bits; `lost` of it has other reasons than rounding ([`lost`]).
+pub(crate) fn failure_bits(degree: usize, ring_bits: u32, reply_bits: u32, lost: f64) -> f64 {
     let rounding = rounding(reply_bits);
     let range = f64::from(reply_bits - ring_bits).exp2() - PRODUCT_ALLOWANCE as f64 - rounding;
     let variance = degree as f64 * (2.0 / 3.0) * rounding * rounding;
     let rounded = range * range / (2.0 * variance) * std::f64::consts::LOG2_E - 1.0;
-    if merged { -((-rounded).exp2() + (-MERGE_BITS).exp2()).log2() } else { rounded }
+    if lost > 0.0 { -((-rounded).exp2() + lost).log2() } else { rounded }
 }
 
 /// The smallest reply width whose guard bits make failure improbable enough, or impossible.
-pub(crate) fn reply_bits(degree: usize, ring_bits: u32, results: usize, resharing: Resharing) -> Result<u32, Error> {
+pub(crate) fn reply_bits(degree: usize, ring_bits: u32, load: &Load, resharing: Resharing) -> Result<u32, Error> {
     if !RING_BITS.contains(&ring_bits) {
         return Err(Misuse::RingWidth { ring_bits }.into());
     }
-    let failure = f64::from(LOSS_BITS) + (results.max(1) as f64).log2();
+    let failure = f64::from(LOSS_BITS) + (load.results.max(1) as f64).log2();
     let enough = |&k: &u32| match resharing {
         // The same width with merging and without.
-        Resharing::Approximate => failure_bits(degree, ring_bits, k, true) >= failure,
+        Resharing::Approximate => failure_bits(degree, ring_bits, k, lost(load, true)) >= failure,
         // Less would leave so little for the flood that the modulus grows by more than the reply shrinks.
         Resharing::Exact => allowance(degree, ring_bits, k, resharing) >= (degree / 4) as u64,
     };
@@ -122,7 +148,7 @@ fn allowance(degree: usize, ring_bits: u32, reply_bits: u32, resharing: Resharin
 
 /// Bound on what the phase carries beside the message before the switch.
 fn error_bound(degree: usize, load: &Load, resharing: Resharing) -> f64 {
-    let product = product_bound(degree, load.weight_sum);
+    let product = product_bound(degree, load);
     match resharing {
         Resharing::Approximate => product,
         Resharing::Exact => product + 0.5 + flood(degree, load).most() as f64,
@@ -131,7 +157,7 @@ fn error_bound(degree: usize, load: &Load, resharing: Resharing) -> f64 {
 
 /// The bits that a modulus needs for this noise, rounded down.
 pub(crate) fn modulus_bits(degree: usize, ring_bits: u32, load: &Load, resharing: Resharing) -> Result<u32, Error> {
-    let reply_bits = reply_bits(degree, ring_bits, load.results, resharing)?;
+    let reply_bits = reply_bits(degree, ring_bits, load, resharing)?;
     let allowance = allowance(degree, ring_bits, reply_bits, resharing) as f64;
     Ok((f64::from(reply_bits) + error_bound(degree, load, resharing).log2() - allowance.log2()) as u32)
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::arch::tile;
 use crate::error::{Error, Misuse};
 use crate::flood::Flood;
 use crate::noise;
@@ -39,6 +40,8 @@ pub struct Load {
     pub heaviest: u64,
     /// Results of an inference: all of its layers' together.
     pub results: usize,
+    /// Whether weights are masks: uniform, each used once, and independent of all errors.
+    pub masks: bool,
 }
 
 /// Everything both parties must agree on: derived from public widths alone. Cheap to clone.
@@ -89,17 +92,25 @@ impl Parameters {
         results: usize,
         resharing: Resharing,
     ) -> Result<Self, Error> {
-        let refusal = |noise_bits| Misuse::NoiseTooLarge {
-            noise_bits,
-            ring_bits,
-            modulus_bits: 2.0 * f64::from(WIDEST_PRIME_BITS),
-        };
-        let sum = 1_u64.checked_shl(weight_bits).and_then(|weight| weight.checked_mul(inner.max(1) as u64));
-        let weight_sum = sum.ok_or(refusal(f64::from(weight_bits) + (inner as f64).log2()))?;
-        let load = Load { weight_sum, heaviest: 1 << weight_bits, results };
+        let load = load_of(ring_bits, weight_bits, inner, results)?;
+        Self::smallest(ring_bits, load, resharing)
+    }
+
+    /// As [`Parameters::choose`], for products of ciphertexts with uniform masks of `mask_bits` bits, as signed numbers: the bound on their noise fails
+    /// with probability `2^-80` a result. Replies are reshared approximately.
+    ///
+    /// # Errors
+    /// As [`Parameters::choose`].
+    pub fn choose_for_masks(ring_bits: u32, mask_bits: u32, inner: usize, results: usize) -> Result<Self, Error> {
+        let load = load_of(ring_bits, mask_bits.saturating_sub(1), inner, results)?;
+        Self::smallest(ring_bits, Load { masks: true, ..load }, Resharing::Approximate)
+    }
+
+    fn smallest(ring_bits: u32, load: Load, resharing: Resharing) -> Result<Self, Error> {
+        let widest = if load.masks { tile::WIDEST_PRIME_BITS } else { WIDEST_PRIME_BITS };
         for (degree, limit) in SECURITY_TABLE.into_iter().filter(|(degree, _)| [4096, 8192].contains(degree)) {
             let needed = noise::modulus_bits(degree, ring_bits, &load, resharing)?;
-            let most = limit.min(2 * WIDEST_PRIME_BITS);
+            let most = limit.min(2 * widest);
             // The primes lie below the powers of two, so a modulus of just the needed bits can fall short.
             for bits in needed.max(2 * NARROWEST_PRIME_BITS)..=most {
                 match Self::new(degree, [bits.div_ceil(2), bits / 2], ring_bits, load, resharing) {
@@ -108,7 +119,7 @@ impl Parameters {
                 }
             }
         }
-        Err(refusal(noise::product_bound(8192, weight_sum).log2()).into())
+        Err(too_noisy(ring_bits, noise::product_bound(8192, &load).log2()).into())
     }
 
     /// The parameters with the largest suitable primes of these widths (the wider first).
@@ -169,7 +180,7 @@ impl Parameters {
         if wide < narrow || !widths.contains(&wide) || !widths.contains(&narrow) {
             return Err(no_prime.into());
         }
-        let reply_bits = noise::reply_bits(degree, ring_bits, load.results, resharing)?;
+        let reply_bits = noise::reply_bits(degree, ring_bits, &load, resharing)?;
         let first = Ntt::find(degree, wide, u64::MAX).ok_or_else(|| no_prime.clone())?;
         let second = Ntt::find(degree, narrow, first.prime().value()).ok_or_else(|| no_prime.clone())?;
         let (p0, p1) = (*first.prime(), *second.prime());
@@ -271,7 +282,8 @@ impl Parameters {
     pub fn failure_bits(&self) -> f64 {
         match self.resharing() {
             Resharing::Approximate => {
-                noise::failure_bits(self.degree(), self.ring_bits(), self.reply_bits(), self.levels() > 0)
+                let lost = noise::lost(&self.0.load, self.levels() > 0);
+                noise::failure_bits(self.degree(), self.ring_bits(), self.reply_bits(), lost)
             }
             Resharing::Exact => f64::INFINITY,
         }
@@ -350,6 +362,17 @@ impl Parameters {
     fn polynomial_bytes(&self) -> usize {
         self.prime_bits().into_iter().map(|bits| packed_bytes(self.degree(), bits)).sum()
     }
+}
+
+/// The load of `inner` products with weights below `2^weight_bits`.
+fn load_of(ring_bits: u32, weight_bits: u32, inner: usize, results: usize) -> Result<Load, Error> {
+    let sum = 1_u64.checked_shl(weight_bits).and_then(|weight| weight.checked_mul(inner.max(1) as u64));
+    let weight_sum = sum.ok_or(too_noisy(ring_bits, f64::from(weight_bits) + (inner as f64).log2()))?;
+    Ok(Load { weight_sum, heaviest: 1 << weight_bits, results, masks: false })
+}
+
+fn too_noisy(ring_bits: u32, noise_bits: f64) -> Misuse {
+    Misuse::NoiseTooLarge { noise_bits, ring_bits, modulus_bits: 2.0 * f64::from(WIDEST_PRIME_BITS) }
 }
 
 impl Merging {

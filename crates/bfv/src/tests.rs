@@ -7,6 +7,7 @@ mod fresh;
 mod hostile;
 mod merge;
 mod merge_attacks;
+mod panel;
 mod products;
 mod refusals;
 mod wire;
@@ -17,7 +18,7 @@ use crate::{Ciphertext, Load, Parameters, PublicKey, SecretKey, Sum, Weights};
 
 /// Weights of up to 16 bits that add up to this at most, for 4096 results.
 fn load(weight_sum: u64) -> Load {
-    Load { weight_sum, heaviest: 1 << 16, results: 4096 }
+    Load { weight_sum, heaviest: 1 << 16, results: 4096, masks: false }
 }
 
 fn prg(byte: u8) -> Prg {

@@ -5,10 +5,13 @@ use std::sync::LazyLock;
 use privet_prg::is_portable_forced;
 use pulp::Arch;
 
+pub(crate) mod tile;
 #[cfg(target_arch = "x86_64")]
 mod transform;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod x86;
+#[cfg(target_arch = "x86_64")]
+mod x86_tile;
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) use transform::Transform;
@@ -40,7 +43,7 @@ const LANES: usize = 8;
 /// Terms that are added up before a reduction: with primes below 2^50 their sum stays below 2^103.
 pub(crate) const TERMS: usize = 8;
 
-/// What Montgomery's reduction (Math. Comp. 1985) by 2^52 takes for a prime below 2^50.
+/// What Montgomery's reduction (Math. Comp. 1985) by 2^52 takes for a prime below 2^50, or 2^52.
 #[derive(Debug, Clone, Copy)]
 #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "no accelerated code for this processor"))]
 pub(crate) struct Montgomery {
@@ -55,10 +58,15 @@ pub(crate) struct Montgomery {
 impl Montgomery {
     /// For an odd prime below 2^50; `None` for a larger one.
     pub(crate) fn new(prime: u64) -> Option<Self> {
+        Self::wide(prime).filter(|_| prime < 1 << 50)
+    }
+
+    /// For an odd prime below 2^52, as [`tile`] takes it; `None` for a larger one.
+    pub(crate) fn wide(prime: u64) -> Option<Self> {
         // Newton's iteration doubles the bits that are right; an odd number is its own inverse modulo 8.
         let inverse = (0..5).fold(prime, |x, _| x.wrapping_mul(2_u64.wrapping_sub(prime.wrapping_mul(x))));
         let inverse = inverse & ((1 << 52) - 1);
-        (prime < 1 << 50).then_some(Self { prime, inverse, radix: (1 << 52) % prime })
+        (prime < 1 << 52).then_some(Self { prime, inverse, radix: (1 << 52) % prime })
     }
 }
 

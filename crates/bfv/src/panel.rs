@@ -1,0 +1,217 @@
+//! Many ciphertexts that are multiplied by the same few polynomials: by polynomials in `X^B`, for a number of sums at once.
+//!
+//! A ciphertext is cut into `n = N / B` blocks of `B` coefficients. A polynomial in `X^B` has `n` coefficients, and its transform has `n`
+//! different values only, each for `B` neighbouring points (Nimbus, Li et al., NeurIPS 2024, has `n` = 1). So a product is `n` products of a number with
+//! `B` values and takes no transform of length `N`, and many sums of many products are a product of matrices for each block
+//! ([`arch::tile`]).
+
+use crate::arch::tile::{self, ROWS, TERMS, WIDTH};
+use crate::arch::{Montgomery, kernels};
+use crate::error::{Error, Misuse};
+use crate::ntt::Ntt;
+use crate::parameters::Parameters;
+use crate::polynomial::Polynomial;
+use crate::product::Sum;
+
+/// How rows of a matrix lie in a ciphertext's blocks: one behind the other, `width` blocks each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Blocks {
+    /// Blocks of a ciphertext: a power of two.
+    pub count: usize,
+    /// Blocks of a row.
+    pub width: usize,
+}
+
+impl Blocks {
+    /// Rows in a ciphertext.
+    pub fn rows(&self) -> usize {
+        self.count / self.width
+    }
+
+    /// Coefficients of a block.
+    pub fn block(&self, degree: usize) -> usize {
+        degree / self.count
+    }
+
+    /// The first coefficient of the sum over a ciphertext's rows, each times its factor: where the last row lies.
+    pub fn result(&self, degree: usize) -> usize {
+        (self.rows() - 1) * self.width * self.block(degree)
+    }
+
+    /// The power of `X^B` that a row's factor is multiplied by, so that its product lies where the last row does. Products with the
+    /// other rows' blocks come to lie elsewhere: `width` times as many blocks away as rows, of which all fit.
+    fn power(&self, row: usize) -> usize {
+        (self.rows() - 1 - row) * self.width
+    }
+}
+
+/// Ciphertexts as products take them: for each of both parts and each prime `[N / WIDTH][ciphertexts][WIDTH]`.
+pub struct Panel {
+    parameters: Parameters,
+    blocks: Blocks,
+    terms: usize,
+    parts: [[Vec<[u64; WIDTH]>; 2]; 2],
+}
+
+/// A ciphertext, read and transformed, that finds its place in a [`Panel`].
+pub struct Read([Polynomial; 2]);
+
+impl Read {
+    /// Reads what [`crate::SecretKey::encrypt`] wrote.
+    ///
+    /// # Errors
+    /// [`crate::PeerMisbehaved`] if it has the wrong length or a residue that is not reduced.
+    pub fn from_bytes(parameters: &Parameters, bytes: &[u8]) -> Result<Self, Error> {
+        Polynomial::read_masked(parameters.ntts(), parameters.degree(), "ciphertext", bytes).map(Self)
+    }
+}
+
+impl Panel {
+    /// Most ciphertexts of a panel: what a tile reads of them stays in the nearest cache.
+    pub const MOST: usize = 256;
+
+    /// Lays ciphertexts side by side.
+    ///
+    /// # Errors
+    /// [`Misuse::WrongLength`] for more than [`Panel::MOST`], or blocks that do not fit.
+    pub fn new(parameters: &Parameters, blocks: Blocks, ciphertexts: &[Read]) -> Result<Self, Error> {
+        let (degree, terms) = (parameters.degree(), ciphertexts.len());
+        if terms > Self::MOST {
+            return Err(Misuse::WrongLength { what: "panel", expected: Self::MOST, actual: terms }.into());
+        }
+        let fits = blocks.count.is_power_of_two() && (1..=blocks.count).contains(&blocks.width);
+        if !fits || blocks.block(degree) < WIDTH {
+            return Err(Misuse::WrongLength { what: "blocks", expected: degree / WIDTH, actual: blocks.count }.into());
+        }
+        let part = |part: usize, prime: usize| {
+            let mut packed = vec![[0; WIDTH]; degree / WIDTH * terms];
+            for (term, ciphertext) in ciphertexts.iter().enumerate() {
+                let (values, _) = ciphertext.0[part].0[prime].as_chunks::<WIDTH>();
+                packed[term..].iter_mut().step_by(terms).zip(values).for_each(|(packed, values)| *packed = *values);
+            }
+            packed
+        };
+        let parts = [0, 1].map(|of| [0, 1].map(|prime| part(of, prime)));
+        Ok(Self { parameters: parameters.clone(), blocks, terms, parts })
+    }
+
+    /// Adds to each sum the products of the ciphertexts' rows with its factors: `factors[sum]` has one for each row of each ciphertext. The
+    /// result is where [`Blocks::result`] says; whatever lies elsewhere is none.
+    ///
+    /// # Errors
+    /// [`Misuse::ParametersDiffer`]; [`Misuse::WrongLength`] unless there are as many factors as rows for each sum.
+    pub fn multiply_add(&self, sums: &mut [Sum], factors: &[&[i64]]) -> Result<(), Error> {
+        let (expected, actual) = (sums.len(), factors.len());
+        if actual != expected {
+            return Err(Misuse::WrongLength { what: "factors", expected, actual }.into());
+        }
+        let expected = self.terms * self.blocks.rows();
+        if let Some(wrong) = factors.iter().find(|factors| factors.len() != expected) {
+            return Err(Misuse::WrongLength { what: "factors", expected, actual: wrong.len() }.into());
+        }
+        if sums.iter().any(|sum| !self.parameters.agrees_with(&sum.parameters)) {
+            return Err(Misuse::ParametersDiffer.into());
+        }
+        let segment = self.blocks.block(self.parameters.degree()) / WIDTH;
+        for (prime, ntt) in self.parameters.ntts().iter().enumerate() {
+            let product = Product::new(ntt);
+            let tiles = self.transformed(&product, factors);
+            let mut spare = [[0; WIDTH]; ROWS];
+            for part in 0..2 {
+                for (at, right) in self.parts[part][prime].chunks_exact(self.terms.max(1)).enumerate() {
+                    for (sums, tile) in sums.chunks_mut(ROWS).zip(&tiles) {
+                        let left = &tile[at / segment * self.terms..][..self.terms];
+                        let mut spare = spare.iter_mut();
+                        let mut sums = sums.iter_mut();
+                        let rows: [&mut [u64; WIDTH]; ROWS] = std::array::from_fn(|_| match sums.next() {
+                            Some(sum) => {
+                                let part = if part == 0 { &mut sum.c0 } else { &mut sum.c1 };
+                                part.0[prime][at * WIDTH..].first_chunk_mut().expect("a part of the polynomial")
+                            }
+                            None => spare.next().expect("a row to spare"),
+                        });
+                        product.add(left, right, rows);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// For each tile of sums the values of their factors' polynomials, multipliers: `[blocks][ciphertexts][ROWS]`.
+    fn transformed(&self, product: &Product<'_>, factors: &[&[i64]]) -> Vec<Vec<[u64; ROWS]>> {
+        let (rows, count) = (self.blocks.rows(), self.blocks.count);
+        let mut tiles = vec![vec![[0; ROWS]; count * self.terms]; factors.len().div_ceil(ROWS)];
+        let powers = self.powers(product);
+        for (group, factors) in factors.chunks(WIDTH).enumerate() {
+            let residues: Vec<Vec<u64>> = factors.iter().map(|factors| product.ntt.prime().reduce_signed(factors)).collect();
+            for term in 0..self.terms {
+                let right: Vec<[u64; WIDTH]> = (0..rows)
+                    .map(|row| {
+                        let residue = |sum: usize| residues.get(sum).map_or(0, |of| of[term * rows + row]);
+                        std::array::from_fn(residue)
+                    })
+                    .collect();
+                for (part, left) in powers.iter().enumerate() {
+                    let mut values = [[0; WIDTH]; ROWS];
+                    product.add(left, &right, values.each_mut());
+                    for (block, values) in (part * ROWS..count).zip(&values) {
+                        for (sum, value) in (group * WIDTH..).zip(values).take(factors.len()) {
+                            tiles[sum / ROWS][block * self.terms + term][sum % ROWS] = *value;
+                        }
+                    }
+                }
+            }
+        }
+        tiles
+    }
+
+    /// The powers of `X^B` of all rows at the points of each block, for [`ROWS`] blocks at a time, twice as multipliers.
+    fn powers(&self, product: &Product<'_>) -> Vec<Vec<[u64; ROWS]>> {
+        let degree = self.parameters.degree();
+        let block = self.blocks.block(degree);
+        let points = |row: usize| {
+            let mut monomial = vec![0; degree];
+            monomial[self.blocks.power(row) * block] = 1;
+            product.ntt.forward(&mut monomial);
+            // A factor's product with a power is multiplied by ciphertexts.
+            monomial.into_iter().step_by(block).map(|point| product.prepare(product.prepare(point))).collect()
+        };
+        let points: Vec<Vec<u64>> = (0..self.blocks.rows()).map(points).collect();
+        let part = |part: usize| {
+            let values = points.iter().map(|points| {
+                std::array::from_fn(|at| points.get(part * ROWS + at).copied().unwrap_or(0))
+            });
+            values.collect()
+        };
+        (0..self.blocks.count.div_ceil(ROWS)).map(part).collect()
+    }
+}
+
+const _: () = assert!(Panel::MOST <= TERMS);
+
+/// Products of matrices modulo a prime, on the fastest code that there is.
+struct Product<'a> {
+    ntt: &'a Ntt,
+    accelerated: Option<(Montgomery, tile::Accelerated)>,
+}
+
+impl<'a> Product<'a> {
+    fn new(ntt: &'a Ntt) -> Self {
+        let allowed = tile::accelerated().filter(|_| kernels().is_some());
+        Self { ntt, accelerated: Montgomery::wide(ntt.prime().value()).zip(allowed) }
+    }
+
+    /// What one factor of each product must be.
+    fn prepare(&self, x: u64) -> u64 {
+        self.accelerated.as_ref().map_or(x, |(montgomery, _)| self.ntt.prime().multiply(x, montgomery.radix))
+    }
+
+    /// [`tile`]: one of both sides is prepared.
+    fn add(&self, left: &[[u64; ROWS]], right: &[[u64; WIDTH]], sums: tile::Sums<'_>) {
+        match &self.accelerated {
+            Some((montgomery, add)) => add(montgomery, left, right, sums),
+            None => tile::portable(self.ntt.prime(), left, right, sums),
+        }
+    }
+}
