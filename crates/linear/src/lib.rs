@@ -24,6 +24,7 @@ mod axis;
 mod client;
 mod correlation;
 mod error;
+pub mod kept;
 mod layer;
 mod mail;
 mod memory;

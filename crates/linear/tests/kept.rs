@@ -1,0 +1,120 @@
+//! Weights that the client keeps encrypted: shares, bytes, and what is wrong with what was kept.
+
+use std::thread;
+use std::time::Instant;
+
+use privet_bfv::PublicKey;
+use privet_channel::pair;
+use privet_linear::Error;
+use privet_linear::kept::{Plan, Product, ServerKeys, multiply};
+use privet_prg::{Prg, Seed};
+
+fn prg(byte: u8) -> Prg {
+    Prg::from_seed(&Seed::from_bytes([byte; 16]))
+}
+
+/// Weights of a product, and what the client keeps of them.
+struct Kept {
+    weights: Vec<Vec<i64>>,
+    keys: ServerKeys,
+    public: PublicKey,
+    bytes: Vec<u8>,
+}
+
+impl Kept {
+    fn new(plan: &Plan, bits: u32) -> Self {
+        let (mut prg, product) = (prg(1), plan.product());
+        let mut draw = |columns: usize| -> Vec<i64> {
+            (0..product.inner * columns).map(|_| (prg.word() << (63 - bits)).cast_signed() >> (63 - bits)).collect()
+        };
+        let weights: Vec<Vec<i64>> = product.columns.iter().map(|&columns| draw(columns)).collect();
+        let keys = ServerKeys::from_seed(plan.parameters(), &prg.seed());
+        let public = PublicKey::from_bytes(plan.parameters(), &keys.public_key(&mut prg)).unwrap();
+        let (mut bytes, slices) = (Vec::new(), weights.iter().map(Vec::as_slice).collect::<Vec<_>>());
+        let mut send = |part: &[u8]| {
+            bytes.extend_from_slice(part);
+            Ok::<_, Error>(())
+        };
+        keys.encrypt(plan, &slices, &mut prg, &mut send).unwrap();
+        assert_eq!(bytes.len() as u64, plan.kept_bytes());
+        Self { weights, keys, public, bytes }
+    }
+
+    /// Both parties' shares for an input.
+    fn run(&self, plan: &Plan, r: &[u64]) -> [Vec<Vec<u64>>; 2] {
+        let (mut near, mut far) = pair();
+        thread::scope(|scope| {
+            let serving = scope.spawn(move || self.keys.open(&mut far, plan).unwrap());
+            let mut rest = self.bytes.as_slice();
+            let mut read = |out: &mut [u8]| {
+                let (part, after) = rest.split_at(out.len());
+                out.copy_from_slice(part);
+                rest = after;
+                Ok::<_, Error>(())
+            };
+            let before = near.cost();
+            let own = multiply(&mut near, plan, &self.public, &mut read, r, &mut prg(3)).unwrap();
+            near.flush().unwrap();
+            assert_eq!(near.cost() - before, plan.cost());
+            assert!(rest.is_empty());
+            [own, serving.join().unwrap()]
+        })
+    }
+}
+
+fn uniform(len: usize, bits: u32) -> Vec<u64> {
+    let mut prg = prg(2);
+    (0..len).map(|_| prg.word() >> (64 - bits)).collect()
+}
+
+#[test]
+fn shares_add_up_to_every_product_of_a_plan() {
+    let (bits, guard) = (40, 2);
+    let products = [
+        Product { rows: 7, inner: 300, columns: vec![96, 96, 96] },
+        Product { rows: 3, inner: 17, columns: vec![5000] },
+        Product { rows: 20, inner: 1, columns: vec![1, 2] },
+        Product { rows: 40, inner: 2000, columns: vec![10] },
+    ];
+    for plan in Plan::for_program(&products, bits, guard).unwrap() {
+        let kept = Kept::new(&plan, 16);
+        let Product { rows, inner, columns } = plan.product();
+        let r = uniform(rows * inner, bits);
+        let [own, theirs] = kept.run(&plan, &r);
+        for (member, &columns) in columns.iter().enumerate() {
+            for (at, (own, theirs)) in own[member].iter().zip(&theirs[member]).enumerate() {
+                let (row, column) = (at / columns, at % columns);
+                let product = (0..*inner).fold(0_u64, |sum, k| {
+                    let weight = kept.weights[member][k * columns + column].cast_unsigned();
+                    sum.wrapping_add(r[row * inner + k].wrapping_mul(weight))
+                });
+                let off = own.wrapping_add(*theirs).wrapping_sub(product << guard).wrapping_add(1);
+                assert!(off << (64 - bits - guard) >> (64 - bits - guard) <= 2, "{:?}: {at}", plan.product());
+            }
+        }
+    }
+}
+
+#[test]
+#[ignore = "a measurement"]
+fn how_long_a_layer_of_bert_base_takes() {
+    let product = |inner, columns| Product { rows: 128, inner, columns };
+    let products = [
+        product(768, vec![768; 3]),
+        product(768, vec![768]),
+        product(768, vec![3072]),
+        product(3072, vec![768]),
+    ];
+    for plan in Plan::for_program(&products, 40, 2).unwrap() {
+        println!("{plan}, {:.3} s expected", plan.price() as f64 / 1e9);
+        let start = Instant::now();
+        let kept = Kept::new(&plan, 16);
+        println!("  encrypted in {:?}", start.elapsed());
+        let r = uniform(plan.product().rows * plan.product().inner, 40);
+        for _ in 0..2 {
+            let start = Instant::now();
+            kept.run(&plan, &r);
+            println!("  multiplied in {:?}", start.elapsed());
+        }
+    }
+}
