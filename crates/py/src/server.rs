@@ -138,6 +138,7 @@ pub(crate) fn ask(gate: Py<PyAny>) -> Gate {
         let arguments = match intent {
             Intent::Describe { model } => ("describe", model, None, None),
             Intent::HiddenWeights { program } => ("hidden_weights", Some(program), None, None),
+            Intent::KeptWeights { program, suite } => ("kept_weights", Some(program), Some(suite), None),
             Intent::Prepare { program, suite } => ("prepare", Some(program), Some(suite), None),
             Intent::Infer { program, suite, material } => {
                 ("infer", Some(program), suite, material.map(MaterialId::as_str))

@@ -18,6 +18,8 @@ pub struct Forecast {
     pub extensions: Vec<ExtensionForecast>,
     /// Correlations by kind.
     pub correlations: BTreeMap<&'static str, usize>,
+    /// Bytes of encrypted weights that the server sends a client before its first preparation, and the client keeps.
+    pub kept_bytes: u64,
     /// Bytes that the client sends while preparing.
     pub offline_bytes_client: u64,
     /// Bytes that the server sends while preparing.

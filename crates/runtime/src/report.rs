@@ -85,6 +85,9 @@ pub struct Report {
     pub counterpart: Counterpart,
     /// The whole.
     pub total: PhaseCost,
+    /// What came before it, once for many such jobs, and is not in it: encrypted weights that the client keeps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub setup: Option<PhaseCost>,
     /// The parts.
     pub layers: Vec<LayerCost>,
 }
@@ -158,6 +161,6 @@ impl Recorder {
             rounds: cost.rounds,
             peak_rss_mb: memory::peak_mb(),
         };
-        Report { phase: self.phase, counterpart: self.counterpart, total, layers: self.layers }
+        Report { phase: self.phase, counterpart: self.counterpart, total, setup: None, layers: self.layers }
     }
 }

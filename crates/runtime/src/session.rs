@@ -12,6 +12,7 @@ mod client;
 mod dealer;
 mod gate;
 mod hidden;
+mod kept;
 pub mod messages;
 mod refusal;
 mod requests;
@@ -25,6 +26,7 @@ pub use client::Client;
 pub use dealer::{Connect, Dealer, Dealt};
 pub use gate::{Gate, Intent};
 pub use hidden::HiddenWeights;
+pub use kept::KeptWeights;
 pub use messages::grant;
 pub use server::{Event, Server};
 

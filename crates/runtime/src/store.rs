@@ -5,7 +5,7 @@
 //! keep a store and claim the same id, so a store that was copied or rolled back on one side is caught by the other.
 //!
 //! Folders: `ready` (temporary files `*.partial`, and of each entry `ID.material` and `ID.json`), `spent` (a marker for each
-//! entry that was claimed), `setups` ([`setups`]), `secrets`, `hidden`, `base` ([`base_ots`]). Opening a store makes them all and
+//! entry that was claimed), `setups` ([`setups`]), `secrets`, `hidden`, `kept`, `base` ([`base_ots`]). Opening a store makes them all and
 //! syncs what lists them: markers in a folder that a power loss takes away would mark nothing.
 //!
 //! A store may be [sealed](privet_seal) under its owner's key; then so are all its files but markers and locks, each under its path
@@ -33,6 +33,7 @@ use std::time::{Duration, Instant};
 
 use privet_prg::{Prg, Seed};
 pub use privet_seal::StateKey;
+use sha2::{Digest, Sha256};
 use privet_seal::{Stored, Writer};
 
 use crate::Error;
@@ -78,7 +79,7 @@ impl Store {
     fn open_on(files: Arc<dyn Files>, root: PathBuf, key: Option<StateKey>) -> Result<Self, StoreError> {
         let store = Self { root, files, limit: None, key };
         store.make_root(&store.root)?;
-        for name in ["ready", "spent", "setups", "secrets", "hidden", "base"] {
+        for name in ["ready", "spent", "setups", "secrets", "hidden", "kept", "base"] {
             store.make_folder(&store.root.join(name))?;
         }
         // Whoever made them may not have come to this yet.
@@ -256,6 +257,31 @@ impl Store {
     /// [`StoreError::Io`] or [`StoreError::Damaged`].
     pub fn weight_mask(&self, program: &str) -> Result<Seed, Error> {
         self.secret(&format!("weight-mask-{program}"))
+    }
+
+    /// The secret from which keys to kept weights of a program grow.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] or [`StoreError::Damaged`].
+    pub fn kept_key(&self, program: &str) -> Result<Seed, Error> {
+        self.secret(&format!("kept-key-{program}"))
+    }
+
+    /// Where the encrypted weights lie that a peer's program has in a suite, if they were received.
+    pub(crate) fn kept_weights(&self, program: &str, peer: &str, suite: &str) -> PathBuf {
+        let suite = Sha256::digest(suite.as_bytes())[..4].iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        self.root.join("kept").join(format!("{program}-{peer}-{suite}"))
+    }
+
+    /// The same store, whose files are sealed all the same if it has no key: under one that hides nothing and tells what has changed.
+    pub(crate) fn checked(&self) -> Self {
+        let key = self.key.clone().or_else(|| Some(StateKey::new(&[0; 32])));
+        Self { key, ..self.clone() }
+    }
+
+    /// Removes a file that serves nobody any more.
+    pub(crate) fn forget(&self, path: &Path) -> Result<(), StoreError> {
+        self.remove(path)
     }
 
     /// Where the hidden weights of a program of a peer lie, if they were received.

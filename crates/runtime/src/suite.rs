@@ -21,7 +21,7 @@ use privet_seal::Stored;
 
 use crate::forecast::{Forecast, Memory, too_little};
 use crate::security::Security;
-use crate::session::{HiddenWeights, Served};
+use crate::session::{HiddenWeights, KeptWeights, Served};
 use crate::store::{KeptSetup, SetupSeeds, Setups};
 use crate::{Error, MaterialId, Observer, Report, Store, TemporaryEntry};
 
@@ -107,6 +107,29 @@ pub trait SuitePlan: Send + Sync {
     /// The ring of the server's hidden weights and the length of each layer, if the client needs them before a deal.
     fn hidden_layers(&self) -> Option<(Modulus, Vec<usize>)> {
         None
+    }
+
+    /// Bytes of encrypted weights that the client keeps for preparations; 0 if it keeps none.
+    fn kept_bytes(&self) -> u64 {
+        0
+    }
+
+    /// Tells what a client keeps, under the key that grows from `secret`, from others, without telling anything of weights or key.
+    fn kept_name(&self, _served: &Served, _secret: &Seed) -> MaterialId {
+        MaterialId::new(&[0; 16])
+    }
+
+    /// Hands what a client keeps to `send`, in parts: [`SuitePlan::kept_bytes`] in all.
+    ///
+    /// # Errors
+    /// Those of `send`.
+    fn send_kept(
+        &self,
+        _served: &Served,
+        _secret: &Seed,
+        _send: &mut dyn FnMut(&[u8]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        Ok(())
     }
 
     /// Whether material belongs to a setup, which the two parties keep over many runs.
@@ -205,6 +228,8 @@ pub struct Preparation<'a> {
     pub kept: Vec<KeptSetup>,
     /// How oblivious transfers begin, where the parties make correlations themselves.
     pub base: &'a mut BaseOts,
+    /// The encrypted weights that the client keeps, if the plan wants any.
+    pub weights: Option<KeptWeights>,
     /// Keeps other preparations from getting a first setup, too, until it is dropped.
     pub first_setup: Option<File>,
     /// Is called with progress.

@@ -194,7 +194,7 @@ fn product(x: &[u64], served: &Served) -> Vec<u64> {
 }
 
 fn report(phase: Phase) -> Report {
-    Report { phase, counterpart: Counterpart::Party, total: PhaseCost::default(), layers: Vec::new() }
+    Report { phase, counterpart: Counterpart::Party, total: PhaseCost::default(), setup: None, layers: Vec::new() }
 }
 
 /// Lets everybody in, but for the label that it names.

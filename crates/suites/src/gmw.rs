@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::config::{self, Choice, Value, named, vary};
-use crate::sharing::{Arithmetic, Linear, Maker, Options, Plan};
+use crate::sharing::{Arithmetic, Encrypts, Linear, Maker, Options, Plan};
 use crate::suite::{SuiteConfig, SuitePlan};
 
 /// Every choice of the suite.
@@ -32,6 +32,9 @@ pub struct Config {
     /// What linear layers are shared in: a prime field only offline, without a dealer, with exact truncations.
     #[serde(with = "named")]
     pub field: Arithmetic,
+    /// What is encrypted for linear layers that run offline, in the ring: masks each time, or weights once, which the client keeps.
+    #[serde(with = "named")]
+    pub encrypts: Encrypts,
     /// Which OT extension makes correlations; material is the same whichever did.
     #[serde(with = "named")]
     pub transfers: Transfers,
@@ -84,6 +87,7 @@ impl config::Config for Config {
         let all = vary(all, |config, correlations| Self { correlations, ..config });
         let all = vary(all, |config, linear| Self { linear, ..config });
         let all = vary(all, |config, field| Self { field, ..config });
+        let all = vary(all, |config, encrypts| Self { encrypts, ..config });
         all.into_iter().filter(|config| config.check().is_ok()).collect()
     }
 
@@ -92,7 +96,7 @@ impl config::Config for Config {
     }
 
     fn values(&self) -> Vec<Value> {
-        vec![self.truncation.value(), self.correlations.value(), self.linear.value(), self.field.value()]
+        vec![self.truncation.value(), self.correlations.value(), self.linear.value(), self.field.value(), self.encrypts.value()]
     }
 }
 
@@ -113,8 +117,9 @@ impl SuiteConfig for Config {
 }
 
 impl From<Config> for Options {
-    fn from(Config { rounds, truncation, correlations: maker, linear, field: arithmetic, .. }: Config) -> Self {
-        Self { maker, linear, arithmetic, ..Self::gmw(rounds, truncation) }
+    fn from(config: Config) -> Self {
+        let Config { rounds, truncation, correlations: maker, linear, field: arithmetic, encrypts, .. } = config;
+        Self { maker, linear, arithmetic, encrypts, ..Self::gmw(rounds, truncation) }
     }
 }
 
@@ -152,6 +157,9 @@ mod tests {
             Config { field: Arithmetic::Prime, ..online },
             Config { correlations: Maker::Dealer, ..prime },
             Config { truncation: Truncation::OneBit, ..prime },
+            Config { encrypts: Encrypts::Weights, ..online },
+            Config { encrypts: Encrypts::Weights, ..prime },
+            Config { encrypts: Encrypts::Weights, correlations: Maker::Dealer, ..Config::default() },
         ];
         assert!(refused.iter().all(|config| config.check().is_err()));
         assert!([online, prime].iter().all(|config| config.check().is_ok()));

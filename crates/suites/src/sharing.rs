@@ -15,6 +15,7 @@ mod elements;
 mod encrypted;
 mod forecast;
 mod infer;
+mod kept;
 mod keys;
 mod making;
 mod material;
@@ -37,11 +38,12 @@ pub use dealt::{WeightMask, deal, dealt_bytes};
 pub use dealt::{prepare_client as prepare_client_dealt, prepare_server as prepare_server_dealt};
 pub use encrypted::{Encrypted, Transformed};
 pub use infer::{Kept, Stocked, infer_client, infer_client_online, infer_server, infer_server_online};
+pub use kept::{KeptClient, KeptServer};
 pub use keys::Keys;
 pub use material::{Correlated, Material};
 pub use oneshot::{SessionKeys, SessionPublicKey};
 pub(crate) use ops::computes;
-pub use options::{Arithmetic, Linear, Maker, Options, Suite};
+pub use options::{Arithmetic, Encrypts, Linear, Maker, Options, Suite};
 pub use plan::{Plan, Step};
 pub(crate) use prepare::uniform;
 pub use prepare::{prepare_client, prepare_server};
@@ -63,9 +65,9 @@ use crate::Error;
 pub struct Model {
     weights: Arc<Weights>,
     workspaces: Vec<Workspace>,
-    /// For the ring, or the field, that the last preparation took, and with factors that choose by OT or without: no two modes of a program
-    /// have both alike and differ otherwise.
-    transformed: Mutex<Option<((Modulus, bool), Arc<[Transformed]>)>>,
+    /// For the ring, or the field, that the last preparation took, with factors that choose by OT or without, and for all layers or those whose
+    /// weights no client keeps: no two modes of a program have all three alike and differ otherwise.
+    transformed: Mutex<Option<((Modulus, bool, bool), Arc<[Transformed]>)>>,
 }
 
 impl Model {
@@ -81,7 +83,8 @@ impl Model {
     /// [`Error::Linear`] if a layer does not fit its plan.
     pub fn transformed(&self, plan: &Plan) -> Result<Arc<[Transformed]>, Error> {
         let mut transformed = self.transformed.lock().unwrap_or_else(PoisonError::into_inner);
-        let form = (plan.product_ring(), plan.linear().iter().all(|layer| layer.plan.is_encrypted()));
+        let chosen = !plan.linear().iter().all(|layer| layer.plan.is_encrypted());
+        let form = (plan.product_ring(), chosen, plan.options().keeps_weights());
         match transformed.take() {
             Some((made_for, made)) if made_for == form => {
                 *transformed = Some((form, Arc::clone(&made)));

@@ -111,6 +111,7 @@ def serve(
     ] = None,
     dealer: options.Dealer = None,
     truncation: Annotated[str, accepted(type(DEFAULT), "truncation")] = "exact",
+    encrypts: Annotated[str, accepted(type(DEFAULT), "encrypts")] = "masks",
     flooding: Annotated[str, accepted(type(COHORT), "flooding")] = STATISTICAL,
     reveal_values: Annotated[
         bool,
@@ -190,8 +191,8 @@ def serve(
     """Serve a model, or a repository of models, to many clients, on one machine or several.
 
     Clients learn predictions, the server learns nothing of their inputs. Clients choose how,
-    within what this server accepts: exact truncations, no dealer and statistical noise, unless a
-    flag or a policy accepts something weaker. Logs go to standard error, a JSON object a line.
+    within what this server accepts: exact truncations, no dealer, weights that stay here and
+    statistical noise, unless a flag or a policy accepts something weaker. Logs go to standard error, a JSON object a line.
     SIGTERM or Ctrl-C drains, a second one stops at once; SIGHUP reads models, certificates, the
     policy and tokens again.
 
@@ -230,6 +231,7 @@ def serve(
             accept,
             dealer=dealer is not None,
             truncation=truncation,
+            encrypts=encrypts,
             flooding=flooding,
             revealed_values=reveal_values,
             answers_per_hour=answers_per_hour,

@@ -133,6 +133,11 @@ def costs(console: Console, offline: PhaseCost | None, online: PhaseCost, batch:
                 f"{cost.peak_rss_mb:.0f} MB" if cost.peak_rss_mb else "unknown",
             )
     console.print(grid)
+    if offline is not None and offline.bytes_setup:
+        console.print(
+            f"Before that, once: {size(offline.bytes_setup)} of encrypted weights, which the "
+            f"client keeps, in {offline.seconds_setup:.3f} s."
+        )
 
 
 def per_sample(batch: int, **phases: PhaseCost | None) -> dict[str, Any] | None:

@@ -119,7 +119,11 @@ def _cost(phase: str, cost: PhaseCost | None) -> str:
     sent = f"client sends {size(cost.bytes_client)}, server {size(cost.bytes_server)}"
     if cost.bytes_dealer:
         sent += f", dealer {size(cost.bytes_dealer)}"
-    return f"{phase}: {cost.seconds:.3f} s, {sent}, rounds {cost.rounds}"
+    said = f"{phase}: {cost.seconds:.3f} s, {sent}, rounds {cost.rounds}"
+    if cost.bytes_setup:
+        kept = f"{size(cost.bytes_setup)} of encrypted weights in {cost.seconds_setup:.3f} s"
+        said += f"; before that, once: {kept}"
+    return said
 
 
 def read_result(

@@ -129,7 +129,7 @@ class Admission:
                 return None
             if subject != grant.program:
                 lease.refused = "the grant is for another program"
-            elif kind == "hidden_weights":
+            elif kind in ("hidden_weights", "kept_weights"):
                 return None
             elif kind != grant.phase:
                 lease.refused = f"the grant is to {grant.phase}"

@@ -15,7 +15,9 @@ class PhaseCost:
     `bytes_dealer` what a dealer sent to the party that measured;
     `rounds` how often a party turned to waiting; `peak_rss_mb` the largest resident memory of a
     party's process in MB, 0 where the system does not tell. `cpu_seconds` is what both parties'
-    processors worked, None where that is not measured.
+    processors worked, None where that is not measured. `bytes_setup` and `seconds_setup` are what
+    came before it, once for many such jobs, and are in none of the others: encrypted weights that
+    the client keeps.
     """
 
     seconds: float
@@ -25,6 +27,8 @@ class PhaseCost:
     peak_rss_mb: float
     bytes_dealer: int = 0
     cpu_seconds: float | None = None
+    bytes_setup: int = 0
+    seconds_setup: float = 0.0
 
     def __add__(self, other: PhaseCost) -> PhaseCost:
         return PhaseCost(
@@ -37,6 +41,8 @@ class PhaseCost:
             None
             if self.cpu_seconds is None or other.cpu_seconds is None
             else self.cpu_seconds + other.cpu_seconds,
+            self.bytes_setup + other.bytes_setup,
+            self.seconds_setup + other.seconds_setup,
         )
 
 
@@ -97,11 +103,14 @@ def read_report(text: str, *, by_server: bool = False) -> tuple[PhaseCost, tuple
     """A native report, which tells sent from received, as costs that tell client from server."""
     report = json.loads(text)
     total, dealt = report["total"], report["counterpart"] == "dealer"
+    setup = report.get("setup", {"seconds": 0.0, "bytes_sent": 0, "bytes_received": 0})
     phase = PhaseCost(
         **_traffic(total, by_server, dealt),
         seconds=total["seconds"],
         rounds=total["rounds"],
         peak_rss_mb=round(total["peak_rss_mb"], 1),
+        bytes_setup=setup["bytes_sent"] + setup["bytes_received"],
+        seconds_setup=setup["seconds"],
     )
     layers = tuple(
         LayerCost(

@@ -61,6 +61,14 @@ class Gmw(MaterialSuite):
         "Who makes material: the two `parties`, or a `dealer` that must collude with neither.",
         "the source of correlations",
     )
+    encrypts: str = choice(
+        "masks",
+        ("masks", "weights"),
+        "What is encrypted for linear layers that run offline: the client's `masks`, each time; or "
+        "the server's `weights`, once, which the client keeps and multiplies wherever that is "
+        "cheaper. A client that deviates can learn the weights then.",
+        "what is encrypted",
+    )
     transfers: str = choice(
         AUTO,
         (AUTO, "soft-spoken", "silent"),
@@ -99,6 +107,10 @@ class Gmw(MaterialSuite):
         "exact": ("the default: the fixed-point executor's result, bit for bit", {}),
         "one-bit": ("weaker: truncations off by 1 unit now and then", {"truncation": "one-bit"}),
         "prime": ("as exact; linear layers modulo a prime", {"field": "prime"}),
+        "kept-weights": (
+            "as exact; encrypted weights are sent once and kept",
+            {"encrypts": "weights"},
+        ),
         "one-shot": ("as exact; linear layers encrypted online", {"linear": "online"}),
     }
 
@@ -111,6 +123,13 @@ class Gmw(MaterialSuite):
             raise Misuse("linear layers run online in suite gmw in the ring, without a dealer")
         if self.unprepared and self.linear == "offline":
             raise Misuse("without preparation linear layers must run online")
+        if self.encrypts == "weights" and (
+            self.dealt or self.field == "prime" or self.linear == "online"
+        ):
+            raise Misuse(
+                "a client keeps encrypted weights where the parties make material ahead of time, "
+                "in a ring"
+            )
 
     @property
     def dealt(self) -> bool:
@@ -168,6 +187,7 @@ class Gmw(MaterialSuite):
             "truncation": self.truncation,
             "field": self.field,
             "linear": self.linear,
+            "encrypts": self.encrypts,
             "correlations": self._source,
         }
 

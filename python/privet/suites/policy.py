@@ -19,7 +19,7 @@ from typing import Any
 from privet._native import Guard, Policy, mode_of, weaknesses
 from privet.errors import Misuse
 
-ONE_BIT, DEALER = "one-bit", "dealer"
+ONE_BIT, DEALER, KEPT_WEIGHTS = "one-bit", "dealer", "kept-weights"
 REVEALED_VALUES, LIGHT_FLOODING = "revealed-values", "light-flooding"
 
 _FINGERPRINT = re.compile(r"[0-9a-f]{64}")
@@ -43,6 +43,7 @@ class Mode:
     correlations: str | None = None
     linear: str | None = None
     field: str | None = None
+    encrypts: str | None = None
     scenario: str | None = None
     flooding: str | None = None
 
@@ -75,13 +76,14 @@ def make_policy(
     *,
     dealer: bool = False,
     truncation: str = "exact",
+    encrypts: str = "masks",
     flooding: str = "statistical",
     revealed_values: bool = False,
     weaker: Iterable[Weakness] = (),
     answers_per_hour: int | None = None,
 ) -> Policy:
-    """The policy in a TOML file, or the default: exact truncations, no dealer, statistical noise on
-    results, and no suite that reveals values. Each argument accepts one weaker choice besides, and
+    """The policy in a TOML file, or the default: exact truncations, no dealer, no encrypted weights
+    at clients, statistical noise on results, and no suite that reveals values. Each argument accepts one weaker choice besides, and
     `weaker` those that it names.
 
     # Errors
@@ -89,6 +91,7 @@ def make_policy(
     """
     for what, value, possible in (
         ("truncation", truncation, ("exact", ONE_BIT)),
+        ("choice of what is encrypted", encrypts, ("masks", "weights")),
         ("flooding", flooding, ("statistical", "light")),
     ):
         if value not in possible:
@@ -105,6 +108,7 @@ def make_policy(
     allowed = {
         ONE_BIT: truncation == ONE_BIT,
         DEALER: dealer,
+        KEPT_WEIGHTS: encrypts == "weights",
         LIGHT_FLOODING: flooding == "light",
         REVEALED_VALUES: revealed_values,
     }

@@ -84,6 +84,11 @@ impl Plan {
         Ok(products.iter().map(plan).collect())
     }
 
+    /// Whether this is a clone of the other.
+    pub fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// The products.
     pub fn product(&self) -> &Product {
         &self.0.product

@@ -10,11 +10,15 @@ use privet_prg::Prg;
 
 use super::dealer::{self, Connect};
 use super::hidden::HiddenWeights;
-use super::messages::{self, Accepted, Base, Granted, Hidden, Request};
+use super::kept::KeptWeights;
+use super::messages::{self, Accepted, Base, Granted, Hidden, Kept, Request};
 use super::sequence::{Sequence, has_steps};
 use crate::store::{Held, Setups};
 use crate::suite::{Filling, Inference, Material, Prediction, Preparation, SessionState, SuitePlan};
-use crate::{Error, MaterialId, Metadata, Observer, PeerMisbehaved, Report, Store, StoreError, check_inputs};
+use crate::report::{PhaseCost, Recorder};
+use crate::{
+    Error, MaterialId, Metadata, Observer, PeerMisbehaved, Phase, Report, Store, StoreError, check_inputs,
+};
 
 /// How long an entry may be held by somebody else, as by its maker while it is written to the disk.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -94,6 +98,7 @@ impl Client {
         let first_setup = if plan.needs_setup() { self.setups(plan).first()? } else { None };
         self.guarded(|client| {
             let hidden = client.hidden_weights(plan)?;
+            let (weights, setup_cost) = client.kept_weights(plan)?;
             let mut nonce = [0; 16];
             Prg::from_os()?.fill(&mut nonce);
             let (program, suite) = (plan.program().hash().to_string(), plan.label());
@@ -126,10 +131,12 @@ impl Client {
                 setups,
                 kept,
                 base: &mut base,
+                weights,
                 first_setup,
                 observer,
             };
-            let prepared = plan.prepare_client(job, hidden)?;
+            let mut prepared = plan.prepare_client(job, hidden)?;
+            prepared.report.setup = setup_cost;
             let (model, setup) = (plan.program().model().to_owned(), prepared.setup);
             // The server stores first: an entry that only it holds is lost; one that only the client holds would fail later.
             client.channel.recv(1)?;
@@ -179,6 +186,26 @@ impl Client {
             HiddenWeights::receive(&mut self.channel, ring, &layers, mask.as_str(), &self.store, &path)?;
         }
         HiddenWeights::open(&self.store, &path, ring, layers).map(Some)
+    }
+
+    /// The encrypted weights that the plan wants kept, fetched unless they are here, and what fetching them cost.
+    fn kept_weights(&mut self, plan: &dyn SuitePlan) -> Result<(Option<KeptWeights>, Option<PhaseCost>), Error> {
+        let bytes = plan.kept_bytes();
+        if bytes == 0 {
+            return Ok((None, None));
+        }
+        let recorder = Recorder::start(Phase::Offline, &self.channel);
+        let (program, suite) = (plan.program().hash().to_string(), plan.label());
+        let path = self.store.kept_weights(&program, &self.server(), &suite);
+        let known = KeptWeights::name(&self.store, &path, bytes);
+        messages::send(&mut self.channel, &Request::KeptWeights { program, suite, known: known.clone() })?;
+        let Kept { weights } = messages::receive(&mut self.channel)?;
+        let is_new = known.as_deref() != Some(weights.as_str());
+        if is_new {
+            KeptWeights::receive(&mut self.channel, bytes, weights.as_str(), &self.store, &path)?;
+        }
+        let cost = recorder.finish(&self.channel).total;
+        Ok((Some(KeptWeights::open(&self.store, &path)?), is_new.then_some(cost)))
     }
 
     /// Runs one inference on the entry `id`, which is spent once the server was asked, whatever happens after, unless it

@@ -17,6 +17,13 @@ pub enum Intent<'a> {
         /// The program's hash, in hexadecimal.
         program: &'a str,
     },
+    /// The weights of a program, encrypted, for preparations in a suite.
+    KeptWeights {
+        /// The program's hash, in hexadecimal.
+        program: &'a str,
+        /// The suite with its options.
+        suite: &'a str,
+    },
     /// To make a material entry.
     Prepare {
         /// The program's hash, in hexadecimal.

@@ -35,6 +35,8 @@ pub(super) enum Request {
     },
     /// The name of the mask that hides the weights of a program, and the hidden weights unless the client has them.
     HiddenWeights { program: String, known: Option<String> },
+    /// The name of the encrypted weights that a suite's clients keep of a program, and the weights unless the client has them.
+    KeptWeights { program: String, suite: String, known: Option<String> },
     /// To use up material; of a program with state, `step` tells which inference of a sequence it is, counted from 0.
     Infer {
         program: String,
@@ -82,6 +84,14 @@ pub fn grant(channel: &mut Channel) -> Result<(), Error> {
 pub(super) struct Hidden {
     /// The mask's name: 32 hexadecimal digits.
     pub mask: MaterialId,
+}
+
+/// The server's answer about kept weights; they follow if the client does not know this name.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Kept {
+    /// The name: 32 hexadecimal digits.
+    pub weights: MaterialId,
 }
 
 /// The server's yes to a preparation.

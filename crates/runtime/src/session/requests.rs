@@ -11,7 +11,8 @@ use super::budget::Promise;
 use super::catalog::Served;
 use super::dealer::{self, Connect};
 use super::gate::Intent;
-use super::messages::{self, Accepted, Base, Hidden, Request};
+use super::kept::KeptWeights;
+use super::messages::{self, Accepted, Base, Hidden, Kept, Request};
 use super::refusal::Refusal;
 use super::sequence::{Sequence, has_steps};
 use super::server::{Event, Server};
@@ -38,6 +39,7 @@ impl Session<'_> {
                     on_event(self.prepare((&program, &suite, &extension), &nonce, base, observer)?);
                 }
                 Request::HiddenWeights { program, known } => self.hidden_weights(&program, known)?,
+                Request::KeptWeights { program, suite, known } => self.kept_weights(&program, &suite, known)?,
                 Request::Infer { program, material, step } => on_event(self.infer(&program, material, step, observer)?),
                 Request::InferUnprepared { program, suite, extension, buffer, step } => {
                     let filling = Filling { extension: self.extension(&extension)?, buffer };
@@ -120,6 +122,7 @@ impl Session<'_> {
             setups,
             kept,
             base: &mut base,
+            weights: None,
             first_setup: None,
             observer,
         };
@@ -158,6 +161,26 @@ impl Session<'_> {
         messages::send(self.channel, &Hidden { mask: name.clone() })?;
         if known.as_deref() != Some(name.as_str()) {
             suites.send_hidden_weights(&served, &secret, self.channel)?;
+        }
+        Ok(())
+    }
+
+    /// Tells the client the name of the weights that it is to keep and, if it does not have them, sends them encrypted.
+    fn kept_weights(&mut self, program: &str, suite: &str, known: Option<String>) -> Result<(), Refusal> {
+        self.admit(Intent::KeptWeights { program, suite })?;
+        let served = self.served(program)?;
+        self.accept(suite)?;
+        let plan = self.plan(&served, suite)?;
+        let bytes = plan.kept_bytes();
+        if bytes == 0 {
+            return Err(Refusal::new(AbortReason::BadRequest, format!("in suite {suite:?} nobody keeps weights")));
+        }
+        let secret = self.server.store.kept_key(program)?;
+        let weights = plan.kept_name(&served, &secret);
+        messages::send(self.channel, &Kept { weights: weights.clone() })?;
+        if known.as_deref() != Some(weights.as_str()) {
+            KeptWeights::send(self.channel, bytes, |send| plan.send_kept(&served, &secret, send))?;
+            self.channel.flush()?;
         }
         Ok(())
     }

@@ -37,6 +37,7 @@ impl Plan {
         let memory = self.memory().peak();
         let [material_bytes_client, material_bytes_server] = self.stored_bytes();
         Forecast {
+            kept_bytes: 0,
             linear: linear.collect(),
             extension: None,
             extensions: Vec::new(),

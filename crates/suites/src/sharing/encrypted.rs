@@ -10,6 +10,7 @@ use privet_program::Program;
 use privet_ring::Field;
 
 use super::Options;
+use super::kept::{self, Kept};
 use crate::Error;
 
 /// In slots polynomials are 64 KiB pieces from the heaps of several threads, which keep much of what was freed: what a process
@@ -18,6 +19,8 @@ const HEAPS: u64 = 2;
 
 /// Weights up to this width can be multiplied in the clear in two halves of a word.
 const FIELD_WEIGHT_BITS: u32 = 22;
+
+const NO_KEYS: &str = "the client's keys are for layers under BFV whose weights it does not keep";
 
 /// How the weights of a linear layer and the client's mask meet.
 #[derive(Debug, Clone)]
@@ -28,6 +31,8 @@ pub enum Encrypted {
     Ring(privet_linear::Plan),
     /// In slots, modulo a prime.
     Field(slots::Plan),
+    /// As coefficients, the weights kept by the client.
+    Kept(Kept),
 }
 
 /// Elements that are multiplied by a private factor each.
@@ -47,6 +52,8 @@ pub enum Transformed {
     Ring(TransformedWeights),
     /// In slots.
     Field(slots::Weights),
+    /// As they are: they are encrypted for a client's first preparation, and not evaluated here.
+    Kept,
 }
 
 /// The client's keys for the linear layers of a preparation.
@@ -86,12 +93,13 @@ pub(super) fn field_of(program: &Program, options: Options) -> Result<Option<Fie
 }
 
 impl Encrypted {
-    /// Plans all linear layers of a program under BFV.
+    /// Plans all linear layers of a program under BFV; `masks`: which mask hides each one's input.
     ///
     /// # Errors
     /// [`Error::Linear`] if one does not fit BFV's secure parameters.
     pub(super) fn plan(
         layers: &[Layer],
+        masks: &[Option<usize>],
         program: &Program,
         options: Options,
         field: Option<Field>,
@@ -103,11 +111,26 @@ impl Encrypted {
             Some(field) => slots::Plan::for_program(layers, field)?.into_iter().map(Self::Field).collect(),
             None => {
                 let bits = program.ring_bits() + options.guard_bits();
-                let plans =
-                    privet_linear::Plan::for_program(layers, bits, program.weight_bits(), Resharing::Approximate)?;
-                plans.into_iter().map(Self::Ring).collect()
+                let plan = |layers: &[Layer]| {
+                    privet_linear::Plan::for_program(layers, bits, program.weight_bits(), Resharing::Approximate)
+                };
+                let plans = plan(layers)?;
+                if !options.keeps_weights() {
+                    return Ok(plans.into_iter().map(Self::Ring).collect());
+                }
+                let kept = kept::choose(layers, masks, &plans, program.ring_bits(), options.guard_bits());
+                let others: Vec<Layer> =
+                    layers.iter().zip(&kept).filter(|(_, kept)| kept.is_none()).map(|(layer, _)| layer.clone()).collect();
+                let mut others = if others.is_empty() { Vec::new() } else { plan(&others)? }.into_iter();
+                let mut ring = || Self::Ring(others.next().expect("a plan for each other layer"));
+                kept.into_iter().map(|kept| kept.map_or_else(&mut ring, Self::Kept)).collect()
             }
         })
+    }
+
+    /// Whether the client keeps the weights.
+    pub fn is_kept(&self) -> bool {
+        matches!(self, Self::Kept(_))
     }
 
     /// Whether it is under BFV.
@@ -121,6 +144,7 @@ impl Encrypted {
             Self::Chosen(chosen) => chosen.len,
             Self::Ring(plan) => plan.weights_len(),
             Self::Field(plan) => plan.weights_len(),
+            Self::Kept(kept) => kept.inner() * kept.columns(),
         }
     }
 
@@ -130,6 +154,7 @@ impl Encrypted {
             Self::Chosen(chosen) => chosen.len,
             Self::Ring(plan) => plan.input_len(),
             Self::Field(plan) => plan.input_len(),
+            Self::Kept(kept) => kept.rows() * kept.inner(),
         }
     }
 
@@ -139,6 +164,7 @@ impl Encrypted {
             Self::Chosen(chosen) => chosen.len,
             Self::Ring(plan) => plan.output_len(),
             Self::Field(plan) => plan.output_len(),
+            Self::Kept(kept) => kept.rows() * kept.columns(),
         }
     }
 
@@ -148,24 +174,27 @@ impl Encrypted {
             Self::Chosen(_) => [0; 2],
             Self::Ring(plan) => [plan.input_ciphertexts(), plan.output_ciphertexts()],
             Self::Field(plan) => [plan.input_ciphertexts(), plan.output_ciphertexts()],
+            Self::Kept(kept) => [kept.whole().map_or(0, |plan| plan.replies()), 0],
         }
     }
 
-    /// Results that leave, as the server's replies hold them.
+    /// Results that leave, as replies hold them.
     pub fn results(&self) -> u64 {
         match self {
             Self::Chosen(_) => 0,
             Self::Ring(plan) => plan.replied_results() as u64,
             Self::Field(plan) => (plan.output_ciphertexts() * plan.parameters().degree()) as u64,
+            Self::Kept(_) => self.output_len() as u64,
         }
     }
 
-    /// Products of ciphertexts with plain weights that the server computes.
+    /// Products of ciphertexts with plain weights that the server computes, or of kept ones with masks.
     pub fn products(&self) -> usize {
         match self {
             Self::Chosen(_) => 0,
             Self::Ring(plan) => plan.products(),
             Self::Field(plan) => plan.products(),
+            Self::Kept(kept) => kept.whole().map_or(0, |plan| plan.products()),
         }
     }
 
@@ -175,6 +204,7 @@ impl Encrypted {
             Self::Chosen(_) => Cost::default(),
             Self::Ring(plan) => plan.cost(),
             Self::Field(plan) => plan.cost(),
+            Self::Kept(kept) => kept.whole().map(|plan| plan.cost()).unwrap_or_default(),
         }
     }
 
@@ -184,6 +214,7 @@ impl Encrypted {
             None | Some(Self::Chosen(_)) => 0,
             Some(Self::Ring(plan)) => plan.public_key_cost().bytes_sent,
             Some(Self::Field(_)) => slots::Plan::keys_cost(&in_slots(layers)).bytes_sent,
+            Some(Self::Kept(_)) => unreachable!("{NO_KEYS}"),
         }
     }
 
@@ -206,6 +237,10 @@ impl Encrypted {
                 let most = plan.client_memory(threads);
                 ClientMemory { encrypting: most, decrypting: most }
             }
+            Self::Kept(kept) => {
+                let encrypting = kept.whole().map_or(0, |plan| plan.client_memory(threads));
+                ClientMemory { encrypting, decrypting: 0 }
+            }
         }
     }
 
@@ -217,14 +252,18 @@ impl Encrypted {
             Self::Field(plan) => {
                 ServerMemory { weights: 0, making: 0, evaluating: HEAPS * plan.server_memory(threads) }
             }
+            Self::Kept(kept) => {
+                let evaluating = kept.whole().map_or(0, |plan| plan.server_memory(threads));
+                ServerMemory { weights: 0, making: 0, evaluating }
+            }
         }
     }
 
-    /// What the server chooses without a limit. In slots it has no choice.
+    /// What the server chooses without a limit. In slots, and where the client keeps weights, it has no choice.
     pub(super) fn standard_workspace(&self) -> Workspace {
         match self {
             Self::Ring(plan) => Workspace::standard(plan),
-            Self::Chosen(_) | Self::Field(_) => Workspace { keep: Keep::Plain, sections: 1 },
+            Self::Chosen(_) | Self::Field(_) | Self::Kept(_) => Workspace { keep: Keep::Plain, sections: 1 },
         }
     }
 
@@ -232,7 +271,7 @@ impl Encrypted {
     pub(super) fn transformed_bytes(&self) -> u64 {
         match self {
             Self::Ring(plan) => plan.kept_bytes(Keep::Transformed),
-            Self::Chosen(_) | Self::Field(_) => 0,
+            Self::Chosen(_) | Self::Field(_) | Self::Kept(_) => 0,
         }
     }
 
@@ -242,6 +281,7 @@ impl Encrypted {
             Self::Chosen(_) => Transformed::Chosen,
             Self::Ring(plan) => Transformed::Ring(TransformedWeights::new(plan, weights, workspace)?),
             Self::Field(plan) => Transformed::Field(slots::Weights::new(plan, weights)?),
+            Self::Kept(_) => Transformed::Kept,
         })
     }
 }
@@ -252,6 +292,10 @@ impl fmt::Display for Encrypted {
             Self::Chosen(chosen) => write!(f, "{} factors choose by OT", chosen.len),
             Self::Ring(plan) => plan.fmt(f),
             Self::Field(plan) => plan.fmt(f),
+            Self::Kept(kept) => match kept.whole() {
+                Some(plan) => plan.fmt(f),
+                None => write!(f, "with the layer before that reads the same"),
+            },
         }
     }
 }
@@ -270,7 +314,7 @@ impl ClientKeys {
                 keys.send(channel, &in_slots(layers), prg)?;
                 Self::Field(keys)
             }
-            Encrypted::Chosen(_) => unreachable!("layers that are not under BFV take no key"),
+            Encrypted::Chosen(_) | Encrypted::Kept(_) => unreachable!("{NO_KEYS}"),
         })
     }
 
@@ -295,7 +339,7 @@ impl ClientKeys {
                 Ok(privet_linear::encrypt(channel, plan, keys, &raised, prg)?)
             }
             (Self::Field(keys), Encrypted::Field(plan)) => Ok(slots::encrypt(channel, plan, keys, r, prg)?),
-            _ => unreachable!("all layers of a plan are of one kind"),
+            _ => unreachable!("all layers with keys of the client are of one kind"),
         }
     }
 
@@ -304,7 +348,7 @@ impl ClientKeys {
         match (self, layer) {
             (Self::Ring(keys), Encrypted::Ring(plan)) => Ok(privet_linear::decrypt(channel, plan, keys)?),
             (Self::Field(keys), Encrypted::Field(plan)) => Ok(slots::decrypt(channel, plan, keys)?),
-            _ => unreachable!("all layers of a plan are of one kind"),
+            _ => unreachable!("all layers with keys of the client are of one kind"),
         }
     }
 }
@@ -317,7 +361,7 @@ impl ServerKeys {
             Encrypted::Field(plan) => {
                 Self::Field(slots::ServerKeys::receive(channel, plan.parameters(), &in_slots(layers))?)
             }
-            Encrypted::Chosen(_) => unreachable!("layers that are not under BFV take no key"),
+            Encrypted::Chosen(_) | Encrypted::Kept(_) => unreachable!("{NO_KEYS}"),
         })
     }
 
@@ -342,7 +386,7 @@ impl ServerKeys {
             (Self::Field(keys), Encrypted::Field(plan), Transformed::Field(weights)) => {
                 Ok(slots::evaluate(channel, plan, keys, weights, prg)?)
             }
-            _ => unreachable!("all layers of a plan are of one kind"),
+            _ => unreachable!("all layers with keys of the client are of one kind"),
         }
     }
 }
@@ -351,7 +395,7 @@ impl ServerKeys {
 fn in_slots<'a>(layers: &[&'a Encrypted]) -> Vec<&'a slots::Plan> {
     let plan = |layer: &&'a Encrypted| match layer {
         Encrypted::Field(plan) => Some(plan),
-        Encrypted::Chosen(_) | Encrypted::Ring(_) => None,
+        Encrypted::Chosen(_) | Encrypted::Ring(_) | Encrypted::Kept(_) => None,
     };
     layers.iter().filter_map(plan).collect()
 }

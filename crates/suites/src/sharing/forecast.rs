@@ -55,7 +55,8 @@ impl Plan {
             let ot = ot_cost::setup()
                 + ot_cost::generate_in_chunks(&made, self.extension(), Role::Client)
                 + elements::cost(self);
-            let key = if prepared.is_empty() { 0 } else { Encrypted::keys_bytes(&self.encrypted()) };
+            let under_keys = self.encrypted();
+            let key = if prepared.is_empty() { 0 } else { Encrypted::keys_bytes(&under_keys) };
             let matrices = making::matrices_cost(self);
             let bytes = [
                 key + ot.bytes_sent + linear_client + matrices.bytes_sent,
@@ -71,6 +72,7 @@ impl Plan {
             memory_bytes_server: self.server_memory(&self.standard_workspaces(), threads).peak(),
             extension: (!self.is_dealt()).then(|| self.extension().name()),
             extensions: if self.is_dealt() { Vec::new() } else { extensions(&made) },
+            kept_bytes: self.kept_bytes(),
             offline_bytes_client: offline_client,
             offline_bytes_server: offline_server,
             dealer_bytes_client: dealer_client,

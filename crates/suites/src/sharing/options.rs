@@ -73,6 +73,29 @@ impl Choice for Arithmetic {
     const VALUES: &'static [(Self, &'static str)] = &[(Self::Ring, "ring"), (Self::Prime, "prime")];
 }
 
+/// What crosses the link encrypted under BFV, for linear layers that are paid offline.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Encrypts {
+    /// The client's masks, each time; the server multiplies.
+    #[default]
+    Masks,
+    /// The server's weights, once, which the client keeps and multiplies, wherever that is cheaper.
+    Weights,
+}
+
+impl Choice for Encrypts {
+    const NAME: &'static str = "encrypts";
+    const VALUES: &'static [(Self, &'static str)] = &[(Self::Masks, "masks"), (Self::Weights, "weights")];
+
+    fn weakness(self) -> Option<Weakness> {
+        (self == Self::Weights).then_some(Weakness {
+            name: "kept-weights",
+            meaning: "encrypted weights at the client: one that deviates from the protocol can learn the key from what \
+                      answers become, and with it all weights",
+        })
+    }
+}
+
 /// A suite with its options; both parties derive the same plan from them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
@@ -86,6 +109,8 @@ pub struct Options {
     pub linear: Linear,
     /// What they compute modulo.
     pub arithmetic: Arithmetic,
+    /// What is encrypted for them.
+    pub encrypts: Encrypts,
 }
 
 impl Options {
@@ -97,6 +122,7 @@ impl Options {
             maker: Maker::Parties,
             linear: Linear::Offline,
             arithmetic: Arithmetic::Ring,
+            encrypts: Encrypts::Masks,
         }
     }
 
@@ -108,6 +134,7 @@ impl Options {
             maker: Maker::Dealer,
             linear: Linear::Offline,
             arithmetic: Arithmetic::Ring,
+            encrypts: Encrypts::Masks,
         }
     }
 
@@ -124,6 +151,10 @@ impl Options {
                 "a dealer works in a ring: choose it, or let the parties make material",
             ),
             (self.is_one_shot() && self.is_prime(), "linear layers that run online are in a ring: choose it"),
+            (
+                self.keeps_weights() && (self.is_dealt() || self.is_one_shot() || self.is_prime()),
+                "a client keeps encrypted weights where the parties make material ahead of time, in a ring",
+            ),
             (self.is_prime() && self.truncation != Truncation::Exact, "in a prime field truncations are exact"),
         ];
         match refusals.into_iter().find(|(refused, _)| *refused) {
@@ -137,7 +168,11 @@ impl Options {
         let suites = [Rounds::Linear, Rounds::Log, Rounds::Blocks].map(|rounds| Suite::Gmw { rounds });
         let suites = move || suites.into_iter().chain([Suite::Fss]);
         let of = move |maker, linear, arithmetic, truncation| {
-            suites().map(move |suite| Self { suite, truncation, maker, linear, arithmetic })
+            let of = move |suite| {
+                [Encrypts::Masks, Encrypts::Weights]
+                    .map(|encrypts| Self { suite, truncation, maker, linear, arithmetic, encrypts })
+            };
+            suites().flat_map(of)
         };
         let makers = [Maker::Parties, Maker::Dealer].into_iter();
         makers
@@ -148,9 +183,9 @@ impl Options {
             .filter(|options| options.check().is_ok())
     }
 
-    /// Every choice without a dealer and with linear layers ahead of time.
+    /// Every choice without a dealer and with linear layers ahead of time, on encrypted masks.
     pub fn made() -> impl Iterator<Item = Self> {
-        Self::all().filter(|options| !options.is_dealt() && !options.is_one_shot())
+        Self::all().filter(|options| !options.is_dealt() && !options.is_one_shot() && !options.keeps_weights())
     }
 
     /// Every choice with linear layers online.
@@ -183,6 +218,11 @@ impl Options {
         !self.is_dealt() && !self.is_one_shot() && !self.is_prime() && matches!(layer, Layer::Diagonal(_))
     }
 
+    /// Whether the client keeps encrypted weights.
+    pub fn keeps_weights(self) -> bool {
+        self.encrypts == Encrypts::Weights
+    }
+
     /// The suite with its options, as control messages and stores name it. Where the material holds tables it says so: that of
     /// version 0.2 was other material under the bare name.
     pub fn name(self) -> String {
@@ -195,6 +235,7 @@ impl Options {
             (self.is_dealt(), " dealt"),
             (self.is_one_shot(), " one-shot"),
             (self.is_prime(), " prime"),
+            (self.keeps_weights(), " kept-weights"),
             (rounds != Rounds::Log, " tables"),
         ] {
             name.push_str(if is_said { word } else { "" });

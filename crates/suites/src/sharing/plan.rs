@@ -125,8 +125,9 @@ impl Plan {
         let (mut cost, turns) = (planner.cost, planner.turns);
         drop(operations);
         making::plan(&program, &mut triples, options)?;
-        let encrypted: Vec<Layer> = layers.iter().filter(|layer| !options.chooses(layer)).cloned().collect();
-        let mut encrypted = Encrypted::plan(&encrypted, &program, options, field)?.into_iter();
+        let under_bfv = linear.iter().zip(&layers).filter(|(_, layer)| !options.chooses(layer));
+        let (hidden_by, encrypted): (Vec<_>, Vec<_>) = under_bfv.map(|((_, mask, _), layer)| (*mask, layer.clone())).unzip();
+        let mut encrypted = Encrypted::plan(&encrypted, &hidden_by, &program, options, field)?.into_iter();
         let mut way = |operation: usize, layer: &Layer| {
             let output = program.operations()[operation].output;
             match options.chooses(layer) {
@@ -359,9 +360,9 @@ impl Plan {
         self.field
     }
 
-    /// How each linear layer under BFV meets its mask.
+    /// How each linear layer meets its mask, or the client's share, under the client's keys.
     pub(super) fn encrypted(&self) -> Vec<&Encrypted> {
-        self.linear.iter().map(|layer| &layer.plan).filter(|plan| plan.is_encrypted()).collect()
+        self.linear.iter().map(|layer| &layer.plan).filter(|plan| plan.is_encrypted() && !plan.is_kept()).collect()
     }
 
     /// Correlations that one inference consumes, and its online traffic; the rounds are the client's.
@@ -450,6 +451,7 @@ mod tests {
                         plan,
                         (extension, &mut BaseOts::default()),
                         &model,
+                        None,
                         &mut std::io::sink(),
                         &mut Silent,
                     )
@@ -457,7 +459,7 @@ mod tests {
                     infer_server(&mut far, plan, &model, material, &mut Vec::new(), &mut Silent).expect("an inference");
                 });
                 let (material, _) =
-                    prepare_client(&mut near, plan, &mut BaseOts::default(), &mut std::io::sink(), &mut Silent)
+                    prepare_client(&mut near, plan, &mut BaseOts::default(), None, &mut std::io::sink(), &mut Silent)
                         .expect("material");
                 let done = infer_client(&mut near, plan, material, &inputs, &mut Vec::new(), &mut Silent);
                 let outputs = done.expect("an inference").0;

@@ -16,7 +16,7 @@ use super::encrypted::{ClientKeys, ServerKeys};
 use super::material::unwritten;
 use super::elements::{Elements, Factors};
 use super::plan::LinearLayer;
-use super::{Correlated, Material, Model, Plan, Triples, elements, making};
+use super::{Correlated, Encrypted, KeptClient, KeptServer, Material, Model, Plan, Triples, elements, making};
 use crate::report::Recorder;
 use crate::{Error, Observer, Phase, Report};
 
@@ -58,11 +58,18 @@ fn homomorphic_costs(plan: &Plan) -> Vec<Cost> {
 
 /// How often the client turns from sending masks to opening replies.
 pub(super) fn homomorphic_rounds(plan: &Plan) -> u64 {
-    let turns = turns(&homomorphic_costs(plan), plan.ahead());
+    let costs = homomorphic_costs(plan);
+    let mut turns = turns(&costs, plan.ahead());
+    // The replies to kept weights are the client's: it opens none.
+    turns.retain(|turn| match *turn {
+        Turn::Encrypt(at) => costs[at].bytes_sent > 0,
+        Turn::Decrypt(at) => costs[at].bytes_received > 0,
+    });
     turns.windows(2).filter(|pair| matches!(pair, [Turn::Encrypt(_), Turn::Decrypt(_)])).count() as u64
 }
 
-/// The client's side; `base` says how oblivious transfers begin, and what comes before the material's head goes to `entry`.
+/// The client's side; `base` says how oblivious transfers begin, `kept` has the weights that a plan wants kept, and what comes before the
+/// material's head goes to `entry`.
 ///
 /// # Errors
 /// If the link fails or the peer misbehaves; nothing made so far may then be used.
@@ -70,6 +77,7 @@ pub fn prepare_client(
     channel: &mut Channel,
     plan: &Plan,
     base: &mut BaseOts,
+    mut kept: Option<KeptClient>,
     entry: &mut dyn Write,
     observer: &mut dyn Observer,
 ) -> Result<(Material, Report), Error> {
@@ -85,14 +93,12 @@ pub fn prepare_client(
     let operands = (&triples, Factors::Masks(&masks));
     let (stock, elements) =
         correlations(channel, Role::Client, plan, (plan.extension(), base), operands, entry, &mut recorder)?;
-    let keys = match layers.as_slice() {
-        [] => None,
-        [_, ..] => {
+    let under_keys = plan.encrypted();
+    let keys = match (layers.as_slice(), under_keys.as_slice()) {
+        ([], _) | (_, []) => None,
+        _ => {
             observer.progress(Phase::Offline, 1, total, "keys");
-            Some(
-                recorder
-                    .layer("keys", "bfv", channel, |channel| ClientKeys::send(channel, &plan.encrypted(), &mut prg))?,
-            )
+            Some(recorder.layer("keys", "bfv", channel, |channel| ClientKeys::send(channel, &under_keys, &mut prg))?)
         }
     };
     let mut products = making::Client::new(plan, &triples);
@@ -104,6 +110,16 @@ pub fn prepare_client(
             None => products.operation(at - layers.len()),
         };
         observer.progress(Phase::Offline, done + 2, total, &operation.name);
+        if let Some(Encrypted::Kept(layer)) = layers.get(at).map(|layer| &layer.plan) {
+            let kept = kept.as_mut().ok_or_else(no_weights)?;
+            match turn {
+                Turn::Encrypt(_) => recorder.layer(&operation.name, "multiply", channel, |channel| {
+                    kept.multiply(channel, plan, (at, layer), layers[at].mask_in(&masks), &mut prg)
+                })?,
+                Turn::Decrypt(_) => shares.push(kept.take(at)),
+            }
+            continue;
+        }
         match (turn, layers.get(at), &keys) {
             (Turn::Encrypt(_), Some(layer), Some(keys)) => {
                 recorder.layer(&operation.name, "encrypt", channel, |channel| {
@@ -129,7 +145,11 @@ pub fn prepare_client(
     Ok((Material { masks, shares, triples, correlated }, recorder.finish(channel)))
 }
 
-/// The server's side, with the OT extension that the client chose.
+fn no_weights() -> Error {
+    Error::Misuse("this plan wants encrypted weights at the client, and there are none".into())
+}
+
+/// The server's side, with the OT extension that the client chose; `kept` has the key to weights that the client keeps.
 ///
 /// # Errors
 /// If the link fails or the peer misbehaves; nothing made so far may then be used.
@@ -138,6 +158,7 @@ pub fn prepare_server(
     plan: &Plan,
     (extension, base): (Extension, &mut BaseOts),
     model: &Model,
+    mut kept: Option<KeptServer>,
     entry: &mut dyn Write,
     observer: &mut dyn Observer,
 ) -> Result<(Material, Report), Error> {
@@ -151,18 +172,24 @@ pub fn prepare_server(
     let operands = (&triples, Factors::Weights(model.weights()));
     let (stock, elements) =
         correlations(channel, Role::Server, plan, (extension, base), operands, entry, &mut recorder)?;
-    let (key, transformed) = match layers {
-        0 => (None, Arc::default()),
-        _ => {
-            let receive = |channel: &mut Channel| ServerKeys::receive(channel, &plan.encrypted());
-            (Some(recorder.layer("keys", "bfv", channel, receive)?), model.transformed(plan)?)
-        }
+    let under_keys = plan.encrypted();
+    let key = match (layers, under_keys.as_slice()) {
+        (0, _) | (_, []) => None,
+        _ => Some(recorder.layer("keys", "bfv", channel, |channel| ServerKeys::receive(channel, &under_keys))?),
     };
+    let transformed = if layers == 0 { Arc::default() } else { model.transformed(plan)? };
     let mut shares = Vec::with_capacity(layers);
     let weighted = plan.prepared_linear().iter().zip(transformed.iter());
     for (done, (layer, weights)) in weighted.filter(|(layer, _)| layer.plan.is_encrypted()).enumerate() {
         let operation = plan.operation(layer.operation);
         observer.progress(Phase::Offline, done + 1, total, &operation.name);
+        if let Encrypted::Kept(layer) = &layer.plan {
+            let kept = kept.as_mut().ok_or_else(no_weights)?;
+            shares.push(recorder.layer(&operation.name, "open", channel, |channel| {
+                kept.share(channel, plan, (done, layer))
+            })?);
+            continue;
+        }
         shares.push(recorder.layer(&operation.name, "evaluate", channel, |channel| {
             let key = key.as_ref().expect("there are linear layers");
             key.evaluate(channel, &layer.plan, weights, &mut prg)

@@ -48,7 +48,15 @@ impl Plan {
                     let parameters = plan.parameters();
                     Some(ring_lwe(parameters.degree(), parameters.modulus_bits(), replies))
                 }
+                Encrypted::Kept(_) => unreachable!("it is not under the client's keys"),
             }));
+            if let Some(parameters) = self.kept_parameters() {
+                let replies = self.linear().iter().map(|layer| layer.plan.ciphertexts()[0] as u64).sum::<u64>();
+                let samples = self.kept_ciphertexts() + replies;
+                assumptions.push(ring_lwe(parameters.degree(), parameters.modulus_bits(), samples));
+                losses.push(ring_loss("layers with kept weights", parameters, inferences));
+                notes.push("the key of kept weights lives as long as the weights are served: whoever gets it has the weights");
+            }
             losses.extend(layers.first().and_then(|layer| linear_loss(layer, inferences)));
             if let Some(matrices) = self.matrices().next() {
                 let terms = self.matrices().flat_map(|matrices| matrices.terms());
@@ -106,5 +114,6 @@ fn linear_loss(layer: &Encrypted, inferences: u64) -> Option<Loss> {
             let loss = parameters.loss(1.0);
             Some(Loss::new("linear layers", "coefficient under a flood", count, loss, Growth::Root, inferences))
         }
+        Encrypted::Kept(_) => None,
     }
 }

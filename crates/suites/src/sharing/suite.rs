@@ -3,19 +3,20 @@
 use privet_channel::Channel;
 use privet_linear::Keep;
 use privet_ot::{Extension, Role};
+use privet_prg::Seed;
 use privet_program::Program;
 use privet_ring::Modulus;
 
 use super::material::unwritten;
 use super::weights::{self, Loaded};
-use super::{Plan, SessionKeys, SessionPublicKey, Stocked};
+use super::{KeptClient, KeptServer, Plan, SessionKeys, SessionPublicKey, Stocked};
 use crate::forecast::{Forecast, Memory};
 use crate::security::Security;
 use crate::session::{HiddenWeights, Served, grant};
 use crate::suite::{
     DealtSetup, Filling, Inference, Material, Prediction, Preparation, Prepared, ServerSide, SuitePlan,
 };
-use crate::{Error, Report};
+use crate::{Error, MaterialId, Report};
 
 impl SuitePlan for Plan {
     fn program(&self) -> &Program {
@@ -76,6 +77,23 @@ impl SuitePlan for Plan {
         self.is_dealt().then(|| (Modulus::new(self.program().ring_bits()), lengths()))
     }
 
+    fn kept_bytes(&self) -> u64 {
+        Self::kept_bytes(self)
+    }
+
+    fn kept_name(&self, served: &Served, secret: &Seed) -> MaterialId {
+        KeptServer::new(self, served.weights(), secret).name().clone()
+    }
+
+    fn send_kept(
+        &self,
+        served: &Served,
+        secret: &Seed,
+        send: &mut dyn FnMut(&[u8]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        KeptServer::new(self, served.weights(), secret).send(self, served.weights(), send)
+    }
+
     fn filling(&self) -> Option<Filling> {
         self.options().is_one_shot().then(|| Self::filling(self))
     }
@@ -90,7 +108,11 @@ impl SuitePlan for Plan {
                 let mut dealer = job.take_dealer()?;
                 super::prepare_client_dealt(&mut dealer, self, &mut |at| hidden.layer(at), job.entry, job.observer)?
             }
-            None => super::prepare_client(job.channel, self, job.base, job.entry, job.observer)?,
+            None => {
+                let weights = job.weights.take();
+                let kept = weights.map(|weights| KeptClient::open(self, weights)).transpose()?.flatten();
+                super::prepare_client(job.channel, self, job.base, kept, job.entry, job.observer)?
+            }
         };
         material.write(self, job.entry).map_err(unwritten)?;
         Ok(Prepared { head: Vec::new(), setup: None, report })
@@ -105,7 +127,14 @@ impl SuitePlan for Plan {
             false => {
                 let loaded = Loaded::of(server.served)?;
                 let base = (server.extension, job.base);
-                super::prepare_server(job.channel, self, base, &loaded.model, job.entry, job.observer)?
+                let kept = match self.kept_bytes() {
+                    0 => None,
+                    _ => {
+                        let secret = server.store.kept_key(&self.program().hash().to_string())?;
+                        Some(KeptServer::new(self, loaded.model.weights(), &secret))
+                    }
+                };
+                super::prepare_server(job.channel, self, base, &loaded.model, kept, job.entry, job.observer)?
             }
         };
         material.write(self, job.entry).map_err(unwritten)?;

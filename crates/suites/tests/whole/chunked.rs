@@ -17,13 +17,13 @@ fn prepared(fixture: &Fixture, plan: &Plan) -> [(Vec<u8>, Report); 2] {
     let (mut ours, mut theirs, model) = (Vec::new(), Vec::new(), fixture.model(plan));
     let (client, server) = both(
         || {
-            let made = sharing::prepare_client(&mut near, plan, &mut BaseOts::default(), &mut ours, &mut Silent);
+            let made = sharing::prepare_client(&mut near, plan, &mut BaseOts::default(), None, &mut ours, &mut Silent);
             made.map(|(material, report)| (head(&material, plan), report))
         },
         || {
             let base = &mut BaseOts::default();
             let made =
-                sharing::prepare_server(&mut far, plan, (plan.extension(), base), &model, &mut theirs, &mut Silent);
+                sharing::prepare_server(&mut far, plan, (plan.extension(), base), &model, None, &mut theirs, &mut Silent);
             made.map(|(material, report)| (head(&material, plan), report))
         },
     );
@@ -127,10 +127,10 @@ fn material_without_its_later_chunks_is_refused_before_anything_is_sent() {
     let ((mut near, mut far), model) = (pair(), RESIDUAL.model(&plan));
     let base = || BaseOts::default();
     let (client, _) = both(
-        || sharing::prepare_client(&mut near, &plan, &mut base(), &mut std::io::sink(), &mut Silent),
+        || sharing::prepare_client(&mut near, &plan, &mut base(), None, &mut std::io::sink(), &mut Silent),
         || {
             let base = (plan.extension(), &mut base());
-            sharing::prepare_server(&mut far, &plan, base, &model, &mut std::io::sink(), &mut Silent).map(drop)
+            sharing::prepare_server(&mut far, &plan, base, &model, None, &mut std::io::sink(), &mut Silent).map(drop)
         },
     );
     let material = client.expect("material").0;

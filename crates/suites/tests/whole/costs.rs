@@ -102,7 +102,7 @@ fn the_demand_is_what_an_inference_uses_and_material_has_the_forecast_size() {
         near.set_timeout(PATIENCE);
         let (ours, theirs) = both(
             || {
-                sharing::prepare_client(&mut near, &plan, &mut BaseOts::default(), &mut std::io::sink(), &mut Silent)
+                sharing::prepare_client(&mut near, &plan, &mut BaseOts::default(), None, &mut std::io::sink(), &mut Silent)
                     .expect("material")
                     .0
             },
@@ -112,6 +112,7 @@ fn the_demand_is_what_an_inference_uses_and_material_has_the_forecast_size() {
                     &plan,
                     (plan.extension(), &mut BaseOts::default()),
                     &model,
+                    None,
                     &mut std::io::sink(),
                     &mut Silent,
                 )

@@ -282,7 +282,7 @@ fn prepared(plan: &Plan, model: &Model) -> Halves {
     let (mut near, mut far) = pair();
     both(
         || {
-            sharing::prepare_client(&mut near, plan, &mut BaseOts::default(), &mut std::io::sink(), &mut Silent)
+            sharing::prepare_client(&mut near, plan, &mut BaseOts::default(), None, &mut std::io::sink(), &mut Silent)
                 .expect("material")
                 .0
         },
@@ -292,6 +292,7 @@ fn prepared(plan: &Plan, model: &Model) -> Halves {
                 plan,
                 (plan.extension(), &mut BaseOts::default()),
                 model,
+                None,
                 &mut std::io::sink(),
                 &mut Silent,
             )

@@ -50,7 +50,7 @@ fn made(plan: &Plan) -> Halves {
     let ((mut near, mut far), model) = (pair(), GRAM.model(plan));
     let (ours, theirs) = both(
         || {
-            sharing::prepare_client(&mut near, plan, &mut BaseOts::default(), &mut std::io::sink(), &mut Silent)
+            sharing::prepare_client(&mut near, plan, &mut BaseOts::default(), None, &mut std::io::sink(), &mut Silent)
                 .map(|it| it.0)
         },
         || {
@@ -59,6 +59,7 @@ fn made(plan: &Plan) -> Halves {
                 plan,
                 (plan.extension(), &mut BaseOts::default()),
                 &model,
+                None,
                 &mut std::io::sink(),
                 &mut Silent,
             )

@@ -116,7 +116,9 @@ def serve(
     serving = {
         "role": "server",
         "policy": make_policy(
-            dealer=dealer is not None, truncation=suite.facts()["truncation"]
+            dealer=dealer is not None,
+            truncation=suite.facts()["truncation"],
+            encrypts=suite.facts().get("encrypts") or "masks",
         ).text(),
         "state": str(folder / "s"),
         "program": str(folder / "program"),
@@ -157,6 +159,8 @@ def _told(suite: MaterialSuite, chosen: MaterialSuite, job: LocalJob, extension:
         how += ", linear layers online"
     if facts["field"] == "prime":
         how += ", linear layers modulo a prime"
+    if facts.get("encrypts") == "weights":
+        how += ", encrypted weights at the client"
     return (
         f"Suite {chosen.name} ({facts['security']}), {how}, {facts['truncation']} truncation, "
         f"{chosen.making} by {extension or 'a dealer'}, program "

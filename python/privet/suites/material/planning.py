@@ -69,6 +69,7 @@ class Forecast:
     extension: str | None
     extensions: tuple[ExtensionForecast, ...]
     correlations: dict[str, int]
+    kept_bytes: int
     offline_bytes_client: int
     offline_bytes_server: int
     dealer_bytes_client: int
@@ -129,6 +130,11 @@ def account(
         facts.append(
             f"Unprepared, it takes {size(more.bytes_client)} and {size(more.bytes_server)} more "
             f"online, in {more.rounds} rounds, for correlations in {more.chunks} chunks."
+        )
+    if found.kept_bytes:
+        facts.append(
+            f"Before the first, the server sends {size(found.kept_bytes)} of encrypted weights, "
+            "once; the client keeps them."
         )
     made = f"by OT ({found.extension})" if found.extension else "by a dealer"
     counts = [f"  {count:,} {_titled(kind)}" for kind, count in found.correlations.items() if count]

@@ -1,0 +1,257 @@
+//! Linear layers whose weights the client keeps, encrypted under the server's key: which they are, and both sides of a preparation.
+//!
+//! The server's key grows from a secret of its store and a digest of the weights, so nothing of it is kept besides, and other weights have
+//! another key. What the client keeps is the server's public key and, layer by layer, ciphertexts ([`KeptServer::send`]); it is a file of its store,
+//! under a name that both derive from the key's seed.
+//!
+//! Threat model and argument: `docs/reference/protocols/linear.md`.
+
+use std::collections::BTreeMap;
+
+use privet_channel::Channel;
+use privet_linear::kept::{self, Product, ServerKeys};
+use privet_linear::{Error as LinearError, Layer, Misuse, PublicKey};
+use privet_prg::{Prg, Seed};
+use privet_program::Weights;
+use sha2::{Digest, Sha256};
+
+use super::Plan;
+use crate::session::KeptWeights;
+use crate::{Error, MaterialId};
+
+/// A layer of a [`kept::Plan`], which has a matrix for each layer that reads the same input behind the same mask.
+#[derive(Debug, Clone)]
+pub struct Kept {
+    plan: kept::Plan,
+    member: usize,
+}
+
+impl Kept {
+    pub(super) fn rows(&self) -> usize {
+        self.plan.product().rows
+    }
+
+    pub(super) fn inner(&self) -> usize {
+        self.plan.product().inner
+    }
+
+    pub(super) fn columns(&self) -> usize {
+        self.plan.product().columns[self.member]
+    }
+
+    /// The plan of all its layers, at the first of them.
+    pub(super) fn whole(&self) -> Option<&kept::Plan> {
+        (self.member == 0).then_some(&self.plan)
+    }
+}
+
+/// For each layer its place in a plan for kept weights, if that is cheaper than `plans`, which have encrypted masks: set-up apart.
+pub(super) fn choose(
+    layers: &[Layer],
+    masks: &[Option<usize>],
+    plans: &[privet_linear::Plan],
+    ring_bits: u32,
+    guard_bits: u32,
+) -> Vec<Option<Kept>> {
+    let mut groups: BTreeMap<(usize, usize, usize), Vec<usize>> = BTreeMap::new();
+    for (at, (layer, mask)) in layers.iter().zip(masks).enumerate() {
+        if let (Layer::MatMul(matmul), Some(mask)) = (layer, mask) {
+            groups.entry((*mask, matmul.rows, matmul.inner)).or_default().push(at);
+        }
+    }
+    let product = |(&(_, rows, inner), members): (&(usize, usize, usize), &Vec<usize>)| {
+        let columns = |&at: &usize| if let Layer::MatMul(matmul) = &layers[at] { matmul.columns } else { 0 };
+        Product { rows, inner, columns: members.iter().map(columns).collect() }
+    };
+    let mut candidates: Vec<(Product, Vec<usize>)> =
+        groups.iter().map(|group| (product(group), group.1.clone())).collect();
+    let mut chosen = vec![None; layers.len()];
+    // Under common parameters, which the deepest product decides, some may cost more, or have no room for their noise.
+    while !candidates.is_empty() {
+        let products: Vec<Product> = candidates.iter().map(|(product, _)| product.clone()).collect();
+        let Ok(kept) = kept::Plan::for_program(&products, ring_bits, guard_bits) else {
+            let deepest = products.iter().map(|product| product.inner).max().unwrap_or(0);
+            candidates.retain(|(product, _)| product.inner < deepest);
+            continue;
+        };
+        let pays = |plan: &kept::Plan, members: &[usize]| {
+            plan.price() < members.iter().map(|&at| plans[at].price()).sum::<u64>()
+        };
+        let paying: Vec<bool> = kept.iter().zip(&candidates).map(|(plan, (_, members))| pays(plan, members)).collect();
+        if paying.iter().all(|pays| *pays) {
+            for (plan, (_, members)) in kept.into_iter().zip(&candidates) {
+                for (member, &at) in members.iter().enumerate() {
+                    chosen[at] = Some(Kept { plan: plan.clone(), member });
+                }
+            }
+            break;
+        }
+        let mut paying = paying.into_iter();
+        candidates.retain(|_| paying.next().unwrap_or(false));
+    }
+    chosen
+}
+
+impl Plan {
+    /// The plans for kept weights, each with the names of its layers' weights.
+    fn kept(&self) -> Vec<(&kept::Plan, Vec<&str>)> {
+        let mut plans: Vec<(&kept::Plan, Vec<&str>)> = Vec::new();
+        for layer in self.prepared_linear() {
+            let super::Encrypted::Kept(kept) = &layer.plan else { continue };
+            match kept.whole() {
+                Some(plan) => plans.push((plan, vec![&layer.weight])),
+                // Members of a plan may lie among others.
+                None => {
+                    let of = plans.iter_mut().rfind(|(plan, names)| kept.is_of(plan, names.len()));
+                    of.expect("a first member").1.push(&layer.weight);
+                }
+            }
+        }
+        plans
+    }
+
+    /// The parameters of kept weights, if there are any.
+    pub(super) fn kept_parameters(&self) -> Option<&privet_linear::Parameters> {
+        self.kept().first().map(|(plan, _)| plan.parameters())
+    }
+
+    /// Bytes that a client keeps: what the server sends it once.
+    pub fn kept_bytes(&self) -> u64 {
+        let key = self.kept_parameters().map_or(0, |parameters| parameters.public_key_bytes() as u64);
+        key + self.kept().iter().map(|(plan, _)| plan.kept_bytes()).sum::<u64>()
+    }
+
+    /// Ciphertexts that a client keeps.
+    pub(super) fn kept_ciphertexts(&self) -> u64 {
+        self.kept().iter().map(|(plan, _)| plan.ciphertexts() as u64).sum()
+    }
+}
+
+impl Kept {
+    fn is_of(&self, plan: &kept::Plan, member: usize) -> bool {
+        self.member == member && self.plan.is(plan)
+    }
+}
+
+/// The client's side.
+pub struct KeptClient {
+    weights: KeptWeights,
+    key: PublicKey,
+    shares: BTreeMap<usize, Vec<u64>>,
+}
+
+impl KeptClient {
+    /// Reads the server's public key.
+    ///
+    /// # Errors
+    /// [`Error::Store`] if what is kept cannot be read; [`Error::PeerMisbehaved`] if it is no key.
+    pub(super) fn open(plan: &Plan, mut weights: KeptWeights) -> Result<Option<Self>, Error> {
+        let Some(parameters) = plan.kept_parameters() else { return Ok(None) };
+        let mut bytes = vec![0; parameters.public_key_bytes()];
+        weights.read(&mut bytes)?;
+        let key = PublicKey::from_bytes(parameters, &bytes).map_err(LinearError::from)?;
+        Ok(Some(Self { weights, key, shares: BTreeMap::new() }))
+    }
+
+    /// Multiplies the weights of the layer at this place among those under BFV, and of those that read the same, by `r`, and sends what the server opens.
+    pub(super) fn multiply(
+        &mut self,
+        channel: &mut Channel,
+        plan: &Plan,
+        (at, kept): (usize, &Kept),
+        r: &[u64],
+        prg: &mut Prg,
+    ) -> Result<(), Error> {
+        let Some(whole) = kept.whole() else { return Ok(()) };
+        let weights = &mut self.weights;
+        let mut read = |out: &mut [u8]| weights.read(out);
+        let shares = kept::multiply::<Error>(channel, whole, &self.key, &mut read, r, prg)?;
+        self.shares.extend(members(plan, at, whole).zip(shares));
+        Ok(())
+    }
+
+    /// The client's share of a layer that was multiplied.
+    pub(super) fn take(&mut self, at: usize) -> Vec<u64> {
+        self.shares.remove(&at).expect("the layer was multiplied")
+    }
+}
+
+/// The places of a plan's layers among those under BFV, of which the first is at `at`.
+fn members(plan: &Plan, at: usize, whole: &kept::Plan) -> impl Iterator<Item = usize> {
+    let is_member = |layer: &super::plan::LinearLayer| matches!(&layer.plan, super::Encrypted::Kept(kept) if kept.plan.is(whole));
+    let places = plan.encrypted_linear().enumerate().skip(at);
+    places.filter(move |(_, layer)| is_member(layer)).map(|(place, _)| place)
+}
+
+/// The server's side.
+pub struct KeptServer {
+    seed: Seed,
+    name: MaterialId,
+    keys: Option<ServerKeys>,
+    shares: BTreeMap<usize, Vec<u64>>,
+}
+
+impl KeptServer {
+    /// The key that grows from a secret of the server for these weights, and this suite.
+    pub fn new(plan: &Plan, weights: &Weights, secret: &Seed) -> Self {
+        let derive = |what: &[u8]| {
+            let mut hash = Sha256::new_with_prefix(b"privet kept weights: ").chain_update(what).chain_update(secret.as_bytes());
+            hash.update(plan.program().hash().to_string());
+            hash.update(plan.options().name());
+            for (_, names) in plan.kept() {
+                for name in names {
+                    let tensor = weights.tensor(name);
+                    hash.update((tensor.len() as u64).to_le_bytes());
+                    for part in tensor.chunks(1 << 12) {
+                        hash.update(part.iter().flat_map(|weight| weight.to_le_bytes()).collect::<Vec<u8>>());
+                    }
+                }
+            }
+            let mut derived = [0; 16];
+            derived.copy_from_slice(&hash.finalize()[..16]);
+            derived
+        };
+        let (seed, name) = (Seed::from_bytes(derive(b"key")), MaterialId::new(&derive(b"name")));
+        let keys = plan.kept_parameters().map(|parameters| ServerKeys::from_seed(parameters, &seed));
+        Self { seed, name, keys, shares: BTreeMap::new() }
+    }
+
+    /// Tells these weights under this key from others, without telling anything of either.
+    pub fn name(&self) -> &MaterialId {
+        &self.name
+    }
+
+    /// Hands what the client keeps to `send`, in parts: [`Plan::kept_bytes`] in all, encrypted with fresh randomness.
+    ///
+    /// # Errors
+    /// Those of `send`.
+    pub fn send(
+        &self,
+        plan: &Plan,
+        weights: &Weights,
+        send: &mut dyn FnMut(&[u8]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let (Some(keys), mut prg) = (&self.keys, Prg::from_os()?) else { return Ok(()) };
+        send(&keys.public_key(&mut prg))?;
+        for (layer, names) in plan.kept() {
+            let tensors: Vec<&[i64]> = names.into_iter().map(|name| weights.tensor(name)).collect();
+            keys.encrypt(layer, &tensors, &mut prg, send)?;
+        }
+        Ok(())
+    }
+
+    /// The server's share of the layer at this place among those under BFV.
+    pub(super) fn share(
+        &mut self,
+        channel: &mut Channel,
+        plan: &Plan,
+        (at, kept): (usize, &Kept),
+    ) -> Result<Vec<u64>, Error> {
+        let keys = self.keys.as_ref().ok_or(Error::from(LinearError::from(Misuse::PlansDiffer { what: "keys" })))?;
+        if let Some(whole) = kept.whole() {
+            let shares = keys.open(channel, whole)?;
+            self.shares.extend(members(plan, at, whole).zip(shares));
+        }
+        Ok(self.shares.remove(&at).expect("the layer was opened"))
+    }
+}
