@@ -36,6 +36,6 @@ mod tests;
 pub use error::{Error, Misuse, PeerMisbehaved};
 pub use keys::{INFERENCES_PER_KEY, PublicKey, SecretKey};
 pub use merge::Merge;
-pub use panel::{Blocks, Panel, Read};
+pub use panel::{Blocks, Group, Panel};
 pub use parameters::{Load, Parameters, Resharing};
 pub use product::{Ciphertext, Columns, Residues, Sum, Weights};

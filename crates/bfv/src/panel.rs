@@ -45,24 +45,47 @@ impl Blocks {
     }
 }
 
-/// Ciphertexts as products take them: for each of both parts and each prime `[N / WIDTH][ciphertexts][WIDTH]`.
+/// Ciphertexts as products take them. Its memory serves for one set of ciphertexts after the other.
 pub struct Panel {
     parameters: Parameters,
-    blocks: Blocks,
+    groups: Vec<Group>,
+}
+
+/// Some of a panel's ciphertexts: for each of both parts and each prime `[N / WIDTH][ciphertexts][WIDTH]`.
+pub struct Group {
     terms: usize,
     parts: [[Vec<[u64; WIDTH]>; 2]; 2],
 }
 
-/// A ciphertext, read and transformed, that finds its place in a [`Panel`].
-pub struct Read([Polynomial; 2]);
+impl Group {
+    /// Most ciphertexts of a group.
+    pub const MOST: usize = 32;
 
-impl Read {
-    /// Reads what [`crate::SecretKey::encrypt`] wrote.
+    /// Reads what [`crate::SecretKey::encrypt`] wrote, some ciphertexts one after the other, in place of what was here.
     ///
     /// # Errors
-    /// [`crate::PeerMisbehaved`] if it has the wrong length or a residue that is not reduced.
-    pub fn from_bytes(parameters: &Parameters, bytes: &[u8]) -> Result<Self, Error> {
-        Polynomial::read_masked(parameters.ntts(), parameters.degree(), "ciphertext", bytes).map(Self)
+    /// [`Misuse::WrongLength`] for more than [`Group::MOST`]; [`crate::PeerMisbehaved`] for a wrong length or a residue that is not reduced.
+    pub fn read(&mut self, parameters: &Parameters, bytes: &[u8]) -> Result<(), Error> {
+        let (degree, each) = (parameters.degree(), parameters.ciphertext_bytes());
+        let terms = bytes.len().div_ceil(each);
+        if terms > Self::MOST {
+            return Err(Misuse::WrongLength { what: "group", expected: Self::MOST, actual: terms }.into());
+        }
+        self.terms = terms;
+        for (term, bytes) in bytes.chunks(each).enumerate() {
+            let read = Polynomial::read_masked(parameters.ntts(), degree, "ciphertext", bytes)?;
+            for (packed, read) in self.parts.iter_mut().flatten().zip(read.iter().flat_map(|part| &part.0)) {
+                packed.resize(degree / WIDTH * Self::MOST, [0; WIDTH]);
+                let places = packed[term..].iter_mut().step_by(terms);
+                places.zip(read.as_chunks().0).for_each(|(place, values)| *place = *values);
+            }
+        }
+        Ok(())
+    }
+
+    /// What is here of `WIDTH` values of all ciphertexts.
+    fn columns(&self, part: usize, prime: usize, at: usize) -> &[[u64; WIDTH]] {
+        &self.parts[part][prime][at * self.terms..][..self.terms]
     }
 }
 
@@ -70,57 +93,60 @@ impl Panel {
     /// Most ciphertexts of a panel: what a tile reads of them stays in the nearest cache.
     pub const MOST: usize = 256;
 
-    /// Lays ciphertexts side by side.
+    /// A panel without ciphertexts.
+    pub fn new(parameters: &Parameters) -> Self {
+        Self { parameters: parameters.clone(), groups: Vec::new() }
+    }
+
+    /// The groups for so many ciphertexts, each full but the last, which the caller fills.
     ///
     /// # Errors
-    /// [`Misuse::WrongLength`] for more than [`Panel::MOST`], or blocks that do not fit.
-    pub fn new(parameters: &Parameters, blocks: Blocks, ciphertexts: &[Read]) -> Result<Self, Error> {
-        let (degree, terms) = (parameters.degree(), ciphertexts.len());
+    /// [`Misuse::WrongLength`] for more than [`Panel::MOST`].
+    pub fn groups(&mut self, terms: usize) -> Result<&mut [Group], Error> {
         if terms > Self::MOST {
             return Err(Misuse::WrongLength { what: "panel", expected: Self::MOST, actual: terms }.into());
         }
-        let fits = blocks.count.is_power_of_two() && (1..=blocks.count).contains(&blocks.width);
-        if !fits || blocks.block(degree) < WIDTH {
-            return Err(Misuse::WrongLength { what: "blocks", expected: degree / WIDTH, actual: blocks.count }.into());
-        }
-        let part = |part: usize, prime: usize| {
-            let mut packed = vec![[0; WIDTH]; degree / WIDTH * terms];
-            for (term, ciphertext) in ciphertexts.iter().enumerate() {
-                let (values, _) = ciphertext.0[part].0[prime].as_chunks::<WIDTH>();
-                packed[term..].iter_mut().step_by(terms).zip(values).for_each(|(packed, values)| *packed = *values);
-            }
-            packed
-        };
-        let parts = [0, 1].map(|of| [0, 1].map(|prime| part(of, prime)));
-        Ok(Self { parameters: parameters.clone(), blocks, terms, parts })
+        self.groups.resize_with(terms.div_ceil(Group::MOST), || Group { terms: 0, parts: Default::default() });
+        Ok(&mut self.groups)
+    }
+
+    fn terms(&self) -> usize {
+        self.groups.iter().map(|group| group.terms).sum()
     }
 
     /// Adds to each sum the products of the ciphertexts' rows with its factors: `factors[sum]` has one for each row of each ciphertext. The
     /// result is where [`Blocks::result`] says; whatever lies elsewhere is none.
     ///
     /// # Errors
-    /// [`Misuse::ParametersDiffer`]; [`Misuse::WrongLength`] unless there are as many factors as rows for each sum.
-    pub fn multiply_add(&self, sums: &mut [Sum], factors: &[&[i64]]) -> Result<(), Error> {
+    /// [`Misuse::ParametersDiffer`]; [`Misuse::WrongLength`] unless there are as many factors as rows for each sum, or for blocks that do not fit.
+    pub fn multiply_add(&self, blocks: Blocks, sums: &mut [Sum], factors: &[&[i64]]) -> Result<(), Error> {
+        let (degree, terms) = (self.parameters.degree(), self.terms());
+        let fits = blocks.count.is_power_of_two() && (1..=blocks.count).contains(&blocks.width);
+        if !fits || blocks.block(degree) < WIDTH {
+            return Err(Misuse::WrongLength { what: "blocks", expected: degree / WIDTH, actual: blocks.count }.into());
+        }
         let (expected, actual) = (sums.len(), factors.len());
         if actual != expected {
             return Err(Misuse::WrongLength { what: "factors", expected, actual }.into());
         }
-        let expected = self.terms * self.blocks.rows();
+        let expected = terms * blocks.rows();
         if let Some(wrong) = factors.iter().find(|factors| factors.len() != expected) {
             return Err(Misuse::WrongLength { what: "factors", expected, actual: wrong.len() }.into());
         }
         if sums.iter().any(|sum| !self.parameters.agrees_with(&sum.parameters)) {
             return Err(Misuse::ParametersDiffer.into());
         }
-        let segment = self.blocks.block(self.parameters.degree()) / WIDTH;
+        let segment = blocks.block(degree) / WIDTH;
         for (prime, ntt) in self.parameters.ntts().iter().enumerate() {
             let product = Product::new(ntt);
-            let tiles = self.transformed(&product, factors);
+            let tiles = self.transformed(&product, blocks, factors);
             let mut spare = [[0; WIDTH]; ROWS];
             for part in 0..2 {
-                for (at, right) in self.parts[part][prime].chunks_exact(self.terms.max(1)).enumerate() {
+                for at in 0..degree / WIDTH {
+                    let right: Vec<&[[u64; WIDTH]]> =
+                        self.groups.iter().map(|group| group.columns(part, prime, at)).collect();
                     for (sums, tile) in sums.chunks_mut(ROWS).zip(&tiles) {
-                        let left = &tile[at / segment * self.terms..][..self.terms];
+                        let left = &tile[at / segment * terms..][..terms];
                         let mut spare = spare.iter_mut();
                         let mut sums = sums.iter_mut();
                         let rows: [&mut [u64; WIDTH]; ROWS] = std::array::from_fn(|_| match sums.next() {
@@ -130,7 +156,7 @@ impl Panel {
                             }
                             None => spare.next().expect("a row to spare"),
                         });
-                        product.add(left, right, rows);
+                        product.add(left, &right, rows);
                     }
                 }
             }
@@ -139,13 +165,13 @@ impl Panel {
     }
 
     /// For each tile of sums the values of their factors' polynomials, multipliers: `[blocks][ciphertexts][ROWS]`.
-    fn transformed(&self, product: &Product<'_>, factors: &[&[i64]]) -> Vec<Vec<[u64; ROWS]>> {
-        let (rows, count) = (self.blocks.rows(), self.blocks.count);
-        let mut tiles = vec![vec![[0; ROWS]; count * self.terms]; factors.len().div_ceil(ROWS)];
-        let powers = self.powers(product);
+    fn transformed(&self, product: &Product<'_>, blocks: Blocks, factors: &[&[i64]]) -> Vec<Vec<[u64; ROWS]>> {
+        let (rows, count, terms) = (blocks.rows(), blocks.count, self.terms());
+        let mut tiles = vec![vec![[0; ROWS]; count * terms]; factors.len().div_ceil(ROWS)];
+        let powers = self.powers(product, blocks);
         for (group, factors) in factors.chunks(WIDTH).enumerate() {
             let residues: Vec<Vec<u64>> = factors.iter().map(|factors| product.ntt.prime().reduce_signed(factors)).collect();
-            for term in 0..self.terms {
+            for term in 0..terms {
                 let right: Vec<[u64; WIDTH]> = (0..rows)
                     .map(|row| {
                         let residue = |sum: usize| residues.get(sum).map_or(0, |of| of[term * rows + row]);
@@ -154,10 +180,10 @@ impl Panel {
                     .collect();
                 for (part, left) in powers.iter().enumerate() {
                     let mut values = [[0; WIDTH]; ROWS];
-                    product.add(left, &right, values.each_mut());
+                    product.add(left, &[&right], values.each_mut());
                     for (block, values) in (part * ROWS..count).zip(&values) {
                         for (sum, value) in (group * WIDTH..).zip(values).take(factors.len()) {
-                            tiles[sum / ROWS][block * self.terms + term][sum % ROWS] = *value;
+                            tiles[sum / ROWS][block * terms + term][sum % ROWS] = *value;
                         }
                     }
                 }
@@ -167,24 +193,24 @@ impl Panel {
     }
 
     /// The powers of `X^B` of all rows at the points of each block, for [`ROWS`] blocks at a time, twice as multipliers.
-    fn powers(&self, product: &Product<'_>) -> Vec<Vec<[u64; ROWS]>> {
+    fn powers(&self, product: &Product<'_>, blocks: Blocks) -> Vec<Vec<[u64; ROWS]>> {
         let degree = self.parameters.degree();
-        let block = self.blocks.block(degree);
+        let block = blocks.block(degree);
         let points = |row: usize| {
             let mut monomial = vec![0; degree];
-            monomial[self.blocks.power(row) * block] = 1;
+            monomial[blocks.power(row) * block] = 1;
             product.ntt.forward(&mut monomial);
             // A factor's product with a power is multiplied by ciphertexts.
             monomial.into_iter().step_by(block).map(|point| product.prepare(product.prepare(point))).collect()
         };
-        let points: Vec<Vec<u64>> = (0..self.blocks.rows()).map(points).collect();
+        let points: Vec<Vec<u64>> = (0..blocks.rows()).map(points).collect();
         let part = |part: usize| {
             let values = points.iter().map(|points| {
                 std::array::from_fn(|at| points.get(part * ROWS + at).copied().unwrap_or(0))
             });
             values.collect()
         };
-        (0..self.blocks.count.div_ceil(ROWS)).map(part).collect()
+        (0..blocks.count.div_ceil(ROWS)).map(part).collect()
     }
 }
 
@@ -208,7 +234,7 @@ impl<'a> Product<'a> {
     }
 
     /// [`tile`]: one of both sides is prepared.
-    fn add(&self, left: &[[u64; ROWS]], right: &[[u64; WIDTH]], sums: tile::Sums<'_>) {
+    fn add(&self, left: &[[u64; ROWS]], right: &[&[[u64; WIDTH]]], sums: tile::Sums<'_>) {
         match &self.accelerated {
             Some((montgomery, add)) => add(montgomery, left, right, sums),
             None => tile::portable(self.ntt.prime(), left, right, sums),

@@ -19,8 +19,8 @@ pub(crate) const WIDEST_PRIME_BITS: u32 = 52;
 pub(crate) type Sums<'a> = [&'a mut [u64; WIDTH]; ROWS];
 
 /// `sums[row][column] = (sums[row][column] + sum over terms of left[term][row] right[term][column] / 2^52) mod p`, everything reduced before
-/// and after.
-pub(crate) type Accelerated = fn(&Montgomery, &[[u64; ROWS]], &[[u64; WIDTH]], Sums<'_>);
+/// and after. The terms of the right side come in groups.
+pub(crate) type Accelerated = fn(&Montgomery, &[[u64; ROWS]], &[&[[u64; WIDTH]]], Sums<'_>);
 
 /// The accelerated product, if the machine has it.
 pub(crate) fn accelerated() -> Option<Accelerated> {
@@ -31,13 +31,14 @@ pub(crate) fn accelerated() -> Option<Accelerated> {
 }
 
 /// The same sums without the factor `1 / 2^52`, for any prime of at most [`WIDEST_PRIME_BITS`], and without branches on values.
-pub(crate) fn portable(prime: &Prime, left: &[[u64; ROWS]], right: &[[u64; WIDTH]], sums: Sums<'_>) {
-    assert!(left.len() == right.len() && left.len() <= TERMS && prime.bits() <= WIDEST_PRIME_BITS, "few terms of few bits");
+pub(crate) fn portable(prime: &Prime, left: &[[u64; ROWS]], right: &[&[[u64; WIDTH]]], sums: Sums<'_>) {
+    let terms: usize = right.iter().map(|group| group.len()).sum();
+    assert!(left.len() == terms && left.len() <= TERMS && prime.bits() <= WIDEST_PRIME_BITS, "few terms of few bits");
     // 2^64 modulo p: the high word of a sum of products is below 2^52.
     let word = prime.factor((u64::MAX % prime.value() + 1) % prime.value());
     for (row, sums) in sums.into_iter().enumerate() {
         let mut wide = [0_u128; WIDTH];
-        for (left, right) in left.iter().zip(right) {
+        for (left, right) in left.iter().zip(right.iter().copied().flatten()) {
             let factor = u128::from(left[row]);
             wide.iter_mut().zip(right).for_each(|(sum, &x)| *sum += factor * u128::from(x));
         }
@@ -73,13 +74,13 @@ mod tests {
                     })
                 });
                 let mut sums = start;
-                portable(&prime, &left, &right, sums.each_mut());
+                portable(&prime, &left, &[&right[..terms / 3], &right[terms / 3..]], sums.each_mut());
                 assert_eq!(sums, expected, "portable, {terms} terms modulo {value}");
                 let Some(accelerated) = accelerated() else { continue };
                 let raised: Vec<[u64; ROWS]> =
                     left.iter().map(|left| left.map(|x| prime.multiply(x, montgomery.radix))).collect();
                 let mut sums = start;
-                accelerated(&montgomery, &raised, &right, sums.each_mut());
+                accelerated(&montgomery, &raised, &[&right[..terms / 3], &right[terms / 3..]], sums.each_mut());
                 assert_eq!(sums, expected, "accelerated, {terms} terms modulo {value}");
             }
         }

@@ -19,8 +19,9 @@ pub(super) fn kernel() -> Option<Accelerated> {
 
 /// # Panics
 /// If the numbers of terms differ, or are too many.
-fn checked(montgomery: &Montgomery, left: &[[u64; ROWS]], right: &[[u64; WIDTH]], sums: Sums<'_>) {
-    assert!(left.len() == right.len() && left.len() <= TERMS, "few terms");
+fn checked(montgomery: &Montgomery, left: &[[u64; ROWS]], right: &[&[[u64; WIDTH]]], sums: Sums<'_>) {
+    let terms: usize = right.iter().map(|group| group.len()).sum();
+    assert!(left.len() == terms && left.len() <= TERMS, "few terms");
     // SAFETY: the features were detected before this function was handed out.
     unsafe { multiply_add(montgomery, left, right, sums) }
 }
@@ -30,20 +31,25 @@ fn checked(montgomery: &Montgomery, left: &[[u64; ROWS]], right: &[[u64; WIDTH]]
 /// # Safety
 /// The processor must have AVX-512F, AVX-512DQ and IFMA.
 #[target_feature(enable = "avx512f,avx512dq,avx512ifma")]
-unsafe fn multiply_add(montgomery: &Montgomery, left: &[[u64; ROWS]], right: &[[u64; WIDTH]], sums: Sums<'_>) {
+unsafe fn multiply_add(montgomery: &Montgomery, left: &[[u64; ROWS]], right: &[&[[u64; WIDTH]]], sums: Sums<'_>) {
     let broadcast = |value: u64| _mm512_set1_epi64(value as i64);
     let zero = _mm512_setzero_si512();
     let (mut low, mut high) = ([[zero; VECTORS]; ROWS], [[zero; VECTORS]; ROWS]);
-    for (left, right) in left.iter().zip(right) {
-        let right: [__m512i; VECTORS] = std::array::from_fn(|at| {
-            // SAFETY: a row has `VECTORS` times eight numbers.
-            unsafe { _mm512_loadu_si512(right.as_ptr().add(8 * at).cast()) }
-        });
-        for row in 0..ROWS {
-            let factor = broadcast(left[row]);
-            for at in 0..VECTORS {
-                low[row][at] = _mm512_madd52lo_epu64(low[row][at], right[at], factor);
-                high[row][at] = _mm512_madd52hi_epu64(high[row][at], right[at], factor);
+    let mut rest = left;
+    for group in right {
+        let (left, after) = rest.split_at(group.len());
+        rest = after;
+        for (left, right) in left.iter().zip(*group) {
+            let right: [__m512i; VECTORS] = std::array::from_fn(|at| {
+                // SAFETY: a row has `VECTORS` times eight numbers.
+                unsafe { _mm512_loadu_si512(right.as_ptr().add(8 * at).cast()) }
+            });
+            for row in 0..ROWS {
+                let factor = broadcast(left[row]);
+                for at in 0..VECTORS {
+                    low[row][at] = _mm512_madd52lo_epu64(low[row][at], right[at], factor);
+                    high[row][at] = _mm512_madd52hi_epu64(high[row][at], right[at], factor);
+                }
             }
         }
     }

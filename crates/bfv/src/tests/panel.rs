@@ -1,7 +1,20 @@
 //! Products of many ciphertexts with polynomials in `X^B`.
 
 use super::{Session, prg};
-use crate::{Blocks, Panel, Parameters, Read, Sum};
+use crate::{Blocks, Group, Panel, Parameters, Sum};
+
+fn panel(parameters: &Parameters, ciphertexts: &[Vec<u8>]) -> Panel {
+    let mut panel = Panel::new(parameters);
+    fill(&mut panel, parameters, ciphertexts);
+    panel
+}
+
+fn fill(panel: &mut Panel, parameters: &Parameters, ciphertexts: &[Vec<u8>]) {
+    let groups = panel.groups(ciphertexts.len()).unwrap();
+    for (group, ciphertexts) in groups.iter_mut().zip(ciphertexts.chunks(Group::MOST)) {
+        group.read(parameters, &ciphertexts.concat()).unwrap();
+    }
+}
 
 /// A matrix product on panels: shares add up to it, off by one at most, wherever rows lie in blocks.
 #[test]
@@ -20,7 +33,7 @@ fn rows_of_a_panel_are_weighed_and_added_up() {
         let rows = blocks.rows();
         let mut random = prg(8);
         let weights: Vec<i64> = (0..inner * columns).map(|_| random.below(1 << 17) as i64 - (1 << 16)).collect();
-        let read: Vec<Read> = (0..inner.div_ceil(rows))
+        let ciphertexts: Vec<Vec<u8>> = (0..inner.div_ceil(rows))
             .map(|term| {
                 let mut message = vec![0; degree];
                 for row in (0..rows).filter(|row| term * rows + row < inner) {
@@ -29,20 +42,20 @@ fn rows_of_a_panel_are_weighed_and_added_up() {
                         *place = (w.cast_unsigned() << guard) & ring;
                     }
                 }
-                Read::from_bytes(&parameters, &session.encrypt(&message)).unwrap()
+                session.encrypt(&message)
             })
             .collect();
-        let panel = Panel::new(&parameters, blocks, &read).unwrap();
+        let panel = panel(&parameters, &ciphertexts);
         let masks: Vec<Vec<i64>> = (0..7)
             .map(|_| {
                 let mut masks: Vec<i64> =
                     (0..inner).map(|_| (random.word() << 24).cast_signed() >> 24).collect();
-                masks.resize(read.len() * rows, 0);
+                masks.resize(ciphertexts.len() * rows, 0);
                 masks
             })
             .collect();
         let mut sums = vec![Sum::new(&parameters); masks.len()];
-        panel.multiply_add(&mut sums, &masks.iter().map(Vec::as_slice).collect::<Vec<_>>()).unwrap();
+        panel.multiply_add(blocks, &mut sums, &masks.iter().map(Vec::as_slice).collect::<Vec<_>>()).unwrap();
         let start = blocks.result(degree);
         let positions: Vec<usize> = (start..start + columns).collect();
         for (sum, masks) in sums.into_iter().zip(&masks) {
@@ -72,12 +85,12 @@ fn how_long_a_panel_takes() {
     let start = std::time::Instant::now();
     let bytes: Vec<Vec<u8>> = (0..256).map(|_| session.encrypt(&message)).collect();
     println!("encrypt {:?}", start.elapsed() / 256);
-    let start = std::time::Instant::now();
-    let read: Vec<Read> = bytes.iter().map(|bytes| Read::from_bytes(&parameters, bytes).unwrap()).collect();
-    println!("read {:?}", start.elapsed() / 256);
-    let start = std::time::Instant::now();
-    let panel = Panel::new(&parameters, blocks, &read).unwrap();
-    println!("pack {:?}", start.elapsed() / 256);
+    let mut panel = panel(&parameters, &bytes);
+    for _ in 0..2 {
+        let start = std::time::Instant::now();
+        fill(&mut panel, &parameters, &bytes);
+        println!("read {:?}", start.elapsed() / 256);
+    }
     let mut random = prg(8);
     let masks: Vec<Vec<i64>> = (0..64)
         .map(|_| (0..256 * 5).map(|_| (random.word() << 24).cast_signed() >> 24).collect())
@@ -86,7 +99,7 @@ fn how_long_a_panel_takes() {
     let mut sums = vec![Sum::new(&parameters); 64];
     for _ in 0..3 {
         let start = std::time::Instant::now();
-        panel.multiply_add(&mut sums, &masks).unwrap();
+        panel.multiply_add(blocks, &mut sums, &masks).unwrap();
         let each = start.elapsed() / (64 * 256);
         println!("multiply {each:?} a ciphertext and sum");
     }

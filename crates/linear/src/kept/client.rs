@@ -1,6 +1,6 @@
 //! The client: products of the weights that it keeps with its random input, and replies.
 
-use privet_bfv::{Panel, PublicKey, Read, Sum};
+use privet_bfv::{Group, Panel, PublicKey, Sum};
 use privet_channel::Channel;
 use privet_prg::{Prg, Seed};
 use rayon::prelude::*;
@@ -37,8 +37,9 @@ pub fn multiply<E: From<Error>>(
     let signed: Zeroizing<Vec<i64>> = Zeroizing::new(signed);
     let width = plan.width();
     let mut shares = vec![0; product.rows * width];
+    let mut workspace = (Panel::new(plan.parameters()), Vec::new());
     for strip in plan.strips() {
-        let sums = sums(plan, strip, read, &signed)?;
+        let sums = sums(plan, strip, &mut workspace, read, &signed)?;
         let positions = plan.positions(strip);
         let mut sums = sums.into_iter();
         for message in messages(product.rows) {
@@ -62,6 +63,7 @@ pub fn multiply<E: From<Error>>(
 fn sums<E: From<Error>>(
     plan: &Plan,
     strip: &Strip,
+    (panel, bytes): &mut (Panel, Vec<u8>),
     read: &mut dyn FnMut(&mut [u8]) -> Result<(), E>,
     signed: &[i64],
 ) -> Result<Vec<Sum>, E> {
@@ -72,12 +74,11 @@ fn sums<E: From<Error>>(
     let at_once = rows.div_ceil(rayon::current_num_threads());
     for start in (0..strip.ciphertexts).step_by(Panel::MOST) {
         let count = Panel::MOST.min(strip.ciphertexts - start);
-        let mut bytes = vec![0; count * each];
-        read(&mut bytes)?;
-        let ciphertexts = bytes.par_chunks(each).map(|bytes| Read::from_bytes(parameters, bytes));
-        let ciphertexts = ciphertexts.collect::<Result<Vec<_>, _>>().map_err(Error::from)?;
-        let panel = Panel::new(parameters, strip.blocks, &ciphertexts).map_err(Error::from)?;
-        drop(ciphertexts);
+        bytes.resize(count * each, 0);
+        read(bytes)?;
+        let groups = panel.groups(count).map_err(Error::from)?.par_iter_mut();
+        let filled = groups.zip(bytes.par_chunks(Group::MOST * each)).map(|(group, bytes)| group.read(parameters, bytes));
+        filled.collect::<Result<(), _>>().map_err(Error::from)?;
         let multiplied = sums.par_chunks_mut(at_once).enumerate().map(|(chunk, sums)| {
             let factors = |row: usize| {
                 let mut factors = Zeroizing::new(vec![0; count * per]);
@@ -88,7 +89,7 @@ fn sums<E: From<Error>>(
             };
             let factors: Vec<_> = (0..sums.len()).map(factors).collect();
             let factors: Vec<&[i64]> = factors.iter().map(|factors| factors.as_slice()).collect();
-            panel.multiply_add(sums, &factors)
+            panel.multiply_add(strip.blocks, sums, &factors)
         });
         multiplied.collect::<Result<(), _>>().map_err(Error::from)?;
     }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use privet_bfv::{Blocks, Panel, Parameters};
+use privet_bfv::{Blocks, Group, Panel, Parameters};
 use privet_channel::{Cost, HEADER_BYTES};
 
 use crate::error::{Error, Misuse};
@@ -150,8 +150,9 @@ impl Plan {
     pub fn client_memory(&self, threads: usize) -> u64 {
         let (parameters, rows) = (self.parameters(), self.product().rows as u64);
         let panel = self.strips().iter().map(|strip| strip.ciphertexts.min(Panel::MOST)).max().unwrap_or(0) as u64;
-        // As bytes, as they are read, and laid out.
-        let weights = panel * (parameters.ciphertext_bytes() as u64 + 2 * parameters.ciphertext_memory());
+        // As bytes, and laid out; one for each thread as it is read.
+        let rounded = panel.next_multiple_of(Group::MOST as u64) + threads as u64;
+        let weights = panel * parameters.ciphertext_bytes() as u64 + rounded * parameters.ciphertext_memory();
         let factors = panel * MOST_BLOCKS as u64 * 8 * rows.next_multiple_of(6 * threads as u64);
         let replies = PER_MESSAGE as u64 * self.most_reply() + threads as u64 * parameters.reply_memory();
         let signed = 8 * rows * self.product().inner as u64;
