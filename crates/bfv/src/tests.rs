@@ -8,6 +8,7 @@ mod hostile;
 mod merge;
 mod merge_attacks;
 mod panel;
+mod panel_attacks;
 mod products;
 mod refusals;
 mod wire;
