@@ -95,6 +95,54 @@ fn shares_add_up_to_every_product_of_a_plan() {
     }
 }
 
+/// What the server reads of a product: its replies.
+fn replies(kept: &Kept, plan: &Plan, r: &[u64], seed: u8) -> Vec<Vec<u8>> {
+    let (mut near, mut far) = pair();
+    let mut rest = kept.bytes.as_slice();
+    let mut read = |out: &mut [u8]| {
+        let (part, after) = rest.split_at(out.len());
+        out.copy_from_slice(part);
+        rest = after;
+        Ok::<_, Error>(())
+    };
+    multiply(&mut near, plan, &kept.public, &mut read, r, &mut prg(seed)).unwrap();
+    near.flush().unwrap();
+    let each = plan.parameters().reply_bytes(plan.product().columns[0]);
+    let lengths = [16 * each, (plan.product().rows - 16) * each];
+    lengths.into_iter().flat_map(|len| far.recv(len).unwrap().chunks(each).map(<[u8]>::to_vec).collect::<Vec<_>>()).collect()
+}
+
+#[test]
+fn no_ciphertext_and_no_reply_has_the_randomness_of_another() {
+    let products = [Product { rows: 20, inner: 40, columns: vec![900] }];
+    let plan = Plan::for_program(&products, 40, 2).unwrap().remove(0);
+    // Twice to the same client, whose weights and key are the same.
+    let kept = Kept::new(&plan, 16);
+    let (mut prg, mut again) = (prg(9), Vec::new());
+    let mut send = |part: &[u8]| {
+        again.extend_from_slice(part);
+        Ok::<_, Error>(())
+    };
+    kept.keys.encrypt(&plan, &[&kept.weights[0]], &mut prg, &mut send).unwrap();
+    let keys = [(); 2].map(|()| kept.keys.public_key(&mut prg));
+    let ciphertexts = [&kept.bytes, &again].into_iter().flat_map(|bytes| bytes.chunks(plan.parameters().ciphertext_bytes()));
+    let parts: Vec<&[u8]> = ciphertexts.chain(keys.iter().map(Vec::as_slice)).collect();
+    assert_eq!(parts.len(), 2 * plan.ciphertexts() + 2);
+    for (at, one) in parts.iter().enumerate() {
+        assert!(parts[..at].iter().all(|other| other[..16] != one[..16] && other[16..] != one[16..]));
+    }
+    // Masks of zero, which replies do not show.
+    let zeros = vec![0; 20 * 40];
+    let replies = [replies(&kept, &plan, &zeros, 4), replies(&kept, &plan, &zeros, 5)].concat();
+    for (at, one) in replies.iter().enumerate() {
+        for other in &replies[..at] {
+            let equal = one.iter().zip(other).filter(|(one, other)| one == other).count();
+            // One byte in 256 is equal by chance.
+            assert!(equal < one.len() / 128, "{equal} of {} bytes", one.len());
+        }
+    }
+}
+
 #[test]
 #[ignore = "a measurement"]
 fn how_long_a_layer_of_bert_base_takes() {

@@ -96,12 +96,6 @@ impl KeptWeights {
             Ok(())
         })
     }
-
-    /// What the client's channel counts for [`KeptWeights::receive`].
-    #[cfg(test)]
-    pub(super) fn messages(bytes: u64) -> u64 {
-        chunks(bytes).count() as u64
-    }
 }
 
 /// The lengths of all messages.

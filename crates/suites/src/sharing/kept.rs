@@ -183,9 +183,27 @@ fn members(plan: &Plan, at: usize, whole: &kept::Plan) -> impl Iterator<Item = u
     places.filter(move |(_, layer)| is_member(layer)).map(|(place, _)| place)
 }
 
+/// Bytes that follow from a secret of the server, a plan and its weights, for one purpose: others for any other.
+fn derive(purpose: &[u8], plan: &Plan, weights: &Weights, secret: &Seed) -> [u8; 16] {
+    let mut hash = Sha256::new_with_prefix(b"privet kept weights");
+    hash.update(secret.as_bytes());
+    let (program, suite) = (plan.program().hash().to_string(), plan.options().name());
+    for part in [purpose, program.as_bytes(), suite.as_bytes()] {
+        hash.update((part.len() as u64).to_le_bytes());
+        hash.update(part);
+    }
+    for layer in plan.linear() {
+        let tensor = weights.tensor(&layer.weight);
+        hash.update((tensor.len() as u64).to_le_bytes());
+        for part in tensor.chunks(1 << 12) {
+            hash.update(part.iter().flat_map(|weight| weight.to_le_bytes()).collect::<Vec<u8>>());
+        }
+    }
+    hash.finalize()[..16].try_into().expect("16 bytes")
+}
+
 /// The server's side.
 pub struct KeptServer {
-    seed: Seed,
     name: MaterialId,
     keys: Option<ServerKeys>,
     shares: BTreeMap<usize, Vec<u64>>,
@@ -194,26 +212,10 @@ pub struct KeptServer {
 impl KeptServer {
     /// The key that grows from a secret of the server for these weights, and this suite.
     pub fn new(plan: &Plan, weights: &Weights, secret: &Seed) -> Self {
-        let derive = |what: &[u8]| {
-            let mut hash = Sha256::new_with_prefix(b"privet kept weights: ").chain_update(what).chain_update(secret.as_bytes());
-            hash.update(plan.program().hash().to_string());
-            hash.update(plan.options().name());
-            for (_, names) in plan.kept() {
-                for name in names {
-                    let tensor = weights.tensor(name);
-                    hash.update((tensor.len() as u64).to_le_bytes());
-                    for part in tensor.chunks(1 << 12) {
-                        hash.update(part.iter().flat_map(|weight| weight.to_le_bytes()).collect::<Vec<u8>>());
-                    }
-                }
-            }
-            let mut derived = [0; 16];
-            derived.copy_from_slice(&hash.finalize()[..16]);
-            derived
-        };
-        let (seed, name) = (Seed::from_bytes(derive(b"key")), MaterialId::new(&derive(b"name")));
+        let seed = Seed::from_bytes(derive(b"key", plan, weights, secret));
+        let name = MaterialId::new(&derive(b"name", plan, weights, secret));
         let keys = plan.kept_parameters().map(|parameters| ServerKeys::from_seed(parameters, &seed));
-        Self { seed, name, keys, shares: BTreeMap::new() }
+        Self { name, keys, shares: BTreeMap::new() }
     }
 
     /// Tells these weights under this key from others, without telling anything of either.
@@ -253,5 +255,51 @@ impl KeptServer {
             self.shares.extend(members(plan, at, whole).zip(shares));
         }
         Ok(self.shares.remove(&at).expect("the layer was opened"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use privet_gmw::{Rounds, Truncation};
+    use privet_program::Program;
+
+    use super::*;
+    use crate::sharing::{Encrypts, Options};
+
+    fn plan(truncation: Truncation) -> Plan {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/choice");
+        let program = Program::parse(&std::fs::read(folder.join("program.json")).expect("a fixture")).expect("a program");
+        let options = Options { encrypts: Encrypts::Weights, ..Options::gmw(Rounds::Log, truncation) };
+        Plan::new(program, options).expect("a plan")
+    }
+
+    fn weights(plan: &Plan, changed: bool) -> Weights {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/choice");
+        let mut bytes = std::fs::read(folder.join("weights.safetensors")).expect("a fixture");
+        // The last byte but some is the low one of a weight's word.
+        let low = bytes.len() - 8;
+        bytes[low] ^= u8::from(changed);
+        Weights::parse(&bytes, plan.program()).expect("its weights")
+    }
+
+    /// Whoever has a client's file must not find its key by trying, and other weights must not come under a key that was used.
+    #[test]
+    fn a_key_is_another_for_another_secret_other_weights_and_another_mode() {
+        let (exact, one_bit) = (plan(Truncation::Exact), plan(Truncation::OneBit));
+        let secret = |byte| Seed::from_bytes([byte; 16]);
+        let key = |plan: &Plan, changed, byte| derive(b"key", plan, &weights(plan, changed), &secret(byte));
+        let keys = [
+            key(&exact, false, 1),
+            key(&exact, false, 2),
+            key(&exact, true, 1),
+            key(&one_bit, false, 1),
+            derive(b"name", &exact, &weights(&exact, false), &secret(1)),
+        ];
+        for (at, one) in keys.iter().enumerate() {
+            assert!(keys[..at].iter().all(|other| other != one), "{keys:?}");
+        }
+        assert_eq!(key(&exact, false, 1), keys[0]);
     }
 }

@@ -1,0 +1,160 @@
+"""Encrypted weights that a client keeps: sent once, and anew when they are lost, damaged or others."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from tests.python.compiler.graph.single import model, node
+
+from privet.compiler.compile import Compiled, compile
+from privet.compiler.executor import execute
+from privet.errors import NotAccepted, MaterialError
+from privet.runtime import Client, Credentials, Server
+from privet.suites import Gmw, make_policy
+
+ROWS, INNER, COLUMNS = 16, 64, 1024
+INPUT = np.random.default_rng(3).uniform(-1, 1, (ROWS, INNER)).astype(np.float32)
+SUITE = Gmw(encrypts="weights", rounds="log")
+
+
+def network(seed: int) -> onnx.ModelProto:
+    """Two products of one input, of which weights are kept, and a small one, of which they are not."""
+    rng = np.random.default_rng(seed)
+    weights = {
+        "v": rng.uniform(-0.2, 0.2, (INNER, COLUMNS)),
+        "w": rng.uniform(-0.2, 0.2, (INNER, COLUMNS)),
+        "u": rng.uniform(-0.1, 0.1, (COLUMNS, 2)),
+    }
+    nodes = [
+        node("MatMul", ["x", "v"], ["a"]),
+        node("MatMul", ["x", "w"], ["b"]),
+        node("Add", ["a", "b"], ["sum"]),
+        node("Relu", ["sum"], ["h"]),
+        node("MatMul", ["h", "u"], ["y"]),
+    ]
+    for index, it in enumerate(nodes):
+        it.name = f"{it.op_type}{index}"
+    return model(
+        nodes, {"x": (ROWS, INNER)}, ["y"], {k: v.astype(np.float32) for k, v in weights.items()}
+    )
+
+
+def compiled(folder: Path, seed: int) -> Compiled:
+    path = folder / f"{seed}.onnx"
+    onnx.save(network(seed), path)
+    return compile(path, input_range=(-1, 1), name="kept")
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> list[Compiled]:
+    """Two models of one public half."""
+    folder = tmp_path_factory.mktemp("models")
+    return [compiled(folder, seed) for seed in (1, 2)]
+
+
+@pytest.fixture
+def session(key_folder: Path, tmp_path: Path) -> Callable[[Compiled], object]:
+    """A client of a server of a program; both keep their state between sessions."""
+
+    @contextmanager
+    def open_(of: Compiled) -> Iterator[Client]:
+        own, theirs = (Credentials.from_directory(key_folder, it) for it in ("server", "client"))
+        policy = make_policy(encrypts="weights")
+        with Server(own, state=tmp_path, policy=policy) as server:
+            server.add(of.program, of.weights)
+            place = server.start().address
+            with Client(*place, theirs, state=tmp_path, suite=SUITE) as client:
+                yield client
+
+    return open_
+
+
+def setup_bytes(client: Client, of: Compiled) -> int:
+    """Prepares, checks the prediction, and tells what was sent for it once."""
+    (material,) = client.prepare()
+    result = client.infer([INPUT], material=material)
+    expected = execute(of.program, of.weights, {"x": INPUT}).integers["y"]
+    assert np.array_equal(result.integers[0], expected)
+    assert result.offline is not None
+    return result.offline.bytes_setup
+
+
+def kept_file(folder: Path) -> Path:
+    (path,) = (folder / "client" / "kept").iterdir()
+    return path
+
+
+def test_weights_are_sent_once_for_all_preparations(
+    programs: list[Compiled], session: Callable[..., object], tmp_path: Path
+) -> None:
+    with session(programs[0]) as client:
+        kept = client.forecast.kept_bytes
+        assert kept > 1_000_000
+        first = setup_bytes(client, programs[0])
+        assert kept < first < kept + 2_000
+        assert setup_bytes(client, programs[0]) == 0
+    with session(programs[0]) as client:
+        assert setup_bytes(client, programs[0]) == 0
+    assert kept_file(tmp_path).stat().st_size > kept
+
+
+def test_weights_are_sent_anew_when_a_party_lost_them_or_serves_others(
+    programs: list[Compiled], session: Callable[..., object], tmp_path: Path
+) -> None:
+    first, other = programs
+    assert first.program.program_hash == other.program.program_hash
+
+    def sent(of: Compiled) -> bool:
+        with session(of) as client:
+            return setup_bytes(client, of) > 0
+
+    assert sent(first)
+    assert sent(other)
+    assert sent(first)
+    kept_file(tmp_path).unlink()
+    assert sent(first)
+    path = kept_file(tmp_path)
+    path.write_bytes(path.read_bytes()[:-100])
+    assert sent(first)
+    path.write_bytes(b"something else")
+    assert sent(first)
+    assert not sent(first)
+    shutil.rmtree(tmp_path / "server" / "secrets")
+    assert sent(first)
+    assert not sent(first)
+
+
+def test_damaged_weights_are_found_out_and_fetched_again(
+    programs: list[Compiled], session: Callable[..., object], tmp_path: Path
+) -> None:
+    with session(programs[0]) as client:
+        setup_bytes(client, programs[0])
+    path = kept_file(tmp_path)
+    damaged = bytearray(path.read_bytes())
+    damaged[len(damaged) // 2] ^= 4
+    path.write_bytes(damaged)
+    with (
+        pytest.raises(MaterialError, match="fetches the weights anew"),
+        session(programs[0]) as client,
+    ):
+        client.prepare()
+    with session(programs[0]) as client:
+        assert setup_bytes(client, programs[0]) > 0
+
+
+def test_a_server_has_to_accept_that_weights_are_kept(
+    programs: list[Compiled], key_folder: Path, tmp_path: Path
+) -> None:
+    own, theirs = (Credentials.from_directory(key_folder, it) for it in ("server", "client"))
+    with Server(own, state=tmp_path) as server:
+        server.add(programs[0].program, programs[0].weights)
+        with Client(*server.start().address, theirs, state=tmp_path, suite=SUITE) as client:
+            with pytest.raises(NotAccepted, match="encrypts weights: accepted for you: masks"):
+                client.prepare()
+    assert not list((tmp_path / "client" / "kept").iterdir())
