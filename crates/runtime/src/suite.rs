@@ -115,7 +115,7 @@ pub trait SuitePlan: Send + Sync {
     }
 
     /// Tells what a client keeps, under the key that grows from `secret`, from others, without telling anything of weights or key.
-    fn kept_name(&self, _served: &Served, _secret: &Seed) -> MaterialId {
+    fn kept_name(&self, _secret: &Seed) -> MaterialId {
         MaterialId::new(&[0; 16])
     }
 

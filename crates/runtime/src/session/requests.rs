@@ -176,7 +176,7 @@ impl Session<'_> {
             return Err(Refusal::new(AbortReason::BadRequest, format!("in suite {suite:?} nobody keeps weights")));
         }
         let secret = self.server.store.kept_key(program)?;
-        let weights = plan.kept_name(&served, &secret);
+        let weights = plan.kept_name(&secret);
         messages::send(self.channel, &Kept { weights: weights.clone() })?;
         if known.as_deref() != Some(weights.as_str()) {
             KeptWeights::send(self.channel, bytes, |send| plan.send_kept(&served, &secret, send))?;

@@ -1,6 +1,6 @@
 //! Linear layers whose weights the client keeps, encrypted under the server's key: which they are, and both sides of a preparation.
 //!
-//! The server's key grows from a secret of its store and a digest of the weights, so nothing of it is kept besides, and other weights have
+//! The server's key grows from a secret of its store and the program's hash, so nothing of it is kept besides, and other weights have
 //! another key. What the client keeps is the server's public key and, layer by layer, ciphertexts ([`KeptServer::send`]); it is a file of its store,
 //! under a name that both derive from the key's seed.
 //!
@@ -183,21 +183,15 @@ fn members(plan: &Plan, at: usize, whole: &kept::Plan) -> impl Iterator<Item = u
     places.filter(move |(_, layer)| is_member(layer)).map(|(place, _)| place)
 }
 
-/// Bytes that follow from a secret of the server, a plan and its weights, for one purpose: others for any other.
-fn derive(purpose: &[u8], plan: &Plan, weights: &Weights, secret: &Seed) -> [u8; 16] {
+/// Bytes that follow from a secret of the server and a plan, for one purpose: others for any other. The program's hash stands for its weights,
+/// whose digest is in the public half.
+fn derive(purpose: &[u8], plan: &Plan, secret: &Seed) -> [u8; 16] {
     let mut hash = Sha256::new_with_prefix(b"privet kept weights");
     hash.update(secret.as_bytes());
     let (program, suite) = (plan.program().hash().to_string(), plan.options().name());
     for part in [purpose, program.as_bytes(), suite.as_bytes()] {
         hash.update((part.len() as u64).to_le_bytes());
         hash.update(part);
-    }
-    for layer in plan.linear() {
-        let tensor = weights.tensor(&layer.weight);
-        hash.update((tensor.len() as u64).to_le_bytes());
-        for part in tensor.chunks(1 << 12) {
-            hash.update(part.iter().flat_map(|weight| weight.to_le_bytes()).collect::<Vec<u8>>());
-        }
     }
     hash.finalize()[..16].try_into().expect("16 bytes")
 }
@@ -210,10 +204,10 @@ pub struct KeptServer {
 }
 
 impl KeptServer {
-    /// The key that grows from a secret of the server for these weights, and this suite.
-    pub fn new(plan: &Plan, weights: &Weights, secret: &Seed) -> Self {
-        let seed = Seed::from_bytes(derive(b"key", plan, weights, secret));
-        let name = MaterialId::new(&derive(b"name", plan, weights, secret));
+    /// The key that grows from a secret of the server for a plan's weights.
+    pub fn new(plan: &Plan, secret: &Seed) -> Self {
+        let seed = Seed::from_bytes(derive(b"key", plan, secret));
+        let name = MaterialId::new(&derive(b"name", plan, secret));
         let keys = plan.kept_parameters().map(|parameters| ServerKeys::from_seed(parameters, &seed));
         Self { name, keys, shares: BTreeMap::new() }
     }
@@ -268,38 +262,29 @@ mod tests {
     use super::*;
     use crate::sharing::{Encrypts, Options};
 
-    fn plan(truncation: Truncation) -> Plan {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/choice");
+    fn plan(fixture: &str, truncation: Truncation) -> Plan {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(fixture);
         let program = Program::parse(&std::fs::read(folder.join("program.json")).expect("a fixture")).expect("a program");
         let options = Options { encrypts: Encrypts::Weights, ..Options::gmw(Rounds::Log, truncation) };
         Plan::new(program, options).expect("a plan")
     }
 
-    fn weights(plan: &Plan, changed: bool) -> Weights {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/choice");
-        let mut bytes = std::fs::read(folder.join("weights.safetensors")).expect("a fixture");
-        // The last byte but some is the low one of a weight's word.
-        let low = bytes.len() - 8;
-        bytes[low] ^= u8::from(changed);
-        Weights::parse(&bytes, plan.program()).expect("its weights")
-    }
-
-    /// Whoever has a client's file must not find its key by trying, and other weights must not come under a key that was used.
+    /// Whoever has a client's file must not find its key by trying, and other weights, or those of another mode, must not come under it.
     #[test]
-    fn a_key_is_another_for_another_secret_other_weights_and_another_mode() {
-        let (exact, one_bit) = (plan(Truncation::Exact), plan(Truncation::OneBit));
+    fn a_key_is_another_for_another_secret_another_program_and_another_mode() {
+        let (exact, one_bit) = (plan("choice", Truncation::Exact), plan("choice", Truncation::OneBit));
+        let other = plan("overflow", Truncation::Exact);
         let secret = |byte| Seed::from_bytes([byte; 16]);
-        let key = |plan: &Plan, changed, byte| derive(b"key", plan, &weights(plan, changed), &secret(byte));
         let keys = [
-            key(&exact, false, 1),
-            key(&exact, false, 2),
-            key(&exact, true, 1),
-            key(&one_bit, false, 1),
-            derive(b"name", &exact, &weights(&exact, false), &secret(1)),
+            derive(b"key", &exact, &secret(1)),
+            derive(b"key", &exact, &secret(2)),
+            derive(b"key", &one_bit, &secret(1)),
+            derive(b"key", &other, &secret(1)),
+            derive(b"name", &exact, &secret(1)),
         ];
         for (at, one) in keys.iter().enumerate() {
             assert!(keys[..at].iter().all(|other| other != one), "{keys:?}");
         }
-        assert_eq!(key(&exact, false, 1), keys[0]);
+        assert_eq!(derive(b"key", &exact, &secret(1)), keys[0]);
     }
 }

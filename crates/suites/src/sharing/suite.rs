@@ -81,8 +81,8 @@ impl SuitePlan for Plan {
         Self::kept_bytes(self)
     }
 
-    fn kept_name(&self, served: &Served, secret: &Seed) -> MaterialId {
-        KeptServer::new(self, served.weights(), secret).name().clone()
+    fn kept_name(&self, secret: &Seed) -> MaterialId {
+        KeptServer::new(self, secret).name().clone()
     }
 
     fn send_kept(
@@ -91,7 +91,7 @@ impl SuitePlan for Plan {
         secret: &Seed,
         send: &mut dyn FnMut(&[u8]) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        KeptServer::new(self, served.weights(), secret).send(self, served.weights(), send)
+        KeptServer::new(self, secret).send(self, served.weights(), send)
     }
 
     fn filling(&self) -> Option<Filling> {
@@ -131,7 +131,7 @@ impl SuitePlan for Plan {
                     0 => None,
                     _ => {
                         let secret = server.store.kept_key(&self.program().hash().to_string())?;
-                        Some(KeptServer::new(self, loaded.model.weights(), &secret))
+                        Some(KeptServer::new(self, &secret))
                     }
                 };
                 super::prepare_server(job.channel, self, base, &loaded.model, kept, job.entry, job.observer)?
