@@ -79,7 +79,7 @@ def setup_bytes(client: Client, of: Compiled) -> int:
     """Prepares, checks the prediction, and tells what was sent for it once."""
     (material,) = client.prepare()
     result = client.infer([INPUT], material=material)
-    expected = execute(of.program, of.weights, {"x": INPUT}).integers["y"]
+    expected = execute(of.program, of.weights, {"x": INPUT}).integers[0]
     assert np.array_equal(result.integers[0], expected)
     assert result.offline is not None
     return result.offline.bytes_setup
@@ -152,9 +152,13 @@ def test_a_server_has_to_accept_that_weights_are_kept(
     programs: list[Compiled], key_folder: Path, tmp_path: Path
 ) -> None:
     own, theirs = (Credentials.from_directory(key_folder, it) for it in ("server", "client"))
+    refused = "encrypts weights: accepted for you: masks"
     with Server(own, state=tmp_path) as server:
         server.add(programs[0].program, programs[0].weights)
-        with Client(*server.start().address, theirs, state=tmp_path, suite=SUITE) as client:
-            with pytest.raises(NotAccepted, match="encrypts weights: accepted for you: masks"):
-                client.prepare()
+        place = server.start().address
+        with (
+            pytest.raises(NotAccepted, match=refused),
+            Client(*place, theirs, state=tmp_path, suite=SUITE) as client,
+        ):
+            client.prepare()
     assert not list((tmp_path / "client" / "kept").iterdir())
