@@ -1,4 +1,4 @@
-"""Encrypted weights that a client keeps: sent once, and anew when they are lost, damaged or others."""
+"""Encrypted weights that a client keeps: sent once, and anew when they are lost or damaged."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.python.compiler.graph.single import model, node
 
 from privet.compiler.compile import Compiled, compile
 from privet.compiler.executor import execute
-from privet.errors import NotAccepted, MaterialError
+from privet.errors import MaterialError, NotAccepted
 from privet.runtime import Client, Credentials, Server
 from privet.suites import Gmw, make_policy
 
@@ -24,7 +24,7 @@ SUITE = Gmw(encrypts="weights", rounds="log")
 
 
 def network(seed: int) -> onnx.ModelProto:
-    """Two products of one input, of which weights are kept, and a small one, of which they are not."""
+    """Two products of one input, whose weights are kept, and a small one, whose are not."""
     rng = np.random.default_rng(seed)
     weights = {
         "v": rng.uniform(-0.2, 0.2, (INNER, COLUMNS)),

@@ -170,7 +170,8 @@ impl Panel {
         let mut tiles = vec![vec![[0; ROWS]; count * terms]; factors.len().div_ceil(ROWS)];
         let powers = self.powers(product, blocks);
         for (group, factors) in factors.chunks(WIDTH).enumerate() {
-            let residues: Vec<Vec<u64>> = factors.iter().map(|factors| product.ntt.prime().reduce_signed(factors)).collect();
+            let residues: Vec<Vec<u64>> =
+                factors.iter().map(|factors| product.ntt.prime().reduce_signed(factors)).collect();
             for term in 0..terms {
                 let right: Vec<[u64; WIDTH]> = (0..rows)
                     .map(|row| {
@@ -205,9 +206,9 @@ impl Panel {
         };
         let points: Vec<Vec<u64>> = (0..blocks.rows()).map(points).collect();
         let part = |part: usize| {
-            let values = points.iter().map(|points| {
-                std::array::from_fn(|at| points.get(part * ROWS + at).copied().unwrap_or(0))
-            });
+            let values = points
+                .iter()
+                .map(|points| std::array::from_fn(|at| points.get(part * ROWS + at).copied().unwrap_or(0)));
             values.collect()
         };
         (0..blocks.count.div_ceil(ROWS)).map(part).collect()

@@ -109,7 +109,10 @@ fn replies(kept: &Kept, plan: &Plan, r: &[u64], seed: u8) -> Vec<Vec<u8>> {
     near.flush().unwrap();
     let each = plan.parameters().reply_bytes(plan.product().columns[0]);
     let lengths = [16 * each, (plan.product().rows - 16) * each];
-    lengths.into_iter().flat_map(|len| far.recv(len).unwrap().chunks(each).map(<[u8]>::to_vec).collect::<Vec<_>>()).collect()
+    lengths
+        .into_iter()
+        .flat_map(|len| far.recv(len).unwrap().chunks(each).map(<[u8]>::to_vec).collect::<Vec<_>>())
+        .collect()
 }
 
 #[test]
@@ -125,7 +128,8 @@ fn no_ciphertext_and_no_reply_has_the_randomness_of_another() {
     };
     kept.keys.encrypt(&plan, &[&kept.weights[0]], &mut prg, &mut send).unwrap();
     let keys = [(); 2].map(|()| kept.keys.public_key(&mut prg));
-    let ciphertexts = [&kept.bytes, &again].into_iter().flat_map(|bytes| bytes.chunks(plan.parameters().ciphertext_bytes()));
+    let ciphertexts =
+        [&kept.bytes, &again].into_iter().flat_map(|bytes| bytes.chunks(plan.parameters().ciphertext_bytes()));
     let parts: Vec<&[u8]> = ciphertexts.chain(keys.iter().map(Vec::as_slice)).collect();
     assert_eq!(parts.len(), 2 * plan.ciphertexts() + 2);
     for (at, one) in parts.iter().enumerate() {
@@ -147,12 +151,8 @@ fn no_ciphertext_and_no_reply_has_the_randomness_of_another() {
 #[ignore = "a measurement"]
 fn how_long_a_layer_of_bert_base_takes() {
     let product = |inner, columns| Product { rows: 128, inner, columns };
-    let products = [
-        product(768, vec![768; 3]),
-        product(768, vec![768]),
-        product(768, vec![3072]),
-        product(3072, vec![768]),
-    ];
+    let products =
+        [product(768, vec![768; 3]), product(768, vec![768]), product(768, vec![3072]), product(3072, vec![768])];
     for plan in Plan::for_program(&products, 40, 2).unwrap() {
         println!("{plan}, {:.3} s expected", plan.price() as f64 / 1e9);
         let start = Instant::now();

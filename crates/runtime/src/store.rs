@@ -33,8 +33,8 @@ use std::time::{Duration, Instant};
 
 use privet_prg::{Prg, Seed};
 pub use privet_seal::StateKey;
-use sha2::{Digest, Sha256};
 use privet_seal::{Stored, Writer};
+use sha2::{Digest, Sha256};
 
 use crate::Error;
 pub use entry::{MaterialId, Metadata, StoreEntry};

@@ -96,7 +96,13 @@ impl config::Config for Config {
     }
 
     fn values(&self) -> Vec<Value> {
-        vec![self.truncation.value(), self.correlations.value(), self.linear.value(), self.field.value(), self.encrypts.value()]
+        vec![
+            self.truncation.value(),
+            self.correlations.value(),
+            self.linear.value(),
+            self.field.value(),
+            self.encrypts.value(),
+        ]
     }
 }
 

@@ -192,9 +192,9 @@ def serve(
 
     Clients learn predictions, the server learns nothing of their inputs. Clients choose how,
     within what this server accepts: exact truncations, no dealer, weights that stay here and
-    statistical noise, unless a flag or a policy accepts something weaker. Logs go to standard error, a JSON object a line.
-    SIGTERM or Ctrl-C drains, a second one stops at once; SIGHUP reads models, certificates, the
-    policy and tokens again.
+    statistical noise, unless a flag or a policy accepts something weaker. Logs go to standard
+    error, a JSON object a line. SIGTERM or Ctrl-C drains, a second one stops at once; SIGHUP reads
+    models, certificates, the policy and tokens again.
 
     Example: privet serve model.onnx --keys keys --listen 0.0.0.0:7480
     """

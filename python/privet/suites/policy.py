@@ -83,8 +83,8 @@ def make_policy(
     answers_per_hour: int | None = None,
 ) -> Policy:
     """The policy in a TOML file, or the default: exact truncations, no dealer, no encrypted weights
-    at clients, statistical noise on results, and no suite that reveals values. Each argument accepts one weaker choice besides, and
-    `weaker` those that it names.
+    at clients, statistical noise on results, and no suite that reveals values. Each argument
+    accepts one weaker choice besides, and `weaker` those that it names.
 
     # Errors
     `Misuse` if the file is no policy, or a choice is unknown.

@@ -38,7 +38,8 @@ fn rows_of_a_panel_are_weighed_and_added_up() {
                 let mut message = vec![0; degree];
                 for row in (0..rows).filter(|row| term * rows + row < inner) {
                     let at = row * blocks.width * blocks.block(degree);
-                    for (place, w) in message[at..].iter_mut().zip(&weights[(term * rows + row) * columns..][..columns]) {
+                    for (place, w) in message[at..].iter_mut().zip(&weights[(term * rows + row) * columns..][..columns])
+                    {
                         *place = (w.cast_unsigned() << guard) & ring;
                     }
                 }
@@ -48,8 +49,7 @@ fn rows_of_a_panel_are_weighed_and_added_up() {
         let panel = panel(&parameters, &ciphertexts);
         let masks: Vec<Vec<i64>> = (0..7)
             .map(|_| {
-                let mut masks: Vec<i64> =
-                    (0..inner).map(|_| (random.word() << 24).cast_signed() >> 24).collect();
+                let mut masks: Vec<i64> = (0..inner).map(|_| (random.word() << 24).cast_signed() >> 24).collect();
                 masks.resize(ciphertexts.len() * rows, 0);
                 masks
             })
@@ -63,9 +63,8 @@ fn rows_of_a_panel_are_weighed_and_added_up() {
             let own = sum.reply(&session.public, &positions, &mut random, &mut reply).unwrap();
             let theirs = session.secret.open(&reply, &positions).unwrap();
             for (column, (own, theirs)) in own.iter().zip(&theirs).enumerate() {
-                let product = (0..inner).fold(0_i64, |sum, row| {
-                    sum.wrapping_add(masks[row].wrapping_mul(weights[row * columns + column]))
-                });
+                let product = (0..inner)
+                    .fold(0_i64, |sum, row| sum.wrapping_add(masks[row].wrapping_mul(weights[row * columns + column])));
                 let expected = product.cast_unsigned() << guard;
                 let off = own.wrapping_add(*theirs).wrapping_sub(expected).wrapping_add(1) & ring;
                 assert!(off <= 2, "{blocks:?}, column {column}: off by {off} - 1");
@@ -92,9 +91,8 @@ fn how_long_a_panel_takes() {
         println!("read {:?}", start.elapsed() / 256);
     }
     let mut random = prg(8);
-    let masks: Vec<Vec<i64>> = (0..64)
-        .map(|_| (0..256 * 5).map(|_| (random.word() << 24).cast_signed() >> 24).collect())
-        .collect();
+    let masks: Vec<Vec<i64>> =
+        (0..64).map(|_| (0..256 * 5).map(|_| (random.word() << 24).cast_signed() >> 24).collect()).collect();
     let masks: Vec<&[i64]> = masks.iter().map(Vec::as_slice).collect();
     let mut sums = vec![Sum::new(&parameters); 64];
     for _ in 0..3 {

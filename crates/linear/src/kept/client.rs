@@ -77,7 +77,8 @@ fn sums<E: From<Error>>(
         bytes.resize(count * each, 0);
         read(bytes)?;
         let groups = panel.groups(count).map_err(Error::from)?.par_iter_mut();
-        let filled = groups.zip(bytes.par_chunks(Group::MOST * each)).map(|(group, bytes)| group.read(parameters, bytes));
+        let filled =
+            groups.zip(bytes.par_chunks(Group::MOST * each)).map(|(group, bytes)| group.read(parameters, bytes));
         filled.collect::<Result<(), _>>().map_err(Error::from)?;
         let multiplied = sums.par_chunks_mut(at_once).enumerate().map(|(chunk, sums)| {
             let factors = |row: usize| {

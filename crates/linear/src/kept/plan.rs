@@ -201,7 +201,9 @@ impl Product {
         let zero = [("rows", self.rows), ("inner", self.inner)].into_iter().find(|(_, count)| *count == 0);
         match zero {
             Some((what, _)) => Err(Misuse::Zero { what }.into()),
-            None if self.columns.is_empty() || self.columns.contains(&0) => Err(Misuse::Zero { what: "columns" }.into()),
+            None if self.columns.is_empty() || self.columns.contains(&0) => {
+                Err(Misuse::Zero { what: "columns" }.into())
+            }
             None => Ok(self.rows.saturating_mul(self.columns.iter().copied().fold(0, usize::saturating_add))),
         }
     }

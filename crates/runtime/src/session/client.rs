@@ -13,12 +13,10 @@ use super::hidden::HiddenWeights;
 use super::kept::KeptWeights;
 use super::messages::{self, Accepted, Base, Granted, Hidden, Kept, Request};
 use super::sequence::{Sequence, has_steps};
+use crate::report::{PhaseCost, Recorder};
 use crate::store::{Held, Setups};
 use crate::suite::{Filling, Inference, Material, Prediction, Preparation, SessionState, SuitePlan};
-use crate::report::{PhaseCost, Recorder};
-use crate::{
-    Error, MaterialId, Metadata, Observer, PeerMisbehaved, Phase, Report, Store, StoreError, check_inputs,
-};
+use crate::{Error, MaterialId, Metadata, Observer, PeerMisbehaved, Phase, Report, Store, StoreError, check_inputs};
 
 /// How long an entry may be held by somebody else, as by its maker while it is written to the disk.
 const PATIENCE: Duration = Duration::from_secs(2);

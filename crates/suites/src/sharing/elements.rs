@@ -87,7 +87,9 @@ impl Factors<'_> {
     fn operand(self, layer: &LinearLayer) -> Vec<u64> {
         match self {
             Self::Masks(masks) => layer.mask_in(masks).to_vec(),
-            Self::Weights(weights) => weights.tensor(&layer.weight).iter().map(|weight| weight.cast_unsigned()).collect(),
+            Self::Weights(weights) => {
+                weights.tensor(&layer.weight).iter().map(|weight| weight.cast_unsigned()).collect()
+            }
         }
     }
 }

@@ -119,8 +119,12 @@ impl Encrypted {
                     return Ok(plans.into_iter().map(Self::Ring).collect());
                 }
                 let kept = kept::choose(layers, masks, &plans, program.ring_bits(), options.guard_bits());
-                let others: Vec<Layer> =
-                    layers.iter().zip(&kept).filter(|(_, kept)| kept.is_none()).map(|(layer, _)| layer.clone()).collect();
+                let others: Vec<Layer> = layers
+                    .iter()
+                    .zip(&kept)
+                    .filter(|(_, kept)| kept.is_none())
+                    .map(|(layer, _)| layer.clone())
+                    .collect();
                 let mut others = if others.is_empty() { Vec::new() } else { plan(&others)? }.into_iter();
                 let mut ring = || Self::Ring(others.next().expect("a plan for each other layer"));
                 kept.into_iter().map(|kept| kept.map_or_else(&mut ring, Self::Kept)).collect()

@@ -178,7 +178,8 @@ impl KeptClient {
 
 /// The places of a plan's layers among those under BFV, of which the first is at `at`.
 fn members(plan: &Plan, at: usize, whole: &kept::Plan) -> impl Iterator<Item = usize> {
-    let is_member = |layer: &super::plan::LinearLayer| matches!(&layer.plan, super::Encrypted::Kept(kept) if kept.plan.is(whole));
+    let is_member =
+        |layer: &super::plan::LinearLayer| matches!(&layer.plan, super::Encrypted::Kept(kept) if kept.plan.is(whole));
     let places = plan.encrypted_linear().enumerate().skip(at);
     places.filter(move |(_, layer)| is_member(layer)).map(|(place, _)| place)
 }
@@ -264,7 +265,8 @@ mod tests {
 
     fn plan(fixture: &str, truncation: Truncation) -> Plan {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(fixture);
-        let program = Program::parse(&std::fs::read(folder.join("program.json")).expect("a fixture")).expect("a program");
+        let program =
+            Program::parse(&std::fs::read(folder.join("program.json")).expect("a fixture")).expect("a program");
         let options = Options { encrypts: Encrypts::Weights, ..Options::gmw(Rounds::Log, truncation) };
         Plan::new(program, options).expect("a plan")
     }

@@ -169,8 +169,14 @@ impl Options {
         let suites = move || suites.into_iter().chain([Suite::Fss]);
         let of = move |maker, linear, arithmetic, truncation| {
             let of = move |suite| {
-                [Encrypts::Masks, Encrypts::Weights]
-                    .map(|encrypts| Self { suite, truncation, maker, linear, arithmetic, encrypts })
+                [Encrypts::Masks, Encrypts::Weights].map(|encrypts| Self {
+                    suite,
+                    truncation,
+                    maker,
+                    linear,
+                    arithmetic,
+                    encrypts,
+                })
             };
             suites().flat_map(of)
         };

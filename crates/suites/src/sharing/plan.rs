@@ -126,7 +126,8 @@ impl Plan {
         drop(operations);
         making::plan(&program, &mut triples, options)?;
         let under_bfv = linear.iter().zip(&layers).filter(|(_, layer)| !options.chooses(layer));
-        let (hidden_by, encrypted): (Vec<_>, Vec<_>) = under_bfv.map(|((_, mask, _), layer)| (*mask, layer.clone())).unzip();
+        let (hidden_by, encrypted): (Vec<_>, Vec<_>) =
+            under_bfv.map(|((_, mask, _), layer)| (*mask, layer.clone())).unzip();
         let mut encrypted = Encrypted::plan(&encrypted, &hidden_by, &program, options, field)?.into_iter();
         let mut way = |operation: usize, layer: &Layer| {
             let output = program.operations()[operation].output;
@@ -137,7 +138,12 @@ impl Plan {
         };
         let placed = linear.into_iter().zip(&layers);
         let linear: Vec<LinearLayer> = placed
-            .map(|((operation, mask, weight), layer)| LinearLayer { operation, mask, weight, plan: way(operation, layer) })
+            .map(|((operation, mask, weight), layer)| LinearLayer {
+                operation,
+                mask,
+                weight,
+                plan: way(operation, layer),
+            })
             .collect();
         if options.is_one_shot() {
             cost = cost + oneshot::cost(&linear);

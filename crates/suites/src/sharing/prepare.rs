@@ -12,9 +12,9 @@ use privet_ot::{BaseOts, Extension, OtParty, Role, Stock};
 use privet_prg::Prg;
 use privet_ring::Modulus;
 
+use super::elements::{Elements, Factors};
 use super::encrypted::{ClientKeys, ServerKeys};
 use super::material::unwritten;
-use super::elements::{Elements, Factors};
 use super::plan::LinearLayer;
 use super::{Correlated, Encrypted, KeptClient, KeptServer, Material, Model, Plan, Triples, elements, making};
 use crate::report::Recorder;
@@ -185,9 +185,9 @@ pub fn prepare_server(
         observer.progress(Phase::Offline, done + 1, total, &operation.name);
         if let Encrypted::Kept(layer) = &layer.plan {
             let kept = kept.as_mut().ok_or_else(no_weights)?;
-            shares.push(recorder.layer(&operation.name, "open", channel, |channel| {
-                kept.share(channel, plan, (done, layer))
-            })?);
+            shares.push(
+                recorder.layer(&operation.name, "open", channel, |channel| kept.share(channel, plan, (done, layer)))?,
+            );
             continue;
         }
         shares.push(recorder.layer(&operation.name, "evaluate", channel, |channel| {

@@ -55,7 +55,9 @@ impl Plan {
                 let samples = self.kept_ciphertexts() + replies;
                 assumptions.push(ring_lwe(parameters.degree(), parameters.modulus_bits(), samples));
                 losses.push(ring_loss("layers with kept weights", parameters, inferences));
-                notes.push("the key of kept weights lives as long as the weights are served: whoever gets it has the weights");
+                notes.push(
+                    "the key of kept weights lives as long as the weights are served: whoever gets it has the weights",
+                );
             }
             losses.extend(layers.first().and_then(|layer| linear_loss(layer, inferences)));
             if let Some(matrices) = self.matrices().next() {

@@ -22,8 +22,15 @@ fn prepared(fixture: &Fixture, plan: &Plan) -> [(Vec<u8>, Report); 2] {
         },
         || {
             let base = &mut BaseOts::default();
-            let made =
-                sharing::prepare_server(&mut far, plan, (plan.extension(), base), &model, None, &mut theirs, &mut Silent);
+            let made = sharing::prepare_server(
+                &mut far,
+                plan,
+                (plan.extension(), base),
+                &model,
+                None,
+                &mut theirs,
+                &mut Silent,
+            );
             made.map(|(material, report)| (head(&material, plan), report))
         },
     );

@@ -102,9 +102,16 @@ fn the_demand_is_what_an_inference_uses_and_material_has_the_forecast_size() {
         near.set_timeout(PATIENCE);
         let (ours, theirs) = both(
             || {
-                sharing::prepare_client(&mut near, &plan, &mut BaseOts::default(), None, &mut std::io::sink(), &mut Silent)
-                    .expect("material")
-                    .0
+                sharing::prepare_client(
+                    &mut near,
+                    &plan,
+                    &mut BaseOts::default(),
+                    None,
+                    &mut std::io::sink(),
+                    &mut Silent,
+                )
+                .expect("material")
+                .0
             },
             || {
                 sharing::prepare_server(

@@ -145,7 +145,9 @@ impl Piecewise<'_> {
     fn look_up(&self, party: &mut Party<'_>, x: &[u64], way: &Way, to: Modulus) -> Result<Vec<u64>, Error> {
         let lines = self.lines(way.rises, to);
         Ok(match party.engine() {
-            Engine::Gmw(mut party) => privet_gmw::piecewise(&mut party, x, &self.shared(way, to.bits(), &lines), &lines)?,
+            Engine::Gmw(mut party) => {
+                privet_gmw::piecewise(&mut party, x, &self.shared(way, to.bits(), &lines), &lines)?
+            }
             Engine::Fss(mut party, seeds, body) => {
                 self.gate(way, to.bits()).evaluate(&mut party, &seeds.seed(), body, x, &lines)?
             }
