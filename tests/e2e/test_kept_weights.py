@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +20,7 @@ from privet.suites import Gmw, make_policy
 
 ROWS, INNER, COLUMNS = 16, 64, 1024
 INPUT = np.random.default_rng(3).uniform(-1, 1, (ROWS, INNER)).astype(np.float32)
+Session = Callable[[Compiled], AbstractContextManager[Client]]
 SUITE = Gmw(encrypts="weights", rounds="log")
 
 
@@ -59,7 +60,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> list[Compiled]:
 
 
 @pytest.fixture
-def session(key_folder: Path, tmp_path: Path) -> Callable[[Compiled], object]:
+def session(key_folder: Path, tmp_path: Path) -> Session:
     """A client of a server of a program; both keep their state between sessions."""
 
     @contextmanager
@@ -91,7 +92,7 @@ def kept_file(folder: Path) -> Path:
 
 
 def test_weights_are_sent_once_for_all_preparations(
-    programs: list[Compiled], session: Callable[..., object], tmp_path: Path
+    programs: list[Compiled], session: Session, tmp_path: Path
 ) -> None:
     with session(programs[0]) as client:
         kept = client.forecast.kept_bytes
@@ -105,7 +106,7 @@ def test_weights_are_sent_once_for_all_preparations(
 
 
 def test_weights_are_sent_anew_when_a_party_lost_them_or_serves_others(
-    programs: list[Compiled], session: Callable[..., object], tmp_path: Path
+    programs: list[Compiled], session: Session, tmp_path: Path
 ) -> None:
     first, other = programs
 
@@ -131,7 +132,7 @@ def test_weights_are_sent_anew_when_a_party_lost_them_or_serves_others(
 
 
 def test_damaged_weights_are_found_out_and_fetched_again(
-    programs: list[Compiled], session: Callable[..., object], tmp_path: Path
+    programs: list[Compiled], session: Session, tmp_path: Path
 ) -> None:
     with session(programs[0]) as client:
         setup_bytes(client, programs[0])
