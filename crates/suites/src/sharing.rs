@@ -65,10 +65,13 @@ use crate::Error;
 pub struct Model {
     weights: Arc<Weights>,
     workspaces: Vec<Workspace>,
-    /// For the ring, or the field, that the last preparation took, with factors that choose by OT or without, and for all layers or those whose
-    /// weights no client keeps: no two modes of a program have all three alike and differ otherwise.
-    transformed: Mutex<Option<((Modulus, bool, bool), Arc<[Transformed]>)>>,
+    /// For the form that the last preparation took.
+    transformed: Mutex<Option<(Form, Arc<[Transformed]>)>>,
 }
+
+/// The ring of linear layers, or their field; whether some choose by OT; whether the client keeps weights. No two modes of a program have all three alike
+/// and differ otherwise.
+type Form = (Modulus, bool, bool);
 
 impl Model {
     /// A model with what is to be kept and worked on at once for each linear layer.
