@@ -37,7 +37,7 @@ pub fn run(bench: &mut Bench) -> Result<(), Box<dyn Error>> {
             point::at_most(bits, &hashes, &mut nodes, black_box(&points), &words, &mut out);
         });
     }
-    look_up(bench, &hashes, &mut prg);
+    look_up(bench, &mut prg);
     let gate = Relu::new(25, 37);
     let seeds = Seeds::draw(&mut prg);
     let levels = point::words(24);
@@ -51,26 +51,17 @@ pub fn run(bench: &mut Bench) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A point function everywhere, on twice as many places as there are lines, and the sums over both halves.
-fn look_up(bench: &mut Bench, hashes: &TreeHashes, prg: &mut Prg) {
-    let (bits, lines) = (INDEX_BITS + 1, 1 << INDEX_BITS);
-    let mut roots = vec![0; LOOK_UPS];
-    prg.fill_blocks(&mut roots);
-    let mut words = vec![[0; 16]; LOOK_UPS * point::words(bits)];
-    words.iter_mut().for_each(|word| prg.fill(word));
+/// The client's shares of unit vectors over the lines, and the sums over them.
+fn look_up(bench: &mut Bench, prg: &mut Prg) {
+    let lines = 1 << INDEX_BITS;
     let mut values = || (0..lines).map(|_| prg.word().cast_signed()).collect::<Vec<_>>();
     let table = Lines::new(&values(), &values(), 9, true, Modulus::new(37));
-    let mut leaves = vec![0; LOOK_UPS << point::words(bits)];
-    let limit = Limit {
-        aes: (((2_usize << (bits - point::LEAF_BITS)) - 1) * LOOK_UPS) as f64,
-        why: "one AES block a node",
-        ..Limit::default()
-    };
+    let mut vectors = vec![0; LOOK_UPS * lines / 64];
+    let limit = Limit { aes: (LOOK_UPS * lines / 128) as f64, why: "one AES block for 128 lines", ..Limit::default() };
     bench.run(&format!("fss-lines-{lines}-{LOOK_UPS}"), limit, || {
-        point::everywhere(bits, &hashes.part(0), &roots, &words, &mut leaves);
-        for leaves in leaves.chunks(1 << point::words(bits)) {
-            let (one, other) = leaves.split_at(leaves.len() / 2);
-            black_box(table.chosen([(one, black_box(5)), (other, black_box(6))]));
+        prg.fill_words(&mut vectors);
+        for vector in vectors.chunks(lines / 64) {
+            black_box(table.chosen(vector, black_box(5)));
         }
     });
 }
