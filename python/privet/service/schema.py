@@ -176,7 +176,7 @@ def read(into: type[T], document: Any, where: str) -> T:
     start = f"{where}: " if where else ""
     if not isinstance(document, Mapping):
         raise Misuse(f"{start}an object with named fields is needed")
-    known = {entry.name: (entry, field) for entry, field in _entries(into)}
+    known = _entries(into)
     unknown = [str(name) for name in document if name not in known]
     if unknown:
         raise Misuse(f"{start}{', '.join(unknown)} is not known; known are {', '.join(known)}")
@@ -210,7 +210,7 @@ def setting(of: type[Any], text: str) -> tuple[str, Any]:
         value = tomllib.loads(f"value = {word}")["value"]
     except tomllib.TOMLDecodeError:
         value = word
-    lists = any(it.name == name and isinstance(it.kind, Several) for it, _ in _entries(of))
+    lists = any(it.name == name and isinstance(it.kind, Several) for it, _ in _entries(of).values())
     if lists and not isinstance(value, list):
         value = word.split(",")
     return name, value
@@ -219,7 +219,7 @@ def setting(of: type[Any], text: str) -> tuple[str, Any]:
 def schema(of: type[Any]) -> dict[str, Any]:
     """The JSON schema of a dataclass."""
     properties = {}
-    for entry, _ in _entries(of):
+    for entry, _ in _entries(of).values():
         properties[entry.name] = {**entry.kind.schema(), "description": entry.about}
         if entry.default is not None and not dataclasses.is_dataclass(entry.default):
             properties[entry.name]["default"] = entry.default
@@ -229,28 +229,29 @@ def schema(of: type[Any]) -> dict[str, Any]:
 def table(of: type[Any]) -> str:
     """The fields of a dataclass as a Markdown table: name, default, meaning."""
     rows = ["| Option | Default | Meaning |", "|---|---|---|"]
-    for entry, _ in _entries(of):
+    for entry, _ in _entries(of).values():
         shown = "" if entry.default is None else f"`{_toml(entry.default)}`"
         if not isinstance(entry.kind, Part):
             rows.append(f"| `{entry.name}` | {shown} | {entry.about} |")
     return "\n".join(rows) + "\n"
 
 
-def _entries(of: type[Any]) -> tuple[tuple[Entry, str], ...]:
-    """What a document may have, with the fields that hold it; each call asks this of its form."""
+def _entries(of: type[Any]) -> dict[str, tuple[Entry, str]]:
+    """What a document may have, by name, with the fields that hold it; each call asks this of its
+    form."""
     if of not in _ENTRIES:
-        found = []
+        found: dict[str, tuple[Entry, str]] = {}
         for field in dataclasses.fields(of):
             metadata = field.metadata
             if "kind" in metadata:
                 entry = Entry(field.name, metadata["kind"], metadata["about"], _default(field))
-                found.append((entry, field.name))
-            found += [(entry, field.name) for entry in metadata.get("entries", ())]
-        _ENTRIES[of] = tuple(found)
+                found[entry.name] = entry, field.name
+            found |= {entry.name: (entry, field.name) for entry in metadata.get("entries", ())}
+        _ENTRIES[of] = found
     return _ENTRIES[of]
 
 
-_ENTRIES: dict[type[Any], tuple[tuple[Entry, str], ...]] = {}
+_ENTRIES: dict[type[Any], dict[str, tuple[Entry, str]]] = {}
 
 
 def _default(field: dataclasses.Field[Any]) -> Any:

@@ -67,7 +67,7 @@ def make_app(service: Service, gate: Gate) -> web.Application:
 
 def _front(service: Service, gate: Gate) -> Any:
     """Times, counts and logs calls, and turns what goes wrong into answers."""
-    account = _Account(service)
+    account = _Account(service, gate)
 
     def refused(refusal: Refusal) -> web.Response:
         service.metrics.refused(refusal.reason)
@@ -101,33 +101,34 @@ def _front(service: Service, gate: Gate) -> Any:
             for header, value in HEADERS.items():
                 response.headers.setdefault(header, value)
         seconds = time.monotonic() - start
-        account.add(gate.client(request), request.method, name, response.status, seconds)
+        account.add(request, name, response.status, seconds)
         return response
 
     return front
 
 
 class _Account:
-    """Counts and logs calls. Refused ones of one kind get a line a minute for each client, with how
-    many `times` there were since: nobody fills a disk with what is not even let in."""
+    """Counts calls, and logs those that are refused: the lines of a job tell what others made.
+    Refusals of one kind get a line a minute for each client, with how many `times` there were
+    since: nobody fills a disk with what is not even let in."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, gate: Gate) -> None:
         self._service = service
+        self._gate = gate
         self._refused: OrderedDict[tuple[str, str, int], Seldom] = OrderedDict()
 
-    def add(self, client: str, method: str, route: str, status: int, seconds: float) -> None:
+    def add(self, request: web.Request, route: str, status: int, seconds: float) -> None:
         """Takes in a call."""
-        method = method if method in METHODS else "other"
+        method = request.method if request.method in METHODS else "other"
         self._service.metrics.call(method, route, status, seconds)
-        fields: dict[str, Any] = {"method": method, "route": route, "status": status}
-        if status >= 400:
-            times = self._due((client, route, status))
-            if times is None:
-                return
-            fields |= {"client": client[:16], "times": times}
-        elif method == "GET":
+        if status < 400:
             return
-        _log.info("call", extra={**fields, "seconds": round(seconds, 4)})
+        client = self._gate.client(request)
+        times = self._due((client, route, status))
+        if times is not None:
+            fields: dict[str, Any] = {"method": method, "route": route, "status": status}
+            fields |= {"client": client[:16], "times": times, "seconds": round(seconds, 4)}
+            _log.info("call", extra=fields)
 
     def _due(self, kind: tuple[str, str, int]) -> int | None:
         seldom = self._refused.setdefault(kind, Seldom())

@@ -8,7 +8,8 @@ import json
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator
+from asyncio.subprocess import PIPE, Process, SubprocessStreamProtocol
+from collections.abc import Callable
 from typing import Any
 
 from privet.errors import error_named
@@ -17,15 +18,47 @@ from privet.service import child
 START_SECONDS = 60.0
 """How long a process may take to listen; far above what it takes."""
 
-LINE_BYTES = 1 << 20
-"""The longest event."""
+EVENTS = 1
+"""The file descriptor that a worker writes events to."""
+
+Hear = Callable[[dict[str, Any]], None]
+
+
+class _Events(SubprocessStreamProtocol):
+    """Reads events as they arrive, without the turns of the event loop that a stream's reader takes
+    until it has a line. `first` is the first of them, or None if the worker ends before it."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(limit=1 << 16, loop=loop)
+        self.first: asyncio.Future[dict[str, Any] | None] = loop.create_future()
+        self.over = asyncio.Event()
+        self.hear: Hear = self._first
+        self._rest = b""
+
+    def _first(self, event: dict[str, Any]) -> None:
+        if not self.first.done():
+            self.first.set_result(event)
+
+    def pipe_data_received(self, fd: int, data: bytes | str) -> None:
+        assert isinstance(data, bytes)
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            self.hear(json.loads(line))
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        if fd == EVENTS:
+            if not self.first.done():
+                self.first.set_result(None)
+            self.over.set()
+        super().pipe_connection_lost(fd, exc)
 
 
 class WorkerProcess:
     """A worker that listens at `port`; `privet.service.worker` has its orders and events."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, process: Process, events: _Events) -> None:
         self._process = process
+        self._events = events
         self.port = 0
 
     @classmethod
@@ -36,13 +69,15 @@ class WorkerProcess:
         `PrivetError` of the kind that the worker met, such as `Misuse` if it finds no keys.
         """
         path = os.pathsep.join(entry for entry in sys.path if entry)
-        process = await asyncio.create_subprocess_exec(
+        loop = asyncio.get_running_loop()
+        transport, events = await loop.subprocess_exec(
+            lambda: _Events(loop),
             sys.executable,
             "-m",
             "privet.service.worker",
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            limit=LINE_BYTES,
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=None,
             # Offers use one core; a job brings threads of its own.
             env={
                 **os.environ,
@@ -51,11 +86,11 @@ class WorkerProcess:
                 "RAYON_NUM_THREADS": "1",
             },
         )
-        worker = cls(process)
+        worker = cls(Process(transport, events, loop), events)
         try:
             await worker.send(job)
             async with asyncio.timeout(START_SECONDS):
-                event = await worker.next()
+                event = await events.first
         except BaseException:
             await worker.kill()
             raise
@@ -79,28 +114,18 @@ class WorkerProcess:
             stdin.write(json.dumps(order).encode() + b"\n")
             await stdin.drain()
 
-    async def next(self) -> dict[str, Any] | None:
-        """The next event; None once the worker has ended."""
-        stdout = self._process.stdout
-        assert stdout is not None
-        line = await stdout.readline()
-        if not line.endswith(b"\n"):
-            return None
-        event: dict[str, Any] = json.loads(line)
-        return event
-
-    async def events(self) -> AsyncIterator[dict[str, Any]]:
-        """Events until the worker ends."""
-        while (event := await self.next()) is not None:
-            yield event
+    def on_event(self, hear: Hear) -> None:
+        """From now on, `hear` is called with each event. It must be quick."""
+        self._events.hear = hear
 
     def terminate(self) -> None:
-        """Ends the process at once; `events` ends as well, then."""
+        """Ends the process at once."""
         with contextlib.suppress(ProcessLookupError):
             self._process.kill()
 
     async def ended(self) -> str:
-        """Waits for the end of the process; how it ended, for people."""
+        """Waits for the last event and the end of the process; how it ended, for people."""
+        await self._events.over.wait()
         code = await self._process.wait()
         if code < 0:
             return f"its process died of {signal.Signals(-code).name}"

@@ -125,10 +125,9 @@ class Slot:
     async def _keep(self, worker: WorkerProcess) -> None:
         while True:
             self._worker = worker
+            worker.on_event(self._hear)
             offering = asyncio.create_task(self._begin())
             try:
-                async for event in worker.events():
-                    self._hear(event)
                 how = await worker.ended()
             finally:
                 offering.cancel()
