@@ -65,18 +65,6 @@ impl Noise {
         Ok(Self { key: self.key.clone(), residues: self.residues.split_off(count) })
     }
 
-    /// Puts more noise to this.
-    ///
-    /// # Errors
-    /// [`Misuse::KeysDiffer`].
-    pub fn append(&mut self, other: Self) -> Result<(), Error> {
-        if self.key != other.key {
-            return Err(Misuse::KeysDiffer.into());
-        }
-        self.residues.append(other.residues);
-        Ok(())
-    }
-
     pub(crate) fn key(&self) -> &PublicKey {
         &self.key
     }

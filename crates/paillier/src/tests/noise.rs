@@ -1,4 +1,4 @@
-//! Noise is fresh, and the pool hands out each once.
+//! Noise is fresh.
 
 use std::collections::HashSet;
 
@@ -67,33 +67,12 @@ fn randomizing_keeps_the_plaintext_and_nothing_else() -> Result<(), Error> {
 }
 
 #[test]
-fn a_pool_hands_out_each_noise_once() -> Result<(), Error> {
-    let pool = NoisePool::new(KEY.public(), 20);
-    // More than it keeps ready, also by two threads at once.
-    let (first, second) = std::thread::scope(|scope| {
-        let other = scope.spawn(|| pool.take(100));
-        (pool.take(33), other.join().expect("no panic"))
-    });
-    let mut noise = first?;
-    noise.append(second?)?;
-    assert_eq!(noise.len(), 133);
-    let zeros = Ciphertexts::encrypt(&plaintexts(&[0; 133]), noise)?;
-    assert_eq!(distinct(&zeros).len(), 133);
-    assert_eq!(decrypted(&zeros), vec![0; 133]);
-    assert!(pool.ready() <= 20);
-    Ok(())
-}
-
-#[test]
-fn a_pool_whose_key_can_have_no_noise_says_so() {
+fn a_table_of_a_key_that_can_have_no_noise_is_refused() {
     // 2^254 + 5 is a multiple of 3, as a third of all random numbers are: some of a table's bases share it.
     let other = Integer::from_words([5, 0, 0, 1 << 62]);
     let key = PublicKey::new(KeySize::Insecure512, multiply(KEY.primes()[0], &other), Vec::new());
-    let pool = NoisePool::new(&key, 20);
-    for _ in 0..2 {
-        let refused = pool.take(1).map(drop);
-        assert!(matches!(refused, Err(Error::PeerMisbehaved(PeerMisbehaved::Key { .. }))), "{refused:?}");
-    }
+    let refused = NoiseTable::new(&key).map(drop);
+    assert!(matches!(refused, Err(Error::PeerMisbehaved(PeerMisbehaved::Key { .. }))), "{refused:?}");
 }
 
 #[test]
