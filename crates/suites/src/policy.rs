@@ -108,7 +108,23 @@ pub struct Policy {
     /// Whether clients without a rule of their own are refused altogether.
     pub named_only: bool,
     /// Rules for clients: by the SHA-256 of a certificate in hexadecimal, or else by its common name.
+    #[serde(deserialize_with = "by_name")]
     pub clients: BTreeMap<String, Rule>,
+}
+
+/// The rules of clients, under the names that clients are known by: programs also write a certificate's SHA-256 in capitals and
+/// with colons. A rule that does not reach its client would not hold it to anything.
+fn by_name<'de, D: Deserializer<'de>>(document: D) -> Result<BTreeMap<String, Rule>, D::Error> {
+    let mut found = BTreeMap::new();
+    for (name, rule) in BTreeMap::<String, Rule>::deserialize(document)? {
+        let plain = name.replace(':', "").to_lowercase();
+        let is_fingerprint = plain.len() == 64 && plain.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let name = if is_fingerprint { plain } else { name };
+        if found.insert(name.clone(), rule).is_some() {
+            return Err(de::Error::custom(format!("it has two rules for client {name}")));
+        }
+    }
+    Ok(found)
 }
 
 impl Policy {
@@ -253,6 +269,17 @@ mod tests {
         assert!(guard.admit(&caller("eve")).is_err());
         let fingerprint = Caller { fingerprint: "cd".repeat(32), ..caller("ann") };
         assert!(guard.check(&fingerprint, &exact).unwrap_err().to_string().ends_with("accepted for you: none"));
+    }
+
+    #[test]
+    fn a_rule_reaches_its_client_however_the_fingerprint_is_written() {
+        let (plain, colons) = ("cd".repeat(32), ["CD"; 32].join(":"));
+        let guard = guard(&format!(r#"{{"named_only": true, "clients": {{"{colons}": {{}}}}}}"#));
+        guard.admit(&Caller { fingerprint: plain.clone(), name: None }).unwrap();
+        assert!(guard.admit(&Caller { fingerprint: "ce".repeat(32), name: None }).is_err());
+        let twice = format!(r#"{{"clients": {{"{colons}": {{}}, "{plain}": {{}}}}}}"#);
+        let refused = serde_json::from_str::<Policy>(&twice).unwrap_err().to_string();
+        assert!(refused.contains(&format!("two rules for client {plain}")), "{refused}");
     }
 
     #[test]

@@ -10,11 +10,10 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from privet._native import Guard, Policy, mode_of, weaknesses
 from privet.errors import Misuse
@@ -99,10 +98,7 @@ def make_policy(
     text = "{}"
     if file is not None:
         try:
-            rules = tomllib.loads(file.read_text(encoding="utf-8"))
-            if isinstance(rules.get("clients"), dict):
-                rules["clients"] = _by_name(rules["clients"], file)
-            text = json.dumps(rules)
+            text = json.dumps(tomllib.loads(file.read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError) as error:
             raise Misuse(f"the policy {file} cannot be read as TOML: {error}") from error
     allowed = {
@@ -124,16 +120,6 @@ def client_name(text: str) -> str:
     capitals and with colons, in plain hexadecimal; a common name as it is."""
     plain = text.replace(":", "").lower()
     return plain if _FINGERPRINT.fullmatch(plain) else text
-
-
-def _by_name(rules: Mapping[str, Any], file: Path) -> dict[str, Any]:
-    """The rules of clients. One that does not reach its client would not hold it to anything."""
-    found: dict[str, Any] = {}
-    for name, rule in rules.items():
-        if client_name(name) in found:
-            raise Misuse(f"the policy {file} has two rules for client {client_name(name)}")
-        found[client_name(name)] = rule
-    return found
 
 
 def uncounted(policy: Policy) -> Policy:

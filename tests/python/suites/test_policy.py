@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from privet.errors import Misuse
-from privet.suites import Gmw, Guard, Mode, make_policy
+from privet.suites import Gmw, Guard, Mode, Policy, make_policy
 
 CLIENT = "ab" * 32
 COLONS = ":".join(["AB"] * 32)
@@ -28,6 +29,12 @@ def test_a_rule_reaches_its_client_however_its_fingerprint_is_written(
     name: str, tmp_path: Path
 ) -> None:
     assert "accepted for you: none" in str(refusal(name, tmp_path))
+
+
+@pytest.mark.parametrize("name", [CLIENT.upper(), COLONS])
+def test_a_policy_in_json_reaches_its_clients_as_well(name: str, tmp_path: Path) -> None:
+    policy = Policy(json.dumps({"clients": {name: {"accepts": {"suite": []}}}}))
+    assert "accepted for you: none" in str(Guard(policy, str(tmp_path)).check(CLIENT, None, MODE))
 
 
 @pytest.mark.parametrize("name", ["Ann", "cd" * 32, "an:n"])
