@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from privet.compiler.executor.codec import with_sample_axis
+from privet.compiler.executor.codec import in_order, with_sample_axis
 from privet.errors import InputError
 from privet.runtime.calibration import load_arrays
 
@@ -63,24 +63,11 @@ def read_input(path: Path, shapes: Mapping[str, tuple[int, ...]]) -> list[Array]
     named = load_arrays(path)
     arrays = list(named.values())
     if suffix == ".npz":
-        arrays = [named[name] for name in _names(path, list(named), list(shapes))]
+        arrays = [named[name] for name in in_order(str(path), list(named), list(shapes))]
     return [
         with_sample_axis(array, shape)
         for array, shape in zip(arrays, shapes.values(), strict=False)
     ] + arrays[len(shapes) :]
-
-
-def _names(path: Path, found: list[str], inputs: list[str]) -> list[str]:
-    """Names of arrays in an archive, in the order of the inputs that they are for."""
-    if set(found) == set(inputs):
-        return inputs
-    unnamed = [f"arr_{place}" for place in range(len(inputs))]
-    if found == unnamed or len(found) == len(inputs) == 1:
-        return found
-    raise InputError(
-        f"{path} holds {', '.join(found) or 'nothing'}; the model's inputs are "
-        f"{', '.join(inputs)}: give its arrays these names, as numpy.savez(file, NAME=array) does"
-    )
 
 
 def read_labels(path: Path | None, model: Path | None) -> list[str]:

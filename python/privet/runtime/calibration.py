@@ -39,7 +39,7 @@ def load_arrays(path: Path) -> dict[str, Array]:
 
 def read_samples(path: Path) -> list[Sample]:
     """Calibration samples, one along the first axis: a .npy for a model with one input, or a .npz
-    with an array for each input, by name.
+    with an array for each input, by name; in order only where numpy named them (`arr_0`, ...).
 
     # Errors
     `InputError` if the file cannot be read or its arrays hold different numbers of samples.

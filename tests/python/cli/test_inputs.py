@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 
+import privet
 from privet.cli.inputs import read_input, read_inputs
 from privet.errors import InputError
 from privet.runtime.calibration import read_samples
@@ -38,6 +40,34 @@ def test_the_only_array_needs_no_name(tmp_path: Path) -> None:
     np.savez(path, row=IDS)
     (row,) = read_input(path, {"X": (1, 3)})
     np.testing.assert_array_equal(row, IDS)
+
+
+def test_calibration_without_names_goes_in_order(tmp_path: Path) -> None:
+    inputs = [
+        onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1, 3]) for name in SHAPES
+    ]
+    total = onnx.helper.make_tensor_value_info("total", onnx.TensorProto.FLOAT, [1, 3])
+    node = onnx.helper.make_node("Add", list(SHAPES), ["total"])
+    model = onnx.helper.make_model(
+        onnx.helper.make_graph([node], "sum", inputs, [total]),
+        opset_imports=[onnx.helper.make_opsetid("", 17)],
+        ir_version=9,
+    )
+    paths = [tmp_path / name for name in ("named.npz", "unnamed.npz", "swapped.npz", "other.npz")]
+    np.savez(paths[0], mask=MASK, ids=IDS)
+    np.savez(paths[1], IDS, MASK)
+    np.savez(paths[2], mask=IDS, ids=MASK)
+    np.savez(paths[3], mask=MASK, id=IDS)
+
+    def magnitudes(path: Path) -> list[float]:
+        compiled = privet.compile(model, calibration=read_samples(path))
+        return [it.magnitude for it in compiled.program.inputs]
+
+    named, unnamed, swapped = map(magnitudes, paths[:3])
+    assert unnamed == named
+    assert swapped != named
+    with pytest.raises(InputError, match="holds mask, id; the model's inputs are ids, mask: give"):
+        privet.compile(model, calibration=read_samples(paths[3]))
 
 
 @pytest.mark.parametrize("names", [["ids", "masks"], ["ids"], ["ids", "mask", "labels"], []])

@@ -143,6 +143,24 @@ def with_sample_axis(array: Array, shape: Shape) -> Array:
     return array[None] if (1, *array.shape) == tuple(shape) else array
 
 
+def in_order(place: str, found: Sequence[str], inputs: Sequence[str]) -> list[str]:
+    """The names of arrays that `place` holds, in the order of the inputs that they are for: theirs,
+    those that numpy gives (`arr_0`, ...), or whatever the only one is called.
+
+    # Errors
+    `InputError` if they have other names.
+    """
+    if set(found) == set(inputs):
+        return list(inputs)
+    unnamed = [f"arr_{number}" for number in range(len(inputs))]
+    if list(found) == unnamed or len(found) == len(inputs) == 1:
+        return list(found)
+    raise InputError(
+        f"{place} holds {', '.join(found) or 'nothing'}; the model's inputs are "
+        f"{', '.join(inputs)}: give its arrays these names, as numpy.savez(file, NAME=array) does"
+    )
+
+
 def misfit(name: str, found: Shape, shape: Shape) -> InputError:
     """Tells of an input that has shape `found` where the program takes `shape`."""
     advice = ""

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from privet.compiler.executor.codec import run_front, with_sample_axis
+from privet.compiler.executor.codec import in_order, run_front, with_sample_axis
 from privet.compiler.executor.real import run
 from privet.compiler.executor.reference import draw_given
 from privet.compiler.graph import Graph, Input
@@ -107,7 +107,7 @@ def _session_batches(
             drawn = [_random_batch(graph, generator, input_range) for _ in range(RANDOM_STEPS)]
             yield from _steps(graph, drawn)
     for sample in calibration or ():
-        named = _named(graph, sample)
+        named = _named([entry.name for entry in graph.given], sample)
         lengths = {len(array) if array.ndim else 0 for array in named.values()}
         if len(lengths) != 1 or lengths == {0}:
             raise InputError("a calibration session needs as many steps of every input, at least 1")
@@ -150,15 +150,8 @@ def front_samples(
     names = list(shapes)
     given: list[Mapping[str, Array]] = []
     for sample in calibration or ():
-        named = sample if isinstance(sample, Mapping) else {names[0]: sample}
-        if set(named) != set(names):
-            raise InputError(f"a calibration sample names {list(named)}; the inputs are {names}")
-        given.append(
-            {
-                name: with_sample_axis(np.asarray(array), shapes[name])
-                for name, array in named.items()
-            }
-        )
+        named = _named(names, sample)
+        given.append({name: with_sample_axis(it, shapes[name]) for name, it in named.items()})
     if calibration is None:
         generator = np.random.default_rng(RANDOM_SEED)
         given = [
@@ -196,7 +189,7 @@ def measure(graph: Graph, batches: Iterator[list[Array]]) -> dict[int, tuple[flo
 
 
 def _sample(graph: Graph, sample: Sample) -> list[Array]:
-    named = _named(graph, sample)
+    named = _named([entry.name for entry in graph.given], sample)
     batch, missing = [], may_be_missing(graph)
     for entry in graph.given:
         shape = graph.input_shape(entry)
@@ -220,15 +213,14 @@ def _sample(graph: Graph, sample: Sample) -> list[Array]:
     return batch
 
 
-def _named(graph: Graph, sample: Sample) -> dict[str, Array]:
-    names = [entry.name for entry in graph.given]
+def _named(names: Sequence[str], sample: Sample) -> dict[str, Array]:
+    """The arrays of a sample by the names of the inputs, and in their order."""
     if not isinstance(sample, Mapping):
         if len(names) != 1:
             raise InputError(f"a calibration sample must map {', '.join(names)} to arrays")
         sample = {names[0]: sample}
-    if set(sample) != set(names):
-        raise InputError(f"a calibration sample names {list(sample)}; the inputs are {names}")
-    return {name: np.asarray(array) for name, array in sample.items()}
+    given = in_order("a calibration sample", list(sample), names)
+    return {name: np.asarray(sample[it]) for name, it in zip(names, given, strict=True)}
 
 
 def _encoded(graph: Graph, entry: Input, array: Array) -> Array:
