@@ -357,7 +357,7 @@ class HeadBuilder:
                         "the client would take numbers from it, and all of them would be published",
                         "Take labels (whole numbers or texts in one row), or end the model before",
                     )
-                self._constants[name] = plain(operand)
+                self._constants[name] = _finite(operand)
             names.append(name)
         made = HeadNode(node.op_type, tuple(names), tuple(node.output), attributes_of(node))
         self._nodes.append(made)
@@ -371,10 +371,13 @@ class HeadBuilder:
         return name
 
     def output(self, name: str, operand: Private | Array | AtClient) -> None:
-        """An output of the model."""
+        """An output of the model.
+
+        Raises `Unsupported` if it is a constant that a head cannot hold.
+        """
         self._outputs.append(name)
         if isinstance(operand, np.ndarray):
-            self._constants[name] = plain(operand)
+            self._constants[name] = _finite(operand)
         elif isinstance(operand, Private):
             known = self.reveal(name, operand)
             if known != name:
@@ -385,6 +388,14 @@ class HeadBuilder:
         if self._outputs == list(self.revealed) and not self._nodes:
             return None
         return Head(self.opset, tuple(self._outputs), tuple(self._nodes), self._constants)
+
+
+def _finite(constant: Array) -> Array:
+    """A constant as a head holds it; JSON has no infinities."""
+    if constant.dtype.kind == "f" and not np.isfinite(constant).all():
+        why = "the client would read a constant from the program that is not finite"
+        raise Unsupported(why, "Use a large number in place of infinity")
+    return plain(constant)
 
 
 def are_labels(constant: Array) -> bool:

@@ -479,7 +479,10 @@ class _Walk:
         elif isinstance(result, Private) and result.cut:
             self._problem(name, "graph output", *_CUT)
         elif result is not None:
-            self.head.output(name, self._number(name, result))
+            try:
+                self.head.output(name, self._number(name, result))
+            except Unsupported as refusal:
+                self._problem(name, "graph output", refusal.why, refusal.instead)
         elif not self.problems:
             why = "it is an output of its operator that is not computed"
             self._problem(name, "graph output", why, "Remove this output")

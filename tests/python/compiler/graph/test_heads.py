@@ -70,6 +70,17 @@ def test_a_row_of_numbers_behind_the_client_is_not_published() -> None:
         compile(classifier(nodes, ["y"], secret=constant(1, 3)))
 
 
+@pytest.mark.parametrize("most", [np.inf, -np.inf, np.nan])
+def test_a_head_with_a_constant_that_is_not_finite_is_refused(most: float) -> None:
+    """JSON, in which the client reads it, has no such number."""
+    nodes = [SOFTMAX, node("Add", ["chances", "most"], ["y"])]
+    compile(classifier(nodes, ["y"], most=np.float32(1e30)))
+    with pytest.raises(UnsupportedModel, match="not finite"):
+        compile(classifier(nodes, ["y"], most=np.float32(most)))
+    with pytest.raises(UnsupportedModel, match="not finite"):
+        compile(classifier([SOFTMAX], ["chances", "most"], most=np.float32(most)))
+
+
 @pytest.mark.parametrize("shape", [(3,), (3, 5)])
 def test_numbers_at_the_place_of_a_class_are_not_published(shape: tuple[int, ...]) -> None:
     """A codebook is looked up privately, unlike labels."""
