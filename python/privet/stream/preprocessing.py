@@ -18,6 +18,7 @@ from typing import Any
 
 from privet import _native
 from privet.errors import PrivetError
+from privet.logs import trace
 from privet.runtime.acceptor import Acceptor
 from privet.runtime.credentials import Credentials
 from privet.runtime.revocation import Revoked
@@ -226,15 +227,18 @@ class PreprocessingReceiver:
                     await self._pool.call(0, 0, "listen", self._host, self.port)
                     listening = True
                 prepared = await self._pool.call(0, 0, "fetch", POLL_SECONDS)
+                if prepared is not None:
+                    self._ledger.stocked(prepared.cost)
+                    self._accept(prepared)
             except PrivetError as error:
                 _log.warning("the preparing worker: %s", error)
                 self._ledger.redone += isinstance(error, WorkerLost)
                 listening = False
                 await asyncio.sleep(AGAIN_SECONDS)
-                continue
-            if prepared is not None:
-                self._ledger.stocked(prepared.cost)
-                self._accept(prepared)
+            except Exception as error:
+                # That entry is lost; its session asks for another.
+                _log.error("a material entry was not taken", extra={"trace": trace(error)})
+                await asyncio.sleep(AGAIN_SECONDS)
 
     async def processes(self) -> list[int]:
         """The preparing worker's process."""
