@@ -30,10 +30,10 @@ from privet import _native, tracing
 from privet.compiler.compile import PRIVATE_FILE, PUBLIC_FILE
 from privet.compiler.program import Program
 from privet.errors import Misuse, PrivetError, Short
-from privet.logs import Seldom, log_to_stderr
+from privet.logs import Seldom, log_to_stderr, trace
 from privet.runtime import Credentials, Server
 from privet.runtime.machine import share_one_heap
-from privet.runtime.shortage import shortage
+from privet.runtime.shortage import as_told, shortage
 from privet.service import confinement
 from privet.service.admission import Admission, single
 from privet.service.executor.grant import Grant
@@ -100,9 +100,14 @@ class DataPort(Server):
                 host.serve(
                     connection, session.served, single(admit, session.suite), session.threads
                 )
-        except PrivetError as error:
-            if not session.failed(error):
-                self._failed(client, error)
+        except Exception as error:
+            told = as_told(error)
+            if told is not error:
+                _log.error("a session broke off", extra={"trace": trace(error)})
+            if not session.failed(told):
+                self._failed(client, told)
+            if isinstance(told, Short):
+                self._short(told)
         finally:
             session.over()
 
