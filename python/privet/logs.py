@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import sys
 import threading
 import time
@@ -24,6 +25,8 @@ from privet.errors import PrivetError
 
 OWN = "privet"
 """The logger above those whose messages are printed."""
+
+_ABORT_TEXT = re.compile(r'(the peer aborted because [^:"]*): ".*', re.DOTALL)
 
 _PLAIN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
@@ -48,7 +51,7 @@ class JsonLines(logging.Formatter):
             line["at"] = f"{record.pathname}:{record.lineno}"
         if record.exc_info and record.exc_info[1] is not None:
             line["trace"] = trace(record.exc_info[1])
-        return json.dumps(line, default=str)
+        return json.dumps({name: _unquoted(it) for name, it in line.items()}, default=str)
 
 
 class Seldom:
@@ -69,6 +72,17 @@ class Seldom:
         self._next = now + self._seconds
         count, self._count = self._count, 0
         return count
+
+
+def unquoted(text: str) -> str:
+    """The text of an error without what a peer said when it broke off a session."""
+    return _ABORT_TEXT.sub(r"\1", text)
+
+
+def _unquoted(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_unquoted(it) for it in value]
+    return unquoted(value) if isinstance(value, str) else value
 
 
 def trace(error: BaseException) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from privet import tracing
 from privet.errors import Misuse, PrivetError, Short
+from privet.logs import unquoted
 from privet.runtime.shortage import shortage
 from privet.service import confinement
 from privet.service.confinement import MemoryBound
@@ -150,7 +151,7 @@ class Admission:
 
     def failed(self, lease: Lease, error: PrivetError) -> None:
         """The session of the job failed."""
-        message = shortage(error) or f"{type(error).__name__}: {error}"
+        message = shortage(error) or unquoted(f"{type(error).__name__}: {error}")
         self._end(lease, "failed", error="failed", message=message)
 
     def short(self, error: Short) -> None:

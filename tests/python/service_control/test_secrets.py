@@ -27,6 +27,7 @@ from tests.e2e.caller import tls as client_tls
 from tests.python.gateway.test_rest import MOST_BYTES, Echo
 from tests.python.service_control.actors import Pretender, scene
 
+from privet.errors import PeerBusy
 from privet.gateway.oip.exchange import Exchange
 from privet.gateway.oip.rest import application
 from privet.gateway.oip.rpc import handlers
@@ -71,6 +72,18 @@ def framings(path: str) -> list[bytes]:
             f"{head}{bearer}Content-Length: 99\r\n\r\n{SECRET}",
         )
     ]
+
+
+def test_what_a_peer_says_when_it_breaks_off_is_in_no_line() -> None:
+    quoted = f'the peer aborted because it is too busy; try again later: "{TOKEN} \\" {SECRET}"'
+    error = PeerBusy(quoted)
+    record = logging.LogRecord("privet.x", logging.INFO, "", 0, "failed: %s", (error,), None)
+    record.why, record.exc_info = f"PeerBusy: {error}", (PeerBusy, error, None)
+    line = JsonLines().format(record)
+    assert line.count("the peer aborted because it is too busy; try again later") == 3
+    assert TOKEN not in line
+    assert SECRET not in line
+    assert TOKEN in logging.Formatter().format(record)
 
 
 @contextmanager
