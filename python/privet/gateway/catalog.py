@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -144,11 +144,12 @@ class Catalog:
 @dataclass(frozen=True)
 class Admitted:
     """A job that the service took: its id, its first change, and what the service told at once, of
-    it and of others, if it was to wait for that."""
+    it and of others, if it was to wait for that; `later` are further changes of it."""
 
     id: str
     sequence: int
     news: dict[str, Any] | None
+    later: AsyncIterator[Any] | None = None
 
 
 async def submit(
@@ -163,9 +164,10 @@ async def submit(
     """
     body = {"version": terms.version, "program": terms.program_hash, **terms.facts, "key": key}
     path = f"{version_path(offer.model.name)}/{what}"
-    reply = await calls.post(path, body | more | {"wait": hold or None}, hold)
+    said = body | more | ({"wait": hold, "follow": True} if hold else {})
+    reply, later = await calls.post(path, said, hold)
     try:
-        return Admitted(str(reply["id"]), int(reply["sequence"]), reply.get("news"))
+        return Admitted(str(reply["id"]), int(reply["sequence"]), reply.get("news"), later)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise PeerMisbehaved(f"the service admitted no job: {error!r}") from error
 
