@@ -277,15 +277,15 @@ def test_a_request_takes_one_call(
             check(await client.infer("digits", [SEVEN]))
         once, calls = client._calls._once, []
 
-        async def counted(method: str, *given: Any) -> bytes:
+        async def counted(method: str, *given: Any) -> Any:
             calls.append(method)
             return await once(method, *given)
 
         monkeypatch.setattr(client._calls, "_once", counted)
         # Otherwise it is looked once in a while what became of jobs.
         monkeypatch.setattr(updates, "AT_WORK_SECONDS", 60.0)
-        for notice in notices:
-            check(await client.infer("digits", [SEVEN], notice=notice))
+        for ahead in notices:
+            check(await client.infer("digits", [SEVEN], notice=ahead))
         assert calls.count("POST") == len(notices)
         assert len(calls) <= len(notices) + 1
 
