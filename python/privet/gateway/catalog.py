@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
@@ -23,6 +25,9 @@ T = TypeVar("T")
 MOST_OFFERS = 64
 """Programs that are kept, of all models and versions together."""
 
+LOOK_SECONDS = 1.0
+"""How old what is known of free memory may be."""
+
 
 class Catalog:
     """The models of a service. Programs are kept, and read again when the service has others.
@@ -36,6 +41,7 @@ class Catalog:
         self._link = link
         self._memory = memory
         self._measured = False
+        self._looked, self._reachable = -math.inf, 0
         self._offers: dict[tuple[str, int | None], Offer] = {}
         self._reading = asyncio.Lock()
 
@@ -107,12 +113,19 @@ class Catalog:
         if isinstance(settled.suite, MaterialSuite):
             plan = offer.plan(settled, self._link)
             plan.check_client_memory(self._memory)
-            free = reachable_memory()
             try:
-                plan.check_client_memory(min(free, self._memory))
+                plan.check_client_memory(min(self._free(), self._memory))
             except Misuse as error:
                 raise Short(f"this host is short of memory now, try later: {error}") from error
         return settled
+
+    def _free(self) -> int:
+        """Bytes that this process has or could take, as of a moment ago: looking through the files
+        of all control groups takes a third of what a prediction costs here."""
+        now = time.monotonic()
+        if now > self._looked + LOOK_SECONDS:
+            self._looked, self._reachable = now, reachable_memory()
+        return self._reachable
 
     async def with_current(
         self, name: str, terms: Terms, use: Callable[[Offer, Terms], Awaitable[T]]
