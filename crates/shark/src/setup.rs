@@ -115,14 +115,20 @@ impl Setup {
     /// At the server.
     pub fn take(&mut self, ring: Modulus, count: usize, message: &[u8]) -> Result<Weights, Error> {
         assert_eq!(self.key.role(), Role::Client, "the weights are the server's");
-        let public = ring.unpack(message, count)?;
-        if ring.pack(&public) != message {
-            return Err(PeerMisbehaved::Padding.into());
-        }
+        let public = read_hidden(ring, count, message)?;
         let mut codes = Zeroizing::new(vec![0; count]);
         self.stream.fill_blocks(&mut codes);
         Ok(Weights::new(&self.key, ring, message, public, None, codes))
     }
+}
+
+/// `V` of a vector of `count` weights from the server's message, `[n]`.
+///
+/// # Errors
+/// If the message has another length or bits behind its end.
+pub fn read_hidden(ring: Modulus, count: usize, message: &[u8]) -> Result<Vec<u64>, Error> {
+    let public = ring.unpack(message, count)?;
+    if ring.pack(&public) == message { Ok(public) } else { Err(PeerMisbehaved::Padding.into()) }
 }
 
 /// One party's half of a vector of authenticated weights, ready for products; wiped on drop.

@@ -19,6 +19,7 @@ use privet_prg::{Prg, Seed};
 use privet_program::Weights as Tensors;
 use privet_seal::Stored;
 use privet_shark::dealer::MASK_BYTES;
+use privet_shark::setup::read_hidden;
 use privet_shark::{Party, Setup, Values, Weights};
 
 use super::{Opened, Plan, deal as dealing};
@@ -198,10 +199,12 @@ pub(crate) fn hide_weights(
     Ok(opened)
 }
 
-/// The client takes them up and writes them behind the setup's seed to `out`.
+/// The client takes them up and writes them behind the setup's seed to `out`. What no server may send is not kept: it would be
+/// refused in every later preparation.
 pub(crate) fn take_weights(channel: &mut Channel, plan: &Plan, out: &mut dyn Write) -> Result<(), Error> {
     for (_, len) in plan.tensors() {
         let message = channel.recv(plan.ring().packed_bytes(*len))?;
+        read_hidden(plan.ring(), *len, &message)?;
         out.write_all(&message).map_err(privet_fss::Error::from)?;
     }
     Ok(())

@@ -84,8 +84,17 @@ impl Scene {
 
     /// Fresh material.
     pub fn prepare(&self, folders: &[StoreFolder; 2]) -> MaterialId {
-        let (id, served) = self.session(pair(), folders, |client| Ok(client.prepare(&*self.plan, &mut Silent)?.0));
+        let (id, served) = self.prepare_over(pair(), folders);
         id.map_err(|error| (error, served)).expect("an honest deal")
+    }
+
+    /// Fresh material, over this link.
+    pub fn prepare_over(
+        &self,
+        channels: (Channel, Channel),
+        folders: &[StoreFolder; 2],
+    ) -> (Result<MaterialId, Error>, Result<(), Error>) {
+        self.session(channels, folders, |client| Ok(client.prepare(&*self.plan, &mut Silent)?.0))
     }
 
     fn infer(

@@ -15,6 +15,7 @@ mod oneshot;
 mod overflow;
 mod parties;
 mod policy;
+mod preparing;
 mod privacy;
 mod products;
 mod requests;
