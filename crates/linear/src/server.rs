@@ -186,10 +186,7 @@ impl Chunk<'_> {
         let index = |section: usize, output: usize| section * packing.counts.outputs + output;
         let mut sums = vec![Sum::new(self.plan.parameters()); sections.len() * outputs.len()];
         let channels: Vec<usize> = (0..packing.counts.channels).collect();
-        let rows = match self.weights.are_transformed() {
-            true => OUTPUTS_PER_TASK,
-            false => outputs_at_once(sections.len()),
-        };
+        let rows = outputs_at_once(sections.len());
         let mut coefficients = Coefficients::default();
         let mut buffers = vec![Vec::new(); rows.min(outputs.len()) * CHANNELS_AT_ONCE.min(channels.len())];
         for channels in channels.chunks(CHANNELS_AT_ONCE) {

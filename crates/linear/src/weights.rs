@@ -64,11 +64,6 @@ impl TransformedWeights {
         self.sections
     }
 
-    /// Whether polynomials are there, and not made at each use.
-    pub(crate) fn are_transformed(&self) -> bool {
-        matches!(self.form, Form::Transformed(_))
-    }
-
     /// The weight polynomial with this index modulo the prime with this number: kept, or made in `buffer`.
     pub(crate) fn residues<'a>(
         &'a self,
