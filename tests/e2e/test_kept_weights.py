@@ -70,7 +70,7 @@ def session(key_folder: Path, tmp_path: Path) -> Session:
         with Server(own, state=tmp_path, policy=policy) as server:
             server.add(of.program, of.weights)
             place = server.start().address
-            with Client(*place, theirs, state=tmp_path, suite=SUITE) as client:
+            with Client(*place, theirs, state=tmp_path, suite=SUITE, keep_base_ots=False) as client:
                 yield client
 
     return open_
@@ -97,8 +97,14 @@ def test_weights_are_sent_once_for_all_preparations(
     with session(programs[0]) as client:
         kept = client.forecast.kept_bytes
         assert kept > 1_000_000
-        first = setup_bytes(client, programs[0])
-        assert kept < first < kept + 2_000
+        (material,) = client.prepare()
+        offline = client.infer([INPUT], material=material).offline
+        assert offline is not None
+        assert kept < offline.bytes_setup < kept + 2_000
+        forecast = client.forecast
+        assert offline.bytes_client == forecast.offline_bytes_client
+        assert offline.bytes_server == forecast.offline_bytes_server
+        assert offline.rounds == forecast.offline_rounds
         assert setup_bytes(client, programs[0]) == 0
     with session(programs[0]) as client:
         assert setup_bytes(client, programs[0]) == 0
