@@ -187,12 +187,6 @@ pub(crate) trait Rules {
         None
     }
 
-    /// Bounds of its result as a whole number in a ring that holds them, whatever the input; `inputs`: of what it reads, of which the first
-    /// is in a ring of `width` bits.
-    fn bounds(&self, _inputs: &[Bounds], _width: u32) -> Bounds {
-        None
-    }
-
     /// What is known of its result's sign, in whatever ring it is and whatever the input; `inputs`: of what it reads.
     fn sign(&self, _inputs: &[Sign]) -> Sign {
         Sign::Unknown
@@ -222,22 +216,9 @@ impl<O: Rules + ?Sized> Rules for At<'_, O> {
         self.operation.reads(result)
     }
 
-    fn bounds(&self, inputs: &[Bounds], width: u32) -> Bounds {
-        self.operation.bounds(inputs, width)
-    }
-
     fn sign(&self, inputs: &[Sign]) -> Sign {
         self.operation.sign(inputs)
     }
-}
-
-/// The least and the largest number that a value can be, if that is known.
-pub(crate) type Bounds = Option<[i64; 2]>;
-
-/// Bounds of what is chosen from values with these bounds.
-fn widest(inputs: &[Bounds]) -> Bounds {
-    let widen = |one: Bounds, other: &Bounds| one.zip(*other).map(|([a, b], [c, d])| [a.min(c), b.max(d)]);
-    inputs.iter().copied().reduce(|one, other| widen(one, &other)).flatten()
 }
 
 /// The sign of what is chosen from or made up of values with these signs.

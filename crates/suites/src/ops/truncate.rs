@@ -1,6 +1,6 @@
 //! `floor(x / 2^bits)`.
 
-use super::{Bounds, Node, Rules};
+use super::{Node, Rules};
 
 /// A truncation.
 pub(crate) struct Truncate<'a> {
@@ -14,11 +14,6 @@ impl Rules for Truncate<'_> {
     /// A second drop of bits would leave too little room for comparisons.
     fn computes_in_ring(&self) -> bool {
         self.bits > 0
-    }
-
-    /// A truncation that loses carries is off by one.
-    fn bounds(&self, inputs: &[Bounds], _width: u32) -> Bounds {
-        inputs[0].map(|[low, high]| [(low >> self.bits) - 1, (high >> self.bits) + 1])
     }
 
     /// What lies above the result's ring is never looked at.

@@ -19,7 +19,7 @@ use super::triples::{self, Masked, Triple};
 use super::{Encrypted, Options, elements, making, oneshot, ops};
 use crate::Error;
 use crate::limits;
-use crate::ops::{Bounds, LinearMap, Node, Product};
+use crate::ops::{LinearMap, Node, Product};
 
 /// One step of the online phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,8 +95,6 @@ pub struct Plan {
     written: Vec<u32>,
     /// What is known of each value's sign.
     signs: Vec<Sign>,
-    /// Bounds of each value whatever the input, where they are known.
-    bounds: Vec<Bounds>,
     /// Number of elements that each of the client's masks hides.
     masks: Vec<usize>,
     linear: Vec<LinearLayer>,
@@ -123,9 +121,7 @@ impl Plan {
         check_ring(&program, options)?;
         let field = field_of(&program, options)?;
         let planner = Planner::plan(&program, &operations, options, field);
-        let Planner {
-            steps, keys, demands, written, signs, bounds, masks, linear, layers, mut triples, masked, ..
-        } = planner;
+        let Planner { steps, keys, demands, written, signs, masks, linear, layers, mut triples, masked, .. } = planner;
         let (mut cost, turns) = (planner.cost, planner.turns);
         drop(operations);
         making::plan(&program, &mut triples, options)?;
@@ -166,7 +162,6 @@ impl Plan {
             demands,
             written,
             signs,
-            bounds,
             masks,
             linear,
             triples,
@@ -347,11 +342,6 @@ impl Plan {
     /// Width of the ring in which value `id` is when its operation has run, in bits.
     pub fn width(&self, id: usize) -> u32 {
         self.written[id]
-    }
-
-    /// Bounds of value `id`, if they are known.
-    pub(super) fn bounds(&self, id: usize) -> Bounds {
-        self.bounds[id]
     }
 
     /// What is known of the sign of value `id`.

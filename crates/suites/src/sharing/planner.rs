@@ -18,7 +18,7 @@ use super::keys::{self, Batch};
 use super::ops::{Context, Protocol};
 use super::triples::{Masked, Operand, Triple};
 use super::{Options, Step, Suite};
-use crate::ops::{Bounds, Origin, bits_read, needs_ring, signs};
+use crate::ops::{Origin, bits_read, needs_ring, signs};
 use crate::turns::Turns;
 
 /// A plan while it is made.
@@ -33,7 +33,6 @@ pub(super) struct Planner<'a> {
     widths: Vec<u32>,
     pub written: Vec<u32>,
     pub signs: Vec<Sign>,
-    pub bounds: Vec<Bounds>,
     needs_ring: Vec<bool>,
     /// How many low bits of each value count, if not all.
     read: Vec<Option<u32>>,
@@ -71,7 +70,6 @@ impl<'a> Planner<'a> {
             written: widths.clone(),
             widths,
             signs: signs(program, operations),
-            bounds: vec![None; program.values().len()],
             needs_ring: needs_ring(program, operations),
             read: bits_read(program, operations),
             masks: Vec::new(),
@@ -136,10 +134,6 @@ impl<'a> Planner<'a> {
             self.layers.push(map.encrypted());
         }
         self.step(Step::Operation(index), keys, demand);
-        let bounds: Vec<Bounds> = inputs.iter().map(|&id| self.bounds[id]).collect();
-        let half = 1_i128 << (written - 1);
-        let holds = |[low, high]: &[i64; 2]| -half <= (*low).into() && i128::from(*high) < half;
-        self.bounds[output] = protocol.bounds(&bounds, width).filter(holds);
         self.widths[output] = written;
         self.written[output] = written;
     }
@@ -170,7 +164,7 @@ impl<'a> Planner<'a> {
     fn extend(&mut self, value: usize) {
         let (from, to) = (self.widths[value], self.program.ring_bits());
         if from < to {
-            let (extend, len) = (Extend::new(from, to, self.signs[value]).within(self.bounds[value]), self.len(value));
+            let (extend, len) = (Extend { from, to, sign: self.signs[value] }, self.len(value));
             let (cost, keys) = match self.options.suite {
                 Suite::Gmw { rounds } => (extend.cost(len, rounds), Vec::new()),
                 Suite::Fss => with_keys(extend.keys(len)),

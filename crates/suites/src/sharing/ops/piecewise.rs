@@ -85,14 +85,14 @@ impl Protocol for Piecewise<'_> {
         let (way, len) = (self.way(width, context.options.suite), self.node.input().len());
         let mut keys = Vec::new();
         if way.ring > width {
-            keys.extend(Extend::new(width, way.ring, Sign::Unknown).keys(len));
+            keys.extend(Extend { from: width, to: way.ring, sign: Sign::Unknown }.keys(len));
         }
         if way.clamps {
             keys.extend((0..self.relus()).map(|_| Batch::new(privet_fss::Relu::new(way.ring, way.ring), len)));
         }
         keys.push(Batch::new(self.gate(&way, wide), len));
         if way.clamps && self.rises && way.ring < self.above(wide) {
-            keys.extend(Extend::new(way.ring, self.above(wide), Sign::NonNegative).keys(len));
+            keys.extend(Extend { from: way.ring, to: self.above(wide), sign: Sign::NonNegative }.keys(len));
         }
         keys
     }
@@ -113,7 +113,7 @@ impl Protocol for Piecewise<'_> {
             x.iter().map(|x| ring.reduce(x.wrapping_sub(public))).collect()
         };
         let mut x = match width < way.ring {
-            true => less(&Extend::new(width, way.ring, Sign::Unknown).run(party, x)?, self.low),
+            true => less(&Extend { from: width, to: way.ring, sign: Sign::Unknown }.run(party, x)?, self.low),
             false => less(x, self.low),
         };
         if !way.clamps {
@@ -132,7 +132,7 @@ impl Protocol for Piecewise<'_> {
         }
         let above = self.above(to.bits());
         let over = match way.ring < above {
-            true => Extend::new(way.ring, above, Sign::NonNegative).run(party, &over)?,
+            true => Extend { from: way.ring, to: above, sign: Sign::NonNegative }.run(party, &over)?,
             false => over,
         };
         let raised: Vec<u64> = over.iter().map(|x| to.reduce(x << self.step_bits())).collect();
