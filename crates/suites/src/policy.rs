@@ -234,7 +234,7 @@ mod tests {
             let text = serde_json::to_string(&mode).unwrap();
             let accepted = default.check(&caller("a"), &mode).is_ok();
             assert_eq!(accepted, mode.weaknesses().is_empty(), "{text}");
-            let weaker = ["one-bit", "dealer", "stream", "light"];
+            let weaker = ["one-bit", "dealer", "weights", "stream", "light"];
             assert_eq!(accepted, weaker.iter().all(|weaker| !text.contains(weaker)), "{text}");
             assert_eq!(registry::mode(&text).unwrap(), mode);
             lifted.check(&caller("a"), &mode).unwrap();

@@ -234,7 +234,7 @@ mod tests {
                 .map(str::to_owned)
                 .into();
         for (rounds, tables) in [("linear", " tables"), ("log", ""), ("blocks", " tables")] {
-            for source in ["", " dealt", " one-shot"] {
+            for source in ["", " dealt", " one-shot", " kept-weights"] {
                 let name = |truncation| format!("gmw {rounds} {truncation}{source}{tables}");
                 known.extend(["one-bit", "exact"].map(name));
             }
@@ -289,6 +289,7 @@ mod tests {
             ("correlations", vec!["parties", "dealer"]),
             ("linear", vec!["offline", "online"]),
             ("field", vec!["ring", "prime"]),
+            ("encrypts", vec!["masks", "weights"]),
             ("scenario", vec!["encrypted-data", "encrypted-model", "collective"]),
             ("flooding", vec!["statistical", "light"]),
         ];
@@ -301,7 +302,7 @@ mod tests {
     #[test]
     fn the_mode_of_a_config_is_that_of_its_choices() {
         let mode = |label: &str| serde_json::to_string(&parse(label).unwrap().mode()).unwrap();
-        let gmw = r#"{"suite":"gmw","security":"semi-honest","truncation":"one-bit","correlations":"parties","linear":"online","field":"ring"}"#;
+        let gmw = r#"{"suite":"gmw","security":"semi-honest","truncation":"one-bit","correlations":"parties","linear":"online","field":"ring","encrypts":"masks"}"#;
         assert_eq!(mode("gmw log one-bit one-shot"), gmw);
         let fss = r#"{"suite":"fss","security":"malicious","truncation":"exact","correlations":"dealer"}"#;
         assert_eq!(mode("fss malicious exact"), fss);
