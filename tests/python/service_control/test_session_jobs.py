@@ -275,8 +275,8 @@ def test_a_process_that_dies_gives_all_back(play: Play) -> None:
 def test_a_session_that_leaves_without_an_answer_to_its_permit_gives_all_back(
     play: Play, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its client left while the permit was on its way: the process takes the end for the answer, does
-    no work, and so tells of none that is over."""
+    """Its client left while the permit was on its way: the process takes the end for the answer,
+    does no work, and so tells of none that is over."""
 
     async def act(it: Stage) -> None:
         alone = it.taken()

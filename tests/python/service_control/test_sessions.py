@@ -212,9 +212,7 @@ def test_the_log_repeats_nothing_that_a_client_says(
         await eventually(lambda: len(failed()) == 4)
 
     def failed() -> list[str]:
-        return [
-            vars(it)["error"] for it in caplog.records if it.getMessage() == "session failed"
-        ]
+        return [vars(it)["error"] for it in caplog.records if it.getMessage() == "session failed"]
 
     play(act)
     assert not [text for text in failed() if words.decode() in text]
