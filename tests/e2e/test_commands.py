@@ -68,6 +68,7 @@ def test_run_prints_what_programs_need() -> None:
         cost = result[phase]
         assert cost.pop("bytes_dealer") == 0
         assert cost.pop("cpu_seconds") > 0
+        assert (cost.pop("bytes_setup"), cost.pop("seconds_setup")) == (0, 0)
         assert set(cost) == {"seconds", "bytes_client", "bytes_server", "rounds", "peak_rss_mb"}
         assert min(cost.values()) > 0
     assert result["layers"]

@@ -52,10 +52,10 @@ def test_every_mode_that_a_model_allows_is_run(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 0, done.output
     rows = {row["mode"]: row for row in json.loads(done.stdout)}
-    assert list(rows) == ["exact", "one-bit", "prime", "one-shot"]
+    assert list(rows) == ["exact", "one-bit", "prime", "kept-weights", "one-shot"]
     assert rows["exact"]["max_fixed_point_error"] == 0 < rows["one-bit"]["max_fixed_point_error"]
     weaker = {mode: row["weaknesses"] for mode, row in rows.items()}
-    assert weaker == {"exact": [], "one-bit": ["one-bit"], "prime": [], "one-shot": []}
+    assert weaker == {name: [name] if name in ("one-bit", "kept-weights") else [] for name in rows}
     assert rows["prime"]["max_fixed_point_error"] == 0
     assert rows["prime"]["field"] == "prime"
     assert all(rows[mode]["argmax_agrees"] for mode in ("exact", "one-bit", "prime"))

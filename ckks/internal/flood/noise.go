@@ -20,7 +20,7 @@ import (
 // A sample is a normal variable rounded to the nearest integer. Rounding is the same for all results, so that it tells
 // nothing (data processing), and the bound on what a continuous Gaussian hides carries over. Normal variables are made by
 // Box and Muller's method of an angle of 53 bits and a uniform variable of 128, which has 53 significant ones however small it is:
-// far from zero, too, the steps of samples of a plan's deviations, up to 2^47, lie below an integer.
+// far from zero, too, the steps of samples of a plan's deviations, up to 2^49, lie below an integer; those of the angle do within four deviations.
 type Noise struct {
 	Deviation float64
 	Period    int

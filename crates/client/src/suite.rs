@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use privet_suites::config::Choice;
 use privet_suites::registry::PolicyConfig;
-use privet_suites::sharing::{Arithmetic, Linear, Rounds};
+use privet_suites::sharing::{Arithmetic, Encrypts, Linear, Rounds};
 use privet_suites::{fss, gmw, malicious};
 use serde_json::{Map, Value};
 
@@ -125,7 +125,9 @@ pub(crate) struct Settled {
 impl Settled {
     fn new(config: impl PolicyConfig + 'static) -> Self {
         let mode = PolicyConfig::mode(&config);
-        let facts = mode.0.iter().filter(|value| value.choice != Arithmetic::NAME);
+        // A service takes part in no mode in which clients keep weights.
+        let told = |name| ![Arithmetic::NAME, Encrypts::NAME].contains(&name);
+        let facts = mode.0.iter().filter(|value| told(value.choice));
         let facts = facts.map(|value| (value.choice.to_owned(), value.name.into())).collect();
         Self { config: Arc::new(config), facts, is_unprepared: false }
     }

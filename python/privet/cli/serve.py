@@ -111,7 +111,6 @@ def serve(
     ] = None,
     dealer: options.Dealer = None,
     truncation: Annotated[str, accepted(type(DEFAULT), "truncation")] = "exact",
-    encrypts: Annotated[str, accepted(type(DEFAULT), "encrypts")] = "masks",
     flooding: Annotated[str, accepted(type(COHORT), "flooding")] = STATISTICAL,
     reveal_values: Annotated[
         bool,
@@ -231,7 +230,6 @@ def serve(
             accept,
             dealer=dealer is not None,
             truncation=truncation,
-            encrypts=encrypts,
             flooding=flooding,
             revealed_values=reveal_values,
             answers_per_hour=answers_per_hour,

@@ -10,7 +10,7 @@ import json
 import random
 import socket
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, NoReturn
 from urllib.parse import urlsplit
@@ -47,9 +47,6 @@ LIVE = "/v2/health/live"
 
 PAUSE_SECONDS = 0.2
 LONGEST_PAUSE_SECONDS = 10.0
-
-LINES = "application/x-ndjson"
-"""The type of answers that go on: a JSON value a line."""
 
 BUSY = (429, 503, 507)
 """Answers that say to come back later: too much was asked, no place, no room on the disk."""
@@ -95,17 +92,13 @@ class Calls:
 
     async def get_bytes(self, path: str) -> bytes:
         """What a GET answers, byte for byte."""
-        return bytes(await self._call("GET", path))
+        return await self._call("GET", path)
 
-    async def post(
-        self, path: str, body: Mapping[str, Any], hold: float = 0.0
-    ) -> tuple[Any, AsyncIterator[Any] | None]:
-        """What a POST answers first, a JSON value; and what comes later in the same answer, if it
-        goes on. Values of None are left out of `body`. The service may hold it for `hold`
-        seconds."""
+    async def post(self, path: str, body: Mapping[str, Any], hold: float = 0.0) -> Any:
+        """What a POST answers: a JSON value. Values of None are left out of `body`. The service may
+        hold it for `hold` seconds."""
         said = {name: value for name, value in body.items() if value is not None}
-        first, later = await self._call("POST", path, body=said, hold=hold, read=_first)
-        return first, later
+        return _parsed(await self._call("POST", path, body=said, hold=hold))
 
     async def delete(self, path: str, patience: float | None = None) -> Any:
         """What a DELETE answers: a JSON value."""
@@ -177,15 +170,13 @@ class Calls:
         query: Mapping[str, Any] | None = None,
         hold: float = 0.0,
         patience: float | None = None,
-        read: Callable[[aiohttp.ClientResponse], Awaitable[Any]] | None = None,
-    ) -> Any:
-        """What `read` makes of the answer; by default its bytes."""
+    ) -> bytes:
         limit = time.monotonic() + (self._patience if patience is None else patience)
         pause = PAUSE_SECONDS
         error: PrivetError
         while True:
             try:
-                return await self._once(method, path, body, query or {}, hold, read or _whole)
+                return await self._once(method, path, body, query or {}, hold)
             except _Busy as busy:
                 hint, error = busy.retry_after, busy.error
             except (aiohttp.ClientError, TimeoutError, OSError) as cause:
@@ -223,9 +214,8 @@ class Calls:
         body: Mapping[str, Any] | None,
         query: Mapping[str, Any],
         hold: float,
-        read: Callable[[aiohttp.ClientResponse], Awaitable[Any]],
-    ) -> Any:
-        answer = await self._open().request(
+    ) -> bytes:
+        async with self._open().request(
             method,
             self._base + path,
             params={name: str(value) for name, value in query.items()},
@@ -236,10 +226,11 @@ class Calls:
             timeout=aiohttp.ClientTimeout(
                 total=hold + ANSWER_SECONDS, sock_connect=CONNECT_SECONDS
             ),
-        )
-        if answer.status >= 300:
-            _refused(answer, await _whole(answer))
-        return await read(answer)
+        ) as answer:
+            raw = await _read(answer)
+            if answer.status >= 300:
+                _refused(answer, raw)
+            return raw
 
 
 class OtherProgram(PeerMisbehaved):
@@ -259,35 +250,14 @@ class _Busy(Exception):
         self.retry_after = retry_after
 
 
-async def _parts(answer: aiohttp.ClientResponse) -> AsyncGenerator[bytes]:
-    """An answer as it comes."""
-    size = 0
-    async with answer:
-        async for part in answer.content.iter_any():
-            size += len(part)
-            if size > MOST_BYTES:
-                raise PeerMisbehaved(f"the service sent an answer of more than {MOST_BYTES} bytes")
-            yield part
-
-
-async def _whole(answer: aiohttp.ClientResponse) -> bytes:
-    return b"".join([part async for part in _parts(answer)])
-
-
-async def _first(answer: aiohttp.ClientResponse) -> tuple[Any, AsyncIterator[Any] | None]:
-    """What an answer says first, and what comes later if it comes by lines."""
-    if answer.content_type != LINES:
-        return _parsed(await _whole(answer)), None
-    lines = _lines(answer)
-    return await anext(lines, None), lines
-
-
-async def _lines(answer: aiohttp.ClientResponse) -> AsyncGenerator[Any]:
-    rest = b""
-    async for part in _parts(answer):
-        *whole, rest = (rest + part).split(b"\n")
-        for line in whole:
-            yield _parsed(line)
+async def _read(answer: aiohttp.ClientResponse) -> bytes:
+    parts, size = [], 0
+    async for part in answer.content.iter_any():
+        size += len(part)
+        if size > MOST_BYTES:
+            raise PeerMisbehaved(f"the service sent an answer of more than {MOST_BYTES} bytes")
+        parts.append(part)
+    return b"".join(parts)
 
 
 def _parsed(raw: bytes) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -157,12 +157,11 @@ class Catalog:
 @dataclass(frozen=True)
 class Admitted:
     """A job that the service took: its id, its first change, and what the service told at once, of
-    it and of others, if it was to wait for that; `later` are further changes of it."""
+    it and of others, if it was to wait for that."""
 
     id: str
     sequence: int
     news: dict[str, Any] | None
-    later: AsyncIterator[Any] | None = None
 
 
 async def submit(
@@ -177,10 +176,9 @@ async def submit(
     """
     body = {"version": terms.version, "program": terms.program_hash, **terms.facts, "key": key}
     path = f"{version_path(offer.model.name)}/{what}"
-    said = body | more | ({"wait": hold, "follow": True} if hold else {})
-    reply, later = await calls.post(path, said, hold)
+    reply = await calls.post(path, body | more | {"wait": hold or None}, hold)
     try:
-        return Admitted(str(reply["id"]), int(reply["sequence"]), reply.get("news"), later)
+        return Admitted(str(reply["id"]), int(reply["sequence"]), reply.get("news"))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise PeerMisbehaved(f"the service admitted no job: {error!r}") from error
 

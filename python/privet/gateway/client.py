@@ -257,12 +257,12 @@ class ServiceClient:
                 timeout=None if timeout is None else max(SHORTEST_SECONDS, timeout),
                 deadline=deadline,
                 unprepared=None if settled.suite.prepares_ahead else True,
-                hold=_hold(timeout) if self._held + self._updates.held < MOST_HELD else 0.0,
+                hold=_hold(timeout) if self._held < MOST_HELD else 0.0,
                 seen=seen,
             )
             request = Request(job.id, offer, settled, self._executor, cut, self._end)
             try:
-                self._updates.follow(request, job.sequence, job.later)
+                self._updates.follow(request, job.sequence)
                 if job.news is not None:
                     await self._updates.take(job.news, seen)
             except BaseException:

@@ -10,10 +10,8 @@ import asyncio
 import contextlib
 import logging
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Any, TypeVar
-
-import aiohttp
 
 from privet.errors import Misuse, PeerMisbehaved, PrivetError
 from privet.gateway.calls import Calls, NotThere
@@ -56,42 +54,21 @@ class JobUpdates:
         self._adopt = adopt
         self._jobs: dict[str, ClientJob] = {}
         self._strangers: OrderedDict[str, dict[str, Any]] = OrderedDict()
-        self._answers: dict[str, asyncio.Task[None]] = {}
         self._seen: int | None = None
         self._wanted = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
-    def follow(
-        self, job: Followed, sequence: int, later: AsyncIterator[Any] | None = None
-    ) -> Followed:
+    def follow(self, job: Followed, sequence: int) -> Followed:
         """Passes on to `job` all its changes from `sequence` on; what came of it before the answer
-        to its own call, too. While that answer goes on, in `later`, nobody polls for the job."""
+        to its own call, too."""
         if self._seen is None:
             self._seen = max(0, sequence - 1)
         self._jobs[job.id] = job
         job.on_waiting(self._wanted.set)
         if (document := self._strangers.pop(job.id, None)) is not None:
             self._notify(document)
-        if later is not None:
-            self._answers[job.id] = asyncio.create_task(self._hear(job, later))
         self._start()
         return job
-
-    @property
-    def held(self) -> int:
-        """Answers to calls of jobs that go on."""
-        return len(self._answers)
-
-    async def _hear(self, job: ClientJob, later: AsyncIterator[Any]) -> None:
-        """Passes on what comes of a job in the answer to its own call; then it is polled for."""
-        try:
-            async for document in later:
-                self._notify(document)
-        except (PrivetError, aiohttp.ClientError, TimeoutError, OSError) as error:
-            _log.info("the answer to a call of job %s broke off: %s", job.id, type(error).__name__)
-        finally:
-            self._answers.pop(job.id, None)
-            self._wanted.set()
 
     @property
     def seen(self) -> int | None:
@@ -101,9 +78,6 @@ class JobUpdates:
     def drop(self, job: ClientJob) -> None:
         """Passes nothing on to `job` any more."""
         self._jobs.pop(job.id, None)
-        answer = self._answers.get(job.id)
-        if answer is not None and answer is not asyncio.current_task():
-            answer.cancel()
 
     async def all(self) -> list[dict[str, Any]]:
         """What the service says of all jobs of this certificate that it remembers."""
@@ -120,9 +94,6 @@ class JobUpdates:
 
     async def close(self) -> None:
         """Polls no more."""
-        for answer in self._answers.values():
-            answer.cancel()
-        await asyncio.gather(*self._answers.values(), return_exceptions=True)
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -151,17 +122,13 @@ class JobUpdates:
 
     async def _until_wanted(self) -> None:
         """Waits while no job waits for the service, for a while if some are at work."""
-        while self._adopt is None and not any(map(self._waits, self._jobs.values())):
+        while self._adopt is None and not any(not it.is_at_work for it in self._jobs.values()):
             self._wanted.clear()
             try:
                 async with asyncio.timeout(AT_WORK_SECONDS if self._jobs else None):
                     await self._wanted.wait()
             except TimeoutError:
                 return
-
-    def _waits(self, job: ClientJob) -> bool:
-        """Whether a job waits for what only a poll tells."""
-        return not job.is_at_work and job.id not in self._answers
 
     async def _listen(self, hold: float) -> None:
         seen = self._seen or 0

@@ -130,7 +130,7 @@ class Admission:
                 return None
             if subject != grant.program:
                 lease.refused = "the grant is for another program"
-            elif kind in ("hidden_weights", "kept_weights"):
+            elif kind == "hidden_weights":
                 return None
             elif kind != grant.phase:
                 lease.refused = f"the grant is to {grant.phase}"

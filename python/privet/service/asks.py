@@ -67,12 +67,6 @@ class RequestBody(Ask):
     seen: int | None = option(
         Integer(0, 2**53), "the sequence number of the last update; these are the changes after it"
     )
-    follow: bool = option(
-        Flag(),
-        "whether, with `wait`, the answer goes on until a worker has each inference or the job has "
-        "ended: a line for each further change, as `GET /v2/jobs/{id}`",
-        False,
-    )
 
 
 @dataclass(frozen=True)

@@ -93,12 +93,6 @@ class Job:
             return False
         return self.kind == "request" or self.state != "prepared"
 
-    @property
-    def is_at_work(self) -> bool:
-        """Whether a worker has each inference that is not done, or the job has ended."""
-        at_work = sum(lease.samples for lease in self.go.values() if lease.phase == "infer")
-        return self.state == "ended" or self.done + at_work >= self.samples
-
     def document(self) -> dict[str, Any]:
         """As clients get it; of itself it holds nothing about other clients or the schedule."""
         return {

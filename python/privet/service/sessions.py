@@ -337,7 +337,10 @@ class Sessions:
             session.closing.set()
 
     def _left(self, session: Session) -> None:
-        # A client that left while its permit was on its way: the process does no work under it.
+        # A client that left while its permit was on its way: the process does no work under it, and
+        # took no partner.
+        if session.asked is not None and session.asked.start is not None:
+            self._untake(session.asked.job.id)
         self._drop_asked(session, "absent", OVER)
         self._sessions.pop(session.number, None)
         self._vacate(session)

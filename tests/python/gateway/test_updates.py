@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
 from privet.gateway.calls import Calls
@@ -74,48 +74,6 @@ def test_the_first_answer_of_a_call_skips_no_change_before_it() -> None:
         assert await service.asked.get() == 0
 
     play(act)
-
-
-def test_while_the_answer_to_its_own_call_goes_on_nobody_polls_for_a_job() -> None:
-    async def act(service: Service, updates: JobUpdates) -> None:
-        changes: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
-
-        async def later() -> AsyncIterator[dict[str, Any]]:
-            while (document := await changes.get()) is not None:
-                yield document
-
-        a = updates.follow(Heard("a"), 1, later())
-        changes.put_nowait(job("a", 2))
-        changes.put_nowait(job("a", 3))
-        await asyncio.sleep(0.1)
-        assert a.told == [2, 3]
-        assert (updates.held, service.asked.empty()) == (1, True)
-        # The service ends its answer although the job still waits, as where it may hold no longer.
-        changes.put_nowait(None)
-        assert await service.asked.get() == 0
-        assert updates.held == 0
-
-    play(act)
-
-
-def test_an_answer_that_breaks_off_or_makes_no_sense_is_followed_by_polls() -> None:
-    async def broken() -> AsyncIterator[Any]:
-        yield job("a", 2)
-        raise ConnectionResetError
-
-    async def senseless() -> AsyncIterator[Any]:
-        yield ["a"]
-
-    async def act(service: Service, updates: JobUpdates) -> None:
-        updates.follow(Heard("a"), 1, broken())
-        assert await service.asked.get() == 0
-
-    async def act_on_nonsense(service: Service, updates: JobUpdates) -> None:
-        updates.follow(Heard("a"), 1, senseless())
-        assert await service.asked.get() == 0
-
-    play(act)
-    play(act_on_nonsense)
 
 
 def test_what_is_kept_of_jobs_that_nobody_follows_is_bounded() -> None:

@@ -3,68 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.e2e.caller import ServiceCaller
-from tests.python.service_control.actors import Pretender, Scene, eventually, scene
+from tests.python.service_control.actors import Pretender, eventually, scene
 
 from privet import keys
 from privet.scheduler import Limits
 from privet.service import limits
-
-
-def test_an_answer_goes_on_until_a_worker_has_each_inference(
-    folder: Path, key_folder: Path, program: Path
-) -> None:
-    async def main() -> None:
-        executor = Pretender()
-        async with (
-            scene(folder, key_folder, program, executor) as it,
-            ServiceCaller(it.address, key_folder, folder / "c") as client,
-        ):
-            path = "/v2/models/digits/requests"
-
-            async def ask(**body: object) -> tuple[str, list[dict[str, Any]]]:
-                """The answer's type, and its lines."""
-                asking = asyncio.create_task(client.ask("POST", path, {"wait": 20, **body}))
-                executor.finish((await executor.granted("prepare")).job)
-                executor.finish((await executor.granted("infer")).job)
-                status, told, headers = await asking
-                assert status == 202
-                await eventually(lambda: not it.service.jobs.live())
-                kind = headers["Content-Type"].partition(";")[0]
-                return kind, [told] if isinstance(told, dict) else [
-                    *map(json.loads, told.splitlines())
-                ]
-
-            kind, lines = await ask(follow=True)
-            assert kind == "application/x-ndjson"
-            (first,) = lines[0]["news"]["jobs"]
-            leases = [lease for it in (first, *lines[1:]) for lease in it["go"]]
-            assert [lease["phase"] for lease in leases] == ["prepare", "infer"]
-            assert {it["id"] for it in (first, *lines[1:])} == {lines[0]["id"]}
-            # Clients of earlier versions get the first line alone, as they did.
-            kind, (told,) = await ask()
-            assert (kind, set(told)) == ("application/json", set(lines[0]))
-            # One that waits no longer gets its answer's end.
-            waiting = client.ask("POST", path, {"wait": 0.5, "follow": True})
-            status, told, _ = await waiting
-            assert (status, len(told.splitlines())) == (202, 1)
-            # One that goes in between leaves nothing behind.
-            gone = asyncio.create_task(client.ask("POST", path, {"wait": 20, "follow": True}))
-            await eventually(lambda: it.service.jobs.waiting(first_of(it)) == 1)
-            gone.cancel()
-            await eventually(lambda: it.service.jobs.waiting(first_of(it)) == 0)
-
-    asyncio.run(main())
-
-
-def first_of(it: Scene) -> str:
-    """The client of a job that lives."""
-    return it.service.jobs.live()[0].client
 
 
 def test_only_clients_that_wait_for_news_are_granted_jobs(

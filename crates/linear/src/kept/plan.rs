@@ -104,6 +104,13 @@ impl Plan {
         self.0.guard_bits
     }
 
+    /// All that decides what ciphertexts hold and where it lies, as text: another layout has another.
+    pub fn layout(&self) -> String {
+        let (parameters, product, strips) = (self.parameters(), self.product(), self.strips());
+        let bits = [parameters.ring_bits(), self.mask_bits(), self.guard_bits()];
+        format!("{} {:?} {bits:?} {product:?} {strips:?}", parameters.degree(), parameters.primes())
+    }
+
     pub(super) fn mask_bits(&self) -> u32 {
         self.0.mask_bits
     }

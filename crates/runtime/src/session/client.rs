@@ -203,7 +203,7 @@ impl Client {
             KeptWeights::receive(&mut self.channel, bytes, weights.as_str(), &self.store, &path)?;
         }
         let cost = recorder.finish(&self.channel).total;
-        Ok((Some(KeptWeights::open(&self.store, &path)?), is_new.then_some(cost)))
+        Ok((Some(KeptWeights::open(&self.store, &path, weights.as_str())?), is_new.then_some(cost)))
     }
 
     /// Runs one inference on the entry `id`, which is spent once the server was asked, whatever happens after, unless it

@@ -50,12 +50,25 @@ impl KeptWeights {
         })
     }
 
-    /// Opens what was received.
-    pub(super) fn open(store: &Store, path: &Path) -> Result<Self, Error> {
+    /// Opens what was received under this name.
+    ///
+    /// # Errors
+    /// [`Error::Misuse`] if it has another name: another session received other weights meanwhile.
+    pub(super) fn open(store: &Store, path: &Path, name: &str) -> Result<Self, Error> {
         let (store, path) = (store.checked(), path.to_owned());
         let mut file = store.open_file(&path)?.ok_or_else(|| io(&path, ErrorKind::NotFound.into()))?;
-        file.seek(SeekFrom::Start(NAME as u64)).map_err(|error| io(&path, error))?;
+        let mut found = [0; NAME];
+        file.read_exact(&mut found).map_err(|error| io(&path, error))?;
+        if found != name.as_bytes() {
+            let text = "another session received other weights of this program meanwhile: prepare again";
+            return Err(Error::Misuse(text.into()));
+        }
         Ok(Self { file, store, path })
+    }
+
+    /// Removes the file, whose content no server may send, so that the next preparation fetches it anew.
+    pub fn reject(&self) -> Result<(), Error> {
+        Ok(self.store.forget(&self.path)?)
     }
 
     /// The next bytes.

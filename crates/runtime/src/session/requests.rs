@@ -26,6 +26,8 @@ pub(super) struct Session<'a> {
     pub(super) channel: &'a mut Channel,
     pub(super) state: SessionState,
     pub(super) sequence: Sequence,
+    /// Programs and suites whose kept weights this session has sent.
+    pub(super) sent: Vec<[String; 2]>,
 }
 
 impl Session<'_> {
@@ -179,6 +181,12 @@ impl Session<'_> {
         let weights = plan.kept_name(&secret);
         messages::send(self.channel, &Kept { weights: weights.clone() })?;
         if known.as_deref() != Some(weights.as_str()) {
+            let these = [program.to_owned(), suite.to_owned()];
+            if self.sent.contains(&these) {
+                let text = "this session has sent these weights: they are sent once";
+                return Err(Refusal::new(AbortReason::BadRequest, text));
+            }
+            self.sent.push(these);
             KeptWeights::send(self.channel, bytes, |send| plan.send_kept(&served, &secret, send))?;
             self.channel.flush()?;
         }

@@ -93,7 +93,7 @@ impl Server {
         on_event: &mut dyn FnMut(Event),
     ) -> Result<(), Error> {
         let (state, sequence) = (SessionState::default(), Sequence::default());
-        let mut session = Session { server: self, channel: &mut channel, state, sequence };
+        let mut session = Session { server: self, channel: &mut channel, state, sequence, sent: Vec::new() };
         let result = session.run(observer, on_event);
         result.map_err(|refusal| {
             if !refusal.error.is_abort() {

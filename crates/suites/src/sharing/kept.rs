@@ -149,8 +149,13 @@ impl KeptClient {
         let Some(parameters) = plan.kept_parameters() else { return Ok(None) };
         let mut bytes = vec![0; parameters.public_key_bytes()];
         weights.read(&mut bytes)?;
-        let key = PublicKey::from_bytes(parameters, &bytes).map_err(LinearError::from)?;
-        Ok(Some(Self { weights, key, shares: BTreeMap::new() }))
+        match PublicKey::from_bytes(parameters, &bytes).map_err(LinearError::from) {
+            Ok(key) => Ok(Some(Self { weights, key, shares: BTreeMap::new() })),
+            Err(error) => {
+                weights.reject()?;
+                Err(error.into())
+            }
+        }
     }
 
     /// Multiplies the weights of the layer at this place among those under BFV, and of those that read the same, by `r`, and sends what the server opens.
@@ -165,7 +170,11 @@ impl KeptClient {
         let Some(whole) = kept.whole() else { return Ok(()) };
         let weights = &mut self.weights;
         let mut read = |out: &mut [u8]| weights.read(out);
-        let shares = kept::multiply::<Error>(channel, whole, &self.key, &mut read, r, prg)?;
+        let shares = kept::multiply::<Error>(channel, whole, &self.key, &mut read, r, prg);
+        if shares.as_ref().is_err_and(Error::is_the_peers_fault) {
+            self.weights.reject()?;
+        }
+        let shares = shares?;
         self.shares.extend(members(plan, at, whole).zip(shares));
         Ok(())
     }
@@ -190,7 +199,9 @@ fn derive(purpose: &[u8], plan: &Plan, secret: &Seed) -> [u8; 16] {
     let mut hash = Sha256::new_with_prefix(b"privet kept weights");
     hash.update(secret.as_bytes());
     let (program, suite) = (plan.program().hash().to_string(), plan.options().name());
-    for part in [purpose, program.as_bytes(), suite.as_bytes()] {
+    let layouts: Vec<String> = plan.kept().into_iter().map(|(plan, _)| plan.layout()).collect();
+    let layouts = layouts.iter().map(String::as_bytes);
+    for part in [purpose, program.as_bytes(), suite.as_bytes()].into_iter().chain(layouts) {
         hash.update((part.len() as u64).to_le_bytes());
         hash.update(part);
     }

@@ -19,7 +19,6 @@ from privet.errors import Misuse
 from privet.logs import Seldom
 from privet.service.asks import parameters
 from privet.service.control.calls import (
-    HEADERS,
     Call,
     Refusal,
     Route,
@@ -39,6 +38,15 @@ from privet.service.service import Service
 Endpoint = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 _log = logging.getLogger(__name__)
+
+HEADERS = {
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+}
+"""On every answer, unless a handler has set its own."""
+
 
 MOST_REFUSED = 10_000
 """Clients and kinds of calls of which is remembered when a refusal was logged."""

@@ -22,15 +22,6 @@ if TYPE_CHECKING:
     from privet.service.service import Service
 
 
-HEADERS = {
-    "Cache-Control": "no-store",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
-}
-"""On every answer, unless a handler has set its own."""
-
-
 class Refusal(Exception):
     """A call that is refused with an HTTP `status`.
 

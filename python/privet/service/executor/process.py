@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import logging
 import os
 import signal
 import sys
@@ -13,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from privet.errors import error_named
+from privet.logs import trace
 from privet.service import child
 
 START_SECONDS = 60.0
@@ -21,7 +23,12 @@ START_SECONDS = 60.0
 EVENTS = 1
 """The file descriptor that a worker writes events to."""
 
+LINE_BYTES = 1 << 20
+"""Longest line of a worker; far above what it writes."""
+
 Hear = Callable[[dict[str, Any]], None]
+
+_log = logging.getLogger(__name__)
 
 
 class _Events(SubprocessStreamProtocol):
@@ -34,6 +41,12 @@ class _Events(SubprocessStreamProtocol):
         self.over = asyncio.Event()
         self.hear: Hear = self._first
         self._rest = b""
+        self._process: asyncio.SubprocessTransport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        assert isinstance(transport, asyncio.SubprocessTransport)
+        self._process = transport
 
     def _first(self, event: dict[str, Any]) -> None:
         if not self.first.done():
@@ -42,8 +55,16 @@ class _Events(SubprocessStreamProtocol):
     def pipe_data_received(self, fd: int, data: bytes | str) -> None:
         assert isinstance(data, bytes)
         *lines, self._rest = (self._rest + data).split(b"\n")
+        if len(self._rest) > LINE_BYTES:
+            self._rest = b""
+            if self._process is not None:
+                self._process.kill()
+            return
         for line in lines:
-            self.hear(json.loads(line))
+            try:
+                self.hear(json.loads(line))
+            except Exception as error:
+                _log.error("a worker's event was not taken", extra={"trace": trace(error)})
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
         if fd == EVENTS:

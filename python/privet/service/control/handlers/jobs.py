@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from typing import Any
-
-from aiohttp import web
 
 from privet.errors import Misuse, NotAccepted
 from privet.scheduler import Refused, Why
 from privet.service.asks import Ask, News, NoticeBody, RequestBody, Wait
 from privet.service.control.calls import (
-    HEADERS,
     Answer,
     Call,
     Refusal,
@@ -146,32 +142,8 @@ async def _told(call: Call[RequestBody], job: Job, seen: int) -> Answer:
         return answer(_admitted(job), 202)
     before = job.sequence - 1 if body.seen is None else body.seen
     with _listening(call):
-        end = time.monotonic() + body.wait
         await jobs.wait(client, seen, body.wait, job.id)
-        first = {**_admitted(job), "news": _news(call, before)}
-        if not body.follow or job.is_at_work:
-            return answer(first, 202)
-        return await _lines(call, job, first, end)
-
-
-async def _lines(call: Call[RequestBody], job: Job, first: dict[str, Any], end: float) -> Answer:
-    """A line now, and one for each further change of `job` until nothing is left to be told."""
-    lines = web.StreamResponse(status=202, headers=HEADERS)
-    lines.content_type = "application/x-ndjson"
-    document: dict[str, Any] | None = first
-    with suppress(ConnectionError):  # Nobody is there any more.
-        await lines.prepare(call.request)
-        while document is not None:
-            seen, line = job.sequence, json.dumps(document).encode() + b"\n"
-            left = end - time.monotonic()
-            if job.is_at_work or left <= 0:
-                await lines.write_eof(line)
-                return lines
-            await lines.write(line)
-            await call.service.jobs.wait(call.caller.client, seen, left, job.id)
-            document = job.document() if job.notable > seen else None
-        await lines.write_eof()
-    return lines
+    return answer({**_admitted(job), "news": _news(call, before)}, 202)
 
 
 def _wanted(call: Call[Any]) -> Version:
