@@ -63,10 +63,11 @@ fn by_default_every_weaker_mode_is_refused_before_anything_is_made() {
         let plan = config.plan(CHOICE.program(), Link::LAN).expect("a plan");
         let (reason, text) = refused(&server, &ours, |client| client.prepare(&*plan, &mut Silent).map(drop));
         assert_eq!(reason, AbortReason::NotAllowed);
-        assert!(text.contains("accepted for you: exact") || text.contains("accepted for you: parties"), "{text}");
+        let defaults = ["exact", "parties", "masks"];
+        assert!(defaults.iter().any(|it| text.contains(&format!("accepted for you: {it}"))), "{text}");
         seen.extend(weaknesses.into_iter().map(|weakness| weakness.name));
     }
-    assert_eq!(seen, ["one-bit", "dealer"].into());
+    assert_eq!(seen, ["one-bit", "dealer", "kept-weights"].into());
     let one_shot = CHOICE.plan(one_shot(Truncation::OneBit));
     let ask = |client: &mut Client| client.infer_unprepared(&one_shot, &CHOICE.case.inputs, &mut Silent).map(drop);
     assert_eq!(refused(&server, &ours, ask).0, AbortReason::NotAllowed);
