@@ -115,10 +115,14 @@ impl Encrypted {
                     privet_linear::Plan::for_program(layers, bits, program.weight_bits(), Resharing::Approximate)
                 };
                 let plans = plan(layers)?;
-                if !options.keeps_weights() {
+                let kept = match options.keeps_weights() {
+                    true => kept::choose(layers, masks, &plans, program.ring_bits(), options.guard_bits()),
+                    false => Vec::new(),
+                };
+                // Where none is kept, what was planned to compare with serves.
+                if kept.iter().all(Option::is_none) {
                     return Ok(plans.into_iter().map(Self::Ring).collect());
                 }
-                let kept = kept::choose(layers, masks, &plans, program.ring_bits(), options.guard_bits());
                 let others: Vec<Layer> = layers
                     .iter()
                     .zip(&kept)
