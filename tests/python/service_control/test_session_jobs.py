@@ -291,10 +291,16 @@ def test_a_session_that_leaves_without_an_answer_to_its_permit_gives_all_back(
         table.hear(model_server, {"event": "ask", "session": session.number, "work": "keys"})
         await eventually(lambda: {"session": session.number, "cores": 1} in orders)
         assert it.taken()[0] == 1
+        assert session.asked is not None
+        partner = table.open("member", model_server)
+        partner.partner = "member"
+        table.hear(model_server, {"event": "waits", "session": partner.number})
+        partner.taken = session.asked.job.id
         table.close(session)
         table.hear(model_server, {"event": "failed", "session": session.number})
         table.hear(model_server, {"event": "left", "session": session.number})
         await eventually(lambda: it.taken() == alone)
+        assert partner.taken is None
 
     play(act)
 
