@@ -29,9 +29,11 @@ BODY_SECONDS = 60.0
 UNREAD_SECONDS = 60.0
 """How long a client may read nothing of an answer that waits for it; its connection is cut then."""
 
+READ_BYTES = 16 << 10
+"""Connections are read in pieces of so many bytes at most."""
+
 PIECE_BYTES = 64 << 10
-"""Connections are read in pieces of so many bytes at most; large answers are written in such, each
-when the one before has gone."""
+"""Large answers are written in pieces of so many bytes, each when the one before has gone."""
 
 METHODS = frozenset({"GET", "POST", "DELETE", "HEAD", "OPTIONS", "PUT", "PATCH"})
 """Methods as they are counted and logged; others are `other`, since a client chooses them."""
@@ -54,7 +56,7 @@ class Handler(RequestHandler):
         """Reads in pieces that the heap has: what asyncio asks for by default comes from the system
         each time, and where that has no more the connection would break off without an answer."""
         if hasattr(transport, "max_size"):
-            transport.max_size = PIECE_BYTES
+            transport.max_size = READ_BYTES
         super().connection_made(transport)
 
     def connection_lost(self, exc: BaseException | None) -> None:
