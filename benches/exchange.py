@@ -8,22 +8,32 @@ how the model was exported.
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from privet.compiler.graph import Graph, import_model, load_model
+from privet.compiler.graph.function import Function
 from privet.compiler.graph.operations import (
     Add,
+    AddConstant,
     AvgPool2d,
+    Broadcast,
     Concat,
     Conv2d,
     Dense,
+    Elementwise,
+    MatMul,
     MaxPool2d,
+    Mul,
     Operation,
     Relu,
     Reshape,
+    Scale,
+    Sub,
+    Transpose,
 )
 from privet.compiler.passes import simplify
 
@@ -32,13 +42,21 @@ WEIGHTS_FILE = "weights.npz"
 
 NAMES: dict[type[Operation], str] = {
     Add: "add",
+    AddConstant: "add_constant",
     AvgPool2d: "avg_pool2d",
+    Broadcast: "broadcast",
     Concat: "concat",
     Conv2d: "conv2d",
     Dense: "dense",
+    Elementwise: "elementwise",
+    MatMul: "matmul",
     MaxPool2d: "max_pool2d",
+    Mul: "mul",
     Relu: "relu",
     Reshape: "reshape",
+    Scale: "scale",
+    Sub: "sub",
+    Transpose: "transpose",
 }
 
 
@@ -78,12 +96,14 @@ def _network(graph: Graph, steps: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _attributes(operation: Operation, arrays: dict[str, Any]) -> dict[str, Any]:
-    """The operation's fields; arrays are moved to `arrays` and named."""
+    """The operation's fields; arrays are moved to `arrays` and named, functions become steps."""
     found = {}
     for field, value in vars(operation).items():
         if isinstance(value, np.ndarray):
             name = f"w{len(arrays)}"
             arrays[name] = np.asarray(value, dtype=np.float32)
             value = name
+        elif isinstance(value, Function):
+            value = [asdict(step) for step in value.steps]
         found[field] = value
     return found

@@ -98,6 +98,13 @@ def tasks() -> tuple[Task, ...]:
             DealtTarget(1.5, 2.0),
             quick_peers=False,
         ),
+        _network(
+            "bert-tiny",
+            "BERT-Tiny, 128 tokens",
+            Target(1.5, 0.1, 100.0),
+            DealtTarget(0.08),
+            quick_peers=False,
+        ),
         _network("alexnet", "AlexNet", None, DealtTarget(2.0), quick=False, peers=False),
         _network(
             "resnet50",

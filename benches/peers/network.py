@@ -73,13 +73,22 @@ def _dense(step: Step, weights: Weights, x: Any) -> Any:
 def _max_pool2d(step: Step, weights: Weights, x: Any) -> Any:
     if any(step["padding"]):
         raise ValueError("padding of a max pooling has no fixed-point form here")
+    if _is_row(step, x):
+        return jnp.max(x, axis=2, keepdims=True)
     return _windows(step, x, -jnp.inf, jax.lax.max)
 
 
 def _avg_pool2d(step: Step, weights: Weights, x: Any) -> Any:
     if any(step["padding"]) or len(step["factors"]) != 1:
         raise ValueError("average pooling with padding is not offered to peers")
+    if _is_row(step, x):
+        return jnp.sum(x, axis=2, keepdims=True) * step["factors"][0]
     return _windows(step, x, 0.0, jax.lax.add) * step["factors"][0]
+
+
+def _is_row(step: Step, x: Any) -> bool:
+    """Whether a window is a row: the maximum or the sum of a softmax, which a peer reduces."""
+    return bool(step["kernel"] == [1, x.shape[2]])
 
 
 def _windows(step: Step, x: Any, start: float, combine: Callable[..., Any]) -> Any:
@@ -100,6 +109,47 @@ def _add(step: Step, weights: Weights, x: Any, y: Any) -> Any:
     return x + y
 
 
+def _sub(step: Step, weights: Weights, x: Any, y: Any) -> Any:
+    return x - y
+
+
+def _mul(step: Step, weights: Weights, x: Any, y: Any) -> Any:
+    return x * y
+
+
+def _matmul(step: Step, weights: Weights, x: Any, y: Any) -> Any:
+    return x @ y
+
+
+def _scale(step: Step, weights: Weights, x: Any) -> Any:
+    return x * to_channels_last(weights[step["weight"]])
+
+
+def _add_constant(step: Step, weights: Weights, x: Any) -> Any:
+    return to_channels_last(to_channels_first(x) + weights[step["bias"]])
+
+
+def _broadcast(step: Step, weights: Weights, x: Any) -> Any:
+    return to_channels_last(jnp.broadcast_to(to_channels_first(x), step["shape"]))
+
+
+def _transpose(step: Step, weights: Weights, x: Any) -> Any:
+    return to_channels_last(to_channels_first(x).transpose(step["perm"]))
+
+
+def _elementwise(step: Step, weights: Weights, x: Any) -> Any:
+    steps = step["function"]
+    results = [x]
+    for one in steps:
+        first, *others = (results[index] for index in one["operands"])
+        before = one["operands"][0] - 1
+        if one["name"] == "reciprocal" and before >= 0 and steps[before]["name"] == "sqrt":
+            results.append(jax.lax.rsqrt(results[steps[before]["operands"][0]]))
+        else:
+            results.append(STEPS[one["name"]](first, *others, one["constant"]))
+    return results[-1]
+
+
 def _concat(step: Step, weights: Weights, *parts: Any) -> Any:
     if parts[0].ndim != 4 or step["axis"] != 1:
         raise ValueError("only channels are joined")
@@ -110,13 +160,36 @@ def _reshape(step: Step, weights: Weights, x: Any) -> Any:
     return to_channels_last(to_channels_first(x).reshape(step["shape"]))
 
 
+STEPS: dict[str, Callable[..., Any]] = {
+    "add": lambda x, y, _: x + y,
+    "erf": lambda x, _: jax.lax.erf(x),
+    "exp": lambda x, _: jnp.exp(x),
+    "mul": lambda x, y, _: x * y,
+    "reciprocal": lambda x, _: 1.0 / x,
+    "relu": lambda x, _: jnp.maximum(x, 0.0),
+    "scale": lambda x, factor: x * factor,
+    "shift": lambda x, summand: x + summand,
+    "sqrt": lambda x, _: jnp.sqrt(x),
+    "sub": lambda x, y, _: x - y,
+    "tanh": lambda x, _: jnp.tanh(x),
+}
+"""Steps of functions of one number that Transformers have, by `privet.compiler.graph.function`."""
+
 OPERATIONS: dict[str, Callable[..., Any]] = {
     "add": _add,
+    "add_constant": _add_constant,
     "avg_pool2d": _avg_pool2d,
+    "broadcast": _broadcast,
     "concat": _concat,
     "conv2d": _conv2d,
     "dense": _dense,
+    "elementwise": _elementwise,
+    "matmul": _matmul,
     "max_pool2d": _max_pool2d,
+    "mul": _mul,
     "relu": _relu,
     "reshape": _reshape,
+    "scale": _scale,
+    "sub": _sub,
+    "transpose": _transpose,
 }
