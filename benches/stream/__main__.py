@@ -18,8 +18,8 @@ from pathlib import Path
 import privet
 from benches.machine import describe, say
 from benches.stream import pipeline
+from privet.research.papers.page import markdown
 from privet.research.papers.ppstream.models import MODELS, Prepared, prepare
-from privet.research.report.digest import markdown
 from privet.stream.cipher import Cipher
 from privet.suites import CIPHERS
 

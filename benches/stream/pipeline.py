@@ -12,8 +12,8 @@ from pathlib import Path
 from privet import keys
 from privet.compiler.executor.reference import random_inputs
 from privet.compiler.graph.operations import Array
+from privet.research.papers.page import markdown
 from privet.research.papers.ppstream.models import Prepared
-from privet.research.report.digest import markdown
 from privet.stream.pair import Pair, pair
 
 REQUESTS = 32

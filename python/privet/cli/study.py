@@ -15,7 +15,7 @@ from privet.cli import options, show
 from privet.cli.inputs import read_input
 from privet.compiler.compile import compile
 from privet.errors import Misuse
-from privet.planner import key_pool, units
+from privet.planner import key_pool
 from privet.planner.cases import Case, find_models, plan_cases, time_left
 from privet.planner.measure import Skipped, measure
 from privet.planner.network import parse_network, parse_seconds
@@ -24,7 +24,6 @@ from privet.planner.prices import read_prices
 from privet.planner.record import Record, read_record, read_records
 from privet.planner.setting import ALL, settings
 from privet.research.report import report
-from privet.research.report.digest import HEADS, costed, digest, markdown, write
 from privet.research.report.standard import standard_cases, validation_cases
 from privet.research.report.validate import Comparison, by_suite, compare, errors
 from privet.research.stream.leakage import attacks, correlations
@@ -332,48 +331,6 @@ def _compared(console: Console, found: list[Comparison]) -> None:
         figures = f"{it.measured:.3f}", f"{it.predicted:.3f}", f"{it.error:+.1%}"
         table.add_row(it.model, it.setting, it.link, it.phase, str(it.batch), *figures)
     console.print(table)
-
-
-@app.command("tables")
-def tables_command(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Records of `measure`.")],
-    page: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Put them between this page's markers, instead of printing them.",
-            exists=True,
-            dir_okay=False,
-        ),
-    ] = None,
-    with_costs: Annotated[
-        bool,
-        typer.Option("--costed", help="Also compare costs by layers with what was measured."),
-    ] = False,
-    prices: options.Prices = None,
-    price_table: options.PriceTable = "cpu",
-) -> None:
-    """Tell a study in a few tables of Markdown, as docs/reference/study.md has them.
-
-    With `--costed`, models in DIR/models are compiled, and a machine without unit costs finds them.
-    """
-    records = read_records(folder)
-    if not records:
-        raise Misuse(f"{folder} has no records: `privet study measure` makes them")
-    made = digest(records, read_prices(price_table, prices))
-    if with_costs:
-        progress = show.steps(show.UNIT_COSTS)
-        rows = costed(records, folder / "models", lambda: units.known(progress))
-        made["costed"] = markdown(HEADS, [it.cells() for it in rows])
-    if page is None:
-        typer.echo("\n".join(f"<!-- {name} -->\n{table}" for name, table in made.items()))
-        return
-    before = page.read_text()
-    page.write_text(write(before, made))
-    missing = [name for name in made if f"<!-- {name} -->" not in before]
-    typer.echo(f"{page}: {len(made) - len(missing)} tables.")
-    for name in missing:
-        typer.echo(f"No marker for {name}.")
 
 
 @app.command("leakage")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from privet.research.papers.paper import Cell, Grid, Item, Paper
 from privet.research.papers.record import Record, read
-from privet.research.report.digest import markdown
 
 
 def page(of: Paper, folder: Path) -> str:
@@ -59,3 +59,9 @@ def _text(cell: Cell) -> str:
 
 def _minutes(count: float) -> str:
     return "less than a minute" if count < 1 else f"about {count:.0f} min"
+
+
+def markdown(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table whose first column is words."""
+    lines = [heads, ["---"] + ["---:"] * (len(heads) - 1), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"

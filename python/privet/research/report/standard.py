@@ -33,16 +33,13 @@ class Part:
 
 @dataclass(frozen=True)
 class Study:
-    """The study of `data/study.toml`: what the standard one runs, what the full one runs besides,
-    and what its digest shows (`columns`, and of each model the settings that are `costed` by
-    layers). `apart` are settings whose errors are not counted with their suite's; `contexts` are
+    """The study of `data/study.toml`: what the standard one runs, and what the full one runs
+    besides. `apart` are settings whose errors are not counted with their suite's; `contexts` are
     lengths in tokens of models that differ in nothing else."""
 
-    columns: tuple[str, ...]
     apart: tuple[str, ...]
     input_ranges: Mapping[str, tuple[float, float]]
     contexts: Mapping[str, int]
-    costed: Mapping[str, tuple[str, ...]]
     standard: tuple[Part, ...]
     further: tuple[Part, ...]
 
