@@ -34,6 +34,9 @@ OPERATOR_NAME = "privet operator"
 DEALER_NAME = "privet-dealer"
 """The only name in a dealer's certificate, so that no server can pass for the dealer."""
 
+ROLES = ("server", "client", "dealer", "operator")
+"""Parties that `make` issues a certificate for, besides members of a cohort."""
+
 VALIDITY_DAYS = 90
 CLOCK_SKEW = timedelta(minutes=5)
 _HOST = re.compile(
@@ -65,25 +68,18 @@ class KeyPaths:
     @classmethod
     def below(cls, directory: Path, *, ca_key: bool = False) -> KeyPaths:
         """The paths that `make` uses in `directory`, whether or not they exist."""
-        return cls(
-            ca=directory / "ca.pem",
-            server_certificate=directory / "server.pem",
-            server_key=directory / "server.key",
-            client_certificate=directory / "client.pem",
-            client_key=directory / "client.key",
-            dealer_certificate=directory / "dealer.pem",
-            dealer_key=directory / "dealer.key",
-            operator_certificate=directory / "operator.pem",
-            operator_key=directory / "operator.key",
-            ca_key=directory / "ca.key" if ca_key else None,
-        )
+        certificates = {f"{role}_certificate": directory / f"{role}.pem" for role in ROLES}
+        keys = {f"{role}_key": directory / f"{role}.key" for role in ROLES}
+        kept = directory / "ca.key" if ca_key else None
+        return cls(ca=directory / "ca.pem", ca_key=kept, **certificates, **keys)
+
+    def of(self, role: str) -> tuple[Path, Path]:
+        """The certificate and the key of one of `ROLES`."""
+        return getattr(self, f"{role}_certificate"), getattr(self, f"{role}_key")
 
     def all(self) -> list[Path]:
         """Every path, in the order in which the files are written."""
-        paths = [self.ca, self.server_certificate, self.server_key]
-        paths += [self.client_certificate, self.client_key]
-        paths += [self.dealer_certificate, self.dealer_key]
-        paths += [self.operator_certificate, self.operator_key]
+        paths = [self.ca, *(path for role in ROLES for path in self.of(role))]
         return [*paths, self.ca_key] if self.ca_key else paths
 
 
@@ -131,28 +127,22 @@ def make(
 
     authority = _authority(days)
     serves, asks = ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH
-    # A server asks a dealer under the certificate that its clients know it by.
-    server = _issue(authority, "privet server", [serves, asks], subjects)
-    client = _issue(authority, "privet client", [asks], [])
-    dealer = _issue(authority, "privet dealer", [serves], [x509.DNSName(DEALER_NAME)])
-    operator = _issue(authority, OPERATOR_NAME, [asks], [])
+    parties = {
+        # A server asks a dealer under the certificate that its clients know it by.
+        "server": _issue(authority, "privet server", [serves, asks], subjects),
+        "client": _issue(authority, "privet client", [asks], []),
+        "dealer": _issue(authority, "privet dealer", [serves], [x509.DNSName(DEALER_NAME)]),
+        "operator": _issue(authority, OPERATOR_NAME, [asks], []),
+    }
+    for index in range(members):
+        parties[f"member-{index}"] = _issue(authority, certified(f"member {index}"), [asks], [])
 
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     for path in before:
         path.unlink()
     _write(paths.ca, _certificate_pem(authority), 0o644)
-    _write(paths.server_certificate, _certificate_pem(server), 0o644)
-    _write(paths.server_key, _key_pem(server), 0o600)
-    _write(paths.client_certificate, _certificate_pem(client), 0o644)
-    _write(paths.client_key, _key_pem(client), 0o600)
-    _write(paths.dealer_certificate, _certificate_pem(dealer), 0o644)
-    _write(paths.dealer_key, _key_pem(dealer), 0o600)
-    _write(paths.operator_certificate, _certificate_pem(operator), 0o644)
-    _write(paths.operator_key, _key_pem(operator), 0o600)
-    for index in range(members):
-        member = _issue(authority, certified(f"member {index}"), [asks], [])
-        _write(directory / f"member-{index}.pem", _certificate_pem(member), 0o644)
-        _write(directory / f"member-{index}.key", _key_pem(member), 0o600)
+    for role, identity in parties.items():
+        _write_identity(directory, role, identity)
     if paths.ca_key:
         _write(paths.ca_key, _key_pem(authority), 0o600)
     return paths
@@ -176,15 +166,12 @@ def issue(directory: Path | str, name: str, *, days: int = VALIDITY_DAYS) -> tup
         raise Misuse(f"{name!r} cannot name a client: letters, digits and ._-, at most 64")
     if not 1 <= days <= 825:
         raise Misuse(f"a certificate is valid for 1 to 825 days, not {days}")
-    paths = directory / f"{name}.pem", directory / f"{name}.key"
-    if any(map(_present, paths)):
+    if any(_present(directory / f"{name}.{suffix}") for suffix in ("pem", "key")):
         raise Misuse(f"{directory} already holds {name}.pem or {name}.key")
     authority = _kept(KeyPaths.below(directory, ca_key=True))
     asks = ExtendedKeyUsageOID.CLIENT_AUTH
     client = _issue(authority, name, [asks], [], ends=datetime.now(UTC) + timedelta(days=days))
-    _write(paths[0], _certificate_pem(client), 0o644)
-    _write(paths[1], _key_pem(client), 0o600)
-    return paths
+    return _write_identity(directory, name, client)
 
 
 def _kept(paths: KeyPaths) -> _Identity:
@@ -317,3 +304,11 @@ def _write(path: Path, content: bytes, mode: int) -> None:
     with os.fdopen(descriptor, "wb") as file:
         os.fchmod(descriptor, mode)
         file.write(content)
+
+
+def _write_identity(directory: Path, name: str, identity: _Identity) -> tuple[Path, Path]:
+    """Writes `NAME.pem` and `NAME.key`."""
+    certificate, key = directory / f"{name}.pem", directory / f"{name}.key"
+    _write(certificate, _certificate_pem(identity), 0o644)
+    _write(key, _key_pem(identity), 0o600)
+    return certificate, key

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.text import Text
 
-from privet.keys import ALWAYS_NAMED, VALIDITY_DAYS, KeyPaths, fingerprint, issue, make
+from privet.keys import ALWAYS_NAMED, ROLES, VALIDITY_DAYS, KeyPaths, fingerprint, issue, make
 
 
 def keys(
@@ -90,21 +90,14 @@ def _as_object(paths: KeyPaths) -> dict[str, object]:
     return {
         "ca": str(paths.ca),
         "ca_key": str(paths.ca_key) if paths.ca_key else None,
-        "server": party(paths.server_certificate, paths.server_key),
-        "client": party(paths.client_certificate, paths.client_key),
-        "dealer": party(paths.dealer_certificate, paths.dealer_key),
-        "operator": party(paths.operator_certificate, paths.operator_key),
+        **{role: party(*paths.of(role)) for role in ROLES},
     }
 
 
 def _show(paths: KeyPaths) -> None:
     console = Console(soft_wrap=True, highlight=False)
-    for party, certificate, key in (
-        ("server", paths.server_certificate, paths.server_key),
-        ("client", paths.client_certificate, paths.client_key),
-        ("dealer", paths.dealer_certificate, paths.dealer_key),
-        ("operator", paths.operator_certificate, paths.operator_key),
-    ):
+    for party in ROLES:
+        certificate, key = paths.of(party)
         files = " ".join(escape(str(path)) for path in (paths.ca, certificate, key))
         who = {
             "dealer": "A dealer, if you use one,",
