@@ -121,23 +121,18 @@ def compile(
     widest: int = 0,
     name: str | None = None,
 ) -> Compiled:
-    """Compiles an ONNX model, given by path, bytes or `ModelProto`.
+    """Compiles an ONNX model, as `privet.compile` does for a suite: options that both have mean the
+    same, and `privet.suites.compiling` tells of them.
 
-    `bits` is the width of the ring, `scale` the fractional bits of inputs and activations, and
-    `weight_scale` those of weights (by default the same). What is left out is chosen: a ring of 37
-    bits and scales of 12 where values have room and, on calibration inputs, outputs lie within
-    a thousandth of their spread (4 of a large model); else the first of some wider and finer ones
-    that is accurate, and at last a scale for each value. Outputs are what the user gets, such as
-    probabilities. A small model with calibration inputs gets rings for all that its bound on inputs
+    Of widths that are left out, a ring of 37 bits and scales of 12 are chosen where values have
+    room and, on calibration inputs, outputs lie within a thousandth of their spread (4 of a large
+    model); else the first of some wider and finer ones that is accurate, and at last a scale for
+    each value. A small model with calibration inputs gets rings for all that its bound on inputs
     allows, too, where that takes few bits. A ring of up to `widest` bits is chosen for what none of
     42 bits holds, with calibration inputs and without `sound`; `Compiled.widened` says so. With
-    `headroom` nothing is chosen but 37 and 12.
-
-    How large values become is measured on `calibration`: samples along the first axis of an array
-    (of a mapping from input names to arrays, if there are several), or a list of samples. Without
-    it, a few random inputs serve: uniform within
-    `input_range`, or standard normal. `ranges` states the largest magnitude of tensors by their
-    ONNX names instead. Everything is multiplied by `margin`.
+    `headroom` nothing is chosen but 37 and 12: truncations are placed so that so many bits are left
+    above the point. By default those are as many as the largest magnitude measured takes, a number
+    that the places of truncations then tell.
 
     Smooth activations become polynomials on the ranges measured, with errors up to
     `activation_error` times the largest magnitude that the activation reaches there. With
@@ -151,34 +146,8 @@ def compile(
     ReLU stays exact, or with `relu="sign"` becomes polynomials, for suite `ckks`: a product with an
     approximate sign, off by up to `activation_error` times the largest magnitude of its input.
 
-    `batch` samples go through the program at once, each as if it were alone: in as many rounds as
-    one. The model must be exported for one sample, or with a symbolic batch axis; samples of
-    `calibration` stay single.
-
-    A program without samples says so with every result, because its ranges are a guess. `sound`
-    asks instead for a proof that no input within the public bound leaves the ring; a model without
-    one is refused.
-
-    What follows the last value that the outputs tell anyway (softmax, labels, maps) is the model's
-    head, which the client computes in the clear. With `reveal="scores"` the head is as long as it
-    can be, and the client sees what it reads; with `reveal="label"` the client learns labels alone:
-    other outputs are left out, and a model that gives scores gets an argmax.
-
-    With `client_side` the client computes what precedes the first private operation and reads
-    inputs and constants alone: scaling, imputing, encoding of categories, texts, too. These
-    constants become public; `Program.front` has them.
-
-    Outputs `present.X` of a decoder are the state of its inputs `past_key_values.X`
-    (`Program.state`): they stay shared between the parties from one inference of a session to the
-    next. A sample of `calibration` is then a session: arrays with an axis of steps in front.
-
-    Truncations are placed so that `headroom` bits are left above the point; by default as many as
-    the largest magnitude measured takes, a number that the places of truncations then tell.
-
     # Errors
-    `UnsupportedModel` with every problem at once; `InvalidModel`; `OverflowRisk` if a value could
-    leave the ring as measured or, with `sound`, at all; `InputError` on unfit calibration inputs;
-    `Misuse` on options out of range.
+    As `privet.compile`.
     """
     from privet.compiler.client_side import part
     from privet.compiler.executor.codec import by_client, describe_outputs

@@ -62,12 +62,16 @@ def compile(
 
     What follows the last value that the outputs tell anyway (softmax, labels, maps) is the model's
     head, which the client computes in the clear. With `reveal="scores"` the head is as long as it
-    can be; with `reveal="label"` the client learns labels alone. With `client_side` the client
-    computes what precedes the first private operation, whose constants become public.
+    can be, and the client sees what it reads; with `reveal="label"` the client learns labels alone:
+    other outputs are left out, and a model that gives scores gets an argmax.
 
-    Outputs `present.X` of a decoder are the state of its inputs `past_key_values.X`: they stay
-    shared between the parties from one inference of a session to the next. A sample of
-    `calibration` is then a session: arrays with an axis of steps in front.
+    With `client_side` the client computes what precedes the first private operation and reads
+    inputs and constants alone: scaling, imputing, encoding of categories, texts, too. These
+    constants become public; `Program.front` has them.
+
+    Outputs `present.X` of a decoder are the state of its inputs `past_key_values.X`
+    (`Program.state`): they stay shared between the parties from one inference of a session to the
+    next. A sample of `calibration` is then a session: arrays with an axis of steps in front.
 
     # Errors
     `UnsupportedModel` with every problem at once; `InvalidModel`; `OverflowRisk` if a value could
