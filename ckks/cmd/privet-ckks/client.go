@@ -18,7 +18,7 @@ func infer(j job) error {
 	if err != nil {
 		return err
 	}
-	client, err := session.Open(link, j.Model, j.Hash)
+	client, err := session.Open(link, j.Hash)
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func inferOnEncryptedModel(j job) error {
 	if err != nil {
 		return err
 	}
-	evaluator, err := session.OpenEvaluator(link, j.Model, j.Hash, room(j))
+	evaluator, err := session.OpenEvaluator(link, j.Hash, room(j))
 	if err != nil {
 		return err
 	}

@@ -139,9 +139,5 @@ func dial(j job, role string) (*channel.Channel, error) {
 	if err != nil {
 		return nil, err
 	}
-	name := j.ServerName
-	if name == "" {
-		name = hostOf(j)
-	}
-	return channel.Dial(net.JoinHostPort(hostOf(j), strconv.Itoa(j.Port)), name, credentials, timeout(j))
+	return channel.Dial(net.JoinHostPort(host, strconv.Itoa(j.Port)), host, credentials, timeout(j))
 }

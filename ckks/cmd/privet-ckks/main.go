@@ -24,16 +24,14 @@ type job struct {
 	// flooding that hides weights statistically.
 	Scenario    string `json:"scenario"`
 	Statistical bool   `json:"statistical"`
-	Host        string `json:"host"`
-	Port        int    `json:"port"`
+	// Port of this machine is where a server listens (0: any free one), or the other party is.
+	Port int `json:"port"`
 	// Socket is where a server listens for a relay instead, or a client finds one; see channel.ListenLocal and DialLocal.
-	Socket     string  `json:"socket"`
-	ServerName string  `json:"server_name"`
-	Model      string  `json:"model"`
-	Hash       string  `json:"program_hash"`
-	Inputs     string  `json:"inputs"`
-	Result     string  `json:"result"`
-	Timeout    float64 `json:"timeout"`
+	Socket  string  `json:"socket"`
+	Hash    string  `json:"program_hash"`
+	Inputs  string  `json:"inputs"`
+	Result  string  `json:"result"`
+	Timeout float64 `json:"timeout"`
 	// Members is the size of a cohort, Member which of it a party is; the one with the weights is member 0.
 	Members int `json:"members"`
 	Member  int `json:"member"`

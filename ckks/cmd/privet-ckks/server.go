@@ -23,7 +23,7 @@ func serve(j job) error {
 		return err
 	}
 	server := &session.Server{
-		Programs: []*session.Served{served}, Timeout: timeout(j), Limit: j.Memory, Notify: emitEvent,
+		Served: served, Timeout: timeout(j), Limit: j.Memory, Notify: emitEvent,
 	}
 	orders := func() { _, _ = io.Copy(io.Discard, os.Stdin) }
 	if j.Scheduled {
@@ -55,6 +55,9 @@ func runUntil(orders func(), listener *channel.Listener, run func(*channel.Liste
 	return <-done
 }
 
+// host is this machine: from others, parties come through the relay of a service.
+const host = "127.0.0.1"
+
 // listen is at a Unix socket for a relay, or at a port for clients with certificates.
 func listen(j job) (*channel.Listener, error) {
 	if j.Socket != "" {
@@ -64,7 +67,7 @@ func listen(j job) (*channel.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	return channel.Listen(net.JoinHostPort(hostOf(j), strconv.Itoa(j.Port)), credentials)
+	return channel.Listen(net.JoinHostPort(host, strconv.Itoa(j.Port)), credentials)
 }
 
 func portOf(listener *channel.Listener) int {
@@ -102,13 +105,6 @@ func emitEvent(event session.Event) {
 	}
 	fields["client"], fields["session"] = event.Peer, event.Session
 	emit(event.Kind, fields)
-}
-
-func hostOf(j job) string {
-	if j.Host == "" {
-		return "127.0.0.1"
-	}
-	return j.Host
 }
 
 func timeout(j job) time.Duration {

@@ -31,7 +31,7 @@ type Facts struct {
 //
 // A program of several inputs or outputs is refused, and unless it is accepted, a server that floods its results lightly.
 func Open(link *channel.Channel, hash string, acceptLight bool) (*Client, Facts, error) {
-	client, err := session.Open(link, "", hash)
+	client, err := session.Open(link, hash)
 	if err != nil {
 		return nil, Facts{}, err
 	}

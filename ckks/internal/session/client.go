@@ -16,9 +16,9 @@ type Client struct {
 	key     *secret.Key
 }
 
-// Open greets the server and gets the program: `model` if the server has several; with `hash`, that very program.
-func Open(c *channel.Channel, model, hash string) (*Client, error) {
-	made, err := open(c, model, hash, EncryptedData)
+// Open greets the server and gets its program; with `hash`, that very program.
+func Open(c *channel.Channel, hash string) (*Client, error) {
+	made, err := open(c, hash, EncryptedData)
 	if err != nil {
 		return nil, err
 	}
@@ -35,8 +35,8 @@ func (c *Client) RefuseLight(instead string) error {
 	}
 }
 
-func open(c *channel.Channel, model, hash, scenario string) (*arranged, error) {
-	terms, public, err := describe(c, model, scenario)
+func open(c *channel.Channel, hash, scenario string) (*arranged, error) {
+	terms, public, err := describe(c, scenario)
 	if err != nil {
 		return nil, err
 	}
@@ -52,11 +52,11 @@ func arrangePinned(public []byte, terms Terms, hash string) (*arranged, error) {
 	return arrange(public, terms)
 }
 
-func describe(c *channel.Channel, model, scenario string) (terms Terms, public []byte, err error) {
+func describe(c *channel.Channel, scenario string) (terms Terms, public []byte, err error) {
 	if err := Greet(c); err != nil {
 		return terms, nil, err
 	}
-	if err := sendJSON(c, request{Request: "describe", Model: model, Scenario: scenario}); err != nil {
+	if err := sendJSON(c, request{Request: "describe", Scenario: scenario}); err != nil {
 		return terms, nil, err
 	}
 	if err := receiveJSON(c, &terms); err != nil {

@@ -24,8 +24,8 @@ type Evaluator struct {
 
 // OpenEvaluator greets the server as Open does, for an encrypted model. With a limit (bytes, 0: none), a model that does not fit is
 // sent anew in each run, layer by layer, and refused with the figure if that does not fit either.
-func OpenEvaluator(c *channel.Channel, model, hash string, limit int64) (*Evaluator, error) {
-	made, err := open(c, model, hash, EncryptedModel)
+func OpenEvaluator(c *channel.Channel, hash string, limit int64) (*Evaluator, error) {
+	made, err := open(c, hash, EncryptedModel)
 	if err != nil {
 		return nil, err
 	}

@@ -21,7 +21,7 @@ func openEvaluator(t *testing.T, public, private []byte) (*session.Evaluator, ch
 func openEvaluatorWithin(t *testing.T, public, private []byte, limit int64) (*session.Evaluator, chan session.Event) {
 	t.Helper()
 	address, keys, events := serveOn(t, public, private, session.Terms{Scenario: session.EncryptedModel})
-	evaluator, err := session.OpenEvaluator(connect(t, address, keys), "", "", limit)
+	evaluator, err := session.OpenEvaluator(connect(t, address, keys), "", limit)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,11 +80,11 @@ func TestTheBudgetOfDecryptionsEndsASession(t *testing.T) {
 func TestAnotherScenarioIsRefusedByName(t *testing.T) {
 	sample := testmodel.New(2, 1)
 	address, keys, _ := serve(t, sample)
-	if _, err := session.OpenEvaluator(connect(t, address, keys), "", "", 0); err == nil || !strings.Contains(err.Error(), "encrypted-data") {
+	if _, err := session.OpenEvaluator(connect(t, address, keys), "", 0); err == nil || !strings.Contains(err.Error(), "encrypted-data") {
 		t.Errorf("%v", err)
 	}
 	address, keys, _ = serveOn(t, sample.Public, sample.Private, session.Terms{Scenario: session.EncryptedModel})
-	if _, err := session.Open(connect(t, address, keys), "", ""); err == nil || !strings.Contains(err.Error(), "encrypted-model") {
+	if _, err := session.Open(connect(t, address, keys), ""); err == nil || !strings.Contains(err.Error(), "encrypted-model") {
 		t.Errorf("%v", err)
 	}
 }
@@ -92,7 +92,7 @@ func TestAnotherScenarioIsRefusedByName(t *testing.T) {
 func TestAnEncryptedModelThatDoesNotFitIsRefusedWithTheFigure(t *testing.T) {
 	sample := testmodel.New(2, 1)
 	address, keys, _ := serveOn(t, sample.Public, sample.Private, session.Terms{Scenario: session.EncryptedModel})
-	_, err := session.OpenEvaluator(connect(t, address, keys), "", "", 1<<20)
+	_, err := session.OpenEvaluator(connect(t, address, keys), "", 1<<20)
 	if err == nil || !strings.Contains(err.Error(), "MB, more than the limit of 1 MB") {
 		t.Errorf("%v", err)
 	}
@@ -102,7 +102,7 @@ func TestStatisticalFloodingLeavesResultsIntact(t *testing.T) {
 	for _, degree := range []int{2, 7} {
 		sample := testmodel.New(degree, 4)
 		address, keys, _ := serveOn(t, sample.Public, sample.Private, session.Terms{Scenario: session.EncryptedData, Statistical: true})
-		client, err := session.Open(connect(t, address, keys), "", "")
+		client, err := session.Open(connect(t, address, keys), "")
 		if err != nil {
 			t.Fatal(err)
 		}

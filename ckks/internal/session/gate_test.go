@@ -34,7 +34,7 @@ func guarded(t *testing.T, g *recordingGate) (*session.Client, chan session.Even
 	terms := session.Terms{Scenario: session.EncryptedData}
 	sample := testmodel.New(2, 1)
 	events := testserver.RunBehind(t, g, listener, sample.Public, sample.Private, terms)
-	client, err := session.Open(connect(t, listener.Addr().String(), keys), "", "")
+	client, err := session.Open(connect(t, listener.Addr().String(), keys), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func TestAGateIsPassedForAnEncryptedModelAndForEachStepOfItsInferences(t *testin
 		listener, keys := listen(t)
 		terms := session.Terms{Scenario: session.EncryptedModel}
 		events := testserver.RunBehind(t, g, listener, public, private, terms)
-		evaluator, err := session.OpenEvaluator(connect(t, listener.Addr().String(), keys), "", "", 0)
+		evaluator, err := session.OpenEvaluator(connect(t, listener.Addr().String(), keys), "", 0)
 		if err != nil {
 			t.Fatal(err)
 		}

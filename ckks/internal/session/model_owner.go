@@ -17,16 +17,16 @@ import (
 
 // provideModel makes a key for one client and sends what evaluating a model under it takes and, unless each run gets it layer by
 // layer, the encrypted model: the offline phase of scenario 2.
-func (s *Server) provideModel(c *channel.Channel, served *Served, layers bool) (key *secret.Key, err error) {
+func (s *Server) provideModel(c *channel.Channel, layers bool) (key *secret.Key, err error) {
 	err = s.during(c, WorkKeys, func() error {
-		key, err = s.seal(c, served, layers)
+		key, err = s.seal(c, layers)
 		return err
 	})
 	return key, err
 }
 
-func (s *Server) seal(c *channel.Channel, served *Served, layers bool) (*secret.Key, error) {
-	meter := Begin(c)
+func (s *Server) seal(c *channel.Channel, layers bool) (*secret.Key, error) {
+	meter, served := Begin(c), s.Served
 	if err := c.Send([]byte{1}); err != nil {
 		return nil, err
 	}
@@ -80,10 +80,11 @@ func (r *run) advance(points []plan.Point, nodes int) error {
 // help does what a client that evaluates the model asks for: "run" begins an evaluation where the plan refreshes values,
 // "refresh" and, once all are, "decrypt" follow.
 func (s *Server) help(c *channel.Channel, state *clientState, what string) error {
-	points, nodes := state.served.Plan.Points(), len(state.served.Network.Nodes)
+	served := s.Served
+	points, nodes := served.Plan.Points(), len(served.Network.Nodes)
 	begun := func() error { return nil }
 	if what == "run" || (state.run == nil && len(points) == 0 && !state.layers) {
-		if !state.key.Covers(len(state.served.outputs()), state.served.Plan.Refreshes()) {
+		if !state.key.Covers(len(served.outputs()), served.Plan.Refreshes()) {
 			return refuse(channel.BadRequest, "the budget of decryptions under this key is spent: a new session has a new key")
 		}
 		if err := s.allowances.Take(c.Peer(), c.PerMinute(), time.Now()); err != nil {
@@ -91,7 +92,7 @@ func (s *Server) help(c *channel.Channel, state *clientState, what string) error
 		}
 		state.run = &run{meter: Begin(c)}
 		if state.layers {
-			state.run.model = evaluate.Stream(state.served.full, state.served.Plan, state.served.params, sender(c, state.served, state.key))
+			state.run.model = evaluate.Stream(served.full, served.Plan, served.params, sender(c, served, state.key))
 		}
 		if what == "run" {
 			begun = func() error {
@@ -121,17 +122,17 @@ func (s *Server) help(c *channel.Channel, state *clientState, what string) error
 	case done < len(points):
 		return refuse(channel.BadRequest, "results come after %d refreshes, and there were %d", len(points), done)
 	}
-	if err := s.decrypt(c, state.served, state.key); err != nil {
+	if err := s.decrypt(c, state.key); err != nil {
 		return err
 	}
-	s.notify(c, Event{Kind: "inferred", Model: state.served.Program.Model, Cost: state.run.meter.End()})
+	s.notify(c, Event{Kind: "inferred", Model: served.Program.Model, Cost: state.run.meter.End()})
 	state.run = nil
 	return nil
 }
 
 // refresh is the owner's part in refreshing a value, all of its ciphertexts at once; `after` follows under the same permit.
 func (s *Server) refresh(c *channel.Channel, state *clientState, point plan.Point, after func() error) error {
-	served := state.served
+	served := s.Served
 	floor, period := served.Plan.Floor, served.Plan.Period(point.Node)
 	masked := make([]*rlwe.Ciphertext, served.Plan.Layouts[point.Node].Ciphertexts)
 	for i := range masked {
@@ -160,7 +161,8 @@ func (s *Server) refresh(c *channel.Channel, state *clientState, point plan.Poin
 
 // decrypt decrypts a group's results for the client, which has masked them: the server sees uniform values. Its noise keeps
 // the client, which knows the ciphertexts, from learning the key.
-func (s *Server) decrypt(c *channel.Channel, served *Served, key *secret.Key) error {
+func (s *Server) decrypt(c *channel.Channel, key *secret.Key) error {
+	served := s.Served
 	if err := c.Send([]byte{1}); err != nil {
 		return err
 	}

@@ -26,7 +26,6 @@ type request struct {
 	// Request is "describe" or "bye", in scenario 1 "keys" or "infer", in scenario 2 "model" or "decrypt", and "run" and
 	// "refresh" where values are refreshed.
 	Request  string `json:"request"`
-	Model    string `json:"model,omitempty"`
 	Scenario string `json:"scenario,omitempty"`
 	Program  string `json:"program,omitempty"`
 	// Parameters and Batch are what the client's plan says; the server's must say the same.

@@ -59,8 +59,8 @@ type Permit struct {
 // Server answers clients. Without a gate evaluations run one at a time, each on all processors; keys of a limited number of
 // clients are held at once.
 type Server struct {
-	Programs []*Served
-	Timeout  time.Duration
+	Served  *Served
+	Timeout time.Duration
 	// Limit is the most resident memory in bytes, 0 for none: a client whose keys do not fit is told to come back.
 	Limit  int64
 	Notify func(Event)
@@ -124,7 +124,6 @@ func (s *Server) notify(c *channel.Channel, event Event) {
 
 // clientState is what a server keeps for one client.
 type clientState struct {
-	served *Served
 	// keys are the client's, to evaluate with; key is the server's own, under which the client has the model.
 	keys *received
 	key  *secret.Key
@@ -159,12 +158,9 @@ func (s *Server) serveRequests(c *channel.Channel) error {
 }
 
 func (s *Server) answer(c *channel.Channel, state *clientState, asked request) error {
+	served := s.Served
 	switch asked.Request {
 	case "describe":
-		served, err := s.named(asked.Model)
-		if err != nil {
-			return err
-		}
 		if asked.Scenario != served.Terms.Scenario {
 			return refuse(channel.BadRequest, "%s is offered in scenario %s here", served.Program.Model, served.Terms.Scenario)
 		}
@@ -175,19 +171,19 @@ func (s *Server) answer(c *channel.Channel, state *clientState, asked request) e
 	case "keys", "model":
 		return s.begin(c, state, asked)
 	case "infer":
-		if state.keys == nil || state.served.Program.Hash != asked.Program {
+		if state.keys == nil || served.Program.Hash != asked.Program {
 			return refuse(channel.BadRequest, "keys for this program come before data")
 		}
 		if err := s.allowances.Take(c.Peer(), c.PerMinute(), time.Now()); err != nil {
 			return err
 		}
-		_, results := state.served.Plan.Ciphertexts()
-		if state.handed += results; state.served.Terms.Statistical && state.handed > state.served.Plan.Budget {
+		_, results := served.Plan.Ciphertexts()
+		if state.handed += results; served.Terms.Statistical && state.handed > served.Plan.Budget {
 			return refuse(channel.BadRequest, "the budget of results under these keys is spent: a new session has new keys")
 		}
-		return s.infer(c, state.served, state.keys)
+		return s.infer(c, state.keys)
 	case "run", "refresh", "decrypt":
-		if state.key == nil || state.served.Program.Hash != asked.Program {
+		if state.key == nil || served.Program.Hash != asked.Program {
 			return refuse(channel.BadRequest, "the model comes before its results")
 		}
 		return s.help(c, state, asked.Request)
@@ -199,59 +195,48 @@ func (s *Server) answer(c *channel.Channel, state *clientState, asked request) e
 func (s *Server) begin(c *channel.Channel, state *clientState, asked request) error {
 	state.release()
 	*state = clientState{release: func() {}}
-	served, release, err := s.admit(asked)
+	release, err := s.admit(asked)
 	if err != nil {
 		return err
 	}
-	state.served, state.release = served, release
-	if (asked.Request == "model") != (served.Terms.Scenario == EncryptedModel) {
-		return refuse(channel.BadRequest, "%s is offered in scenario %s here", served.Program.Model, served.Terms.Scenario)
+	state.release = release
+	if terms := s.Served.Terms; (asked.Request == "model") != (terms.Scenario == EncryptedModel) {
+		return refuse(channel.BadRequest, "%s is offered in scenario %s here", s.Served.Program.Model, terms.Scenario)
 	}
 	if asked.Request == "model" {
 		state.layers = asked.Layers
-		state.key, err = s.provideModel(c, served, state.layers)
+		state.key, err = s.provideModel(c, state.layers)
 	} else {
-		state.keys, err = s.prepare(c, served)
+		state.keys, err = s.prepare(c)
 	}
 	return err
 }
 
-func (s *Server) named(model string) (*Served, error) {
-	for _, served := range s.Programs {
-		if served.Program.Model == model || (model == "" && len(s.Programs) == 1) {
-			return served, nil
-		}
+// admit checks that the client planned as the server did, and sets aside memory for its keys until the function that it gives is
+// called.
+func (s *Server) admit(asked request) (func(), error) {
+	if s.Served.Program.Hash != asked.Program {
+		return nil, refuse(channel.UnknownProgram, "no such program here")
 	}
-	return nil, refuse(channel.UnknownProgram, "no such model here, or several and none named")
-}
-
-// admit checks that the client planned as the server did, and sets aside memory for its keys.
-func (s *Server) admit(asked request) (*Served, func(), error) {
-	for _, served := range s.Programs {
-		if served.Program.Hash != asked.Program {
-			continue
-		}
-		p := served.Plan
-		if asked.Parameters == nil || *asked.Parameters != p.Set || asked.Batch != p.Batch {
-			return nil, nil, refuse(channel.BadRequest, "the parameters differ from this server's plan: is one side another version?")
-		}
-		need := served.session()
+	p := s.Served.Plan
+	if asked.Parameters == nil || *asked.Parameters != p.Set || asked.Batch != p.Batch {
+		return nil, refuse(channel.BadRequest, "the parameters differ from this server's plan: is one side another version?")
+	}
+	need := s.Served.session()
+	s.admission.Lock()
+	defer s.admission.Unlock()
+	if s.Limit > 0 && s.held > 0 && Resident()+need > s.Limit {
+		return nil, refuse(channel.Busy, "no memory for the keys of another client now")
+	}
+	s.held += need
+	return func() {
 		s.admission.Lock()
 		defer s.admission.Unlock()
-		if s.Limit > 0 && s.held > 0 && Resident()+need > s.Limit {
-			return nil, nil, refuse(channel.Busy, "no memory for the keys of another client now")
-		}
-		s.held += need
-		return served, func() {
-			s.admission.Lock()
-			defer s.admission.Unlock()
-			s.held -= need
-		}, nil
-	}
-	return nil, nil, refuse(channel.UnknownProgram, "no such program here")
+		s.held -= need
+	}, nil
 }
 
-func (s *Server) prepare(c *channel.Channel, served *Served) (keys *received, err error) {
+func (s *Server) prepare(c *channel.Channel) (keys *received, err error) {
 	permit, err := s.enter(c, WorkKeys)
 	if err != nil {
 		return nil, err
@@ -261,14 +246,14 @@ func (s *Server) prepare(c *channel.Channel, served *Served) (keys *received, er
 	if err := c.Send([]byte{1}); err != nil {
 		return nil, err
 	}
-	keys, err = receiveKeys(c, served.Plan, served.params)
+	keys, err = receiveKeys(c, s.Served.Plan, s.Served.params)
 	if err != nil {
 		return nil, err
 	}
 	if err := c.Send([]byte{1}); err != nil {
 		return nil, err
 	}
-	s.notify(c, Event{Kind: "prepared", Model: served.Program.Model, Cost: meter.End()})
+	s.notify(c, Event{Kind: "prepared", Model: s.Served.Program.Model, Cost: meter.End()})
 	return keys, nil
 }
 
@@ -297,8 +282,8 @@ func (s *Server) during(c *channel.Channel, work Work, do func() error) (err err
 	return do()
 }
 
-func (s *Server) infer(c *channel.Channel, served *Served, keys *received) error {
-	meter := Begin(c)
+func (s *Server) infer(c *channel.Channel, keys *received) error {
+	meter, served := Begin(c), s.Served
 	var layers []Layer
 	observe := func(step evaluate.Step) { layers = append(layers, Layer{step.Name, step.Kind, step.Seconds}) }
 	for range served.Plan.Groups {
@@ -306,7 +291,7 @@ func (s *Server) infer(c *channel.Channel, served *Served, keys *received) error
 		if err != nil {
 			return err
 		}
-		outputs, err := s.evaluate(c, served, keys, inputs, observe)
+		outputs, err := s.evaluate(c, keys, inputs, observe)
 		if errors.Is(err, evaluate.ErrStopped) {
 			return refuse(channel.Busy, "the service stopped the inference: it was cancelled, or took too long")
 		}
@@ -331,13 +316,14 @@ func (s *Server) infer(c *channel.Channel, served *Served, keys *received) error
 
 // evaluate evaluates one group, whose inputs are there, so that no processor waits for the client.
 func (s *Server) evaluate(
-	c *channel.Channel, served *Served, keys *received, inputs []evaluate.Values, observe func(evaluate.Step),
+	c *channel.Channel, keys *received, inputs []evaluate.Values, observe func(evaluate.Step),
 ) (outputs []evaluate.Values, err error) {
 	permit, err := s.enter(c, WorkInference)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { permit.Release(err) }()
+	served := s.Served
 	hider, err := evaluate.NewHider(served.params, served.Plan, keys.zero)
 	if err != nil {
 		return nil, err

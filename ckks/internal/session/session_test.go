@@ -77,7 +77,7 @@ func TestPredictionsAreThoseOfTheModel(t *testing.T) {
 	for _, degree := range []int{1, 2, 3, 7} {
 		sample := testmodel.New(degree, uint64(degree))
 		address, keys, events := serve(t, sample)
-		client, err := session.Open(connect(t, address, keys), "", "")
+		client, err := session.Open(connect(t, address, keys), "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -153,7 +153,7 @@ func TestGarbageEndsItsSessionOnly(t *testing.T) {
 		"no JSON":                {greeting, []byte("describe")},
 		"an unknown request":     {greeting, []byte(`{"request":"weights"}`)},
 		"an unknown field":       {greeting, []byte(`{"request":"describe","secret":true}`)},
-		"an unknown model":       {greeting, []byte(`{"request":"describe","model":"other"}`)},
+		"a model by its name":    {greeting, []byte(`{"request":"describe","model":"other"}`)},
 		"an unknown program":     {greeting, []byte(`{"request":"keys","program":"00"}`)},
 		"data before keys":       {greeting, []byte(`{"request":"infer"}`)},
 		"a request that is long": {greeting, make([]byte, 5000)},
@@ -173,7 +173,7 @@ func TestGarbageEndsItsSessionOnly(t *testing.T) {
 			t.Fatalf("%s: the server noticed nothing", name)
 		}
 	}
-	if _, err := session.Open(connect(t, address, keys), "toy", ""); err != nil {
+	if _, err := session.Open(connect(t, address, keys), ""); err != nil {
 		t.Errorf("after garbage: %v", err)
 	}
 }
@@ -185,14 +185,14 @@ func TestPlainTCPDelaysNobody(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer silent.Close()
-	if _, err := session.Open(connect(t, address, keys), "", ""); err != nil {
+	if _, err := session.Open(connect(t, address, keys), ""); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestAnotherProgramThanPinnedIsRefused(t *testing.T) {
 	address, keys, _ := serve(t, testmodel.New(2, 1))
-	_, err := session.Open(connect(t, address, keys), "", strings.Repeat("0", 64))
+	_, err := session.Open(connect(t, address, keys), strings.Repeat("0", 64))
 	var known *channel.Error
 	if !errors.As(err, &known) || known.Family != channel.FamilyMisbehaved {
 		t.Errorf("%v", err)
@@ -201,7 +201,7 @@ func TestAnotherProgramThanPinnedIsRefused(t *testing.T) {
 
 func TestInputsThatTheProgramWasNotCompiledForAreRefused(t *testing.T) {
 	address, keys, _ := serve(t, testmodel.New(2, 1))
-	client, err := session.Open(connect(t, address, keys), "", "")
+	client, err := session.Open(connect(t, address, keys), "")
 	if err != nil {
 		t.Fatal(err)
 	}

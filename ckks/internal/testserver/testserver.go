@@ -29,7 +29,7 @@ func RunBehind(t *testing.T, gate session.Gate, listener *channel.Listener, publ
 	}
 	events := make(chan session.Event, 256)
 	server := &session.Server{
-		Programs: []*session.Served{served}, Timeout: Patience, Gate: gate,
+		Served: served, Timeout: Patience, Gate: gate,
 		Notify: func(e session.Event) { events <- e },
 	}
 	done := make(chan error, 1)

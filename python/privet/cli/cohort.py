@@ -68,7 +68,7 @@ def join(
 
     check_half(program, member, parties)
     suite = replace(COHORT, parties=parties, flooding=flooding)
-    endpoint = Endpoint("", 0, keys, suite, None, memory, timeout)
+    endpoint = Endpoint(keys, suite, timeout, memory)
     role = f"member-{member}"
     calls = Calls(
         address,

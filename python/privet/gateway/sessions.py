@@ -142,8 +142,7 @@ async def infer_encrypted(
     with tempfile.TemporaryDirectory(prefix="privet-") as keys:
         credentials.link_into(Path(keys), "client")
         async with relay(calls, path + "/session") as socket:
-            suite = encrypting(terms.suite)
-            endpoint = Endpoint("", 0, Path(keys), timeout=timeout, suite=suite, socket=socket)
+            endpoint = Endpoint(Path(keys), encrypting(terms.suite), timeout, socket=socket)
             return await asyncio.to_thread(ask, endpoint, offer.program, inputs, progress=progress)
 
 

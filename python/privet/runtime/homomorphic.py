@@ -29,39 +29,29 @@ from privet.suites.spawned import event, party
 
 Array = npt.NDArray[np.generic]
 
-_DEFAULT = Ckks()
-
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where the other party is or this one listens, and what both need to talk.
+    """What a party needs to talk to the other one, which a relay at `socket` leads to.
 
-    `keys` is a directory that `privet keys` wrote; `server_name` the name in the server's
-    certificate, if it is not the host's. `memory` limits this party's process (bytes, or such as
-    `2GB`), `timeout` is in seconds. A client takes no less noise on results than its `suite` asks
-    for.
-    A client that has a `socket` finds a relay there, whatever the rest says.
+    `keys` is a directory that `privet keys` wrote. `memory` limits this party's process (bytes, or
+    such as `2GB`), `timeout` is in seconds. A client takes no less noise on results than its
+    `suite` asks for.
     """
 
-    host: str
-    port: int
     keys: Path
-    suite: Ckks = _DEFAULT
-    server_name: str | None = None
+    suite: Ckks
+    timeout: float
     memory: int | str | None = None
-    timeout: float = 120.0
     socket: Path | None = None
 
     def job(self, role: str, **more: Any) -> dict[str, Any]:
         """A job of the Go program."""
         return {
             "role": role,
-            "host": self.host,
-            "port": self.port,
             "keys": str(self.keys),
             "scenario": self.suite.scenario,
-            "server_name": self.server_name or "",
-            "socket": str(self.socket or ""),
+            "socket": str(self.socket),
             "memory": parse_size(self.memory) or 0,
             "timeout": self.timeout,
             "statistical": self.suite.statistical,
@@ -74,7 +64,6 @@ def ask(
     program: Program,
     inputs: Inputs,
     *,
-    model: str = "",
     progress: Progress | None = None,
 ) -> Result:
     """One private inference of a program on real inputs, by name or in order; with a batch, up to
@@ -91,7 +80,6 @@ def ask(
         (folder / PUBLIC_FILE).write_bytes(program.to_public_bytes())
         job = endpoint.job(
             "cohort-client" if endpoint.suite.collective else "client",
-            model=model,
             program_hash=program.program_hash,
             members=endpoint.suite.parties,
             program=str(folder),
