@@ -74,9 +74,9 @@ def read_trace(path: Path) -> list[float]:
     return times
 
 
-def simulate(arrivals: Sequence[float], load: Load, size: int, full: bool = True) -> Outcome:
+def simulate(arrivals: Sequence[float], load: Load, size: int) -> Outcome:
     """Serves jobs that arrive at these times, in order, from a pool that holds up to `size` entries
-    and is full, or empty, at time 0. With `size` 0 a material entry is made when a job asks for it.
+    and is full at time 0. With `size` 0 a material entry is made when a job asks for it.
 
     # Errors
     `Misuse` if `arrivals` are not in order, or `size` is negative.
@@ -84,9 +84,7 @@ def simulate(arrivals: Sequence[float], load: Load, size: int, full: bool = True
     if size < 0 or any(b < a for a, b in itertools.pairwise(arrivals)):
         raise Misuse("a pool has no negative size, and a trace's times must not decrease")
     makers = [0.0] * load.makers
-    entries = [0.0] * size if full else []
-    for _ in range(size - len(entries)):
-        heapq.heappush(entries, _make(makers, 0.0, load))
+    entries = [0.0] * size
     servers = [0.0] * load.servers
     latencies, waits, dry = [], [], 0
     for arrival in arrivals:

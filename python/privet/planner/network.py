@@ -6,7 +6,6 @@ import re
 from dataclasses import dataclass
 
 from privet.errors import Misuse
-from privet.runtime import Link
 
 
 @dataclass(frozen=True)
@@ -21,10 +20,6 @@ class Network:
     def bytes_per_second(self) -> float:
         """Bandwidth each way in bytes."""
         return self.bits_per_second / 8
-
-    def link(self) -> Link:
-        """The shaped link that delays for real as this network would."""
-        return Link(f"{round(1e6 * self.rtt)}us,{self.bits_per_second / 1e6:.0f}Mbit")
 
 
 _GB = 8e9

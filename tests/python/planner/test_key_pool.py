@@ -28,11 +28,6 @@ def test_without_a_pool_every_job_waits_for_its_entry() -> None:
     assert found.dry == 2
 
 
-def test_an_empty_pool_fills_first() -> None:
-    found = simulate([0.0, 30.0], Load(online=1.0, offline=10.0), 1, full=False)
-    assert found.latencies == (11.0, 1.0)
-
-
 def test_makers_and_servers_work_side_by_side() -> None:
     found = simulate([0.0, 0.0], Load(online=1.0, offline=10.0, servers=2, makers=2), 0)
     assert found.latencies == (11.0, 11.0)

@@ -20,6 +20,7 @@ from privet.planner.record import Record, costed
 from privet.planner.setting import Setting, settings
 from privet.planner.units import UnitCosts, fit, non_negative_least_squares
 from privet.research.report.validate import compare, errors
+from privet.runtime import Link
 from privet.suites import Fss, Gmw
 
 MODELS = Path(__file__).resolve().parents[3] / "zoo" / "models"
@@ -31,7 +32,6 @@ def test_networks_are_read() -> None:
     assert parse_bandwidth("1.5Gbit/s") == 1.5e9
     assert parse_seconds("20us", "time") == pytest.approx(2e-5)
     assert PRESETS["WAN_S"].bytes_per_second == 70e6
-    assert PRESETS["WAN_S"].link().rtt == pytest.approx(0.07)
     for text in ("fast", "40ms", "40,400mbps", "40ms,0mbps"):
         with pytest.raises(Misuse):
             parse_network(text)
@@ -75,7 +75,7 @@ def test_the_extension_is_the_one_that_the_parties_choose(link: str) -> None:
     (setting,) = settings(["gmw-blocks"])
     network = parse_network(link.replace("Mbit", "mbps"))
     made = on_network(costed(setting.config.cost(compiled.program), "a", "", setting, 1), network)
-    planned = Gmw(rounds="blocks").native(compiled.program.to_public_bytes(), network.link())
+    planned = Gmw(rounds="blocks").native(compiled.program.to_public_bytes(), Link(link))
     forecast = suites.forecast(planned)
     assert made.extension == forecast.extension
     assert made.offline.bytes_client == forecast.offline_bytes_client
