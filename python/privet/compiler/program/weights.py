@@ -65,20 +65,9 @@ class Weights:
         `InvalidProgram` if it is missing or not such a file.
         """
         try:
-            return cls._of(safetensors.numpy.load_file(Path(path)))
+            tensors = safetensors.numpy.load_file(Path(path))
         except (OSError, safetensors.SafetensorError) as error:
             raise InvalidProgram(f"the weights {path!s} cannot be read: {error}") from error
-
-    @classmethod
-    def from_private_bytes(cls, data: bytes) -> Weights:
-        """Reads the bytes of a file; errors as `load`."""
-        try:
-            return cls._of(safetensors.numpy.load(data))
-        except safetensors.SafetensorError as error:
-            raise InvalidProgram(f"the weights cannot be read: {error}") from error
-
-    @classmethod
-    def _of(cls, tensors: dict[str, Array]) -> Weights:
         salt = tensors.pop(SALT, None)
         if salt is None or salt.dtype != np.uint8 or salt.shape != (SALT_BYTES,):
             raise InvalidProgram("the weights have no salt: they are not a program's private half")
