@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from tests.python.compiler.graph.single import check, single
 
+WITHOUT_SIGN = ("ReduceL1", "ReduceL2", "ReduceSumSquare")
+OF_POSITIVE = ("ReduceLogSum", "ReduceLogSumExp", "ReduceProd")
 
 @pytest.mark.parametrize("operator", ["ReduceMean", "ReduceSum"])
 @pytest.mark.parametrize("axes", [None, [2, 3], [1], [-1], [0, 2], [-2, 1]])
@@ -24,16 +26,14 @@ def test_reduce(operator: str, axes: list[int] | None, keepdims: int, opset: int
         check(single(operator, [shape], opset=opset, keepdims=keepdims, axes=axes))
 
 
-@pytest.mark.parametrize(
-    "operator", ["ReduceMax", "ReduceMin", "ReduceL1", "ReduceL2", "ReduceSumSquare"]
-)
+@pytest.mark.parametrize("operator", ["ReduceMax", "ReduceMin", *WITHOUT_SIGN])
 @pytest.mark.parametrize("axes", [None, [-1], [0, 2]])
 def test_other_reductions(operator: str, axes: list[int] | None) -> None:
     operands = [(2, 3, 4), *([] if axes is None else [np.array(axes)])]
     check(single(operator, operands, opset=18, keepdims=0), units=64, smooth="piecewise")
 
 
-@pytest.mark.parametrize("operator", ["ReduceLogSum", "ReduceLogSumExp", "ReduceProd"])
+@pytest.mark.parametrize("operator", OF_POSITIVE)
 def test_reductions_of_few_numbers(operator: str) -> None:
     x = np.random.default_rng(4).uniform(0.5, 1.5, (2, 5)).astype(np.float32)
     check(
@@ -54,8 +54,14 @@ def test_cum_sum(how: dict[str, Any], axis: int) -> None:
     check(single("CumSum", [(2, 4, 3), np.array(axis)], exclusive=1, reverse=1))
 
 
-def test_reduce_over_nothing() -> None:
-    check(single("ReduceMean", [(2, 3)], noop_with_empty_axes=1))
+@pytest.mark.parametrize("keepdims", [0, 1])
+@pytest.mark.parametrize("operator", ["ReduceMean", "ReduceMax", *WITHOUT_SIGN, *OF_POSITIVE])
+def test_reduce_over_nothing(operator: str, keepdims: int) -> None:
+    """What goes before or after the sum is still computed: ReduceSumSquare gives squares."""
+    made = single(operator, [(2, 3)], noop_with_empty_axes=1, keepdims=keepdims)
+    x = np.random.default_rng(0).uniform(0.5, 2, (2, 3)).astype(np.float32)
+    given = -x if operator in WITHOUT_SIGN else x
+    check(made, {"x0": given}, units=64, smooth="piecewise")
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1])

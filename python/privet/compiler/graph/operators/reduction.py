@@ -164,9 +164,7 @@ def reduced(site: Site, of_rows: Callable[[Private], Private]) -> Private:
     x = site.private(0)
     rank = len(x.shape)
     axes = sorted({site.axis(axis, rank) for axis in site.ints_of("axes", 1) or []})
-    if not axes:
-        if site.attribute("noop_with_empty_axes", 0):
-            return x
+    if not axes and not site.attribute("noop_with_empty_axes", 0):
         axes = list(range(rank))
     rows, ahead = as_rows(site, x, axes)
     made = of_rows(rows)
@@ -178,6 +176,8 @@ def reduced(site: Site, of_rows: Callable[[Private], Private]) -> Private:
 def sum_of_rows(site: Site, x: Private, *, mean: bool = False) -> Private:
     """`[rows, n]` to sums or means `[rows, 1]`."""
     rows, count = x.shape
+    if count == 1:
+        return x
     size = _folded(count)
     if missing := math.prod(size) - count:
         x = site.emit(Pad((0, 0), (0, missing), 0.0), x)
@@ -189,6 +189,8 @@ def sum_of_rows(site: Site, x: Private, *, mean: bool = False) -> Private:
 def largest_of_rows(site: Site, x: Private) -> Private:
     """`[rows, n]` to maxima `[rows, 1]`."""
     rows, count = x.shape
+    if count == 1:
+        return x
     size = _folded(count)
     x = pick(site, x, 1, np.minimum(np.arange(math.prod(size)), count - 1).tolist())
     pool = MaxPool2d(size, (1, 1), NO_PADDING, (1, 1), (1, 1))
