@@ -82,6 +82,10 @@ def test_private_weights_are_refused() -> None:
         {"strides": [2, 2], "pads": [1, 0, 2, 1], "output_padding": [1, 0]},
         {"dilations": [2, 1], "pads": [1, 1, 1, 1]},
         {"strides": [3, 2], "pads": [3, 3, 3, 3]},
+        {"strides": [2, 1], "auto_pad": "SAME_UPPER"},
+        {"strides": [2, 1], "auto_pad": "SAME_LOWER"},
+        {"strides": [2, 2], "output_shape": [8, 7]},
+        {"strides": [2, 2], "output_shape": [8, 7], "auto_pad": "SAME_UPPER"},
     ],
 )
 @pytest.mark.parametrize("groups", [1, 2])

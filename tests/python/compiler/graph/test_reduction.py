@@ -11,6 +11,7 @@ from tests.python.compiler.graph.single import check, single
 WITHOUT_SIGN = ("ReduceL1", "ReduceL2", "ReduceSumSquare")
 OF_POSITIVE = ("ReduceLogSum", "ReduceLogSumExp", "ReduceProd")
 
+
 @pytest.mark.parametrize("operator", ["ReduceMean", "ReduceSum"])
 @pytest.mark.parametrize("axes", [None, [2, 3], [1], [-1], [0, 2], [-2, 1]])
 @pytest.mark.parametrize("keepdims", [0, 1])

@@ -79,15 +79,16 @@ def conv_transpose(site: Site) -> Operand:
     weight = real(site.constant(1, "weights"))
     if len(spatial) > 2 or weight.ndim != len(x.shape) or weight.shape[0] != x.shape[1]:
         site.refuse(f"weights {list(weight.shape)} on input {list(x.shape)}", "Use 1-D or 2-D ones")
-    if site.attribute("auto_pad", "NOTSET") not in ("NOTSET", "VALID") or site.ints("output_shape"):
-        site.refuse("it has auto_pad or output_shape", "Export explicit pads and output_padding")
-    rank, lift = len(spatial), [1] * (2 - len(spatial))
-    none = [0] * len(lift)
-    strides = lift + (site.ints("strides") or [1] * rank)
-    dilations = lift + (site.ints("dilations") or [1] * rank)
-    pads = site.ints("pads") or [0] * (2 * rank)
-    before, after = none + pads[:rank], none + pads[rank:]
-    extra = none + (site.ints("output_padding") or [0] * rank)
+    rank = len(spatial)
+    strides = site.ints("strides") or [1] * rank
+    dilations = site.ints("dilations") or [1] * rank
+    extra = site.ints("output_padding") or [0] * rank
+    sides = zip(spatial, strides, weight.shape[2:], dilations, extra, strict=True)
+    full = [(n - 1) * stride + (k - 1) * d + 1 + e for n, stride, k, d, e in sides]
+    before, after = _cut_off(site, full, [n * s for n, s in zip(spatial, strides, strict=True)])
+    lift, none = [1] * (2 - rank), [0] * (2 - rank)
+    strides, dilations, extra = lift + strides, lift + dilations, none + extra
+    before, after = none + before, none + after
     groups, c = site.attribute("group", 1), x.shape[1]
     kernel = weight.reshape(groups, c // groups, weight.shape[1], *lift, *weight.shape[2:])
     kernel = np.flip(np.swapaxes(kernel, 1, 2), (3, 4)).reshape(-1, c // groups, *kernel.shape[3:])
@@ -106,6 +107,21 @@ def conv_transpose(site: Site) -> Operand:
     if any(starts) or tuple(ends) != made.shape[2:]:
         made = site.emit(Slice(starts, (*made.shape[:2], *ends), (1, 1, 1, 1)), made)
     return from_image(site, made, rank)
+
+
+def _cut_off(site: Site, full: list[int], same: list[int]) -> tuple[list[int], list[int]]:
+    """How much of the whole result goes at the start and at the end of each axis: what `pads` say,
+    or what is beyond `output_shape` or, with `auto_pad` SAME, beyond `same`."""
+    rank, mode = len(full), site.attribute("auto_pad", "NOTSET")
+    wanted = (site.ints("output_shape") or (same if mode.startswith("SAME") else []))[-rank:]
+    if not wanted:
+        pads = site.ints("pads") or [0] * (2 * rank)
+        return pads[:rank], pads[rank:]
+    beyond = [size - kept for size, kept in zip(full, wanted, strict=True)]
+    if min(beyond) < 0:
+        site.refuse(f"its output {wanted} is larger than {full}", "Export explicit output_padding")
+    small, large = [b // 2 for b in beyond], [b - b // 2 for b in beyond]
+    return (small, large) if mode == "SAME_UPPER" else (large, small)
 
 
 def _spread(site: Site, x: Private, strides: list[int]) -> Private:
