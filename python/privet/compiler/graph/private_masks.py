@@ -213,7 +213,8 @@ def _only_masks(model: onnx.ModelProto) -> set[str]:
 def _multiplies(node: onnx.NodeProto, factors: set[str]) -> bool:
     """Whether a node makes products of what it reads, or passes it on to such nodes alone."""
     passes = node.op_type in _THROUGH and factors.issuperset(node.output)
-    return passes or node.op_type in _PRODUCTS
+    moves = node.op_type == "Einsum" and len(node.input) == 1
+    return passes or (node.op_type in _PRODUCTS and not moves)
 
 
 def _masks(node: onnx.NodeProto, name: str, masks: set[str], factors: set[str]) -> bool:

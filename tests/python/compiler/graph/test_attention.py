@@ -189,6 +189,11 @@ def test_rotary_embedding(interleaved: int, width: int) -> None:
         ("bhij,bhjd->bihd", (1, 2, 5, 6), (1, 2, 6, 4)),
         ("bij,jk->bik", (2, 5, 6), (6, 3)),
         ("i,j->ji", (5,), (6,)),
+        ("...ij,jk->...ik", (1, 2, 3, 4), (4, 5)),
+        ("...j,...jk->k...", (2, 4), (3, 2, 4, 5)),
+        ("bij,ij", (2, 3, 4), (3, 4)),
+        ("bca,jk->kc", (2, 3, 4), (5, 6)),
+        ("bij,k->", (2, 3, 4), (5,)),
     ],
 )
 @pytest.mark.parametrize("private", ["both", "first", "second"])
@@ -200,9 +205,18 @@ def test_einsum(equation: str, a: tuple[int, ...], b: tuple[int, ...], private: 
     check(single("Einsum", operands, equation=equation))
 
 
-def test_other_equations_are_refused() -> None:
+@pytest.mark.parametrize("equation", ["abc->cab", "a...->...", "bca", "abc->"])
+def test_einsum_of_one(equation: str) -> None:
+    check(single("Einsum", [(2, 3, 4)], equation=equation))
+
+
+@pytest.mark.parametrize(
+    ("equation", "shapes"),
+    [("ii,i->i", [(3, 3), (3,)]), ("ii", [(3, 3)]), ("ij,j,j->i", [(2, 3), (3,), (3,)])],
+)
+def test_other_equations_are_refused(equation: str, shapes: list[Any]) -> None:
     with pytest.raises(UnsupportedModel, match="equation"):
-        check(single("Einsum", [(3, 3), (3,)], equation="ii,i->i"))
+        check(single("Einsum", shapes, equation=equation))
 
 
 def test_a_gate_of_one_branch_times_the_other() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -203,21 +204,26 @@ def _batched(site: Site, x: Private, weight: Array, batch: Shape) -> Private:
     return site.reshape(product, (*batch, rows, columns))
 
 
-@operator("Einsum", since=12, restrictions="of two tensors, each index at most once in each")
+@operator("Einsum", since=12, restrictions="of one or two tensors, each index at most once in each")
 def einsum(site: Site) -> Operand:
     """A product of matrices over the indices that both have and the result has not."""
-    a, b = site.operand(0), site.operand(1) if site.has(1) else None
-    equation = str(site.attribute("equation", "")).replace(" ", "")
-    terms, _, made = equation.partition("->")
-    labels = terms.split(",")
-    if b is None or len(labels) != 2 or "." in equation or "->" not in equation:
-        site.refuse(f"its equation is {equation!r}", "Write it as MatMul and Transpose")
-    left, right = labels
+    operands = site.operands()
+    terms, made = _einsum_indices(site, operands)
+    for k, x in enumerate(operands):
+        kept = {*made, *(i for other in terms[:k] + terms[k + 1 :] for i in other)}
+        if summed := [axis for axis, i in enumerate(terms[k]) if i not in kept]:
+            if isinstance(x, Private):
+                operands[k] = site.apply("ReduceSum", x, np.array(summed), keepdims=0)
+            else:
+                operands[k] = real(x).sum(axis=tuple(summed))
+            terms[k] = "".join(i for i in terms[k] if i in kept)
+    size = {
+        i: n for t, x in zip(terms, operands, strict=True) for i, n in zip(t, x.shape, strict=True)
+    }
+    if len(operands) == 1:
+        return _ordered(site, operands[0], terms[0], list(made), tuple(size[i] for i in made))
+    (a, b), (left, right) = operands, terms
     sets = [set(left), set(right), set(made)]
-    lone = (sets[0] ^ sets[1]) - sets[2] or sets[2] - (sets[0] | sets[1])
-    if lone or any(len(set(t)) < len(t) for t in (left, right, made)):
-        site.refuse(f"its equation is {equation!r}", "Write it as MatMul and Transpose")
-    size = dict(zip(left + right, (*a.shape, *b.shape), strict=True))
     batch = [i for i in made if i in sets[0] and i in sets[1]]
     inner = [i for i in left if i in sets[1] and i not in sets[2]]
     rows, columns = ([i for i in t if i in sets[2] and i not in batch] for t in (left, right))
@@ -235,6 +241,33 @@ def einsum(site: Site) -> Operand:
     found = site.reshape(product, [size[i] for i in order])
     perm = tuple(order.index(i) for i in made)
     return found if perm == tuple(range(len(perm))) else site.emit(Transpose(perm), found)
+
+
+def _einsum_indices(site: Site, operands: Sequence[Operand]) -> tuple[list[str], str]:
+    """The indices of each operand and of the result, with digits for what an ellipsis stands for
+    and with the result written out."""
+    equation = str(site.attribute("equation", "")).replace(" ", "")
+    before, arrow, made = equation.partition("->")
+    terms = before.split(",")
+    if not 0 < len(operands) == len(terms) <= 2:
+        site.refuse(f"its equation is {equation!r}", "Write it as MatMul and Transpose")
+    shapes = [x.shape for x in operands]
+    ahead = [len(s) - len(t.replace("...", "")) for t, s in zip(terms, shapes, strict=True)]
+    dots = "0123456789"[: max(n if "..." in t else 0 for n, t in zip(ahead, terms, strict=True))]
+    terms = [t.replace("...", dots[len(dots) - n :]) for t, n in zip(terms, ahead, strict=True)]
+    letters = "".join(terms)
+    if arrow:
+        made = made.replace("...", dots)
+    else:
+        made = dots + "".join(i for i in sorted(set(letters) - set(dots)) if letters.count(i) == 1)
+    size: dict[str, int] = {}
+    fits = set(made) <= set(letters) and all(len(set(t)) == len(t) for t in (*terms, made))
+    for term, shape in zip(terms, shapes, strict=True):
+        fits &= len(term) == len(shape)
+        fits &= all(size.setdefault(i, n) == n for i, n in zip(term, shape, strict=False))
+    if not fits:
+        site.refuse(f"its equation is {equation!r}", "Write it as MatMul and Transpose")
+    return terms, made
 
 
 def _ordered(
