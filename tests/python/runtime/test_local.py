@@ -68,6 +68,26 @@ def test_a_model_that_onnx_runtime_refuses_is_told() -> None:
         run_plaintext(made, [{"x": np.ones((1, 3))}], ["y"])
 
 
+def test_a_model_that_fails_in_onnx_runtime_is_told() -> None:
+    made = model([node("Gather", ["x", "i"], ["y"])], {"x": (3,), "i": (1,)}, ["y"])
+    made.graph.input[1].type.tensor_type.elem_type = onnx.TensorProto.INT64
+    given = {"x": np.ones(3), "i": np.array([7])}
+    with pytest.raises(InvalidModel, match=r"ONNX Runtime refuses the model.*out of data bounds"):
+        run_plaintext(made, [given], ["y"])
+
+
+def test_weights_quantised_in_blocks_without_zero_points_are_compared() -> None:
+    weights = np.arange(-6, 6, dtype=np.int8).reshape(4, 3)
+    nodes = [
+        node("DequantizeLinear", ["w", "s"], ["d"], axis=0, block_size=2),
+        node("MatMul", ["x", "d"], ["y"]),
+    ]
+    constants = {"w": weights, "s": np.full((2, 3), 0.5, np.float32)}
+    made = model(nodes, {"x": (1, 4)}, ["y"], constants)
+    found = run_plaintext(made, [{"x": np.ones((1, 4))}], ["y"])["y"]
+    np.testing.assert_array_equal(found, [weights.sum(axis=0) / 2])
+
+
 def test_a_run_prints_as_a_few_lines() -> None:
     found = privet.run(single("Relu", [(1, 300)]), suite=privet.Fss(truncation="one-bit"))
     lines = repr(found).splitlines()
