@@ -14,7 +14,6 @@ import typer
 
 from privet import __version__
 from privet.cli.commands import Commands
-from privet.errors import PrivetError
 
 # Tracebacks never show local variables: they may be keys, shares or inputs.
 app = typer.Typer(
@@ -46,13 +45,15 @@ def _options(
 
 def main() -> None:
     """Entry point of the command `privet`."""
+    as_json = "--json" in sys.argv[1:]
     try:
-        app()
-    except (PrivetError, OSError, ModuleNotFoundError) as error:
-        from privet.cli.commands import not_installed
-        from privet.cli.failures import report
+        sys.exit(app(standalone_mode=not as_json))
+    except Exception as error:
+        from privet.cli.failures import foreseen, report
 
-        shown = not_installed(error) if isinstance(error, ModuleNotFoundError) else error
-        if shown is None:
-            raise
-        sys.exit(report(shown, as_json="--json" in sys.argv[1:]))
+        shown = foreseen(error)
+        if shown is not None:
+            sys.exit(report(shown, as_json=as_json))
+        if as_json:
+            report(error, as_json=True)
+        raise

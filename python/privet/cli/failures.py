@@ -19,7 +19,9 @@ from typing import Any
 import typer
 from rich.console import Console
 from rich.text import Text
+from typer.exceptions import TyperException
 
+from privet.cli.commands import not_installed
 from privet.errors import InputError, Misuse, ModelError, PeerError, PrivetError
 
 EXIT_CODES: tuple[tuple[type[PrivetError], int], ...] = (
@@ -33,6 +35,20 @@ EXIT_CODES: tuple[tuple[type[PrivetError], int], ...] = (
 def exit_code(error: Exception) -> int:
     """The code with which a command that met `error` ends."""
     return next((code for family, code in EXIT_CODES if isinstance(error, family)), 1)
+
+
+def foreseen(error: Exception) -> Exception | None:
+    """What to tell of an error without a traceback; None for a bug.
+
+    Errors of the command line itself, such as an unknown option, come here only with `--json`.
+    """
+    if isinstance(error, ModuleNotFoundError):
+        return not_installed(error)
+    if isinstance(error, (PrivetError, OSError)):
+        return error
+    if isinstance(error, TyperException):
+        return Misuse(error.format_message())
+    return None
 
 
 def describe(error: Exception) -> dict[str, Any]:

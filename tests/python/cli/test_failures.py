@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -86,7 +87,7 @@ def test_main_reports_what_a_command_raises(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    def fail() -> None:
+    def fail(**_: object) -> None:
         raise LinkError("the server is gone")
 
     monkeypatch.setattr(cli, "app", fail)
@@ -99,10 +100,47 @@ def test_main_reports_what_a_command_raises(
     assert not (printed.err if is_json else printed.out)
 
 
-def test_a_bug_is_not_dressed_up_as_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail() -> None:
-        raise ZeroDivisionError
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["run", "absent.onnx"], "file 'absent.onnx' does not exist"),
+        (["run"], "Missing argument 'MODEL.onnx'"),
+        (["inspect", "model.onnx", "--bits", "many"], "Invalid value for '--bits'"),
+        (["doctor", "--unknown"], "No such option: --unknown"),
+        (["unknown"], "No such command 'unknown'"),
+    ],
+)
+def test_a_wrong_call_is_told_to_programs_too(
+    words: list[str],
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("model.onnx").touch()
+    monkeypatch.setattr(sys, "argv", ["privet", *words, "--json"])
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    assert stopped.value.code == 2
+    error = json.loads(capsys.readouterr().out)["error"]
+    assert error["type"] == "Misuse"
+    assert message in error["message"]
+
+
+@pytest.mark.parametrize("flags", [[], ["--json"]])
+def test_a_bug_is_not_dressed_up_as_an_error(
+    flags: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It keeps its traceback, and programs still read an object."""
+
+    def fail(**_: object) -> None:
+        raise ZeroDivisionError("a bug")
 
     monkeypatch.setattr(cli, "app", fail)
+    monkeypatch.setattr(sys, "argv", ["privet", "run", *flags])
     with pytest.raises(ZeroDivisionError):
         cli.main()
+    printed = capsys.readouterr().out
+    expected = {"error": {"type": "ZeroDivisionError", "message": "a bug"}}
+    assert json.loads(printed) == expected if flags else not printed
