@@ -353,10 +353,14 @@ class _Collector:
     """Where a collector takes spans. Redirections are not followed."""
 
     def __init__(self, url: str) -> None:
-        parts = urlsplit(url)
+        try:
+            parts = urlsplit(url)
+            self._port = parts.port
+        except ValueError:  # half a pair of brackets, or a port that is no number or too large
+            parts = urlsplit("")
         if parts.hostname is None or parts.query or parts.username:
             raise Misuse(f"{url!r} is not https://HOST:PORT of a collector")
-        self._host, self._port = parts.hostname, parts.port
+        self._host = parts.hostname
         self._path = parts.path.rstrip("/") or "/v1/traces"
         self._tls: ssl.SSLContext | None = None
         if parts.scheme == "https":

@@ -183,7 +183,14 @@ def test_a_collector_that_takes_nothing_holds_nobody_up(status: int | None) -> N
 
 
 @pytest.mark.parametrize(
-    "target", ["http://collector.example.org:4318", "https://", "http://192.0.2.1:4318"]
+    "target",
+    [
+        "http://collector.example.org:4318",
+        "https://",
+        "http://192.0.2.1:4318",
+        "https://a:99999",
+        "https://[::1",
+    ],
 )
 def test_spans_leave_this_machine_over_tls_alone(target: str) -> None:
     with pytest.raises(Misuse):

@@ -72,10 +72,14 @@ class Calls:
         token: str | None = None,
         patience: float = 60.0,
     ) -> None:
-        parts = urlsplit(url if "//" in url else f"https://{url}")
+        try:
+            parts = urlsplit(url if "//" in url else f"https://{url}")
+            port = parts.port or HTTPS_PORT
+        except ValueError:  # half a pair of brackets, or a port that is no number or too large
+            parts, port = urlsplit(""), 0
         if parts.scheme != "https" or parts.hostname is None or parts.path not in ("", "/"):
             raise Misuse(f"{url!r} is not https://HOST:PORT, such as https://localhost:7480")
-        self.host, self.port = parts.hostname, parts.port or HTTPS_PORT
+        self.host, self.port = parts.hostname, port
         self.server_name = server_name or parts.hostname
         self._base = f"https://{parts.netloc}"
         check_credentials(credentials)

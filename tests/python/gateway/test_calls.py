@@ -139,7 +139,17 @@ def test_answers_that_are_none(call: Callable[..., Any], monkeypatch: Any) -> No
 
 
 @pytest.mark.parametrize(
-    "url", ["http://localhost:1", "https://", "https://a:1/path", "ftp://a:1", ""]
+    "url",
+    [
+        "http://localhost:1",
+        "https://",
+        "https://a:1/path",
+        "ftp://a:1",
+        "",
+        "a:99999",
+        "a:x",
+        "[::1",
+    ],
 )
 def test_addresses_that_are_none(key_folder: Path, url: str) -> None:
     with pytest.raises(Misuse, match="is not https"):
