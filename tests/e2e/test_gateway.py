@@ -117,11 +117,15 @@ def test_requests_of_several_applications_are_one_inference(
         assert_right(answer.as_numpy("logits"), IMAGES[:1])
         with front.client(HTTP) as client:
             (told,) = client.get_inference_statistics("pairs")["model_stats"]
+            with pytest.raises(HTTP.InferenceServerException, match="magnitudes up to"):
+                client.infer("digits", [tensor(HTTP, 1e6 * IMAGES[:1])])
+            (single,) = client.get_inference_statistics("digits")["model_stats"]
         with urllib.request.urlopen(f"http://{front.places['rest']}/metrics") as answer:
             assert b'privet_gateway_inferences_total{model="pairs"} 2' in answer.read()
     for logits, image in zip([*answers, alone], [*IMAGES[:2, None], IMAGES[:1]], strict=True):
         assert_right(logits, image)
     assert (told["inference_count"], told["execution_count"]) == (3, 2)
+    assert (single["inference_count"], single["execution_count"]) == (1, 1)
 
 
 @BOTH

@@ -231,9 +231,10 @@ class Exchange:
         timeout = _timeout(question.parameters)
 
         async def ask(inputs: Mapping[str, Array]) -> Result:
+            result = await self._infer(question, offer.program, inputs, timeout)
             jobs = len(portions(offer.program, inputs))
             self.observer.models[question.model].inferences += jobs
-            return await self._infer(question, offer.program, inputs, timeout)
+            return result
 
         if timeout is not None:
             return await ask(question.inputs)

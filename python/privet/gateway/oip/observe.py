@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 @dataclass
 class Tally:
     """Requests for predictions of one model, by how they ended, with the time that they took, and
-    the inferences that were asked for them: fewer where requests are joined."""
+    the inferences that answered them: fewer where requests are joined."""
 
     done: int = 0
     failed: int = 0
