@@ -136,7 +136,7 @@ def _input_shapes(model: Path, given: InputShapes, client_side: bool) -> dict[st
 
 
 def _verdict(console: Console, result: Run) -> None:
-    verdict = "[green]agrees[/]" if result.argmax_agrees else "[bold red]disagrees[/]"
+    verdict = "[green]agrees[/]" if result.agrees else "[bold red]disagrees[/]"
     sentence = (
         f"The plaintext model (ONNX Runtime) {verdict}; largest difference of an output "
         f"{result.max_abs_error:.2g}"

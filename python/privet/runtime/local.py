@@ -77,8 +77,17 @@ class Run(Promised):
     accuracy: Callable[[], Accuracy]
     widened: str | None
 
+    @property
+    def agrees(self) -> bool:
+        """Whether `argmax_agrees`, and no output that is of numbers is off by more than a hundredth
+        and a tenth of its largest number."""
+        return self.argmax_agrees and all(
+            _distance(self.outputs[name], plain) <= max(0.01, 0.1 * _largest(plain))
+            for name, plain in self.reference.items()
+        )
+
     def __repr__(self) -> str:
-        verdict = "agrees" if self.argmax_agrees else "DISAGREES"
+        verdict = "agrees" if self.agrees else "DISAGREES"
         error = f"largest difference of an output {self.max_abs_error:.2g}"
         return self._summary(f"Run of {self.model}", f"ONNX Runtime {verdict}, {error}")
 
@@ -286,6 +295,12 @@ def _agrees(outputs: Mapping[str, Array], reference: Mapping[str, Array], sample
         return bool(np.array_equal(private, plain))
     rows = (np.reshape(each, (samples, -1)).argmax(axis=1) for each in (private, plain))
     return bool(np.array_equal(*rows))
+
+
+def _largest(plain: Array) -> float:
+    """The largest magnitude; of labels none."""
+    plain = as_tensor(plain)
+    return float(np.abs(plain).max(initial=0)) if plain.dtype.kind in "fiu" else 0.0
 
 
 def _distance(private: Array, plain: Array) -> float:

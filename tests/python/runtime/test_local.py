@@ -4,6 +4,7 @@ opens no server or client."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,8 @@ def test_a_run_prints_as_a_few_lines() -> None:
         assert caution is not None
         assert any(caution in line for line in lines[5:])
     assert len(repr(found)) < 1500
+    far = replace(found, reference={"y0": found.reference["y0"] * 1.5})
+    assert repr(far).splitlines()[2].startswith("  ONNX Runtime DISAGREES, ")
 
 
 def test_what_is_compiled_prints_no_weights() -> None:
