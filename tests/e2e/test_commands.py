@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -55,6 +58,36 @@ def key_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("keys") / "made"
     privet("keys", folder)
     return folder
+
+
+def modules(pid: int) -> list[int]:
+    """The children of a process that run a module of Python."""
+    found = map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
+    return [it for it in found if b"\0-m\0" in Path(f"/proc/{it}/cmdline").read_bytes()]
+
+
+@pytest.mark.parametrize(("command", "code"), [("run", 130), ("serve", 0)])
+def test_ctrl_c_stops_a_command_and_its_processes(
+    command: str, code: int, key_folder: Path, tmp_path: Path
+) -> None:
+    """A terminal sends the signal to the whole group; the others are in groups of their own."""
+    words = ["--keys", key_folder, "--state", tmp_path, "--listen", "127.0.0.1:0"]
+    given = [command, DIGITS, *(words if command == "serve" else [])]
+    with subprocess.Popen(
+        [*PRIVET, *map(str, given)],
+        start_new_session=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        while not (found := modules(process.pid)):
+            assert process.poll() is None
+            time.sleep(0.02)
+        assert os.getpgid(found[0]) != os.getpgid(process.pid)
+        os.killpg(process.pid, signal.SIGINT)
+        told = process.communicate(timeout=120)[1]
+    assert "Traceback" not in told
+    assert process.returncode == code
 
 
 def test_run_prints_what_programs_need() -> None:

@@ -137,6 +137,7 @@ class ModelServer:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             limit=_LINE_BYTES,
+            process_group=0,  # Ctrl-C reaches the service alone, whose jobs go on to their end
             env={**os.environ, "GOMAXPROCS": str(self.version.config.cores)},
         )
         self.process = process

@@ -35,6 +35,7 @@ def party(
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
+        process_group=0,  # Ctrl-C reaches this process alone, which kills the party
         env={
             **os.environ,
             "PYTHONPATH": os.pathsep.join(sys.path),

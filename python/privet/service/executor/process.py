@@ -99,6 +99,7 @@ class WorkerProcess:
             stdin=PIPE,
             stdout=PIPE,
             stderr=None,
+            process_group=0,  # Ctrl-C reaches the service alone, which stops its workers
             # Offers use one core; a job brings threads of its own.
             env={
                 **os.environ,

@@ -45,6 +45,7 @@ class Builder:
             *("-m", __package__),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
+            process_group=0,  # Ctrl-C reaches the service alone, which kills this process
         )
         try:
             out, _ = await process.communicate(json.dumps(self._job(source, config)).encode())
