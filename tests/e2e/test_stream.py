@@ -10,6 +10,7 @@ import numpy.typing as npt
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from tests.python.compiler.graph.single import single
 from typer.testing import CliRunner
 
 import privet
@@ -121,6 +122,13 @@ def test_breast_keeps_its_accuracy_on_real_data(cipher: str) -> None:
     (reference,) = run.reference.values()
     assert np.array_equal(output.argmax(axis=1), reference.argmax(axis=1))
     assert (output.argmax(axis=1) == labels).mean() >= 0.9
+
+
+@pytest.mark.parametrize(
+    "made", [single("ReduceSum", [(2, 3)], keepdims=0), single("Relu", [()])], ids=["sum", "relu"]
+)
+def test_tensors_without_axes(made: onnx.ModelProto) -> None:
+    check(privet.run(made, suite="stream"))
 
 
 @MOSTLY_BFV

@@ -198,7 +198,7 @@ def provide_data(job: dict[str, Any]) -> None:
     online, steps = read_report(report)
     online = replace(online, cpu_seconds=processor.lap())
     shapes = [program.values[output.value].shape for output in program.outputs]
-    shapes = [(samples * first, *rest) for first, *rest in shapes]
+    shapes = [(samples * shape[0], *shape[1:]) if shape else () for shape in shapes]
     integers = [
         np.frombuffer(each, dtype="<i8").reshape(shape)
         for each, shape in zip(revealed, shapes, strict=True)
@@ -210,6 +210,8 @@ def provide_data(job: dict[str, Any]) -> None:
 
 def _encode(program: Program, inputs: list[Array], samples: int) -> list[Array]:
     """Fixed-point integers of `samples` inputs that lie one after the other."""
+    if samples == 1:
+        return encode_input(program, inputs)
     singles = zip(*(np.split(array, samples) for array in inputs), strict=True)
     encoded = [encode_input(program, list(single)) for single in singles]
     return [np.concatenate(each) for each in zip(*encoded, strict=True)]
