@@ -1,7 +1,8 @@
 //! What parties send, are dealt and get out is uniform, whatever the input.
 //!
 //! Each gate runs on one value over and over under fresh seeds. Of every message, of the sum of both parties' messages,
-//! of the server's corrections and of either party's result, each bit must be one half of the time.
+//! of the server's corrections and of either party's result, each bit must be one half of the time. Of all that a party sees, so must the sum
+//! of any two bits: a mask that is used twice is uniform each time, but not both times together.
 
 use std::thread;
 
@@ -26,6 +27,26 @@ fn is_balanced(values: &[u64], ring: Modulus) -> bool {
         // Six standard deviations, on some thousand bits in all and with fixed seeds.
         (ones - half).abs() < 3.0 * (values.len() as f64).sqrt()
     })
+}
+
+/// Bits of values that parties see, one vector for each bit, 64 values to a word.
+fn bits_of(columns: &[Vec<u64>], rings: &[Modulus]) -> Vec<Vec<u64>> {
+    let bit = |column: &[u64], bit: u32| Bits::from_lowest(column.iter().map(|x| x >> bit & 1)).words().to_vec();
+    let of_column =
+        |(column, ring): (&Vec<u64>, &Modulus)| (0..ring.bits()).map(|at| bit(column, at)).collect::<Vec<_>>();
+    columns.iter().zip(rings).flat_map(of_column).collect()
+}
+
+/// Two bits of which the sum is not one half of the time, if there are any.
+fn dependent(bits: &[Vec<u64>]) -> Option<[usize; 2]> {
+    let biased = |one: &[u64], other: &[u64]| {
+        let count = 64.0 * one.len() as f64;
+        let ones: u32 = one.iter().zip(other).map(|(one, other)| (one ^ other).count_ones()).sum();
+        // Seven standard deviations, on some million pairs in all and with fixed seeds.
+        (f64::from(ones) - count / 2.0).abs() > 3.5 * count.sqrt()
+    };
+    let later = |i: usize| (i + 1..bits.len()).map(move |j| [i, j]);
+    (0..bits.len()).flat_map(later).find(|&[i, j]| biased(&bits[i], &bits[j]))
 }
 
 /// The columns of a message or of corrections: all values of the first ring, then of the second, and so on.
@@ -90,6 +111,12 @@ fn check_batch(
         let opened: Vec<Vec<u64>> =
             forth.iter().zip(&back).zip(sent).map(|((forth, back), ring)| ring.add(forth, back)).collect();
         assert_uniform("what is opened", &opened, sent);
+        // What a party draws from its seed hides its messages, so that these stand for it.
+        let opened = bits_of(&opened, sent);
+        let server = [bits_of(&columns(corrections, secrets, count), secrets), bits_of(&back, sent), opened.clone()];
+        assert_eq!(dependent(&server.concat()), None, "what the server sees of {value:x}");
+        let client = [bits_of(&forth, sent), opened];
+        assert_eq!(dependent(&client.concat()), None, "what the client sees of {value:x}");
     }
 }
 
@@ -110,6 +137,19 @@ fn the_check_sees_a_value_that_is_not_masked() {
     // One bit that is set too often is enough.
     masked.iter_mut().step_by(4).for_each(|value| *value |= 1 << 24);
     assert!(!is_balanced(&masked, ring));
+}
+
+#[test]
+fn the_check_sees_a_mask_that_is_used_twice() {
+    let (ring, value) = (Modulus::new(25), 3);
+    let mut prg = prg(1);
+    let mut masks = [vec![0; COUNT], vec![0; COUNT]];
+    masks.iter_mut().for_each(|masks| prg.fill_words(masks));
+    let hidden = |masks: &[u64], value: u64| masks.iter().map(|mask| ring.reduce(mask.wrapping_add(value))).collect();
+    let [first, second]: [Vec<u64>; 2] = [hidden(&masks[0], value), hidden(&masks[0], 2 * value)];
+    assert!([&first, &second].into_iter().all(|hidden| is_balanced(hidden, ring)));
+    assert!(dependent(&bits_of(&[first.clone(), second], &[ring; 2])).is_some());
+    assert_eq!(dependent(&bits_of(&[first, hidden(&masks[1], 2 * value)], &[ring; 2])), None);
 }
 
 #[test]
