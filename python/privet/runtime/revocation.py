@@ -107,12 +107,13 @@ def read_fingerprints(path: Path) -> frozenset[str]:
     except (OSError, ValueError) as error:
         raise Misuse(f"the revoked certificates in {path} cannot be read: {error}") from error
     texts = {
-        number: line.partition("#")[0].rpartition("=")[2].strip().replace(":", "").lower()
-        for number, line in enumerate(lines, 1)
+        number: line.rpartition("=")[2].strip().replace(":", "").lower()
+        for number, line in enumerate((line.partition("#")[0] for line in lines), 1)
+        if line.strip()
     }
     for number, text in texts.items():
-        if text and not _FINGERPRINT.fullmatch(text):
+        if not _FINGERPRINT.fullmatch(text):
             raise Misuse(
                 f"{path}, line {number}: needs a certificate's SHA-256 in 64 hexadecimal digits"
             )
-    return frozenset(text for text in texts.values() if text)
+    return frozenset(texts.values())

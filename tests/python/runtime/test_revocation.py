@@ -76,7 +76,15 @@ def test_a_list_is_read_again_when_it_changes(tmp_path: Path) -> None:
     assert revoked.refuses("ef" * 32) is not None
 
 
-@pytest.mark.parametrize("break_", [lambda it: it.write_text("ab12\n"), lambda it: it.unlink()])
+@pytest.mark.parametrize(
+    "break_",
+    [
+        lambda it: it.write_text("ab12\n"),
+        lambda it: it.write_text("sha256 Fingerprint=\n"),
+        lambda it: it.write_text(f"{'ab' * 32}=\n"),
+        lambda it: it.unlink(),
+    ],
+)
 def test_a_list_that_cannot_be_read_refuses_everybody(
     tmp_path: Path, break_: Callable[[Path], object]
 ) -> None:
