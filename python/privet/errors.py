@@ -10,6 +10,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+STEERING = {
+    code: None
+    for code in (*range(32), *range(127, 160), *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+    if chr(code) not in "\t\n"
+}
+"""Characters that steer a terminal, or turn the direction of a text, for `str.translate`."""
+
+LONGEST_TEXT = 1000
+"""Characters of a peer's text that are shown."""
+
+
+def printable(text: str) -> str:
+    """A peer's text as users and logs may see it: one line, without what steers a terminal, and not
+    endless."""
+    return " ".join(text[:LONGEST_TEXT].translate(STEERING).split())
+
 
 class PrivetError(Exception):
     """Root of all errors that Privet raises on purpose."""

@@ -17,11 +17,11 @@ import json
 from typing import Any
 
 import typer
-from rich.console import Console
 from rich.text import Text
 from typer.exceptions import TyperException
 
 from privet.cli.commands import not_installed
+from privet.cli.console import Console
 from privet.errors import InputError, Misuse, ModelError, PeerError, PrivetError
 
 EXIT_CODES: tuple[tuple[type[PrivetError], int], ...] = (

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 from rich.table import Table
 
+from privet.cli.console import Console
 from privet.compiler.compile import Compiled
 from privet.compiler.program import Program, caveat
 from privet.runtime import (
@@ -84,7 +84,7 @@ def prediction(
         return
     scores = np.asarray(output, dtype=float).ravel()
     if output.ndim != 2 or output.shape[0] != 1 or output.shape[1] < 2:
-        console.print(f"{name} = {_shown(output)}", highlight=False)
+        console.print(f"{name} = {_shown(output)}", highlight=False, markup=False)
         return
     if not probabilities:
         exponentials = np.exp(scores - scores.max())
@@ -94,7 +94,7 @@ def prediction(
     best = int(scores.argmax())
     label = labels[best] if best < len(labels) else f"class {best}"
     console.print(
-        f"Prediction: [bold green]{label}[/] (score {scores[best]:.4f}, "
+        f"Prediction: [bold green]{escape(label)}[/] (score {scores[best]:.4f}, "
         f"probability {100 * shares[best]:.1f} %)",
         highlight=False,
     )

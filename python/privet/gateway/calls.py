@@ -26,6 +26,7 @@ from privet.errors import (
     PeerError,
     PeerMisbehaved,
     PrivetError,
+    printable,
 )
 from privet.gateway.reach import NotReached, not_reached, refusal
 from privet.runtime import Credentials
@@ -287,12 +288,12 @@ def _refused(answer: aiohttp.ClientResponse, raw: bytes) -> NoReturn:
     message, reason = f"the service answered {answer.status}", ""
     try:
         reply = json.loads(raw)
-        message, reason = str(reply["error"]), str(reply.get("reason", ""))
+        message, reason = printable(str(reply["error"])), str(reply.get("reason", ""))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         pass
     if answer.status in BUSY:
         text = answer.headers.get("Retry-After", "")
-        raise _Busy(PeerBusy(message), float(text) if text.isdigit() else 0.0)
+        raise _Busy(PeerBusy(message), float(text) if text.isascii() and text.isdigit() else 0.0)
     if answer.status == 409:
         raise OtherProgram(message) if reason == "other program" else MaterialError(message)
     if answer.status == 404:

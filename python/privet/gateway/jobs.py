@@ -23,6 +23,7 @@ from privet.errors import (
     PeerMisbehaved,
     PrivetError,
     Short,
+    printable,
 )
 from privet.gateway.attempt import Attempt, Lease, Payload, WorkerClient, read_lease
 from privet.gateway.model import Offer, Terms
@@ -144,7 +145,7 @@ class ClientJob:
             return
         self._sequence = document["sequence"]
         self.state, self.outcome = str(document["state"]), document["outcome"]
-        self.reason = str(document["reason"])
+        self.reason = printable(str(document["reason"]))
         for entry in document["go"]:
             lease = read_lease(entry)
             if lease.job not in self._begun:

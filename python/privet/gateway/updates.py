@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from privet.errors import Misuse, PeerMisbehaved, PrivetError
+from privet.errors import Misuse, PeerMisbehaved, PrivetError, printable
 from privet.gateway.calls import Calls, NotThere
 from privet.gateway.jobs import ClientJob
 
@@ -200,7 +200,7 @@ class JobUpdates:
                 # Perhaps from the records of an earlier process, whose count of changes is gone.
                 outcome = str(document.get("outcome"))
                 lost = document.get("sequence") == 0 and outcome == "failed"
-                job.end(outcome, str(document.get("reason")), lost=lost)
+                job.end(outcome, printable(str(document.get("reason"))), lost=lost)
             else:
                 self._notify(document)
         if job.is_over:

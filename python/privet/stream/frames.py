@@ -13,7 +13,7 @@ from enum import IntEnum
 from typing import ClassVar, Self
 
 from privet.compiler.program.public import MAX_BYTES
-from privet.errors import PeerMisbehaved
+from privet.errors import PeerMisbehaved, printable
 
 MAGIC = b"PVTSTRM"
 VERSION = 2
@@ -204,9 +204,8 @@ class Failed:
 
     @classmethod
     def parse(cls, data: bytes) -> Failed:
-        """Reads one; what cannot be printed is replaced."""
+        """Reads one."""
         if len(data) < _REQUEST.size:
             raise PeerMisbehaved("a failure does not name its request")
         text = data[_REQUEST.size :].decode(errors="replace")
-        shown = "".join(letter if letter.isprintable() else "?" for letter in text)
-        return cls(_REQUEST.unpack_from(data)[0], shown)
+        return cls(_REQUEST.unpack_from(data)[0], printable(text))

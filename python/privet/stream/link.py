@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from privet.errors import LinkError, PeerMisbehaved, PrivetError
+from privet.errors import LinkError, PeerMisbehaved, PrivetError, printable
 from privet.stream.cipher import Cipher
 from privet.stream.frames import (
     HEADER_BYTES,
@@ -249,7 +249,8 @@ async def greet(
     await write(writer, Header(Kind.HELLO, len(payload), 0, 0), payload, patience)
     header, answer = await first(reader, patience)
     if header.kind is Kind.REFUSED:
-        raise PeerMisbehaved(f"the model provider refused: {answer.decode(errors='replace')}")
+        text = printable(answer.decode(errors="replace"))
+        raise PeerMisbehaved(f"the model provider refused: {text}")
     if header.kind is not Kind.WELCOME:
         raise PeerMisbehaved(f"a welcome was due, not {header.kind.name}")
     return answer

@@ -7,9 +7,13 @@ import socket
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from rich.console import Console as RichConsole
+from rich.text import Text
 
 from privet import cli
+from privet.cli import show
 from privet.cli.failures import report
 from privet.errors import (
     InputError,
@@ -22,6 +26,8 @@ from privet.errors import (
     Problem,
     UnsupportedModel,
 )
+
+STEERS = "\x1b[2J\x1b]0;title\x07\x9b[31m\u202e\r"
 
 UNSUPPORTED = UnsupportedModel([Problem("node_7", "LSTM", "it loops", "Unroll it")])
 
@@ -46,6 +52,17 @@ def test_families_have_their_exit_codes(
     printed = capsys.readouterr()
     assert printed.out == ""
     assert printed.err == f"error: {error}\n"
+
+
+def test_what_a_peer_says_steers_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    report(PeerMisbehaved(f"gone{STEERS}\nsecond line"), as_json=False)
+    assert capsys.readouterr().err == "error: gone[2J]0;title[31m\nsecond line\n"
+    scores = np.array([[0.5, 4.0]])
+    show.prediction(show.make_console(), {"y": scores}, ["cat", f"[/]dog{STEERS}"], False)
+    assert capsys.readouterr().out.startswith("Prediction: [/]dog[2J]0;title[31m (score 4.0000")
+    # Printed as it is, it would.
+    RichConsole().print(Text(f"gone{STEERS}"))
+    assert "\x1b[2J" in capsys.readouterr().out
 
 
 def test_an_address_in_use_is_told_with_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:

@@ -127,6 +127,20 @@ def test_refusals_are_errors_and_not_asked_again(
     assert len(times) == 1
 
 
+def test_what_a_service_says_steers_no_terminal(call: Callable[..., Any]) -> None:
+    said = "no\x1b[2J\r\n room" + 5000 * "x"
+    handler, _ = sequence(web.json_response({"error": said}, status=500))
+    with pytest.raises(PeerMisbehaved) as caught:
+        call(handler)
+    assert str(caught.value).startswith("no[2J roomxxx")
+    assert len(str(caught.value)) <= 1000
+
+
+def test_an_odd_time_to_come_back_is_none(call: Callable[..., Any]) -> None:
+    handler, _ = sequence(refusal(503, **{"Retry-After": "²"}), good())
+    assert call(handler) == {"name": "privet"}
+
+
 def test_answers_that_are_none(call: Callable[..., Any], monkeypatch: Any) -> None:
     for raw in (b"", b"{", b"[" * 100_000):
         handler, _ = sequence(web.Response(body=raw))
