@@ -221,7 +221,7 @@ impl Dealer {
             return Err(request("the public half does not have the hash that was asked for".into()));
         }
         let config = self.suites.config(&client.ask.suite).filter(|config| config.is_dealt());
-        let config = config.ok_or_else(|| request(format!("nothing is dealt for suite {:?}", client.ask.suite)))?;
+        let config = config.ok_or_else(|| request("nothing is dealt for a suite of that name".into()))?;
         let plan = config.plan(program, Link::LAN)?;
         let bytes: u64 = plan.dealt_bytes().iter().sum();
         if bytes > self.most_bytes {

@@ -140,10 +140,13 @@ pub fn send(channel: &mut Channel, message: &impl Serialize) -> Result<(), Error
 /// Receives a control message.
 ///
 /// # Errors
-/// [`PeerMisbehaved::ControlMessage`] if it is none that was due; [`Error::Channel`].
+/// [`PeerMisbehaved::ControlMessage`] if it is none that was due, without a word of the peer's, as errors may be logged; [`Error::Channel`].
 pub fn receive<T: DeserializeOwned>(channel: &mut Channel) -> Result<T, Error> {
     let bytes = channel.recv_at_most(MAX_CONTROL)?;
-    serde_json::from_slice(&bytes).map_err(|error| PeerMisbehaved::ControlMessage(error.to_string()).into())
+    serde_json::from_slice(&bytes).map_err(|error| {
+        let what = if error.is_data() { "it has other fields than are due" } else { "it is no JSON" };
+        PeerMisbehaved::ControlMessage(what.into()).into()
+    })
 }
 
 /// Checks a public half that a server sent: first that it is the one with the hash that the client expects, if it expects any.

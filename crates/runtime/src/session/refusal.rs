@@ -28,4 +28,9 @@ impl Refusal {
         let text = text.into();
         Self { reason, error: PeerMisbehaved::Request(text.clone()).into(), text }
     }
+
+    /// Tells the client a text that quotes it. This side's error, which may be logged, has `what` was wrong and no word of the client's.
+    pub(super) fn quoting(reason: AbortReason, text: String, what: &str) -> Self {
+        Self { reason, error: PeerMisbehaved::Request(what.to_owned()).into(), text }
+    }
 }

@@ -58,8 +58,7 @@ impl Session<'_> {
 
     /// Refuses a suite that the policy does not accept. Nothing is planned for a name that there is not.
     fn accept(&self, suite: &str) -> Result<(), Refusal> {
-        let refusal = || Refusal::new(AbortReason::BadRequest, format!("this server does not run suite {suite:?}"));
-        let config = self.server.suites.config(suite).ok_or_else(refusal)?;
+        let config = self.server.suites.config(suite).ok_or_else(|| no_suite(suite))?;
         Ok(self.server.admission.check_suite(&self.caller(), &config.label())?)
     }
 
@@ -79,7 +78,7 @@ impl Session<'_> {
         let served = self.server.catalog.by_name(model).ok_or_else(|| {
             let asked = model.map_or("no model was named".to_owned(), |name| format!("there is no model {name:?}"));
             let text = format!("{asked}; served here: {}", self.server.catalog.names());
-            Refusal::new(AbortReason::UnknownProgram, text)
+            Refusal::quoting(AbortReason::UnknownProgram, text, "there is no model of that name")
         })?;
         self.channel.send(served.public())?;
         self.channel.flush()?;
@@ -316,12 +315,14 @@ impl Session<'_> {
     }
 
     fn plan(&self, served: &Served, suite: &str) -> Result<Arc<dyn SuitePlan>, Refusal> {
-        let refusal = || Refusal::new(AbortReason::BadRequest, format!("this server does not run suite {suite:?}"));
-        served.plan(self.server.suites, suite)?.ok_or_else(refusal)
+        served.plan(self.server.suites, suite)?.ok_or_else(|| no_suite(suite))
     }
 
     fn extension(&self, name: &str) -> Result<Extension, Refusal> {
-        let refusal = || Refusal::new(AbortReason::BadRequest, format!("this server has no OT extension {name:?}"));
+        let refusal = || {
+            let text = format!("this server has no OT extension {name:?}");
+            Refusal::quoting(AbortReason::BadRequest, text, "there is no OT extension of that name")
+        };
         Extension::from_name(name).ok_or_else(refusal)
     }
 
@@ -335,4 +336,9 @@ impl Session<'_> {
     fn peer(&self) -> String {
         self.channel.peer().map(|peer| peer.to_string()).unwrap_or_default()
     }
+}
+
+fn no_suite(suite: &str) -> Refusal {
+    let text = format!("this server does not run suite {suite:?}");
+    Refusal::quoting(AbortReason::BadRequest, text, "this server does not run a suite of that name")
 }

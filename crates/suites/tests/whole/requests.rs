@@ -51,6 +51,9 @@ fn ask(server: &Server, message: impl Into<Vec<u8>>) -> (Abort, Error) {
     say(server, &[greeting(VERSION), message.into()])
 }
 
+/// What a client says that must not come into this side's errors, which are logged.
+const QUOTED: &str = "said by the client";
+
 /// Checks a text from the server for what must not be in it.
 fn assert_discreet(text: &str, folder: &StoreFolder) {
     let path = folder.path().display().to_string();
@@ -111,6 +114,11 @@ fn control_messages_that_are_no_requests_are_refused() {
         "null".into(),
         "[".repeat(4096),
         json!({"request": "format_disk"}).to_string(),
+        json!({"request": QUOTED}).to_string(),
+        json!({"request": "infer", "program": hash, "material": QUOTED}).to_string(),
+        json!({"request": "kept_weights", "program": hash, "suite": "gmw log one-bit", "known": [QUOTED]}).to_string(),
+        with("base", json!({"kept": QUOTED})),
+        with("base", json!({QUOTED: 1})),
         json!({"request": "infer"}).to_string(),
         json!({"request": "describe", "model": 7}).to_string(),
         json!({"request": "infer", "program": hash, "material": "../../server.key"}).to_string(),
@@ -128,6 +136,7 @@ fn control_messages_that_are_no_requests_are_refused() {
         let (abort, error) = ask(&server, message);
         assert_eq!(abort, (AbortReason::Misbehaved, String::new()));
         assert!(matches!(error, Error::PeerMisbehaved(PeerMisbehaved::ControlMessage(_))), "{error:?}");
+        assert!(!error.to_string().contains(QUOTED), "{error}");
     }
     for length in [4097, 1 << 20] {
         let (abort, error) = ask(&server, vec![b' '; length]);
@@ -150,12 +159,24 @@ fn requests_that_cannot_be_granted_are_refused_with_a_reason() {
     let prepare = |program: &str, suite: &str| with(program, suite, "softspoken-2");
     let infer = |program: &str| json!({"request": "infer", "program": program, "material": "0".repeat(32)});
     let describe = |model: Option<&str>| json!({"request": "describe", "model": model});
+    let kept = |program: &str, suite: &str| json!({"request": "kept_weights", "program": program, "suite": suite, "known": QUOTED});
     let unknown = "this server does not serve the program with that hash; ask it to describe the model again";
     let long = "x".repeat(4000);
     let cases = [
         (describe(Some("resnet")), AbortReason::UnknownProgram, "there is no model \"resnet\"; served here: "),
         (describe(Some("\u{1b}[31m\n")), AbortReason::UnknownProgram, "there is no model \"\\u{1b}[31m\\n\"; served"),
         (describe(Some(&long)), AbortReason::UnknownProgram, "there is no model \"xxx"),
+        (
+            describe(Some(QUOTED)),
+            AbortReason::UnknownProgram,
+            "there is no model \"said by the client\"; served here: ",
+        ),
+        (with(&hash, "gmw log one-bit", QUOTED), AbortReason::BadRequest, "this server has no OT extension \"said by"),
+        (prepare(&hash, QUOTED), AbortReason::BadRequest, "this server does not run suite \"said by the client\""),
+        (prepare(QUOTED, "gmw"), AbortReason::UnknownProgram, unknown),
+        (kept(&hash, QUOTED), AbortReason::BadRequest, "this server does not run suite \"said by the client\""),
+        (kept(QUOTED, "gmw log one-bit"), AbortReason::UnknownProgram, unknown),
+        (kept(&hash, "gmw log one-bit"), AbortReason::BadRequest, "in suite \"gmw log one-bit\" nobody keeps weights"),
         (describe(None), AbortReason::UnknownProgram, "no model was named; served here: "),
         (prepare(&"0".repeat(64), "gmw log one-bit"), AbortReason::UnknownProgram, unknown),
         (prepare("/etc/passwd", "gmw"), AbortReason::UnknownProgram, unknown),
@@ -170,6 +191,7 @@ fn requests_that_cannot_be_granted_are_refused_with_a_reason() {
         assert!(told.starts_with(text), "{told:?}");
         assert_discreet(&told, &folder);
         assert!(matches!(error, Error::PeerMisbehaved(PeerMisbehaved::Request(_))), "{error:?}");
+        assert!(!error.to_string().contains(QUOTED), "{error}");
     }
     // An inference that was never prepared. The server's own log names the store, the client hears the reason only.
     let (abort, error) = ask(&server, infer(&hash).to_string());
