@@ -41,8 +41,15 @@ def die_with_parent() -> None:
 
 
 def keep_no_core() -> None:
-    """Forbids core dumps: they would hold shares and weights."""
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    """Forbids core dumps: they would hold shares and weights.
+
+    Linux holds no limit against a program that takes dumps from a pipe, as systemd's does, but for
+    one: of a single byte, with which it starts none (core(5); `fs/coredump.c`). No file fits that
+    either.
+    """
+    _, hard = resource.getrlimit(resource.RLIMIT_CORE)
+    most = 0 if hard == 0 else 1
+    resource.setrlimit(resource.RLIMIT_CORE, (most, most))
 
 
 def pin(cores: Collection[int]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
 
@@ -139,3 +140,19 @@ confinement.reset_peak()
 print(confinement.peak_bytes() < peak - (200 << 20))
 """
     assert run(script) == "True"
+
+
+@pytest.mark.parametrize(("hard", "expected"), [("hard", "1 1"), ("0", "0 0")])
+def test_no_dump_is_written_or_handed_to_a_program(hard: str, expected: str) -> None:
+    # Of 0 bytes a dump would still go to a program that takes it from a pipe.
+    script = f"""
+import resource
+from privet.service.confinement import keep_no_core
+_, hard = resource.getrlimit(resource.RLIMIT_CORE)
+resource.setrlimit(resource.RLIMIT_CORE, ({hard}, {hard}))
+keep_no_core()
+print(*resource.getrlimit(resource.RLIMIT_CORE))
+"""
+    if hard == "hard" and resource.getrlimit(resource.RLIMIT_CORE)[1] == 0:
+        pytest.skip("there are no dumps in this environment")
+    assert run(script) == expected
