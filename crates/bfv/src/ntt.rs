@@ -280,13 +280,19 @@ mod tests {
                 }
             }
         }
-        // Numbers that are not reduced.
-        let ntt = Ntt::find(4096, 39, u64::MAX).unwrap();
-        let values: Vec<u64> = (0..4096).map(|_| prg.word() >> 18).collect();
-        let (mut reduced, mut wide) = (values.iter().map(|&x| ntt.prime().reduce(x)).collect::<Vec<_>>(), values);
-        ntt.plan.fwd(&mut reduced);
-        ntt.forward(&mut wide);
-        assert_eq!(reduced, wide);
+        // Numbers that are not reduced, also the largest that there may be.
+        for (degree, bits) in [(4096, 20), (4096, 39), (8192, 45), (16_384, 46), (8192, 47), (4096, 50)] {
+            let ntt = Ntt::find(degree, bits, u64::MAX).unwrap();
+            let limit = if bits <= 46 { 1 << 46 } else { 2 * ntt.prime().value() };
+            let drawn: Vec<u64> = (0..degree).map(|_| prg.below(limit)).collect();
+            for values in [drawn, vec![limit - 1; degree]] {
+                let (mut reduced, mut wide) =
+                    (values.iter().map(|&x| ntt.prime().reduce(x)).collect::<Vec<_>>(), values);
+                ntt.plan.fwd(&mut reduced);
+                ntt.forward(&mut wide);
+                assert_eq!(reduced, wide, "{bits} bits, {degree} from numbers below {limit}");
+            }
+        }
     }
 
     #[test]
