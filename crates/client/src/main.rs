@@ -14,7 +14,8 @@ fn main() -> ExitCode {
     match predict() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("{error}");
+            // It may name what the service called so.
+            eprintln!("{}", error.to_string().replace(|letter: char| letter.is_control() && letter != '\n', ""));
             ExitCode::FAILURE
         }
     }
