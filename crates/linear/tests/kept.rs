@@ -148,6 +148,47 @@ fn no_ciphertext_and_no_reply_has_the_randomness_of_another() {
 }
 
 #[test]
+fn what_no_honest_party_sends_is_refused_or_opened_and_stops_nobody() {
+    let products = [Product { rows: 3, inner: 40, columns: vec![90] }];
+    let plan = Plan::for_program(&products, 40, 2).unwrap().remove(0);
+    let kept = Kept::new(&plan, 16);
+    // A client that has other bytes: of the lowest residues all bits, of any the last one, and of all of them.
+    let each = plan.parameters().ciphertext_bytes();
+    let changes: [&dyn Fn(&mut Vec<u8>); 3] =
+        [&|bytes| bytes[16..24].fill(0xff), &|bytes| bytes[each - 8..each].fill(0xff), &|bytes| bytes.fill(0xff)];
+    for change in changes {
+        let mut bytes = kept.bytes.clone();
+        change(&mut bytes);
+        let mut rest = bytes.as_slice();
+        let mut read = |out: &mut [u8]| {
+            let (part, after) = rest.split_at(out.len());
+            out.copy_from_slice(part);
+            rest = after;
+            Ok::<_, Error>(())
+        };
+        let (mut near, _far) = pair();
+        let refused = multiply(&mut near, &plan, &kept.public, &mut read, &uniform(3 * 40, 40), &mut prg(3));
+        assert!(matches!(refused, Err(Error::PeerMisbehaved(_))), "{refused:?}");
+    }
+    // A server that is sent other replies: any bits are a reply, of another length none is.
+    let reply = 3 * plan.parameters().reply_bytes(90);
+    let mut drawn = vec![0; reply];
+    prg(4).fill(&mut drawn);
+    for (bytes, is_reply) in
+        [(vec![0; reply], true), (drawn, true), (vec![0; reply - 1], false), (vec![0; reply + 1], false)]
+    {
+        let (mut near, mut far) = pair();
+        near.send(&bytes).unwrap();
+        near.flush().unwrap();
+        let opened = kept.keys.open(&mut far, &plan);
+        match opened {
+            Ok(shares) => assert!(is_reply && shares[0].len() == 3 * 90),
+            Err(error) => assert!(!is_reply || matches!(error, Error::PeerMisbehaved(_)), "{error}"),
+        }
+    }
+}
+
+#[test]
 #[ignore = "a measurement"]
 fn how_long_a_layer_of_bert_base_takes() {
     let product = |inner, columns| Product { rows: 128, inner, columns };
