@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from privet import _native
-from privet.errors import LinkError, PeerMisbehaved
+from privet.errors import LinkError, PeerMisbehaved, printable
 from privet.gateway.model import Offer, Terms
 from privet.runtime import Credentials
 from privet.runtime.client import network_of
@@ -23,6 +23,9 @@ from privet.suites import Progress, SingleJobSuite, material_suite
 from privet.suites.costs import NOTHING
 
 RETRY_SECONDS = 0.2
+
+MOST_SECONDS = 86_400.0
+"""The most that a service's times count for."""
 
 L = TypeVar("L", bound=Line)
 
@@ -56,20 +59,25 @@ def read_lease(document: Any) -> Lease:
         phase = document["phase"]
         if phase not in ("prepare", "infer") or (phase == "prepare" and document["material"]):
             raise ValueError(f"phase {phase!r} with material {document['material']!r}")
+        port, grace = int(document["port"]), min(float(document["grace"]), MOST_SECONDS)
+        seconds = min(float(document["seconds"]), MOST_SECONDS)
+        if not (0 < port < 1 << 16 and grace > 0 and seconds > 0):
+            raise ValueError(f"port {port}, {grace} and {seconds} seconds")
         return Lease(
             job=str(document["job"]),
             phase=phase,
             host=str(document["host"]),
-            port=int(document["port"]),
+            port=port,
             program=str(document["program"]),
             suite=str(document["suite"]),
             material=document["material"] and str(document["material"]),
-            grace=float(document["grace"]),
-            seconds=float(document["seconds"]),
+            grace=grace,
+            seconds=seconds,
             dealer=document["dealer"] and str(document["dealer"]),
         )
-    except (KeyError, TypeError, ValueError) as error:
-        raise PeerMisbehaved(f"the service gave no proper lease: {error!r}") from error
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        text = printable(repr(error))
+        raise PeerMisbehaved(f"the service gave no proper lease: {text}") from error
 
 
 @dataclass(frozen=True)

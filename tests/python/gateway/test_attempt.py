@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import queue
 import socket
 import threading
@@ -21,7 +22,7 @@ from privet.compiler.compile import Compiled
 from privet.compiler.graph.front import Front, Given
 from privet.compiler.graph.head import Head
 from privet.errors import InvalidProgram, LinkError, MaterialError, Misuse, PeerMisbehaved
-from privet.gateway.attempt import Attempt, WorkerClient, read_lease
+from privet.gateway.attempt import MOST_SECONDS, Attempt, WorkerClient, read_lease
 from privet.gateway.client import FEW_NUMBERS, _is_small, encode_portions
 from privet.gateway.model import Model, Offer, Offered, Tensor, Terms, read_model
 from privet.runtime import Credentials, Finished, Server
@@ -162,6 +163,13 @@ def test_a_visit_that_is_stopped_ends_soon(
         {"port": "x"},
         {"grace": None},
         {"seconds": "soon"},
+        {"seconds": math.nan},
+        {"seconds": -1.0},
+        {"grace": 0.0},
+        {"grace": 10**400},
+        {"port": math.inf},
+        {"port": 0},
+        {"port": 70_000},
     ],
 )
 def test_a_leave_that_is_none(change: dict[str, Any]) -> None:
@@ -169,6 +177,11 @@ def test_a_leave_that_is_none(change: dict[str, Any]) -> None:
         read_lease({**GO, **change})
     with pytest.raises(PeerMisbehaved, match="no proper lease"):
         read_lease({name: value for name, value in GO.items() if name not in change})
+
+
+def test_times_of_a_lease_end() -> None:
+    lease = read_lease({**GO, "seconds": math.inf, "grace": 1e300})
+    assert (lease.seconds, lease.grace) == (MOST_SECONDS, MOST_SECONDS)
 
 
 def test_an_offer_is_the_program_that_it_is_called(compiled: Compiled) -> None:
