@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import random
 import socket
 import time
@@ -265,9 +266,17 @@ async def _read(answer: aiohttp.ClientResponse) -> bytes:
     return b"".join(parts)
 
 
+def _finite(text: str) -> float:
+    """A number; JSON has no other, but Python reads `Infinity` and `1e999`."""
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError("a number is not finite")
+    return value
+
+
 def _parsed(raw: bytes) -> Any:
     try:
-        return json.loads(raw)
+        return json.loads(raw, parse_float=_finite, parse_constant=_finite)
     except (ValueError, RecursionError) as error:
         raise PeerMisbehaved(f"the service's answer is no JSON: {error}") from error
 

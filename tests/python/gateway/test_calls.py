@@ -142,7 +142,7 @@ def test_an_odd_time_to_come_back_is_none(call: Callable[..., Any]) -> None:
 
 
 def test_answers_that_are_none(call: Callable[..., Any], monkeypatch: Any) -> None:
-    for raw in (b"", b"{", b"[" * 100_000):
+    for raw in (b"", b"{", b"[" * 100_000, b"[Infinity]", b"NaN", b"[-1e999]"):
         handler, _ = sequence(web.Response(body=raw))
         with pytest.raises(PeerMisbehaved, match="no JSON"):
             call(handler)
