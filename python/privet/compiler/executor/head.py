@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from privet.compiler.executor import encoders
-from privet.compiler.graph.head import MAX_BYTES, MAX_TOTAL, Head, HeadNode
+from privet.compiler.graph.head import MAX_BYTES, MAX_TOTAL, Head, HeadNode, text_array
 from privet.compiler.graph.operations import Array
 from privet.errors import InvalidProgram
 
@@ -96,8 +96,22 @@ def _elementwise(function: Callable[..., Any]) -> Callable[[_Call], Array]:
     """A function of tensors that broadcast."""
 
     def run(call: _Call) -> Array:
-        _bound(np.broadcast_shapes(*(operand.shape for operand in call.given)))
+        width = max(8, *(operand.itemsize for operand in call.given))
+        _bound(np.broadcast_shapes(*(operand.shape for operand in call.given)), width)
         return np.asarray(function(*call.given))
+
+    return run
+
+
+def _by_columns(
+    function: Callable[[Array, Mapping[str, Any]], Array], *names: str
+) -> Callable[[_Call], Array]:
+    """A function of a tensor and of attributes with a number for each column."""
+
+    def run(call: _Call) -> Array:
+        columns = (np.shape(call.attribute(name, 0)) for name in names)
+        _bound(np.broadcast_shapes(call.x.shape, *columns))
+        return function(call.x, call.node.attributes)
 
     return run
 
@@ -139,6 +153,7 @@ def _cast(call: _Call) -> Array:
     if kind == BOOLEAN:
         return call.x.astype(np.bool_)
     if kind == TEXT:
+        _bound(call.x.shape, call.x[:0].astype(np.str_).itemsize)
         return call.x.astype(np.str_)
     raise ValueError(f"type {kind}")
 
@@ -300,12 +315,13 @@ def _label_encoder(call: _Call) -> Array:
     """Each element's value in a table, or the default."""
     keys = _table(call, "keys")
     values = _table(call, "values")
-    _bound(call.x.shape, values.itemsize)
     missing = {"U": "_Unused", "i": -1, "f": 0.0}[values.dtype.kind]
     for name in ("default_string", "default_int64", "default_float"):
         given = call.attribute(name, None)
         if given is not None and (values.dtype.kind == "U") == isinstance(given, str):
             missing = given
+    longest = np.array(missing).itemsize
+    _bound(call.x.shape, max(values.itemsize, longest))
     found = dict(zip(keys.tolist(), values.tolist(), strict=True))
     entries = [found.get(entry, missing) for entry in call.x.ravel().tolist()]
     kind = np.str_ if values.dtype.kind == "U" else values.dtype
@@ -316,15 +332,22 @@ def _table(call: _Call, which: str) -> Array:
     for suffix, kind in _KEYED.items():
         found = call.attribute(f"{which}_{suffix}", None)
         if found is not None:
-            return np.array(found, dtype=kind)
+            texts = isinstance(found, list) and any(isinstance(entry, str) for entry in found)
+            return text_array(found) if texts else np.array(found, dtype=kind)
     raise ValueError(f"it has no {which}")
 
 
 def _one_hot_encoder(call: _Call) -> Array:
     attributes = call.node.attributes
-    categories = attributes.get("cats_strings") or attributes.get("cats_int64s", [])
+    texts = attributes.get("cats_strings")
+    categories = text_array(texts) if texts else attributes.get("cats_int64s", [])
     _bound((*call.x.shape, len(categories)))
     return encoders.one_hot_encoder(call.x, attributes)
+
+
+def _features_together(call: _Call) -> Array:
+    _bound((sum(operand.size for operand in call.given),))
+    return encoders.feature_vectorizer(call.given)
 
 
 def _clip(call: _Call) -> Array:
@@ -333,6 +356,8 @@ def _clip(call: _Call) -> Array:
         call.operands[at] if len(call.operands) > at else call.attribute(name, None)
         for at, name in ((1, "min"), (2, "max"))
     )
+    ends = [np.asarray(end).shape for end in (low, high) if end is not None]
+    _bound(np.broadcast_shapes(call.x.shape, *ends))
     return np.asarray(np.clip(call.x, low, high)) if low is not None or high is not None else call.x
 
 
@@ -408,9 +433,9 @@ _OPERATORS: dict[str, Callable[[_Call], Array | list[Array]]] = {
     "Sqrt": _elementwise(np.sqrt),
     "Where": _elementwise(np.where),
     "Split": _split,
-    "FeatureVectorizer": lambda call: encoders.feature_vectorizer(call.given),
-    "Imputer": lambda call: encoders.imputer(call.x, call.node.attributes),
+    "FeatureVectorizer": _features_together,
+    "Imputer": _by_columns(encoders.imputer, "imputed_value_floats", "imputed_value_int64s"),
     "OneHotEncoder": _one_hot_encoder,
-    "Scaler": lambda call: encoders.scaler(call.x, call.node.attributes),
+    "Scaler": _by_columns(encoders.scaler, "offset", "scale"),
     "ZipMap": _zip_map,
 }

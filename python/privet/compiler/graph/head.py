@@ -7,7 +7,7 @@ come from a short list, and `check_head` and `privet.compiler.executor.head` bou
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,7 +42,7 @@ OPERATORS = ARITHMETIC | {
 """What a client computes of a head; all else is refused before anything runs."""
 
 _KINDS = {"real": "f", "integer": "i", "boolean": "b", "text": "U"}
-_DTYPES = {"real": np.float64, "integer": np.int64, "boolean": np.bool_, "text": np.str_}
+_DTYPES = {"real": np.float64, "integer": np.int64, "boolean": np.bool_}
 
 
 @dataclass(frozen=True)
@@ -120,11 +120,22 @@ def plain(array: Array) -> Array:
     return array if wide is None else array.astype(wide)
 
 
+def text_array(texts: Sequence[str]) -> Array:
+    """Texts as an array of one axis, in which each takes the room of the longest.
+
+    Raises `ValueError` if that is more than `MAX_BYTES`.
+    """
+    longest = max(map(len, texts), default=0)
+    if len(texts) * np.dtype((np.str_, longest)).itemsize > MAX_BYTES:
+        raise ValueError(f"{len(texts)} texts of up to {longest} characters are too large")
+    return np.array(texts, dtype=np.str_)
+
+
 def _constant(entry: Mapping[str, Any]) -> Array:
     kind, shape, data = entry["kind"], tuple(entry["shape"]), entry["data"]
     if not isinstance(data, list) or len(data) > MAX_CONSTANTS or len(shape) > 8:
         raise ValueError("a constant of a head is too large")
-    array: Array = np.array(data, dtype=_DTYPES[kind])
+    array: Array = text_array(data) if kind == "text" else np.array(data, dtype=_DTYPES[kind])
     if any(type(size) is not int or size < 0 for size in shape) or array.size != math.prod(shape):
         raise ValueError(f"a constant of shape {list(shape)} with {array.size} elements")
     return array.reshape(shape)
@@ -142,6 +153,8 @@ def check_head(
         yield title, f"more than {MAX_NODES} nodes"
     if sum(array.size for array in head.constants.values()) > MAX_CONSTANTS:
         yield title, f"constants of more than {MAX_CONSTANTS} elements"
+    if sum(array.nbytes for array in head.constants.values()) > MAX_BYTES:
+        yield title, f"constants of more than {MAX_BYTES} bytes, each text as long as the longest"
     if 8 * max(revealed.values()) > MAX_BYTES:
         yield title, f"it reads a tensor of more than {MAX_BYTES // 8} elements"
     known = {*revealed, *head.constants}

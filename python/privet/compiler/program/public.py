@@ -178,7 +178,10 @@ class Program:
             _check_version(document)
             program = cls._parse(document)
             canonical = program.to_public_bytes()
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        except (
+            *(ValueError, KeyError, TypeError, AttributeError),
+            *(RecursionError, OverflowError),
+        ) as error:
             raise InvalidProgram(f"the program is not readable: {error!r}") from error
         if canonical != data:
             raise InvalidProgram("the program is not in canonical form: compile the model again")

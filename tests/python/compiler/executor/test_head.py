@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -16,7 +17,7 @@ from tests.python.compiler.graph.single import constant, model, node
 from privet.compiler.compile import compile
 from privet.compiler.executor.head import _OPERATORS, run_head
 from privet.compiler.graph.front import FRONT
-from privet.compiler.graph.head import MAX_NODES, OPERATORS, Head, HeadNode, plain
+from privet.compiler.graph.head import MAX_BYTES, MAX_NODES, OPERATORS, Head, HeadNode, plain
 from privet.compiler.program import Program
 from privet.errors import InvalidProgram
 
@@ -24,6 +25,8 @@ X = constant(3, 4, seed=7, spread=2.0)
 ML = "ai.onnx.ml"
 PARTS = ("PairwiseCoupling", "Probit", "SoftmaxZero")
 """Parts of operators, which the tests of support vector machines and of trees try."""
+TALL = np.zeros((1 << 14, 1))
+LONG = "x" * (1 << 20)
 Case = tuple[str, list[Any], dict[str, Any]]
 
 CASES: list[Case] = [
@@ -191,7 +194,11 @@ def test_a_head_is_part_of_the_public_half(program: Program) -> None:
         lambda head: head["constants"].update(
             c={"kind": "integer", "shape": [1 << 15], "data": [1] * (1 << 15)}
         ),
+        lambda head: head["constants"].update(
+            c={"kind": "text", "shape": [100], "data": [LONG] + ["a"] * 99}
+        ),
         lambda head: head.update(opset="x"),
+        lambda head: head.update(opset=1e999),
     ],
 )
 def test_a_hostile_head_is_refused_before_it_runs(
@@ -215,6 +222,64 @@ def test_a_head_that_grows_is_stopped() -> None:
     many = tuple(HeadNode("Neg", ("a",), (f"y{i}",), {}) for i in range(99))
     with pytest.raises(InvalidProgram, match="takes more than"):
         run_head(Head(21, ("y0",), many, {}), {"a": np.zeros(1 << 20)})
+
+
+@pytest.mark.parametrize(
+    ("op", "x", "attributes"),
+    [
+        # A text as long as a program may have it, in a column of many.
+        ("LabelEncoder", TALL, {"keys_floats": [0.0], "values_strings": [LONG]}),
+        (
+            "LabelEncoder",
+            TALL,
+            {"keys_floats": [1.0], "values_strings": ["a"], "default_string": LONG},
+        ),
+        (
+            "LabelEncoder",
+            TALL[:1],
+            {"keys_int64s": list(range(100)), "values_strings": [LONG] + ["a"] * 99},
+        ),
+        (
+            "LabelEncoder",
+            TALL[:1],
+            {"keys_tensor": list(range(100)), "values_tensor": [LONG] + ["a"] * 99},
+        ),
+        ("OneHotEncoder", np.array([["a"]]), {"cats_strings": [LONG] + ["a"] * 99}),
+        # A number for each column, of a column.
+        ("Scaler", TALL, {"offset": [0.0] * (1 << 13)}),
+        ("Imputer", TALL, {"imputed_value_floats": [0.0] * (1 << 13)}),
+        ("Cast", np.zeros(1 << 22), {"to": 8}),
+    ],
+)
+def test_no_node_takes_more_memory_than_a_tensor_may(
+    op: str, x: np.ndarray[Any, Any], attributes: dict[str, Any]
+) -> None:
+    assert _taken(HeadNode(op, ("a",), ("y",), attributes), {"a": x}) < MAX_BYTES
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "tensors"),
+    [
+        ("Clip", "ab", {"a": TALL, "b": np.zeros(1 << 13)}),
+        ("FeatureVectorizer", "a" * 100, {"a": np.zeros((1, 1 << 20))}),
+        ("Where", "abb", {"a": TALL > 0, "b": np.array(LONG)}),
+    ],
+)
+def test_no_node_of_several_tensors_takes_more_memory_than_one_may(
+    op: str, inputs: str, tensors: dict[str, np.ndarray[Any, Any]]
+) -> None:
+    assert _taken(HeadNode(op, tuple(inputs), ("y",), {}), tensors) < MAX_BYTES
+
+
+def _taken(node: HeadNode, tensors: dict[str, np.ndarray[Any, Any]]) -> int:
+    """The most bytes that a node takes which is refused."""
+    tracemalloc.start()
+    try:
+        with pytest.raises(InvalidProgram, match=r"out of bounds|too large"):
+            run_head(Head(21, ("y",), (node,), {}), tensors)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
 
 
 def test_an_attribute_that_does_not_fit_is_said() -> None:
