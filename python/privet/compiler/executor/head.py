@@ -153,7 +153,7 @@ def _cast(call: _Call) -> Array:
     if kind == BOOLEAN:
         return call.x.astype(np.bool_)
     if kind == TEXT:
-        _bound(call.x.shape, call.x[:0].astype(np.str_).itemsize)
+        _bound(call.x.shape, np.empty(0, call.x.dtype).astype(np.str_).itemsize)
         return call.x.astype(np.str_)
     raise ValueError(f"type {kind}")
 

@@ -296,3 +296,8 @@ def test_couplings_that_do_not_fit_are_refused(pairs: int, shape: tuple[int, ...
     node = HeadNode("PairwiseCoupling", ("a",), ("y",), numbers)
     with pytest.raises(InvalidProgram, match="PairwiseCoupling"):
         run_head(Head(21, ("y",), (node,), {}), {"a": np.zeros(shape)})
+
+
+def test_a_single_number_becomes_a_text() -> None:
+    cast = HeadNode("Cast", ("a",), ("y",), {"to": 8})
+    assert run_head(Head(21, ("y",), (cast,), {}), {"a": np.array(3.5)})["y"].item() == "3.5"
