@@ -1,14 +1,13 @@
 //! `Credentials` and `Connection`: an authenticated link to the other party.
 
 use std::sync::Mutex;
-use std::time::Duration;
 
 use privet_channel::Channel;
 use privet_channel::tls::{self, Identity, Trust};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::errors::Failure;
+use crate::errors::{Failure, duration};
 use crate::link::Link;
 
 /// A party's certificate and key, and the certificates it trusts.
@@ -90,7 +89,7 @@ impl Connection {
         link: Option<&Link>,
     ) -> Result<Self, Failure> {
         let Credentials { identity, trust } = credentials;
-        let timeout = Duration::from_secs_f64(timeout);
+        let timeout = duration(timeout)?;
         let link = link.map(|link| link.0);
         let channel = py.detach(|| {
             let channel = tls::connect(host, port, identity, trust, server_name, timeout)?;
@@ -109,11 +108,13 @@ impl Connection {
     }
 
     /// Bounds the wait for any one message, in seconds.
-    fn set_timeout(&self, seconds: f64) {
+    fn set_timeout(&self, seconds: f64) -> Result<(), Failure> {
+        let timeout = duration(seconds)?;
         if let Ok(mut channel) = self.channel.lock()
             && let Some(channel) = channel.as_mut()
         {
-            channel.set_timeout(Duration::from_secs_f64(seconds));
+            channel.set_timeout(timeout);
         }
+        Ok(())
     }
 }

@@ -1,7 +1,6 @@
 //! `Dialer` and `Dealer`: the way to a dealer, and the dealer itself.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use privet_channel::{Channel, Stopper, tls};
 use privet_suites::registry;
@@ -9,7 +8,7 @@ use privet_suites::session::{self, Connect};
 use pyo3::prelude::*;
 
 use crate::connection::{Connection, Credentials};
-use crate::errors::Failure;
+use crate::errors::{Failure, duration};
 use crate::link::Link;
 
 /// Opens a link to a dealer for each deal.
@@ -38,9 +37,9 @@ impl Dialer {
         server_name: String,
         timeout: f64,
         link: Option<&Link>,
-    ) -> Self {
+    ) -> Result<Self, Failure> {
         let (identity, trust) = (credentials.identity.clone(), credentials.trust.clone());
-        let (timeout, link) = (Duration::from_secs_f64(timeout), link.map(|link| link.0));
+        let (timeout, link) = (duration(timeout)?, link.map(|link| link.0));
         let last = Arc::new(Mutex::new(Last::Link(None)));
         let latest = Arc::clone(&last);
         let connect = move || {
@@ -57,7 +56,7 @@ impl Dialer {
             }
             Ok(channel)
         };
-        Self { connect: Arc::new(connect), last }
+        Ok(Self { connect: Arc::new(connect), last })
     }
 
     /// Ends the link of a deal under way and every later one, from another thread.
@@ -82,7 +81,7 @@ impl Dealer {
     /// Refuses entries of more than `most_bytes`; a party waits `patience` seconds for the other.
     #[new]
     fn new(most_bytes: u64, patience: f64) -> Result<Self, Failure> {
-        Ok(Self(registry::dealer(most_bytes, Duration::from_secs_f64(patience))?))
+        Ok(Self(registry::dealer(most_bytes, duration(patience)?)?))
     }
 
     /// Serves one party's deal: model, entry, bytes to client and to server, seconds and peak memory in MB if this call

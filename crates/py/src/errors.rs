@@ -1,8 +1,13 @@
 //! The one place where Rust's error enums become Python's exception tree, `privet.errors`.
 
+use std::time::Duration;
+
 use privet_suites::{Error, StoreError};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
+
+/// A year.
+const MOST_SECONDS: f64 = 365.0 * 86_400.0;
 
 /// An error on its way to Python.
 pub(crate) struct Failure(Error);
@@ -25,6 +30,16 @@ impl From<Failure> for PyErr {
             }
         })
     }
+}
+
+/// A time to wait, of a year at most: callers may have it from a peer.
+///
+/// # Errors
+/// [`Error::Misuse`] if it is negative or no number.
+pub(crate) fn duration(given: f64) -> Result<Duration, Failure> {
+    let most = if given > MOST_SECONDS { MOST_SECONDS } else { given };
+    let none = |_| Error::Misuse(format!("{given} seconds are no time to wait"));
+    Ok(Duration::try_from_secs_f64(most).map_err(none)?)
 }
 
 fn class(error: &Error) -> &'static str {

@@ -1,14 +1,13 @@
 //! `Listener` and `Pending`: waiting for clients.
 
 use std::sync::Mutex;
-use std::time::Duration;
 
 use privet_channel::tls;
 use privet_channel::{Error, Io};
 use pyo3::prelude::*;
 
 use crate::connection::{Connection, Credentials};
-use crate::errors::Failure;
+use crate::errors::{Failure, duration};
 
 /// A listening socket.
 #[pyclass(frozen)]
@@ -31,7 +30,8 @@ impl Listener {
 
     /// The next TCP connection, before its handshake; `None` if none comes within `timeout` seconds.
     fn accept(&self, py: Python<'_>, timeout: f64) -> Result<Option<Pending>, Failure> {
-        match py.detach(|| self.0.accept(Duration::from_secs_f64(timeout))) {
+        let timeout = duration(timeout)?;
+        match py.detach(|| self.0.accept(timeout)) {
             Ok(pending) => {
                 Ok(Some(Pending { address: pending.address().to_string(), inner: Mutex::new(Some(pending)) }))
             }
@@ -55,6 +55,7 @@ impl Pending {
     fn handshake(&self, py: Python<'_>, timeout: f64) -> Result<Connection, Failure> {
         let pending = self.inner.lock().ok().and_then(|mut pending| pending.take());
         let pending = pending.ok_or_else(|| privet_suites::Error::Misuse("this handshake is done already".into()))?;
-        Ok(Connection::new(py.detach(|| pending.handshake(Duration::from_secs_f64(timeout)))?))
+        let timeout = duration(timeout)?;
+        Ok(Connection::new(py.detach(|| pending.handshake(timeout))?))
     }
 }

@@ -1,0 +1,43 @@
+"""Times that the native part is told, which may come from a peer."""
+
+from __future__ import annotations
+
+import math
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from privet import _native
+from privet.errors import LinkError, Misuse
+from privet.runtime import Credentials
+from privet.runtime.session import Line
+
+
+@pytest.fixture
+def connect(key_folder: Path) -> Callable[[float], Line]:
+    """Connects to a port at which nobody listens, within so many seconds."""
+    with socket.create_server(("127.0.0.1", 0)) as gone:
+        port = gone.getsockname()[1]
+    credentials = Credentials.from_directory(key_folder, "client")
+
+    def to(seconds: float) -> Line:
+        name = "localhost"
+        return Line("127.0.0.1", port, credentials, link=None, server_name=name, timeout=seconds)
+
+    return to
+
+
+@pytest.mark.parametrize("seconds", [-1.0, math.nan, -math.inf])
+def test_what_is_no_time_is_refused(connect: Callable[[float], Line], seconds: float) -> None:
+    with pytest.raises(Misuse, match="are no time to wait"):
+        connect(seconds)
+    with pytest.raises(Misuse, match="are no time to wait"):
+        _native.Dealer(1 << 20, seconds)
+
+
+@pytest.mark.parametrize("seconds", [1e18, math.inf])
+def test_a_time_without_end_is_long(connect: Callable[[float], Line], seconds: float) -> None:
+    with pytest.raises(LinkError):
+        connect(seconds)
