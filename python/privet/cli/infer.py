@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
-from rich.console import Console
 
 from privet import suites
 from privet.cli import asking, options, show
+from privet.cli.console import Console
 from privet.cli.inputs import read_inputs, read_labels
 from privet.cli.suite_options import Suite
 from privet.compiler.executor.codec import Inputs

@@ -10,10 +10,10 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.console import Console
 
 from privet import suites
 from privet.cli import options, show
+from privet.cli.console import Console
 from privet.cli.inputs import read_inputs, read_labels
 from privet.cli.suite_options import Suite
 from privet.compiler.client_side import part
