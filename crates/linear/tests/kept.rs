@@ -154,11 +154,9 @@ fn what_no_honest_party_sends_is_refused_or_opened_and_stops_nobody() {
     let kept = Kept::new(&plan, 16);
     // A client that has other bytes: of the lowest residues all bits, of any the last one, and of all of them.
     let each = plan.parameters().ciphertext_bytes();
-    let changes: [&dyn Fn(&mut Vec<u8>); 3] =
-        [&|bytes| bytes[16..24].fill(0xff), &|bytes| bytes[each - 8..each].fill(0xff), &|bytes| bytes.fill(0xff)];
-    for change in changes {
+    for changed in [16..24, each - 8..each, 0..kept.bytes.len()] {
         let mut bytes = kept.bytes.clone();
-        change(&mut bytes);
+        bytes[changed].fill(0xff);
         let mut rest = bytes.as_slice();
         let mut read = |out: &mut [u8]| {
             let (part, after) = rest.split_at(out.len());

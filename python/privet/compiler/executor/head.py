@@ -35,8 +35,8 @@ def run_head(
     tensors: dict[str, Array] = {**head.constants, **revealed}
     taken = 0
     for node in head.nodes:
-        operands = [tensors[name] if name else None for name in node.inputs]
         try:
+            operands = [tensors[name] if name else None for name in node.inputs]
             with np.errstate(all="ignore"):
                 made = _Call(node, operands, head.opset).run()
             taken += sum(array.nbytes for array in made)
@@ -46,6 +46,10 @@ def run_head(
             place = f"node {', '.join(node.outputs)} ({node.op})"
             raise InvalidProgram(f"{title} fails at {place}: {error}") from error
         tensors.update(zip(node.outputs, made, strict=False))
+    # A node may make less than it names.
+    missing = [name for name in head.outputs if name not in tensors]
+    if missing:
+        raise InvalidProgram(f"{title} makes no {', '.join(missing)}")
     return {name: tensors[name] for name in head.outputs}
 
 

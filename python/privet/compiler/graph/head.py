@@ -100,7 +100,8 @@ class Head:
             )
             for entry in document["nodes"]
         )
-        return cls(int(document["opset"]), tuple(document["outputs"]), nodes, constants)
+        outputs = tuple(map(str, document["outputs"]))
+        return cls(int(document["opset"]), outputs, nodes, constants)
 
 
 def kind_of(array: Array) -> str:

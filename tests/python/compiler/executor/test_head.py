@@ -199,6 +199,8 @@ def test_a_head_is_part_of_the_public_half(program: Program) -> None:
         ),
         lambda head: head.update(opset="x"),
         lambda head: head.update(opset=1e999),
+        lambda head: head.update(outputs=[True]),
+        lambda head: head.update(outputs=[{}]),
     ],
 )
 def test_a_hostile_head_is_refused_before_it_runs(
@@ -280,6 +282,15 @@ def _taken(node: HeadNode, tensors: dict[str, np.ndarray[Any, Any]]) -> int:
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
+
+
+def test_what_a_node_names_and_does_not_make_is_missed() -> None:
+    names = HeadNode("Neg", ("a",), ("y", "z"), {})
+    with pytest.raises(InvalidProgram, match="makes no z"):
+        run_head(Head(21, ("y", "z"), (names,), {}), {"a": np.zeros(2)})
+    reads = HeadNode("Neg", ("z",), ("w",), {})
+    with pytest.raises(InvalidProgram, match=r"fails at node w \(Neg\)"):
+        run_head(Head(21, ("w",), (names, reads), {}), {"a": np.zeros(2)})
 
 
 def test_an_attribute_that_does_not_fit_is_said() -> None:
