@@ -8,11 +8,11 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 
 from privet import suites
 from privet.cli import show
+from privet.cli.console import Console
 from privet.compiler.compile import Compiled, compile
 from privet.compiler.graph import ModelSource
 from privet.compiler.program import Program

@@ -8,10 +8,10 @@ from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from privet.cli import options, show
 from privet.cli.configuration import Config
+from privet.cli.console import Console
 from privet.logs import log_to_stderr
 from privet.runtime import Credentials, Dealer, Dealt
 from privet.runtime.dealer import MOST_BYTES, PATIENCE_SECONDS

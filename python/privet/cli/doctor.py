@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from privet.cli import options
+from privet.cli.console import Console
 from privet.runtime.quantities import split_address
 
 STYLES = {"ok": "green", "note": "yellow", "wrong": "bold red"}

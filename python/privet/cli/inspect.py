@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from privet import suites
 from privet.cli import all_suites, options, ranges, show
+from privet.cli.console import Console
 from privet.cli.failures import exit_code
 from privet.cli.suite_options import Suite
 from privet.compiler.compile import Compiled, compile

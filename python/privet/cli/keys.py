@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.text import Text
 
+from privet.cli.console import Console
 from privet.keys import ALWAYS_NAMED, ROLES, VALIDITY_DAYS, KeyPaths, fingerprint, issue, make
 
 

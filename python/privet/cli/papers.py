@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from privet.cli import options, show
+from privet.cli.console import Console
 from privet.research.papers import items, page
 from privet.research.papers.paper import NAMES, Paper, paper
 from privet.research.papers.record import place

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from privet.cli import options, show
+from privet.cli.console import Console
 from privet.cli.suite_options import AnySuite
 from privet.errors import Misuse
 from privet.planner import advise

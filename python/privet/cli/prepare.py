@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
 from privet import suites
 from privet.cli import asking, options, show
+from privet.cli.console import Console
 from privet.cli.suite_options import Suite
 from privet.errors import Misuse
 from privet.runtime import MaterialStore

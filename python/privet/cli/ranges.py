@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rich.console import Console
-
+from privet.cli.console import Console
 from privet.cli.show import table as cli_table
 from privet.compiler.compile import Compiled
 from privet.compiler.executor.layer_ranges import LayerRange, Ranges

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
 from privet import __version__
 from privet.cli import options, show, single
 from privet.cli.configuration import Config
+from privet.cli.console import Console
 from privet.cli.executors import make_executor
 from privet.cli.suite_options import accepted
 from privet.compiler.program import caveat

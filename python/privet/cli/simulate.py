@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from privet.cli import options, show
+from privet.cli.console import Console
 from privet.research.simulation import overhead, published, report
 from privet.research.simulation.profile_file import read
 from privet.research.simulation.report import rows

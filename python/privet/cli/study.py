@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from privet.cli import options, show
+from privet.cli.console import Console
 from privet.cli.inputs import read_input
 from privet.compiler.compile import compile
 from privet.errors import Misuse

@@ -11,13 +11,13 @@ from inspect import Parameter, Signature
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.panel import Panel
 from rich.table import Table
 from typer.core import TyperCommand
 from typer.main import get_command
 
 from privet import suites
+from privet.cli.console import Console
 from privet.errors import Misuse
 from privet.suites.options import Field, fields_of
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import io
 
 import pytest
-from rich.console import Console
 
 from privet.cli import show
+from privet.cli.console import Console
 from privet.suites import make_policy
 
 

@@ -83,7 +83,7 @@ def test_weights_quantised_in_blocks_without_zero_points_are_compared() -> None:
         node("DequantizeLinear", ["w", "s"], ["d"], axis=0, block_size=2),
         node("MatMul", ["x", "d"], ["y"]),
     ]
-    constants = {"w": weights, "s": np.full((2, 3), 0.5, np.float32)}
+    constants: dict[str, Any] = {"w": weights, "s": np.full((2, 3), 0.5, np.float32)}
     made = model(nodes, {"x": (1, 4)}, ["y"], constants)
     found = run_plaintext(made, [{"x": np.ones((1, 4))}], ["y"])["y"]
     np.testing.assert_array_equal(found, [weights.sum(axis=0) / 2])
@@ -102,7 +102,7 @@ def test_a_run_prints_as_a_few_lines() -> None:
         assert caution is not None
         assert any(caution in line for line in lines[5:])
     assert len(repr(found)) < 1500
-    far = replace(found, reference={"y0": found.reference["y0"] * 1.5})
+    far = replace(found, reference={"y0": np.multiply(found.reference["y0"], 1.5)})
     assert repr(far).splitlines()[2].startswith("  ONNX Runtime DISAGREES, ")
 
 
