@@ -99,6 +99,11 @@ impl Client {
         Ok((id.into(), json(&report)))
     }
 
+    /// Fetches the encrypted weights that `plan` wants kept, unless they are here.
+    fn fetch(&self, py: Python<'_>, plan: &Plan) -> Result<(), Failure> {
+        self.with(py, |session| session.fetch(&*plan.0).map(drop))
+    }
+
     /// Spends the entry `material` on `inputs` (little-endian int64 each): the outputs likewise, and the cost report.
     #[pyo3(signature = (plan, material, inputs, progress=None))]
     fn infer<'py>(

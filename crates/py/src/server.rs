@@ -90,7 +90,7 @@ impl Server {
     /// Serves one client to the end of its session; calls `on_event(kind, model, material, report)` after each request.
     ///
     /// `gate(kind, subject, suite, material)` is called before each, with the kind `describe` (whose subject is a
-    /// model's name), `hidden_weights`, `prepare` or `infer` (a program's hash). It returns `None` or why not. With
+    /// model's name), `hidden_weights`, `kept_weights`, `send_weights`, `prepare` or `infer` (a program's hash). It returns `None` or why not. With
     /// `threads`, the session computes on as many threads of its own, which get the CPU affinity of the caller.
     #[pyo3(signature = (connection, on_event=None, gate=None, threads=None))]
     fn serve(
@@ -118,6 +118,7 @@ impl Server {
         let mut hear = |event: Event| {
             let (kind, model, material, report) = match event {
                 Event::Described { model } => ("described", model, None, None),
+                Event::Kept { model, report } => ("kept", model, None, Some(json(&report))),
                 Event::Prepared { model, material, report } => ("prepared", model, Some(material), Some(json(&report))),
                 Event::Inferred { model, material, report } => ("inferred", model, material, Some(json(&report))),
             };
@@ -139,6 +140,7 @@ pub(crate) fn ask(gate: Py<PyAny>) -> Gate {
             Intent::Describe { model } => ("describe", model, None, None),
             Intent::HiddenWeights { program } => ("hidden_weights", Some(program), None, None),
             Intent::KeptWeights { program, suite } => ("kept_weights", Some(program), Some(suite), None),
+            Intent::SendWeights { program, suite } => ("send_weights", Some(program), Some(suite), None),
             Intent::Prepare { program, suite } => ("prepare", Some(program), Some(suite), None),
             Intent::Infer { program, suite, material } => {
                 ("infer", Some(program), suite, material.map(MaterialId::as_str))

@@ -15,6 +15,7 @@ mod base_ots;
 mod entry;
 mod error;
 mod files;
+mod kept;
 #[cfg(test)]
 mod power_loss;
 mod room;
@@ -34,7 +35,6 @@ use std::time::{Duration, Instant};
 use privet_prg::{Prg, Seed};
 pub use privet_seal::StateKey;
 use privet_seal::{Stored, Writer};
-use sha2::{Digest, Sha256};
 
 use crate::Error;
 pub use entry::{MaterialId, Metadata, StoreEntry};
@@ -257,31 +257,6 @@ impl Store {
     /// [`StoreError::Io`] or [`StoreError::Damaged`].
     pub fn weight_mask(&self, program: &str) -> Result<Seed, Error> {
         self.secret(&format!("weight-mask-{program}"))
-    }
-
-    /// The secret from which keys to kept weights of a program grow.
-    ///
-    /// # Errors
-    /// [`StoreError::Io`] or [`StoreError::Damaged`].
-    pub fn kept_key(&self, program: &str) -> Result<Seed, Error> {
-        self.secret(&format!("kept-key-{program}"))
-    }
-
-    /// Where the encrypted weights lie that a peer's program has in a suite, if they were received.
-    pub(crate) fn kept_weights(&self, program: &str, peer: &str, suite: &str) -> PathBuf {
-        let suite = Sha256::digest(suite.as_bytes())[..4].iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-        self.root.join("kept").join(format!("{program}-{peer}-{suite}"))
-    }
-
-    /// The same store, whose files are sealed all the same if it has no key: under one that hides nothing and tells what has changed.
-    pub(crate) fn checked(&self) -> Self {
-        let key = self.key.clone().or_else(|| Some(StateKey::new(&[0; 32])));
-        Self { key, ..self.clone() }
-    }
-
-    /// Removes a file that serves nobody any more.
-    pub(crate) fn forget(&self, path: &Path) -> Result<(), StoreError> {
-        self.remove(path)
     }
 
     /// Where the hidden weights of a program of a peer lie, if they were received.

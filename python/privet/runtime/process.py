@@ -67,7 +67,8 @@ def serve(job: dict[str, Any]) -> None:
     def on_finished(finished: Finished) -> None:
         if finished.error is not None:
             _fail(finished.error)
-        elif finished.cost is not None:
+        elif finished.cost is not None and finished.kind != "kept":
+            # What is sent once counts with the preparation that it comes before.
             cost = replace(finished.cost, cpu_seconds=processor.lap())
             _say(finished.kind, cost=asdict(cost))
 

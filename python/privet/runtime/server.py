@@ -26,7 +26,8 @@ from privet.suites.costs import LayerCost, PhaseCost, read_report
 class Finished:
     """A request that the server served, or a session that failed.
 
-    `kind` is `described`, `prepared`, `inferred` or `failed`; `client` the peer's fingerprint, or
+    `kind` is `described`, `kept` (the encrypted weights that the client keeps were named, and sent
+    if it had not got them), `prepared`, `inferred` or `failed`; `client` the peer's fingerprint, or
     its address if it did not get that far.
     """
 

@@ -79,6 +79,10 @@ class MaterialStore:
         """Bytes on disk of one entry; 0 if it is not here."""
         return self._native.entry_bytes(id)
 
+    def keeps(self, program: str, suite: str) -> bool:
+        """Whether encrypted weights of a program (its hash) in a suite (its label) are here."""
+        return self._native.keeps(program, suite)
+
     def discard(self, ids: Iterable[str]) -> list[str]:
         """Removes entries for good, each claimed first; those of them that nobody had claimed."""
         return [id for id in ids if self._native.discard(id)]

@@ -147,6 +147,14 @@ impl Client {
         })
     }
 
+    /// Fetches the encrypted weights that `plan` wants kept, unless they are here: what it cost, or `None` if nothing came.
+    ///
+    /// # Errors
+    /// If the server refuses, the link fails or the store does. Nothing is kept then.
+    pub fn fetch(&mut self, plan: &dyn SuitePlan) -> Result<Option<PhaseCost>, Error> {
+        self.guarded(|client| Ok(client.kept_weights(plan)?.1))
+    }
+
     fn setups(&self, plan: &dyn SuitePlan) -> Setups {
         self.store.setups(&plan.program().hash().to_string(), &self.server())
     }
@@ -194,15 +202,18 @@ impl Client {
         }
         let recorder = Recorder::start(Phase::Offline, &self.channel);
         let (program, suite) = (plan.program().hash().to_string(), plan.label());
-        let path = self.store.kept_weights(&program, &self.server(), &suite);
+        let path = self.store.kept_weights(&program, plan.program().model(), &self.server(), &suite);
         let known = KeptWeights::name(&self.store, &path, bytes);
         messages::send(&mut self.channel, &Request::KeptWeights { program, suite, known: known.clone() })?;
         let Kept { weights } = messages::receive(&mut self.channel)?;
         let is_new = known.as_deref() != Some(weights.as_str());
         if is_new {
+            // The server may send them in a session of its own alone: what serves nobody is gone by then.
+            self.store.forget(&path)?;
             KeptWeights::receive(&mut self.channel, bytes, weights.as_str(), &self.store, &path)?;
         }
         let cost = recorder.finish(&self.channel).total;
+        self.store.touch(&path);
         Ok((Some(KeptWeights::open(&self.store, &path, weights.as_str())?), is_new.then_some(cost)))
     }
 

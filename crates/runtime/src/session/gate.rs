@@ -17,8 +17,15 @@ pub enum Intent<'a> {
         /// The program's hash, in hexadecimal.
         program: &'a str,
     },
-    /// The weights of a program, encrypted, for preparations in a suite.
+    /// The name of the encrypted weights of a program that clients keep for preparations in a suite.
     KeptWeights {
+        /// The program's hash, in hexadecimal.
+        program: &'a str,
+        /// The suite with its options.
+        suite: &'a str,
+    },
+    /// These weights, asked after the client was told their name and has not got them.
+    SendWeights {
         /// The program's hash, in hexadecimal.
         program: &'a str,
         /// The suite with its options.

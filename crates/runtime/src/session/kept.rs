@@ -41,13 +41,14 @@ impl KeptWeights {
         store: &Store,
         path: &Path,
     ) -> Result<(), Error> {
-        store.checked().write_whole(path, |out| {
+        store.checked().write_whole::<Error>(path, |out| {
             out.write_all(name.as_bytes()).map_err(|error| io(path, error))?;
             for chunk in chunks(bytes) {
                 out.write_all(&channel.recv(chunk)?).map_err(|error| io(path, error))?;
             }
             Ok(())
-        })
+        })?;
+        Ok(store.forget_earlier(path)?)
     }
 
     /// Opens what was received under this name.

@@ -16,6 +16,7 @@ use super::messages::{self, Accepted, Base, Hidden, Kept, Request};
 use super::refusal::Refusal;
 use super::sequence::{Sequence, has_steps};
 use super::server::{Event, Server};
+use crate::report::{Phase, Recorder};
 use crate::store::Setups;
 use crate::suite::{Filling, Inference, Material, Preparation, Prepared, ServerSide, SessionState, SuitePlan};
 use crate::{Error, MaterialId, Metadata, Observer, Report, StoreError, TemporaryEntry};
@@ -41,7 +42,7 @@ impl Session<'_> {
                     on_event(self.prepare((&program, &suite, &extension), &nonce, base, observer)?);
                 }
                 Request::HiddenWeights { program, known } => self.hidden_weights(&program, known)?,
-                Request::KeptWeights { program, suite, known } => self.kept_weights(&program, &suite, known)?,
+                Request::KeptWeights { program, suite, known } => on_event(self.kept_weights(&program, &suite, known)?),
                 Request::Infer { program, material, step } => on_event(self.infer(&program, material, step, observer)?),
                 Request::InferUnprepared { program, suite, extension, buffer, step } => {
                     let filling = Filling { extension: self.extension(&extension)?, buffer };
@@ -167,7 +168,7 @@ impl Session<'_> {
     }
 
     /// Tells the client the name of the weights that it is to keep and, if it does not have them, sends them encrypted.
-    fn kept_weights(&mut self, program: &str, suite: &str, known: Option<String>) -> Result<(), Refusal> {
+    fn kept_weights(&mut self, program: &str, suite: &str, known: Option<String>) -> Result<Event, Refusal> {
         self.admit(Intent::KeptWeights { program, suite })?;
         let served = self.served(program)?;
         self.accept(suite)?;
@@ -176,10 +177,14 @@ impl Session<'_> {
         if bytes == 0 {
             return Err(Refusal::new(AbortReason::BadRequest, format!("in suite {suite:?} nobody keeps weights")));
         }
-        let secret = self.server.store.kept_key(program)?;
+        let recorder = Recorder::start(Phase::Offline, self.channel);
+        let secret = self.server.store.kept_key(program, &self.peer())?;
         let weights = plan.kept_name(&secret);
         messages::send(self.channel, &Kept { weights: weights.clone() })?;
         if known.as_deref() != Some(weights.as_str()) {
+            // A client that was told to prepare asks to fetch first.
+            let sends = self.admit(Intent::SendWeights { program, suite });
+            sends.map_err(|refusal| Refusal::new(AbortReason::MaterialUnavailable, refusal.text))?;
             let these = [program.to_owned(), suite.to_owned()];
             if self.sent.contains(&these) {
                 let text = "this session has sent these weights: they are sent once";
@@ -189,7 +194,8 @@ impl Session<'_> {
             KeptWeights::send(self.channel, bytes, |send| plan.send_kept(&served, &secret, send))?;
             self.channel.flush()?;
         }
-        Ok(())
+        let report = recorder.finish(self.channel);
+        Ok(Event::Kept { model: served.program().model().to_owned(), report })
     }
 
     /// Room in the store for an entry of `plan`.

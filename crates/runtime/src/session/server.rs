@@ -21,6 +21,13 @@ pub enum Event {
         /// The model's name.
         model: String,
     },
+    /// It told a client the name of the encrypted weights that it keeps, and sent them unless the client had them.
+    Kept {
+        /// The model's name.
+        model: String,
+        /// What it cost.
+        report: Report,
+    },
     /// It made a material entry.
     Prepared {
         /// The model's name.

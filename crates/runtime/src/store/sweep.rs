@@ -14,6 +14,7 @@ impl Store {
     /// Removes what crashes left, as far as that is possible now; the rest is found at the next opening.
     pub(super) fn sweep(&self) {
         self.sweep_bases();
+        self.sweep_kept();
         let Ok(entries) = fs::read_dir(self.ready()) else { return };
         let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
         // Of one entry, material before metadata.

@@ -130,7 +130,8 @@ impl SuitePlan for Plan {
                 let kept = match self.kept_bytes() {
                     0 => None,
                     _ => {
-                        let secret = server.store.kept_key(&self.program().hash().to_string())?;
+                        let client = job.channel.peer().map(|peer| peer.to_string()).unwrap_or_default();
+                        let secret = server.store.kept_key(&self.program().hash().to_string(), &client)?;
                         Some(KeptServer::new(self, &secret))
                     }
                 };

@@ -79,6 +79,7 @@ fn run(plan: &Plan, inputs: &[Vec<i64>]) -> Run {
         .map(|event| match event {
             privet_suites::session::Event::Described { .. } => 0,
             privet_suites::session::Event::Prepared { report, .. }
+            | privet_suites::session::Event::Kept { report, .. }
             | privet_suites::session::Event::Inferred { report, .. } => report.total.rounds,
         })
         .collect();

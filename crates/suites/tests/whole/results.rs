@@ -74,6 +74,7 @@ fn one_session_carries_many_requests_in_any_order() {
         .iter()
         .map(|event| match event {
             Event::Described { .. } => 'd',
+            Event::Kept { .. } => 'k',
             Event::Prepared { .. } => 'p',
             Event::Inferred { .. } => 'i',
         })
