@@ -24,12 +24,12 @@ Session = Callable[[Compiled], AbstractContextManager[Client]]
 SUITE = Gmw(encrypts="weights", rounds="log")
 
 
-def network(seed: int) -> onnx.ModelProto:
+def network(seed: int, inner: int = INNER) -> onnx.ModelProto:
     """Two products of one input, whose weights are kept, and a small one, whose are not."""
     rng = np.random.default_rng(seed)
     weights = {
-        "v": rng.uniform(-0.2, 0.2, (INNER, COLUMNS)),
-        "w": rng.uniform(-0.2, 0.2, (INNER, COLUMNS)),
+        "v": rng.uniform(-0.2, 0.2, (inner, COLUMNS)),
+        "w": rng.uniform(-0.2, 0.2, (inner, COLUMNS)),
         "u": rng.uniform(-0.1, 0.1, (COLUMNS, 2)),
     }
     nodes = [
@@ -42,7 +42,7 @@ def network(seed: int) -> onnx.ModelProto:
     for index, it in enumerate(nodes):
         it.name = f"{it.op_type}{index}"
     return model(
-        nodes, {"x": (ROWS, INNER)}, ["y"], {k: v.astype(np.float32) for k, v in weights.items()}
+        nodes, {"x": (ROWS, inner)}, ["y"], {k: v.astype(np.float32) for k, v in weights.items()}
     )
 
 

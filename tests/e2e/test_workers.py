@@ -236,7 +236,7 @@ def test_what_cannot_be_granted(on_floor: Callable[..., None]) -> None:
             with pytest.raises(Misuse, match=why):
                 await executor.run(stage.grant("prepare", **fields))
         await executor.stop(running.job)
-        with pytest.raises(Misuse, match="a preparation uses no material"):
+        with pytest.raises(Misuse, match="only an inference uses material"):
             stage.grant("prepare", material="00" * 16)
         with pytest.raises(InvalidProgram):
             await executor.offer(stage.folder / "nowhere")

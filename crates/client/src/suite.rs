@@ -125,9 +125,7 @@ pub(crate) struct Settled {
 impl Settled {
     fn new(config: impl PolicyConfig + 'static) -> Self {
         let mode = PolicyConfig::mode(&config);
-        // A service takes part in no mode in which clients keep weights.
-        let told = |name| ![Arithmetic::NAME, Encrypts::NAME].contains(&name);
-        let facts = mode.0.iter().filter(|value| told(value.choice));
+        let facts = mode.0.iter().filter(|value| value.choice != Arithmetic::NAME);
         let facts = facts.map(|value| (value.choice.to_owned(), value.name.into())).collect();
         Self { config: Arc::new(config), facts, is_unprepared: false }
     }
@@ -140,6 +138,9 @@ impl Settled {
 
 fn gmw_settled(config: gmw::Config) -> Result<Settled, Error> {
     privet_suites::config::Config::check(&config)?;
+    if config.encrypts == Encrypts::Weights {
+        return Err(Error::Misuse("this client keeps no weights of services: leave `encrypts` at masks".into()));
+    }
     let mut settled = Settled::new(config);
     settled.facts.insert(Rounds::NAME.into(), config.rounds.name().into());
     if config.field == Arithmetic::Prime {
@@ -164,7 +165,7 @@ mod tests {
         let [one] = &told(log)[..] else { panic!("one way") };
         assert_eq!(
             one,
-            r#"{"correlations":"parties","linear":"offline","rounds":"log","security":"semi-honest","suite":"gmw","truncation":"exact"}"#
+            r#"{"correlations":"parties","encrypts":"masks","linear":"offline","rounds":"log","security":"semi-honest","suite":"gmw","truncation":"exact"}"#
         );
         let prime = gmw::Config { field: Arithmetic::Prime, ..log };
         assert!(told(prime)[0].contains(r#""correlations":"prime""#));
@@ -186,7 +187,8 @@ mod tests {
     #[test]
     fn impossible_choices_are_refused() {
         let both = gmw::Config { field: Arithmetic::Prime, linear: Linear::Online, ..Default::default() };
-        for suite in [Suite::from(both), Suite::fss().unprepared()] {
+        let kept = gmw::Config { encrypts: Encrypts::Weights, ..Default::default() };
+        for suite in [Suite::from(both), Suite::from(kept), Suite::fss().unprepared()] {
             assert!(matches!(suite.alternatives(), Err(Error::Misuse(_))), "{suite:?}");
         }
     }

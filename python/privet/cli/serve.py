@@ -18,6 +18,7 @@ from privet.cli.console import Console
 from privet.cli.executors import make_executor
 from privet.cli.suite_options import accepted
 from privet.compiler.program import caveat
+from privet.errors import Misuse
 from privet.keys import OPERATOR_NAME
 from privet.logs import log_to_stderr
 from privet.runtime.machine import collect_seldom
@@ -27,6 +28,7 @@ from privet.runtime.shortage import take_all_files
 from privet.scheduler import Budget, Limits, named
 from privet.suites import DEFAULT, STATISTICAL, Policy, make_policy, uncounted
 from privet.suites.ckks import COHORT
+from privet.suites.policy import accepts_anywhere
 
 if TYPE_CHECKING:
     from privet.service.repository import Models, Row
@@ -111,6 +113,7 @@ def serve(
     ] = None,
     dealer: options.Dealer = None,
     truncation: Annotated[str, accepted(type(DEFAULT), "truncation")] = "exact",
+    encrypts: Annotated[str, accepted(type(DEFAULT), "encrypts")] = "masks",
     flooding: Annotated[str, accepted(type(COHORT), "flooding")] = STATISTICAL,
     reveal_values: Annotated[
         bool,
@@ -226,14 +229,21 @@ def serve(
         advertise = advertise or certified
 
     def read_policy() -> Policy:
-        return make_policy(
+        policy = make_policy(
             accept,
             dealer=dealer is not None,
             truncation=truncation,
+            encrypts=encrypts,
             flooding=flooding,
             revealed_values=reveal_values,
             answers_per_hour=answers_per_hour,
         )
+        if executor != "local" and accepts_anywhere(policy, "encrypts", "weights"):
+            raise Misuse(
+                "clients keep the encrypted weights of one machine, and each has keys of its own: "
+                "let the policy accept `encrypts` masks alone, or run without Ray"
+            )
+        return policy
 
     accepts = read_policy()
     settings = Settings(

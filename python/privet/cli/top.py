@@ -18,7 +18,8 @@ from rich.text import Text
 from privet.cli import options, show
 from privet.errors import LinkError
 
-PRE, ON, BAD = "blue", "dark_orange", "red"
+PRE, ON, FETCH, BAD = "blue", "dark_orange", "cyan", "red"
+PHASES = {"pre": ("T_pre", PRE), "on": ("T_on", ON), "fetch": ("fetch", FETCH)}
 WIDTH = 60
 """Characters of the timeline."""
 
@@ -124,7 +125,7 @@ def _ended(state: dict[str, Any]) -> Table:
 def _running(state: dict[str, Any]) -> Table:
     table = _table("Running", "job", "phase", "model", "suite", "core", "#seconds", "#of about")
     for job in state["running"]:
-        phase, style = ("T_pre", PRE) if job["phase"] == "pre" else ("T_on", ON)
+        phase, style = PHASES[job["phase"]]
         table.add_row(
             job["job"],
             Text(phase, style=style),
@@ -147,7 +148,7 @@ def _cores(state: dict[str, Any]) -> Panel:
     start, step = state["now"] - SPAN_SECONDS, SPAN_SECONDS / WIDTH
     running = [{**job, "ended": state["now"], "failure": None} for job in state["running"]]
     for job in [*state["timeline"], *running]:
-        style = BAD if job["failure"] else PRE if job["phase"] == "pre" else ON
+        style = BAD if job["failure"] else PHASES[job["phase"]][1]
         first = max(0, int((job["started"] - start) / step))
         for core in job["cores"]:
             row = rows.get((job["machine"], core))
@@ -161,5 +162,7 @@ def _cores(state: dict[str, Any]) -> Panel:
             text.append("█" if style else "·", style or "dim")
         text.append("\n")
     text.append(f"{SPAN_SECONDS:.0f} s  ", "dim")
-    text.append("█ T_pre  ", PRE).append("█ T_on  ", ON).append("█ failed", BAD)
+    for name, style in PHASES.values():
+        text.append(f"█ {name}  ", style)
+    text.append("█ failed", BAD)
     return Panel(text, title="Cores", title_align="left", expand=False)

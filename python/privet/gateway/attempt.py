@@ -38,7 +38,7 @@ class Lease:
     """The service's lease of a worker for a job; the fields are those of its answer."""
 
     job: str
-    phase: Literal["prepare", "infer"]
+    phase: Literal["prepare", "infer", "fetch"]
     host: str
     port: int
     program: str
@@ -57,7 +57,8 @@ def read_lease(document: Any) -> Lease:
     """
     try:
         phase = document["phase"]
-        if phase not in ("prepare", "infer") or (phase == "prepare" and document["material"]):
+        known = phase in ("prepare", "infer", "fetch")
+        if not known or (phase != "infer" and document["material"]):
             raise ValueError(f"phase {phase!r} with material {document['material']!r}")
         port, grace = int(document["port"]), min(float(document["grace"]), MOST_SECONDS)
         seconds = min(float(document["seconds"]), MOST_SECONDS)
@@ -98,7 +99,7 @@ class WorkerClient:
 
 
 class Attempt:
-    """One job at a worker. `prepare` and `infer` block; `stop` may be called from any thread."""
+    """One job at a worker. `fetch`, `prepare` and `infer` block; any thread may call `stop`."""
 
     def __init__(
         self, lease: Lease, worker_client: WorkerClient, offer: Offer, terms: Terms
@@ -110,6 +111,18 @@ class Attempt:
         self._lock = threading.Lock()
         self._stopped = False
         self._line: Line | None = None
+
+    def fetch(self) -> None:
+        """Fetches what this side keeps of the program.
+
+        # Errors
+        As `privet.Client.prepare`.
+        """
+        session, plan = self._arrive()
+        try:
+            session.native.fetch(plan)
+        finally:
+            session.leave()
 
     def prepare(self) -> tuple[str, str]:
         """Makes a material entry: its id, and the report.

@@ -29,7 +29,7 @@ from privet.errors import JobFailed, MaterialError, Misuse, PrivetError
 from privet.gateway.attempt import WorkerClient
 from privet.gateway.calls import Calls
 from privet.gateway.catalog import Admitted, Catalog, submit, version_path
-from privet.gateway.jobs import AttemptExecutor, ClientJob, Notice, Portion, Request
+from privet.gateway.jobs import AttemptExecutor, ClientJob, Fetch, Notice, Portion, Request
 from privet.gateway.model import Model, Offer, Terms, as_terms, same_terms
 from privet.gateway.sessions import SILENCE, infer_encrypted
 from privet.gateway.updates import WAIT_SECONDS, JobUpdates
@@ -38,7 +38,7 @@ from privet.runtime.machine import machine_memory
 from privet.runtime.quantities import parse_size
 from privet.runtime.result import join_results
 from privet.runtime.tasks import Tasks
-from privet.suites import Progress, Suite, forecast
+from privet.suites import MaterialSuite, Progress, Suite, forecast
 
 THREADS = 64
 """Jobs of one client at once; the service does not lease workers to more than it has cores."""
@@ -119,6 +119,7 @@ class ServiceClient:
         self._asked: OrderedDict[tuple[str, Terms], Offer] = OrderedDict()
         self._notices: set[Notice] = set()
         self._held = 0
+        self._fetching = asyncio.Lock()
         self._tasks = Tasks()
 
     async def models(self) -> list[str]:
@@ -182,6 +183,7 @@ class ServiceClient:
         """
 
         async def announce(offer: Offer, settled: Terms) -> Notice:
+            await self._fetch(offer, settled)
             job = await self._submit("notices", offer, settled, samples=samples, timeout=timeout)
             notice = Notice(job.id, offer, settled, self._executor)
             self._notices.add(notice)
@@ -243,6 +245,8 @@ class ServiceClient:
         id = notice.id if isinstance(notice, Notice) else notice
 
         async def ask(offer: Offer, settled: Terms) -> Request:
+            if id is None:
+                await self._fetch(offer, settled)
             if _is_small(offer.program, inputs):
                 cut = encode_portions(offer.program, inputs)
             else:
@@ -387,6 +391,32 @@ class ServiceClient:
 
     async def __aexit__(self, kind: object, error: object, trace: object) -> None:
         await self.close()
+
+    async def _fetch(self, offer: Offer, terms: Terms) -> None:
+        """Fetches what this client keeps of a program on these terms, unless it is here.
+
+        # Errors
+        `JobFailed` if it did not come; else as `notify`.
+        """
+        if not (isinstance(terms.suite, MaterialSuite) and terms.suite.fetches):
+            return
+        async with self._fetching:
+            plan, store = offer.plan(terms, self.link), MaterialStore(self.state)
+            key = (offer.model.program, plan.suite)
+            lacking = key in self._executor.lacking
+            if not forecast(plan).kept_bytes or (store.keeps(*key) and not lacking):
+                return
+            job = await self._submit("requests", offer, terms, fetch=True)
+            fetch = self._updates.follow(Fetch(job.id, offer, terms, self._executor), job.sequence)
+            try:
+                await fetch.over()
+            finally:
+                self._updates.drop(fetch)
+                self._tasks.start(self._withdraw(fetch))
+            if not store.keeps(*key):
+                # The service has sent all of it, and this side could not take it.
+                raise fetch.failure()
+            self._executor.lacking.discard(key)
 
     async def _submit(self, what: str, offer: Offer, terms: Terms, **more: Any) -> Admitted:
         key, held = secrets.token_hex(16), more.get("hold", 0.0) > 0

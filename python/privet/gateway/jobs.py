@@ -48,6 +48,8 @@ class AttemptExecutor:
         self._threads = ThreadPoolExecutor(threads, "privet-attempt")
         self._making: set[asyncio.Future[Any]] = set()
         self._costs: OrderedDict[str, Made] = OrderedDict()
+        self.lacking: set[tuple[str, str]] = set()
+        """Programs and suites of which no material could be made here, lately."""
 
     async def prepare(self, attempt: Attempt) -> str:
         """Makes a material entry on a thread; its id."""
@@ -55,6 +57,10 @@ class AttemptExecutor:
         self._making.add(making)
         try:
             material, report = await making
+        except MaterialError:
+            # Perhaps what is kept of the program is of no use any more.
+            self.lacking.add((attempt.lease.program, attempt.lease.suite))
+            raise
         finally:
             self._making.discard(making)
         cost, layers = self._costs[material] = read_report(report)
@@ -62,6 +68,10 @@ class AttemptExecutor:
         if len(self._costs) > MOST_COSTS:
             self._costs.popitem(last=False)
         return material
+
+    async def fetch(self, attempt: Attempt) -> None:
+        """Fetches what this side keeps of a program, on a thread."""
+        await asyncio.get_running_loop().run_in_executor(self._threads, attempt.fetch)
 
     async def infer(self, attempt: Attempt, payload: Payload) -> tuple[Spent, Made]:
         """Uses material on a thread; also what it cost, if it was made here."""
@@ -199,6 +209,8 @@ class ClientJob:
             ):
                 if lease.phase == "prepare":
                     await self._executor.prepare(attempt)
+                elif lease.phase == "fetch":
+                    await self._executor.fetch(attempt)
                 else:
                     await self._infer(attempt)
         except PrivetError as error:
@@ -300,6 +312,20 @@ class Request(ClientJob):
             made=made,
         )
         tracing.steps("online", result.online, result.layers[len(made[1]) :])
+
+
+class Fetch(ClientJob):
+    """A request for what this client keeps of a program."""
+
+    async def over(self) -> None:
+        """Waits until it is here.
+
+        # Errors
+        `JobFailed` if the service ended it otherwise; what went wrong on this side for good.
+        """
+        await self._until(lambda: False)
+        if self.outcome != "done" or self._fatal is not None:
+            raise self.failure()
 
 
 class Notice(ClientJob):

@@ -28,13 +28,6 @@ class Terms:
     version: int | None = None
     program_hash: str | None = None
 
-    def __post_init__(self) -> None:
-        if self.suite.facts().get("encrypts") == "weights":
-            raise Misuse(
-                "a service has no clients that keep its weights: leave out `encrypts` here; "
-                "`privet.run`, `privet.Server` and `privet.Client` take it"
-            )
-
     @property
     def facts(self) -> dict[str, Any]:
         """What the service must know of the suite."""

@@ -23,6 +23,10 @@ LINGER_SECONDS = 2.0
 """How long a client may keep its connection once its job is done."""
 
 
+ASKED = {"prepare": "prepare", "infer": "infer", "fetch": "kept_weights"}
+"""The request with which a client begins what its grant is for."""
+
+
 class Stopper(Protocol):
     """Breaks a connection."""
 
@@ -123,16 +127,23 @@ class Admission:
         with self._lock:
             if lease is None or lease is not self._lease:
                 return "there is no grant for this client here: ask the service for a job"
+            grant = lease.grant
+            if kind == "send_weights":
+                # The second half of a request for kept weights, whose first half was admitted.
+                if grant.phase == "fetch":
+                    return None
+                message = "the weights have to be fetched first, by a job for that"
+                self._end(lease, "failed", error="failed", message=message, kept=True)
+                return message
             if lease.asked is not None:
                 return "the grant was used: a grant serves one request"
-            grant = lease.grant
             if kind == "describe":
                 return None
             if subject != grant.program:
                 lease.refused = "the grant is for another program"
-            elif kind == "hidden_weights":
+            elif kind == "hidden_weights" or (kind, grant.phase) == ("kept_weights", "prepare"):
                 return None
-            elif kind != grant.phase:
+            elif kind != ASKED[grant.phase]:
                 lease.refused = f"the grant is to {grant.phase}"
             elif entry != grant.material:
                 lease.refused = "the grant is for another material entry"
@@ -244,8 +255,8 @@ class ClientSession:
     ) -> str | None:
         """Whether a request may be served; if not, why."""
         refusal = self._admission.admit(self._lease, kind, subject, suite, entry)
-        if refusal is None and kind in ("prepare", "infer"):
-            self._asked = True
+        if refusal is None and self._lease is not None:
+            self._asked = self._asked or kind == ASKED[self._lease.grant.phase]
         return refusal
 
     def hear(self, kind: str, _model: str, material: str | None, report: str | None) -> None:
@@ -255,7 +266,7 @@ class ClientSession:
             if self._lease is not None and self._asked:
                 # The protocol may call from a thread of its own.
                 with tracing.within(self._lease.grant.trace):
-                    phase = "offline" if kind == "prepared" else "online"
+                    phase = "online" if kind == "inferred" else "offline"
                     tracing.steps(phase, cost, layers, material)
             self.served(cost, material)
 

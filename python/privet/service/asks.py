@@ -55,6 +55,12 @@ class RequestBody(Ask):
         "whether to do without material, where the suite can: it is made as the network runs",
         False,
     )
+    fetch: bool = option(
+        Flag(),
+        "whether to fetch the encrypted weights that the client keeps for preparations, and infer "
+        "nothing",
+        False,
+    )
     deadline: float | None = option(
         Number(0.0, 86400), "seconds within which an answer would be welcome; policies may use it"
     )

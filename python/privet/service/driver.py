@@ -33,7 +33,8 @@ from privet.scheduler import (
 )
 from privet.service.estimates import Estimates
 from privet.service.executor import Executor, Failure, Grant, Node, Outcome, Running
-from privet.service.jobs import Job, WorkerLease
+from privet.service.executor.grant import Phase as GrantPhase
+from privet.service.jobs import Job, State, WorkerLease
 
 if TYPE_CHECKING:
     from privet.service.sessions import Sessions
@@ -43,6 +44,13 @@ LEAST_GRACE = 2.0
 
 RERUN = ("crashed", "over memory", "machine lost")
 """Failures that are not the client's: the job runs again, on fresh material."""
+
+STATES: dict[GrantPhase, State] = {
+    "prepare": "preparing",
+    "infer": "inferring",
+    "fetch": "fetching",
+}
+"""What clients read of a job while its worker waits for them or works."""
 
 STAYS = ("machine lost", "machine drained")
 """Why material goes that stays in its store, for when the machine comes back."""
@@ -329,7 +337,7 @@ class Driver:
         began = self.clock()
         job = self._find(start)
         with tracing.span(
-            f"job {'infer' if start.phase is Phase.ON else 'prepare'}",
+            f"job {_phase(start, job)}",
             parent=None if job is None else job.trace,
             job=start.job,
             model=start.model,
@@ -383,7 +391,7 @@ class Driver:
     def _grant(self, start: Start, node: Node, job: Job) -> Grant:
         return Grant(
             start.job,
-            "infer" if start.phase is Phase.ON else "prepare",
+            _phase(start, job),
             start.client,
             job.version.program.program_hash,
             job.asked.label,
@@ -418,7 +426,7 @@ class Driver:
             start.limit_seconds,
             self._endpoint.dealer,
         )
-        job.state = "inferring" if grant.phase == "infer" else "preparing"
+        job.state = STATES[grant.phase]
         self._changed(job)
 
     def _over(self, ran: CompletedJob) -> None:
@@ -457,6 +465,13 @@ class Driver:
                 self._wake.set()
 
         self._tasks.start(quietly())
+
+
+def _phase(start: Start, job: Job | None) -> GrantPhase:
+    """What a job does for its client."""
+    if start.phase is Phase.PRE:
+        return "prepare"
+    return "fetch" if job is not None and job.kind == "fetch" else "infer"
 
 
 def _reason(outcome: Outcome) -> str:

@@ -36,6 +36,7 @@ class Estimates:
         self._profiles = profiles
         self._guessed: set[Key] = set()
         self._floors: dict[Key, int] = {}
+        self._seconds: dict[Key, float] = {}
         profiles.load(rows)
 
     def expect(self, model: str, suite: str, batch: int, of: Forecast, cores: int) -> None:
@@ -45,13 +46,19 @@ class Estimates:
             floor = max(MEMORY_FLOOR, int(TRUSTED_SHARE * guess.memory))
             self._expect(Key(model, suite, batch, phase), guess, floor)
 
-    def expect_single(self, model: str, suite: str, batch: int, load: Load, cores: int) -> None:
-        """Inferences will come that are single jobs."""
+    def expect_single(
+        self, model: str, suite: str, batch: int, load: Load, cores: int, *, by_link: bool = False
+    ) -> None:
+        """Jobs will come that are single ones. How long they take is up to each client's link if
+        they are `by_link`: what was measured of one with a quick link does not hold for others."""
         self._profiles.set_at_once(model, suite, batch)
         memory = max(MEMORY_FLOOR, load.memory)
         seconds = FIXED_SECONDS + load.bytes / OFFLINE_BYTES_PER_SECOND
         floor = max(MEMORY_FLOOR, int(TRUSTED_SHARE * memory))
-        self._expect(Key(model, suite, batch, Phase.ON), Demand(cores, memory, seconds), floor)
+        key = Key(model, suite, batch, Phase.ON)
+        if by_link:
+            self._seconds[key] = seconds
+        self._expect(key, Demand(cores, memory, seconds), floor)
 
     def expect_session(
         self, model: str, suite: str, batch: int, demands: Mapping[Phase, Demand]
@@ -74,7 +81,8 @@ class Estimates:
 
     def measured(self, key: Key, usage: Usage) -> Usage:
         """A run took that much: what the scheduler is to be told of it, after this."""
-        usage = replace(usage, memory=max(self._floors.get(key, MEMORY_FLOOR), usage.memory))
+        memory = max(self._floors.get(key, MEMORY_FLOOR), usage.memory)
+        usage = replace(usage, memory=memory, seconds=self._seconds.get(key, usage.seconds))
         if key in self._guessed:
             self._guessed.discard(key)
             guess = self._profiles.expected(key)

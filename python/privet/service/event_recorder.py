@@ -24,7 +24,7 @@ from privet.service.estimates import Estimates
 from privet.service.jobs import Job, Jobs
 from privet.service.metrics import Metrics
 from privet.service.records import JobRun, Records
-from privet.service.timeline import Done, Monitor, Timeline
+from privet.service.timeline import Done, Monitor, Timeline, phase_of
 
 _log = logging.getLogger(__name__)
 
@@ -100,7 +100,7 @@ class EventRecorder:
             if action.material is not None:
                 self._metrics.material(action.model, "used")
             job = self._jobs.find(action.request)
-            if job is not None and job.waited is None:
+            if job is not None and job.kind == "request" and job.waited is None:
                 job.waited = time.time() - job.created
                 self._metrics.waited(action.model, job.waited)
 
@@ -110,7 +110,7 @@ class EventRecorder:
         run = self._run(ran)
         self._records.ran(run)
         self._timeline.add(run)
-        phase = str(start.phase)
+        phase = run.phase
         self._metrics.ran(phase, start.model, start.suite, outcome.seconds, outcome.failure)
         if outcome.cost is not None:
             self._metrics.sent(phase, "client", outcome.cost.bytes_client)
@@ -119,7 +119,7 @@ class EventRecorder:
         if outcome.failure is None and row is not None:
             self._records.keep_profile(row)
         job = self._jobs.find(start.request)
-        if job is not None and outcome.failure is None and start.phase is Phase.ON:
+        if job is not None and outcome.failure is None and run.phase == "on":
             job.done = min(job.samples, job.done + start.batch)
             self._jobs.changed(job, quietly=True)
         if outcome.failure is not None:
@@ -133,7 +133,7 @@ class EventRecorder:
         return JobRun(
             start.job,
             start.request,
-            str(start.phase),
+            phase_of(str(start.phase), start.suite),
             start.model,
             start.suite,
             start.batch,

@@ -16,11 +16,11 @@ from typing import Any, Literal
 from privet import tracing
 from privet.service.repository import Asked, Version
 
-Kind = Literal["notice", "request", "ahead", "session"]
-"""An advance notice, a request for an inference, material that the service offers to make, or the
-keys of a session."""
+Kind = Literal["notice", "request", "ahead", "session", "fetch"]
+"""An advance notice, a request for an inference, material that the service offers to make, the
+keys of a session, or encrypted weights for a client that keeps them."""
 
-State = Literal["queued", "preparing", "prepared", "inferring", "ended"]
+State = Literal["queued", "preparing", "prepared", "inferring", "fetching", "ended"]
 """`prepared`: the material is ready. A notice then is done and waits for its request; a request
 waits for its turn. A session then has its keys."""
 
@@ -30,7 +30,7 @@ KEPT = 200
 
 @dataclass(frozen=True)
 class WorkerLease:
-    """Leave to run one job now: connect to `host` and `port`, and prepare or infer.
+    """Leave to run one job now: connect to `host` and `port`, and prepare, infer or fetch.
 
     `server_name` is in the certificate there. `program` is the hash to expect, `suite` the label of
     the plan, `material` the entry to use (none to prepare), `samples` how many go through at most.
@@ -39,7 +39,7 @@ class WorkerLease:
     """
 
     job: str
-    phase: Literal["prepare", "infer"]
+    phase: Literal["prepare", "infer", "fetch"]
     host: str
     port: int
     server_name: str
@@ -91,7 +91,7 @@ class Job:
         whose material lies ready, no session that has its keys, and nothing that is made ahead."""
         if self.kind == "ahead" or self.state == "ended":
             return False
-        return self.kind == "request" or self.state != "prepared"
+        return self.kind in ("request", "fetch") or self.state != "prepared"
 
     def document(self) -> dict[str, Any]:
         """As clients get it; of itself it holds nothing about other clients or the schedule."""

@@ -39,11 +39,13 @@ class ServiceLimits:
 
 
 class Exhausted(PeerBusy):
-    """A client has had its answers; some are free again in so many `seconds`."""
+    """A client has had its answers, or its fetches; some are free again in so many `seconds`.
+    `reason` is a word for metrics and programs."""
 
-    def __init__(self, message: str, seconds: float) -> None:
+    def __init__(self, message: str, seconds: float, reason: str = "answers") -> None:
         super().__init__(message)
         self.seconds = seconds
+        self.reason = reason
 
 
 class Bucket:

@@ -13,7 +13,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from privet.scheduler import Snapshot
-from privet.service.timeline import shown
+from privet.service.timeline import phase_of, shown
 
 Labelled = TypeVar("Labelled", Counter, Histogram)
 
@@ -49,8 +49,9 @@ class _Gauges(Collector):
             oldest.add_metric([name], max((now.now - it.since for it in line.first), default=0))
         yield from (queues, oldest)
         running = GaugeMetricFamily("privet_jobs_running", "Jobs that run", labels=["phase"])
-        for phase in ("pre", "on"):
-            running.add_metric([phase], sum(job.phase == phase for job in now.running))
+        phases = [phase_of(str(job.phase), job.suite) for job in now.running]
+        for phase in ("pre", "on", "fetch"):
+            running.add_metric([phase], phases.count(phase))
         yield running
         for name, about in (
             ("cores", "Cores of each machine"),

@@ -79,8 +79,8 @@ _PROFILE = (
 class JobRun:
     """A job that ran: on which cores, from when to when (seconds since 1970).
 
-    `phase` is `pre` or `on`, `seconds` what it computed without waiting for its client, `memory`
-    its peak in bytes; `failure` None if it was done.
+    `phase` is `pre`, `on` or `fetch`, `seconds` what it computed without waiting for its client,
+    `memory` its peak in bytes; `failure` None if it was done.
     """
 
     job: str

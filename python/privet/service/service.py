@@ -72,6 +72,13 @@ PRUNE_SECONDS = 3600.0
 SWEEP_SECONDS = 10.0
 EXPEL_SECONDS = 1.0
 
+FETCHES, FETCH_SECONDS = 4, 86_400.0
+"""How often a client may fetch the encrypted weights of a version, and in how many seconds as often
+again: once is enough, unless its link breaks or it loses them."""
+
+FETCH_RETRY_SECONDS = 5.0
+"""After how long to try again while others fetch theirs."""
+
 RESERVED_BYTES = 32 << 20
 """Where less is free on the disk of the state, no job is admitted that leaves something there."""
 
@@ -342,6 +349,7 @@ class Service:
         notice = body.notice if isinstance(body, RequestBody) else None
         announced = self._notice(client, notice) if notice is not None else None
         request = isinstance(body, RequestBody)
+        fetch = isinstance(body, RequestBody) and body.fetch
         unprepared = body.unprepared if isinstance(body, RequestBody) else False
         asked = (
             announced.asked
@@ -350,20 +358,25 @@ class Service:
         )
         batch = version.program.batch
         cores = version.config.cores
+        if fetch:
+            asked, cores = asked.fetching(), 1
         if asked.load is not None:
             if announced is not None or not request:
                 raise Misuse("nothing is prepared ahead of this: ask without a notice")
-            self._estimates.expect_single(version.key, asked.scheduled, batch, asked.load, cores)
+            which = (version.key, asked.scheduled, batch, asked.load, cores)
+            self._estimates.expect_single(*which, by_link=fetch)
         elif asked.forecast is not None:
             self._estimates.expect(version.key, asked.label, batch, asked.forecast, cores)
         else:
             raise Refused(Why.UNKNOWN_NOTICE, f"there is no notice {notice}")
-        answers = -(-body.samples // batch) * batch
-        self.admit(client, name, asked.mode, answers if request else 0)
+        answers = batch if fetch else -(-body.samples // batch) * batch
+        self.admit(client, name, asked.mode, answers if request and not fetch else 0)
+        if fetch:
+            self._take_fetch(client, version)
         job = Job(
             secrets.token_hex(8),
             client,
-            "request" if request else "notice",
+            "fetch" if fetch else "request" if request else "notice",
             version,
             asked,
             body.samples,
@@ -405,6 +418,25 @@ class Service:
         if spent is not None:
             text, seconds = spent
             raise NotAccepted(text) if seconds is None else Exhausted(text, seconds)
+
+    def _take_fetch(self, client: str, version: Version) -> None:
+        """Holds a client to what it may fetch: it takes a core and much of the link for as long as
+        the client's link makes it last.
+
+        # Errors
+        `Exhausted`.
+        """
+        under_way = [job for job in self.jobs.open() if job.kind == "fetch"]
+        cores = sum(len(node.cores) for node in self.driver.nodes)
+        own = any(job.client == client for job in under_way)
+        if own or len(under_way) >= max(1, cores // 2):
+            text = f"{'you' if own else 'others'} fetch weights now: try again later"
+            raise Exhausted(text, FETCH_RETRY_SECONDS, "fetches")
+        rate, now = FETCHES / FETCH_SECONDS, self.driver.clock()
+        wait = self.buckets.take((client, version.key, "fetch"), rate, FETCHES, now)
+        if wait:
+            text = f"you have fetched the weights of {version.name} {FETCHES} times, keep them"
+            raise Exhausted(f"{text}: again in {wait:.0f} seconds", wait, "fetches")
 
     def cancel(self, job: Job, reason: str = "cancelled by the client") -> None:
         """Cancels a job, unless it is too late."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from privet.scheduler import Line, Snapshot
 from privet.service.service import Service
-from privet.service.timeline import Span, shown
+from privet.service.timeline import Span, phase_of, shown
 
 
 def state(service: Service, since: float = 0.0) -> dict[str, Any]:
@@ -58,7 +58,7 @@ def _running(now: Snapshot, epoch: float) -> list[dict[str, Any]]:
         {
             **{key: value for key, value in vars(job).items() if key != "request"},
             **{key: epoch + getattr(job, key) for key in ("started", "expected_end", "limit_end")},
-            "phase": str(job.phase),
+            "phase": phase_of(str(job.phase), job.suite),
             "client": job.client[:16],
             "model": shown(job.model),
             "cores": list(job.cores),

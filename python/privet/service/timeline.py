@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from privet.service.records import JobRun
+from privet.service.repository import FETCH
 
 WINDOW_SECONDS = 600.0
 MOST_RUNS = 4000
@@ -50,6 +51,12 @@ class Timeline:
             for run in self._runs
             if run.ended > since
         ]
+
+
+def phase_of(phase: str, suite: str) -> str:
+    """What a job does, of which schedules know whether it makes material: `pre`, `on` for an
+    inference, or `fetch`."""
+    return "fetch" if suite.endswith(FETCH) else phase
 
 
 def shown(model: str) -> str:

@@ -43,6 +43,7 @@ JOB_FACTS = {
     "truncation": "what becomes of the carry of truncations",
     "correlations": "who makes material, or `prime` where linear layers are shared modulo a prime",
     "linear": "when linear layers run under encryption",
+    "encrypts": "what is encrypted for linear layers, where the suite has a choice of it",
 }
 """Those of a suite's facts that client and service tell each other of a job, with what they are."""
 
@@ -259,6 +260,7 @@ class Suite(ABC):
             "truncation": "none",
             "field": "ring",
             "linear": "offline",
+            "encrypts": None,
             "correlations": "none",
             "scenario": None,
             "parties": 2,

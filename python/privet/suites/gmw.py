@@ -145,6 +145,10 @@ class Gmw(MaterialSuite):
         return 0 if self.field == "prime" else super().widest_ring
 
     @property
+    def fetches(self) -> bool:
+        return self.encrypts == "weights"
+
+    @property
     def refills(self) -> bool:
         return self.linear == "online"
 

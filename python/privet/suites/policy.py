@@ -122,6 +122,13 @@ def client_name(text: str) -> str:
     return plain if _FINGERPRINT.fullmatch(plain) else text
 
 
+def accepts_anywhere(policy: Policy, choice: str, value: str) -> bool:
+    """Whether any client may ask for this value of a choice."""
+    rules = json.loads(policy.text())
+    found = (rule["accepts"] or {} for rule in (rules, *rules["clients"].values()))
+    return any(value in accepts.get(choice, ()) for accepts in found)
+
+
 def uncounted(policy: Policy) -> Policy:
     """The same policy without limits on answers, for a process whose clients are counted by who
     starts it."""
@@ -137,6 +144,7 @@ __all__ = [
     "Mode",
     "Policy",
     "Weakness",
+    "accepts_anywhere",
     "client_name",
     "make_policy",
     "uncounted",

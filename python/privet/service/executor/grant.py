@@ -8,7 +8,7 @@ from typing import Literal
 from privet.errors import Misuse
 from privet.runtime import PhaseCost
 
-Phase = Literal["prepare", "infer"]
+Phase = Literal["prepare", "infer", "fetch"]
 
 Failure = Literal[
     "absent", "failed", "stopped", "timed out", "over memory", "crashed", "machine lost"
@@ -30,7 +30,7 @@ class Grant:
     `job` is a name that no other job ever has. `client` is the SHA-256 fingerprint of the client's
     certificate, `program` the program's hash, both in hexadecimal; `suite` the suite with its
     options, as plans and stores label it. `material` is the entry that an inference uses up, None
-    for a preparation and for an inference that needs none.
+    for a preparation, for a fetch of encrypted weights and for an inference that needs none.
 
     `cores` are those of the node `machine`, `memory` the bytes that the job may take beyond what
     its process holds at rest. `seconds` limits the job from the client's request on; before that
@@ -51,8 +51,8 @@ class Grant:
     trace: str | None = None
 
     def __post_init__(self) -> None:
-        if self.phase == "prepare" and self.material is not None:
-            raise Misuse(f"job {self.job}: a preparation uses no material")
+        if self.phase != "infer" and self.material is not None:
+            raise Misuse(f"job {self.job}: only an inference uses material")
         if not self.cores or self.memory < 1 or self.seconds <= 0 or self.grace <= 0:
             raise Misuse(f"job {self.job}: a job needs a core, memory and time")
 

@@ -24,6 +24,8 @@ function rowsOf(state) {
   return rows;
 }
 
+const PHASES = { pre: "T_pre", on: "T_on", fetch: "fetch" };
+
 function jobsOf(state) {
   const past = state.timeline.map((it) => ({ ...it, runs: false }));
   const now = state.running.map((it) => ({ ...it, ended: state.now, failure: null, runs: true }));
@@ -33,7 +35,7 @@ function jobsOf(state) {
 function describe(readout, job) {
   clear(readout);
   const name = document.createElement("b");
-  name.textContent = `${job.phase === "pre" ? "T_pre" : "T_on"} of ${job.model}`;
+  name.textContent = `${PHASES[job.phase]} of ${job.model}`;
   const how = job.runs ? "runs for" : job.failure ? `failed (${job.failure}) after` : "took";
   const cores = job.cores.length > 1 ? `cores ${job.cores.join(", ")}` : `core ${job.cores[0]}`;
   readout.append(name, ` under ${job.suite} ${how} ${seconds(job.ended - job.started)}, from ${clock(job.started)}` +
@@ -43,7 +45,7 @@ function describe(readout, job) {
 function bar(svg, readout, job, row, box) {
   const kind = `${job.phase}${job.failure ? " failed" : ""}${job.job === chosen ? " chosen" : ""}`;
   const drawn = shape("rect", { class: `bar ${kind}`, "data-job": job.job, "data-row": row, rx: 2, ...box });
-  drawn.append(shape("title", {}, `${job.model} ${job.phase === "pre" ? "T_pre" : "T_on"}`));
+  drawn.append(shape("title", {}, `${job.model} ${PHASES[job.phase]}`));
   drawn.addEventListener("pointerenter", () => {
     chosen = job.job;
     for (const other of svg.querySelectorAll(".chosen")) other.classList.remove("chosen");

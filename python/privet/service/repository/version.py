@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -21,22 +21,40 @@ Wished = tuple[frozenset[tuple[str, str | None]], bool]
 """A client's wish for facts of a suite, and whether it does without preparation."""
 
 
+FETCH = " fetch"
+"""What schedules' names of jobs end in by which clients fetch what they keep of a program."""
+
+
 @dataclass(frozen=True)
 class Asked:
     """A suite that this version serves, every choice made: how stores label it, and what it takes
-    by formula: the `forecast` of material and its use, or the `load` of an inference that is a
-    single job (neither in sessions, whose plan the version has)."""
+    by formula: the `forecast` of material and its use, or the `load` of a single job: an inference,
+    or one that `fetches` what a client keeps (neither in sessions, whose plan the version has)."""
 
     suite: Suite
     label: str
     forecast: suites.Forecast | None = None
     load: suites.Load | None = None
+    fetches: bool = False
 
     @property
     def scheduled(self) -> str:
         """How schedules call it, which compare what jobs take."""
+        if self.fetches:
+            return self.label + FETCH
         bare = self.load is not None and isinstance(self.suite, MaterialSuite)
         return f"{self.label} unprepared" if bare else self.label
+
+    def fetching(self) -> Asked:
+        """The job before it, in which a client fetches what it keeps of the program.
+
+        # Errors
+        `Misuse` if there is nothing to fetch.
+        """
+        if self.forecast is None or not self.forecast.kept_bytes:
+            raise Misuse("clients keep nothing of this model in this suite: ask without a fetch")
+        load = suites.Load(self.forecast.kept_bytes, 0)
+        return replace(self, forecast=None, load=load, fetches=True)
 
     @cached_property
     def mode(self) -> Mode:

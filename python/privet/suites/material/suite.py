@@ -91,6 +91,12 @@ class MaterialSuite(Costed):
         return False
 
     @property
+    def fetches(self) -> bool:
+        """Whether clients fetch something of a program once, before they prepare; how much, the
+        forecast says as `kept_bytes`."""
+        return False
+
+    @property
     def trust(self) -> Trust:
         adversary = f"{self.mode.security} client and server"
         if self.dealt:

@@ -53,8 +53,8 @@ async def notice(call: Call[NoticeBody]) -> Answer:
 
 
 async def request(call: Call[RequestBody]) -> Answer:
-    """Asks for an inference."""
-    if (before := _before(call, "request")) is not None:
+    """Asks for an inference, or to fetch what this client keeps."""
+    if (before := _before(call, "fetch" if call.body.fetch else "request")) is not None:
         return await _told(call, before, seen=0)
     version = _wanted(call)
     limits = version.config.limits
@@ -191,7 +191,7 @@ def _submit(call: Call[Any], version: Version) -> Job:
     except NotAccepted as error:
         raise Refusal(403, "policy", str(error)) from error
     except Exhausted as error:
-        raise too_many(str(error), error.seconds, "answers") from error
+        raise too_many(str(error), error.seconds, error.reason) from error
     except Misuse as error:
         raise bad_request(str(error)) from error
     except Refused as refused:

@@ -1,0 +1,273 @@
+"""Encrypted weights that a service's clients keep: fetched once by a job of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import shutil
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from tests.e2e.caller import ServiceCaller
+from tests.e2e.gateways import HTTP, gateway
+from tests.e2e.processes import Running, running
+from tests.e2e.services import Scene, put_digits, serving
+from tests.e2e.test_commands import SEVEN, privet
+from tests.e2e.test_kept_weights import network
+
+from privet import keys
+from privet.compiler.compile import Compiled, compile
+from privet.compiler.executor import execute
+from privet.errors import MaterialError
+from privet.gateway import ServiceClient, Terms
+from privet.runtime import Credentials
+from privet.suites import Gmw
+
+ROWS, INNER = 16, 1024
+INPUT = np.random.default_rng(3).uniform(-1, 1, (ROWS, INNER)).astype(np.float32)
+KEPT = 24_000_000
+"""Bytes that a client keeps, at least: more than the buffers of a connection hold."""
+
+STALL = 3.0
+SLOW = "1ms,20Mbit"
+MODE = ("--encrypts", "weights", "--rounds", "log")
+
+
+def put(repository: Path, version: int) -> Compiled:
+    """Puts a version of the model into a repository."""
+    folder = repository / "kept" / str(version)
+    folder.mkdir(parents=True)
+    onnx.save(network(version, INNER), folder / "model.onnx")
+    (repository / "kept" / "config.toml").write_text("input_range = [-1, 1]\n")
+    return compile(folder / "model.onnx", input_range=(-1, 1), name="kept")
+
+
+@dataclass
+class Kept:
+    """A service that accepts kept weights, with clients `client`, `bob` and `carol`."""
+
+    scene: Scene
+    compiled: Compiled
+
+    def words(self, name: str = "client") -> tuple[object, ...]:
+        """How a client asks."""
+        folder = self.scene.folder
+        return (
+            f"https://{self.scene.address}",
+            "--keys",
+            folder / f"of-{name}",
+            "--state",
+            folder / name,
+        )
+
+    def infer(self, name: str = "client", *words: object) -> dict[str, Any]:
+        """A client's prediction, which must be right."""
+        address, *how = self.words(name)
+        np.save(self.scene.folder / "x.npy", INPUT)
+        where = ("--input", self.scene.folder / "x.npy")
+        found = privet("infer", address, "kept", *how, *MODE, *where, *words)
+        expected = execute(self.compiled.program, self.compiled.weights, [INPUT]).outputs["y"]
+        assert np.array_equal(np.array(found["output"]), expected)
+        return found
+
+    def files(self, name: str = "client") -> dict[str, str]:
+        """What a client keeps: files with hashes of what is in them."""
+        folder = self.scene.folder / name / "client" / "kept"
+        return {
+            path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()
+        }
+
+    def operator(self, path: str) -> Any:
+        """What the service tells its operator."""
+
+        async def ask() -> Any:
+            async with ServiceCaller(
+                self.scene.address, self.scene.keys, self.scene.folder / "o", "operator"
+            ) as caller:
+                return await caller.good("GET", path)
+
+        return asyncio.run(ask())
+
+    def fetched(self, failure: str = "none") -> int:
+        """How many fetches have ended so."""
+        line = f'privet_jobs_total{{failure="{failure}",phase="fetch"}} '
+        found = [it for it in self.operator("/metrics").splitlines() if it.startswith(line)]
+        return int(float(found[0].removeprefix(line))) if found else 0
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kept]:
+    folder = tmp_path_factory.mktemp("service")
+    keys.make(folder / "keys", keep_ca_key=True)
+    for name in ("bob", "carol"):
+        keys.issue(folder / "keys", name)
+    for name in ("client", "bob", "carol"):
+        own = folder / f"of-{name}"
+        own.mkdir()
+        shutil.copy(folder / "keys" / "ca.pem", own)
+        for kind in ("pem", "key"):
+            shutil.copy(folder / "keys" / f"{name}.{kind}", own / f"client.{kind}")
+    compiled = put(folder / "repository", 1)
+    put_digits(folder / "repository")
+    options = ("--encrypts", "weights", "--cores", 2, "--timeout", STALL)
+    with serving(folder, folder / "keys", *options, "--audit", folder / "audit") as scene:
+        yield Kept(scene, compiled)
+
+
+def until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
+    """Waits until a condition holds."""
+    limit = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < limit
+        time.sleep(0.02)
+
+
+def test_each_client_fetches_once(kept: Kept) -> None:
+    found = kept.infer()
+    assert found["weaknesses"] == ["kept-weights"]
+    first = kept.files()
+    kept.infer("client")
+    kept.infer("bob")
+    assert kept.files() == first
+    assert kept.fetched() == 2
+    metrics = kept.operator("/metrics")
+    sent = 'privet_job_bytes_total{phase="fetch",sender="server"} '
+    (line,) = [it for it in metrics.splitlines() if it.startswith(sent)]
+    assert 2 * KEPT < float(line.removeprefix(sent)) < 2.2 * KEPT
+    audit = [json.loads(it) for it in (kept.scene.folder / "audit").read_text().splitlines()]
+    asked = [it for it in audit if it["event"] == "asked" and it["kind"] == "fetch"]
+    assert len({it["client"] for it in asked}) == len(asked) == 2
+    # Ciphertexts under another key, and other ones.
+    assert set(kept.files("bob").values()).isdisjoint(first.values())
+    state = kept.operator("/v2/state")
+    assert [it["phase"] for it in state["timeline"]].count("fetch") == 2
+
+
+def test_a_gateway_keeps_weights_as_well(kept: Kept) -> None:
+    """It fetches them for the material that it keeps ready, before anybody asks it."""
+    state = kept.scene.folder / "gateway"
+    with (
+        gateway(
+            kept.scene.address, kept.scene.folder / "of-carol", state, *MODE, "--ahead", "kept=1"
+        ) as it,
+        it.client(HTTP) as client,
+    ):
+        until(lambda: any((state / "client" / "kept").glob("*")))
+        given = HTTP.InferInput("x", list(INPUT.shape), "FP32")
+        given.set_data_from_numpy(INPUT)
+        found = client.infer("kept", [given]).as_numpy("y")
+    expected = execute(kept.compiled.program, kept.compiled.weights, [INPUT]).outputs["y"]
+    assert np.allclose(found, expected, atol=1e-6)
+
+
+def test_what_is_of_no_use_any_more_is_fetched_anew(kept: Kept) -> None:
+    kept.infer()
+    before, fetched = kept.files(), kept.fetched()
+    for secret in (kept.scene.folder / "state" / "server" / "secrets").glob("kept-key-*"):
+        secret.unlink()
+    kept.infer()
+    assert kept.files().keys() == before.keys()
+    assert kept.files() != before
+    assert kept.fetched() == fetched + 1
+
+
+@contextmanager
+def fetching(kept: Kept, name: str) -> Iterator[Running]:
+    """A client over a slow link that fetches, with some of it on its disk."""
+    address, *how = kept.words(name)
+    words = ("prepare", address, "kept", *how, *MODE, "--link", SLOW, "--count", 1)
+    folder = kept.scene.folder / name / "client" / "ready"
+    with running(*words) as client:
+        until(lambda: any(it.stat().st_size > 1 << 19 for it in folder.glob("*.partial")))
+        yield client
+
+
+def test_a_client_that_is_killed_in_mid_fetch_has_nothing_and_others_are_served(
+    kept: Kept,
+) -> None:
+    shutil.rmtree(kept.scene.folder / "bob", ignore_errors=True)
+    failed, fetched = kept.fetched("failed"), kept.fetched()
+    with fetching(kept, "bob") as client:
+        running = kept.operator("/v2/state")["running"]
+        assert [(it["phase"], len(it["cores"])) for it in running] == [("fetch", 1)]
+        address, *how = kept.words()
+        seven = privet("infer", address, "digits", *how, "--input", SEVEN)
+        assert int(np.argmax(seven["output"])) == 7
+        assert (kept.fetched("failed"), kept.fetched()) == (failed, fetched)
+        client.end(signal.SIGKILL)
+    assert kept.files("bob") == {}
+    until(lambda: kept.fetched("failed") == failed + 1)
+    kept.infer("bob")
+    assert len(kept.files("bob")) == 1
+    assert list((kept.scene.folder / "bob" / "client" / "ready").iterdir()) == []
+
+
+def test_a_client_that_stalls_is_cut(kept: Kept) -> None:
+    shutil.rmtree(kept.scene.folder / "bob", ignore_errors=True)
+    failed = kept.fetched("failed")
+    with fetching(kept, "bob") as client:
+        client.process.send_signal(signal.SIGSTOP)
+        until(lambda: kept.fetched("failed") == failed + 1, 3 * STALL)
+        assert kept.operator("/v2/state")["running"] == []
+
+
+def test_a_grant_to_prepare_is_none_to_fetch(
+    kept: Kept, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def nothing(*_: Any) -> None:
+        """This client skips the fetch."""
+
+    async def main() -> None:
+        credentials = Credentials.from_directory(kept.scene.folder / "of-client", "client")
+        url = f"https://{kept.scene.address}"
+        async with ServiceClient(url, credentials, state=tmp_path) as client:
+            terms = Terms(Gmw(encrypts="weights", rounds="log"), version=1)
+            notice = await client.notify("kept", terms=terms)
+            with pytest.raises(MaterialError, match="have to be fetched first"):
+                await notice.ready()
+            # The job has ended with it, and holds no core until the client's grace is over.
+            async with asyncio.timeout(5):
+                while notice.state != "ended":
+                    await asyncio.sleep(0.05)
+
+    monkeypatch.setattr(ServiceClient, "_fetch", nothing)
+    fetched = kept.fetched()
+    asyncio.run(main())
+    assert kept.fetched() == fetched
+    assert not list((tmp_path / "client" / "kept").iterdir())
+
+
+def test_a_new_version_is_fetched_as_well(kept: Kept) -> None:
+    kept.infer()
+    fetched = kept.fetched()
+    second = put(kept.scene.repository, 2)
+    kept.scene.process.until(lambda line: _ready(line) == 2)
+    first, kept.compiled = kept.compiled, second
+    kept.infer()
+    kept.compiled = first
+    assert kept.fetched() == fetched + 1
+    assert len(kept.files()) == 2
+
+
+def _ready(line: dict[str, Any]) -> int:
+    rows = [row for row in line.get("models", ()) if row["model"] == "kept" and row["ready"]]
+    return max((row["version"] for row in rows), default=0)
+
+
+def test_a_service_refuses_by_default(tmp_path: Path, key_folder: Path) -> None:
+    put_digits(tmp_path / "repository")
+    with serving(tmp_path, key_folder, "--cores", 1) as scene:
+        how = ("--keys", key_folder, "--state", tmp_path / "c", "--input", SEVEN)
+        refused = privet("infer", f"https://{scene.address}", "digits", *how, *MODE, code=4)
+    said = "this server's policy does not accept encrypts weights: accepted for you: masks"
+    assert said in refused["error"]["message"]
+    assert not any((tmp_path / "c" / "client" / "kept").glob("*"))

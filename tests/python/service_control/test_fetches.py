@@ -1,0 +1,146 @@
+"""Fetches of encrypted weights at the control plane: who may, how often, and what they count as."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.e2e.caller import ServiceCaller
+from tests.e2e.test_kept_weights import compiled
+from tests.python.service_control.actors import Scene, scene
+
+from privet.service.service import FETCHES
+from privet.suites import make_policy
+
+MODE = {"encrypts": "weights", "rounds": "log"}
+REQUESTS = "/v2/models/digits/requests"
+Play = Callable[..., None]
+
+
+@pytest.fixture(scope="module")
+def kept_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("kept")
+    compiled(folder, 1).save(folder / "program")
+    return folder / "program"
+
+
+@pytest.fixture
+def play(folder: Path, key_folder: Path, kept_program: Path) -> Play:
+    """Runs a test's coroutine beside a service, with one client."""
+
+    def run(act: Any, program: Path = kept_program, **options: Any) -> None:
+        async def main() -> None:
+            options.setdefault("accepts", make_policy(encrypts="weights"))
+            async with (
+                scene(folder, key_folder, program, **options) as it,
+                ServiceCaller(it.address, key_folder, folder / "client", "client") as caller,
+            ):
+                await act(it, caller)
+
+        asyncio.run(main())
+
+    return run
+
+
+async def fetch(caller: ServiceCaller, **more: Any) -> tuple[int, Any, Any]:
+    """Asks for a fetch."""
+    return await caller.ask("POST", REQUESTS, MODE | {"fetch": True} | more)
+
+
+async def fetched(it: Scene, caller: ServiceCaller, **outcome: Any) -> Any:
+    """A fetch that ends well; what the client reads of it."""
+    status, job, _ = await fetch(caller)
+    assert status == 202, job
+    path = f"/v2/jobs/{job['id']}"
+    running = await it.executor.granted("fetch")
+    assert (await caller.good("GET", path))["state"] == "fetching"
+    it.executor.finish(running.job, **outcome)
+    document = await caller.good("GET", path)
+    while document["state"] != "ended":
+        document = await caller.good("GET", f"{path}?wait=5&seen={document['sequence']}")
+    return document
+
+
+def test_the_default_policy_refuses_and_says_what_it_accepts(play: Play) -> None:
+    async def act(it: Scene, caller: ServiceCaller) -> None:
+        for body in (MODE, MODE | {"fetch": True}):
+            status, told, _ = await caller.ask("POST", REQUESTS, body)
+            assert (status, told["reason"]) == (403, "policy")
+            assert told["error"].endswith(
+                "does not accept encrypts weights: accepted for you: masks"
+            )
+        assert it.executor.jobs == {}
+        await caller.good("POST", REQUESTS, {"encrypts": "masks"})
+
+    play(act, accepts=make_policy())
+
+
+def test_a_policy_accepts_them_of_one_client_alone(play: Play, tmp_path: Path) -> None:
+    file = tmp_path / "policy.toml"
+    for who, status in (("privet client", 202), ("somebody else", 403)):
+        file.write_text(f'[clients."{who}".accepts]\nencrypts = ["masks", "weights"]\n')
+
+        async def act(it: Scene, caller: ServiceCaller, status: int = status) -> None:
+            assert (await fetch(caller))[0] == status
+
+        play(act, accepts=make_policy(file))
+
+
+def test_a_fetch_is_a_job_on_one_core_and_no_answer(play: Play) -> None:
+    async def act(it: Scene, caller: ServiceCaller) -> None:
+        document = await fetched(it, caller, seconds=0.01)
+        assert (document["kind"], document["outcome"]) == ("fetch", "done")
+        assert document["encrypts"] == "weights"
+        (running,) = it.executor.jobs.values()
+        grant = running.grant
+        assert (grant.phase, grant.material, len(grant.cores)) == ("fetch", None, 1)
+        assert grant.suite == "gmw log exact kept-weights"
+        # What a quick link took is not held against the next.
+        (job,) = [it for it in it.service.profiles.rows() if it["suite"].endswith("fetch")]
+        assert job["seconds"] > 0.5
+        assert grant.seconds >= 60
+        (run,) = it.service.timeline.runs()
+        assert run.phase == "fetch"
+        assert (await caller.ask("POST", REQUESTS, MODE))[0] == 202
+        assert (await caller.ask("POST", REQUESTS, MODE))[0] == 429
+
+    accepts = make_policy(encrypts="weights", answers_per_hour=1)
+    play(act, accepts=accepts)
+
+
+def test_a_client_fetches_one_at_a_time_and_not_again_and_again(
+    play: Play, key_folder: Path, folder: Path
+) -> None:
+    async def act(it: Scene, caller: ServiceCaller) -> None:
+        assert (await fetch(caller))[0] == 202
+        running = await it.executor.granted("fetch")
+        for _ in range(2):
+            status, told, headers = await fetch(caller)
+            assert (status, int(headers["Retry-After"])) == (429, 5), told
+        async with ServiceCaller(it.address, key_folder, folder / "o", "operator") as other:
+            # Of two cores one is for others.
+            assert (await fetch(other))[0] == 429
+            it.executor.finish(running.job)
+            for _ in range(FETCHES - 1):
+                await fetched(it, caller)
+            status, told, headers = await fetch(caller)
+            assert (status, told["reason"]) == (429, "fetches")
+            assert "keep them" in told["error"]
+            assert int(headers["Retry-After"]) > 10_000
+            await fetched(it, other)
+
+    play(act)
+
+
+def test_there_is_nothing_to_fetch_in_other_modes(play: Play) -> None:
+    async def act(it: Scene, caller: ServiceCaller) -> None:
+        for other in ({"encrypts": "masks"}, {"encrypts": None, "suite": "gmw"}):
+            body = {key: value for key, value in {**MODE, **other}.items() if value is not None}
+            status, told, _ = await caller.ask("POST", REQUESTS, body | {"fetch": True})
+            assert (status, "keep nothing" in told["error"]) == (400, True)
+        assert it.executor.jobs == {}
+
+    play(act)
