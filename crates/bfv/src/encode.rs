@@ -1,6 +1,6 @@
 //! Between the plaintext ring and the phase of a ciphertext.
 
-use crate::arch::vectorised;
+use crate::arch::{Values, vectorised};
 use crate::parameters::Parameters;
 use crate::polynomial::Polynomial;
 
@@ -14,7 +14,8 @@ pub(crate) fn encode(parameters: &Parameters, message: &[u64]) -> Polynomial {
     let (low, mask) = (parameters.modulus_low(), parameters.ring_mask());
     let remainder = |m: u64| low.wrapping_mul(m).wrapping_add(half) & mask;
     // Of nothing half is left, so that it becomes zero.
-    let mut remainders = vec![half; parameters.degree()];
+    let mut remainders = Values::zero(parameters.degree());
+    remainders.fill(half);
     vectorised(|| remainders.iter_mut().zip(message).for_each(|(x, &m)| *x = remainder(m)));
     let mut others = Some(remainders.clone());
     Polynomial([0, 1].map(|i| {

@@ -33,6 +33,7 @@ mod zq;
 #[cfg(test)]
 mod tests;
 
+pub use arch::Values;
 pub use error::{Error, Misuse, PeerMisbehaved};
 pub use keys::{INFERENCES_PER_KEY, PublicKey, SecretKey};
 pub use merge::Merge;

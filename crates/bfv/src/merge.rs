@@ -18,6 +18,7 @@
 use privet_prg::Prg;
 use zeroize::Zeroizing;
 
+use crate::arch::Values;
 use crate::automorphism::sources;
 use crate::error::{Error, Misuse};
 use crate::keys::PublicKey;
@@ -55,7 +56,7 @@ pub(crate) fn write_keys(parameters: &Parameters, opposite: &[i32], prg: &mut Pr
             let special = prime.factor(merging.special().prime().value());
             // The message is brought back to coefficients, for the errors to join it.
             let mut message = Polynomial::<3>::zero(degree);
-            message.0[i] = turned.0[i].iter().map(|&x| prime.negate(prime.scale(x, special))).collect();
+            message.0[i].iter_mut().zip(turned.0[i].iter()).for_each(|(x, &turned)| *x = prime.negate(prime.scale(turned, special)));
             ntt.inverse(&mut message.0[i]);
             message.write_masked(&merging.ntts, &multiplier, prg, out);
         }
@@ -100,7 +101,7 @@ pub struct Merge<'a> {
     /// At index `i`, `2^i` sums that wait for as many more.
     waiting: Vec<Option<Part>>,
     /// Vectors that are used again.
-    spare: Vec<Vec<u64>>,
+    spare: Vec<Values>,
 }
 
 /// Vectors that wait for their next use at most.
@@ -212,7 +213,7 @@ impl<'a> Merge<'a> {
             self.spare.push(other);
             c0.push(values);
         }
-        let mut digits: [[Vec<u64>; 3]; 2] = Default::default();
+        let mut digits: [[Values; 3]; 2] = Default::default();
         for (i, (mut values, mut other)) in first.c1.0.into_iter().zip(second.c1.0).enumerate() {
             ntts[i].butterfly(&mut values, &mut other, &key.shift.0[i]);
             ntts[i].scale(&mut values, ntts[i].prime().reduce(self.merging.special().prime().value()));
@@ -235,7 +236,7 @@ impl<'a> Merge<'a> {
         rest.fill(0);
         c1.push(rest);
         for (j, ((first, second), ntt)) in c0.iter_mut().zip(&mut c1).zip(ntts).enumerate() {
-            let terms = [0, 1].map(|i| (key.digits[i].each_ref().map(|part| &part.0[j][..]), &digits[i][j][..]));
+            let terms = [0, 1].map(|i| (key.digits[i].each_ref().map(|part| &part.0[j][..]), [&digits[i][j][..]]));
             ntt.multiply_add_pair([first, second], &terms);
         }
         self.spare.extend(digits.into_iter().flatten());
@@ -246,7 +247,7 @@ impl<'a> Merge<'a> {
     }
 
     /// Room for residues of a polynomial, with whatever is in it.
-    fn buffer(&mut self) -> Vec<u64> {
-        self.spare.pop().unwrap_or_else(|| vec![0; self.key.parameters().degree()])
+    fn buffer(&mut self) -> Values {
+        self.spare.pop().unwrap_or_else(|| Values::zero(self.key.parameters().degree()))
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tfhe_ntt::prime::largest_prime_in_arithmetic_progression64 as largest_prime;
 use tfhe_ntt::prime64::Plan;
 
-use crate::arch::{self, Kernels, Montgomery, TERMS, Term, Transform};
+use crate::arch::{self, Kernels, Montgomery, MultiplyAdd, ROWS, TERMS, Term, Transform};
 use crate::zq::Prime;
 
 /// Coefficients anywhere, for [`Ntt::forward_columns`].
@@ -89,25 +89,38 @@ impl Ntt {
     /// `sum += a * b` for each term, value by value, for any multiple of 8 values. One of `a` and `b` are multipliers. Where the
     /// processor can, a few products are added up before they are reduced.
     pub(crate) fn multiply_add(&self, sum: &mut [u64], terms: &[(&[u64], &[u64])]) {
-        match self.accelerated() {
-            Some((montgomery, kernels)) => terms.chunks(TERMS).for_each(|terms| {
-                let terms: Vec<Term<'_, 1>> = terms.iter().map(|(a, b)| ([*a], *b)).collect();
-                (kernels.multiply_add)(&montgomery, [sum], &terms);
-            }),
-            None => terms.iter().for_each(|(a, b)| self.plan.mul_accumulate(sum, a, b)),
-        }
+        let terms: Vec<Term<'_, 1, 1>> = terms.iter().map(|(a, b)| ([*a], [*b])).collect();
+        self.multiply_add_with([[sum]], &terms, |kernels| kernels.multiply_add);
     }
 
     /// [`Ntt::multiply_add`] to two sums, of products with two factors that share the other one.
-    pub(crate) fn multiply_add_pair(&self, [first, second]: [&mut [u64]; 2], terms: &[Term<'_, 2>]) {
-        match self.accelerated() {
-            Some((montgomery, kernels)) => {
-                terms.chunks(TERMS).for_each(|terms| (kernels.multiply_add_pair)(&montgomery, [first, second], terms));
+    pub(crate) fn multiply_add_pair(&self, sums: [&mut [u64]; 2], terms: &[Term<'_, 2, 1>]) {
+        self.multiply_add_with([sums], terms, |kernels| kernels.multiply_add_pair);
+    }
+
+    /// [`Ntt::multiply_add_pair`] with each of some others.
+    pub(crate) fn multiply_add_rows(&self, sums: [[&mut [u64]; 2]; ROWS], terms: &[Term<'_, 2, ROWS>]) {
+        self.multiply_add_with(sums, terms, |kernels| kernels.multiply_add_rows);
+    }
+
+    fn multiply_add_with<const K: usize, const M: usize>(
+        &self,
+        mut sums: [[&mut [u64]; K]; M],
+        terms: &[Term<'_, K, M>],
+        kernel: impl Fn(Kernels) -> MultiplyAdd<K, M>,
+    ) {
+        let accelerated = self.accelerated();
+        for terms in terms.chunks(TERMS) {
+            if let Some((montgomery, kernels)) = accelerated {
+                let sums = sums.each_mut().map(|sums| sums.each_mut().map(|sum| &mut **sum));
+                kernel(kernels)(&montgomery, sums, terms);
+                continue;
             }
-            None => terms.iter().for_each(|([a, b], shared)| {
-                self.plan.mul_accumulate(first, a, shared);
-                self.plan.mul_accumulate(second, b, shared);
-            }),
+            for (factors, others) in terms {
+                for (sums, other) in sums.iter_mut().zip(others) {
+                    sums.iter_mut().zip(factors).for_each(|(sum, factor)| self.plan.mul_accumulate(sum, factor, other));
+                }
+            }
         }
     }
 
@@ -228,13 +241,33 @@ mod tests {
                         ntt.plan.mul_accumulate(&mut expected[1], b, &shared);
                     }
                     let mut alone = sums[1].clone();
-                    let terms: Vec<Term<'_, 1>> =
-                        operands.iter().map(|([_, b], shared)| ([&b[..]], &shared[..])).collect();
-                    (accelerated.multiply_add)(&montgomery, [&mut alone], &terms);
-                    let terms: Vec<Term<'_, 2>> =
-                        operands.iter().map(|([a, b], shared)| ([&a[..], &b[..]], &shared[..])).collect();
+                    let terms: Vec<Term<'_, 1, 1>> =
+                        operands.iter().map(|([_, b], shared)| ([&b[..]], [&shared[..]])).collect();
+                    (accelerated.multiply_add)(&montgomery, [[&mut alone]], &terms);
+                    // Each row by another of the terms' factors in turn.
+                    let mut rows: [_; ROWS] = std::array::from_fn(|_| sums.clone());
+                    let shared = |term: usize, row: usize| &operands[(term + row) % count].1[..];
+                    let pairs = operands.iter().map(|([a, b], _)| [&a[..], &b[..]]).enumerate();
+                    let terms: Vec<Term<'_, 2, ROWS>> = pairs
+                        .map(|(term, pair)| (pair, std::array::from_fn(|row| shared(term, row))))
+                        .collect();
+                    let places = rows.each_mut().map(|row| row.each_mut().map(|sum| &mut sum[..]));
+                    (accelerated.multiply_add_rows)(&montgomery, places, &terms);
+                    for (row, sums_of_row) in rows.iter().enumerate() {
+                        let mut expected = sums.clone();
+                        for (term, (pair, _)) in operands.iter().enumerate() {
+                            let shared = shared(term, row).iter().map(|&x| prime.multiply(x, unprepared));
+                            let shared: Vec<u64> = shared.collect();
+                            for (sum, factor) in expected.iter_mut().zip(pair) {
+                                ntt.plan.mul_accumulate(sum, factor, &shared);
+                            }
+                        }
+                        assert_eq!(*sums_of_row, expected, "{count} terms, {bits} bits, row {row}");
+                    }
+                    let terms: Vec<Term<'_, 2, 1>> =
+                        operands.iter().map(|([a, b], shared)| ([&a[..], &b[..]], [&shared[..]])).collect();
                     let [first, second] = &mut sums;
-                    (accelerated.multiply_add_pair)(&montgomery, [first, second], &terms);
+                    (accelerated.multiply_add_pair)(&montgomery, [[first, second]], &terms);
                     assert_eq!(sums, expected, "{count} terms, {bits} bits");
                     assert_eq!(alone, expected[1], "{count} terms, {bits} bits");
                     let (mut x, mut y, factors) = (values(), values(), values());

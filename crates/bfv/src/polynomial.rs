@@ -3,30 +3,30 @@
 use privet_prg::{Prg, Seed};
 use zeroize::{Zeroize, Zeroizing};
 
-use crate::arch::vectorised;
+use crate::arch::{Values, vectorised};
 use crate::error::{Error, PeerMisbehaved};
 use crate::ntt::Ntt;
 use crate::sample;
-use crate::wire::{pack, packed_bytes, unpack};
+use crate::wire::{pack, packed_bytes, unpack_to};
 
 /// Residues modulo each of `L` primes, `[L][N]`: coefficients or transformed values, as the context says.
 #[derive(Clone, Debug)]
-pub(crate) struct Polynomial<const L: usize = 2>(pub(crate) [Vec<u64>; L]);
+pub(crate) struct Polynomial<const L: usize = 2>(pub(crate) [Values; L]);
 
 /// A transformed polynomial that others are multiplied by, in the form that [`Ntt::multiply_add`] takes.
 #[derive(Clone, Debug)]
-pub(crate) struct Multiplier<const L: usize = 2>(pub(crate) [Vec<u64>; L]);
+pub(crate) struct Multiplier<const L: usize = 2>(pub(crate) [Values; L]);
 
 impl<const L: usize> Polynomial<L> {
     pub(crate) fn zero(degree: usize) -> Self {
-        Self(std::array::from_fn(|_| vec![0; degree]))
+        Self(std::array::from_fn(|_| Values::zero(degree)))
     }
 
     /// The coefficients of a signed polynomial of at most `degree` terms.
     pub(crate) fn from_signed<T: Copy + Into<i64>>(ntts: &[Ntt; L], degree: usize, coefficients: &[T]) -> Self {
         Self(ntts.each_ref().map(|ntt| {
-            let mut residues = ntt.prime().reduce_signed(coefficients);
-            residues.resize(degree, 0);
+            let mut residues = Values::zero(degree);
+            ntt.prime().reduce_signed_to(&mut residues[..coefficients.len()], coefficients);
             residues
         }))
     }
@@ -73,7 +73,11 @@ impl<const L: usize> Polynomial<L> {
 
     /// The values at `sources`, in their order.
     pub(crate) fn permuted(&self, sources: &[u32]) -> Self {
-        Self(self.0.each_ref().map(|values| sources.iter().map(|&source| values[source as usize]).collect()))
+        Self(self.0.each_ref().map(|values| {
+            let mut permuted = Values::zero(sources.len());
+            permuted.iter_mut().zip(sources).for_each(|(x, &source)| *x = values[source as usize]);
+            permuted
+        }))
     }
 
     /// A transformed polynomial divided by the last of its primes, rounding. `quotients` are the others, of which none is below half
@@ -90,7 +94,7 @@ impl<const L: usize> Polynomial<L> {
         // From above by half, so that what is taken off is nearest to zero.
         let half = last.value() / 2;
         vectorised(|| rest.iter_mut().for_each(|x| *x = last.add(*x, half)));
-        let mut off = vec![0; rest.len()];
+        let mut off = Values::zero(rest.len());
         Polynomial(std::array::from_fn(|i| {
             let (ntt, prime) = (&quotients[i], *quotients[i].prime());
             let half = prime.add(half, 0);
@@ -130,12 +134,12 @@ impl<const L: usize> Polynomial<L> {
             Some((seed, rest)) if bytes.len() == expected => (Seed::from_bytes(*seed), rest),
             _ => return Err(PeerMisbehaved::WrongLength { what, expected, actual: bytes.len() }.into()),
         };
-        let mut masked = Self(std::array::from_fn(|_| Vec::new()));
+        let mut masked = Self::zero(degree);
         for ((residues, ntt), length) in masked.0.iter_mut().zip(ntts).zip(lengths) {
             let (part, after) = rest.split_at(length);
             rest = after;
             let prime = ntt.prime();
-            *residues = unpack(what, part, degree, prime.bits())?;
+            unpack_to(what, part, residues, prime.bits())?;
             let largest = vectorised(|| residues.iter().fold(0, |most, &x| x.max(most)));
             if largest >= prime.value() {
                 let index = residues.iter().position(|&x| x >= prime.value()).unwrap_or_default();
@@ -158,7 +162,7 @@ impl<const L: usize> Polynomial<L> {
         let u = Self::from_signed(ntts, degree, &sample::ternary(degree, prg));
         let u = Zeroizing::new(u.forward(ntts));
         for (i, ntt) in ntts.iter().enumerate() {
-            ntt.multiply_add_pair([&mut c0.0[i], &mut c1.0[i]], &[([&b.0[i], &a.0[i]], &u.0[i])]);
+            ntt.multiply_add_pair([&mut c0.0[i], &mut c1.0[i]], &[([&b.0[i], &a.0[i]], [&u.0[i]])]);
         }
         let mut c1 = c1.inverse(ntts);
         c1.add_errors(ntts, prg);

@@ -1,20 +1,22 @@
 //! The server's work: sums of products of ciphertexts with weights, and what it sends back.
 
+use std::ops::Range;
+
 use privet_prg::Prg;
 use privet_ring::Modulus;
 use zeroize::Zeroizing;
 
-use crate::arch::{TERMS, vectorised};
+use crate::arch::{ROWS, TERMS, Term, Values, vectorised};
 use crate::encode::{decode, encode, switch};
 use crate::error::{Error, Misuse};
 use crate::keys::{PublicKey, check_positions};
-use crate::ntt::ALL_COLUMNS;
+use crate::ntt::{ALL_COLUMNS, Ntt};
 use crate::parameters::{Parameters, Resharing};
 use crate::polynomial::{Multiplier, Polynomial};
 use crate::wire::pack;
 
-/// Values of a sum that are worked on at a time; divides every degree.
-const PART: usize = 256;
+/// Values of a sum that are worked on at a time: a page, of which processors read the rest ahead. Divides every degree.
+const PART: usize = 512;
 
 /// A ciphertext of the client, transformed.
 #[derive(Clone, Debug)]
@@ -113,13 +115,13 @@ impl<'a> Residues<'a> {
         prime: usize,
         coefficients: &[T],
         columns: Columns,
-        values: &'a mut Vec<u64>,
+        values: &'a mut Values,
     ) -> Result<Self, Error> {
         let (ntt, expected, actual) = (&parameters.ntts()[prime], parameters.degree(), coefficients.len());
         if actual > expected {
             return Err(Misuse::WrongLength { what: "weights", expected, actual }.into());
         }
-        values.resize(expected, 0);
+        values.resize(expected);
         let (used, rest) = values.split_at_mut(actual);
         ntt.prime().reduce_signed_to(used, coefficients);
         rest.fill(0);
@@ -192,19 +194,14 @@ impl Sum {
         }
         let ntt = &parameters.ntts()[prime];
         for start in (0..parameters.degree()).step_by(PART) {
-            let part = start..start + PART;
-            for (sums, weights) in sums.chunks_mut(ciphertexts.len()).zip(weights) {
-                for (sum, ciphertexts) in sums.iter_mut().zip(ciphertexts) {
-                    for (ciphertexts, weights) in ciphertexts.chunks(TERMS).zip(weights.chunks(TERMS)) {
-                        let mut terms = [([&[][..]; 2], &[][..]); TERMS];
-                        for (term, (ciphertext, weights)) in terms.iter_mut().zip(ciphertexts.iter().zip(weights)) {
-                            let factors = [&ciphertext.c0, &ciphertext.c1].map(|c| &c.0[prime][part.clone()]);
-                            *term = (factors, &weights.values[part.clone()]);
-                        }
-                        let [c0, c1] = [&mut sum.c0, &mut sum.c1].map(|c| &mut c.0[prime][part.clone()]);
-                        ntt.multiply_add_pair([c0, c1], &terms[..ciphertexts.len()]);
-                    }
-                }
+            let part = Part { ntt, prime, range: start..start + PART };
+            let (rows, left) = weights.as_chunks::<ROWS>();
+            let (sums, sums_left) = sums.split_at_mut(rows.len() * ROWS * ciphertexts.len());
+            for (sums, weights) in sums.chunks_mut(ROWS * ciphertexts.len()).zip(rows) {
+                part.multiply_add(sums, ciphertexts, weights, Ntt::multiply_add_rows);
+            }
+            for (sums, weights) in sums_left.chunks_mut(ciphertexts.len()).zip(left.as_chunks::<1>().0) {
+                part.multiply_add(sums, ciphertexts, weights, |ntt, [sums], terms| ntt.multiply_add_pair(sums, terms));
             }
         }
         Ok(())
@@ -252,6 +249,43 @@ impl Sum {
     }
 }
 
+/// Some values of all polynomials, modulo one prime.
+struct Part<'a> {
+    ntt: &'a Ntt,
+    prime: usize,
+    range: Range<usize>,
+}
+
+impl Part<'_> {
+    /// [`Sum::multiply_add_all`] for as many rows of weights as `kernel` takes at once.
+    fn multiply_add<const M: usize>(
+        &self,
+        sums: &mut [Sum],
+        ciphertexts: &[Vec<&Ciphertext>],
+        weights: &[Vec<Residues<'_>>; M],
+        kernel: impl Fn(&Ntt, [[&mut [u64]; 2]; M], &[Term<'_, 2, M>]),
+    ) {
+        let each = ciphertexts.len();
+        let Self { ntt, prime, range } = self;
+        for first in (0..weights[0].len()).step_by(TERMS) {
+            for (c, ciphertexts) in ciphertexts.iter().enumerate() {
+                let ciphertexts = &ciphertexts[first..ciphertexts.len().min(first + TERMS)];
+                let mut terms = [([&[][..]; 2], [&[][..]; M]); TERMS];
+                for (i, (term, ciphertext)) in terms.iter_mut().zip(ciphertexts).enumerate() {
+                    let factors = [&ciphertext.c0, &ciphertext.c1].map(|c| &c.0[*prime][range.clone()]);
+                    *term = (factors, weights.each_ref().map(|row| &row[first + i].values[range.clone()]));
+                }
+                let mut rows = sums.chunks_exact_mut(each);
+                let sums = std::array::from_fn(|_| {
+                    let sum = &mut rows.next().expect("a row of sums for each of weights")[c];
+                    [&mut sum.c0, &mut sum.c1].map(|c| &mut c.0[*prime][range.clone()])
+                });
+                kernel(ntt, sums, &terms[..ciphertexts.len()]);
+            }
+        }
+    }
+}
+
 /// Takes uniform shares off the message at the positions, encoded exactly; returns them.
 pub(crate) fn share(parameters: &Parameters, c0: &mut Polynomial, positions: &[usize], prg: &mut Prg) -> Vec<u64> {
     let mut shares = vec![0; positions.len()];
@@ -270,9 +304,9 @@ pub(crate) fn hide(parameters: &Parameters, c0: &mut Polynomial, positions: &[us
 }
 
 /// Adds the first of these residues to the coefficients at the positions.
-fn add_at(parameters: &Parameters, c0: &mut Polynomial, positions: &[usize], residues: &[Vec<u64>; 2]) {
+fn add_at(parameters: &Parameters, c0: &mut Polynomial, positions: &[usize], residues: &[impl AsRef<[u64]>; 2]) {
     for ((sum, residues), ntt) in c0.0.iter_mut().zip(residues).zip(parameters.ntts()) {
-        positions.iter().zip(residues).for_each(|(&at, &x)| sum[at] = ntt.prime().add(sum[at], x));
+        positions.iter().zip(residues.as_ref()).for_each(|(&at, &x)| sum[at] = ntt.prime().add(sum[at], x));
     }
 }
 

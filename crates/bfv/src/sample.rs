@@ -3,7 +3,7 @@
 use privet_prg::{Prg, Seed};
 use zeroize::Zeroizing;
 
-use crate::arch::vectorised;
+use crate::arch::{Values, vectorised};
 use crate::ntt::Ntt;
 
 /// Errors stay within this bound: they are a difference of two sums of 21 bits, a centred binomial distribution with
@@ -35,11 +35,11 @@ fn map_words(count: usize, prg: &mut Prg, map: impl Fn(u64) -> i32) -> Zeroizing
 const RUN: usize = 64;
 
 /// The public polynomial of a seed: residues uniform modulo each prime in turn, by rejection.
-pub(crate) fn uniform<const L: usize>(seed: &Seed, ntts: &[Ntt; L], degree: usize) -> [Vec<u64>; L] {
+pub(crate) fn uniform<const L: usize>(seed: &Seed, ntts: &[Ntt; L], degree: usize) -> [Values; L] {
     let mut prg = Prg::from_seed(seed);
     ntts.each_ref().map(|ntt| {
         let (prime, unused) = (ntt.prime().value(), 64 - ntt.prime().bits());
-        let mut residues = vec![0; degree];
+        let mut residues = Values::zero(degree);
         let mut filled = 0;
         let mut words = vec![0; degree];
         while filled < degree {

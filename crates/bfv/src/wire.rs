@@ -21,16 +21,22 @@ pub(crate) fn pack(values: &[u64], bits: u32, out: &mut Vec<u8>) {
 /// # Errors
 /// [`PeerMisbehaved`] if there are more or fewer bytes, or if the bits after the last number are not zero.
 pub(crate) fn unpack(what: &'static str, bytes: &[u8], count: usize, bits: u32) -> Result<Vec<u64>, Error> {
-    let (expected, used) = (packed_bytes(count, bits), count * bits as usize);
+    let mut values = vec![0; count];
+    unpack_to(what, bytes, &mut values, bits)?;
+    Ok(values)
+}
+
+/// [`unpack`] to as many places as there are numbers.
+pub(crate) fn unpack_to(what: &'static str, bytes: &[u8], values: &mut [u64], bits: u32) -> Result<(), Error> {
+    let (expected, used) = (packed_bytes(values.len(), bits), values.len() * bits as usize);
     if bytes.len() != expected {
         return Err(PeerMisbehaved::WrongLength { what, expected, actual: bytes.len() }.into());
     }
     if bytes.last().is_some_and(|last| used % 8 != 0 && last >> (used % 8) != 0) {
         return Err(PeerMisbehaved::DirtyPadding { what }.into());
     }
-    let mut values = vec![0; count];
-    Modulus::new(bits).unpack_into(&mut values, bytes);
-    Ok(values)
+    Modulus::new(bits).unpack_into(values, bytes);
+    Ok(())
 }
 
 #[cfg(test)]

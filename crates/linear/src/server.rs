@@ -2,13 +2,14 @@
 
 use std::ops::Range;
 
-use privet_bfv::{Ciphertext, Merge, PublicKey, Sum};
+use privet_bfv::{Ciphertext, Merge, PublicKey, Sum, Values};
 use privet_channel::Channel;
 use privet_prg::{Prg, Seed};
 use rayon::prelude::*;
 
 use crate::error::{Error, Misuse};
 use crate::mail::{Inbox, Outbox};
+use crate::memory::Keep;
 use crate::plan::Plan;
 use crate::weights::{Coefficients, TransformedWeights};
 
@@ -186,9 +187,12 @@ impl Chunk<'_> {
         let index = |section: usize, output: usize| section * packing.counts.outputs + output;
         let mut sums = vec![Sum::new(self.plan.parameters()); sections.len() * outputs.len()];
         let channels: Vec<usize> = (0..packing.counts.channels).collect();
-        let rows = outputs_at_once(sections.len());
+        let rows = match self.weights.keep() {
+            Keep::Transformed => OUTPUTS_PER_TASK,
+            Keep::Plain => outputs_at_once(sections.len()),
+        };
         let mut coefficients = Coefficients::default();
-        let mut buffers = vec![Vec::new(); rows.min(outputs.len()) * CHANNELS_AT_ONCE.min(channels.len())];
+        let mut buffers = vec![Values::default(); rows.min(outputs.len()) * CHANNELS_AT_ONCE.min(channels.len())];
         for channels in channels.chunks(CHANNELS_AT_ONCE) {
             let inputs = |&section: &usize| -> Vec<_> {
                 let first = index(section, outputs.start);

@@ -2,7 +2,7 @@
 
 use std::ops::Neg;
 
-use privet_bfv::{Residues, Weights};
+use privet_bfv::{Residues, Values, Weights};
 use rayon::prelude::*;
 
 use crate::error::{Error, Misuse};
@@ -59,6 +59,14 @@ impl TransformedWeights {
         &self.plan
     }
 
+    /// How they are kept.
+    pub(crate) fn keep(&self) -> Keep {
+        match self.form {
+            Form::Transformed(_) => Keep::Transformed,
+            Form::Plain(_) => Keep::Plain,
+        }
+    }
+
     /// Sections to work on at once.
     pub(crate) fn sections(&self) -> usize {
         self.sections
@@ -70,7 +78,7 @@ impl TransformedWeights {
         index: usize,
         prime: usize,
         coefficients: &mut Coefficients,
-        buffer: &'a mut Vec<u64>,
+        buffer: &'a mut Values,
     ) -> Result<Residues<'a>, Error> {
         let (plan, parameters) = (&self.plan, self.plan.parameters());
         let residues = match &self.form {

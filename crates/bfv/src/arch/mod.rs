@@ -6,6 +6,7 @@ use privet_prg::is_portable_forced;
 use pulp::Arch;
 
 pub(crate) mod tile;
+mod values;
 #[cfg(target_arch = "x86_64")]
 mod transform;
 #[cfg(target_arch = "x86_64")]
@@ -15,6 +16,7 @@ mod x86_tile;
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) use transform::Transform;
+pub use values::Values;
 
 /// There is none for this processor.
 #[cfg(not(target_arch = "x86_64"))]
@@ -43,6 +45,9 @@ const LANES: usize = 8;
 /// Terms that are added up before a reduction: with primes below 2^50 their sum stays below 2^103.
 pub(crate) const TERMS: usize = 8;
 
+/// Rows of factors that pairs are multiplied by at once: with their sums they fill the registers.
+pub(crate) const ROWS: usize = 4;
+
 /// What Montgomery's reduction (Math. Comp. 1985) by 2^52 takes for a prime below 2^50, or 2^52.
 #[derive(Debug, Clone, Copy)]
 #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "no accelerated code for this processor"))]
@@ -70,12 +75,13 @@ impl Montgomery {
     }
 }
 
-/// What is added to `K` sums: the products of `K` factors with one that they share.
-pub(crate) type Term<'a, const K: usize> = ([&'a [u64]; K], &'a [u64]);
+/// What is added to `M` times `K` sums: the products of `K` factors with each of `M` others.
+pub(crate) type Term<'a, const K: usize, const M: usize> = ([&'a [u64]; K], [&'a [u64]; M]);
 
-/// `sums[k][i] = (sums[k][i] + sum over at most `TERMS` terms of factors[k][i] shared[i] / 2^52) mod p`, everything reduced before and
-/// after.
-pub(crate) type MultiplyAdd<const K: usize> = fn(&Montgomery, [&mut [u64]; K], &[Term<'_, K>]);
+/// `sums[m][k][i] = (sums[m][k][i] + sum over at most `TERMS` terms of factors[k][i] others[m][i] / 2^52) mod p`, everything reduced before
+/// and after.
+pub(crate) type MultiplyAdd<const K: usize, const M: usize> =
+    fn(&Montgomery, [[&mut [u64]; K]; M], &[Term<'_, K, M>]);
 
 /// `x = x f mod p` for each value `x` below 2^52, given `p`, `f` and `floor(2^52 f / p)`.
 pub(crate) type Scale = fn(u64, u64, u64, &mut [u64]);
@@ -90,8 +96,9 @@ pub(crate) type Turns = fn([u64; 2], [u32; 2], u64, &mut [u64], &[u64]);
 /// What is accelerated.
 #[derive(Clone, Copy)]
 pub(crate) struct Kernels {
-    pub(crate) multiply_add: MultiplyAdd<1>,
-    pub(crate) multiply_add_pair: MultiplyAdd<2>,
+    pub(crate) multiply_add: MultiplyAdd<1, 1>,
+    pub(crate) multiply_add_pair: MultiplyAdd<2, 1>,
+    pub(crate) multiply_add_rows: MultiplyAdd<2, ROWS>,
     pub(crate) scale: Scale,
     pub(crate) turns: Turns,
     pub(crate) butterfly: Butterfly,

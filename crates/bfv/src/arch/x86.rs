@@ -4,14 +4,15 @@
 
 use std::arch::x86_64::*;
 
-use super::{Kernels, LANES, Montgomery, TERMS, Term};
+use super::{Kernels, LANES, Montgomery, ROWS, TERMS, Term};
 
 /// The kernels, if the processor has what they take.
 pub(crate) fn kernels() -> Option<Kernels> {
     let runs = is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512ifma");
     runs.then_some(Kernels {
-        multiply_add: checked::<1>,
-        multiply_add_pair: checked::<2>,
+        multiply_add: checked::<1, 1>,
+        multiply_add_pair: checked::<2, 1>,
+        multiply_add_rows: checked::<2, ROWS>,
         scale: scale_checked,
         turns: turns_checked,
         butterfly: butterfly_checked,
@@ -20,11 +21,15 @@ pub(crate) fn kernels() -> Option<Kernels> {
 
 /// # Panics
 /// If the lengths differ or are no multiple of 8, or there are too many terms.
-fn checked<const K: usize>(montgomery: &Montgomery, sums: [&mut [u64]; K], terms: &[Term<'_, K>]) {
-    let len = sums[0].len();
+fn checked<const K: usize, const M: usize>(
+    montgomery: &Montgomery,
+    sums: [[&mut [u64]; K]; M],
+    terms: &[Term<'_, K, M>],
+) {
+    let len = sums[0][0].len();
     assert!(len.is_multiple_of(LANES) && terms.len() <= TERMS, "whole vectors and few terms");
-    assert!(sums.iter().all(|sum| sum.len() == len), "sums of one length");
-    let fits = |(factors, shared): &Term<'_, K>| shared.len() == len && factors.iter().all(|x| x.len() == len);
+    assert!(sums.iter().flatten().all(|sum| sum.len() == len), "sums of one length");
+    let fits = |(factors, others): &Term<'_, K, M>| factors.iter().chain(others).all(|x| x.len() == len);
     assert!(terms.iter().all(fits), "operands of one length");
     // SAFETY: the features were detected before this function was handed out, and all slices hold `len` numbers.
     unsafe { multiply_add(montgomery, sums, terms) }
@@ -35,37 +40,45 @@ fn checked<const K: usize>(montgomery: &Montgomery, sums: [&mut [u64]; K], terms
 /// # Safety
 /// The processor must have AVX-512F and IFMA; every operand must be as long as the first sum, a multiple of [`LANES`].
 #[target_feature(enable = "avx512f,avx512ifma")]
-unsafe fn multiply_add<const K: usize>(montgomery: &Montgomery, sums: [&mut [u64]; K], terms: &[Term<'_, K>]) {
+unsafe fn multiply_add<const K: usize, const M: usize>(
+    montgomery: &Montgomery,
+    sums: [[&mut [u64]; K]; M],
+    terms: &[Term<'_, K, M>],
+) {
     let broadcast = |value: u64| _mm512_set1_epi64(value as i64);
     let zero = _mm512_setzero_si512();
     let [prime, twice] = [broadcast(montgomery.prime), broadcast(2 * montgomery.prime)];
     let inverse = broadcast(montgomery.inverse);
     // One subtraction where it is due: a negative difference is a large unsigned number.
     let reduce = |x: __m512i, by: __m512i| _mm512_min_epu64(x, _mm512_sub_epi64(x, by));
-    for at in (0..sums[0].len()).step_by(LANES) {
+    for at in (0..sums[0][0].len()).step_by(LANES) {
         let load = |slice: &[u64]| {
             // SAFETY: `at + LANES <= len`, and the slice has `len` numbers.
             unsafe { _mm512_loadu_si512(slice.as_ptr().add(at).cast()) }
         };
-        let (mut low, mut high) = ([zero; K], [zero; K]);
-        for (factors, shared) in terms {
-            let shared = load(shared);
-            for k in 0..K {
-                let factor = load(factors[k]);
-                low[k] = _mm512_madd52lo_epu64(low[k], factor, shared);
-                high[k] = _mm512_madd52hi_epu64(high[k], factor, shared);
+        let (mut low, mut high) = ([[zero; K]; M], [[zero; K]; M]);
+        for (factors, others) in terms {
+            let factors = factors.map(load);
+            for m in 0..M {
+                let other = load(others[m]);
+                for k in 0..K {
+                    low[m][k] = _mm512_madd52lo_epu64(low[m][k], factors[k], other);
+                    high[m][k] = _mm512_madd52hi_epu64(high[m][k], factors[k], other);
+                }
             }
         }
-        for k in 0..K {
-            // The sum is `high 2^52 + low` with low below 2^55, and below `8 p^2`. Less the multiple of `p` that has the same 52 low
-            // bits it is `2^52` times a number above `-p` and below `2p`.
-            let carried = _mm512_add_epi64(high[k], _mm512_srli_epi64::<52>(low[k]));
-            let multiple = _mm512_madd52hi_epu64(zero, _mm512_madd52lo_epu64(zero, low[k], inverse), prime);
-            let sum = _mm512_add_epi64(load(sums[k]), prime);
-            let total = _mm512_add_epi64(sum, _mm512_sub_epi64(carried, multiple));
-            let total = reduce(reduce(total, twice), prime);
-            // SAFETY: as for the loads.
-            unsafe { _mm512_storeu_si512(sums[k].as_mut_ptr().add(at).cast(), total) };
+        for m in 0..M {
+            for k in 0..K {
+                // The sum is `high 2^52 + low` with low below 2^55, and below `8 p^2`. Less the multiple of `p` that has the same 52 low
+                // bits it is `2^52` times a number above `-p` and below `2p`.
+                let carried = _mm512_add_epi64(high[m][k], _mm512_srli_epi64::<52>(low[m][k]));
+                let multiple = _mm512_madd52hi_epu64(zero, _mm512_madd52lo_epu64(zero, low[m][k], inverse), prime);
+                let sum = _mm512_add_epi64(load(sums[m][k]), prime);
+                let total = _mm512_add_epi64(sum, _mm512_sub_epi64(carried, multiple));
+                let total = reduce(reduce(total, twice), prime);
+                // SAFETY: as for the loads.
+                unsafe { _mm512_storeu_si512(sums[m][k].as_mut_ptr().add(at).cast(), total) };
+            }
         }
     }
 }

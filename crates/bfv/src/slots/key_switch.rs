@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::arch::Values;
 use crate::automorphism::sources;
 use crate::error::{Error, Misuse};
 use crate::polynomial::{Multiplier, Polynomial};
@@ -107,7 +108,7 @@ impl Rotations {
         let inner = self.parameters.inner();
         std::array::from_fn(|i| {
             let own = inner.ntts[i].prime();
-            let scaled: Vec<u64> = polynomial.0[i].iter().map(|&x| own.scale(x, inner.inverse_rest[i])).collect();
+            let scaled: Values = polynomial.0[i].iter().map(|&x| own.scale(x, inner.inverse_rest[i])).collect();
             let mut digit = scaled.clone();
             inner.ntts[i].inverse(&mut digit);
             Polynomial(std::array::from_fn(|j| {
@@ -116,7 +117,7 @@ impl Rotations {
                 }
                 let ntt = &inner.ntts[j];
                 // All primes have one width, so a digit is below twice any of them.
-                let mut reduced: Vec<u64> = digit.iter().map(|&x| ntt.prime().add(x, 0)).collect();
+                let mut reduced: Values = digit.iter().map(|&x| ntt.prime().add(x, 0)).collect();
                 ntt.forward(&mut reduced);
                 reduced
             }))

@@ -104,7 +104,7 @@ fn divide(scene: &Scene, c1: &Polynomial) -> Vec<i64> {
     }
     ntt.inverse(&mut values);
     let signed = |x| if x > prime.value() / 2 { x as i64 - prime.value() as i64 } else { x as i64 };
-    values.into_iter().map(signed).collect()
+    values.iter().copied().map(signed).collect()
 }
 
 #[test]
