@@ -4,8 +4,7 @@
 //! with `n` under a single uniform number: a shift of one uniform number shows by the ends of its range, for certain if at all.
 //! [`STEEPNESS`] says how much; `docs/reference/protocols/bfv.md` has the argument.
 
-use privet_prg::Prg;
-use zeroize::Zeroizing;
+use privet_prg::{Prg, Wiped};
 
 use crate::ntt::Ntt;
 
@@ -44,8 +43,8 @@ impl Flood {
     }
 
     /// Residues of `count` such sums modulo some primes, `[L][count]`.
-    pub(crate) fn residues<const L: usize>(&self, ntts: &[Ntt; L], count: usize, prg: &mut Prg) -> [Vec<u64>; L] {
-        let mut sums = Zeroizing::new(vec![0_u128; count]);
+    pub(crate) fn residues<const L: usize>(&self, ntts: &[Ntt; L], count: usize, prg: &mut Prg) -> [Wiped<u64>; L] {
+        let mut sums = Wiped::from(vec![0_u128; count]);
         for _ in 0..TERMS {
             sums.iter_mut().zip(self.0.draw(count, prg).iter()).for_each(|(sum, term)| *sum += term);
         }
@@ -80,15 +79,15 @@ impl Range {
     }
 
     /// Uniform numbers of the range, from above by `half()`: `0` to `2 half() - 1`. Takes no branches on what is drawn.
-    fn draw(&self, count: usize, prg: &mut Prg) -> Zeroizing<Vec<u128>> {
-        let mut words = Zeroizing::new(vec![0; 4 * count]);
+    fn draw(&self, count: usize, prg: &mut Prg) -> Wiped<u128> {
+        let mut words = Wiped::from(vec![0; 4 * count]);
         prg.fill_words(&mut words);
         let wide = |high: u64, low: u64| u128::from(high) << 64 | u128::from(low);
         let number = |words: &[u64]| {
             let top = ((wide(words[0], words[1]) >> FACTOR_BITS) * u128::from(self.factor)) >> DRAWN_BITS;
             top << self.shift | wide(words[2], words[3]) & ((1 << self.shift) - 1)
         };
-        Zeroizing::new(words.chunks_exact(4).map(number).collect())
+        words.chunks_exact(4).map(number).collect()
     }
 }
 
@@ -158,7 +157,7 @@ mod tests {
         let numbers: Vec<u128> = (0..100).map(|i| terms.iter().map(|term| term[i]).sum()).collect();
         let residues = Flood(range).residues(parameters.ntts(), 100, &mut prg(2));
         for (residues, prime) in residues.iter().zip(parameters.primes()) {
-            for (number, residue) in numbers.iter().zip(residues) {
+            for (number, residue) in numbers.iter().zip(residues.iter()) {
                 let signed = *number as i128 - Flood(range).most() as i128;
                 assert_eq!(*residue, signed.rem_euclid(i128::from(prime)) as u64);
             }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use privet_prg::Prg;
+use privet_prg::{Prg, Wiped};
 use zeroize::Zeroizing;
 
-use crate::arch::vectorised;
+use crate::arch::{Values, vectorised};
 use crate::encode::{decode, encode, integers};
 use crate::error::{Error, Misuse, PeerMisbehaved};
 use crate::merge::{self, LevelKey};
@@ -23,7 +23,7 @@ pub const INFERENCES_PER_KEY: u64 = 1024;
 pub struct SecretKey {
     parameters: Parameters,
     /// The coefficients of `-s`.
-    opposite: Zeroizing<Vec<i32>>,
+    opposite: Wiped<i32>,
     /// `-s`, transformed.
     negated: Zeroizing<Multiplier>,
 }
@@ -64,7 +64,7 @@ impl SecretKey {
     /// A fresh key.
     pub fn generate(parameters: &Parameters, prg: &mut Prg) -> Self {
         let secret = sample::ternary(parameters.degree(), prg);
-        let opposite = Zeroizing::new(secret.iter().map(|s| -s).collect::<Vec<_>>());
+        let opposite: Wiped<i32> = secret.iter().map(|s| -s).collect();
         let ntts = parameters.ntts();
         let negated = Polynomial::from_signed(ntts, parameters.degree(), &opposite).forward(ntts).multiplier(ntts);
         Self { parameters: parameters.clone(), opposite, negated: Zeroizing::new(negated) }
@@ -121,7 +121,7 @@ impl SecretKey {
     }
 
     /// `c0 + c1 s` modulo `2^reply_bits` at the used positions.
-    pub(crate) fn phases(&self, reply: &[u8], positions: &[usize]) -> Result<Zeroizing<Vec<u64>>, Error> {
+    pub(crate) fn phases(&self, reply: &[u8], positions: &[usize]) -> Result<Wiped<u64>, Error> {
         let parameters = &self.parameters;
         let (degree, bits) = (parameters.degree(), parameters.reply_bits());
         let expected = parameters.reply_bytes(positions.len());
@@ -134,14 +134,15 @@ impl SecretKey {
         // The product with s over the integers: N 2^k in absolute value at most, which stays far below q.
         let used = [0, 1].map(|i| {
             let (ntt, prime) = (&parameters.ntts()[i], *parameters.ntts()[i].prime());
-            let mut factor: Vec<u64> = vectorised(|| c1.iter().map(|&x| prime.reduce(x)).collect());
+            let mut factor = Values::zero(degree);
+            vectorised(|| factor.iter_mut().zip(&c1).for_each(|(x, &c1)| *x = prime.reduce(c1)));
             ntt.forward(&mut factor);
-            let mut product = Zeroizing::new(vec![0; degree]);
+            let mut product = Zeroizing::new(Values::zero(degree));
             ntt.multiply_add(&mut product, &[(&factor, &self.negated.0[i])]);
             ntt.inverse(&mut product);
-            Zeroizing::new(positions.iter().map(|&at| product[at]).collect::<Vec<_>>())
+            positions.iter().map(|&at| product[at]).collect::<Wiped<_>>()
         });
-        let (mut phases, mask) = (Zeroizing::new(integers(parameters, [&used[0], &used[1]])), parameters.reply_mask());
+        let (mut phases, mask) = (Wiped::from(integers(parameters, [&used[0], &used[1]])), parameters.reply_mask());
         vectorised(|| phases.iter_mut().zip(&c0).for_each(|(x, c0)| *x = c0.wrapping_sub(*x) & mask));
         Ok(phases)
     }

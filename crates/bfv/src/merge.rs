@@ -56,7 +56,10 @@ pub(crate) fn write_keys(parameters: &Parameters, opposite: &[i32], prg: &mut Pr
             let special = prime.factor(merging.special().prime().value());
             // The message is brought back to coefficients, for the errors to join it.
             let mut message = Polynomial::<3>::zero(degree);
-            message.0[i].iter_mut().zip(turned.0[i].iter()).for_each(|(x, &turned)| *x = prime.negate(prime.scale(turned, special)));
+            message.0[i]
+                .iter_mut()
+                .zip(turned.0[i].iter())
+                .for_each(|(x, &turned)| *x = prime.negate(prime.scale(turned, special)));
             ntt.inverse(&mut message.0[i]);
             message.write_masked(&merging.ntts, &multiplier, prg, out);
         }

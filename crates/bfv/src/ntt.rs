@@ -248,9 +248,8 @@ mod tests {
                     let mut rows: [_; ROWS] = std::array::from_fn(|_| sums.clone());
                     let shared = |term: usize, row: usize| &operands[(term + row) % count].1[..];
                     let pairs = operands.iter().map(|([a, b], _)| [&a[..], &b[..]]).enumerate();
-                    let terms: Vec<Term<'_, 2, ROWS>> = pairs
-                        .map(|(term, pair)| (pair, std::array::from_fn(|row| shared(term, row))))
-                        .collect();
+                    let terms: Vec<Term<'_, 2, ROWS>> =
+                        pairs.map(|(term, pair)| (pair, std::array::from_fn(|row| shared(term, row)))).collect();
                     let places = rows.each_mut().map(|row| row.each_mut().map(|sum| &mut sum[..]));
                     (accelerated.multiply_add_rows)(&montgomery, places, &terms);
                     for (row, sums_of_row) in rows.iter().enumerate() {

@@ -1,8 +1,8 @@
 //! The server's work: sums of products of ciphertexts with weights, and what it sends back.
 
-use std::ops::Range;
+use std::ops::{Deref, Range};
 
-use privet_prg::Prg;
+use privet_prg::{Prg, Wiped};
 use privet_ring::Modulus;
 use zeroize::Zeroizing;
 
@@ -144,8 +144,8 @@ pub struct Sum {
 impl Sum {
     /// The empty sum.
     pub fn new(parameters: &Parameters) -> Self {
-        let zero = Polynomial::zero(parameters.degree());
-        Self { parameters: parameters.clone(), c0: zero.clone(), c1: zero }
+        let zero = || Polynomial::zero(parameters.degree());
+        Self { parameters: parameters.clone(), c0: zero(), c1: zero() }
     }
 
     /// Adds `ciphertext * weights` for each term.
@@ -231,7 +231,7 @@ impl Sum {
         }
         key.spend(positions.len())?;
         let [mut c0, c1] = self.randomise(key, prg);
-        let mut masks = Zeroizing::new(vec![0; positions.len()]);
+        let mut masks = Wiped::from(vec![0; positions.len()]);
         if parameters.resharing() == Resharing::Exact {
             let shares = share(&parameters, &mut c0, positions, prg);
             hide(&parameters, &mut c0, positions, prg);
@@ -292,26 +292,31 @@ pub(crate) fn share(parameters: &Parameters, c0: &mut Polynomial, positions: &[u
     prg.fill_words(&mut shares);
     shares.iter_mut().for_each(|share| *share &= parameters.ring_mask());
     let opposite = shares.iter().map(|share| share.wrapping_neg() & parameters.ring_mask());
-    let encoded = Zeroizing::new(encode(parameters, &Zeroizing::new(opposite.collect::<Vec<_>>())));
+    let encoded = Zeroizing::new(encode(parameters, &Wiped::from_iter(opposite)));
     add_at(parameters, c0, positions, &encoded.0);
     shares
 }
 
 /// Floods the noise at the positions.
 pub(crate) fn hide(parameters: &Parameters, c0: &mut Polynomial, positions: &[usize], prg: &mut Prg) {
-    let flood = Zeroizing::new(parameters.flood().residues(parameters.ntts(), positions.len(), prg));
+    let flood = parameters.flood().residues(parameters.ntts(), positions.len(), prg);
     add_at(parameters, c0, positions, &flood);
 }
 
 /// Adds the first of these residues to the coefficients at the positions.
-fn add_at(parameters: &Parameters, c0: &mut Polynomial, positions: &[usize], residues: &[impl AsRef<[u64]>; 2]) {
+fn add_at(
+    parameters: &Parameters,
+    c0: &mut Polynomial,
+    positions: &[usize],
+    residues: &[impl Deref<Target = [u64]>; 2],
+) {
     for ((sum, residues), ntt) in c0.0.iter_mut().zip(residues).zip(parameters.ntts()) {
-        positions.iter().zip(residues.as_ref()).for_each(|(&at, &x)| sum[at] = ntt.prime().add(sum[at], x));
+        positions.iter().zip(residues.iter()).for_each(|(&at, &x)| sum[at] = ntt.prime().add(sum[at], x));
     }
 }
 
 /// The coefficients at the positions.
-pub(crate) fn at(polynomial: &Polynomial, positions: &[usize]) -> [Vec<u64>; 2] {
+pub(crate) fn at(polynomial: &Polynomial, positions: &[usize]) -> [Wiped<u64>; 2] {
     polynomial.0.each_ref().map(|residues| positions.iter().map(|&at| residues[at]).collect())
 }
 
@@ -326,8 +331,8 @@ pub(crate) fn write_reply(
 ) -> Vec<u64> {
     let bits = parameters.reply_bits();
     pack(&switch(parameters, [&c1.0[0], &c1.0[1]]), bits, out);
-    let used = Zeroizing::new(at(c0, positions));
-    let mut masked = Zeroizing::new(switch(parameters, [&used[0], &used[1]]));
+    let used = at(c0, positions);
+    let mut masked = Wiped::from(switch(parameters, [&used[0], &used[1]]));
     let ring = Modulus::new(bits);
     vectorised(|| masked.iter_mut().zip(masks).for_each(|(x, &mask)| *x = ring.reduce(x.wrapping_add(mask))));
     pack(&masked, bits, out);

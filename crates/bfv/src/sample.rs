@@ -1,7 +1,6 @@
 //! The distributions of keys and errors, each drawn without branches on what is drawn.
 
-use privet_prg::{Prg, Seed};
-use zeroize::Zeroizing;
+use privet_prg::{Prg, Seed, Wiped};
 
 use crate::arch::{Values, vectorised};
 use crate::ntt::Ntt;
@@ -14,22 +13,30 @@ pub(crate) const ERROR_BOUND: u64 = 21;
 pub(crate) const ERROR_VARIANCE: f64 = ERROR_BOUND as f64 / 2.0;
 
 /// Numbers in {-1, 0, 1}, each equally likely up to 2^-63.
-pub(crate) fn ternary(count: usize, prg: &mut Prg) -> Zeroizing<Vec<i32>> {
+pub(crate) fn ternary(count: usize, prg: &mut Prg) -> Wiped<i32> {
     const THIRD: u64 = u64::MAX / 3;
     map_words(count, prg, |word| i32::from(word > THIRD) + i32::from(word > 2 * THIRD) - 1)
 }
 
 /// Errors of the encryption: centred binomial, [`ERROR_BOUND`] at most.
-pub(crate) fn errors(count: usize, prg: &mut Prg) -> Zeroizing<Vec<i32>> {
+pub(crate) fn errors(count: usize, prg: &mut Prg) -> Wiped<i32> {
     const ONES: u64 = (1 << ERROR_BOUND) - 1;
     map_words(count, prg, |word| (word & ONES).count_ones() as i32 - ((word >> ERROR_BOUND) & ONES).count_ones() as i32)
 }
 
-fn map_words(count: usize, prg: &mut Prg, map: impl Fn(u64) -> i32) -> Zeroizing<Vec<i32>> {
-    let mut words = Zeroizing::new(vec![0; count]);
-    prg.fill_words(&mut words);
-    Zeroizing::new(vectorised(|| words.iter().map(|&word| map(word)).collect()))
+fn map_words(count: usize, prg: &mut Prg, map: impl Fn(u64) -> i32) -> Wiped<i32> {
+    let mut numbers = Wiped::from(vec![0; count]);
+    let mut words = Wiped::from(vec![0; PIECE]);
+    for numbers in numbers.chunks_mut(PIECE) {
+        let words = &mut words[..numbers.len()];
+        prg.fill_words(words);
+        vectorised(|| numbers.iter_mut().zip(words).for_each(|(number, word)| *number = map(*word)));
+    }
+    numbers
 }
+
+/// Words that are drawn at once: few enough for the nearest cache.
+const PIECE: usize = 512;
 
 /// Words of a uniform polynomial that are looked at together.
 const RUN: usize = 64;
@@ -41,9 +48,9 @@ pub(crate) fn uniform<const L: usize>(seed: &Seed, ntts: &[Ntt; L], degree: usiz
         let (prime, unused) = (ntt.prime().value(), 64 - ntt.prime().bits());
         let mut residues = Values::zero(degree);
         let mut filled = 0;
-        let mut words = vec![0; degree];
+        let mut words = [0; PIECE];
         while filled < degree {
-            let words = &mut words[filled..];
+            let words = &mut words[..(degree - filled).min(PIECE)];
             prg.fill_words(words);
             // Most runs are accepted whole: the primes lie just below powers of two.
             for run in words.chunks(RUN) {

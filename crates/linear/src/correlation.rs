@@ -168,6 +168,11 @@ impl Correlation {
         let steps = &self.output;
         image * steps.image + group * steps.group + output * steps.channel + row * steps.row + column * steps.column
     }
+
+    /// Places from one result of a row to the next.
+    pub(crate) fn column_step(&self) -> usize {
+        self.output.column
+    }
 }
 
 impl Steps {

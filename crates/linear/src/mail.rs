@@ -4,9 +4,8 @@ use std::ops::Range;
 
 use privet_bfv::Ciphertext;
 use privet_channel::Channel;
-use privet_prg::{Prg, Seed};
+use privet_prg::{Prg, Seed, Wiped};
 use rayon::prelude::*;
-use zeroize::Zeroizing;
 
 use crate::error::Error;
 use crate::plan::Plan;
@@ -39,7 +38,7 @@ pub(crate) fn send_encrypted(
         let ciphertexts: Vec<Vec<u8>> = work
             .into_par_iter()
             .map(|(index, seed)| {
-                let (mut values, mut bytes) = (Zeroizing::new(vec![0; degree]), Vec::with_capacity(each));
+                let (mut values, mut bytes) = (Wiped::from(vec![0; degree]), Vec::with_capacity(each));
                 fill(index, &mut values);
                 encrypt(&values, &mut Prg::from_seed(&seed), &mut bytes)?;
                 Ok::<_, Error>(bytes)

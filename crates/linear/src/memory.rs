@@ -14,6 +14,9 @@ const STANDARD_WEIGHTS: u64 = 64 << 20;
 /// [`Workspace::standard`] takes inputs of this size at once, or more if sections are large.
 const STANDARD_INPUTS: u64 = 32 << 20;
 
+/// The same where no two sections use the same weights: what is read is soon multiplied, while it is in a near cache.
+const INPUTS_OF_ONE_TILE: u64 = 4 << 20;
+
 /// In what form the server keeps the weights of a layer between evaluations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Keep {
@@ -57,14 +60,15 @@ pub struct ClientMemory {
 
 impl Workspace {
     /// What does well without a limit: weights are kept transformed if they take 64 MiB at most, and inputs of 32 MiB are
-    /// worked on at once, or 8 sections if that is more.
+    /// worked on at once, of 4 MiB for a layer of one tile, or 8 sections if that is more.
     pub fn standard(plan: &Plan) -> Self {
         let keep = match plan.kept_bytes(Keep::Transformed) <= STANDARD_WEIGHTS {
             true => Keep::Transformed,
             false => Keep::Plain,
         };
         let section = plan.packing().counts.channels as u64 * plan.parameters().ciphertext_memory();
-        let sections = ((STANDARD_INPUTS / section) as usize).max(TILES_PER_TASK);
+        let inputs = if plan.packing().tiles() == 1 { INPUTS_OF_ONE_TILE } else { STANDARD_INPUTS };
+        let sections = ((inputs / section) as usize).max(TILES_PER_TASK);
         Self { keep, sections: sections.min(plan.sections()) }
     }
 

@@ -244,39 +244,45 @@ impl Packing {
     pub(crate) fn results(&self, reply: usize) -> (Vec<usize>, Vec<usize>) {
         let used = self.used(reply);
         let (mut positions, mut places) = (Vec::with_capacity(used), Vec::with_capacity(used));
-        let mut place = |position, place| {
-            positions.push(position);
-            places.push(place);
-        };
+        let step = self.correlation.column_step();
         if self.tiling.levels == 0 {
-            self.sums_of(reply).for_each(|index| self.each_result(index, 0, &mut place));
+            for index in self.sums_of(reply) {
+                self.each_row(index, |position, place, columns| {
+                    positions.extend((0..columns).map(|column| position + column * self.step));
+                    places.extend((0..columns).map(|column| place + column * step));
+                });
+            }
             return (positions, places);
         }
         // Results of different sums alternate.
         let mut by_position = vec![None; self.degree];
         for (number, index) in self.sums_of(reply).enumerate() {
             let offset = Merge::offset(self.tiling.levels, number);
-            self.each_result(index, offset, |position, place| by_position[position] = Some(place as u32));
+            self.each_row(index, |position, place, columns| {
+                let results = by_position[position + offset..].iter_mut().step_by(self.step).take(columns);
+                results.enumerate().for_each(|(column, result)| *result = Some((place + column * step) as u32));
+            });
         }
-        let found = by_position.into_iter().enumerate().filter_map(|(position, place)| Some((position, place?)));
-        found.for_each(|(position, at)| place(position, at as usize));
+        for (position, place) in by_position.into_iter().enumerate() {
+            if let Some(place) = place {
+                positions.push(position);
+                places.push(place as usize);
+            }
+        }
         (positions, places)
     }
 
-    /// The results of a sum: coefficients, `offset` further up than in the sum, and places.
-    fn each_result(&self, index: usize, offset: usize, mut take: impl FnMut(usize, usize)) {
+    /// The rows of a sum's results: coefficient and place of the first, and how many there are.
+    fn each_row(&self, index: usize, mut take: impl FnMut(usize, usize, usize)) {
         let Block { tile, groups, outputs } = self.block(index);
         let (image, start) = self.tile(tile);
         let [rows, columns] = self.extent(start);
         for (group, first) in self.groups_of(groups, outputs) {
             for (m, output) in self.channels_out(outputs) {
-                let base = 2 * first + m * self.area * self.step + self.origin + offset;
+                let base = 2 * first + m * self.area * self.step + self.origin;
                 for row in 0..rows {
-                    for column in 0..columns {
-                        let at = [start[0] + row, start[1] + column];
-                        let place = self.correlation.result(image, group, output, at);
-                        take(base + (row * self.width + column) * self.step, place);
-                    }
+                    let place = self.correlation.result(image, group, output, [start[0] + row, start[1]]);
+                    take(base + row * self.width * self.step, place, columns);
                 }
             }
         }

@@ -185,7 +185,8 @@ impl Chunk<'_> {
         let packing = self.plan.packing();
         let before = self.sections.start * packing.counts.channels;
         let index = |section: usize, output: usize| section * packing.counts.outputs + output;
-        let mut sums = vec![Sum::new(self.plan.parameters()); sections.len() * outputs.len()];
+        let count = sections.len() * outputs.len();
+        let mut sums: Vec<Sum> = (0..count).map(|_| Sum::new(self.plan.parameters())).collect();
         let channels: Vec<usize> = (0..packing.counts.channels).collect();
         let rows = match self.weights.keep() {
             Keep::Transformed => OUTPUTS_PER_TASK,

@@ -41,6 +41,13 @@ impl Prg {
     pub fn fill(&mut self, mut out: &mut [u8]) {
         while !out.is_empty() {
             if self.used_bytes == 16 * BATCH {
+                let whole = out.len() / (16 * BATCH) * (16 * BATCH);
+                // Whole batches are made where they are wanted, if blocks may lie there.
+                if let (true, Ok(blocks)) = (whole > 0, bytemuck::try_cast_slice_mut(&mut out[..whole])) {
+                    make(&self.stream, &mut self.next_block, blocks);
+                    out = &mut out[whole..];
+                    continue;
+                }
                 self.refill();
             }
             let bytes: &[u8] = bytemuck::must_cast_slice(&self.buffer);
@@ -101,11 +108,16 @@ impl Prg {
     }
 
     fn refill(&mut self) {
-        self.stream.blocks(self.next_block, &mut self.buffer);
-        self.buffer.iter_mut().for_each(|block| *block = block.to_le());
-        self.next_block += BATCH as u64;
+        make(&self.stream, &mut self.next_block, &mut self.buffer);
         self.used_bytes = 0;
     }
+}
+
+/// The blocks from the next one on, as bytes lie.
+fn make(stream: &KeyStream, next_block: &mut u64, out: &mut [Block]) {
+    stream.blocks(*next_block, out);
+    out.iter_mut().for_each(|block| *block = block.to_le());
+    *next_block += out.len() as u64;
 }
 
 impl Drop for Prg {

@@ -4,6 +4,7 @@
 //! - [`hash`]: a correlation-robust hash of blocks from AES under public keys.
 //! - [`transpose`] and [`subset_sums`]: bit-matrix transposes and sums of rows.
 //! - [`ggm`] and [`sparse`]: trees whose children add up to their parent, and sparse random sums, for silent OT.
+//! - [`Wiped`]: vectors that are zero before their memory is given back.
 //! - [`paths`]: single paths through many trees, corrected on the way, for point functions; [`tags`] adds up values there.
 //!
 //! Everything runs in constant time (the words of [`sparse`] are public), and has accelerated code that is chosen at run
@@ -23,6 +24,7 @@ mod sums;
 pub mod tags;
 pub mod transpose;
 mod tree_hash;
+mod wiped;
 
 pub use counter::KeyStream;
 pub use dispatch::{choose, is_portable_forced};
@@ -30,6 +32,7 @@ pub use generator::Prg;
 pub use seed::Seed;
 pub use sums::subset_sums;
 pub use tree_hash::{KEYS_A_PART, TreeHash, TreeHashes};
+pub use wiped::{Wiped, wipe};
 
 /// 16 bytes, read as a little-endian number: bit `j` is bit `j % 8` of byte `j / 8`.
 pub type Block = u128;

@@ -6,9 +6,9 @@ use privet_prg::is_portable_forced;
 use pulp::Arch;
 
 pub(crate) mod tile;
-mod values;
 #[cfg(target_arch = "x86_64")]
 mod transform;
+mod values;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod x86;
 #[cfg(target_arch = "x86_64")]
@@ -80,8 +80,7 @@ pub(crate) type Term<'a, const K: usize, const M: usize> = ([&'a [u64]; K], [&'a
 
 /// `sums[m][k][i] = (sums[m][k][i] + sum over at most `TERMS` terms of factors[k][i] others[m][i] / 2^52) mod p`, everything reduced before
 /// and after.
-pub(crate) type MultiplyAdd<const K: usize, const M: usize> =
-    fn(&Montgomery, [[&mut [u64]; K]; M], &[Term<'_, K, M>]);
+pub(crate) type MultiplyAdd<const K: usize, const M: usize> = fn(&Montgomery, [[&mut [u64]; K]; M], &[Term<'_, K, M>]);
 
 /// `x = x f mod p` for each value `x` below 2^52, given `p`, `f` and `floor(2^52 f / p)`.
 pub(crate) type Scale = fn(u64, u64, u64, &mut [u64]);

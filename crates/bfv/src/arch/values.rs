@@ -4,6 +4,7 @@
 
 use std::ops::{Deref, DerefMut};
 
+use privet_prg::wipe;
 use pulp::bytemuck::{Pod, Zeroable, cast_slice, cast_slice_mut};
 use zeroize::Zeroize;
 
@@ -79,15 +80,9 @@ impl<'a> IntoIterator for &'a Values {
     }
 }
 
-impl AsRef<[u64]> for Values {
-    fn as_ref(&self) -> &[u64] {
-        self
-    }
-}
-
 impl Zeroize for Values {
     fn zeroize(&mut self) {
-        (**self).zeroize();
+        wipe(self);
     }
 }
 

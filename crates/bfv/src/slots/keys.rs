@@ -1,6 +1,6 @@
 //! The client's secret key, what it encrypts and opens, and the public key.
 
-use privet_prg::Prg;
+use privet_prg::{Prg, Wiped};
 use zeroize::Zeroizing;
 
 use crate::automorphism::sources;
@@ -19,7 +19,7 @@ use super::parameters::{LIMBS, Parameters, WITH_SPECIAL};
 pub struct SecretKey {
     parameters: Parameters,
     /// The coefficients of `-s`.
-    opposite: Zeroizing<Vec<i32>>,
+    opposite: Wiped<i32>,
     /// `-s`, transformed.
     negated: Zeroizing<Multiplier<WITH_SPECIAL>>,
     /// The same modulo `q`'s primes alone.
@@ -41,7 +41,7 @@ impl SecretKey {
     pub fn generate(parameters: &Parameters, prg: &mut Prg) -> Self {
         let (ntts, degree) = (&parameters.inner().ntts, parameters.degree());
         let secret = sample::ternary(degree, prg);
-        let opposite = Zeroizing::new(secret.iter().map(|s| -s).collect::<Vec<_>>());
+        let opposite: Wiped<i32> = secret.iter().map(|s| -s).collect();
         let negated = Polynomial::from_signed(ntts, degree, &opposite).forward(ntts).multiplier(ntts);
         let short = Zeroizing::new(Multiplier(std::array::from_fn(|i| negated.0[i].clone())));
         Self { parameters: parameters.clone(), opposite, negated: Zeroizing::new(negated), short }

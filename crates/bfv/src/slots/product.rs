@@ -153,7 +153,7 @@ pub(super) fn share(parameters: &Parameters, c0: &mut Polynomial<LIMBS>, prg: &m
 /// Floods the noise of every coefficient.
 pub(super) fn hide(parameters: &Parameters, c0: &mut Polynomial<LIMBS>, prg: &mut Prg) {
     let limbs = parameters.inner().limbs();
-    let flood = Zeroizing::new(parameters.flood().residues(limbs, parameters.degree(), prg));
+    let flood = parameters.flood().residues(limbs, parameters.degree(), prg);
     let flood = Polynomial(flood.each_ref().map(|residues| residues.iter().copied().collect()));
     c0.add(limbs, &Zeroizing::new(flood));
 }
