@@ -14,7 +14,8 @@ pub(super) fn avx512() -> Option<Kernels> {
         && is_x86_feature_detected!("avx512bw")
         && is_x86_feature_detected!("avx512vbmi")
         && is_x86_feature_detected!("gfni")
-        && is_x86_feature_detected!("avx2");
+        && is_x86_feature_detected!("avx2")
+        && is_x86_feature_detected!("bmi2");
     detected.then_some(Kernels {
         name: "avx512",
         columns: |rows, out| {

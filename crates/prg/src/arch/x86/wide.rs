@@ -10,7 +10,7 @@ use crate::sparse::{PARTS_A_PASS, ROWS, WORD_BLOCKS};
 
 /// The kernels for AVX2, if the processor has it.
 pub(super) fn avx2() -> Option<Kernels> {
-    is_x86_feature_detected!("avx2").then_some(Kernels {
+    (is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2")).then_some(Kernels {
         name: "avx2",
         columns: |rows, out| {
             // SAFETY: these kernels exist only where the processor has AVX2.
@@ -29,7 +29,7 @@ pub(super) fn avx2() -> Option<Kernels> {
             unsafe { mark(nodes, paths) }
         },
         add_sparse: |out, parts, words| {
-            // SAFETY: these kernels exist only where the processor has AVX2.
+            // SAFETY: these kernels exist only where the processor has AVX2 and BMI2.
             unsafe { add_sparse(out, parts, words) }
         },
     })
@@ -55,27 +55,27 @@ fn mark(nodes: &mut [Block], paths: &[u64; TREES]) {
     portable::mark(nodes, paths);
 }
 
-/// The portable code reads and adds 64 bits at a time, and a part after the other; this reads and adds 128, all parts at once, and finds
-/// the places of eight terms of a part at a time.
-#[target_feature(enable = "avx2")]
+/// Words in 64 bits.
+const WORDS: usize = 4;
+
+/// The portable code reads and adds 64 bits at a time, and a part after the other; this reads and adds 128, all parts at once. Reads take
+/// the time, so the places of four terms of a part are read at once and told apart by rotations.
+#[target_feature(enable = "avx2,bmi2")]
 pub(super) fn add_sparse(out: &mut [Block; ROWS], parts: &[Block], words: &[Block; WORD_BLOCKS]) {
     let len = parts.len() / PARTS_A_PASS;
-    let mask = _mm256_set1_epi32(len as i32 - 1);
-    let (rows, _) = out.as_chunks_mut::<8>();
-    for (i, sums) in rows.iter_mut().enumerate() {
-        let mut places = [[0_u32; 8]; PARTS_A_PASS];
-        for (part, places) in places.iter_mut().enumerate() {
-            let eight = _mm256_and_si256(_mm256_cvtepu16_epi32(load(&words[part * (ROWS / 8) + i])), mask);
-            let eight = _mm256_slli_epi32::<4>(_mm256_add_epi32(eight, _mm256_set1_epi32((part * len) as i32)));
-            // SAFETY: the reference covers the 32 bytes written, and the instruction asks for no alignment.
-            unsafe { _mm256_storeu_si256(places.as_mut_ptr().cast(), eight) };
-        }
+    // Not told, the compiler masks before it shifts.
+    let mask = std::hint::black_box(16 * (len as u64 - 1));
+    let words: &[u64] = bytemuck::must_cast_slice(words);
+    let of = |part: usize| &words[part * (ROWS / WORDS)..][..ROWS / WORDS];
+    let [first, second, third]: [_; PARTS_A_PASS] = std::array::from_fn(of);
+    let (rows, _) = out.as_chunks_mut::<WORDS>();
+    for (((sums, &first), &second), &third) in rows.iter_mut().zip(first).zip(second).zip(third) {
         for (row, sum) in sums.iter_mut().enumerate() {
             let mut vector = load(sum);
-            for places in &places {
-                // SAFETY: the length of a part is a power of two, so the masked place is below it; it is counted from where its part begins,
-                // and in bytes.
-                let term = unsafe { _mm_loadu_si128(parts.as_ptr().byte_add(places[row] as usize).cast()) };
+            for (part, words) in [first, second, third].into_iter().enumerate() {
+                let place = words.rotate_left((64 + 4 - 16 * row as u32) % 64) & mask;
+                // SAFETY: the length of a part is a power of two, so the masked place, in bytes, is in the part.
+                let term = unsafe { _mm_loadu_si128(parts.as_ptr().add(part * len).byte_add(place as usize).cast()) };
                 vector = _mm_xor_si128(vector, term);
             }
             // SAFETY: the reference covers the 16 bytes written, and the instruction asks for no alignment.
