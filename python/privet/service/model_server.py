@@ -27,6 +27,7 @@ from privet.runtime.quantities import parse_size
 from privet.service import child
 from privet.service.repository import Version
 from privet.suites.ckks import encrypting, program_path, raise_failure
+from privet.suites.spawned import deaf_to_ctrl_c
 
 if TYPE_CHECKING:
     from privet.service.local_node import LocalNode
@@ -131,15 +132,15 @@ class ModelServer:
         self._socket.unlink(missing_ok=True)
         job = self._folder / "job.json"
         job.write_text(json.dumps(self._job()))
-        process = await asyncio.create_subprocess_exec(
-            program_path(),
-            str(job),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            limit=_LINE_BYTES,
-            process_group=0,  # Ctrl-C reaches the service alone, whose jobs go on to their end
-            env={**os.environ, "GOMAXPROCS": str(self.version.config.cores)},
-        )
+        with deaf_to_ctrl_c():
+            process = await asyncio.create_subprocess_exec(
+                program_path(),
+                str(job),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                limit=_LINE_BYTES,
+                env={**os.environ, "GOMAXPROCS": str(self.version.config.cores)},
+            )
         self.process = process
         assert process.stdout is not None
         line = await process.stdout.readline()

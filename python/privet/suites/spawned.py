@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,6 +20,20 @@ PYTHON_PARTY = (sys.executable, "-m", "privet.runtime.process")
 
 
 @contextmanager
+def deaf_to_ctrl_c() -> Iterator[None]:
+    """Processes that this thread starts meanwhile never hear SIGINT.
+
+    A terminal sends it to them, too: they would print tracebacks, or end before their work does.
+    Whoever started them ends them.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
 def party(
     folder: Path,
     job: Mapping[str, Any],
@@ -30,19 +45,20 @@ def party(
     """
     path = folder / f"{job['role']}-{job.get('member', 0)}.json"
     path.write_text(json.dumps(job))
-    with subprocess.Popen(
-        [*command, str(path)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        process_group=0,  # Ctrl-C reaches this process alone, which kills the party
-        env={
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join(sys.path),
-            # It multiplies no matrices in Python, and starting a thread for each core takes time.
-            "OPENBLAS_NUM_THREADS": "1",
-        },
-    ) as process:
+    with deaf_to_ctrl_c():
+        started = subprocess.Popen(
+            [*command, str(path)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={
+                **os.environ,
+                "PYTHONPATH": os.pathsep.join(sys.path),
+                # It multiplies no matrices in Python; starting a thread for each core takes time.
+                "OPENBLAS_NUM_THREADS": "1",
+            },
+        )
+    with started as process:
         try:
             yield process
         except BaseException:

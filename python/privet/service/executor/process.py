@@ -16,6 +16,7 @@ from typing import Any
 from privet.errors import error_named
 from privet.logs import trace
 from privet.service import child
+from privet.suites.spawned import deaf_to_ctrl_c
 
 START_SECONDS = 60.0
 """How long a process may take to listen; far above what it takes."""
@@ -91,23 +92,23 @@ class WorkerProcess:
         """
         path = os.pathsep.join(entry for entry in sys.path if entry)
         loop = asyncio.get_running_loop()
-        transport, events = await loop.subprocess_exec(
-            lambda: _Events(loop),
-            sys.executable,
-            "-m",
-            "privet.service.worker",
-            stdin=PIPE,
-            stdout=PIPE,
-            stderr=None,
-            process_group=0,  # Ctrl-C reaches the service alone, which stops its workers
-            # Offers use one core; a job brings threads of its own.
-            env={
-                **os.environ,
-                "PYTHONPATH": path,
-                "OPENBLAS_NUM_THREADS": "1",
-                "RAYON_NUM_THREADS": "1",
-            },
-        )
+        with deaf_to_ctrl_c():
+            transport, events = await loop.subprocess_exec(
+                lambda: _Events(loop),
+                sys.executable,
+                "-m",
+                "privet.service.worker",
+                stdin=PIPE,
+                stdout=PIPE,
+                stderr=None,
+                # Offers use one core; a job brings threads of its own.
+                env={
+                    **os.environ,
+                    "PYTHONPATH": path,
+                    "OPENBLAS_NUM_THREADS": "1",
+                    "RAYON_NUM_THREADS": "1",
+                },
+            )
         worker = cls(Process(transport, events, loop), events)
         try:
             await worker.send(job)

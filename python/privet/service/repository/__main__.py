@@ -14,7 +14,6 @@ from typing import Any
 from privet.errors import PrivetError
 from privet.runtime.calibration import read_samples
 from privet.runtime.catalog import compile_once
-from privet.service.confinement import die_with_parent
 
 
 def build(model: str, programs: str, calibration: str | None, options: dict[str, Any]) -> Path:
@@ -25,7 +24,6 @@ def build(model: str, programs: str, calibration: str | None, options: dict[str,
 
 def main() -> int:
     """Does the job on standard input."""
-    die_with_parent()
     try:
         answer = {"folder": str(build(**json.load(sys.stdin)))}
     except (PrivetError, OSError) as error:

@@ -17,6 +17,7 @@ from privet.errors import ModelError
 from privet.service import child
 from privet.service.repository.config import MODEL_FILE, ModelConfig
 from privet.service.repository.files import Source
+from privet.suites.spawned import deaf_to_ctrl_c
 
 SHARED = ("batch", "input_range", "sound", "reveal", "client_side")
 """Options of `config.toml` that are those of `privet.compile`."""
@@ -40,13 +41,13 @@ class Builder:
         self._check_half(source, config)
         if source.is_public_half:
             return await asyncio.to_thread(self._keep, source.onnx)
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            *("-m", __package__),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            process_group=0,  # Ctrl-C reaches the service alone, which kills this process
-        )
+        with deaf_to_ctrl_c():
+            process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                *("-m", __package__),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+            )
         try:
             out, _ = await process.communicate(json.dumps(self._job(source, config)).encode())
         except BaseException:
