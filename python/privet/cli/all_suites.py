@@ -16,7 +16,7 @@ from privet.cli.console import Console
 from privet.compiler.compile import Compiled, compile
 from privet.compiler.graph import ModelSource
 from privet.compiler.program import Program
-from privet.errors import Misuse, ModelError, Problem, UnsupportedModel
+from privet.errors import InvalidModel, Misuse, ModelError, Problem, UnsupportedModel
 from privet.suites import Suite
 
 SHOWN = 3
@@ -57,6 +57,8 @@ def survey(
         if precision not in compiled:
             try:
                 compiled[precision] = compile(model, **vars(precision), **given)
+            except InvalidModel:  # no suite can read it
+                raise
             except ModelError as error:
                 compiled[precision] = error
         verdicts.append(_verdict(of, compiled[precision]))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from privet.compiler.compile import Compiled, compile
-from privet.errors import PrivetError
+from privet.errors import InputError, InvalidModel, PrivetError
 from privet.planner.record import Record, costed, file_sha256
 from privet.planner.setting import Setting
 from privet.planner.units import UnitCosts
@@ -27,7 +27,7 @@ def cost_settings(
     arguments of `privet.compile`.
 
     # Errors
-    Those of `privet.compile`, if the model cannot be compiled for any suite.
+    `InvalidModel`, and `InputError` on calibration inputs.
     """
     digest = file_sha256(model)
     compiled: dict[tuple[Precision, int], Compiled] = {}
@@ -40,6 +40,8 @@ def cost_settings(
                 options = dict(compiling or {}) | vars(widths)
                 compiled[key] = compile(model, batch=key[1], **options)
             costing = setting.config.cost(compiled[key].program, batch)
+        except (InvalidModel, InputError):  # they are of all settings
+            raise
         except PrivetError as error:
             found[setting] = str(error).splitlines()[0].rstrip(":")
             continue

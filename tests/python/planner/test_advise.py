@@ -354,3 +354,11 @@ def test_there_is_no_configuration_of_nothing(record: MakeRecord) -> None:
 def test_a_model_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidModel, match=r"none.onnx cannot be read: No such file"):
         privet.plan(tmp_path / "none.onnx")
+
+
+@pytest.mark.parametrize("words", [["plan"], ["inspect", "--all-suites"]])
+def test_a_file_that_is_no_model_is_refused_once(words: list[str], tmp_path: Path) -> None:
+    path = tmp_path / "text.onnx"
+    path.write_text("no model")
+    done = CliRunner().invoke(app, [*words, str(path)])
+    assert isinstance(done.exception, InvalidModel)
