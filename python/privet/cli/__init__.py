@@ -1,8 +1,8 @@
 """The command `privet`: one file per command, put together here.
 
-Every command prints for people by default and, given `--json`, one JSON object on standard
-output for programs; an error is then `{"error": {"type": ..., "message": ...}}`. Exit codes are
-listed in `privet.cli.failures`.
+Every command prints for people by default and, given `--json`, JSON on standard output for
+programs; an error is then `{"error": {"type": ..., "message": ...}}`. Exit codes are listed in
+`privet.cli.failures`.
 """
 
 from __future__ import annotations
