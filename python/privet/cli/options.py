@@ -9,6 +9,7 @@ import typer
 
 from privet import tracing
 from privet.errors import Misuse
+from privet.runtime.quantities import YEAR_SECONDS
 
 Model = Annotated[
     Path, typer.Argument(metavar="MODEL.onnx", help="The model.", exists=True, dir_okay=False)
@@ -165,7 +166,9 @@ State = Annotated[
     Path,
     typer.Option(help="Directory that keeps material (secret, used once).", file_okay=False),
 ]
-Timeout = Annotated[float, typer.Option(help="Seconds to wait for any one message.", min=0.1)]
+Timeout = Annotated[
+    float, typer.Option(help="Seconds to wait for any one message.", min=0.1, max=YEAR_SECONDS)
+]
 Revoked = Annotated[
     Path | None,
     typer.Option(

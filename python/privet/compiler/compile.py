@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from math import isfinite, nan
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -485,6 +486,10 @@ def _check_options(
 ) -> None:
     from privet.compiler.passes.check_ranges import RING_BITS, SCALE_BITS
 
+    whole = {"bits": bits, "scale": scale, "weight_scale": weight_scale, "batch": batch}
+    for option, given in whole.items():
+        if given is not None and not isinstance(given, Integral):
+            raise Misuse(f"{option} is {given!r}; a whole number is needed")
     if bits is not None and bits not in RING_BITS:
         raise Misuse(f"bits is {bits}; {RING_BITS[0]} to {RING_BITS[-1]} are possible")
     for option, given in (("scale", scale), ("weight_scale", weight_scale)):

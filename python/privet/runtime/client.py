@@ -13,7 +13,7 @@ from privet.compiler.program import Program
 from privet.errors import MaterialError, Misuse, PeerError, PrivetError
 from privet.runtime.credentials import Credentials
 from privet.runtime.machine import machine_memory
-from privet.runtime.quantities import parse_size
+from privet.runtime.quantities import check_seconds, parse_size
 from privet.runtime.result import Result, Spent, read_result
 from privet.runtime.route import MAKE, REFUSE, WAIT, Dry, Route, check_dealer, fallback
 from privet.runtime.session import Session
@@ -88,6 +88,7 @@ class Client:
         timeout: float = 120.0,
         keep_base_ots: bool = True,
     ) -> None:
+        check_seconds(timeout)
         asked = suites.material_suite(suites.as_suite(suite))
         check_dealer(asked, dealer)
         other = fallback(when_dry, asked, dealer)

@@ -24,7 +24,7 @@ from privet.compiler.graph import ModelSource
 from privet.compiler.graph.input_shapes import InputShapes
 from privet.errors import Misuse
 from privet.runtime.client import Link
-from privet.runtime.quantities import parse_size
+from privet.runtime.quantities import check_seconds, parse_size
 from privet.runtime.result import Promised
 from privet.suites import LocalJob, LocalResult, Progress, Suite
 from privet.suites.costs import DealerCost, LayerCost, MemoryUse, PhaseCost
@@ -132,6 +132,7 @@ def run(
     Those of `privet.compile`; `Misuse` on its options beside a compiled model; `UnsupportedModel`
     if the suite has no protocol for a layer; `InputError`; `PeerError` if a party fails.
     """
+    check_seconds(timeout)
     config = suites.as_suite(suite)
     link = Link(link) if isinstance(link, str) else link
     widths = config.precision.with_widths(bits, scale, weight_scale)

@@ -1,4 +1,4 @@
-"""Addresses and sizes as people write them: `localhost:7400`, `2GB`."""
+"""Addresses, sizes and times as people give them: `localhost:7400`, `2GB`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from privet.errors import Misuse
 
 _UNITS = {"": 1, "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _UNITS |= {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
+YEAR_SECONDS = 31_536_000.0
 _SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([A-Za-z]*)")
 
 
@@ -26,6 +27,12 @@ def parse_size(size: int | str | None, what: str = "memory") -> int | None:
     if count < 1:
         raise Misuse(f"{size!r} is no {what} at all")
     return count
+
+
+def check_seconds(seconds: float) -> None:
+    """`Misuse` unless these are some seconds, and no more than a year."""
+    if not 0 < seconds <= YEAR_SECONDS:
+        raise Misuse(f"{seconds!r} is no time to wait: give seconds above 0, up to a year")
 
 
 def split_address(text: str) -> tuple[str, int]:

@@ -15,7 +15,7 @@ from privet.errors import InvalidProgram, PrivetError, Short
 from privet.runtime.acceptor import Acceptor, Service
 from privet.runtime.credentials import Credentials, check_credentials
 from privet.runtime.dealer import dialer
-from privet.runtime.quantities import parse_size
+from privet.runtime.quantities import check_seconds, parse_size
 from privet.runtime.revocation import Revoked
 from privet.state_key import state_key
 from privet.suites import Policy, make_policy
@@ -94,6 +94,7 @@ class Server(Service):
         on_finished: Listener | None = None,
     ) -> None:
         check_credentials(credentials)
+        check_seconds(timeout)
         way = dialer(dealer, credentials, timeout)
         limit = parse_size(memory)
         room = parse_size(max_material, "disk space")

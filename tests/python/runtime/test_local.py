@@ -89,6 +89,19 @@ def test_weights_quantised_in_blocks_without_zero_points_are_compared() -> None:
     np.testing.assert_array_equal(found, [weights.sum(axis=0) / 2])
 
 
+@pytest.mark.parametrize(
+    ("option", "given"),
+    [
+        *(("timeout", it) for it in (-1.0, 0, float("nan"), float("inf"))),
+        *(("bits", it) for it in (37.0, "37")),
+        *(("batch", it) for it in (2.0, "2")),
+    ],
+)
+def test_numbers_that_are_none_are_refused(option: str, given: Any) -> None:
+    with pytest.raises(Misuse, match=r"no time to wait|whole number"):
+        privet.run(single("Relu", [(1, 3)]), **{option: given})
+
+
 def test_a_run_prints_as_a_few_lines() -> None:
     found = privet.run(single("Relu", [(1, 300)]), suite=privet.Fss(truncation="one-bit"))
     lines = repr(found).splitlines()
