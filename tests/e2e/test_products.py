@@ -19,6 +19,7 @@ SUITES = [
     privet.Gmw(correlations="dealer", rounds="log"),
     privet.Gmw(correlations="dealer", rounds="linear"),
     privet.Gmw(rounds="log"),
+    privet.Gmw(rounds="log", transfers="silent"),
 ]
 
 

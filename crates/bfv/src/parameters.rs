@@ -107,19 +107,33 @@ impl Parameters {
     }
 
     fn smallest(ring_bits: u32, load: Load, resharing: Resharing) -> Result<Self, Error> {
-        let widest = if load.masks { tile::WIDEST_PRIME_BITS } else { WIDEST_PRIME_BITS };
         for (degree, limit) in SECURITY_TABLE.into_iter().filter(|(degree, _)| [4096, 8192].contains(degree)) {
-            let needed = noise::modulus_bits(degree, ring_bits, &load, resharing)?;
-            let most = limit.min(2 * widest);
-            // The primes lie below the powers of two, so a modulus of just the needed bits can fall short.
-            for bits in needed.max(2 * NARROWEST_PRIME_BITS)..=most {
-                match Self::new(degree, [bits.div_ceil(2), bits / 2], ring_bits, load, resharing) {
-                    Err(Error::Misuse(Misuse::NoiseTooLarge { .. } | Misuse::NoPrime { .. })) => {}
-                    decided => return decided,
-                }
+            if let Some(parameters) = Self::smallest_of(degree, limit, ring_bits, load, resharing)? {
+                return Ok(parameters);
             }
         }
         Err(too_noisy(ring_bits, noise::product_bound(8192, &load).log2()).into())
+    }
+
+    /// The smallest of a degree, whose modulus has up to `limit` bits; `None` if it does not hold the noise.
+    fn smallest_of(
+        degree: usize,
+        limit: u32,
+        ring_bits: u32,
+        load: Load,
+        resharing: Resharing,
+    ) -> Result<Option<Self>, Error> {
+        let widest = if load.masks { tile::WIDEST_PRIME_BITS } else { WIDEST_PRIME_BITS };
+        let needed = noise::modulus_bits(degree, ring_bits, &load, resharing)?;
+        let most = limit.min(2 * widest);
+        // The primes lie below the powers of two, so a modulus of just the needed bits can fall short.
+        for bits in needed.max(2 * NARROWEST_PRIME_BITS)..=most {
+            match Self::new(degree, [bits.div_ceil(2), bits / 2], ring_bits, load, resharing) {
+                Err(Error::Misuse(Misuse::NoiseTooLarge { .. } | Misuse::NoPrime { .. })) => {}
+                decided => return decided.map(Some),
+            }
+        }
+        Ok(None)
     }
 
     /// The parameters with the largest suitable primes of these widths (the wider first).
@@ -135,6 +149,12 @@ impl Parameters {
         resharing: Resharing,
     ) -> Result<Self, Error> {
         Self::with_levels(degree, prime_bits, ring_bits, load, resharing, 0)
+    }
+
+    /// The smallest parameters for the same load at twice the degree, without merging; `None` if there are none.
+    pub fn doubled(&self) -> Option<Self> {
+        let degree = 2 * self.degree();
+        Self::smallest_of(degree, limit(degree).ok()?, self.ring_bits(), self.0.load, self.resharing()).ok().flatten()
     }
 
     /// The parameters under which up to `2^levels` replies can also be merged into one ([`crate::Merge`]): of the same degree, with a

@@ -43,5 +43,6 @@ pub use memory::{ClientMemory, Keep, ServerMemory, Workspace};
 pub use plan::Plan;
 pub use privet_bfv::{INFERENCES_PER_KEY, Parameters, PublicKey, Resharing};
 pub use server::evaluate;
+pub use tiling::Saving;
 pub use triples::{Product, Triples};
 pub use weights::TransformedWeights;

@@ -11,7 +11,7 @@ use crate::error::{Error, Misuse};
 use crate::layer::Layer;
 use crate::mail::PER_MESSAGE;
 use crate::packing::Packing;
-use crate::tiling::{MOST_LEVELS, Price, Tiling, WEIGHTS_OF_WORK};
+use crate::tiling::{MOST_LEVELS, Price, Saving, Tiling, WEIGHTS_OF_WORK};
 
 /// Most bits of a weight: those of the widest ring, whose elements may be weights.
 const WIDEST_WEIGHTS: u32 = 50;
@@ -53,6 +53,20 @@ impl Plan {
         weight_bits: u32,
         resharing: Resharing,
     ) -> Result<Vec<Self>, Error> {
+        Self::for_program_saving(layers, ring_bits, weight_bits, resharing, Saving::Work)
+    }
+
+    /// As [`Plan::for_program`], for parties that save bytes or work first.
+    ///
+    /// # Errors
+    /// As [`Plan::for_program`].
+    pub fn for_program_saving(
+        layers: &[Layer],
+        ring_bits: u32,
+        weight_bits: u32,
+        resharing: Resharing,
+        saving: Saving,
+    ) -> Result<Vec<Self>, Error> {
         if !(1..=WIDEST_WEIGHTS).contains(&weight_bits) {
             return Err(Misuse::WeightWidth { weight_bits }.into());
         }
@@ -63,7 +77,7 @@ impl Plan {
             return Err(Misuse::TooManyResults { outputs: large.output_len }.into());
         }
         let plain = Parameters::choose(ring_bits, weight_bits, inner, results, resharing)?;
-        let (parameters, tilings) = cheapest(&correlations, plain)?;
+        let (parameters, tilings) = cheapest(&correlations, plain, saving)?;
         let plan = |((correlation, layer), tiling): ((Correlation, &Layer), Tiling)| {
             let packing = Packing::new(correlation, tiling, parameters.degree());
             Self(Arc::new(Inner { layer: layer.clone(), weight_bits, parameters: parameters.clone(), packing }))
@@ -160,7 +174,7 @@ impl Plan {
 
     /// What an evaluation costs, in nanoseconds over 1 Gbit/s on two cores; keys are not in it.
     pub fn price(&self) -> u64 {
-        self.packing().tiling.price(self.correlation(), self.parameters()).whole
+        self.packing().tiling.price(self.correlation(), self.parameters(), Saving::Work).whole
     }
 
     pub(crate) fn packing(&self) -> &Packing {
@@ -186,14 +200,32 @@ impl Plan {
     }
 }
 
-/// The parameters and tilings with the lowest price, keys included, of those that take hardly more work than without merging.
-fn cheapest(correlations: &[Correlation], plain: Parameters) -> Result<(Parameters, Vec<Tiling>), Error> {
+/// The parameters and tilings with the lowest price, keys included: where work is saved, of those that take hardly more of it than without
+/// merging; where bytes are, also at twice the degree, where the modulus leaves more room to merge.
+fn cheapest(
+    correlations: &[Correlation],
+    plain: Parameters,
+    saving: Saving,
+) -> Result<(Parameters, Vec<Tiling>), Error> {
+    let wider = plain.doubled().filter(|_| saving == Saving::Bytes);
+    let [narrow, wide] = [Some(plain), wider].map(|plain| plain.map(|plain| of_degree(correlations, plain, saving)));
+    let offers = [narrow, wide].into_iter().flatten().collect::<Result<Vec<_>, _>>()?;
+    let (parameters, tilings, _) = offers.into_iter().min_by_key(|(_, _, price)| *price).expect("an offer");
+    Ok((parameters, tilings))
+}
+
+/// The cheapest of the degree of `plain`, with its price.
+fn of_degree(
+    correlations: &[Correlation],
+    plain: Parameters,
+    saving: Saving,
+) -> Result<(Parameters, Vec<Tiling>, u64), Error> {
     let key_bytes = plain.merging_key_bytes();
     let most = key_bytes.map_or(0, |_| MOST_LEVELS);
-    let choose = |correlation| Tiling::choose(correlation, &plain, most);
+    let choose = |correlation| Tiling::choose(correlation, &plain, most, saving);
     let chosen = correlations.iter().map(choose).collect::<Result<Vec<_>, _>>()?;
     let price = |levels: u32, which: usize| {
-        let keys = Price::of_keys(levels, key_bytes.unwrap_or(0));
+        let keys = Price::of_keys(levels, key_bytes.unwrap_or(0), saving);
         chosen.iter().map(|tilings| tilings[levels as usize][which].1).fold(keys, Price::add)
     };
     let tilings = |levels: u32, which: usize| -> Vec<Tiling> {
@@ -202,7 +234,7 @@ fn cheapest(correlations: &[Correlation], plain: Parameters) -> Result<(Paramete
     let without = price(0, 0);
     let all = (1..=most).flat_map(|levels| (0..WEIGHTS_OF_WORK.len()).map(move |which| (levels, which)));
     let priced = all.map(|(levels, which)| (price(levels, which), levels, which));
-    let pays = |offer: &(Price, u32, usize)| offer.0.pays_beside(&without);
+    let pays = |offer: &(Price, u32, usize)| saving == Saving::Bytes || offer.0.pays_beside(&without);
     let mut offers: Vec<_> = priced.filter(pays).collect();
     offers.sort_by_key(|(price, levels, _)| (price.whole, *levels));
     // More levels than the noise allows are refused one by one.
@@ -217,15 +249,18 @@ fn cheapest(correlations: &[Correlation], plain: Parameters) -> Result<(Paramete
         };
         // Its modulus may be wider than the one that the offer was priced with.
         let tilings = tilings(levels, which);
-        let keys = Price::of_keys(levels, parameters.merging_key_bytes().unwrap_or(0));
-        let prices =
-            correlations.iter().zip(&tilings).map(|(correlation, tiling)| tiling.price(correlation, &parameters));
-        if prices.fold(keys, Price::add).whole < without.whole {
-            return Ok((parameters, tilings));
+        let keys = Price::of_keys(levels, parameters.merging_key_bytes().unwrap_or(0), saving);
+        let prices = correlations
+            .iter()
+            .zip(&tilings)
+            .map(|(correlation, tiling)| tiling.price(correlation, &parameters, saving));
+        let whole = prices.fold(keys, Price::add).whole;
+        if whole < without.whole {
+            return Ok((parameters, tilings, whole));
         }
     }
     let tilings = tilings(0, 0);
-    Ok((plain, tilings))
+    Ok((plain, tilings, without.whole))
 }
 
 impl fmt::Display for Plan {

@@ -46,6 +46,26 @@ pub(crate) struct Price {
     pub(crate) work: u64,
 }
 
+/// What a plan saves first; both parties must want the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Saving {
+    /// Work: replies are merged where that takes hardly more of it.
+    #[default]
+    Work,
+    /// Bytes: each is worth what a link of 100 Mbit/s takes for it.
+    Bytes,
+}
+
+impl Saving {
+    /// What a byte costs, in nanoseconds.
+    fn byte(self) -> u64 {
+        match self {
+            Self::Work => price::BYTE,
+            Self::Bytes => 10 * price::BYTE,
+        }
+    }
+}
+
 /// What things cost, in nanoseconds: a byte as on a 1 Gbit/s link, work as on two cores of a current server, by
 /// `make bench-kernels`.
 mod price {
@@ -87,14 +107,19 @@ impl Tiling {
     ///
     /// # Errors
     /// [`Misuse::KernelTooLarge`] if not even one result fits a polynomial.
-    pub(crate) fn choose(correlation: &Correlation, parameters: &Parameters, most: u32) -> Result<Vec<Choices>, Error> {
+    pub(crate) fn choose(
+        correlation: &Correlation,
+        parameters: &Parameters,
+        most: u32,
+        saving: Saving,
+    ) -> Result<Vec<Choices>, Error> {
         let degree = parameters.degree();
         let mut chosen = Vec::new();
         for levels in 0..=most {
             // What merges less is there as well.
             let mut best: Option<Choices> = chosen.last().copied();
             for tiling in Self::candidates(correlation, degree, levels) {
-                let priced = (tiling, tiling.price(correlation, parameters));
+                let priced = (tiling, tiling.price(correlation, parameters, saving));
                 let best = best.get_or_insert([priced; WEIGHTS_OF_WORK.len()]);
                 for (best, weight) in best.iter_mut().zip(WEIGHTS_OF_WORK) {
                     if priced.1.weighed(weight) < best.1.weighed(weight) {
@@ -149,11 +174,13 @@ impl Tiling {
         }
     }
 
-    pub(crate) fn price(&self, correlation: &Correlation, parameters: &Parameters) -> Price {
+    pub(crate) fn price(&self, correlation: &Correlation, parameters: &Parameters, saving: Saving) -> Price {
         let Counts { tiles, groups, channels, outputs, replies } = self.counts(correlation);
         let tiles = (correlation.images * tiles[0] * tiles[1]) as u64;
         let [groups, channels, outputs, replies] = [groups, channels, outputs, replies].map(|count| count as u64);
-        let byte = |bytes: usize| bytes as u64 * price::BYTE;
+        let byte = |bytes: usize| bytes as u64 * saving.byte();
+        // Work is that of a degree of 4096; twice the degree takes about twice as much.
+        let longer = if saving == Saving::Bytes { (parameters.degree() as u64 / 4096).max(1) } else { 1 };
         let (sent, replied) = (byte(parameters.ciphertext_bytes()), byte(parameters.reply_bytes(0)));
         let sum = |[ciphertext, reply, fold, product, weights]: [u64; 5]| {
             let factors = [
@@ -166,8 +193,10 @@ impl Tiling {
             let add = |sum: u64, (a, b, c): (u64, u64, u64)| sum.saturating_add(a.saturating_mul(b).saturating_mul(c));
             factors.into_iter().fold(0, add)
         };
+        let [ciphertext, reply, fold, product, weights] =
+            [price::CIPHERTEXT, price::REPLY, price::FOLD, price::PRODUCT, price::WEIGHTS].map(|work| longer * work);
         Price {
-            whole: sum([sent + price::CIPHERTEXT, replied + price::REPLY, price::FOLD, price::PRODUCT, price::WEIGHTS]),
+            whole: sum([sent + ciphertext, replied + reply, fold, product, weights]),
             work: sum([work::CIPHERTEXT, work::REPLY, work::FOLD, work::PRODUCT, work::WEIGHTS]),
         }
     }
@@ -175,9 +204,9 @@ impl Tiling {
 
 impl Price {
     /// That of keys for so many levels of merging, of so many bytes each.
-    pub(crate) fn of_keys(levels: u32, bytes: usize) -> Self {
+    pub(crate) fn of_keys(levels: u32, bytes: usize, saving: Saving) -> Self {
         let levels = u64::from(levels);
-        Self { whole: levels * (bytes as u64 * price::BYTE + price::LEVEL), work: levels * price::LEVEL }
+        Self { whole: levels * (bytes as u64 * saving.byte() + price::LEVEL), work: levels * price::LEVEL }
     }
 
     /// Whether it is lower, and takes no more work than another or saves [`SAVED_BY_WORK`] times what it takes more: then it does so on any

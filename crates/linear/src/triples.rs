@@ -16,6 +16,7 @@ use crate::error::{Error, Misuse};
 use crate::layer::{Conv2d, Layer};
 use crate::memory::{Keep, Workspace};
 use crate::plan::Plan;
+use crate::tiling::Saving;
 use crate::weights::TransformedWeights;
 use crate::{ClientKeys, decrypt, encrypt, evaluate};
 
@@ -43,15 +44,21 @@ pub struct Triples {
 }
 
 impl Triples {
-    /// For all products of a program, under the same parameters. Operands are in Z_2^`operand_bits`, results in a ring with
+    /// For all products of a program, under the same parameters. Operands count modulo `2^operand_bits`, results are in a ring with
     /// `guard_bits` more below the last place.
     ///
     /// # Errors
     /// [`Misuse`] for an impossible shape, or if no secure parameters hold the noise; [`Misuse::NoLayers`] for no product.
-    pub fn for_program(products: &[Product], operand_bits: u32, guard_bits: u32) -> Result<Vec<Self>, Error> {
+    pub fn for_program(
+        products: &[Product],
+        operand_bits: u32,
+        guard_bits: u32,
+        saving: Saving,
+    ) -> Result<Vec<Self>, Error> {
         let layers: Vec<Layer> = products.iter().flat_map(Product::terms).collect();
         // Both terms may be off by one unit of a bit that is then rounded off.
-        let plans = Plan::for_program(&layers, operand_bits + guard_bits + 1, operand_bits, Resharing::Approximate)?;
+        let ring_bits = operand_bits + guard_bits + 1;
+        let plans = Plan::for_program_saving(&layers, ring_bits, operand_bits, Resharing::Approximate, saving)?;
         let (pairs, _) = plans.as_chunks::<2>();
         let triples = |(&product, terms): (&Product, &[Plan; 2])| Self {
             product,
@@ -126,8 +133,9 @@ impl Triples {
     ) -> Result<(), Error> {
         let Product { batch, rows, inner, .. } = self.product;
         self.check(left, right)?;
-        let raised =
-            |values: &[u64]| Zeroizing::new(values.iter().map(|x| x << (self.guard_bits + 1)).collect::<Vec<_>>());
+        let low = u64::MAX >> (64 - self.operand_bits);
+        let raise = |x: &u64| (x & low) << (self.guard_bits + 1);
+        let raised = |values: &[u64]| Zeroizing::new(values.iter().map(raise).collect::<Vec<_>>());
         let left = Zeroizing::new(transposed(left, [batch, rows, inner]));
         encrypt(channel, &self.terms[0], keys, &raised(&left), prg)?;
         encrypt(channel, &self.terms[1], keys, &raised(right), prg)

@@ -4,6 +4,7 @@
 
 use privet_channel::Link;
 use privet_gmw::{Rounds, Truncation};
+use privet_linear::Saving;
 use privet_ot::Extension;
 use privet_program::Program;
 use serde::{Deserialize, Serialize};
@@ -35,7 +36,7 @@ pub struct Config {
     /// What is encrypted for linear layers that run offline, in the ring: masks each time, or weights once, which the client keeps.
     #[serde(with = "named")]
     pub encrypts: Encrypts,
-    /// Which OT extension makes correlations; material is the same whichever did.
+    /// Which OT extension makes correlations. Who asks for silent OT wants encryption to save bytes, too.
     #[serde(with = "named")]
     pub transfers: Transfers,
     /// Seconds that a gigabyte less is worth where `transfers` leaves an extension open.
@@ -88,7 +89,13 @@ impl config::Config for Config {
         let all = vary(all, |config, linear| Self { linear, ..config });
         let all = vary(all, |config, field| Self { field, ..config });
         let all = vary(all, |config, encrypts| Self { encrypts, ..config });
-        all.into_iter().filter(|config| config.check().is_ok()).collect()
+        // SoftSpokenOT has no label of its own.
+        let all = all
+            .into_iter()
+            .flat_map(|config| [Transfers::Auto, Transfers::Silent].map(|transfers| Self { transfers, ..config }));
+        let differs =
+            |config: &Self| config.transfers == Transfers::Auto || Options::from(*config).saving == Saving::Bytes;
+        all.filter(|config| differs(config) && config.check().is_ok()).collect()
     }
 
     fn check(&self) -> Result<(), Error> {
@@ -124,8 +131,11 @@ impl SuiteConfig for Config {
 
 impl From<Config> for Options {
     fn from(config: Config) -> Self {
-        let Config { rounds, truncation, correlations: maker, linear, field: arithmetic, encrypts, .. } = config;
-        Self { maker, linear, arithmetic, encrypts, ..Self::gmw(rounds, truncation) }
+        let Config { rounds, truncation, correlations: maker, linear, field: arithmetic, encrypts, transfers, .. } =
+            config;
+        let encrypted = maker == Maker::Parties && arithmetic == Arithmetic::Ring;
+        let saving = if encrypted && transfers == Transfers::Silent { Saving::Bytes } else { Saving::Work };
+        Self { maker, linear, arithmetic, encrypts, saving, ..Self::gmw(rounds, truncation) }
     }
 }
 

@@ -187,6 +187,11 @@ pub(crate) trait Rules {
         None
     }
 
+    /// How many low bits of its inputs decide so many of its `result`, in whatever ring it takes them; nothing where all of them may.
+    fn counts(&self, result: Option<u32>) -> Option<u32> {
+        self.reads(result)
+    }
+
     /// What is known of its result's sign, in whatever ring it is and whatever the input; `inputs`: of what it reads.
     fn sign(&self, _inputs: &[Sign]) -> Sign {
         Sign::Unknown
@@ -214,6 +219,10 @@ impl<O: Rules + ?Sized> Rules for At<'_, O> {
 
     fn reads(&self, result: Option<u32>) -> Option<u32> {
         self.operation.reads(result)
+    }
+
+    fn counts(&self, result: Option<u32>) -> Option<u32> {
+        self.operation.counts(result)
     }
 
     fn sign(&self, inputs: &[Sign]) -> Sign {
@@ -320,13 +329,27 @@ pub(crate) fn needs_ring<R: Rules + ?Sized>(program: &Program, rules: &[Box<R>])
     needs
 }
 
-/// For each value, how many low bits count to what reads it; nothing where all of them may. `rules`: of each operation.
+/// For each value, how many low bits count to what reads it, in whatever ring; nothing where all of them may. `rules`: of each operation.
 pub(crate) fn bits_read<R: Rules + ?Sized>(program: &Program, rules: &[Box<R>]) -> Vec<Option<u32>> {
+    backwards(program, rules, |rules, result| rules.reads(result))
+}
+
+/// The same where each operation gets its inputs in the ring that it asks for: bits above may be anything, as no later step looks at them.
+pub(crate) fn bits_counted<R: Rules + ?Sized>(program: &Program, rules: &[Box<R>]) -> Vec<Option<u32>> {
+    backwards(program, rules, |rules, result| rules.counts(result))
+}
+
+/// What readers ask of each value, from the last operation to the first.
+fn backwards<R: Rules + ?Sized>(
+    program: &Program,
+    rules: &[Box<R>],
+    asked: impl Fn(&R, Option<u32>) -> Option<u32>,
+) -> Vec<Option<u32>> {
     let mut read = vec![Some(0); program.values().len()];
     let kept = program.outputs().iter().map(|output| output.value);
     kept.chain(program.state().iter().map(|state| state.output)).for_each(|value| read[value] = None);
     for (reader, rules) in program.operations().iter().zip(rules).rev() {
-        let bits = rules.reads(read[reader.output]);
+        let bits = asked(rules, read[reader.output]);
         reader.inputs.iter().for_each(|&input| read[input] = read[input].zip(bits).map(|(one, other)| one.max(other)));
     }
     read

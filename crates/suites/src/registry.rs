@@ -234,7 +234,9 @@ mod tests {
                 .map(str::to_owned)
                 .into();
         for (rounds, tables) in [("linear", " tables"), ("log", ""), ("blocks", " tables")] {
-            for source in ["", " dealt", " one-shot", " kept-weights"] {
+            for source in
+                ["", " dealt", " one-shot", " kept-weights", " silent", " one-shot silent", " kept-weights silent"]
+            {
                 let name = |truncation| format!("gmw {rounds} {truncation}{source}{tables}");
                 known.extend(["one-bit", "exact"].map(name));
             }

@@ -54,7 +54,7 @@ pub use weights::{load, load_keeping, load_within, warm};
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use privet_linear::Workspace;
+use privet_linear::{Saving, Workspace};
 use privet_program::Weights;
 use privet_ring::Modulus;
 
@@ -69,9 +69,9 @@ pub struct Model {
     transformed: Mutex<Option<(Form, Arc<[Transformed]>)>>,
 }
 
-/// The ring of linear layers, or their field; whether some choose by OT; whether the client keeps weights. No two modes of a program have all three alike
-/// and differ otherwise.
-type Form = (Modulus, bool, bool);
+/// The ring of linear layers, or their field; whether some choose by OT; whether the client keeps weights; what encryption saves first. No two modes of a
+/// program have all of them alike and differ otherwise.
+type Form = (Modulus, bool, bool, Saving);
 
 impl Model {
     /// A model with what is to be kept and worked on at once for each linear layer.
@@ -87,7 +87,7 @@ impl Model {
     pub fn transformed(&self, plan: &Plan) -> Result<Arc<[Transformed]>, Error> {
         let mut transformed = self.transformed.lock().unwrap_or_else(PoisonError::into_inner);
         let chosen = !plan.linear().iter().all(|layer| layer.plan.is_encrypted());
-        let form = (plan.product_ring(), chosen, plan.options().keeps_weights());
+        let form = (plan.product_ring(), chosen, plan.options().keeps_weights(), plan.options().saving);
         match transformed.take() {
             Some((made_for, made)) if made_for == form => {
                 *transformed = Some((form, Arc::clone(&made)));

@@ -73,8 +73,9 @@ class Gmw(MaterialSuite):
         AUTO,
         (AUTO, "soft-spoken", "silent"),
         "What makes correlations: SoftSpokenOT, which assumes nothing of noisy codes, or silent "
-        "OT, which sends least and counts a gigabyte as 80 seconds at least; `auto` takes what is "
-        "quickest over the link, bytes at their price.",
+        "OT, which sends least; with `silent` a gigabyte counts as 80 seconds at least, in linear "
+        "layers as well, and material is of its own kind. `auto` takes what is quickest over the "
+        "link, bytes at their price.",
         "the OT extension",
     )
     byte_price: int = number(

@@ -5,7 +5,9 @@ use std::thread;
 
 use crate::support::{apply, elements, prg, run, weights};
 use privet_channel::{Cost, pair};
-use privet_linear::{ClientKeys, Conv2d, Diagonal, Layer, MatMul, Plan, Resharing, TransformedWeights, Workspace};
+use privet_linear::{
+    ClientKeys, Conv2d, Diagonal, Layer, MatMul, Plan, Resharing, Saving, TransformedWeights, Workspace,
+};
 use privet_linear::{decrypt, encrypt, evaluate, receive_public_key};
 
 fn program() -> Vec<Layer> {
@@ -30,8 +32,16 @@ fn program() -> Vec<Layer> {
 
 #[test]
 fn all_layers_take_one_round_under_one_key() {
-    let layers = program();
-    let plans = Plan::for_program(&layers, 37, 16, Resharing::Approximate).unwrap();
+    let [work, bytes] = [Saving::Work, Saving::Bytes].map(|saving| {
+        let layers = [program(), vec![Layer::MatMul(MatMul { rows: 64, inner: 96, columns: 80 })]].concat();
+        let plans = Plan::for_program_saving(&layers, 37, 16, Resharing::Approximate, saving).unwrap();
+        one_round(&layers, &plans)
+    });
+    assert!(bytes < work, "{bytes} bytes where bytes are saved, {work} where work is");
+}
+
+/// Bytes that such plans take, both ways.
+fn one_round(layers: &[Layer], plans: &[Plan]) -> u64 {
     assert!(plans.iter().all(|plan| plan.parameters().agrees_with(plans[0].parameters())));
     let mut random = prg(1);
     let inputs: Vec<_> = plans.iter().map(|plan| elements(plan.input_len(), 37, &mut random)).collect();
@@ -39,7 +49,7 @@ fn all_layers_take_one_round_under_one_key() {
 
     let (mut to_server, mut to_client) = pair();
     let (client, server) = thread::scope(|scope| {
-        let (plans, private) = (&plans, &private);
+        let private = &private;
         let server = scope.spawn(move || {
             let key = receive_public_key(&mut to_client, plans[0].parameters()).unwrap();
             let shares = plans.iter().zip(private).map(|(plan, w)| {
@@ -65,6 +75,8 @@ fn all_layers_take_one_round_under_one_key() {
             assert!(error.abs() <= 1, "layer {i}, result {j} is off by {error}");
         }
     }
+    let cost = plans.iter().map(Plan::cost).fold(plans[0].public_key_cost(), |sum, cost| sum + cost);
+    cost.bytes_sent + cost.bytes_received
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::thread;
 
 use crate::support::{elements, prg};
 use privet_channel::{Cost, pair};
-use privet_linear::{ClientKeys, Error, Misuse, Product, Triples, receive_public_key};
+use privet_linear::{ClientKeys, Error, Misuse, Product, Saving, Triples, receive_public_key};
 
 /// Both parties' left and right operands.
 type Operands = [[Vec<u64>; 2]; 2];
@@ -67,9 +67,11 @@ fn shares_add_up_to_the_product_within_a_unit_and_cost_what_the_formula_says() {
     let shapes = [(1, 1, 1, 1), (1, 1, 300, 2), (2, 5, 7, 3), (3, 16, 64, 8), (12, 4, 4, 4), (1, 70, 33, 90)];
     for (at, (batch, rows, inner, columns)) in shapes.into_iter().enumerate() {
         let product = Product { batch, rows, inner, columns };
-        for (bits, guard) in [(30, 0), (37, 2), (43, 2), (16, 0)] {
-            let triples = Triples::for_program(&[product], bits, guard).unwrap().remove(0);
-            let operands = operands(product, bits, at as u8);
+        let cases = [(30, 0), (37, 2), (43, 2), (16, 0)].map(|bits| (bits, Saving::Work));
+        for ((bits, guard), saving) in cases.into_iter().chain([(36, 2), (40, 2)].map(|bits| (bits, Saving::Bytes))) {
+            let triples = Triples::for_program(&[product], bits, guard, saving).unwrap().remove(0);
+            // Of operands in a wider ring the low bits count.
+            let operands = operands(product, bits + 5, at as u8);
             let ([client, server], cost) = run(&triples, &operands, 2);
             assert_eq!(cost, triples.cost(), "{product:?}");
             let expected = multiplied(&operands, product);
@@ -82,11 +84,27 @@ fn shares_add_up_to_the_product_within_a_unit_and_cost_what_the_formula_says() {
     }
 }
 
+#[test]
+fn whoever_saves_bytes_merges_at_twice_the_degree() {
+    let scores = Product { batch: 2, rows: 128, inner: 64, columns: 128 };
+    let context = Product { batch: 2, rows: 128, inner: 128, columns: 64 };
+    let [work, bytes] = [Saving::Work, Saving::Bytes]
+        .map(|saving| Triples::for_program(&[scores, context, scores, context], 36, 2, saving).unwrap());
+    let sent = |triples: &[Triples]| {
+        let cost =
+            triples.iter().map(Triples::cost).fold(triples[0].terms()[0].public_key_cost(), |sum, cost| sum + cost);
+        cost.bytes_sent + cost.bytes_received
+    };
+    assert_eq!([&work, &bytes].map(|triples| triples[0].parameters().degree()), [4096, 8192]);
+    assert_eq!([&work, &bytes].map(|triples| triples[0].parameters().levels() > 0), [false, true]);
+    assert!(5 * sent(&bytes) < 2 * sent(&work), "{} and {}", sent(&bytes), sent(&work));
+}
+
 /// A client that takes the identity as its share of `A` and zeros as its share of `B` has the server's `B` in its term `A_C B_S`.
 #[test]
 fn a_client_does_not_find_the_servers_matrix_in_its_share() {
     let product = Product { batch: 1, rows: 16, inner: 16, columns: 64 };
-    let triples = Triples::for_program(&[product], 37, 0).unwrap().remove(0);
+    let triples = Triples::for_program(&[product], 37, 0, Saving::Work).unwrap().remove(0);
     let [_, [_, secret]] = operands(product, 37, 3);
     let identity: Vec<u64> = (0..256).map(|at| u64::from(at / 16 == at % 16)).collect();
     let scene: Operands = [[identity, vec![0; 1024]], [vec![0; 256], secret.clone()]];
@@ -105,11 +123,11 @@ fn a_client_does_not_find_the_servers_matrix_in_its_share() {
 #[test]
 fn operands_of_another_length_and_shapes_without_elements_are_refused() {
     let product = Product { batch: 1, rows: 2, inner: 3, columns: 4 };
-    let triples = Triples::for_program(&[product], 37, 0).unwrap().remove(0);
+    let triples = Triples::for_program(&[product], 37, 0, Saving::Work).unwrap().remove(0);
     let keys = ClientKeys::generate(triples.parameters(), &mut prg(1));
     let mut channel = pair().0;
     let refused = triples.encrypt(&mut channel, &keys, &[0; 5], &[0; 12], &mut prg(2)).unwrap_err();
     assert_eq!(refused, Error::Misuse(Misuse::WrongLength { what: "the left operand", expected: 6, actual: 5 }));
-    assert!(Triples::for_program(&[Product { inner: 0, ..product }], 37, 0).is_err());
-    assert_eq!(Triples::for_program(&[], 37, 0).unwrap_err(), Misuse::NoLayers.into());
+    assert!(Triples::for_program(&[Product { inner: 0, ..product }], 37, 0, Saving::Work).is_err());
+    assert_eq!(Triples::for_program(&[], 37, 0, Saving::Work).unwrap_err(), Misuse::NoLayers.into());
 }

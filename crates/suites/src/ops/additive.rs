@@ -10,6 +10,10 @@ impl Rules for Add {
     fn takes_guard_bits(&self, guarded: usize) -> bool {
         guarded == 1
     }
+
+    fn counts(&self, result: Option<u32>) -> Option<u32> {
+        result
+    }
 }
 
 impl<A: Algebra> Local<A> for Add {
@@ -26,6 +30,10 @@ impl Rules for Sub {
     fn takes_guard_bits(&self, guarded: usize) -> bool {
         guarded == 1
     }
+
+    fn counts(&self, result: Option<u32>) -> Option<u32> {
+        result
+    }
 }
 
 impl<A: Algebra> Local<A> for Sub {
@@ -37,7 +45,11 @@ impl<A: Algebra> Local<A> for Sub {
 /// `-x`.
 pub(super) struct Negate;
 
-impl Rules for Negate {}
+impl Rules for Negate {
+    fn counts(&self, result: Option<u32>) -> Option<u32> {
+        result
+    }
+}
 
 impl<A: Algebra> Local<A> for Negate {
     fn evaluate(&self, algebra: &A, inputs: &[&A::Shares], _constant: Option<&A::Constant>) -> A::Owned {
@@ -53,6 +65,10 @@ pub(super) struct ShiftLeft {
 impl Rules for ShiftLeft {
     fn computes_in_ring(&self) -> bool {
         true
+    }
+
+    fn counts(&self, result: Option<u32>) -> Option<u32> {
+        result
     }
 }
 

@@ -13,6 +13,10 @@ impl Rules for AvgPool2d<'_> {
     fn computes_in_ring(&self) -> bool {
         true
     }
+
+    fn counts(&self, result: Option<u32>) -> Option<u32> {
+        result
+    }
 }
 
 impl<A: Algebra> Local<A> for AvgPool2d<'_> {

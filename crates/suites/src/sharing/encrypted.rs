@@ -7,7 +7,7 @@ use privet_channel::{Channel, Cost};
 use privet_linear::{ClientMemory, Keep, Layer, Resharing, ServerMemory, TransformedWeights, Workspace, slots};
 use privet_prg::Prg;
 use privet_program::Program;
-use privet_ring::Field;
+use privet_ring::{Field, Modulus};
 
 use super::Options;
 use super::kept::{self, Kept};
@@ -89,18 +89,18 @@ pub(super) fn field_of(program: &Program, options: Options) -> Result<Option<Fie
             "a prime field takes rings of {least} to {most} bits, not {bits}: compile for another width"
         ))
     };
-    Field::over(privet_ring::Modulus::new(program.ring_bits())).map(Some).ok_or_else(refusal)
+    Field::over(Modulus::new(program.ring_bits())).map(Some).ok_or_else(refusal)
 }
 
 impl Encrypted {
-    /// Plans all linear layers of a program under BFV; `masks`: which mask hides each one's input.
+    /// Plans all linear layers of a program under BFV, of whose results so many low bits count; `masks`: which mask hides each one's input.
     ///
     /// # Errors
     /// [`Error::Linear`] if one does not fit BFV's secure parameters.
     pub(super) fn plan(
         layers: &[Layer],
         masks: &[Option<usize>],
-        program: &Program,
+        (program, bits): (&Program, u32),
         options: Options,
         field: Option<Field>,
     ) -> Result<Vec<Self>, Error> {
@@ -110,9 +110,10 @@ impl Encrypted {
         Ok(match field {
             Some(field) => slots::Plan::for_program(layers, field)?.into_iter().map(Self::Field).collect(),
             None => {
-                let bits = program.ring_bits() + options.guard_bits();
+                let (bits, weight_bits) = (bits + options.guard_bits(), program.weight_bits());
                 let plan = |layers: &[Layer]| {
-                    privet_linear::Plan::for_program(layers, bits, program.weight_bits(), Resharing::Approximate)
+                    let saving = options.saving;
+                    privet_linear::Plan::for_program_saving(layers, bits, weight_bits, Resharing::Approximate, saving)
                 };
                 let plans = plan(layers)?;
                 let kept = match options.keeps_weights() {
@@ -332,7 +333,7 @@ impl ClientKeys {
             if keys.parameters().agrees_with(plan.parameters()))
     }
 
-    /// Encrypts and sends a layer's input, shifted by `guard` bits in the ring.
+    /// Encrypts and sends a layer's input, shifted by `guard` bits, as far as it is in the layer's ring.
     pub(super) fn encrypt(
         &self,
         channel: &mut Channel,
@@ -343,7 +344,8 @@ impl ClientKeys {
     ) -> Result<(), Error> {
         match (self, layer) {
             (Self::Ring(keys), Encrypted::Ring(plan)) => {
-                let raised: Vec<u64> = r.iter().map(|r| r << guard).collect();
+                let ring = Modulus::new(plan.parameters().ring_bits());
+                let raised: Vec<u64> = r.iter().map(|r| ring.reduce(r << guard)).collect();
                 Ok(privet_linear::encrypt(channel, plan, keys, &raised, prg)?)
             }
             (Self::Field(keys), Encrypted::Field(plan)) => Ok(slots::encrypt(channel, plan, keys, r, prg)?),

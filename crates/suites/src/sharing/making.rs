@@ -19,12 +19,12 @@ use crate::report::Recorder;
 /// The widest ring, with guard bits, in which matrices are multiplied.
 const WIDEST: u32 = 49;
 
-/// Plans how two parties make triples of matrices; nothing with a dealer.
+/// Plans how two parties make triples of matrices, of whose products `bits` low bits count; nothing with a dealer.
 ///
 /// # Errors
 /// [`Error::Misuse`], which names the first product, where triples cannot be made; [`Error::Linear`] if a product does not fit
 /// BFV's secure parameters.
-pub(super) fn plan(program: &Program, triples: &mut [Triple], options: Options) -> Result<(), Error> {
+pub(super) fn plan(program: &Program, triples: &mut [Triple], bits: u32, options: Options) -> Result<(), Error> {
     let Some(first) = triples.first().filter(|_| !options.is_dealt()) else { return Ok(()) };
     let Node { operation, .. } = Node::at(program, first.operation);
     let refused = |why: String| {
@@ -42,14 +42,14 @@ pub(super) fn plan(program: &Program, triples: &mut [Triple], options: Options) 
     if products.is_empty() {
         return Ok(());
     }
-    let (bits, guard) = (program.ring_bits(), options.guard_bits());
+    let guard = options.guard_bits();
     if bits + guard > WIDEST {
         let widest = WIDEST - guard;
         return refused(format!(
             "without a dealer that takes rings of up to {widest} bits, not {bits}: compile for fewer"
         ));
     }
-    let mut made = MatrixTriples::for_program(&products, bits, guard)?.into_iter();
+    let mut made = MatrixTriples::for_program(&products, bits, guard, options.saving)?.into_iter();
     let of_matrices = triples.iter_mut().filter(|triple| product(triple).is_some());
     of_matrices.for_each(|triple| triple.matrices = made.next());
     Ok(())

@@ -4,7 +4,7 @@
 //! [`Options::check`] refuses what does not go together, and nothing else does.
 
 use privet_gmw::{Rounds, Truncation};
-use privet_linear::Layer;
+use privet_linear::{Layer, Saving};
 
 use crate::Error;
 use crate::config::{Choice, Weakness};
@@ -111,6 +111,8 @@ pub struct Options {
     pub arithmetic: Arithmetic,
     /// What is encrypted for them.
     pub encrypts: Encrypts,
+    /// What encryption saves first: work, or bytes.
+    pub saving: Saving,
 }
 
 impl Options {
@@ -123,6 +125,7 @@ impl Options {
             linear: Linear::Offline,
             arithmetic: Arithmetic::Ring,
             encrypts: Encrypts::Masks,
+            saving: Saving::Work,
         }
     }
 
@@ -135,6 +138,7 @@ impl Options {
             linear: Linear::Offline,
             arithmetic: Arithmetic::Ring,
             encrypts: Encrypts::Masks,
+            saving: Saving::Work,
         }
     }
 
@@ -163,7 +167,7 @@ impl Options {
         }
     }
 
-    /// Every choice.
+    /// Every choice, but that encryption saves work.
     pub fn all() -> impl Iterator<Item = Self> {
         let suites = [Rounds::Linear, Rounds::Log, Rounds::Blocks].map(|rounds| Suite::Gmw { rounds });
         let suites = move || suites.into_iter().chain([Suite::Fss]);
@@ -176,6 +180,7 @@ impl Options {
                     linear,
                     arithmetic,
                     encrypts,
+                    saving: Saving::Work,
                 })
             };
             suites().flat_map(of)
@@ -242,6 +247,7 @@ impl Options {
             (self.is_one_shot(), " one-shot"),
             (self.is_prime(), " prime"),
             (self.keeps_weights(), " kept-weights"),
+            (self.saving == Saving::Bytes, " silent"),
             (rounds != Rounds::Log, " tables"),
         ] {
             name.push_str(if is_said { word } else { "" });

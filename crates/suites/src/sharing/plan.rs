@@ -121,14 +121,20 @@ impl Plan {
         check_ring(&program, options)?;
         let field = field_of(&program, options)?;
         let planner = Planner::plan(&program, &operations, options, field);
+        let encrypted = planner.linear.iter().zip(&planner.layers).filter(|(_, layer)| !options.chooses(layer));
+        let bits = planner.encrypted_bits(encrypted.map(|((operation, ..), _)| *operation));
+        let of_matrices =
+            |triple: &&Triple| Node::at(&program, triple.operation).product().is_some_and(|it| it.matrices().is_some());
+        let product_bits =
+            planner.encrypted_bits(planner.triples.iter().filter(of_matrices).map(|triple| triple.operation));
         let Planner { steps, keys, demands, written, signs, masks, linear, layers, mut triples, masked, .. } = planner;
         let (mut cost, turns) = (planner.cost, planner.turns);
         drop(operations);
-        making::plan(&program, &mut triples, options)?;
+        making::plan(&program, &mut triples, product_bits, options)?;
         let under_bfv = linear.iter().zip(&layers).filter(|(_, layer)| !options.chooses(layer));
         let (hidden_by, encrypted): (Vec<_>, Vec<_>) =
             under_bfv.map(|((_, mask, _), layer)| (*mask, layer.clone())).unzip();
-        let mut encrypted = Encrypted::plan(&encrypted, &hidden_by, &program, options, field)?.into_iter();
+        let mut encrypted = Encrypted::plan(&encrypted, &hidden_by, (&program, bits), options, field)?.into_iter();
         let mut way = |operation: usize, layer: &Layer| {
             let output = program.operations()[operation].output;
             match options.chooses(layer) {

@@ -18,8 +18,11 @@ use super::keys::{self, Batch};
 use super::ops::{Context, Protocol};
 use super::triples::{Masked, Operand, Triple};
 use super::{Options, Step, Suite};
-use crate::ops::{Origin, bits_read, needs_ring, signs};
+use crate::ops::{Origin, bits_counted, bits_read, needs_ring, signs};
 use crate::turns::Turns;
+
+/// The narrowest ring that encryption multiplies in.
+const NARROWEST_ENCRYPTED: u32 = 8;
 
 /// A plan while it is made.
 pub(super) struct Planner<'a> {
@@ -36,6 +39,8 @@ pub(super) struct Planner<'a> {
     needs_ring: Vec<bool>,
     /// How many low bits of each value count, if not all.
     read: Vec<Option<u32>>,
+    /// The same of results of encrypted products, which stay in the program's ring.
+    counted: Vec<Option<u32>>,
     pub masks: Vec<usize>,
     opened: HashMap<usize, usize>,
     /// Operation, mask and weights of each linear layer.
@@ -72,6 +77,7 @@ impl<'a> Planner<'a> {
             signs: signs(program, operations),
             needs_ring: needs_ring(program, operations),
             read: bits_read(program, operations),
+            counted: bits_counted(program, operations),
             masks: Vec::new(),
             opened: HashMap::new(),
             linear: Vec::new(),
@@ -136,6 +142,13 @@ impl<'a> Planner<'a> {
         self.step(Step::Operation(index), keys, demand);
         self.widths[output] = written;
         self.written[output] = written;
+    }
+
+    /// The ring, without guard bits, in which encryption multiplies: that of the bits which count of any result of these operations.
+    pub(super) fn encrypted_bits(&self, operations: impl Iterator<Item = usize>) -> u32 {
+        let ring_bits = self.program.ring_bits();
+        let counted = |at: usize| self.counted[self.program.operations()[at].output].unwrap_or(ring_bits);
+        operations.map(counted).max().unwrap_or(ring_bits).clamp(NARROWEST_ENCRYPTED.min(ring_bits), ring_bits)
     }
 
     fn step(&mut self, step: Step, keys: Vec<Batch>, demand: Demand) {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use privet_channel::{Link, pair};
+use privet_linear::Saving;
 use privet_ot::{BaseOts, Demand, Stock};
 use privet_prg::Prg;
 use privet_suites::session::Event;
@@ -19,7 +20,8 @@ fn plans() -> impl Iterator<Item = (&'static Fixture, Plan)> {
     let in_ring = || Options::made().filter(|options| !options.is_prime());
     let exact = || in_ring().filter(|options| options.truncation == Truncation::Exact);
     let layers = [&*RESIDUAL, &*CHOICE, &*SMOOTH].into_iter().flat_map(all);
-    let products = exact().map(move |options| of(&PRODUCTS, options));
+    let sparing = exact().map(|options| Options { saving: Saving::Bytes, ..options });
+    let products = exact().chain(sparing).map(move |options| of(&PRODUCTS, options));
     layers.chain(products).chain(in_ring().map(move |options| of(&GRAM, options)))
 }
 

@@ -280,7 +280,7 @@ fn a_client_reads_nothing_but_the_program_that_it_expects() {
 fn the_options_that_a_client_may_name_are_few() {
     // A server keeps a plan for each, and for nothing else.
     let names: std::collections::BTreeSet<String> = registry::configs().map(|config| config.label()).collect();
-    assert_eq!((names.len(), registry::configs().count()), (31, 31));
+    assert_eq!((names.len(), registry::configs().count()), (49, 49));
     for name in ["", "gmw", "gmw log one-bit ", "GMW log one-bit", "gmw log one-bit relu 7", "fss exact malicious x"] {
         assert!(registry::parse(name).is_none(), "{name:?}");
     }
