@@ -8,7 +8,7 @@
 use crate::error::{Error, Misuse};
 
 /// An axis with stride 1 whose elements come in phases.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Axis {
     /// Output positions.
     pub(crate) outputs: usize,

@@ -8,7 +8,7 @@ use crate::error::{Error, Misuse};
 use crate::layer::{Conv2d, Diagonal, Layer, MatMul};
 
 /// How far apart neighbours lie in a flat tensor.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Steps {
     image: usize,
     group: usize,
@@ -19,7 +19,7 @@ struct Steps {
 }
 
 /// A layer in its common form.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Correlation {
     pub(crate) images: usize,
     pub(crate) groups: usize,

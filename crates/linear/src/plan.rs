@@ -1,5 +1,6 @@
 //! What both parties derive from a layer's public shape: parameters, tiling, costs.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use crate::error::{Error, Misuse};
 use crate::layer::Layer;
 use crate::mail::PER_MESSAGE;
 use crate::packing::Packing;
-use crate::tiling::{MOST_LEVELS, Price, Saving, Tiling, WEIGHTS_OF_WORK};
+use crate::tiling::{Choices, MOST_LEVELS, Price, Saving, Tiling};
 
 /// Most bits of a weight: those of the widest ring, whose elements may be weights.
 const WIDEST_WEIGHTS: u32 = 50;
@@ -222,8 +223,14 @@ fn of_degree(
 ) -> Result<(Parameters, Vec<Tiling>, u64), Error> {
     let key_bytes = plain.merging_key_bytes();
     let most = key_bytes.map_or(0, |_| MOST_LEVELS);
-    let choose = |correlation| Tiling::choose(correlation, &plain, most, saving);
-    let chosen = correlations.iter().map(choose).collect::<Result<Vec<_>, _>>()?;
+    // Layers of one shape are alike.
+    let mut known: HashMap<&Correlation, Vec<Choices>> = HashMap::new();
+    for correlation in correlations {
+        if !known.contains_key(correlation) {
+            known.insert(correlation, Tiling::choose(correlation, &plain, most, saving)?);
+        }
+    }
+    let chosen: Vec<&Vec<Choices>> = correlations.iter().map(|correlation| &known[correlation]).collect();
     let price = |levels: u32, which: usize| {
         let keys = Price::of_keys(levels, key_bytes.unwrap_or(0), saving);
         chosen.iter().map(|tilings| tilings[levels as usize][which].1).fold(keys, Price::add)
@@ -232,7 +239,7 @@ fn of_degree(
         chosen.iter().map(|tilings| tilings[levels as usize][which].0).collect()
     };
     let without = price(0, 0);
-    let all = (1..=most).flat_map(|levels| (0..WEIGHTS_OF_WORK.len()).map(move |which| (levels, which)));
+    let all = (1..=most).flat_map(|levels| (0..saving.weights()).map(move |which| (levels, which)));
     let priced = all.map(|(levels, which)| (price(levels, which), levels, which));
     let pays = |offer: &(Price, u32, usize)| saving == Saving::Bytes || offer.0.pays_beside(&without);
     let mut offers: Vec<_> = priced.filter(pays).collect();

@@ -64,6 +64,14 @@ impl Saving {
             Self::Bytes => 10 * price::BYTE,
         }
     }
+
+    /// How many of [`WEIGHTS_OF_WORK`] are tried: where bytes are saved work may grow.
+    pub(crate) fn weights(self) -> usize {
+        match self {
+            Self::Work => WEIGHTS_OF_WORK.len(),
+            Self::Bytes => 1,
+        }
+    }
 }
 
 /// What things cost, in nanoseconds: a byte as on a 1 Gbit/s link, work as on two cores of a current server, by
@@ -121,7 +129,7 @@ impl Tiling {
             for tiling in Self::candidates(correlation, degree, levels) {
                 let priced = (tiling, tiling.price(correlation, parameters, saving));
                 let best = best.get_or_insert([priced; WEIGHTS_OF_WORK.len()]);
-                for (best, weight) in best.iter_mut().zip(WEIGHTS_OF_WORK) {
+                for (best, weight) in best.iter_mut().zip(WEIGHTS_OF_WORK).take(saving.weights()) {
                     if priced.1.weighed(weight) < best.1.weighed(weight) {
                         *best = priced;
                     }
