@@ -53,10 +53,23 @@ pub(crate) fn pull_products(
     body: &mut dyn Source,
 ) -> Result<Zeroizing<Vec<Bits>>, Error> {
     let count = flips[0].len();
-    with_single(flips, || match role {
+    with_single(flips, || pull_product(role, count, streams, body))
+}
+
+/// This party's next share of a product of hidden bits.
+///
+/// # Errors
+/// What `body` fails with.
+pub(crate) fn pull_product(
+    role: Role,
+    count: usize,
+    streams: &mut Streams,
+    body: &mut dyn Source,
+) -> Result<Bits, Error> {
+    match role {
         Role::Client => Ok(streams.share_bits(count)),
         Role::Server => Ok(Bits::from_bytes(body.pull(count.div_ceil(8))?, count)?),
-    })
+    }
 }
 
 /// This party's shares of bits that are all set.
@@ -353,7 +366,12 @@ impl<G: Compared> Gate for G {
 
 /// The server's shares of products of the bits that hide columns, of which the client's come from its stream.
 pub(crate) fn deal_products(hidden: &[Bits], client: &mut Streams) -> Vec<u8> {
-    dealt(hidden).flat_map(|product| product.xor(&client.share_bits(product.len())).to_bytes()).collect()
+    deal_each(dealt(hidden), client)
+}
+
+/// The server's shares of these products.
+pub(crate) fn deal_each(products: impl Iterator<Item = Bits>, client: &mut Streams) -> Vec<u8> {
+    products.flat_map(|product| product.xor(&client.share_bits(product.len())).to_bytes()).collect()
 }
 
 /// The server's tables of the digits of `points`, and its shares of products of the bits that hide what is looked up there.

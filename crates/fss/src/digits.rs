@@ -26,7 +26,7 @@ pub(crate) const PART: usize = 4096;
 /// The widest digit: a table of 128 bits.
 const DIGIT_BITS: u32 = 7;
 
-/// A question about one digit: which it is, and what is added to the public number's before it is compared.
+/// A question about one digit: which it is, and what is added to the public number before its digit is compared.
 pub(crate) type Query = (usize, u64);
 
 /// Into which digits numbers are cut, and where their tables lie in the words of an element.
@@ -199,7 +199,7 @@ impl Digits {
                 points
             } else {
                 moved.clear();
-                moved.extend(points.iter().map(|point| point.wrapping_add(added << low)));
+                moved.extend(points.iter().map(|point| point.wrapping_add(added)));
                 &moved
             };
             let tables = [word(offset / 64), if bits == DIGIT_BITS { word(offset / 64 + 1) } else { &[] }];
@@ -307,6 +307,43 @@ pub(crate) fn less(opened: &[Bits], one: &Bits, monomials: &[Bits]) -> Bits {
     let hidden = self::less(lower, &monomials[1], times);
     let below = known(equal, &self::less(lower, one, plain), &hidden);
     known(less, one, &monomials[0]).xor(&below)
+}
+
+/// The products of all hidden bits of each set of two and more, the sets in the order of [`all`].
+pub(crate) fn products_of_sets(hidden: &[Bits]) -> impl Iterator<Item = Bits> {
+    let sets = (1..1_usize << hidden.len()).filter(|set| set.count_ones() > 1);
+    sets.map(|set| {
+        let members = (0..hidden.len()).filter(|at| set >> at & 1 == 1).map(|at| hidden[at].clone());
+        members.reduce(|product, bit| product.and(&bit)).expect("sets have members")
+    })
+}
+
+/// Products that [`products_of_sets`] makes of so many bits.
+pub(crate) fn sets(bits: usize) -> usize {
+    (1 << bits) - 1 - bits
+}
+
+/// This party's share of whether all bits are set: from opened columns, its parts of the bits that hide them, and its shares of the products
+/// of each set of these. `one`: a share of 1.
+///
+/// # Errors
+/// What `products` fails with.
+pub(crate) fn all<E>(
+    opened: &[Bits],
+    own: &[Bits],
+    one: &Bits,
+    mut products: impl FnMut() -> Result<Bits, E>,
+) -> Result<Bits, E> {
+    // What is opened is the bit and what hides it: so their product is a sum over sets, of hidden bits in the set and opened ones beside it.
+    (0..1_usize << opened.len()).try_fold(Bits::zeros(one.len()), |sum, set| {
+        let hidden = match set.count_ones() {
+            0 => one.clone(),
+            1 => own[set.trailing_zeros() as usize].clone(),
+            _ => products()?,
+        };
+        let beside = (0..opened.len()).filter(|at| set >> at & 1 == 0);
+        Ok(sum.xor(&beside.fold(hidden, |product, at| product.and(&opened[at]))))
+    })
 }
 
 #[cfg(test)]

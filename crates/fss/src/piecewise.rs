@@ -8,8 +8,8 @@
 //! have more than [`TABLE_BITS`] bits for its number ([`point`]).
 //!
 //! Whether `x` is in the table, or above it, follows from what is left of `i`: `t = top(x^) - top(r) - b`, where `b` is the borrow of
-//! all digits below, opened behind a bit. The dealer's table of the top digit says for either `b` whether `t` is 0, and whether it is positive.
-//! Both are opened behind bits, with what follows.
+//! all digits below, opened behind a bit. The top is two digits. Tables say for either `b` whether each of them is equal, so `t` is 0, and for
+//! either borrow of the lower one whether what the higher one leaves is negative. Both are opened behind bits, with what follows.
 //!
 //! Sums over the unit vector are shares of `s A` and `s B`, the line's slope and its value at 0 less the one below the table, with a sign `s`
 //! that the dealer alone knows. In the table and above it `x` is not negative: so it is `z = x^ - r + 2^n (1 - t^) t` in any wider ring,
@@ -25,8 +25,10 @@ use privet_ring::{Bits, Lines, Modulus};
 use rayon::prelude::*;
 use zeroize::Zeroizing;
 
-use crate::compared::{deal_products, deal_trees, hashes, ones, product_bytes, pull_products, word_bytes};
-use crate::digits::{Digits, PART, Query, add_columns, columns, less, parts};
+use crate::compared::{
+    deal_each, deal_products, deal_trees, hashes, ones, product_bytes, pull_product, pull_products, word_bytes,
+};
+use crate::digits::{Digits, PART, Query, add_columns, all, columns, less, parts, products_of_sets, sets};
 use crate::ring_products::RingProducts;
 use crate::source::{Region, Within};
 use crate::streams::Streams;
@@ -35,14 +37,15 @@ use crate::{Error, Gate, KeyBytes, Party, Role, Seeds, Source, point, secrets};
 /// The most bits of a line's number for which its unit vector is a table.
 const TABLE_BITS: u32 = 9;
 
-/// Digits of a line's number.
-const INDEX_DIGITS: usize = 2;
+/// Columns that are opened of both digits of the top: of the lower one whether it is less, and equal; whether it is equal with a borrow; of
+/// the higher one whether it is equal, and with a borrow; whether what it leaves is not negative, and what a borrow changes about that.
+const TOP_COLUMNS: usize = 7;
 
-/// Columns that are opened of the top: what it tells without a borrow, and what a borrow changes, of two questions.
-const TOP_COLUMNS: usize = 4;
+/// Digits that the question about the sign of the top has: the borrow of all below, and both digits.
+const ASKED: usize = 3;
 
-/// Digits that a question about the top has: the borrow is the lower one.
-const ASKED: usize = 2;
+/// Bits of which all are set where the top is 0: both digits are equal, with or without a borrow.
+const EQUAL: usize = 3;
 
 /// Lines over signed numbers of Z_2^n, into Z_2^m.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,16 +59,16 @@ pub struct Piecewise {
 
 impl Piecewise {
     /// Most bits of a number above those of the table.
-    pub const MOST_ABOVE: u32 = 7;
+    pub const MOST_ABOVE: u32 = 14;
 
     /// `2^index_bits` lines over `2^step_bits` arguments each, of numbers of `bits` bits, into the ring of `wide` bits. Above them the
     /// function is constant, or `rises` by `2^step_bits` an argument.
     ///
     /// # Panics
-    /// Unless `1 <= step_bits`, `6 <= index_bits <= 12` and `bits <= wide <= 64`, and a number has from 2 to [`Self::MOST_ABOVE`] bits
-    /// more than the table takes.
+    /// Unless `1 <= step_bits < wide <= 64` and `6 <= index_bits <= 12`, and a number has from 2 to [`Self::MOST_ABOVE`] bits more than the
+    /// table takes.
     pub fn new(bits: u32, [step_bits, index_bits]: [u32; 2], rises: bool, wide: u32) -> Self {
-        assert!(step_bits >= 1 && (6..=12).contains(&index_bits) && bits <= wide, "a table of lines in the ring");
+        assert!((1..wide).contains(&step_bits) && (6..=12).contains(&index_bits), "a table of lines in the ring");
         let above = bits.checked_sub(step_bits + index_bits);
         assert!(above.is_some_and(|above| (2..=Self::MOST_ABOVE).contains(&above)), "some bits above the table");
         Self { input: Modulus::new(bits), step_bits, index_bits, rises, output: Modulus::new(wide) }
@@ -125,13 +128,17 @@ impl Piecewise {
         let numbers = index.add(&numbers, &index.unpack(theirs, count)?);
         borrow.xor_assign(&Bits::from_bytes(bits, count)?);
 
-        let mut places = Vec::new();
-        for at in [below, below + 2] {
-            let asked =
-                |columns: &[Bits], borrow: &Bits| [borrow.clone(), columns[at].clone(), columns[at + 1].clone()];
-            let monomials = pull_products(role, &asked(&flips, &hides_borrow), &mut streams, &mut alone)?;
-            places.push(less(&asked(&columns, &borrow), &one, &monomials));
+        let (opened_top, own_top) = (Top::of(&columns[below..], &borrow), Top::of(&flips[below..], &hides_borrow));
+        let monomials = pull_products(role, &own_top.sign, &mut streams, &mut alone)?;
+        let is_not_negative = less(&opened_top.sign, &one, &monomials);
+        let mut is_zero = Bits::zeros(count);
+        // Without a borrow its bit is clear.
+        for (borrows, (opened, own)) in [false, true].into_iter().zip(opened_top.equal.iter().zip(&own_top.equal)) {
+            let [bit, digits @ ..] = opened;
+            let opened = [vec![if borrows { bit.clone() } else { bit.not() }], digits.to_vec()].concat();
+            is_zero.xor_assign(&all(&opened, own, &one, || pull_product(role, count, &mut streams, &mut alone))?);
         }
+        let mut places = [is_zero.clone(), is_not_negative.xor(&is_zero)];
         places.iter_mut().for_each(|place| place.xor_assign(&streams.flips(count)));
         let raw = match &hashes {
             None => self.look_up(role, &numbers, lines, &mut parts, &mut alone)?,
@@ -183,8 +190,7 @@ impl Piecewise {
         })
     }
 
-    /// This party's shares of what is asked of digits: whether each below the top is less, and equal; then whether the top is 0, and
-    /// positive, each without a borrow and, for one, what a borrow changes.
+    /// This party's shares of what is asked of digits: whether each below the top is less, and equal; then those of the top.
     fn compare(
         self,
         digits: &Digits,
@@ -193,23 +199,24 @@ impl Piecewise {
         parts: &mut [Streams],
         body: &mut dyn Source,
     ) -> Result<Vec<Bits>, Error> {
-        let (top, half) = (1 << self.above_bits(), 1 << (self.above_bits() - 1));
-        let last = digits.count() - 1;
-        let below = (0..last).map(|digit| (digit, 0));
-        let queries: Vec<Query> = below.chain([(last, 0), (last, top - 1), (last, half)]).collect();
+        let [low, high] = [digits.count() - 2, digits.count() - 1];
+        let (borrow, half) =
+            ((1_u64 << (self.step_bits + self.index_bits)).wrapping_neg(), 1 << (self.input.bits() - 1));
+        let lower = (0..=low).map(|digit| (digit, 0));
+        let queries: Vec<Query> = lower.chain([(low, borrow), (high, 0), (high, borrow), (high, half)]).collect();
         let tables = if role == Role::Server { Some(body.region(digits.table_bytes(opened.len()))?) } else { None };
         let mut found = digits.ask(opened, &queries, parts, tables)?;
         // Nobody asks whether the lowest digit is equal.
         found.remove(1);
-        let [lower @ .., _, equal, before_less, before, opposite_less, opposite] = &found[..] else {
+        let [lower @ .., _, before_low, less, equal, _, before, opposite_less, opposite] = &found[..] else {
             unreachable!("two columns for each question")
         };
-        // It is positive where the secret digit is behind the opposite one and before this one. Where these follow one another the other way
-        // round, all that are not between count.
-        let round = opened.iter().map(|x| x >> (self.input.bits() - self.above_bits()));
-        let round = Bits::from_lowest(round.map(|top| u64::from(top.wrapping_sub(1) & (2 * half - 1) < half - 1)));
-        let positive = opposite_less.xor(before_less).xor(&ones(role, opened.len()).and(&round));
-        Ok([lower, &[equal.clone(), equal.xor(before), positive, before.xor(opposite)]].concat())
+        // It is not negative where the secret digit is behind the opposite one, and not behind this one. Where these follow one another the
+        // other way round, all that are not between count.
+        let round = Bits::from_lowest(opened.iter().map(|x| 1 - self.input.sign(*x)));
+        let not_negative = opposite_less.xor(less).xor(&ones(role, opened.len()).and(&round));
+        let top = [before_low, equal, before].map(Bits::clone);
+        Ok([lower, &top, &[not_negative, equal.xor(opposite)]].concat())
     }
 
     /// This party's shares of the slope and offset of the line behind each opened number, up to the sign; from tables that are used once.
@@ -339,9 +346,8 @@ impl Piecewise {
 
     /// All digits: of a distance, of a line's number, and what is above.
     fn digits(self) -> Digits {
-        let low = self.index_bits / INDEX_DIGITS as u32;
-        let above = [low, self.index_bits - low, self.above_bits()];
-        Digits::of([self.distance().widths(), &above].concat())
+        let [index, above] = [self.index_bits, self.above_bits()].map(|bits| [bits / 2, bits - bits / 2]);
+        Digits::of([self.distance().widths(), &index, &above].concat())
     }
 
     /// The borrow of a distance modulo the number of lines.
@@ -351,7 +357,12 @@ impl Piecewise {
 
     /// Columns that are opened of digits.
     fn columns(self) -> usize {
-        columns(self.digits().count() - 1) + TOP_COLUMNS
+        columns(self.digits_below()) + TOP_COLUMNS
+    }
+
+    /// How many digits are below the top.
+    fn digits_below(self) -> usize {
+        self.digits().count() - 2
     }
 
     fn tree_bytes(self, count: usize) -> usize {
@@ -361,14 +372,16 @@ impl Piecewise {
     /// Bytes that the server has alone, in front of secrets.
     fn alone_bytes(self, count: usize) -> usize {
         let digits = self.digits();
-        let products = product_bytes(digits.count() - 1, count) + 2 * product_bytes(ASKED, count);
+        let products = product_bytes(self.digits_below(), count)
+            + product_bytes(ASKED, count)
+            + 2 * sets(EQUAL) * count.div_ceil(8);
         let vectors = if self.has_tree() { 0 } else { 8 * self.vector_words() * count };
         digits.table_bytes(count) + products + self.ring_products().bytes(count) + vectors
     }
 
     /// The rings of secrets of top bits.
     fn tops(self) -> Vec<Modulus> {
-        match self.output.bits() - self.input.bits() {
+        match self.output.bits().saturating_sub(self.input.bits()) {
             0 => Vec::new(),
             wider => vec![Modulus::new(wider); 2],
         }
@@ -393,6 +406,26 @@ impl Piecewise {
     fn secret_rings(self) -> Vec<Modulus> {
         let set = [vec![self.output; 4], self.tops()].concat();
         [set.clone(), set, self.secrets_above()].concat()
+    }
+}
+
+/// Columns of the top, by what is asked of them.
+struct Top {
+    /// Whether it is not negative: a comparison of digits.
+    sign: [Bits; 2 * ASKED - 1],
+    /// Whether there is no borrow, or one, and both digits are equal with that.
+    equal: [[Bits; EQUAL]; 2],
+}
+
+impl Top {
+    fn of(columns: &[Bits], borrow: &Bits) -> Self {
+        let [less, low, before_low, high, before_high, sign, changed] = columns else {
+            unreachable!("the columns of both digits")
+        };
+        Self {
+            sign: [borrow, less, low, sign, changed].map(Bits::clone),
+            equal: [[borrow, low, high], [borrow, before_low, before_high]].map(|of| of.map(Bits::clone)),
+        }
     }
 }
 
@@ -441,9 +474,10 @@ impl Gate for Piecewise {
         for (point, mask) in points.iter_mut().zip(inputs.iter()) {
             *point = index.reduce((mask >> self.step_bits).wrapping_sub(*point));
         }
-        for at in [below, below + 2] {
-            let asked = [&hides_borrow, &hidden[at], &hidden[at + 1]].map(Bits::clone);
-            corrections.extend(deal_products(&asked, &mut client));
+        let top = Top::of(&hidden[below..], &hides_borrow);
+        corrections.extend(deal_products(&top.sign, &mut client));
+        for equal in &top.equal {
+            corrections.extend(deal_each(products_of_sets(equal), &mut client));
         }
         let places = flips(2, &mut client, &mut server);
         let mut at_client = Zeroizing::new(vec![false; count]);

@@ -182,12 +182,13 @@ fn lines_show_nothing() {
     let slopes: Vec<i64> = (0..64).map(|i| i << 20).collect();
     let lines = Lines::new(&slopes, &[5; 64], 8, true, output);
     let top = Modulus::new(37 - 18);
-    // Tables of five digits; products of hidden bits, as bits and modulo the number of lines; unit vectors, two sets of secrets, those above
+    // Tables of six digits; products of hidden bits, as bits and modulo the number of lines; unit vectors, two sets of secrets, those above
     // the table.
     let (set, counts) = ([output, output, output, output, top, top], Modulus::new(37 - 8));
     let above = [output, counts, counts, Modulus::new(37 - 8 - 18), Modulus::new(37 - 8 - 18)];
     let secrets =
-        [&[Modulus::new(64)], &[BIT; 15][..], &[INDEX; 4], &[BIT; 2], &[Modulus::new(64)], &set, &set, &above].concat();
+        [&[Modulus::new(56)], &[BIT; 15][..], &[INDEX; 4], &[BIT; 13], &[Modulus::new(64)], &set, &set, &above]
+            .concat();
     let sent = lines_sent(output);
     check(&gate, &sent, &secrets, output, &|party, seed, body, x| {
         gate.evaluate(party, seed, body, &reduced(x, 18), &lines)
@@ -199,7 +200,7 @@ const INDEX: Modulus = Modulus::new(6);
 
 /// What is opened for lines over 8 bits each of 18.
 fn lines_sent(output: Modulus) -> Vec<Modulus> {
-    [&[Modulus::new(18)], &[BIT; 11][..], &[INDEX, BIT], &[output, output, BIT, BIT]].concat()
+    [&[Modulus::new(18)], &[BIT; 14][..], &[INDEX, BIT], &[output, output, BIT, BIT]].concat()
 }
 
 #[test]
@@ -303,7 +304,7 @@ fn a_line_s_number_is_hidden_by_a_mask_of_its_own() {
     for value in [0x1500, 0x1555, 0x15ff] {
         let evaluate: Evaluate<'_> = &|party, seed, body, x| gate.evaluate(party, seed, body, x, &lines);
         let opened = opened(&gate, value, &lines_sent(output), evaluate);
-        let (arguments, numbers) = (&opened[0], &opened[12]);
+        let (arguments, numbers) = (&opened[0], &opened[15]);
         let high: Vec<u64> = arguments.iter().map(|x| INDEX.reduce(x >> 8)).collect();
         assert!(is_balanced(&INDEX.sub(&high, numbers), INDEX));
     }
