@@ -192,6 +192,17 @@ pub(crate) trait Rules {
         self.reads(result)
     }
 
+    /// Whether it takes a value that a ring of `width` bits holds in that ring, if it counts all of the bits that the ring has.
+    fn takes(&self, _width: u32) -> bool {
+        true
+    }
+
+    /// Bounds of its result as a whole number in a ring that holds them, whatever the input; `inputs`: of what it reads, of which the first
+    /// is in a ring of `width` bits.
+    fn bounds(&self, _inputs: &[Bounds], _width: u32) -> Bounds {
+        None
+    }
+
     /// What is known of its result's sign, in whatever ring it is and whatever the input; `inputs`: of what it reads.
     fn sign(&self, _inputs: &[Sign]) -> Sign {
         Sign::Unknown
@@ -225,9 +236,38 @@ impl<O: Rules + ?Sized> Rules for At<'_, O> {
         self.operation.counts(result)
     }
 
+    fn takes(&self, width: u32) -> bool {
+        self.operation.takes(width)
+    }
+
+    fn bounds(&self, inputs: &[Bounds], width: u32) -> Bounds {
+        self.operation.bounds(inputs, width)
+    }
+
     fn sign(&self, inputs: &[Sign]) -> Sign {
         self.operation.sign(inputs)
     }
+}
+
+/// The least and the largest number that a value can be, if that is known.
+pub(crate) type Bounds = Option<[i64; 2]>;
+
+/// Bits of the smallest ring of signed numbers that holds these bounds.
+pub(crate) fn signed_bits(bounds: &[i64; 2]) -> u32 {
+    let bits = |x: &i64| 65 - (x ^ (x >> 63)).leading_zeros();
+    bounds.iter().map(bits).max().unwrap_or(0)
+}
+
+/// Bits of the smallest one of which half has as many numbers as there are between these bounds: from there an extension is cheap.
+pub(crate) fn roomy_bits(bounds: &[i64; 2]) -> u32 {
+    let [low, high] = bounds;
+    signed_bits(bounds).max(65 - high.abs_diff(*low).leading_zeros())
+}
+
+/// Bounds of what is chosen from values with these bounds.
+fn widest(inputs: &[Bounds]) -> Bounds {
+    let widen = |one: Bounds, other: &Bounds| one.zip(*other).map(|([a, b], [c, d])| [a.min(c), b.max(d)]);
+    inputs.iter().copied().reduce(|one, other| widen(one, &other)).flatten()
 }
 
 /// The sign of what is chosen from or made up of values with these signs.

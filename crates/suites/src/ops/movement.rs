@@ -4,7 +4,7 @@ use privet_gmw::Sign;
 use privet_program::Operator;
 use privet_ring::layout;
 
-use super::{Algebra, Local, Node, Rules, chosen};
+use super::{Algebra, Bounds, Local, Node, Rules, chosen, widest};
 
 /// A reshape, broadcast, transposition, slice, concatenation or padding.
 pub(crate) struct Movement<'a>(Node<'a>);
@@ -64,6 +64,13 @@ impl Rules for Movement<'_> {
         match self.0.operation.operator {
             Operator::Concat { .. } | Operator::Pad { .. } => None,
             _ => result,
+        }
+    }
+
+    fn bounds(&self, inputs: &[Bounds], _width: u32) -> Bounds {
+        match self.fill() {
+            None => widest(inputs),
+            Some(_) => None,
         }
     }
 

@@ -3,7 +3,7 @@
 use privet_program::Step;
 use privet_ring::{Lines, Modulus};
 
-use super::{Node, Rules};
+use super::{Bounds, Node, Rules};
 use crate::stream::ops::function::Function;
 
 /// A function by `2^index_bits` lines over `bits` bits from `low` on.
@@ -33,8 +33,66 @@ impl Piecewise<'_> {
 }
 
 impl Rules for Piecewise<'_> {
+    /// Values at both ends of all lines, and of a function that rises what it reaches at the ring's largest number. Where that is taken to be
+    /// above the table without a look at its sign, it might be anything.
+    fn bounds(&self, _inputs: &[Bounds], width: u32) -> Bounds {
+        let [slopes, offsets] = Function::new(self.node, self.steps).lines(self.low, [self.bits, self.index_bits]);
+        let last = (1 << self.step_bits()) - 1;
+        let end = |(&slope, &offset): (&i64, &i64)| offset.checked_add(slope.checked_mul(last)?);
+        let ends = slopes.iter().zip(&offsets).map(end).collect::<Option<Vec<_>>>()?;
+        let [low, mut high] = [offsets.iter().chain(&ends).min()?, offsets.iter().chain(&ends).max()?].map(|end| *end);
+        if self.rises {
+            let over = (1_i64 << (width.max(self.bits + 2) - 1)) - (1 << self.bits);
+            let risen = over.checked_mul(1 << self.step_bits()).and_then(|over| ends.last()?.checked_add(over));
+            high = high.max(risen.filter(|_| !self.nonnegative)?);
+        }
+        Some([low, high])
+    }
+
     /// The fewer bits the better: the ring of the result follows from what reads it.
     fn needs_ring(&self, _result: bool) -> bool {
         false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use privet_program::{Operator, Program};
+
+    use super::*;
+
+    #[test]
+    fn bounds_are_the_least_and_the_largest_value_of_the_whole_ring() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/smooth/program.json");
+        let program = Program::parse(&std::fs::read(path).expect("a fixture")).expect("a program");
+        let functions = Node::all(&program).filter(|it| matches!(it.operation.operator, Operator::Piecewise { .. }));
+        for node in functions {
+            let function = node.piecewise().expect("a function by lines");
+            let [slopes, offsets] =
+                Function::new(node, function.steps).lines(function.low, [function.bits, function.index_bits]);
+            for width in [function.bits, function.bits + 2, function.bits + 5] {
+                let half = 1 << (width.max(function.bits + 2) - 1);
+                let value = |x: i64| {
+                    let kept = x.clamp(0, (1 << function.bits) - 1);
+                    let (line, distance) =
+                        ((kept >> function.step_bits()) as usize, kept & ((1 << function.step_bits()) - 1));
+                    let over = if function.rises { (x - kept).max(0) << function.step_bits() } else { 0 };
+                    slopes[line] * distance + offsets[line] + over
+                };
+                let [low, high] = function.bounds(&[], width).expect("bounds");
+                assert_eq!(
+                    [low, high],
+                    [
+                        (-half..half).map(value).min().expect("a value"),
+                        (-half..half).map(value).max().expect("a value")
+                    ]
+                );
+            }
+            // Where its argument is taken not to be negative, nothing is known of what rises.
+            let trusting = Piecewise { nonnegative: true, ..function };
+            assert_eq!(trusting.bounds(&[], 20).is_none(), trusting.rises);
+        }
     }
 }

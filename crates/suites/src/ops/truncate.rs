@@ -1,6 +1,6 @@
 //! `floor(x / 2^bits)`.
 
-use super::{Node, Rules};
+use super::{Bounds, Node, Rules};
 
 /// A truncation.
 pub(crate) struct Truncate<'a> {
@@ -14,6 +14,15 @@ impl Rules for Truncate<'_> {
     /// A second drop of bits would leave too little room for comparisons.
     fn computes_in_ring(&self) -> bool {
         self.bits > 0
+    }
+
+    /// Some bits must be left.
+    fn takes(&self, width: u32) -> bool {
+        width > self.bits + 1
+    }
+
+    fn bounds(&self, inputs: &[Bounds], _width: u32) -> Bounds {
+        inputs[0].map(|bounds| bounds.map(|bound| bound >> self.bits))
     }
 
     /// What lies above the result's ring is never looked at.

@@ -8,15 +8,33 @@ use super::keys::Batch;
 use super::ops;
 use super::party::{Engine, Party};
 use crate::Error;
+use crate::ops::Bounds;
 
 /// The same signed value in a wider ring.
 pub(super) struct Extend {
-    pub from: u32,
-    pub to: u32,
-    pub sign: Sign,
+    from: u32,
+    to: u32,
+    sign: Sign,
+    /// What is added meanwhile.
+    raised: u64,
 }
 
 impl Extend {
+    /// From `from` bits to `to` bits, of a value of which the sign may be known.
+    pub(super) fn new(from: u32, to: u32, sign: Sign) -> Self {
+        Self { from, to, sign, raised: 0 }
+    }
+
+    /// The same of a value within `bounds`: where half of the ring holds these, what is added makes it non-negative.
+    pub(super) fn within(self, bounds: Bounds) -> Self {
+        match (self.sign, bounds) {
+            (Sign::Unknown, Some([low, high])) if high.abs_diff(low) >> (self.from - 1) == 0 => {
+                Self { sign: Sign::NonNegative, raised: low.wrapping_neg().cast_unsigned(), ..self }
+            }
+            _ => self,
+        }
+    }
+
     /// For `count` values in suite `gmw`.
     pub(super) fn cost(&self, count: usize, rounds: Rounds) -> cost::Cost {
         cost::extend(count, self.from, self.to, self.sign, rounds)
@@ -31,7 +49,19 @@ impl Extend {
     }
 
     pub(super) fn run(&self, party: &mut Party<'_>, x: &[u64]) -> Result<Vec<u64>, Error> {
-        let Self { from, to, sign } = *self;
+        if self.raised == 0 {
+            return self.widen(party, x);
+        }
+        let raised = party.role.public(self.raised);
+        let moved = |x: &[u64], bits: u32, by: u64| -> Vec<u64> {
+            x.iter().map(|x| Modulus::new(bits).reduce(x.wrapping_add(by))).collect()
+        };
+        let wide = self.widen(party, &moved(x, self.from, raised))?;
+        Ok(moved(&wide, self.to, raised.wrapping_neg()))
+    }
+
+    fn widen(&self, party: &mut Party<'_>, x: &[u64]) -> Result<Vec<u64>, Error> {
+        let Self { from, to, sign, .. } = *self;
         Ok(match (party.engine(), sign) {
             (Engine::Gmw(mut party), _) => {
                 privet_gmw::extend(&mut party, x, Modulus::new(from), Modulus::new(to), sign)?

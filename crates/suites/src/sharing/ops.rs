@@ -20,7 +20,7 @@ use super::keys::Batch;
 use super::party::Party;
 use super::state::State;
 use crate::Error;
-use crate::ops::{At, InRing, Leaves, LinearMap, Node, Product, Relu, Rules, Step, Truncate};
+use crate::ops::{At, Bounds, InRing, Leaves, LinearMap, Node, Product, Relu, Rules, Step, Truncate};
 
 use select::Select;
 pub(super) use truncate::round_off;
@@ -34,6 +34,8 @@ pub(super) struct Context {
     pub is_read_wide: bool,
     /// How many low bits of the result count to later steps; one where nothing reads it.
     pub bits_read: u32,
+    /// What the result can be, if that is known.
+    pub bounds: Bounds,
 }
 
 /// An operation as the suites plan, count and run it.

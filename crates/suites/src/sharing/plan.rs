@@ -19,7 +19,7 @@ use super::triples::{self, Masked, Triple};
 use super::{Encrypted, Options, elements, making, oneshot, ops};
 use crate::Error;
 use crate::limits;
-use crate::ops::{LinearMap, Node, Product};
+use crate::ops::{Bounds, LinearMap, Node, Product};
 
 /// One step of the online phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,6 +95,8 @@ pub struct Plan {
     written: Vec<u32>,
     /// What is known of each value's sign.
     signs: Vec<Sign>,
+    /// Bounds of each value whatever the input, where they are known.
+    bounds: Vec<Bounds>,
     /// Number of elements that each of the client's masks hides.
     masks: Vec<usize>,
     linear: Vec<LinearLayer>,
@@ -127,7 +129,9 @@ impl Plan {
             |triple: &&Triple| Node::at(&program, triple.operation).product().is_some_and(|it| it.matrices().is_some());
         let product_bits =
             planner.encrypted_bits(planner.triples.iter().filter(of_matrices).map(|triple| triple.operation));
-        let Planner { steps, keys, demands, written, signs, masks, linear, layers, mut triples, masked, .. } = planner;
+        let Planner {
+            steps, keys, demands, written, signs, bounds, masks, linear, layers, mut triples, masked, ..
+        } = planner;
         let (mut cost, turns) = (planner.cost, planner.turns);
         drop(operations);
         making::plan(&program, &mut triples, product_bits, options)?;
@@ -168,6 +172,7 @@ impl Plan {
             demands,
             written,
             signs,
+            bounds,
             masks,
             linear,
             triples,
@@ -348,6 +353,11 @@ impl Plan {
     /// Width of the ring in which value `id` is when its operation has run, in bits.
     pub fn width(&self, id: usize) -> u32 {
         self.written[id]
+    }
+
+    /// Bounds of value `id`, if they are known.
+    pub(super) fn bounds(&self, id: usize) -> Bounds {
+        self.bounds[id]
     }
 
     /// What is known of the sign of value `id`.

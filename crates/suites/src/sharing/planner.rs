@@ -7,10 +7,10 @@
 
 use std::collections::HashMap;
 
-use privet_gmw::{Sign, cost};
+use privet_gmw::{Sign, Truncation, cost};
 use privet_linear::Layer;
 use privet_ot::Demand;
-use privet_program::Program;
+use privet_program::{Operation, Operator, Program};
 use privet_ring::Field;
 
 use super::conversion::{EnterField, Extend, LeaveField, RoundOff};
@@ -18,7 +18,7 @@ use super::keys::{self, Batch};
 use super::ops::{Context, Protocol};
 use super::triples::{Masked, Operand, Triple};
 use super::{Options, Step, Suite};
-use crate::ops::{Origin, bits_counted, bits_read, needs_ring, signs};
+use crate::ops::{Bounds, Origin, bits_counted, bits_read, needs_ring, signed_bits, signs};
 use crate::turns::Turns;
 
 /// The narrowest ring that encryption multiplies in.
@@ -36,6 +36,7 @@ pub(super) struct Planner<'a> {
     widths: Vec<u32>,
     pub written: Vec<u32>,
     pub signs: Vec<Sign>,
+    pub bounds: Vec<Bounds>,
     needs_ring: Vec<bool>,
     /// How many low bits of each value count, if not all.
     read: Vec<Option<u32>>,
@@ -75,6 +76,7 @@ impl<'a> Planner<'a> {
             written: widths.clone(),
             widths,
             signs: signs(program, operations),
+            bounds: vec![None; program.values().len()],
             needs_ring: needs_ring(program, operations),
             read: bits_read(program, operations),
             counted: bits_counted(program, operations),
@@ -120,6 +122,7 @@ impl<'a> Planner<'a> {
             options: self.options,
             is_read_wide: self.needs_ring[output],
             bits_read: self.read[output].map_or(ring_bits, |bits| bits.clamp(1, ring_bits)),
+            bounds: self.bounds(operation, protocol),
         };
         let width = self.widths[inputs[0]];
         let written = protocol.width(&inputs.iter().map(|&id| self.widths[id]).collect::<Vec<_>>(), &context);
@@ -140,6 +143,7 @@ impl<'a> Planner<'a> {
             self.layers.push(map.encrypted());
         }
         self.step(Step::Operation(index), keys, demand);
+        self.bounds[output] = context.bounds.filter(|bounds| signed_bits(bounds) <= written);
         self.widths[output] = written;
         self.written[output] = written;
     }
@@ -149,6 +153,17 @@ impl<'a> Planner<'a> {
         let ring_bits = self.program.ring_bits();
         let counted = |at: usize| self.counted[self.program.operations()[at].output].unwrap_or(ring_bits);
         operations.map(counted).max().unwrap_or(ring_bits).clamp(NARROWEST_ENCRYPTED.min(ring_bits), ring_bits)
+    }
+
+    /// Bounds of an operation's result, in suite `fss`.
+    fn bounds(&self, operation: &Operation, protocol: &dyn Protocol) -> Bounds {
+        let bounds: Vec<Bounds> = operation.inputs.iter().map(|&id| self.bounds[id]).collect();
+        let [low, high] =
+            protocol.bounds(&bounds, self.widths[operation.inputs[0]]).filter(|_| self.options.suite == Suite::Fss)?;
+        // A truncation that loses carries is off by one.
+        let is_off =
+            matches!(operation.operator, Operator::Truncate { .. }) && self.options.truncation == Truncation::OneBit;
+        Some([low - i64::from(is_off), high + i64::from(is_off)])
     }
 
     fn step(&mut self, step: Step, keys: Vec<Batch>, demand: Demand) {
@@ -167,7 +182,9 @@ impl<'a> Planner<'a> {
         // The input of a linear layer in a field goes there from the ring that it is in.
         let enters_field = self.field.is_some() && protocol.linear().is_some();
         let read = protocol.reads(None);
-        let has_all = inputs.iter().all(|&id| read.is_some_and(|bits| self.widths[id] >= bits));
+        // A ring that holds what a value can be has all of it.
+        let holds = |id: usize| self.bounds[id].is_some() && protocol.takes(self.widths[id]);
+        let has_all = inputs.iter().all(|&id| read.is_some_and(|bits| self.widths[id] >= bits || holds(id)));
         let needs_ring = protocol.computes_in_ring() && !enters_field && !has_all;
         if needs_ring || inputs.iter().any(|&id| self.widths[id] != self.widths[inputs[0]]) {
             inputs.iter().for_each(|&id| self.extend(id));
@@ -177,7 +194,7 @@ impl<'a> Planner<'a> {
     fn extend(&mut self, value: usize) {
         let (from, to) = (self.widths[value], self.program.ring_bits());
         if from < to {
-            let (extend, len) = (Extend { from, to, sign: self.signs[value] }, self.len(value));
+            let (extend, len) = (Extend::new(from, to, self.signs[value]).within(self.bounds[value]), self.len(value));
             let (cost, keys) = match self.options.suite {
                 Suite::Gmw { rounds } => (extend.cost(len, rounds), Vec::new()),
                 Suite::Fss => with_keys(extend.keys(len)),

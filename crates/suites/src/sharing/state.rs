@@ -91,7 +91,7 @@ impl<'a> State<'a> {
         let wide = self.plan.program().ring_bits();
         match *step {
             Step::Extend { value, from } => {
-                let extend = Extend { from, to: wide, sign: self.plan.sign(value) };
+                let extend = Extend::new(from, wide, self.plan.sign(value)).within(self.plan.bounds(value));
                 self.shares[value] = extend.run(party, &self.shares[value])?;
                 self.widths[value] = wide;
             }

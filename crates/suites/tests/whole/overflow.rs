@@ -4,13 +4,15 @@
 //! The control, a plan that trusts a value to be non-negative which is not, stands beside the planner
 //! (`sharing::plan::tests`); another, the extension that published systems use, in `crates/gmw/tests/whole/relations.rs`.
 
+use privet_channel::pair;
 use privet_program::{Program, Weights};
-use privet_suites::session::Client;
-use privet_suites::sharing::{Options, Rounds, Truncation};
-use privet_suites::{Silent, malicious};
+use privet_suites::policy::Policy;
+use privet_suites::session::{Catalog, Client};
+use privet_suites::sharing::{Options, Rounds, Truncation, load};
+use privet_suites::{Error, Silent, malicious, registry};
 
 use crate::ideal::{Rules, evaluate};
-use crate::parties::{OVERFLOW, StoreFolder, dealer, prepare, server, session, session_with_dealer};
+use crate::parties::{OVERFLOW, SMOOTH, StoreFolder, dealer, over, prepare, server, session, session_with_dealer};
 
 /// How often each input is repeated.
 const REPEATS: usize = 2;
@@ -107,6 +109,35 @@ fn outputs_of_dealt_material_depend_on_the_input_alone() {
             });
         });
     }
+}
+
+/// Outputs of each exact mode with a dealer, of dense layers around a GELU whose weights make its arguments leave their ring.
+#[test]
+fn what_follows_functions_by_lines_depends_on_the_input_alone() {
+    let fixture = SMOOTH.with_weights(|_, weight| 16 * weight);
+    let len = fixture.program().value(0).len();
+    let inputs = [8191, -8191, 5003].map(|x| vec![vec![x; len]]);
+    let mut seen: Vec<Vec<Vec<Vec<i64>>>> = Vec::new();
+    for plan in exact(Options::dealt()).map(|options| fixture.plan(options)) {
+        let mut catalog = Catalog::default();
+        catalog.add(load(fixture.public.clone(), &fixture.weights).expect("a served program"));
+        let (ours, theirs, (connect, _dealt)) = (StoreFolder::new(), StoreFolder::new(), dealer());
+        let serving = registry::server(catalog, theirs.store(), Policy::unrestricted()).expect("a folder");
+        let serving = serving.with_dealer(connect.clone());
+        let (outputs, side) = over(pair(), &serving, |channel| {
+            let mut client = Client::new(channel, ours.store())?.with_dealer(connect);
+            let mut outputs = Vec::new();
+            for inputs in (0..8).flat_map(|_| &inputs) {
+                let (id, _) = client.prepare(&plan, &mut Silent)?;
+                outputs.push(client.infer(&plan, &id, inputs, &mut Silent)?.0);
+            }
+            client.close()?;
+            Ok::<_, Error>(outputs)
+        });
+        side.result.expect("the server ends well");
+        seen.extend(outputs.expect("the client ends well").chunks(inputs.len()).map(<[_]>::to_vec));
+    }
+    assert!(seen.iter().all(|outputs| outputs == &seen[0]), "{seen:?}");
 }
 
 #[test]

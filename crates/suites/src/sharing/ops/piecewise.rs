@@ -16,7 +16,7 @@ use super::super::state::State;
 use super::relu::relu;
 use super::{Context, Protocol};
 use crate::Error;
-use crate::ops::Piecewise;
+use crate::ops::{Piecewise, roomy_bits};
 
 /// How an argument reaches the table.
 struct Way {
@@ -43,9 +43,18 @@ impl Piecewise<'_> {
         if self.nonnegative { 1 } else { 2 }
     }
 
-    /// The ring of the result: as many bits as later steps read, and as the argument's ring has at least.
+    /// The ring of the result: as many bits as later steps read, or as the values take where truncations alone read them; without a dealer
+    /// as the argument's ring has at least.
     fn wide(&self, width: u32, context: &Context) -> u32 {
-        context.bits_read.max(self.way(width, context.options.suite).ring).min(context.ring_bits)
+        let held = match context.bounds {
+            Some(bounds) if context.bits_read < context.ring_bits => context.bits_read.min(roomy_bits(&bounds)),
+            _ => context.bits_read,
+        };
+        let least = match context.options.suite {
+            Suite::Fss => self.step_bits() + 1,
+            Suite::Gmw { .. } => self.way(width, context.options.suite).ring,
+        };
+        held.max(least).min(context.ring_bits)
     }
 
     /// The ring that what lies above the table is brought to, to count `2^f` times in a ring of `wide` bits.
@@ -85,14 +94,14 @@ impl Protocol for Piecewise<'_> {
         let (way, len) = (self.way(width, context.options.suite), self.node.input().len());
         let mut keys = Vec::new();
         if way.ring > width {
-            keys.extend(Extend { from: width, to: way.ring, sign: Sign::Unknown }.keys(len));
+            keys.extend(Extend::new(width, way.ring, Sign::Unknown).keys(len));
         }
         if way.clamps {
             keys.extend((0..self.relus()).map(|_| Batch::new(privet_fss::Relu::new(way.ring, way.ring), len)));
         }
         keys.push(Batch::new(self.gate(&way, wide), len));
         if way.clamps && self.rises && way.ring < self.above(wide) {
-            keys.extend(Extend { from: way.ring, to: self.above(wide), sign: Sign::NonNegative }.keys(len));
+            keys.extend(Extend::new(way.ring, self.above(wide), Sign::NonNegative).keys(len));
         }
         keys
     }
@@ -113,7 +122,7 @@ impl Protocol for Piecewise<'_> {
             x.iter().map(|x| ring.reduce(x.wrapping_sub(public))).collect()
         };
         let mut x = match width < way.ring {
-            true => less(&Extend { from: width, to: way.ring, sign: Sign::Unknown }.run(party, x)?, self.low),
+            true => less(&Extend::new(width, way.ring, Sign::Unknown).run(party, x)?, self.low),
             false => less(x, self.low),
         };
         if !way.clamps {
@@ -132,7 +141,7 @@ impl Protocol for Piecewise<'_> {
         }
         let above = self.above(to.bits());
         let over = match way.ring < above {
-            true => Extend { from: way.ring, to: above, sign: Sign::NonNegative }.run(party, &over)?,
+            true => Extend::new(way.ring, above, Sign::NonNegative).run(party, &over)?,
             false => over,
         };
         let raised: Vec<u64> = over.iter().map(|x| to.reduce(x << self.step_bits())).collect();
