@@ -116,6 +116,10 @@ impl<'a> Planner<'a> {
             Some(_) => self.multiply(index),
             None => self.align(inputs, protocol),
         }
+        // What is extended once it is copied takes as many extensions as there are copies.
+        if self.needs_ring[output] && operation.operator == Operator::Broadcast {
+            self.extend(inputs[0]);
+        }
         let ring_bits = self.program.ring_bits();
         let context = Context {
             ring_bits,
