@@ -197,6 +197,12 @@ pub(crate) trait Rules {
         true
     }
 
+    /// Whether its inputs may be in any ring that holds them, if its result may be or not: it moves them, drops their low bits, or extends
+    /// them to the program's ring before it computes. A sum in their ring may not fit there, nor may a difference that is compared.
+    fn takes_any_ring(&self, _result: bool) -> bool {
+        self.computes_in_ring()
+    }
+
     /// Bounds of its result as a whole number in a ring that holds them, whatever the input; `inputs`: of what it reads, of which the first
     /// is in a ring of `width` bits.
     fn bounds(&self, _inputs: &[Bounds], _width: u32) -> Bounds {
@@ -238,6 +244,10 @@ impl<O: Rules + ?Sized> Rules for At<'_, O> {
 
     fn takes(&self, width: u32) -> bool {
         self.operation.takes(width)
+    }
+
+    fn takes_any_ring(&self, result: bool) -> bool {
+        self.operation.takes_any_ring(result)
     }
 
     fn bounds(&self, inputs: &[Bounds], width: u32) -> Bounds {
@@ -367,6 +377,18 @@ pub(crate) fn needs_ring<R: Rules + ?Sized>(program: &Program, rules: &[Box<R>])
         reader.inputs.iter().for_each(|&input| needs[input] |= needed);
     }
     needs
+}
+
+/// For each value, whether it may be in any ring that holds it. `rules`: of each operation.
+pub(crate) fn fits_any_ring<R: Rules + ?Sized>(program: &Program, rules: &[Box<R>]) -> Vec<bool> {
+    let mut fits = vec![true; program.values().len()];
+    let kept = program.outputs().iter().map(|output| output.value);
+    kept.chain(program.state().iter().map(|state| state.output)).for_each(|value| fits[value] = false);
+    for (reader, rules) in program.operations().iter().zip(rules).rev() {
+        let takes = rules.takes_any_ring(fits[reader.output]);
+        reader.inputs.iter().for_each(|&input| fits[input] &= takes);
+    }
+    fits
 }
 
 /// For each value, how many low bits count to what reads it, in whatever ring; nothing where all of them may. `rules`: of each operation.

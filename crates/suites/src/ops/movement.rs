@@ -67,6 +67,10 @@ impl Rules for Movement<'_> {
         }
     }
 
+    fn takes_any_ring(&self, result: bool) -> bool {
+        result && self.fill().is_none()
+    }
+
     fn bounds(&self, inputs: &[Bounds], _width: u32) -> Bounds {
         match self.fill() {
             None => widest(inputs),

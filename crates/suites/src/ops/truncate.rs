@@ -21,6 +21,10 @@ impl Rules for Truncate<'_> {
         width > self.bits + 1
     }
 
+    fn takes_any_ring(&self, result: bool) -> bool {
+        self.bits > 0 && result
+    }
+
     fn bounds(&self, inputs: &[Bounds], _width: u32) -> Bounds {
         inputs[0].map(|bounds| bounds.map(|bound| bound >> self.bits))
     }

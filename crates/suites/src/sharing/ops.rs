@@ -36,6 +36,8 @@ pub(super) struct Context {
     pub bits_read: u32,
     /// What the result can be, if that is known.
     pub bounds: Bounds,
+    /// Whether any ring will do that holds it.
+    pub fits_any_ring: bool,
 }
 
 /// An operation as the suites plan, count and run it.

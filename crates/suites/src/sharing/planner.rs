@@ -18,7 +18,7 @@ use super::keys::{self, Batch};
 use super::ops::{Context, Protocol};
 use super::triples::{Masked, Operand, Triple};
 use super::{Options, Step, Suite};
-use crate::ops::{Bounds, Origin, bits_counted, bits_read, needs_ring, signed_bits, signs};
+use crate::ops::{Bounds, Origin, bits_counted, bits_read, fits_any_ring, needs_ring, signed_bits, signs};
 use crate::turns::Turns;
 
 /// The narrowest ring that encryption multiplies in.
@@ -38,6 +38,8 @@ pub(super) struct Planner<'a> {
     pub signs: Vec<Sign>,
     pub bounds: Vec<Bounds>,
     needs_ring: Vec<bool>,
+    /// Whether each value may be in any ring that holds it.
+    fits_any_ring: Vec<bool>,
     /// How many low bits of each value count, if not all.
     read: Vec<Option<u32>>,
     /// The same of results of encrypted products, which stay in the program's ring.
@@ -78,6 +80,7 @@ impl<'a> Planner<'a> {
             signs: signs(program, operations),
             bounds: vec![None; program.values().len()],
             needs_ring: needs_ring(program, operations),
+            fits_any_ring: fits_any_ring(program, operations),
             read: bits_read(program, operations),
             counted: bits_counted(program, operations),
             masks: Vec::new(),
@@ -127,6 +130,8 @@ impl<'a> Planner<'a> {
             is_read_wide: self.needs_ring[output],
             bits_read: self.read[output].map_or(ring_bits, |bits| bits.clamp(1, ring_bits)),
             bounds: self.bounds(operation, protocol),
+            // A truncation that loses carries may give one more than the largest value.
+            fits_any_ring: self.fits_any_ring[output] && self.options.truncation == Truncation::Exact,
         };
         let width = self.widths[inputs[0]];
         let written = protocol.width(&inputs.iter().map(|&id| self.widths[id]).collect::<Vec<_>>(), &context);
@@ -187,7 +192,7 @@ impl<'a> Planner<'a> {
         let enters_field = self.field.is_some() && protocol.linear().is_some();
         let read = protocol.reads(None);
         // A ring that holds what a value can be has all of it.
-        let holds = |id: usize| self.bounds[id].is_some() && protocol.takes(self.widths[id]);
+        let holds = |id: usize| self.fits_any_ring[id] && self.bounds[id].is_some() && protocol.takes(self.widths[id]);
         let has_all = inputs.iter().all(|&id| read.is_some_and(|bits| self.widths[id] >= bits || holds(id)));
         let needs_ring = protocol.computes_in_ring() && !enters_field && !has_all;
         if needs_ring || inputs.iter().any(|&id| self.widths[id] != self.widths[inputs[0]]) {

@@ -43,11 +43,13 @@ impl Piecewise<'_> {
         if self.nonnegative { 1 } else { 2 }
     }
 
-    /// The ring of the result: as many bits as later steps read, or as the values take where truncations alone read them; without a dealer
-    /// as the argument's ring has at least.
+    /// The ring of the result: as many bits as later steps read, or as the values take where truncations alone read them and nothing
+    /// computes in the ring that they leave; without a dealer as the argument's ring has at least.
     fn wide(&self, width: u32, context: &Context) -> u32 {
         let held = match context.bounds {
-            Some(bounds) if context.bits_read < context.ring_bits => context.bits_read.min(roomy_bits(&bounds)),
+            Some(bounds) if context.fits_any_ring && context.bits_read < context.ring_bits => {
+                context.bits_read.min(roomy_bits(&bounds))
+            }
             _ => context.bits_read,
         };
         let least = match context.options.suite {
