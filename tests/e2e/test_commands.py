@@ -77,7 +77,7 @@ def test_ctrl_c_stops_a_command_and_its_processes(
 ) -> None:
     """A terminal sends the signal to all of them; only the first hears it, and ends the others."""
     words = ["--keys", key_folder, "--state", tmp_path, "--listen", "127.0.0.1:0"]
-    given = [command, DIGITS, *(words if command == "serve" else [])]
+    given = [command, DIGITS, *(words if command == "serve" else ["--link", "wan"])]
     with subprocess.Popen(
         [*PRIVET, *map(str, given)],
         start_new_session=True,

@@ -43,6 +43,8 @@ WORDS: dict[str, set[object]] = {
     "truncation": {"exact"},
     "correlations": {"parties"},
     "linear": {"offline"},
+    "encrypts": {"masks"},
+    "transfers": {"auto"},
     "samples": {1},
     "wait": {WAIT_SECONDS},
 }

@@ -56,6 +56,45 @@ def test_a_network_of_smooth_activations_is_the_executors(suite: privet.Suite) -
     np.testing.assert_allclose(found_reals, expected(made, inputs)[0], rtol=0, atol=16 * 2.0**-12)
 
 
+@pytest.mark.parametrize("behind", ["sum", "pooled sum"])
+def test_sums_behind_a_function_have_the_ring_that_the_program_gives_them(behind: str) -> None:
+    """A sigmoid fits a few bits, what is added to it does not."""
+    constants = {
+        "k": np.ones((1, 1, 1, 1), np.float32),
+        "c": np.full((1, 1, 1, 1), 3.0, np.float32),
+    }
+    pooled = behind == "pooled sum"
+    pool = [node("MaxPool", ["s"], ["p"], kernel_shape=[2, 2], strides=[2, 2])] if pooled else []
+    nodes = [
+        node("Conv", ["x", "k"], ["a"]),
+        node("Sigmoid", ["a"], ["s"]),
+        *pool,
+        node("Add", ["p" if pooled else "s", "c"], ["t"]),
+        node("Relu", ["t"], ["r"]),
+        node("Conv", ["r", "k"], ["y"]),
+    ]
+    for index, it in enumerate(nodes):
+        it.name = f"{it.op_type}{index}"
+    made = model(nodes, {"x": (1, 1, 4, 4)}, ["y"], constants)
+    calibration = [{"x": it} for it in np.linspace(-6, 6, 32).reshape(2, 1, 1, 4, 4)]
+    compiled = compile(made, calibration=calibration, smooth="piecewise")
+    for suite in SUITES:
+        assert privet.run(compiled, calibration[1], suite=suite).max_fixed_point_error == 0
+
+
+@pytest.mark.parametrize("scale", [13, 14, 15])
+def test_a_value_at_the_end_of_its_ring_may_be_one_more(scale: int) -> None:
+    """A truncation that loses carries may round the largest sigmoid up."""
+    nodes = [node("Sigmoid", ["x"], ["s"]), node("MatMul", ["s", "u"], ["y"])]
+    made = model(nodes, {"x": (1, 8)}, ["y"], {"u": np.eye(8, dtype=np.float32)})
+    calibration = [{"x": np.linspace(-17, 17, 8, dtype=np.float32).reshape(1, 8)}]
+    compiled = compile(made, calibration=calibration, smooth="piecewise", scale=scale)
+    given = {"x": np.array([[17, 16.5, 15.9, 15.5, 14, -17, 12, 10]], np.float32)}
+    for suite in [privet.Fss(truncation="one-bit"), privet.Fss()]:
+        (found,) = privet.run(compiled, given, suite=suite).outputs.values()
+        np.testing.assert_allclose(found, 1 / (1 + np.exp(-given["x"])), rtol=0, atol=0.01)
+
+
 def test_arguments_beyond_the_table_saturate_and_go_on() -> None:
     nodes = [node("Gelu", ["x"], ["y"]), node("Tanh", ["x"], ["z"])]
     made = model(nodes, {"x": (1, 6)}, ["y", "z"])

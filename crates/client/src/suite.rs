@@ -143,6 +143,7 @@ fn gmw_settled(config: gmw::Config) -> Result<Settled, Error> {
     }
     let mut settled = Settled::new(config);
     settled.facts.insert(Rounds::NAME.into(), config.rounds.name().into());
+    settled.facts.insert("transfers".into(), if config.saves_bytes() { "silent" } else { "auto" }.into());
     if config.field == Arithmetic::Prime {
         // The service's word for who makes material modulo a prime.
         settled.facts.insert("correlations".into(), "prime".into());
@@ -165,8 +166,11 @@ mod tests {
         let [one] = &told(log)[..] else { panic!("one way") };
         assert_eq!(
             one,
-            r#"{"correlations":"parties","encrypts":"masks","linear":"offline","rounds":"log","security":"semi-honest","suite":"gmw","truncation":"exact"}"#
+            r#"{"correlations":"parties","encrypts":"masks","linear":"offline","rounds":"log","security":"semi-honest","suite":"gmw","transfers":"auto","truncation":"exact"}"#
         );
+        let silent = gmw::Config { transfers: gmw::Transfers::Silent, ..log };
+        assert!(told(silent)[0].contains(r#""transfers":"silent""#));
+        assert!(told(gmw::Config { field: Arithmetic::Prime, ..silent })[0].contains(r#""transfers":"auto""#));
         let prime = gmw::Config { field: Arithmetic::Prime, ..log };
         assert!(told(prime)[0].contains(r#""correlations":"prime""#));
         assert!(told(Suite::fss())[0].contains(r#""correlations":"dealer""#));

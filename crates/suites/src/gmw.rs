@@ -129,12 +129,17 @@ impl SuiteConfig for Config {
     }
 }
 
+impl Config {
+    /// Whether encryption is planned to save bytes, beside silent OT; else material is the same whichever extension makes it.
+    pub fn saves_bytes(&self) -> bool {
+        self.transfers == Transfers::Silent && self.correlations == Maker::Parties && self.field == Arithmetic::Ring
+    }
+}
+
 impl From<Config> for Options {
     fn from(config: Config) -> Self {
-        let Config { rounds, truncation, correlations: maker, linear, field: arithmetic, encrypts, transfers, .. } =
-            config;
-        let encrypted = maker == Maker::Parties && arithmetic == Arithmetic::Ring;
-        let saving = if encrypted && transfers == Transfers::Silent { Saving::Bytes } else { Saving::Work };
+        let Config { rounds, truncation, correlations: maker, linear, field: arithmetic, encrypts, .. } = config;
+        let saving = if config.saves_bytes() { Saving::Bytes } else { Saving::Work };
         Self { maker, linear, arithmetic, encrypts, saving, ..Self::gmw(rounds, truncation) }
     }
 }

@@ -44,6 +44,7 @@ JOB_FACTS = {
     "correlations": "who makes material, or `prime` where linear layers are shared modulo a prime",
     "linear": "when linear layers run under encryption",
     "encrypts": "what is encrypted for linear layers, where the suite has a choice of it",
+    "transfers": "`silent` where material is planned to save bytes, by silent OT",
 }
 """Those of a suite's facts that client and service tell each other of a job, with what they are."""
 
@@ -261,6 +262,7 @@ class Suite(ABC):
             "field": "ring",
             "linear": "offline",
             "encrypts": None,
+            "transfers": None,
             "correlations": "none",
             "scenario": None,
             "parties": 2,

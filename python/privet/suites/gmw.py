@@ -193,8 +193,15 @@ class Gmw(MaterialSuite):
             "field": self.field,
             "linear": self.linear,
             "encrypts": self.encrypts,
+            "transfers": "silent" if self._saves_bytes else AUTO,
             "correlations": self._source,
         }
+
+    @property
+    def _saves_bytes(self) -> bool:
+        """Whether material is planned for silent OT; whichever other extension makes it, it is the
+        same."""
+        return self.transfers == "silent" and self._source == "parties"
 
     @property
     def _source(self) -> str:

@@ -108,6 +108,7 @@ JOB = fields(
     correlations=TEXT,
     linear=TEXT,
     encrypts=maybe(TEXT),
+    transfers=maybe(TEXT),
     calibration=words(*CALIBRATIONS),
     samples=COUNT,
     notice=maybe(TEXT),
