@@ -336,8 +336,9 @@ def _table(call: _Call, which: str) -> Array:
     for suffix, kind in _KEYED.items():
         found = call.attribute(f"{which}_{suffix}", None)
         if found is not None:
-            texts = isinstance(found, list) and any(isinstance(entry, str) for entry in found)
-            return text_array(found) if texts else np.array(found, dtype=kind)
+            entries = found if isinstance(found, list) else [found]
+            texts = kind is np.str_ or any(isinstance(entry, str) for entry in entries)
+            return text_array(entries) if texts else np.array(found, dtype=kind)
     raise ValueError(f"it has no {which}")
 
 

@@ -124,8 +124,10 @@ def plain(array: Array) -> Array:
 def text_array(texts: Sequence[str]) -> Array:
     """Texts as an array of one axis, in which each takes the room of the longest.
 
-    Raises `ValueError` if that is more than `MAX_BYTES`.
+    Raises `ValueError` if that is more than `MAX_BYTES`, or if one is no text.
     """
+    if not all(isinstance(text, str) for text in texts):
+        raise ValueError("texts among which is something else")
     longest = max(map(len, texts), default=0)
     if len(texts) * np.dtype((np.str_, longest)).itemsize > MAX_BYTES:
         raise ValueError(f"{len(texts)} texts of up to {longest} characters are too large")
@@ -136,6 +138,8 @@ def _constant(entry: Mapping[str, Any]) -> Array:
     kind, shape, data = entry["kind"], tuple(entry["shape"]), entry["data"]
     if not isinstance(data, list) or len(data) > MAX_CONSTANTS or len(shape) > 8:
         raise ValueError("a constant of a head is too large")
+    if any(isinstance(element, list) for element in data):
+        raise ValueError("a constant of a head with lists as its elements")
     array: Array = text_array(data) if kind == "text" else np.array(data, dtype=_DTYPES[kind])
     if any(type(size) is not int or size < 0 for size in shape) or array.size != math.prod(shape):
         raise ValueError(f"a constant of shape {list(shape)} with {array.size} elements")

@@ -180,7 +180,7 @@ class Program:
             canonical = program.to_public_bytes()
         except (
             *(ValueError, KeyError, TypeError, AttributeError),
-            *(RecursionError, OverflowError),
+            *(RecursionError, OverflowError, MemoryError),
         ) as error:
             raise InvalidProgram(f"the program is not readable: {error!r}") from error
         if canonical != data:

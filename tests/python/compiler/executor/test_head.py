@@ -284,6 +284,35 @@ def _taken(node: HeadNode, tensors: dict[str, np.ndarray[Any, Any]]) -> int:
         tracemalloc.stop()
 
 
+@pytest.mark.parametrize(
+    ("kind", "data"),
+    [
+        ("text", [["x" * 60_000], *([["y"]] * 5_000)]),
+        ("text", ["x", 1]),
+        ("real", [[1.0] * 1_000] * 1_000),
+        ("integer", [[1], [2]]),
+        ("boolean", [[True]]),
+    ],
+)
+def test_a_constant_of_lists_is_refused_before_it_is_laid_out(kind: str, data: list[Any]) -> None:
+    constant = {"kind": kind, "shape": [len(data), 1], "data": data}
+    head = {"opset": 21, "outputs": ["y"], "nodes": [], "constants": {"y": constant}}
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match="lists as its elements|something else"):
+            Head.parse(head)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_numbers_in_the_place_of_texts_are_refused() -> None:
+    attributes = {"keys_strings": [10**4000, *range(9_999)], "values_int64s": [0] * 10_000}
+    encoder = HeadNode("LabelEncoder", ("a",), ("y",), attributes)
+    with pytest.raises(InvalidProgram, match="something else"):
+        run_head(Head(21, ("y",), (encoder,), {}), {"a": np.array(["1"])})
+
+
 def test_what_a_node_names_and_does_not_make_is_missed() -> None:
     names = HeadNode("Neg", ("a",), ("y", "z"), {})
     with pytest.raises(InvalidProgram, match="makes no z"):
