@@ -74,7 +74,9 @@ def test_the_image_runs_as_nobody_and_names_a_command() -> None:
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
 def test_units_are_understood_and_name_commands(unit: Path) -> None:
-    start = next(it for it in unit.read_text().splitlines() if it.startswith("ExecStart="))
+    lines = unit.read_text().splitlines()
+    assert "LimitCORE=1" in lines  # see `keep_no_core`
+    start = next(it for it in lines if it.startswith("ExecStart="))
     check_words(start.split()[1:])
     if shutil.which("systemd-analyze") is None:
         pytest.skip("there is no systemd here")
