@@ -7,7 +7,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+import threading
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -19,18 +20,33 @@ from privet.suites.ckks.program import raise_failure
 PYTHON_PARTY = (sys.executable, "-m", "privet.runtime.process")
 
 
+class _Deaf(threading.local):
+    """Uses of `deaf_to_ctrl_c` that this thread is in, and its mask before the first of them."""
+
+    uses = 0
+    before: Collection[int] = ()
+
+
+_deaf = _Deaf()
+
+
 @contextmanager
 def deaf_to_ctrl_c() -> Iterator[None]:
     """Processes that this thread starts meanwhile never hear SIGINT.
 
     A terminal sends it to them, too: they would print tracebacks, or end before their work does.
-    Whoever started them ends them.
+    Whoever started them ends them. Tasks of one event loop may be in it at once, and leave it in
+    any order: the thread hears again once the last has left.
     """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    if not _deaf.uses:
+        _deaf.before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    _deaf.uses += 1
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        _deaf.uses -= 1
+        if not _deaf.uses:
+            signal.pthread_sigmask(signal.SIG_SETMASK, _deaf.before)
 
 
 @contextmanager
