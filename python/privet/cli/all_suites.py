@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 import typer
-from rich.markup import escape
 
 from privet import suites
 from privet.cli import show
@@ -130,7 +129,7 @@ def show_survey(console: Console, verdicts: list[Verdict]) -> None:
     for it in verdicts:
         runs = "no" if it.options is None else f"with {it.flags}" if it.options else "yes"
         ring = "" if it.ring_bits is None else f"{it.ring_bits} bits, scale {it.scale_bits}"
-        table.add_row(it.suite, runs, ring, escape(_why(it)))
+        table.add_row(it.suite, runs, ring, _why(it))
     console.print(table)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from privet.cli.console import Console
 from privet.errors import PrivetError
 from privet.runtime import Credentials
 from privet.suites import Progress
@@ -67,8 +68,10 @@ async def reach(client: ServiceClient, wait: float) -> None:
     As `ServiceClient.reach`.
     """
 
+    stderr = Console(stderr=True, highlight=False)
+
     def waiting(error: PrivetError) -> None:
-        typer.echo(f"{error}. Waiting for {wait:g} s.", err=True)
+        stderr.print(f"{error}. Waiting for {wait:g} s.", soft_wrap=True)
 
     limit = time.monotonic() + wait
     await client.reach(wait, waiting)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from rich.console import Console as RichConsole
 from rich.console import ConsoleOptions, RenderableType
@@ -12,8 +13,11 @@ from privet.errors import STEERING
 
 
 class Console(RichConsole):
-    """A console of `rich` that prints no character that steers a terminal but its own: names,
-    labels and errors may come from a peer."""
+    """A console of `rich` that prints no character that steers a terminal but its own, and reads no
+    markup: names, labels and errors may come from a peer. Styles are in `Text`."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(markup=False, emoji=False, **settings)
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
@@ -23,4 +27,6 @@ class Console(RichConsole):
             if piece.control:
                 yield piece
             else:
-                yield Segment(piece.text.translate(STEERING), piece.style)
+                # A link's address is printed as it is, between letters that steer.
+                style = piece.style and piece.style.update_link(None)
+                yield Segment(piece.text.translate(STEERING), style)

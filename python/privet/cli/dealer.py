@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
+from rich.text import Text
 
 from privet.cli import options, show
 from privet.cli.configuration import Config
@@ -77,7 +78,8 @@ def _tell(console: Console, dealt: Dealt, as_json: bool) -> None:
             fields |= {"model": dealt.model, "material": dealt.material, "cost": asdict(dealt.cost)}
         typer.echo(json.dumps(fields))
     elif dealt.error is not None:
-        console.print(f"party {dealt.peer[:16]}: [red]{dealt.error}[/]", soft_wrap=True)
+        line = Text.assemble(f"party {dealt.peer[:16]}: ", (str(dealt.error), "red"))
+        console.print(line, soft_wrap=True)
     elif dealt.cost is not None:
         cost = dealt.cost
         console.print(

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from privet.cli import options
 from privet.cli.console import Console
@@ -46,7 +46,7 @@ def doctor(
         table = Table(box=None, pad_edge=False, show_header=False)
         for finding in findings:
             advice = f"{finding.found}\n{finding.advice}" if finding.advice else finding.found
-            mark = f"[{STYLES[finding.state]}]{finding.state}[/]"
-            table.add_row(escape(finding.about), mark, escape(advice))
+            mark = Text(finding.state, style=STYLES[finding.state])
+            table.add_row(finding.about, mark, advice)
         Console(highlight=False).print(table)
     raise typer.Exit(1 if any(finding.state == "wrong" for finding in findings) else 0)

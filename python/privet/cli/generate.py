@@ -52,7 +52,7 @@ def generate(
     console = show.make_console()
     made: list[Step] = []
     if not as_json:
-        console.print(prompt, end="", markup=False)
+        console.print(prompt, end="")
     for step in generate_locally(
         model,
         given,
@@ -65,7 +65,7 @@ def generate(
     ):
         made.append(step)
         if not (as_json or step.is_prompt):
-            console.print(_text([step.token], characters), end="", markup=False)
+            console.print(_text([step.token], characters), end="")
     chosen = [step.token for step in made if not step.is_prompt]
     offline = [step.offline for step in made if step.offline is not None]
     online = [step.online for step in made]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.text import Text
 
 from privet import suites
 from privet.cli import all_suites, options, ranges, show
@@ -126,7 +127,7 @@ def _budgeted(
         typer.echo(json.dumps(_as_object(compiled, nodes) | fields))
         return
     console = show.make_console()
-    console.print(f"[bold]{compiled.program.model}[/], suite {plan.suite.name}")
+    console.print(Text.assemble((compiled.program.model, "bold"), f", suite {plan.suite.name}"))
     print_budget(console, budget)
 
 
@@ -234,18 +235,21 @@ def _refused(
     table = show.table(("node", "operator", "supported"), ())
     bad = {problem.node for problem in problems}
     for node in nodes:
-        mark = "[bold red]no[/]" if node["name"] in bad else "yes"
+        mark = Text("no", style="bold red") if node["name"] in bad else "yes"
         table.add_row(node["name"], node["operator"], mark)
     console.print(table)
-    console.print(f"[bold red]{error}[/]", soft_wrap=True)
+    console.print(Text(str(error), style="bold red"), soft_wrap=True)
 
 
 def _show(console: Console, compiled: Compiled) -> None:
     program = compiled.program
     runners = ", ".join(name for name, runs in _runners(compiled).items() if runs)
     console.print(
-        f"[bold]{program.model}[/]: ring of {program.ring_bits} bits, scale {program.scale_bits}, "
-        f"weights below 2^{program.weight_bits}; suites that run it: {runners}"
+        Text.assemble(
+            (program.model, "bold"),
+            f": ring of {program.ring_bits} bits, scale {program.scale_bits}, "
+            f"weights below 2^{program.weight_bits}; suites that run it: {runners}",
+        )
     )
     table = show.table(("operation", "operator", "output"), ("scale",))
     for operation in _operations(compiled):
@@ -256,18 +260,17 @@ def _show(console: Console, compiled: Compiled) -> None:
 
 def print_budget(console: Console, budget: Security) -> None:
     """Both kinds of terms, their sums, and what a key serves."""
-    console.print(
-        "[bold]Computational[/], in bits: an attacker of 2^t steps wins with 2^(t - bits)"
-    )
+    meaning = ", in bits: an attacker of 2^t steps wins with 2^(t - bits)"
+    console.print(Text.assemble(("Computational", "bold"), meaning))
     terms = show.table(("rests on", "problem"), ("bits", "instances", "together"))
     for term in budget.assumptions:
         terms.add_row(
             term.name, term.problem, f"{term.bits:.1f}", f"{term.count:,}", f"{term.total_bits:.1f}"
         )
-    terms.add_row("[bold]sum[/]", "", "", "", f"[bold]{budget.computational_bits:.1f}[/]")
+    terms.add_row("sum", "", "", "", f"{budget.computational_bits:.1f}", style="bold")
     console.print(terms)
     if not budget.losses:
-        console.print("[bold]Statistical[/]: nothing is lost.")
+        console.print(Text.assemble(("Statistical", "bold"), ": nothing is lost."))
     else:
         _losses(console, budget)
     serves = "any number of inferences"
@@ -280,7 +283,8 @@ def print_budget(console: Console, budget: Security) -> None:
 
 
 def _losses(console: Console, budget: Security) -> None:
-    console.print("[bold]Statistical[/], in bits: everybody wins with at most 2^-bits")
+    meaning = ", in bits: everybody wins with at most 2^-bits"
+    console.print(Text.assemble(("Statistical", "bold"), meaning))
     columns = (
         "each",
         "in an inference",
@@ -299,10 +303,11 @@ def _losses(console: Console, budget: Security) -> None:
             *(f"{value:.1f}" for value in bits),
         )
     sums = (budget.inference_bits, budget.key_bits, budget.model_bits)
-    shown = [f"[bold]{value:.1f}[/]" for value in sums if value is not None]
-    losses.add_row("[bold]sum[/]", "", "", "", *shown)
+    shown = [f"{value:.1f}" for value in sums if value is not None]
+    losses.add_row("sum", "", "", "", *shown, style="bold")
     console.print(losses)
     if budget.inference_bits is not None and budget.inference_bits < PROMISED_BITS:
         console.print(
-            f"[bold red]This is below the {PROMISED_BITS:.0f} bits an inference of other suites.[/]"
+            f"This is below the {PROMISED_BITS:.0f} bits an inference of other suites.",
+            style="bold red",
         )

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 from rich.text import Text
 
 from privet.cli.console import Console
@@ -98,12 +97,12 @@ def _show(paths: KeyPaths) -> None:
     console = Console(soft_wrap=True, highlight=False)
     for party in ROLES:
         certificate, key = paths.of(party)
-        files = " ".join(escape(str(path)) for path in (paths.ca, certificate, key))
+        files = " ".join(map(str, (paths.ca, certificate, key)))
         who = {
             "dealer": "A dealer, if you use one,",
             "operator": "An operator who watches a service",
-        }.get(party, f"The [bold]{party}[/]")
-        console.print(f"{who} needs {files}")
+        }.get(party, Text.assemble("The ", (party, "bold")))
+        console.print(Text.assemble(who, f" needs {files}"))
         console.print(f"  certificate's SHA-256 {fingerprint(certificate)}", style="dim")
     if paths.ca_key:
         warning = f"{paths.ca_key} can issue certificates that both parties trust: move it away."

@@ -88,7 +88,7 @@ def run_command(
     stderr = Console(stderr=True)
 
     def say(text: str) -> None:
-        stderr.print(f"  {text}", highlight=False, markup=False)
+        stderr.print(f"  {text}", highlight=False)
 
     console = show.make_console()
     place_of_work = Workplace(output, say=say, data=data)
@@ -100,7 +100,7 @@ def run_command(
         say(f"{of.name} {item.name}, about {item.minutes:g} min")
         record = items.run(of, item, place_of_work)
         record.write(output, of, item)
-        console.print(page.section(of, item, record), markup=False, highlight=False)
+        console.print(page.section(of, item, record), highlight=False)
 
 
 @app.command("report")

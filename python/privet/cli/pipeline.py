@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
+from rich.text import Text
 
 from privet.cli import options, show
 from privet.cli.inputs import read_input, read_labels
@@ -132,7 +133,8 @@ def provider_command(
         if as_json:
             typer.echo(json.dumps(facts))
         else:
-            console.print(f"Serving [bold]{compiled.program.model}[/] at {address}, threads of the")
+            model = (compiled.program.model, "bold")
+            console.print(Text.assemble("Serving ", model, f" at {address}, threads of the"))
             console.print(f"stages {list(threads)}; stop with Ctrl-C. {STREAM_TRUST.capitalize()}.")
             console.print(f"Program {compiled.program.program_hash}")
 
@@ -306,8 +308,8 @@ def scale_command(
         return
     powers = [f"10^{decimals}" for decimals in range(len(it.accuracies))]
     table = show.table((), (*powers, "original"))
-    shown = [f"{100 * accuracy:.2f}" for accuracy in it.accuracies]
-    shown[-1] = f"[bold]{shown[-1]}[/]"
+    shown = [Text(f"{100 * accuracy:.2f}") for accuracy in it.accuracies]
+    shown[-1].stylize("bold")
     table.add_row(*shown, f"{100 * it.original:.2f}")
     console = show.make_console()
     console.print(table)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.text import Text
 
 from privet.cli import options, show
 from privet.cli.console import Console
@@ -149,15 +150,14 @@ def _budget(text: str | None) -> float | None:
 
 def _show(console: Console, advice: Advice) -> None:
     asked = advice.question
-    console.print(
-        f"[bold]{advice.model}[/] over {asked.network.name}, {asked.rate:.3g} samples a second:"
-    )
+    over = f" over {asked.network.name}, {asked.rate:.3g} samples a second:"
+    console.print(Text.assemble((advice.model, "bold"), over))
     numbers = ("batch", "online", "99 %", "offline", "pool", "cores", "sent/sample", "$/month")
     table = show.table(("", "setting"), numbers)
     table.add_column("ruled out by", max_width=48)
     for choice in advice.choices:
         chosen = choice is advice.recommended
-        mark = "[bold green]*[/]" if chosen else ("" if choice.fits else "[red]x[/]")
+        mark = Text("*", "bold green") if chosen else Text("" if choice.fits else "x", "red")
         table.add_row(mark, choice.setting.name, *_figures(choice), "; ".join(choice.against))
     console.print(table)
     for reason in advice.reasons:

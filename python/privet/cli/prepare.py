@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.text import Text
 
 from privet import suites
 from privet.cli import asking, options, show
@@ -201,7 +202,8 @@ def _tell(
         typer.echo(json.dumps(fields))
     elif found.error is not None:
         again = f"trying again in {found.seconds:.1f} s"
-        console.print(f"{level.model}: [red]{found.error}[/]; {again}", soft_wrap=True)
+        line = Text.assemble(f"{level.model}: ", (str(found.error), "red"), f"; {again}")
+        console.print(line, soft_wrap=True)
     elif found.kind == "full":
         console.print(f"{level.model}: no room on disk for another entry", soft_wrap=True)
     else:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from rich.text import Text
+
 from privet.cli.console import Console
 from privet.cli.show import table as cli_table
 from privet.compiler.compile import Compiled
@@ -37,14 +39,14 @@ def show_ranges(console: Console, ranges: Ranges) -> None:
     """The table, and what to do where a layer is not sound."""
     table = cli_table(("layer", "operator"), ("can reach", "measured", "ring", "holds"))
     for layer in ranges.layers:
-        mark = "" if layer.is_sound else "[bold yellow]"
+        style = "" if layer.is_sound else "bold yellow"
         reach = "no bound" if layer.sound is None else _real(layer, layer.sound)
         numbers = (
             _real(layer, layer.measured),
             f"{layer.ring_bits} bits",
             _real(layer, layer.holds),
         )
-        table.add_row(layer.name, layer.operator, mark + reach, *numbers)
+        table.add_row(layer.name, layer.operator, Text(reach, style=style), *numbers)
     console.print(table)
     if ranges.is_sound:
         console.print("Sound: no input within its bound can leave a ring or a function's table.")
@@ -54,9 +56,12 @@ def show_ranges(console: Console, ranges: Ranges) -> None:
         advice += f" For a sound program compile {', or '.join(ranges.ways)}."
     beyond = sum(not layer.is_sound for layer in ranges.layers)
     console.print(
-        f"[bold yellow]Not sound:[/] in {beyond} of {len(ranges.layers)} rows an input within its "
-        f"bound, unlike those measured, could leave the ring or a function's table, and give a "
-        f"wrong answer without a sign. {advice}",
+        Text.assemble(
+            ("Not sound:", "bold yellow"),
+            f" in {beyond} of {len(ranges.layers)} rows an input within its bound, unlike those "
+            "measured, could leave the ring or a function's table, and give a wrong answer without "
+            f"a sign. {advice}",
+        ),
         soft_wrap=True,
     )
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
+from rich.text import Text
 
 from privet import suites
 from privet.cli import options, show
@@ -136,15 +137,12 @@ def _input_shapes(model: Path, given: InputShapes, client_side: bool) -> dict[st
 
 
 def _verdict(console: Console, result: Run) -> None:
-    verdict = "[green]agrees[/]" if result.agrees else "[bold red]disagrees[/]"
-    sentence = (
-        f"The plaintext model (ONNX Runtime) {verdict}; largest difference of an output "
-        f"{result.max_abs_error:.2g}"
-    )
+    verdict = ("agrees", "green") if result.agrees else ("disagrees", "bold red")
+    sentence = f"; largest difference of an output {result.max_abs_error:.2g}"
     if result.config.exact:
         units = result.max_fixed_point_error
         sentence += f", and {units} units of the last place from the fixed-point reference"
-    console.print(f"{sentence}.")
+    console.print(Text.assemble("The plaintext model (ONNX Runtime) ", verdict, f"{sentence}."))
     show.account(console, result.account)
     show.trust(console, result.trust)
     show.weaknesses(console, result.mode)

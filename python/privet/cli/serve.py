@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.text import Text
 
 from privet import __version__
 from privet.cli import options, show, single
@@ -346,9 +347,10 @@ def _print(console: Console, rows: list[Row], as_json: bool) -> None:
     table = show.table(heads, ())
     table.columns[-1].overflow = "fold"  # whole, as clients copy it
     for row in rows:
-        ready = "yes" if row.ready else "no"
+        ready = Text("yes" if row.ready else "no")
         if row.error:
-            ready = f"{'earlier files' if row.ready else 'no'}: [red]{row.error}[/]"
+            held = "earlier files" if row.ready else "no"
+            ready = Text.assemble(f"{held}: ", (row.error, "red"))
         number = "" if row.version is None else str(row.version)
         table.add_row(row.model, number, ", ".join(row.suites), ready, row.program or "")
     console.print(table)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 from rich.table import Table
+from rich.text import Text
 
 from privet.cli.console import Console
 from privet.compiler.compile import Compiled
@@ -78,13 +78,14 @@ def prediction(
             prediction(console, single, labels, probabilities)
         return
     if output.dtype.kind in "iUO":
-        console.print(f"Prediction: [bold green]{escape(str(output.ravel()[0]))}[/]")
+        label = str(output.ravel()[0])
+        console.print(Text.assemble("Prediction: ", (label, "bold green")))
         for each, array in list(outputs.items())[1:]:
-            console.print(f"{each} = {_shown(array)}", highlight=False, markup=False)
+            console.print(f"{each} = {_shown(array)}", highlight=False)
         return
     scores = np.asarray(output, dtype=float).ravel()
     if output.ndim != 2 or output.shape[0] != 1 or output.shape[1] < 2:
-        console.print(f"{name} = {_shown(output)}", highlight=False, markup=False)
+        console.print(f"{name} = {_shown(output)}", highlight=False)
         return
     if not probabilities:
         exponentials = np.exp(scores - scores.max())
@@ -94,9 +95,11 @@ def prediction(
     best = int(scores.argmax())
     label = labels[best] if best < len(labels) else f"class {best}"
     console.print(
-        f"Prediction: [bold green]{escape(label)}[/] (score {scores[best]:.4f}, "
-        f"probability {100 * shares[best]:.1f} %)",
-        highlight=False,
+        Text.assemble(
+            "Prediction: ",
+            (label, "bold green"),
+            f" (score {scores[best]:.4f}, probability {100 * shares[best]:.1f} %)",
+        )
     )
 
 
@@ -229,16 +232,20 @@ def holdings(console: Console, held: Sequence[Holding]) -> None:
     console.print(grid)
 
 
+def _warned(head: str, text: str) -> Text:
+    return Text.assemble((head, "bold yellow"), f" {text}")
+
+
 def trust(console: Console, caution: str | None) -> None:
     """What a result rests on beyond the two parties, if anything."""
     if caution is not None:
-        console.print(f"[bold yellow]Weaker trust:[/] {caution}.")
+        console.print(_warned("Weaker trust:", f"{caution}."))
 
 
 def weaknesses(console: Console, mode: Mode) -> None:
     """In which ways a result promises less than one of the default mode."""
     for weakness in mode.weaknesses:
-        console.print(f"[bold yellow]Weaker than the default:[/] {weakness.meaning}.")
+        console.print(_warned("Weaker than the default:", f"{weakness.meaning}."))
 
 
 def weaknesses_fields(mode: Mode) -> dict[str, Any]:
@@ -264,8 +271,11 @@ def policy(console: Console, accepted: Policy, suites: Iterable[str] = ()) -> No
     console.print(f"Policy: {modes}; {often} to a client{own}.")
     if refused := sorted({suite.split()[0] for suite in suites} - set(rules["accepts"]["suite"])):
         console.print(
-            f"[bold yellow]Offered, but not accepted:[/] suite {', '.join(refused)} promises less; "
-            "an option of `privet serve` accepts it ([cyan]--help[/]).",
+            _warned(
+                "Offered, but not accepted:",
+                f"suite {', '.join(refused)} promises less; an option of `privet serve` accepts it "
+                "(--help).",
+            ),
             soft_wrap=True,
         )
 
@@ -274,8 +284,11 @@ def warn_uncalibrated(basis: str) -> None:
     """Tells the owner of a program, on standard error, what its results will say."""
     if caveat(basis) is not None:
         Console(stderr=True).print(
-            "[bold yellow]No calibration samples:[/] ranges were measured on random inputs, and "
-            "every result will say so. Give --calibration samples.npz with some real inputs.",
+            _warned(
+                "No calibration samples:",
+                "ranges were measured on random inputs, and every result will say so. Give "
+                "--calibration samples.npz with some real inputs.",
+            ),
             soft_wrap=True,
         )
 
@@ -285,9 +298,12 @@ def quantized(console: Console, compiled: Compiled) -> None:
     if compiled.quantized is not None:
         kept, stated = compiled.quantized
         console.print(
-            f"[bold]Quantised model:[/] it runs dequantised, at the program's scales. Values leave "
-            f"the range of their integers in {kept} of {stated} places on calibration inputs, and "
-            "are kept in it there; nothing is rounded to its own steps.",
+            Text.assemble(
+                ("Quantised model:", "bold"),
+                " it runs dequantised, at the program's scales. Values leave the range of their "
+                f"integers in {kept} of {stated} places on calibration inputs, and are kept in it "
+                "there; nothing is rounded to its own steps.",
+            ),
             soft_wrap=True,
         )
 
@@ -297,8 +313,11 @@ def front(console: Console, program: Program) -> None:
     if program.front is not None:
         steps = ", ".join(dict.fromkeys(node.op for node in program.front.steps.nodes))
         console.print(
-            f"[bold]At the client:[/] it computes {steps} on its input first, and all constants of "
-            "these steps are public.",
+            Text.assemble(
+                ("At the client:", "bold"),
+                f" it computes {steps} on its input first, and all constants of these steps are "
+                "public.",
+            ),
             soft_wrap=True,
         )
 
@@ -306,21 +325,19 @@ def front(console: Console, program: Program) -> None:
 def warn_inaccurate(accuracy: Accuracy) -> None:
     """Tells the owner of a program, on standard error, which layer loses accuracy, if one does."""
     if accuracy.warning is not None:
-        Console(stderr=True).print(
-            f"[bold yellow]Not accurate:[/] {accuracy.warning}.", soft_wrap=True
-        )
+        Console(stderr=True).print(_warned("Not accurate:", f"{accuracy.warning}."), soft_wrap=True)
 
 
 def warn_widened(widened: str | None) -> None:
     """Tells the owner of a program, on standard error, that its ring is wider than usual."""
     if widened is not None:
-        Console(stderr=True).print(f"[bold yellow]A wide ring:[/] {widened}.", soft_wrap=True)
+        Console(stderr=True).print(_warned("A wide ring:", f"{widened}."), soft_wrap=True)
 
 
 def calibration(console: Console, basis: str) -> None:
     """What is uncertain about results of a program with this calibration, if anything is."""
     if (warning := caveat(basis)) is not None:
-        console.print(f"[bold yellow]Not calibrated:[/] {warning}.", soft_wrap=True)
+        console.print(_warned("Not calibrated:", f"{warning}."), soft_wrap=True)
 
 
 def link_fields(link: Link | None) -> dict[str, Any] | None:
@@ -339,7 +356,7 @@ def steps(template: str, enabled: bool = True) -> Callable[[int, int, str, float
         if name and enabled:
             until = "" if left is None else f", about {left / 60:.1f} min left"
             text = template.format(number=done + 1, total=total, name=name, left=until)
-            stderr.print(text, markup=False)
+            stderr.print(text)
 
     return begin
 
@@ -356,10 +373,10 @@ def progress(console: Console, enabled: bool) -> Iterator[Listener | None]:
         yield None
         return
     columns = (
-        TextColumn("{task.description:8}"),
+        TextColumn("{task.description:8}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[step]}"),
+        TextColumn("{task.fields[step]}", markup=False),
     )
     with Progress(*columns, console=console, transient=True) as bars:
         tasks: dict[str, TaskID] = {}

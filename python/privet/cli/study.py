@@ -132,7 +132,7 @@ def _tell(console: Console, cases: Sequence[Case], as_json: bool) -> None:
         return
     for case in cases:
         about = "" if case.seconds is None else f", {case.repeats} times: {case.seconds:.0f} s"
-        console.print(f"{case}{about}", highlight=False, markup=False)
+        console.print(f"{case}{about}", highlight=False)
     total = "" if seconds is None else f", about {seconds / 60:.0f} min on two cores"
     console.print(f"{len(cases)} cases{total}.")
 

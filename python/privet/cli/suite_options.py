@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 from rich.panel import Panel
 from rich.table import Table
+from rich.text import Text
 from typer.core import TyperCommand
 from typer.main import get_command
 
@@ -110,7 +111,7 @@ class SuiteCommand(TyperCommand):
             title = f"Suites ({FLAG} NAME --help shows the options of one)"
         lines = Table(box=None, show_header=False, pad_edge=False)
         for name, text in rows:
-            lines.add_row(f"[bold cyan]{name}[/]", text)
+            lines.add_row(Text(name, style="bold cyan"), text)
         Console().print(Panel(lines, title=title, title_align="left", border_style="dim"))
 
 
