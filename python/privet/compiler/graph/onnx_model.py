@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,6 +23,10 @@ ML = "ai.onnx.ml"
 _UNREADABLE = (DecodeError, json_format.ParseError, text_format.ParseError, onnx.parser.ParseError)
 """What `onnx.load` raises on files that are no models, in each of the forms that names tell it."""
 _HALVES = (onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16)
+
+_TERM = r"[A-Za-z]*(?:\.\.\.[A-Za-z]*)?"
+_EQUATION = re.compile(f"{_TERM}(?:,{_TERM})*(?:->{_TERM})?")
+"""Of Einsum, without spaces."""
 
 
 def load_model(source: ModelSource) -> onnx.ModelProto:
@@ -92,7 +97,9 @@ def _check_types(model: onnx.ModelProto, source: ModelSource) -> None:
 
 
 def _check_texts(graph: onnx.GraphProto) -> None:
-    """Raises `ValueError` if a name, or a text of an operator of ONNX, is no UTF-8."""
+    """Raises `ValueError` if a name, or a text of an operator of ONNX, is no UTF-8, or if an
+    equation of Einsum is none: ONNX's own inference of shapes never ends on one with two ellipses
+    in a term."""
     named = (*graph.input, *graph.output, *graph.initializer, *graph.node)
     names = [graph.name, *(it.name for it in named)]
     for node in graph.node:
@@ -110,6 +117,10 @@ def _check_texts(graph: onnx.GraphProto) -> None:
                     except UnicodeDecodeError:
                         place = f"{node.name or node.op_type}: attribute {attribute.name!r}"
                         raise ValueError(f"{place} is no UTF-8") from None
+                if node.op_type == "Einsum" and attribute.name == "equation":
+                    equation = attribute.s.decode()
+                    if not _EQUATION.fullmatch(equation.replace(" ", "")):
+                        raise ValueError(f"{node.name or 'Einsum'}: {equation!r} is no equation")
 
 
 def _widened(model: onnx.ModelProto) -> onnx.ModelProto:

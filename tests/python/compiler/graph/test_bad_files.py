@@ -58,6 +58,12 @@ def _text(text: bytes) -> onnx.ModelProto:
     return made
 
 
+def _equation(equation: str, *shapes: tuple[int, ...]) -> onnx.ModelProto:
+    made = single("Einsum", list(shapes), equation="...,..." if shapes[1:] else "...")
+    made.graph.node[0].attribute[0].s = equation.encode()
+    return made
+
+
 def _named(name: bytes) -> bytes:
     made = single("Relu", [(1, 2)])
     made.graph.name = "n" * len(name)
@@ -92,6 +98,13 @@ def _tensor_bytes() -> onnx.ModelProto:
             r"the name b'named.* is no UTF-8|not a valid ONNX model",
         ),
         (lambda: _text(b"\xff"), r"the_pad: attribute 'mode' is no UTF-8"),
+        (lambda: _equation("i...j...->ij", (2, 3)), r"the_einsum: 'i\.\.\.j\.\.\.->ij' is no eq"),
+        (lambda: _equation("kji,......->", (3, 3, 3), (2,)), r"the_einsum: .* is no equation"),
+        (lambda: _equation("i..j->ij", (2, 3)), r"the_einsum: .* is no equation"),
+        (
+            lambda: _equation("...jk,...ij->...ik", (2, 3, 4), (3, 5, 2, 3)),
+            r"the_einsum \(Einsum\): its equation is '\.\.\.jk,",
+        ),
         (lambda: single("Expand", [(1,), np.array([10**8])]), r"has 100000000 elements, more than"),
         (lambda: _huge("Expand", ["one", "shape"]), r"the_expand .* has more than"),
         (lambda: _huge("ConstantOfShape", ["shape"]), r"the_constantofshape .* has more than"),
