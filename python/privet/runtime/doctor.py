@@ -52,6 +52,7 @@ def examine(
     yield from resources()
     yield clock()
     yield descriptors()
+    yield core_dumps(Path("/proc/sys/kernel/core_pattern"))
     yield from programs()
     for host, port in listen:
         yield can_listen(host, port)
@@ -113,6 +114,15 @@ def descriptors() -> Finding:
         return Finding("descriptors", "ok", f"{soft}")
     advice = f"a service admits about {soft // 2} connections: `ulimit -n {min(hard, 65536)}`"
     return Finding("descriptors", "note", f"{soft}, at most {hard}", advice)
+
+
+def core_dumps(pattern: Path) -> Finding:
+    """Whether a program that takes core dumps from a pipe would get a worker's."""
+    piped = pattern.exists() and pattern.read_text().startswith("|")
+    if piped and resource.getrlimit(resource.RLIMIT_CORE)[1] == 0:
+        advice = "a limit of 0 bytes does not hold for it: start with one of 1 byte (LimitCORE=1)"
+        return Finding("core dumps", "note", "a program takes them, of workers too", advice)
+    return Finding("core dumps", "ok", "none of workers")
 
 
 def programs() -> Iterator[Finding]:

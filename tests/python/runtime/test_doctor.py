@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import socket
 from pathlib import Path
 
@@ -67,6 +68,17 @@ def test_processors_without_instructions_are_a_note(tmp_path: Path) -> None:
     cpuinfo.write_text("flags\t\t: fpu avx2 pclmulqdq\n")
     found = doctor.instructions(cpuinfo)
     assert (found.state, "aes" in found.advice) == ("note", True)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "hard", "state"), [("|/dumps", 0, "note"), ("|/dumps", 1, "ok"), ("core", 0, "ok")]
+)
+def test_dumps_to_a_program_in_spite_of_a_limit_of_0_are_a_note(
+    pattern: str, hard: int, state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pattern").write_text(pattern)
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (0, hard))
+    assert doctor.core_dumps(tmp_path / "pattern").state == state
 
 
 def test_the_command_ends_with_1_if_something_is_wrong(keys: Path, tmp_path: Path) -> None:
