@@ -133,15 +133,17 @@ class Admission:
                 if grant.phase == "fetch":
                     return None
                 message = "the weights have to be fetched first, by a job for that"
-                self._end(lease, "failed", error="failed", message=message, kept=True)
+                if lease.asked is None:
+                    self._end(lease, "failed", error="failed", message=message, kept=True)
                 return message
             if lease.asked is not None:
                 return "the grant was used: a grant serves one request"
             if kind == "describe":
                 return None
+            keeps = (kind, suite, grant.phase) == ("kept_weights", grant.suite, "prepare")
             if subject != grant.program:
                 lease.refused = "the grant is for another program"
-            elif kind == "hidden_weights" or (kind, grant.phase) == ("kept_weights", "prepare"):
+            elif kind == "hidden_weights" or keeps:
                 return None
             elif kind != ASKED[grant.phase]:
                 lease.refused = f"the grant is to {grant.phase}"

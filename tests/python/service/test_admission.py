@@ -1,0 +1,87 @@
+"""What the sessions of one client may do under one grant."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from privet.service import admission as module
+from privet.service.admission import Admission
+from privet.service.executor.grant import Grant
+
+FETCH_FIRST = "the weights have to be fetched first, by a job for that"
+
+
+class Link:
+    """A connection, broken or not."""
+
+    def __init__(self) -> None:
+        self.is_broken = False
+
+    def stop(self) -> None:
+        self.is_broken = True
+
+
+class Bound:
+    """No bound on memory, for a process that tests other things as well."""
+
+    base = 0
+
+    def __init__(self, *_: Any) -> None:
+        pass
+
+    def start(self) -> None:
+        pass
+
+    end = start
+
+
+@pytest.fixture
+def events() -> list[str]:
+    """What the worker told its executor."""
+    return []
+
+
+@pytest.fixture
+def admission(monkeypatch: pytest.MonkeyPatch, events: list[str]) -> Iterator[Admission]:
+    """Under a grant to prepare."""
+    monkeypatch.setattr(module, "MemoryBound", Bound)
+    monkeypatch.setattr(module.confinement, "pin", lambda _: None)
+    monkeypatch.setattr(module.confinement, "give_back_memory", lambda: None)
+    it = Admission(lambda event, **_: events.append(event), lambda: os._exit(1))
+    it.open(Grant("job", "prepare", "client", "program", "gmw", "here", (0,), 1 << 30, 60.0))
+    yield it
+    it.revoke("job")
+
+
+def test_no_other_session_ends_a_running_preparation(
+    admission: Admission, events: list[str]
+) -> None:
+    link = Link()
+    first, second = admission.session("client", link), admission.session("client", Link())
+    assert second.admit("kept_weights", "program", "gmw") is None
+    assert first.admit("prepare", "program", "gmw") is None
+    assert second.admit("send_weights", "program", "gmw") == FETCH_FIRST
+    assert events == ["granted", "started"]
+    assert not link.is_broken
+
+
+def test_a_preparation_without_weights_ends_at_once(
+    admission: Admission, events: list[str]
+) -> None:
+    first = admission.session("client", Link())
+    assert first.admit("kept_weights", "program", "gmw") is None
+    assert first.admit("send_weights", "program", "gmw") == FETCH_FIRST
+    assert events == ["granted", "failed"]
+
+
+def test_weights_of_other_programs_and_suites_are_none_of_the_grant(
+    admission: Admission, events: list[str]
+) -> None:
+    first, second = (admission.session("client", Link()) for _ in range(2))
+    assert first.admit("kept_weights", "another", "gmw") is not None
+    assert second.admit("kept_weights", "program", "another") is not None
+    assert events == ["granted"]
