@@ -203,17 +203,25 @@ impl Client {
         let recorder = Recorder::start(Phase::Offline, &self.channel);
         let (program, suite) = (plan.program().hash().to_string(), plan.label());
         let path = self.store.kept_weights(&program, plan.program().model(), &self.server(), &suite);
+        // Before the server hears of it: no other process may take it for old meanwhile.
+        self.store.touch(&path);
         let known = KeptWeights::name(&self.store, &path, bytes);
-        messages::send(&mut self.channel, &Request::KeptWeights { program, suite, known: known.clone() })?;
+        let request = Request::KeptWeights { program: program.clone(), suite: suite.clone(), known: known.clone() };
+        messages::send(&mut self.channel, &request)?;
         let Kept { weights } = messages::receive(&mut self.channel)?;
         let is_new = known.as_deref() != Some(weights.as_str());
         if is_new {
             // The server may send them in a session of its own alone: what serves nobody is gone by then.
             self.store.forget(&path)?;
-            KeptWeights::receive(&mut self.channel, bytes, weights.as_str(), &self.store, &path)?;
+            if let Err(error) = KeptWeights::receive(&mut self.channel, bytes, weights.as_str(), &self.store, &path) {
+                if error.is_unavailable() {
+                    // Nothing may be left that this client takes for what it has to fetch, such as what came under an earlier certificate.
+                    self.store.forget_kept(&program, &suite)?;
+                }
+                return Err(error);
+            }
         }
         let cost = recorder.finish(&self.channel).total;
-        self.store.touch(&path);
         Ok((Some(KeptWeights::open(&self.store, &path, weights.as_str())?), is_new.then_some(cost)))
     }
 

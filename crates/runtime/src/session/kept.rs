@@ -54,15 +54,16 @@ impl KeptWeights {
     /// Opens what was received under this name.
     ///
     /// # Errors
-    /// [`Error::Misuse`] if it has another name: another session received other weights meanwhile.
+    /// [`Error::Misuse`] if it has another name or has gone: another session received other weights meanwhile.
     pub(super) fn open(store: &Store, path: &Path, name: &str) -> Result<Self, Error> {
         let (store, path) = (store.checked(), path.to_owned());
-        let mut file = store.open_file(&path)?.ok_or_else(|| io(&path, ErrorKind::NotFound.into()))?;
+        let text = "another session received other weights of this program meanwhile: prepare again";
+        let other = || Error::Misuse(text.into());
+        let mut file = store.open_file(&path)?.ok_or_else(other)?;
         let mut found = [0; NAME];
         file.read_exact(&mut found).map_err(|error| io(&path, error))?;
         if found != name.as_bytes() {
-            let text = "another session received other weights of this program meanwhile: prepare again";
-            return Err(Error::Misuse(text.into()));
+            return Err(other());
         }
         Ok(Self { file, store, path })
     }
@@ -119,4 +120,17 @@ fn chunks(bytes: u64) -> impl Iterator<Item = usize> {
 
 fn io(path: &Path, error: std::io::Error) -> StoreError {
     StoreError::Io { path: path.display().to_string(), error }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_gone_meanwhile_is_prepared_again_and_no_fault_of_the_store() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(directory.path()).unwrap();
+        let gone = KeptWeights::open(&store, &directory.path().join("kept/gone"), &"0".repeat(NAME));
+        assert!(matches!(gone, Err(Error::Misuse(text)) if text.ends_with("prepare again")));
+    }
 }

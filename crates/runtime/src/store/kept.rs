@@ -38,12 +38,21 @@ impl Store {
     /// # Errors
     /// [`StoreError::Io`].
     pub fn keeps(&self, program: &str, suite: &str) -> Result<bool, StoreError> {
+        Ok(!self.kept_of(program, suite)?.is_empty())
+    }
+
+    /// Removes what is kept of a program in a suite, whoever sent it.
+    pub(crate) fn forget_kept(&self, program: &str, suite: &str) -> Result<(), StoreError> {
+        self.kept_of(program, suite)?.iter().try_for_each(|path| self.remove(path))
+    }
+
+    fn kept_of(&self, program: &str, suite: &str) -> Result<Vec<PathBuf>, StoreError> {
         let suite = short(suite);
-        let is_of = |name: &str| {
-            let parts: Vec<&str> = name.split('-').collect();
+        let is_of = |path: &PathBuf| {
+            let parts: Vec<&str> = name_of(path).split('-').collect();
             parts.first() == Some(&program) && parts.get(2) == Some(&suite.as_str())
         };
-        Ok(self.files_in(&self.kept())?.iter().any(|(_, path)| is_of(name_of(path))))
+        Ok(self.files_in(&self.kept())?.into_iter().map(|(_, path)| path).filter(is_of).collect())
     }
 
     /// Where the encrypted weights lie that a peer's program, of this model, has in a suite, if they were received.
@@ -149,6 +158,13 @@ mod tests {
         assert!(store.keeps("b", "suite").unwrap());
         assert!(!store.keeps("b", "another").unwrap());
         assert!(!store.keeps("a", "suite").unwrap());
+        let renewed = store.kept_weights("b", "m", "renewed", "suite");
+        fs::write(&renewed, b"weights").unwrap();
+        store.forget_kept("b", "another").unwrap();
+        assert!(second.exists() && renewed.exists());
+        store.forget_kept("b", "suite").unwrap();
+        assert!(!second.exists() && !renewed.exists() && third.exists());
+        let second = write("b", "m", 2);
         let old = write("o", "other", 31);
         store.touch(&second);
         let store = Store::open(directory.path()).unwrap();
