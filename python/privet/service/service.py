@@ -386,20 +386,27 @@ class Service:
         )
         most = version.config.limits.timeout
         deadline = body.deadline if isinstance(body, RequestBody) else None
-        self.driver.submit(
-            Submission(
-                job.id,
-                client,
-                version.key,
-                asked.scheduled,
-                answers,
-                not request,
-                announced.id if announced else None,
-                min(body.timeout or most, most),
-                None if deadline is None else self.driver.clock() + deadline,
-                only=None if asked.load is None else Phase.ON,
-            )
+        submission = Submission(
+            job.id,
+            client,
+            version.key,
+            asked.scheduled,
+            answers,
+            not request,
+            announced.id if announced else None,
+            min(body.timeout or most, most),
+            None if deadline is None else self.driver.clock() + deadline,
+            only=None if asked.load is None else Phase.ON,
         )
+        try:
+            self.driver.submit(submission)
+        except Refused:
+            if fetch:
+                # It comes to nothing, so it is none of those that the client may have.
+                bucket = (client, version.key, "fetch")
+                rate = FETCHES / FETCH_SECONDS
+                self.buckets.charge(bucket, rate, FETCHES, self.driver.clock(), -1.0)
+            raise
         self._recorder.submitted(job, announced)
         return job
 

@@ -12,6 +12,7 @@ from tests.e2e.caller import ServiceCaller
 from tests.e2e.test_kept_weights import compiled
 from tests.python.service_control.actors import Scene, scene
 
+from privet.scheduler.submission import Refused, Why
 from privet.service.service import FETCHES
 from privet.suites import make_policy
 
@@ -131,6 +132,27 @@ def test_a_client_fetches_one_at_a_time_and_not_again_and_again(
             assert "keep them" in told["error"]
             assert int(headers["Retry-After"]) > 10_000
             await fetched(it, other)
+
+    play(act)
+
+
+def test_a_fetch_that_is_refused_counts_as_none(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def act(it: Scene, caller: ServiceCaller) -> None:
+        def full(_: Any) -> None:
+            raise Refused(Why.FULL, "the queue is full")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(it.service.driver, "submit", full)
+            for _ in range(FETCHES + 1):
+                status, told, _ = await fetch(caller)
+                assert (status, told["reason"]) != (429, "fetches")
+                assert status >= 400
+        for _ in range(FETCHES):
+            await fetched(it, caller)
+        status, told, _ = await fetch(caller)
+        assert (status, told["reason"]) == (429, "fetches")
 
     play(act)
 
