@@ -119,8 +119,9 @@ class MaterialError(PeerError):
 class JobFailed(PeerError):
     """A service ended a job without a result; what its material was is spent or deleted.
 
-    `job` is its id, `outcome` is `failed`, `cancelled` or `timed out`, and `reason` what the
-    service says. The caller may ask again: that takes fresh material.
+    `job` is its id, empty if the client still waited for weights that it keeps; `outcome` is
+    `failed`, `cancelled` or `timed out`, and `reason` what the service says. The caller may ask
+    again: that takes fresh material.
     """
 
     def __init__(self, message: str, *, job: str, outcome: str, reason: str) -> None:

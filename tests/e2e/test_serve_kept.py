@@ -180,6 +180,19 @@ def test_what_is_of_no_use_any_more_is_fetched_anew(kept: Kept) -> None:
     assert kept.fetched() == fetched + 1
 
 
+def test_what_came_under_an_earlier_certificate_is_fetched_anew(kept: Kept) -> None:
+    kept.infer()
+    (before, *_), fetched = kept.files(), kept.fetched()
+    folder = kept.scene.folder / "client" / "client" / "kept"
+    program, peer, suite, model = before.split("-")
+    (folder / before).rename(folder / "-".join((program, peer[::-1], suite, model)))
+    address, *how = kept.words()
+    made = privet("prepare", address, "kept", *how, *MODE, "--count", 1)
+    assert len(made["prepared"]) == 1
+    assert list(kept.files()) == [before]
+    assert kept.fetched() == fetched + 1
+
+
 @contextmanager
 def fetching(kept: Kept, name: str) -> Iterator[Running]:
     """A client over a slow link that fetches, with some of it on its disk."""
@@ -209,6 +222,19 @@ def test_a_client_that_is_killed_in_mid_fetch_has_nothing_and_others_are_served(
     kept.infer("bob")
     assert len(kept.files("bob")) == 1
     assert list((kept.scene.folder / "bob" / "client" / "ready").iterdir()) == []
+
+
+def test_a_timeout_holds_while_weights_come(kept: Kept) -> None:
+    shutil.rmtree(kept.scene.folder / "bob", ignore_errors=True)
+    address, *how = kept.words("bob")
+    np.save(kept.scene.folder / "x.npy", INPUT)
+    where = ("--input", kept.scene.folder / "x.npy", "--link", SLOW, "--timeout", 2)
+    began = time.monotonic()
+    failed = privet("infer", address, "kept", *how, *MODE, *where, code=4)
+    assert "had not come within 2.0 s" in failed["error"]["message"]
+    assert time.monotonic() - began < 6
+    assert kept.files("bob") == {}
+    until(lambda: kept.operator("/v2/state")["running"] == [])
 
 
 def test_a_client_that_stalls_is_cut(kept: Kept) -> None:

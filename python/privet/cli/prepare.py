@@ -15,7 +15,7 @@ from privet import suites
 from privet.cli import asking, options, show
 from privet.cli.console import Console
 from privet.cli.suite_options import Suite
-from privet.errors import Misuse
+from privet.errors import MaterialError, Misuse
 from privet.runtime import MaterialStore
 from privet.suites.text import over
 
@@ -132,8 +132,13 @@ async def _make(
             for name, count in wanted.items()
         }
         for name, asked in notices.items():
-            for notice in asked:
-                await notice.ready()
+            for index, notice in enumerate(asked):
+                try:
+                    await notice.ready()
+                except MaterialError:
+                    # What was kept of the program was of no use, and has gone: it is fetched anew.
+                    asked[index] = await client.notify(name, terms=terms, timeout=timeout)
+                    await asked[index].ready()
             await _tell_made(console, client, name, terms, [it.id for it in asked], as_json)
 
 

@@ -11,7 +11,7 @@ import math
 import random
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, NoReturn
 from urllib.parse import urlsplit
@@ -100,11 +100,19 @@ class Calls:
         """What a GET answers, byte for byte."""
         return await self._call("GET", path)
 
-    async def post(self, path: str, body: Mapping[str, Any], hold: float = 0.0) -> Any:
+    async def post(
+        self,
+        path: str,
+        body: Mapping[str, Any],
+        hold: float = 0.0,
+        is_needless: Callable[[], Awaitable[bool]] | None = None,
+    ) -> Any:
         """What a POST answers: a JSON value. Values of None are left out of `body`. The service may
-        hold it for `hold` seconds."""
+        hold it for `hold` seconds. It is not made again once it `is_needless`."""
         said = {name: value for name, value in body.items() if value is not None}
-        return _parsed(await self._call("POST", path, body=said, hold=hold))
+        return _parsed(
+            await self._call("POST", path, body=said, hold=hold, is_needless=is_needless)
+        )
 
     async def delete(self, path: str, patience: float | None = None) -> Any:
         """What a DELETE answers: a JSON value."""
@@ -176,6 +184,7 @@ class Calls:
         query: Mapping[str, Any] | None = None,
         hold: float = 0.0,
         patience: float | None = None,
+        is_needless: Callable[[], Awaitable[bool]] | None = None,
     ) -> bytes:
         limit = time.monotonic() + (self._patience if patience is None else patience)
         pause = PAUSE_SECONDS
@@ -195,6 +204,8 @@ class Calls:
             if time.monotonic() + rest > limit:
                 raise error
             await asyncio.sleep(rest)
+            if is_needless is not None and await is_needless():
+                raise error
             pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
 
     async def _not_reached(self, cause: BaseException) -> NotReached:

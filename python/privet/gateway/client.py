@@ -12,6 +12,7 @@ import contextlib
 import math
 import os
 import secrets
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
@@ -25,7 +26,7 @@ from privet.compiler.executor import encode_input
 from privet.compiler.executor.codec import Inputs
 from privet.compiler.executor.samples import fill, portions
 from privet.compiler.program import Program
-from privet.errors import JobFailed, MaterialError, Misuse, PrivetError
+from privet.errors import JobFailed, MaterialError, Misuse, PeerBusy, PrivetError
 from privet.gateway.attempt import WorkerClient
 from privet.gateway.calls import Calls
 from privet.gateway.catalog import Admitted, Catalog, submit, version_path
@@ -119,6 +120,7 @@ class ServiceClient:
         self._asked: OrderedDict[tuple[str, Terms], Offer] = OrderedDict()
         self._notices: set[Notice] = set()
         self._held = 0
+        self._fetches: dict[tuple[str, str], asyncio.Task[None]] = {}
         self._fetching = asyncio.Lock()
         self._tasks = Tasks()
 
@@ -183,8 +185,8 @@ class ServiceClient:
         """
 
         async def announce(offer: Offer, settled: Terms) -> Notice:
-            await self._fetch(offer, settled)
-            job = await self._submit("notices", offer, settled, samples=samples, timeout=timeout)
+            left = await self._fetch(offer, settled, timeout)
+            job = await self._submit("notices", offer, settled, samples=samples, timeout=left)
             notice = Notice(job.id, offer, settled, self._executor)
             self._notices.add(notice)
             return self._updates.follow(notice, job.sequence)
@@ -243,10 +245,12 @@ class ServiceClient:
             tracing.steps("online", result.online, result.layers)
             return result
         id = notice.id if isinstance(notice, Notice) else notice
+        left = timeout
 
         async def ask(offer: Offer, settled: Terms) -> Request:
+            nonlocal left
             if id is None:
-                await self._fetch(offer, settled)
+                left = await self._fetch(offer, settled, left)
             if _is_small(offer.program, inputs):
                 cut = encode_portions(offer.program, inputs)
             else:
@@ -258,10 +262,10 @@ class ServiceClient:
                 settled,
                 samples=sum(portion.samples for portion in cut),
                 notice=id,
-                timeout=None if timeout is None else max(SHORTEST_SECONDS, timeout),
+                timeout=None if left is None else max(SHORTEST_SECONDS, left),
                 deadline=deadline,
                 unprepared=None if settled.suite.prepares_ahead else True,
-                hold=_hold(timeout) if self._held < MOST_HELD else 0.0,
+                hold=_hold(left) if self._held < MOST_HELD else 0.0,
                 seen=seen,
             )
             request = Request(job.id, offer, settled, self._executor, cut, self._end)
@@ -278,7 +282,7 @@ class ServiceClient:
             version = notice.offer.model.version
             request = await ask(notice.offer, replace(notice.terms, version=version))
             try:
-                return await self._result(request, timeout)
+                return await self._result(request, left)
             except JobFailed:
                 if not request.is_lost:
                     raise
@@ -289,7 +293,7 @@ class ServiceClient:
         while True:
             request = await self._catalog.with_current(model, terms or Terms(), ask)
             try:
-                return await self._result(request, timeout)
+                return await self._result(request, left)
             except MaterialError:
                 # The service has material whose other half is not here. Nothing was sent; the
                 # service drops the entry, and others may be complete.
@@ -377,6 +381,8 @@ class ServiceClient:
 
     async def close(self) -> None:
         """Withdraws notices that are not ready, breaks off what runs, and closes connections."""
+        for fetch in self._fetches.values():
+            fetch.cancel()
         for notice in self._notices:
             if not (notice.is_over or notice.is_ready):
                 self._tasks.start(self._withdraw(notice))
@@ -392,31 +398,78 @@ class ServiceClient:
     async def __aexit__(self, kind: object, error: object, trace: object) -> None:
         await self.close()
 
-    async def _fetch(self, offer: Offer, terms: Terms) -> None:
-        """Fetches what this client keeps of a program on these terms, unless it is here.
+    async def _fetch(
+        self, offer: Offer, terms: Terms, timeout: float | None = None
+    ) -> float | None:
+        """Waits until what this client keeps of a program on these terms is here; what is left of
+        `timeout` then. One task fetches it for all who wait, and goes on when they have hung up.
 
         # Errors
-        `JobFailed` if it did not come; else as `notify`.
+        `JobFailed` if it did not come, or not in time; else as `notify`.
         """
         if not (isinstance(terms.suite, MaterialSuite) and terms.suite.fetches):
-            return
-        async with self._fetching:
-            plan, store = offer.plan(terms, self.link), MaterialStore(self.state)
-            key = (offer.model.program, plan.suite)
-            lacking = key in self._executor.lacking
-            if not forecast(plan).kept_bytes or (store.keeps(*key) and not lacking):
+            return timeout
+        plan = offer.plan(terms, self.link)
+        if not forecast(plan).kept_bytes:
+            return timeout
+        key, began = (offer.model.program, plan.suite), time.monotonic()
+        task = self._fetches.get(key)
+        if task is None:
+            task = self._fetches[key] = self._tasks.start(self._keep(key, offer, terms))
+            # Perhaps nobody waits for it by then.
+            task.add_done_callback(lambda it: it.cancelled() or it.exception())
+        await asyncio.wait({task}, timeout=timeout)
+        if not task.done() or task.cancelled():
+            outcome = "cancelled" if task.done() else "timed out"
+            reason = "this client was closed"
+            if not task.done():
+                reason = f"the weights that this client keeps had not come within {timeout} s"
+            raise JobFailed(reason, job="", outcome=outcome, reason=reason)
+        task.result()
+        if timeout is None:
+            return None
+        return max(SHORTEST_SECONDS, timeout - (time.monotonic() - began))
+
+    async def _keep(self, key: tuple[str, str], offer: Offer, terms: Terms) -> None:
+        """Fetches what this client keeps of a program in a suite, unless it is here.
+
+        # Errors
+        As `_fetch`.
+        """
+
+        async def is_here() -> bool:
+            return await asyncio.to_thread(lambda: MaterialStore(self.state).keeps(*key))
+
+        restarts = 0
+        try:
+            if await is_here():
                 return
-            job = await self._submit("requests", offer, terms, fetch=True)
-            fetch = self._updates.follow(Fetch(job.id, offer, terms, self._executor), job.sequence)
-            try:
-                await fetch.over()
-            finally:
-                self._updates.drop(fetch)
-                self._tasks.start(self._withdraw(fetch))
-            if not store.keeps(*key):
-                # The service has sent all of it, and this side could not take it.
-                raise fetch.failure()
-            self._executor.lacking.discard(key)
+            # The service lets a client fetch one at a time.
+            async with self._fetching:
+                while not await is_here():
+                    try:
+                        job = await self._submit(
+                            "requests", offer, terms, is_needless=is_here, fetch=True
+                        )
+                    except PeerBusy:
+                        # Another process with this directory may have fetched it meanwhile.
+                        if await is_here():
+                            return
+                        raise
+                    fetch = Fetch(job.id, offer, terms, self._executor)
+                    self._updates.follow(fetch, job.sequence)
+                    try:
+                        await fetch.over()
+                        return
+                    except JobFailed:
+                        restarts += 1
+                        if not fetch.is_lost or restarts == MOST_RESTARTS:
+                            raise
+                    finally:
+                        self._updates.drop(fetch)
+                        self._tasks.start(self._withdraw(fetch))
+        finally:
+            del self._fetches[key]
 
     async def _submit(self, what: str, offer: Offer, terms: Terms, **more: Any) -> Admitted:
         key, held = secrets.token_hex(16), more.get("hold", 0.0) > 0

@@ -48,8 +48,6 @@ class AttemptExecutor:
         self._threads = ThreadPoolExecutor(threads, "privet-attempt")
         self._making: set[asyncio.Future[Any]] = set()
         self._costs: OrderedDict[str, Made] = OrderedDict()
-        self.lacking: set[tuple[str, str]] = set()
-        """Programs and suites of which no material could be made here, lately."""
 
     async def prepare(self, attempt: Attempt) -> str:
         """Makes a material entry on a thread; its id."""
@@ -57,10 +55,6 @@ class AttemptExecutor:
         self._making.add(making)
         try:
             material, report = await making
-        except MaterialError:
-            # Perhaps what is kept of the program is of no use any more.
-            self.lacking.add((attempt.lease.program, attempt.lease.suite))
-            raise
         finally:
             self._making.discard(making)
         cost, layers = self._costs[material] = read_report(report)
@@ -211,6 +205,7 @@ class ClientJob:
                     await self._executor.prepare(attempt)
                 elif lease.phase == "fetch":
                     await self._executor.fetch(attempt)
+                    self.error = None
                 else:
                     await self._infer(attempt)
         except PrivetError as error:
@@ -324,7 +319,8 @@ class Fetch(ClientJob):
         `JobFailed` if the service ended it otherwise; what went wrong on this side for good.
         """
         await self._until(lambda: False)
-        if self.outcome != "done" or self._fatal is not None:
+        if self.outcome != "done" or self._fatal is not None or self.error is not None:
+            # Or the service has sent all of it, and this side could not take it.
             raise self.failure()
 
 

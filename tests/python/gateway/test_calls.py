@@ -30,12 +30,14 @@ Handler = Callable[[web.Request], Awaitable[web.Response]]
 
 @pytest.fixture
 def call(key_folder: Path) -> Callable[..., Any]:
-    """What a GET of a service that answers by `handler` comes to."""
+    """What a GET of a service that answers by `handler` comes to, or another call: `ask`."""
 
-    def run(handler: Handler, **options: Any) -> Any:
+    def run(
+        handler: Handler, ask: Callable[[Calls], Any] = lambda it: it.get("/v2"), **options: Any
+    ) -> Any:
         async def scene() -> Any:
             app = web.Application()
-            app.router.add_get("/v2", handler)
+            app.router.add_route("*", "/v2", handler)
             runner = web.AppRunner(app)
             await runner.setup()
             await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls(key_folder)).start()
@@ -43,7 +45,7 @@ def call(key_folder: Path) -> Callable[..., Any]:
             credentials = Credentials.from_directory(key_folder, "client")
             caller = Calls(url, credentials, **{"patience": 3.0, **options})
             try:
-                return await caller.get("/v2")
+                return await ask(caller)
             finally:
                 await caller.close()
                 await runner.cleanup()
@@ -82,6 +84,18 @@ def test_a_busy_service_is_asked_again_when_it_says(call: Callable[..., Any], st
     handler, times = sequence(refusal(status, **{"Retry-After": "1"}), good())
     assert call(handler) == {"name": "privet"}
     assert 1.0 <= times[1] - times[0] < 2.0
+
+
+def test_a_call_that_is_needless_by_now_is_not_made_again(call: Callable[..., Any]) -> None:
+    said = [False, True]
+
+    async def is_needless() -> bool:
+        return said.pop(0)
+
+    handler, times = sequence(*(refusal(429) for _ in range(3)), good())
+    with pytest.raises(PeerBusy, match="why"):
+        call(handler, lambda it: it.post("/v2", {}, is_needless=is_needless))
+    assert (len(times), said) == (2, [])
 
 
 def test_a_broken_connection_is_made_again(call: Callable[..., Any]) -> None:
