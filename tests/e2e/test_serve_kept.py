@@ -225,15 +225,14 @@ def test_a_client_that_is_killed_in_mid_fetch_has_nothing_and_others_are_served(
 
 
 def test_a_timeout_holds_while_weights_come(kept: Kept) -> None:
-    shutil.rmtree(kept.scene.folder / "bob", ignore_errors=True)
-    address, *how = kept.words("bob")
+    address, *how = kept.words("carol")
     np.save(kept.scene.folder / "x.npy", INPUT)
     where = ("--input", kept.scene.folder / "x.npy", "--link", SLOW, "--timeout", 2)
     began = time.monotonic()
     failed = privet("infer", address, "kept", *how, *MODE, *where, code=4)
     assert "had not come within 2.0 s" in failed["error"]["message"]
     assert time.monotonic() - began < 6
-    assert kept.files("bob") == {}
+    assert kept.files("carol") == {}
     until(lambda: kept.operator("/v2/state")["running"] == [])
 
 
