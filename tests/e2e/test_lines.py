@@ -92,7 +92,8 @@ def test_a_value_at_the_end_of_its_ring_may_be_one_more(scale: int) -> None:
     given = {"x": np.array([[17, 16.5, 15.9, 15.5, 14, -17, 12, 10]], np.float32)}
     for suite in [privet.Fss(truncation="one-bit"), privet.Fss()]:
         (found,) = privet.run(compiled, given, suite=suite).outputs.values()
-        np.testing.assert_allclose(found, 1 / (1 + np.exp(-given["x"])), rtol=0, atol=0.01)
+        reals = np.asarray(found, dtype=np.float64)
+        np.testing.assert_allclose(reals, 1 / (1 + np.exp(-given["x"])), rtol=0, atol=0.01)
 
 
 def test_arguments_beyond_the_table_saturate_and_go_on() -> None:
