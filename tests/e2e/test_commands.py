@@ -81,6 +81,8 @@ def test_ctrl_c_stops_a_command_and_its_processes(
     with subprocess.Popen(
         [*PRIVET, *map(str, given)],
         start_new_session=True,
+        # Shells let their background jobs ignore the signal, and this test may run in one.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
