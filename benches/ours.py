@@ -31,7 +31,7 @@ than the default, and what peers do."""
 
 def prepare(model: Path, sample: Floats) -> Compiled:
     """The compiled program, its ranges measured on the very input; not part of the time."""
-    return compile(model, calibration=[sample])
+    return compile(model, calibration=[sample], smooth="piecewise")
 
 
 def measure(name: str, task: Task, compiled: Compiled, sample: Floats, repetition: int) -> Sample:
