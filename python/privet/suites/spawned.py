@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -25,6 +25,11 @@ class _Deaf(threading.local):
 
     uses = 0
     before: Collection[int] = ()
+    was_called = False
+
+    def note(self, *_: object) -> None:
+        """Stands in for the handler that raises `KeyboardInterrupt`."""
+        self.was_called = True
 
 
 _deaf = _Deaf()
@@ -37,9 +42,16 @@ def deaf_to_ctrl_c() -> Iterator[None]:
     A terminal sends it to them, too: they would print tracebacks, or end before their work does.
     Whoever started them ends them. Tasks of one event loop may be in it at once, and leave it in
     any order: the thread hears again once the last has left.
+
+    # Errors
+    `KeyboardInterrupt` as it is left if SIGINT came meanwhile: what was started must be guarded by
+    then.
     """
     if not _deaf.uses:
         _deaf.before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        # Another thread may get the signal, and Python then runs its handler in this one.
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler and _in_main_thread():
+            signal.signal(signal.SIGINT, _deaf.note)
     _deaf.uses += 1
     try:
         yield
@@ -47,6 +59,15 @@ def deaf_to_ctrl_c() -> Iterator[None]:
         _deaf.uses -= 1
         if not _deaf.uses:
             signal.pthread_sigmask(signal.SIG_SETMASK, _deaf.before)
+            if signal.getsignal(signal.SIGINT) == _deaf.note:
+                signal.signal(signal.SIGINT, signal.default_int_handler)
+            if _deaf.was_called:
+                _deaf.was_called = False
+                raise KeyboardInterrupt
+
+
+def _in_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
 
 
 @contextmanager
@@ -61,8 +82,9 @@ def party(
     """
     path = folder / f"{job['role']}-{job.get('member', 0)}.json"
     path.write_text(json.dumps(job))
-    with deaf_to_ctrl_c():
-        started = subprocess.Popen(
+    with ExitStack() as starting:
+        starting.enter_context(deaf_to_ctrl_c())
+        with subprocess.Popen(
             [*command, str(path)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -73,15 +95,15 @@ def party(
                 # It multiplies no matrices in Python; starting a thread for each core takes time.
                 "OPENBLAS_NUM_THREADS": "1",
             },
-        )
-    with started as process:
-        try:
-            yield process
-        except BaseException:
-            process.kill()
-            raise
-        finally:
-            _pipe(process.stdin).close()
+        ) as process:
+            try:
+                starting.close()
+                yield process
+            except BaseException:
+                process.kill()
+                raise
+            finally:
+                _pipe(process.stdin).close()
 
 
 def event(
