@@ -164,11 +164,10 @@ impl<'a> Planner<'a> {
         operations.map(counted).max().unwrap_or(ring_bits).clamp(NARROWEST_ENCRYPTED.min(ring_bits), ring_bits)
     }
 
-    /// Bounds of an operation's result, in suite `fss`.
+    /// Bounds of an operation's result.
     fn bounds(&self, operation: &Operation, protocol: &dyn Protocol) -> Bounds {
         let bounds: Vec<Bounds> = operation.inputs.iter().map(|&id| self.bounds[id]).collect();
-        let [low, high] =
-            protocol.bounds(&bounds, self.widths[operation.inputs[0]]).filter(|_| self.options.suite == Suite::Fss)?;
+        let [low, high] = protocol.bounds(&bounds, self.widths[operation.inputs[0]])?;
         // A truncation that loses carries is off by one.
         let is_off =
             matches!(operation.operator, Operator::Truncate { .. }) && self.options.truncation == Truncation::OneBit;
