@@ -18,14 +18,12 @@ import (
 	"privet/ckks/internal/network"
 	"privet/ckks/internal/plan"
 	"privet/ckks/internal/program"
+	"privet/ckks/internal/session"
 )
 
 // Setup is what all parties know.
 type Setup struct {
-	Program *program.Program
-	Network *network.Network
-	Plan    *plan.Plan
-	Params  ckks.Parameters
+	session.Arranged
 	Members int
 	// Light says that results are flooded lightly. All parties must mean the same; the coordinator decides.
 	Light bool
@@ -68,19 +66,12 @@ func NewSetup(public []byte, members int, statistical bool) (*Setup, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Setup{
-		Program: parsed, Network: planned.Arrange(structure), Plan: planned, Params: params, Members: members, Light: !statistical,
-	}, nil
+	arranged := session.Arranged{Program: parsed, Network: planned.Arrange(structure), Plan: planned, Params: params}
+	return &Setup{Arranged: arranged, Members: members, Light: !statistical}, nil
 }
 
 // rotations are the plan's rotations in the order in which their keys are made.
 func (s *Setup) rotations() []int { return slices.Sorted(maps.Keys(s.Plan.Rotations)) }
-
-// samples are the first of a group and the one after its last.
-func (s *Setup) samples(group int) (first, last int) {
-	first = group * s.Plan.Batch
-	return first, min(first+s.Plan.Batch, s.Program.Batch)
-}
 
 // hello is how a party introduces itself.
 type hello struct {
@@ -121,14 +112,6 @@ type memberError struct {
 func (e *memberError) Unwrap() error { return e.error }
 
 // results are the output nodes that the ciphertexts of one inference's results belong to, in order: group by group.
-func (s *Setup) results() []int {
-	var found []int
-	for index, node := range s.Network.Nodes {
-		if node.Kind == network.Output {
-			found = append(found, slices.Repeat([]int{index}, s.Plan.Layouts[index].Ciphertexts)...)
-		}
-	}
-	return slices.Repeat(found, s.Plan.Groups)
-}
+func (s *Setup) results() []int { return slices.Repeat(s.Outputs(), s.Plan.Groups) }
 
 func newPublicKey(params ckks.Parameters) *rlwe.PublicKey { return rlwe.NewPublicKey(params) }

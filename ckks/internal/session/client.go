@@ -72,7 +72,7 @@ func describe(c *channel.Channel, scenario string) (terms Terms, public []byte, 
 // Prepare makes a key and sends what the server computes with: the offline phase. It serves any number of inferences.
 func (c *Client) Prepare() (Cost, error) {
 	meter := Begin(c.channel)
-	key, err := secret.New(c.params)
+	key, err := secret.New(c.Params)
 	if err != nil {
 		return Cost{}, err
 	}
@@ -101,14 +101,14 @@ func (c *Client) Infer(inputs [][][]float64) ([][][]float64, Cost, error) {
 	if c.key == nil {
 		return nil, Cost{}, fmt.Errorf("keys come before data: call Prepare first")
 	}
-	if err := c.check(inputs); err != nil {
+	if err := c.Check(inputs); err != nil {
 		return nil, Cost{}, err
 	}
 	if err := sendJSON(c.channel, request{Request: "infer", Program: c.Program.Hash}); err != nil {
 		return nil, Cost{}, err
 	}
 	var outputs [][][]float64
-	err := c.groups(func(first, last int) error {
+	err := c.Groups(func(first, last int) error {
 		if err := c.send(inputs, first, last); err != nil {
 			return err
 		}
@@ -135,29 +135,24 @@ func acknowledged(c *channel.Channel) error {
 }
 
 func (c *Client) send(inputs [][][]float64, first, last int) error {
-	for i := range inputs {
-		for _, slots := range c.Plan.Layouts[i].Fill(inputs[i][first:last], c.Plan.Batch) {
-			data, err := c.key.Encrypt(slots)
-			if err != nil {
-				return err
-			}
-			if err := c.channel.Send(data); err != nil {
-				return err
-			}
+	return c.Fill(inputs, first, last, func(_ int, slots []float64) error {
+		data, err := c.key.Encrypt(slots)
+		if err != nil {
+			return err
 		}
-	}
-	return nil
+		return c.channel.Send(data)
+	})
 }
 
 func (c *Client) receive(outputs *[][][]float64, samples int) error {
 	var slots [][]float64
 	level := c.Plan.Set.Floor()
-	for _, index := range c.outputs() {
-		data, err := c.channel.Receive(wire.ResultBytes(c.params, level))
+	for _, index := range c.Outputs() {
+		data, err := c.channel.Receive(wire.ResultBytes(c.Params, level))
 		if err != nil {
 			return err
 		}
-		ct, err := wire.ReadResult(data, c.params, level)
+		ct, err := wire.ReadResult(data, c.Params, level)
 		if err != nil {
 			return channel.Misbehaviour("a result: " + err.Error())
 		}
@@ -167,6 +162,6 @@ func (c *Client) receive(outputs *[][][]float64, samples int) error {
 		}
 		slots = append(slots, values)
 	}
-	c.collect(outputs, slots, samples)
+	c.Collect(outputs, slots, samples)
 	return nil
 }

@@ -58,11 +58,11 @@ func (e *Evaluator) Prepare() (Cost, error) {
 	if err := acknowledged(e.channel); err != nil {
 		return Cost{}, err
 	}
-	if e.keys, err = receiveKeys(e.channel, e.Plan, e.params); err != nil {
+	if e.keys, err = receiveKeys(e.channel, e.Plan, e.Params); err != nil {
 		return Cost{}, err
 	}
 	if !e.streamed {
-		if e.model, err = evaluate.Assemble(e.Network, e.Plan, e.params, e.taker()); err != nil {
+		if e.model, err = evaluate.Assemble(e.Network, e.Plan, e.Params, e.taker()); err != nil {
 			return Cost{}, err
 		}
 	}
@@ -70,7 +70,7 @@ func (e *Evaluator) Prepare() (Cost, error) {
 }
 
 func (e *Evaluator) taker() Taker {
-	return Taker{Params: e.params, Batch: e.Plan.Batch, Channel: e.channel, Next: e.part}
+	return Taker{Params: e.Params, Batch: e.Plan.Batch, Channel: e.channel, Next: e.part}
 }
 
 // Infer evaluates the model on inputs, one row for each sample of each input, and gives the outputs alike: the online
@@ -80,16 +80,16 @@ func (e *Evaluator) Infer(inputs [][][]float64, observe func(evaluate.Step)) ([]
 	if e.keys == nil {
 		return nil, Cost{}, fmt.Errorf("the model comes before data: call Prepare first")
 	}
-	if err := e.check(inputs); err != nil {
+	if err := e.Check(inputs); err != nil {
 		return nil, Cost{}, err
 	}
 	var outputs [][][]float64
-	err := e.groups(func(first, last int) error {
+	err := e.Groups(func(first, last int) error {
 		slots, err := e.evaluate(inputs, first, last, observe)
 		if err != nil {
 			return err
 		}
-		e.collect(&outputs, slots, last-first)
+		e.Collect(&outputs, slots, last-first)
 		return nil
 	})
 	return outputs, meter.End(), err
@@ -103,7 +103,7 @@ func (e *Evaluator) evaluate(inputs [][][]float64, first, last int, observe func
 	if err != nil {
 		return nil, err
 	}
-	randomiser, err := evaluate.NewRandomiser(e.params, e.keys.zero)
+	randomiser, err := evaluate.NewRandomiser(e.Params, e.keys.zero)
 	if err != nil {
 		return nil, err
 	}
@@ -114,9 +114,9 @@ func (e *Evaluator) evaluate(inputs [][][]float64, first, last int, observe func
 	}
 	model := e.model
 	if e.streamed {
-		model = evaluate.Stream(e.Network, e.Plan, e.params, e.taker())
+		model = evaluate.Stream(e.Network, e.Plan, e.Params, e.taker())
 	}
-	masks := &masker{Randomiser: randomiser, params: e.params}
+	masks := &masker{Randomiser: randomiser, params: e.Params}
 	help := evaluate.Helpers{Hiding: masks, Refresher: &refresher{randomiser, e}}
 	results, err := model.Run(e.keys.evaluator, help, values, observe)
 	if failed, ok := err.(*evaluate.MakeError); ok {
@@ -131,7 +131,7 @@ func (e *Evaluator) evaluate(inputs [][][]float64, first, last int, observe func
 	var slots [][]float64
 	for _, result := range results {
 		for _, ct := range result {
-			opened, err := e.opened(ct, masks.masks[len(slots)], e.outputs()[len(slots)])
+			opened, err := e.opened(ct, masks.masks[len(slots)], e.Outputs()[len(slots)])
 			if err != nil {
 				return nil, err
 			}
@@ -151,31 +151,28 @@ func (e *Evaluator) agree(what string) error {
 
 // encode gives inputs the form of ciphertexts of a single part: values that need no encryption here.
 func (e *Evaluator) encode(inputs [][][]float64, first, last int) ([]evaluate.Values, error) {
-	encoder := codec.New(e.params)
-	var values []evaluate.Values
-	for i := range inputs {
-		var made evaluate.Values
-		for _, slots := range e.Plan.Layouts[i].Fill(inputs[i][first:last], e.Plan.Batch) {
-			pt := ckks.NewPlaintext(e.params, e.params.MaxLevel())
-			if err := encoder.Encode(slots, pt); err != nil {
-				return nil, err
-			}
-			ct := ckks.NewCiphertext(e.params, 0, pt.Level())
-			ct.Value[0].Copy(pt.Value)
-			made = append(made, ct)
+	encoder := codec.New(e.Params)
+	values := make([]evaluate.Values, len(inputs))
+	err := e.Fill(inputs, first, last, func(input int, slots []float64) error {
+		pt := ckks.NewPlaintext(e.Params, e.Params.MaxLevel())
+		if err := encoder.Encode(slots, pt); err != nil {
+			return err
 		}
-		values = append(values, made)
-	}
-	return values, nil
+		ct := ckks.NewCiphertext(e.Params, 0, pt.Level())
+		ct.Value[0].Copy(pt.Value)
+		values[input] = append(values[input], ct)
+		return nil
+	})
+	return values, err
 }
 
 // part takes a ciphertext of the encrypted model as it is sent.
 func (e *Evaluator) part(level int) (*rlwe.Ciphertext, error) {
-	data, err := e.channel.Receive(wire.SeededBytes(e.params, level))
+	data, err := e.channel.Receive(wire.SeededBytes(e.Params, level))
 	if err != nil {
 		return nil, err
 	}
-	ct, err := wire.ReadSeeded(data, e.params, level)
+	ct, err := wire.ReadSeeded(data, e.Params, level)
 	if err != nil {
 		return nil, channel.Misbehaviour("a part of the model: " + err.Error())
 	}

@@ -12,13 +12,13 @@ func (e *Evaluator) Agree(what string) error { return e.agree(what) }
 
 // RefreshZeros has zeros refreshed instead of a value.
 func (e *Evaluator) RefreshZeros(point plan.Point) error {
-	randomiser, err := evaluate.NewRandomiser(e.params, e.keys.zero)
+	randomiser, err := evaluate.NewRandomiser(e.Params, e.keys.zero)
 	if err != nil {
 		return err
 	}
 	values := make(evaluate.Values, e.Plan.Layouts[point.Node].Ciphertexts)
 	for i := range values {
-		values[i] = ckks.NewCiphertext(e.params, 1, e.Plan.Floor)
+		values[i] = ckks.NewCiphertext(e.Params, 1, e.Plan.Floor)
 	}
 	_, err = (&refresher{randomiser, e}).Refresh(point.Node, values, point.Level)
 	return err

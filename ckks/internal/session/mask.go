@@ -36,7 +36,7 @@ func (m *masker) Flood(result *rlwe.Ciphertext, _ int) error {
 
 // opened has a masked result decrypted by the server, and takes off the mask.
 func (e *Evaluator) opened(ct *rlwe.Ciphertext, mask ring.Poly, output int) ([]float64, error) {
-	data, err := wire.AppendResult(nil, e.params, ct)
+	data, err := wire.AppendResult(nil, e.Params, ct)
 	if err != nil {
 		return nil, err
 	}
@@ -44,19 +44,19 @@ func (e *Evaluator) opened(ct *rlwe.Ciphertext, mask ring.Poly, output int) ([]f
 		return nil, err
 	}
 	level, period := ct.Level(), e.Plan.Period(output)
-	if data, err = e.channel.Receive(wire.OpenedBytes(e.params, level, period)); err != nil {
+	if data, err = e.channel.Receive(wire.OpenedBytes(e.Params, level, period)); err != nil {
 		return nil, err
 	}
-	poly, err := wire.ReadOpened(data, e.params, level, period)
+	poly, err := wire.ReadOpened(data, e.Params, level, period)
 	if err != nil {
 		return nil, channel.Misbehaviour("a decryption: " + err.Error())
 	}
-	ringQ := e.params.RingQ().AtLevel(level)
+	ringQ := e.Params.RingQ().AtLevel(level)
 	ringQ.NTT(poly, poly)
 	ringQ.Sub(poly, mask, poly)
 	flood.Keep(ringQ, poly, period)
-	pt := ckks.NewPlaintext(e.params, level)
+	pt := ckks.NewPlaintext(e.Params, level)
 	pt.Value.Copy(poly)
-	slots := make([]float64, e.params.MaxSlots())
-	return slots, codec.New(e.params).Decode(pt, slots)
+	slots := make([]float64, e.Params.MaxSlots())
+	return slots, codec.New(e.Params).Decode(pt, slots)
 }

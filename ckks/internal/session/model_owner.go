@@ -31,7 +31,7 @@ func (s *Server) seal(c *channel.Channel, layers bool) (*secret.Key, error) {
 		return nil, err
 	}
 	p := served.Plan
-	key, err := secret.ForRuns(served.params, p.Runs(), len(served.outputs()), p.Refreshes())
+	key, err := secret.ForRuns(served.Params, p.Runs(), len(served.Outputs()), p.Refreshes())
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +39,7 @@ func (s *Server) seal(c *channel.Channel, layers bool) (*secret.Key, error) {
 		return nil, err
 	}
 	if !layers {
-		if _, err := evaluate.Assemble(served.full, served.Plan, served.params, sender(c, served, key)); err != nil {
+		if _, err := evaluate.Assemble(served.full, served.Plan, served.Params, sender(c, served, key)); err != nil {
 			return nil, err
 		}
 	}
@@ -49,7 +49,7 @@ func (s *Server) seal(c *channel.Channel, layers bool) (*secret.Key, error) {
 
 // sender encrypts the parts of a model under a key and sends them.
 func sender(c *channel.Channel, served *Served, key *secret.Key) Sender {
-	return Sender{Params: served.params, Batch: served.Plan.Batch, Channel: c, Seal: key.Seal}
+	return Sender{Params: served.Params, Batch: served.Plan.Batch, Channel: c, Seal: key.Seal}
 }
 
 // run is one evaluation of a model by a client, which has had so many values refreshed.
@@ -84,7 +84,7 @@ func (s *Server) help(c *channel.Channel, state *clientState, what string) error
 	points, nodes := served.Plan.Points(), len(served.Network.Nodes)
 	begun := func() error { return nil }
 	if what == "run" || (state.run == nil && len(points) == 0 && !state.layers) {
-		if !state.key.Covers(len(served.outputs()), served.Plan.Refreshes()) {
+		if !state.key.Covers(len(served.Outputs()), served.Plan.Refreshes()) {
 			return refuse(channel.BadRequest, "the budget of decryptions under this key is spent: a new session has a new key")
 		}
 		if err := s.allowances.Take(c.Peer(), c.PerMinute(), time.Now()); err != nil {
@@ -92,7 +92,7 @@ func (s *Server) help(c *channel.Channel, state *clientState, what string) error
 		}
 		state.run = &run{meter: Begin(c)}
 		if state.layers {
-			state.run.model = evaluate.Stream(served.full, served.Plan, served.params, sender(c, served, state.key))
+			state.run.model = evaluate.Stream(served.full, served.Plan, served.Params, sender(c, served, state.key))
 		}
 		if what == "run" {
 			begun = func() error {
@@ -136,11 +136,11 @@ func (s *Server) refresh(c *channel.Channel, state *clientState, point plan.Poin
 	floor, period := served.Plan.Floor, served.Plan.Period(point.Node)
 	masked := make([]*rlwe.Ciphertext, served.Plan.Layouts[point.Node].Ciphertexts)
 	for i := range masked {
-		data, err := c.Receive(wire.MaskedBytes(served.params, floor, period))
+		data, err := c.Receive(wire.MaskedBytes(served.Params, floor, period))
 		if err != nil {
 			return err
 		}
-		if masked[i], err = wire.ReadMasked(data, served.params, floor, period); err != nil {
+		if masked[i], err = wire.ReadMasked(data, served.Params, floor, period); err != nil {
 			return channel.Misbehaviour("a value to refresh: " + err.Error())
 		}
 	}
@@ -167,12 +167,12 @@ func (s *Server) decrypt(c *channel.Channel, key *secret.Key) error {
 		return err
 	}
 	level := served.Plan.Set.Floor()
-	for _, index := range served.outputs() {
-		data, err := c.Receive(wire.ResultBytes(served.params, level))
+	for _, index := range served.Outputs() {
+		data, err := c.Receive(wire.ResultBytes(served.Params, level))
 		if err != nil {
 			return err
 		}
-		ct, err := wire.ReadResult(data, served.params, level)
+		ct, err := wire.ReadResult(data, served.Params, level)
 		if err != nil {
 			return channel.Misbehaviour("a result: " + err.Error())
 		}

@@ -36,14 +36,14 @@ func (r *refresher) Refresh(node int, values evaluate.Values, level int) (evalua
 		}
 		masks[i] = mask
 	}
-	from, to := e.params.RingQ().AtLevel(e.Plan.Floor), e.params.RingQ().AtLevel(level)
+	from, to := e.Params.RingQ().AtLevel(e.Plan.Floor), e.Params.RingQ().AtLevel(level)
 	made := make(evaluate.Values, len(values))
 	for i, mask := range masks {
-		data, err := e.channel.Receive(wire.SeededBytes(e.params, level))
+		data, err := e.channel.Receive(wire.SeededBytes(e.Params, level))
 		if err != nil {
 			return nil, err
 		}
-		if made[i], err = wire.ReadSeeded(data, e.params, level); err != nil {
+		if made[i], err = wire.ReadSeeded(data, e.Params, level); err != nil {
 			return nil, channel.Misbehaviour("a refreshed value: " + err.Error())
 		}
 		to.Sub(made[i].Value[0], flood.Lift(from, mask, to, period), made[i].Value[0])
@@ -53,7 +53,7 @@ func (r *refresher) Refresh(node int, values evaluate.Values, level int) (evalua
 
 // masked is a ciphertext as it is sent, re-randomised, and the mask on its first part, in coefficients.
 func (r *refresher) masked(ct *rlwe.Ciphertext, period int) ([]byte, ring.Poly, error) {
-	params := r.evaluator.params
+	params := r.evaluator.Params
 	ringQ, hidden := params.RingQ().AtLevel(ct.Level()), ct.CopyNew()
 	if err := r.Randomise(hidden); err != nil {
 		return nil, ring.Poly{}, err

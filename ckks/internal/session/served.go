@@ -74,9 +74,9 @@ func (s *Served) Needs() int64 {
 func (s *Served) Seconds() float64 {
 	if s.Terms.Scenario == EncryptedModel {
 		set := s.Plan.Set
-		return float64(set.Limbs(set.Floor())) * transformSeconds(s.params)
+		return float64(set.Limbs(set.Floor())) * transformSeconds(s.Params)
 	}
-	return EvaluationSeconds(s.Plan, s.params) / float64(s.Plan.Groups)
+	return EvaluationSeconds(s.Plan, s.Params) / float64(s.Plan.Groups)
 }
 
 // EvaluationSeconds is about what evaluating all groups of a plan takes on one processor.

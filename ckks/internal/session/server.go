@@ -246,7 +246,7 @@ func (s *Server) prepare(c *channel.Channel) (keys *received, err error) {
 	if err := c.Send([]byte{1}); err != nil {
 		return nil, err
 	}
-	keys, err = receiveKeys(c, s.Served.Plan, s.Served.params)
+	keys, err = receiveKeys(c, s.Served.Plan, s.Served.Params)
 	if err != nil {
 		return nil, err
 	}
@@ -300,7 +300,7 @@ func (s *Server) infer(c *channel.Channel, keys *received) error {
 		}
 		for _, output := range outputs {
 			for _, ct := range output {
-				data, err := wire.AppendResult(nil, served.params, ct)
+				data, err := wire.AppendResult(nil, served.Params, ct)
 				if err != nil {
 					return err
 				}
@@ -324,7 +324,7 @@ func (s *Server) evaluate(
 	}
 	defer func() { permit.Release(err) }()
 	served := s.Served
-	hider, err := evaluate.NewHider(served.params, served.Plan, keys.zero)
+	hider, err := evaluate.NewHider(served.Params, served.Plan, keys.zero)
 	if err != nil {
 		return nil, err
 	}
@@ -334,7 +334,7 @@ func (s *Server) evaluate(
 
 func receiveInputs(c *channel.Channel, served *Served) ([]evaluate.Values, error) {
 	var inputs []evaluate.Values
-	params := served.params
+	params := served.Params
 	for index, node := range served.Network.Nodes {
 		if node.Kind != network.Input {
 			continue

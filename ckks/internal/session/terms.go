@@ -3,8 +3,6 @@ package session
 import (
 	"fmt"
 
-	"github.com/tuneinsight/lattigo/v6/schemes/ckks"
-
 	"privet/ckks/internal/channel"
 	"privet/ckks/internal/network"
 	"privet/ckks/internal/params"
@@ -35,15 +33,10 @@ func (t Terms) check() error {
 	return nil
 }
 
-// arranged is a program as it is evaluated on some terms. Both parties arrange it, each on its own.
+// arranged is a program as it is evaluated on some terms.
 type arranged struct {
-	// Program is what the server offers, Network its structure, Plan how it will be evaluated.
-	Program *program.Program
-	Terms   Terms
-	Network *network.Network
-	Plan    *plan.Plan
-
-	params ckks.Parameters
+	Arranged
+	Terms Terms
 }
 
 func arrange(public []byte, terms Terms) (*arranged, error) {
@@ -54,7 +47,7 @@ func arrange(public []byte, terms Terms) (*arranged, error) {
 	if err != nil {
 		return nil, channel.Misbehaviour(err.Error())
 	}
-	a := &arranged{Program: parsed, Terms: terms}
+	a := &arranged{Arranged{Program: parsed}, terms}
 	if a.Network, err = a.build(nil); err != nil {
 		return nil, err
 	}
@@ -62,7 +55,7 @@ func arrange(public []byte, terms Terms) (*arranged, error) {
 		return nil, err
 	}
 	a.Network = a.Plan.Arrange(a.Network)
-	a.params, err = a.Plan.Set.Build()
+	a.Params, err = a.Plan.Set.Build()
 	return a, err
 }
 
@@ -110,35 +103,4 @@ func (a *arranged) build(weights *program.Weights) (*network.Network, error) {
 		made = a.Plan.Arrange(made)
 	}
 	return made, nil
-}
-
-// outputs are the output nodes that the ciphertexts of one group's results belong to, in order.
-func (a *arranged) outputs() []int {
-	var found []int
-	for index, node := range a.Network.Nodes {
-		if node.Kind == network.Output {
-			for range a.Plan.Layouts[index].Ciphertexts {
-				found = append(found, index)
-			}
-		}
-	}
-	return found
-}
-
-// collect reads the outputs of so many samples from the slots of a group's results, which are in order, and appends them.
-func (a *arranged) collect(outputs *[][][]float64, slots [][]float64, samples int) {
-	output := 0
-	for index, node := range a.Network.Nodes {
-		if node.Kind != network.Output {
-			continue
-		}
-		layout := a.Plan.Layouts[index]
-		if output == len(*outputs) {
-			*outputs = append(*outputs, nil)
-		}
-		taken := layout.Take(slots[:layout.Ciphertexts], a.Plan.Batch, samples)
-		(*outputs)[output] = append((*outputs)[output], taken...)
-		slots = slots[layout.Ciphertexts:]
-		output++
-	}
 }
