@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/bits"
+	"slices"
 
 	"github.com/tuneinsight/lattigo/v6/ring"
 )
@@ -24,9 +25,26 @@ func polyBytes(r *ring.Ring) int {
 	return total
 }
 
-func appendPoly(data []byte, r *ring.Ring, poly ring.Poly) []byte {
-	for i, s := range r.SubRings[:r.Level()+1] {
-		data = appendLimb(data, poly.Coeffs[i], s.Modulus)
+// part is a polynomial that is written with as many limbs as its ring has.
+type part struct {
+	ring *ring.Ring
+	poly ring.Poly
+}
+
+func partsBytes(parts []part) int {
+	total := 0
+	for _, p := range parts {
+		total += polyBytes(p.ring)
+	}
+	return total
+}
+
+func appendParts(data []byte, parts []part) []byte {
+	data = slices.Grow(data, partsBytes(parts))
+	for _, p := range parts {
+		for i, s := range p.ring.SubRings[:p.ring.Level()+1] {
+			data = appendLimb(data, p.poly.Coeffs[i], s.Modulus)
+		}
 	}
 	return data
 }
@@ -56,19 +74,21 @@ func appendLimb(data []byte, coefficients []uint64, modulus uint64) []byte {
 	return data
 }
 
-// readPoly fills a polynomial from the front of data and gives the rest.
-func readPoly(data []byte, r *ring.Ring, poly ring.Poly) ([]byte, error) {
-	for i, s := range r.SubRings[:r.Level()+1] {
-		length := limbBytes(s.Modulus, s.N)
-		if len(data) < length {
-			return nil, fmt.Errorf("a polynomial is cut short")
-		}
-		if err := readLimb(data[:length], poly.Coeffs[i], s.Modulus); err != nil {
-			return nil, err
-		}
-		data = data[length:]
+// readParts fills polynomials from exactly their bytes; `what` they are is for people.
+func readParts(data []byte, what string, parts []part) error {
+	if want := partsBytes(parts); len(data) != want {
+		return fmt.Errorf("%s of %d bytes where %d belong", what, len(data), want)
 	}
-	return data, nil
+	for _, p := range parts {
+		for i, s := range p.ring.SubRings[:p.ring.Level()+1] {
+			length := limbBytes(s.Modulus, s.N)
+			if err := readLimb(data[:length], p.poly.Coeffs[i], s.Modulus); err != nil {
+				return err
+			}
+			data = data[length:]
+		}
+	}
+	return nil
 }
 
 func readLimb(data []byte, into []uint64, modulus uint64) error {

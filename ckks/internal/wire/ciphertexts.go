@@ -23,7 +23,7 @@ func SeededBytes(params ckks.Parameters, level int) int {
 // AppendSeeded writes a seeded ciphertext.
 func AppendSeeded(data []byte, params ckks.Parameters, c Seeded) []byte {
 	data = append(slices.Grow(data, SeededBytes(params, c.Body.Level())), c.Seed[:]...)
-	return appendPoly(data, params.RingQ().AtLevel(c.Body.Level()), c.Body)
+	return AppendPolys(data, params, c.Body.Level(), c.Body)
 }
 
 // ReadSeeded reads a seeded ciphertext of SeededBytes bytes at a level, and grows its random part.
@@ -32,7 +32,7 @@ func ReadSeeded(data []byte, params ckks.Parameters, level int) (*rlwe.Ciphertex
 		return nil, fmt.Errorf("a ciphertext of %d bytes where %d belong", len(data), SeededBytes(params, level))
 	}
 	made := ckks.NewCiphertext(params, 1, level)
-	if _, err := readPoly(data[SeedBytes:], params.RingQ().AtLevel(level), made.Value[0]); err != nil {
+	if err := ReadPolys(data[SeedBytes:], params, level, made.Value[0]); err != nil {
 		return nil, err
 	}
 	return made, Grow([SeedBytes]byte(data[:SeedBytes]), params, made.Value[1])

@@ -20,13 +20,8 @@ func KeyBytes(params ckks.Parameters, level int) int {
 
 // AppendKey writes a compressed evaluation key.
 func AppendKey(data []byte, params ckks.Parameters, key *rlwe.EvaluationKey) []byte {
-	ringQ, ringP := params.RingQ().AtLevel(key.LevelQ()), params.RingP().AtLevel(key.LevelP())
 	data = append(slices.Grow(data, KeyBytes(params, key.LevelQ())), key.Seed[:]...)
-	for _, digit := range key.Value {
-		data = appendPoly(data, ringQ, digit[0][0].Q)
-		data = appendPoly(data, ringP, digit[0][0].P)
-	}
-	return data
+	return appendParts(data, gadgetParts(params, &key.GadgetCiphertext))
 }
 
 // ReadKey reads an evaluation key of KeyBytes bytes and grows its random part.
@@ -37,16 +32,8 @@ func ReadKey(data []byte, params ckks.Parameters, level int) (*rlwe.EvaluationKe
 	key := rlwe.NewEvaluationKey(params, rlwe.EvaluationKeyParameters{LevelQ: &level, Compressed: true})
 	seed := [SeedBytes]byte(data[:SeedBytes])
 	key.Seed = &seed
-	rest := data[SeedBytes:]
-	ringQ, ringP := params.RingQ().AtLevel(level), params.RingP().AtLevel(params.MaxLevelP())
-	for _, digit := range key.Value {
-		var err error
-		if rest, err = readPoly(rest, ringQ, digit[0][0].Q); err != nil {
-			return nil, err
-		}
-		if rest, err = readPoly(rest, ringP, digit[0][0].P); err != nil {
-			return nil, err
-		}
+	if err := readParts(data[SeedBytes:], "a key", gadgetParts(params, &key.GadgetCiphertext)); err != nil {
+		return nil, err
 	}
 	if err := key.Expand(params, nil); err != nil {
 		return nil, err
