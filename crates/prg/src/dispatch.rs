@@ -17,3 +17,21 @@ pub fn is_portable_forced() -> bool {
         LazyLock::new(|| std::env::var_os("PRIVET_PORTABLE").is_some_and(|value| value == "1"));
     *FORCED
 }
+
+/// The kernels of a level of acceleration, if this processor has its features: each is a call of a function that takes no other
+/// features. `else` gives kernels from which those come that are not named.
+#[macro_export]
+macro_rules! kernels {
+    ($kernels:ident $name:literal, [$($feature:tt),+ $(,)?], {
+        $($field:ident: |$($argument:ident),+| $call:expr,)+
+    } $(else $rest:expr)?) => {
+        ($(::std::arch::is_x86_feature_detected!($feature))&&+).then_some($kernels {
+            name: $name,
+            $($field: |$($argument),+| {
+                // SAFETY: the kernels exist only where the processor has all features that they take.
+                unsafe { $call }
+            },)+
+            $(..$rest)?
+        })
+    };
+}

@@ -10,70 +10,41 @@ mod wide;
 
 /// What this processor can run, slowest first.
 pub(super) fn kernels() -> Vec<Kernels> {
-    let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("popcnt");
-    let avx512 = avx2
-        && is_x86_feature_detected!("avx512f")
-        && is_x86_feature_detected!("avx512bw")
-        && is_x86_feature_detected!("avx512dq")
-        && is_x86_feature_detected!("avx512ifma")
-        && is_x86_feature_detected!("avx512vbmi")
-        && is_x86_feature_detected!("avx512vpopcntdq");
-    avx2.then_some(AVX2).into_iter().chain(avx512.then_some(AVX512)).collect()
+    avx2().into_iter().chain(avx512()).collect()
 }
 
-// SAFETY of every block in these two tables: `kernels` hands them out only where the processor has what they enable.
-const AVX2: Kernels = Kernels {
-    name: "avx2",
-    // SAFETY: see above.
-    multiply_52: |sums, weights, stride, panel| unsafe { multiply_256(sums, weights, stride, panel) },
-    // SAFETY: see above.
-    multiply: |sums, weights, stride, panel| unsafe { multiply_256(sums, weights, stride, panel) },
-    multiply_wide: portable::multiply_wide,
-    // SAFETY: see above.
-    accumulate: |target, source, factor| unsafe { accumulate_256(target, source, factor) },
-    // SAFETY: see above.
-    signed: |out, bits, x| unsafe { signed_256(out, bits, x) },
-    // SAFETY: see above.
-    add_products: |out, bits, x, flips, shares| unsafe { add_products_256(out, bits, x, flips, shares) },
-    // SAFETY: see above.
-    choose: |circle, tables| unsafe { choose_256(circle, tables) },
-    // SAFETY: see above.
-    choose_narrow: |circle, tables| unsafe { choose_256(circle, tables) },
-    // SAFETY: see above.
-    select: |bits, tables| unsafe { select_256(bits, tables) },
-    // SAFETY: see above.
-    compare: |numbers, digit, tables, found| unsafe { compare_256(numbers, digit, tables, found) },
-    pack: |out, values, bits| portable::pack(out, values, bits),
-    unpack: |out, bytes, bits| portable::unpack(out, bytes, bits),
-};
+fn avx2() -> Option<Kernels> {
+    privet_prg::kernels!(Kernels "avx2", ["avx2", "popcnt"], {
+        multiply_52: |sums, weights, stride, panel| multiply_256(sums, weights, stride, panel),
+        multiply: |sums, weights, stride, panel| multiply_256(sums, weights, stride, panel),
+        accumulate: |target, source, factor| accumulate_256(target, source, factor),
+        signed: |out, bits, x| signed_256(out, bits, x),
+        add_products: |out, bits, x, flips, shares| add_products_256(out, bits, x, flips, shares),
+        choose: |circle, tables| choose_256(circle, tables),
+        choose_narrow: |circle, tables| choose_256(circle, tables),
+        select: |bits, tables| select_256(bits, tables),
+        compare: |numbers, digit, tables, found| compare_256(numbers, digit, tables, found),
+    } else portable::KERNELS)
+}
 
-const AVX512: Kernels = Kernels {
-    name: "avx512",
-    // SAFETY: see above.
-    multiply_52: |sums, weights, stride, panel| unsafe { multiply_512::<false>(sums, weights, stride, panel) },
-    // SAFETY: see above.
-    multiply: |sums, weights, stride, panel| unsafe { multiply_512::<true>(sums, weights, stride, panel) },
-    // SAFETY: see above.
-    multiply_wide: |sums, weights, stride, panels| unsafe { wide::multiply(sums, weights, stride, panels) },
-    // SAFETY: see above.
-    accumulate: |target, source, factor| unsafe { accumulate_512(target, source, factor) },
-    // SAFETY: see above.
-    signed: |out, bits, x| unsafe { signed_512(out, bits, x) },
-    // SAFETY: see above.
-    add_products: |out, bits, x, flips, shares| unsafe { add_products_512(out, bits, x, flips, shares) },
-    // SAFETY: see above.
-    choose: |circle, tables| unsafe { choose_512(circle, tables) },
-    // SAFETY: see above.
-    choose_narrow: |circle, tables| unsafe { choose_narrow_512(circle, tables) },
-    // SAFETY: see above.
-    select: |bits, tables| unsafe { select_512(bits, tables) },
-    // SAFETY: see above.
-    compare: |numbers, digit, tables, found| unsafe { compare_512(numbers, digit, tables, found) },
-    // SAFETY: see above.
-    pack: |out, values, bits| unsafe { pack_512(out, values, bits) },
-    // SAFETY: see above.
-    unpack: |out, bytes, bits| unsafe { unpack_512(out, bytes, bits) },
-};
+fn avx512() -> Option<Kernels> {
+    privet_prg::kernels!(Kernels "avx512", [
+        "avx2", "popcnt", "avx512f", "avx512bw", "avx512dq", "avx512ifma", "avx512vbmi", "avx512vpopcntdq",
+    ], {
+        multiply_52: |sums, weights, stride, panel| multiply_512::<false>(sums, weights, stride, panel),
+        multiply: |sums, weights, stride, panel| multiply_512::<true>(sums, weights, stride, panel),
+        multiply_wide: |sums, weights, stride, panels| wide::multiply(sums, weights, stride, panels),
+        accumulate: |target, source, factor| accumulate_512(target, source, factor),
+        signed: |out, bits, x| signed_512(out, bits, x),
+        add_products: |out, bits, x, flips, shares| add_products_512(out, bits, x, flips, shares),
+        choose: |circle, tables| choose_512(circle, tables),
+        choose_narrow: |circle, tables| choose_narrow_512(circle, tables),
+        select: |bits, tables| select_512(bits, tables),
+        compare: |numbers, digit, tables, found| compare_512(numbers, digit, tables, found),
+        pack: |out, values, bits| pack_512(out, values, bits),
+        unpack: |out, bytes, bits| unpack_512(out, bytes, bits),
+    })
+}
 
 #[target_feature(enable = "avx2")]
 fn multiply_256(sums: &mut [Row], weights: &[i64], stride: usize, panel: &[Row]) {

@@ -7,37 +7,16 @@ use super::wide;
 use crate::Block;
 use crate::arch::{Kernels, portable};
 use crate::ggm::TREES;
+use crate::kernels;
 
 /// The kernels for AVX-512, if the processor has all that they need.
 pub(super) fn avx512() -> Option<Kernels> {
-    let detected = is_x86_feature_detected!("avx512f")
-        && is_x86_feature_detected!("avx512bw")
-        && is_x86_feature_detected!("avx512vbmi")
-        && is_x86_feature_detected!("gfni")
-        && is_x86_feature_detected!("avx2")
-        && is_x86_feature_detected!("bmi2");
-    detected.then_some(Kernels {
-        name: "avx512",
-        columns: |rows, out| {
-            // SAFETY: these kernels exist only where the processor has what they enable.
-            unsafe { columns(rows, out) }
-        },
-        subset_sums: |sums, terms, width| {
-            // SAFETY: as above.
-            unsafe { subset_sums(sums, terms, width) }
-        },
-        correct: |nodes, paths, differences| {
-            // SAFETY: as above.
-            unsafe { correct(nodes, paths, differences) }
-        },
-        mark: |nodes, paths| {
-            // SAFETY: as above.
-            unsafe { mark(nodes, paths) }
-        },
-        add_sparse: |out, parts, words| {
-            // SAFETY: as above.
-            unsafe { wide::add_sparse(out, parts, words) }
-        },
+    kernels!(Kernels "avx512", ["avx512f", "avx512bw", "avx512vbmi", "gfni", "avx2", "bmi2"], {
+        columns: |rows, out| columns(rows, out),
+        subset_sums: |sums, terms, width| subset_sums(sums, terms, width),
+        correct: |nodes, paths, differences| correct(nodes, paths, differences),
+        mark: |nodes, paths| mark(nodes, paths),
+        add_sparse: |out, parts, words| wide::add_sparse(out, parts, words),
     })
 }
 

@@ -6,32 +6,17 @@ use std::arch::x86_64::*;
 use crate::Block;
 use crate::arch::{Kernels, portable};
 use crate::ggm::TREES;
+use crate::kernels;
 use crate::sparse::{PARTS_A_PASS, ROWS, WORD_BLOCKS};
 
 /// The kernels for AVX2, if the processor has it.
 pub(super) fn avx2() -> Option<Kernels> {
-    (is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2")).then_some(Kernels {
-        name: "avx2",
-        columns: |rows, out| {
-            // SAFETY: these kernels exist only where the processor has AVX2.
-            unsafe { columns(rows, out) }
-        },
-        subset_sums: |sums, terms, width| {
-            // SAFETY: these kernels exist only where the processor has AVX2.
-            unsafe { subset_sums(sums, terms, width) }
-        },
-        correct: |nodes, paths, differences| {
-            // SAFETY: these kernels exist only where the processor has AVX2.
-            unsafe { correct(nodes, paths, differences) }
-        },
-        mark: |nodes, paths| {
-            // SAFETY: these kernels exist only where the processor has AVX2.
-            unsafe { mark(nodes, paths) }
-        },
-        add_sparse: |out, parts, words| {
-            // SAFETY: these kernels exist only where the processor has AVX2 and BMI2.
-            unsafe { add_sparse(out, parts, words) }
-        },
+    kernels!(Kernels "avx2", ["avx2", "bmi2"], {
+        columns: |rows, out| columns(rows, out),
+        subset_sums: |sums, terms, width| subset_sums(sums, terms, width),
+        correct: |nodes, paths, differences| correct(nodes, paths, differences),
+        mark: |nodes, paths| mark(nodes, paths),
+        add_sparse: |out, parts, words| add_sparse(out, parts, words),
     })
 }
 
