@@ -345,7 +345,8 @@ func (s stage) asked(t *testing.T) error {
 	s.start(t, s.server(t, 2*time.Second))
 	link := s.dial(t, "client")
 	defer link.Close()
-	_, err := Client(link, s.credentials(t, "client"), s.setup, [][][]float64{{make([]float64, testmodel.Inputs)}}, func() {})
+	row := make([]float64, testmodel.Inputs)
+	_, err := Client(link, s.credentials(t, "client"), s.setup, [][][]float64{{row, row}}, func() {})
 	return err
 }
 
