@@ -14,7 +14,7 @@ use privet_shark::{CHECK_BYTES, Extend, Gate};
 
 use super::Config;
 use super::gate::Gated;
-use super::masking::{Input, Mask};
+use super::masking::Mask;
 use super::ops::{Placed, Protocol, Purpose, Step};
 use crate::ops::{needs_ring, signs};
 use crate::turns::Turns;
@@ -88,7 +88,7 @@ impl<'a> Planner<'a> {
 
     fn input(&mut self, value: usize) {
         let (ring, len) = (Modulus::new(self.program.ring_bits()), self.len(value));
-        self.step(Purpose::Value(value, "input"), vec![value], Input { value, len });
+        self.step(Purpose::Value(value, "input"), vec![value], Mask { value, len, is_input: true });
         self.bytes[0] += (ring.packed_bytes(len) + HEADER_BYTES) as u64;
         self.turns.client_sends();
         self.masked.insert(value, ring.bits());
@@ -98,7 +98,7 @@ impl<'a> Planner<'a> {
     pub(super) fn mask(&mut self, value: usize) {
         if self.masked.insert(value, self.widths[value]) != Some(self.widths[value]) {
             let len = self.len(value);
-            self.step(Purpose::Value(value, "open"), vec![value], Mask { value, len });
+            self.step(Purpose::Value(value, "open"), vec![value], Mask { value, len, is_input: false });
             self.exchange(&[16 * len]);
         }
     }
