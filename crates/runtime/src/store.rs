@@ -383,7 +383,7 @@ fn folder_of(path: &Path) -> &Path {
     path.parent().expect("everything lies in a folder of the store")
 }
 
-fn io(path: &Path, error: std::io::Error) -> StoreError {
+pub(crate) fn io(path: &Path, error: std::io::Error) -> StoreError {
     StoreError::Io { path: path.display().to_string(), error }
 }
 

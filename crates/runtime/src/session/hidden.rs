@@ -8,6 +8,7 @@ use privet_channel::Channel;
 use privet_ring::Modulus;
 use privet_seal::Stored;
 
+use crate::store::io;
 use crate::{Error, Store, StoreError};
 
 /// Weights in one message: whole bytes at any ring width.
@@ -87,8 +88,4 @@ impl HiddenWeights {
 
 fn chunks(len: usize) -> impl Iterator<Item = Range<usize>> {
     (0..len).step_by(CHUNK).map(move |start| start..len.min(start + CHUNK))
-}
-
-fn io(path: &Path, error: std::io::Error) -> StoreError {
-    StoreError::Io { path: path.display().to_string(), error }
 }

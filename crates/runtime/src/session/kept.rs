@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use privet_channel::Channel;
 use privet_seal::Stored;
 
+use crate::store::io;
 use crate::{Error, Store, StoreError};
 
 /// Bytes in one message.
@@ -116,10 +117,6 @@ impl KeptWeights {
 /// The lengths of all messages.
 fn chunks(bytes: u64) -> impl Iterator<Item = usize> {
     (0..bytes).step_by(CHUNK).map(move |start| (bytes - start).min(CHUNK as u64) as usize)
-}
-
-fn io(path: &Path, error: std::io::Error) -> StoreError {
-    StoreError::Io { path: path.display().to_string(), error }
 }
 
 #[cfg(test)]

@@ -5,10 +5,9 @@
 //! names a half has locked and read it, so that it is there and whole. A peer that does not have the other half says so, and
 //! both begin with base OTs: it costs that work, no secret, whichever party lost its state or went back to a copy.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
 
 use privet_ot::Kept;
 use sha2::{Digest, Sha256};
@@ -19,9 +18,6 @@ use super::{MaterialId, Store, StoreError, folder_of, io};
 
 /// Halves that are kept for one peer, whose sessions may run side by side; the oldest goes.
 const MOST: usize = 4;
-
-/// A half that is older serves nobody any more, such as that for a certificate which has been renewed.
-const OLDEST: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// Bytes of the digest behind a half.
 const DIGEST_BYTES: usize = 32;
@@ -78,17 +74,6 @@ impl Store {
         }
     }
 
-    /// Removes what has lain here for a month.
-    pub(super) fn sweep_bases(&self) {
-        let Ok(entries) = fs::read_dir(self.base()) else { return };
-        for entry in entries.flatten() {
-            let made = entry.metadata().and_then(|file| file.modified());
-            if made.is_ok_and(|made| SystemTime::now().duration_since(made).is_ok_and(|age| age > OLDEST)) {
-                self.remove_unless_locked(&entry.path(), || true);
-            }
-        }
-    }
-
     /// Locks and reads a half; `None` if it is not here, somebody else has it, or it cannot be read, in which case it goes.
     fn hold_half(&self, peer: &str, name: &MaterialId) -> Result<Option<HeldBase>, StoreError> {
         let path = self.half(peer, name);
@@ -125,16 +110,8 @@ impl Store {
 
     /// The names of the halves for a peer, the newest first.
     fn halves(&self, peer: &str) -> Result<Vec<MaterialId>, StoreError> {
-        let folder = self.base();
-        let mut halves = Vec::new();
-        for entry in fs::read_dir(&folder).map_err(|error| io(&folder, error))? {
-            let entry = entry.map_err(|error| io(&folder, error))?;
-            let Some(name) = name_of(&entry.path(), peer) else { continue };
-            // Somebody may have taken it meanwhile.
-            if let Ok(made) = entry.metadata().and_then(|file| file.modified()) {
-                halves.push((made, name));
-            }
-        }
+        let files = self.files_in(&self.base())?.into_iter();
+        let mut halves: Vec<_> = files.filter_map(|(made, path)| Some((made, name_of(&path, peer)?))).collect();
         halves.sort_by(|one, other| other.cmp(one));
         Ok(halves.into_iter().map(|(_, name)| name).collect())
     }
@@ -153,8 +130,11 @@ fn name_of(path: &Path, peer: &str) -> Option<MaterialId> {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use std::fs;
     use std::thread;
+    use std::time::SystemTime;
 
+    use super::super::sweep::OLDEST;
     use super::*;
 
     /// A half made of these bytes.

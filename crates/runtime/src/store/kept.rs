@@ -3,9 +3,9 @@
 //! `kept/PROGRAM-PEER-SUITE-MODEL` is written whole. Of a peer's model in a suite the two programs that were used last stay, and what has not
 //! been used for a month goes, such as what came under a certificate that has been renewed.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use privet_prg::Seed;
 use privet_seal::StateKey;
@@ -16,9 +16,6 @@ use crate::Error;
 
 /// Programs of one model whose weights are kept: an application may move from one version to the next.
 const MOST: usize = 2;
-
-/// What has not been used for longer serves nobody any more.
-const OLDEST: Duration = Duration::from_secs(30 * 24 * 3600);
 
 impl Store {
     /// The secret from which a client's key to kept weights of a program grows: another for every client, so that answers to one tell
@@ -80,16 +77,6 @@ impl Store {
         those.iter().skip(MOST - 1).try_for_each(|(_, old)| self.remove(old))
     }
 
-    /// Removes what has not been used for a month.
-    pub(super) fn sweep_kept(&self) {
-        for (used, path) in self.files_in(&self.kept()).unwrap_or_default() {
-            if SystemTime::now().duration_since(used).is_ok_and(|age| age > OLDEST) {
-                // An error leaves the file to the next opening.
-                let _ = self.remove(&path);
-            }
-        }
-    }
-
     /// The same store, whose files are sealed all the same if it has no key: under one that hides nothing and tells what has changed.
     pub(crate) fn checked(&self) -> Self {
         let key = self.key.clone().or_else(|| Some(StateKey::new(&[0; 32])));
@@ -98,20 +85,6 @@ impl Store {
 
     fn kept(&self) -> PathBuf {
         self.root.join("kept")
-    }
-
-    /// The files in a folder, with the times at which they were changed.
-    fn files_in(&self, folder: &Path) -> Result<Vec<(SystemTime, PathBuf)>, StoreError> {
-        let io = |error| super::io(folder, error);
-        let mut found = Vec::new();
-        for entry in fs::read_dir(folder).map_err(io)? {
-            let entry = entry.map_err(io)?;
-            // Somebody may have removed it meanwhile.
-            if let Ok(changed) = entry.metadata().and_then(|file| file.modified()) {
-                found.push((changed, entry.path()));
-            }
-        }
-        Ok(found)
     }
 }
 
@@ -126,6 +99,9 @@ fn short(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::time::Duration;
+
     use super::*;
 
     #[test]

@@ -5,16 +5,21 @@
 //! file holds a lock on it, so processes that share a store do not sweep away each other's work.
 
 use std::fs::{self, File};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
-use super::Store;
 use super::room::is_at;
+use super::{Store, StoreError, io};
+
+/// What peers left that was not used for longer serves nobody any more, such as what came under a certificate that has been renewed.
+pub(super) const OLDEST: Duration = Duration::from_secs(30 * 24 * 3600);
 
 impl Store {
     /// Removes what crashes left, as far as that is possible now; the rest is found at the next opening.
     pub(super) fn sweep(&self) {
-        self.sweep_bases();
-        self.sweep_kept();
+        for folder in ["base", "kept"] {
+            self.sweep_old(&self.root.join(folder));
+        }
         let Ok(entries) = fs::read_dir(self.ready()) else { return };
         let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
         // Of one entry, material before metadata.
@@ -35,6 +40,29 @@ impl Store {
                 _ => {}
             }
         }
+    }
+
+    /// Removes what nobody has changed for a month.
+    fn sweep_old(&self, folder: &Path) {
+        for (changed, path) in self.files_in(folder).unwrap_or_default() {
+            if SystemTime::now().duration_since(changed).is_ok_and(|age| age > OLDEST) {
+                self.remove_unless_locked(&path, || true);
+            }
+        }
+    }
+
+    /// The files in a folder, with the times at which they were changed.
+    pub(super) fn files_in(&self, folder: &Path) -> Result<Vec<(SystemTime, PathBuf)>, StoreError> {
+        let io = |error| io(folder, error);
+        let mut found = Vec::new();
+        for entry in fs::read_dir(folder).map_err(io)? {
+            let entry = entry.map_err(io)?;
+            // Somebody may have removed it meanwhile.
+            if let Ok(changed) = entry.metadata().and_then(|file| file.modified()) {
+                found.push((changed, entry.path()));
+            }
+        }
+        Ok(found)
     }
 
     /// Whether there is a marker of the entry that the file at `path` belongs to.
