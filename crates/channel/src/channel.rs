@@ -148,7 +148,7 @@ impl Channel {
     /// one side shapes, not both. Costs stay the same. Dropping the channel then waits half a round trip longer.
     ///
     /// # Errors
-    /// [`Io::System`] if the system has no more threads or sockets.
+    /// [`Io::System`] if the system has no more threads or sockets; [`Misuse::InMemory`] of a link in memory.
     pub fn shaped(mut self, link: Link) -> Result<Self, Error> {
         self.transport.shape(link)?;
         Ok(self)

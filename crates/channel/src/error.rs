@@ -120,6 +120,9 @@ pub enum Misuse {
         /// Why not.
         problem: &'static str,
     },
+    /// A link in memory was to be shaped.
+    #[error("a link in memory cannot be slowed down: connect the parties over a network, or on this machine by TLS")]
+    InMemory,
     /// The server name given is neither a host name nor an address.
     #[error("{name:?} is not a host name or an IP address that a certificate could be for")]
     ServerName {

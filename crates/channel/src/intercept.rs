@@ -76,8 +76,4 @@ impl<M: Middle> Transport for Intercepted<M> {
     fn close(&mut self) {
         self.link.close();
     }
-
-    fn shape(&mut self, link: crate::link::Link) -> Result<(), Error> {
-        self.link.shape(link)
-    }
 }

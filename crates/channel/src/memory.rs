@@ -2,21 +2,14 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread;
-use std::time::{Duration, Instant};
 
 use crate::channel::Channel;
 use crate::deadline::Deadline;
 use crate::error::{Error, Io};
-use crate::link::Link;
-use crate::shape::Pacer;
 use crate::transport::Transport;
 
 /// The most bytes per chunk: small enough that the allocator hands the memory of read chunks out again.
 const CHUNK_BYTES: usize = 1 << 20;
-
-/// A thread that sleeps may wake this much late, so the last of a wait for bytes on a shaped link is not slept.
-const TIMER_ERROR: Duration = Duration::from_micros(100);
 
 /// Two connected channels in memory, for tests and for two parties in one process. They carry no authentication.
 pub fn pair() -> (Channel, Channel) {
@@ -51,23 +44,8 @@ struct Pipe {
 
 #[derive(Default)]
 struct State {
-    chunks: VecDeque<Chunk>,
+    chunks: VecDeque<Vec<u8>>,
     closed: bool,
-    /// Says when bytes arrive, if the link is shaped.
-    pacer: Option<Pacer>,
-}
-
-/// Bytes, and when they arrive; at once if that is not said.
-struct Chunk {
-    due: Option<Instant>,
-    bytes: Vec<u8>,
-}
-
-impl Chunk {
-    /// Time until the bytes arrive.
-    fn early(&self) -> Duration {
-        self.due.map_or(Duration::ZERO, |due| due.saturating_duration_since(Instant::now()))
-    }
 }
 
 impl Pipe {
@@ -81,22 +59,12 @@ impl Pipe {
         self.changed.notify_all();
     }
 
-    fn shape(&self, link: Link) {
-        self.lock().pacer = Some(Pacer::new(link));
-    }
-
-    /// The most bytes of one chunk.
-    fn chunk_bytes(&self) -> usize {
-        self.lock().pacer.as_ref().map_or(CHUNK_BYTES, Pacer::packet_bytes)
-    }
-
     fn push(&self, bytes: Vec<u8>) -> Result<(), Error> {
         let mut state = self.lock();
         if state.closed {
             return Err(Io::Disconnected.into());
         }
-        let due = state.pacer.as_mut().map(|pacer| pacer.due(Instant::now(), bytes.len()));
-        state.chunks.push_back(Chunk { due, bytes });
+        state.chunks.push_back(bytes);
         drop(state);
         self.changed.notify_one();
         Ok(())
@@ -105,31 +73,21 @@ impl Pipe {
     fn pop(&self, deadline: &Deadline) -> Result<Vec<u8>, Error> {
         let mut state = self.lock();
         loop {
-            let early = match state.chunks.front() {
-                Some(chunk) => chunk.early(),
-                None if state.closed => return Err(Io::Disconnected.into()),
-                None => Duration::MAX,
-            };
-            if early.is_zero()
-                && let Some(chunk) = state.chunks.pop_front()
-            {
-                return Ok(chunk.bytes);
+            if let Some(bytes) = state.chunks.pop_front() {
+                return Ok(bytes);
             }
-            let left = deadline.remaining()?.min(early.saturating_sub(TIMER_ERROR));
-            if left.is_zero() {
-                drop(state);
-                thread::yield_now();
-                state = self.lock();
-            } else {
-                state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+            if state.closed {
+                return Err(Io::Disconnected.into());
             }
+            let left = deadline.remaining()?;
+            state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 }
 
 impl Transport for Memory {
     fn write(&mut self, bytes: &[u8], _: &mut Deadline) -> Result<(), Error> {
-        bytes.chunks(self.outgoing.chunk_bytes()).try_for_each(|chunk| self.outgoing.push(chunk.to_vec()))
+        bytes.chunks(CHUNK_BYTES).try_for_each(|chunk| self.outgoing.push(chunk.to_vec()))
     }
 
     fn flush(&mut self, _: &mut Deadline) -> Result<(), Error> {
@@ -157,12 +115,6 @@ impl Transport for Memory {
     fn close(&mut self) {
         self.outgoing.close();
         self.incoming.close();
-    }
-
-    fn shape(&mut self, link: Link) -> Result<(), Error> {
-        self.outgoing.shape(link);
-        self.incoming.shape(link);
-        Ok(())
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::deadline::Deadline;
-use crate::error::Error;
+use crate::error::{Error, Misuse};
 use crate::link::Link;
 use crate::peer::Peer;
 use crate::socket::Stopper;
@@ -25,8 +25,10 @@ pub(crate) trait Transport: Send {
     /// Ends the link such that what was flushed still reaches a peer that is alive. Waits a second at most.
     fn close(&mut self);
 
-    /// Makes both directions as slow as `link`, from now on.
-    fn shape(&mut self, link: Link) -> Result<(), Error>;
+    /// Makes both directions as slow as `link`, from now on; a link in memory stays as quick as it is.
+    fn shape(&mut self, _link: Link) -> Result<(), Error> {
+        Err(Misuse::InMemory.into())
+    }
 
     /// What ends the link from another thread, if it is a socket; asked for once the link is shaped.
     fn stopper(&self) -> Result<Option<Stopper>, Error> {

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::support::{pattern, tls_pair, together};
-use privet_channel::{AbortReason, Channel, Error, Io, Link, PeerMisbehaved, pair};
+use privet_channel::{AbortReason, Channel, Error, Io, Link, Misuse, PeerMisbehaved, pair};
 
 /// Bytes of a frame's header.
 const HEADER: usize = 5;
@@ -22,7 +22,7 @@ fn link(rtt_ms: u64, bits_per_second: f64) -> Link {
     Link::new(Duration::from_millis(rtt_ms), bits_per_second).expect("a link")
 }
 
-/// Measures how long it is until both parties are done, over memory and over TLS, shaped by either side. No attempt may
+/// Measures how long it is until both parties are done, over TLS, shaped by either side. No attempt may
 /// be quicker than `expected` seconds (by more than two in a thousand), and one must be at most 4 ms, 5 %, and what this
 /// machine is late with `waits` waits slower.
 fn takes(
@@ -34,27 +34,25 @@ fn takes(
 ) {
     static CLOCK: Mutex<()> = Mutex::new(());
     let _alone = CLOCK.lock().unwrap_or_else(PoisonError::into_inner);
-    for make in [pair, tls_pair] {
-        for shaped_by_first in [true, false] {
-            let mut found = Vec::new();
-            let near = |&(time, late): &(f64, f64)| time < expected * 1.05 + 0.004 + WAKINGS * late;
-            let begun = Instant::now();
-            while begun.elapsed() < PATIENCE && !found.iter().any(near) {
-                let (a, b) = shaped(make(), shaped_by_first, link);
-                let start = Instant::now();
-                // Channels are closed after the clock is read: closing takes its time as well.
-                let done = together(
-                    a,
-                    b,
-                    |mut a| (first(&mut a), Instant::now(), a).1,
-                    |mut b| (second(&mut b), Instant::now(), b).1,
-                );
-                let time = (done.0.max(done.1) - start).as_secs_f64();
-                found.push((time, lateness(expected, waits)));
-            }
-            assert!(found.iter().all(|(time, _)| *time > expected * 0.998), "{found:?} s, by formula {expected}");
-            assert!(found.iter().any(near), "{found:?} s (and lateness), by formula {expected}");
+    for shaped_by_first in [true, false] {
+        let mut found = Vec::new();
+        let near = |&(time, late): &(f64, f64)| time < expected * 1.05 + 0.004 + WAKINGS * late;
+        let begun = Instant::now();
+        while begun.elapsed() < PATIENCE && !found.iter().any(near) {
+            let (a, b) = shaped(tls_pair(), shaped_by_first, link);
+            let start = Instant::now();
+            // Channels are closed after the clock is read: closing takes its time as well.
+            let done = together(
+                a,
+                b,
+                |mut a| (first(&mut a), Instant::now(), a).1,
+                |mut b| (second(&mut b), Instant::now(), b).1,
+            );
+            let time = (done.0.max(done.1) - start).as_secs_f64();
+            found.push((time, lateness(expected, waits)));
         }
+        assert!(found.iter().all(|(time, _)| *time > expected * 0.998), "{found:?} s, by formula {expected}");
+        assert!(found.iter().any(near), "{found:?} s (and lateness), by formula {expected}");
     }
 }
 
@@ -162,16 +160,14 @@ fn the_link_carries_on_while_both_sides_compute() {
 
 #[test]
 fn costs_do_not_change() {
-    for make in [pair, tls_pair] {
-        let (a, b) = make();
-        let exchange = |mut channel: Channel| {
-            channel.exchange(&[1; 1000]).expect("exchanged");
-            channel.cost()
-        };
-        let plain = together(a, b, exchange, exchange);
-        let (a, b) = make();
-        assert_eq!(together(a.shaped(link(2, 8e9)).expect("shaped"), b, exchange, exchange), plain);
-    }
+    let (a, b) = tls_pair();
+    let exchange = |mut channel: Channel| {
+        channel.exchange(&[1; 1000]).expect("exchanged");
+        channel.cost()
+    };
+    let plain = together(a, b, exchange, exchange);
+    let (a, b) = tls_pair();
+    assert_eq!(together(a.shaped(link(2, 8e9)).expect("shaped"), b, exchange, exchange), plain);
 }
 
 #[test]
@@ -185,69 +181,61 @@ fn both_sides_may_send_more_than_the_link_holds_before_either_receives() {
             assert!(channel.recv(1_000_000 + i).expect("received") == pattern(1_000_000 + i, theirs));
         }
     };
-    for make in [pair, tls_pair] {
-        let (a, b) = make();
-        together(a.shaped(link).expect("shaped"), b, |a| each_way(a, 1, 2), |b| each_way(b, 2, 1));
-    }
+    let (a, b) = tls_pair();
+    together(a.shaped(link).expect("shaped"), b, |a| each_way(a, 1, 2), |b| each_way(b, 2, 1));
 }
 
 #[test]
 fn a_side_that_leaves_still_delivers_and_is_noticed() {
-    for make in [pair, tls_pair] {
-        for shaped_by_first in [true, false] {
-            let (mut a, mut b) = shaped(make(), shaped_by_first, link(100, 80e6));
-            let start = Instant::now();
-            a.send(b"last words").expect("sent");
-            drop(a);
-            assert_eq!(b.recv(10), Ok(b"last words".to_vec()));
-            assert!(start.elapsed() >= Duration::from_millis(50));
-            assert_eq!(b.recv(1), Err(Io::Disconnected.into()));
-            let error = (0..1000).find_map(|_| b.send(&[0; 1 << 17]).err());
-            assert_eq!(error, Some(Io::Disconnected.into()));
-            assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
-        }
+    for shaped_by_first in [true, false] {
+        let (mut a, mut b) = shaped(tls_pair(), shaped_by_first, link(100, 80e6));
+        let start = Instant::now();
+        a.send(b"last words").expect("sent");
+        drop(a);
+        assert_eq!(b.recv(10), Ok(b"last words".to_vec()));
+        assert!(start.elapsed() >= Duration::from_millis(50));
+        assert_eq!(b.recv(1), Err(Io::Disconnected.into()));
+        let error = (0..1000).find_map(|_| b.send(&[0; 1 << 17]).err());
+        assert_eq!(error, Some(Io::Disconnected.into()));
+        assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
     }
 }
 
 #[test]
 fn an_abort_passes_the_link() {
-    for make in [pair, tls_pair] {
-        for shaped_by_first in [true, false] {
-            let (a, b) = shaped(make(), shaped_by_first, link(100, 80e6));
-            let abort = |mut a: Channel| {
-                a.send(b"before").expect("sent");
-                a.abort(AbortReason::Busy);
-            };
-            let hear = |mut b: Channel| [b.recv(6).map(drop), b.recv(6).map(drop)];
-            let ((), heard) = together(a, b, abort, hear);
-            let aborted = PeerMisbehaved::Aborted { reason: AbortReason::Busy, text: String::new() };
-            assert_eq!(heard, [Ok(()), Err(aborted.into())]);
-        }
+    for shaped_by_first in [true, false] {
+        let (a, b) = shaped(tls_pair(), shaped_by_first, link(100, 80e6));
+        let abort = |mut a: Channel| {
+            a.send(b"before").expect("sent");
+            a.abort(AbortReason::Busy);
+        };
+        let hear = |mut b: Channel| [b.recv(6).map(drop), b.recv(6).map(drop)];
+        let ((), heard) = together(a, b, abort, hear);
+        let aborted = PeerMisbehaved::Aborted { reason: AbortReason::Busy, text: String::new() };
+        assert_eq!(heard, [Ok(()), Err(aborted.into())]);
     }
 }
 
 #[test]
 fn waits_stay_bounded() {
     let short = Duration::from_millis(200);
-    for make in [pair, tls_pair] {
-        // Nobody speaks.
-        let (a, b) = make();
-        let mut a = a.shaped(link(20, 80e6)).expect("shaped");
-        a.set_timeout(short);
-        let start = Instant::now();
-        assert!(matches!(a.recv(1), Err(Error::Io(Io::TimedOut { .. }))));
-        assert!(start.elapsed() >= short && start.elapsed() < 50 * short, "{:?}", start.elapsed());
-        drop(b);
+    // Nobody speaks.
+    let (a, b) = tls_pair();
+    let mut a = a.shaped(link(20, 80e6)).expect("shaped");
+    a.set_timeout(short);
+    let start = Instant::now();
+    assert!(matches!(a.recv(1), Err(Error::Io(Io::TimedOut { .. }))));
+    assert!(start.elapsed() >= short && start.elapsed() < 50 * short, "{:?}", start.elapsed());
+    drop(b);
 
-        // Somebody does, but the link is too slow.
-        let (a, mut b) = make();
-        let mut a = a.shaped(link(1000, 80e6)).expect("shaped");
-        a.set_timeout(short);
-        send(&mut b, 1, 1);
-        let start = Instant::now();
-        assert!(matches!(a.recv(1), Err(Error::Io(Io::TimedOut { .. }))));
-        assert!(start.elapsed() < 50 * short, "{:?}", start.elapsed());
-    }
+    // Somebody does, but the link is too slow.
+    let (a, mut b) = tls_pair();
+    let mut a = a.shaped(link(1000, 80e6)).expect("shaped");
+    a.set_timeout(short);
+    send(&mut b, 1, 1);
+    let start = Instant::now();
+    assert!(matches!(a.recv(1), Err(Error::Io(Io::TimedOut { .. }))));
+    assert!(start.elapsed() < 50 * short, "{:?}", start.elapsed());
 
     // The peer takes nothing.
     let (a, b) = tls_pair();
@@ -305,4 +293,10 @@ fn the_round_trip_of_this_machine_is_not_told() {
         let (a, b) = make();
         assert_eq!((a.rtt(), b.rtt()), (None, None));
     }
+}
+
+#[test]
+fn a_link_in_memory_stays_as_quick_as_it_is() {
+    let (a, _b) = pair();
+    assert_eq!(a.shaped(link(20, 1e8)).err(), Some(Misuse::InMemory.into()));
 }
