@@ -6,7 +6,6 @@ import (
 	"privet/ckks/internal/channel"
 	"privet/ckks/internal/program"
 	"privet/ckks/internal/secret"
-	"privet/ckks/internal/wire"
 )
 
 // Client is a session of a party that has data, which it encrypts.
@@ -148,13 +147,9 @@ func (c *Client) receive(outputs *[][][]float64, samples int) error {
 	var slots [][]float64
 	level := c.Plan.Set.Floor()
 	for _, index := range c.Outputs() {
-		data, err := c.channel.Receive(wire.ResultBytes(c.Params, level))
+		ct, err := receiveResult(c.channel, c.Params, level)
 		if err != nil {
 			return err
-		}
-		ct, err := wire.ReadResult(data, c.Params, level)
-		if err != nil {
-			return channel.Misbehaviour("a result: " + err.Error())
 		}
 		values, err := c.key.Decrypt(ct, c.Plan.Period(index))
 		if err != nil {

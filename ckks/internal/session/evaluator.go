@@ -9,7 +9,6 @@ import (
 	"privet/ckks/internal/channel"
 	"privet/ckks/internal/codec"
 	"privet/ckks/internal/evaluate"
-	"privet/ckks/internal/wire"
 )
 
 // Evaluator is a session of a party that has data and evaluates somebody else's encrypted model on it: scenario 2.
@@ -168,13 +167,5 @@ func (e *Evaluator) encode(inputs [][][]float64, first, last int) ([]evaluate.Va
 
 // part takes a ciphertext of the encrypted model as it is sent.
 func (e *Evaluator) part(level int) (*rlwe.Ciphertext, error) {
-	data, err := e.channel.Receive(wire.SeededBytes(e.Params, level))
-	if err != nil {
-		return nil, err
-	}
-	ct, err := wire.ReadSeeded(data, e.Params, level)
-	if err != nil {
-		return nil, channel.Misbehaviour("a part of the model: " + err.Error())
-	}
-	return ct, nil
+	return receiveSeeded(e.channel, "a part of the model", e.Params, level)
 }

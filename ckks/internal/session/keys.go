@@ -49,28 +49,17 @@ type received struct {
 
 // receiveKeys takes exactly the keys that the plan needs, each checked for its size and its coefficients.
 func receiveKeys(c *channel.Channel, p *plan.Plan, params ckks.Parameters) (*received, error) {
-	data, err := c.Receive(wire.SeededBytes(params, p.ZeroLevel()))
+	zero, err := receiveSeeded(c, "an encryption of zero", params, p.ZeroLevel())
 	if err != nil {
 		return nil, err
 	}
-	zero, err := wire.ReadSeeded(data, params, p.ZeroLevel())
-	if err != nil {
-		return nil, channel.Misbehaviour("an encryption of zero: " + err.Error())
-	}
-	receive := func(level int) (*rlwe.EvaluationKey, error) {
-		data, err := c.Receive(wire.KeyBytes(params, level))
-		if err != nil {
-			return nil, err
-		}
-		key, err := wire.ReadKey(data, params, level)
-		if err != nil {
-			return nil, channel.Misbehaviour("an evaluation key: " + err.Error())
-		}
-		return key, nil
+	next := func(level int) (*rlwe.EvaluationKey, error) {
+		read := func(data []byte) (*rlwe.EvaluationKey, error) { return wire.ReadKey(data, params, level) }
+		return receive(c, "an evaluation key", wire.KeyBytes(params, level), read)
 	}
 	var relinearisation *rlwe.RelinearizationKey
 	if p.RelinearisationLevel >= 0 {
-		key, err := receive(p.RelinearisationLevel)
+		key, err := next(p.RelinearisationLevel)
 		if err != nil {
 			return nil, err
 		}
@@ -78,7 +67,7 @@ func receiveKeys(c *channel.Channel, p *plan.Plan, params ckks.Parameters) (*rec
 	}
 	var rotations []*rlwe.GaloisKey
 	for _, rotation := range slices.Sorted(maps.Keys(p.Rotations)) {
-		key, err := receive(p.Rotations[rotation])
+		key, err := next(p.Rotations[rotation])
 		if err != nil {
 			return nil, err
 		}

@@ -5,7 +5,6 @@ import (
 	"github.com/tuneinsight/lattigo/v6/ring"
 	"github.com/tuneinsight/lattigo/v6/schemes/ckks"
 
-	"privet/ckks/internal/channel"
 	"privet/ckks/internal/codec"
 	"privet/ckks/internal/evaluate"
 	"privet/ckks/internal/flood"
@@ -44,12 +43,10 @@ func (e *Evaluator) opened(ct *rlwe.Ciphertext, mask ring.Poly, output int) ([]f
 		return nil, err
 	}
 	level, period := ct.Level(), e.Plan.Period(output)
-	if data, err = e.channel.Receive(wire.OpenedBytes(e.Params, level, period)); err != nil {
-		return nil, err
-	}
-	poly, err := wire.ReadOpened(data, e.Params, level, period)
+	read := func(data []byte) (ring.Poly, error) { return wire.ReadOpened(data, e.Params, level, period) }
+	poly, err := receive(e.channel, "a decryption", wire.OpenedBytes(e.Params, level, period), read)
 	if err != nil {
-		return nil, channel.Misbehaviour("a decryption: " + err.Error())
+		return nil, err
 	}
 	ringQ := e.Params.RingQ().AtLevel(level)
 	ringQ.NTT(poly, poly)

@@ -135,13 +135,13 @@ func (s *Server) refresh(c *channel.Channel, state *clientState, point plan.Poin
 	served := s.Served
 	floor, period := served.Plan.Floor, served.Plan.Period(point.Node)
 	masked := make([]*rlwe.Ciphertext, served.Plan.Layouts[point.Node].Ciphertexts)
+	read := func(data []byte) (*rlwe.Ciphertext, error) {
+		return wire.ReadMasked(data, served.Params, floor, period)
+	}
 	for i := range masked {
-		data, err := c.Receive(wire.MaskedBytes(served.Params, floor, period))
-		if err != nil {
+		var err error
+		if masked[i], err = receive(c, "a value to refresh", wire.MaskedBytes(served.Params, floor, period), read); err != nil {
 			return err
-		}
-		if masked[i], err = wire.ReadMasked(data, served.Params, floor, period); err != nil {
-			return channel.Misbehaviour("a value to refresh: " + err.Error())
 		}
 	}
 	noise := flood.New(served.Plan.RefreshDeviation(point.Node, point.Value), period)
@@ -168,13 +168,9 @@ func (s *Server) decrypt(c *channel.Channel, key *secret.Key) error {
 	}
 	level := served.Plan.Set.Floor()
 	for _, index := range served.Outputs() {
-		data, err := c.Receive(wire.ResultBytes(served.Params, level))
+		ct, err := receiveResult(c, served.Params, level)
 		if err != nil {
 			return err
-		}
-		ct, err := wire.ReadResult(data, served.Params, level)
-		if err != nil {
-			return channel.Misbehaviour("a result: " + err.Error())
 		}
 		err = s.during(c, WorkStep, func() error {
 			opened, err := key.Open(ct, flood.New(served.Plan.FloodDeviation(index), served.Plan.Period(index)))

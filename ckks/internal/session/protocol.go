@@ -10,8 +10,12 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/tuneinsight/lattigo/v6/core/rlwe"
+	"github.com/tuneinsight/lattigo/v6/schemes/ckks"
+
 	"privet/ckks/internal/channel"
 	"privet/ckks/internal/params"
+	"privet/ckks/internal/wire"
 )
 
 const (
@@ -50,6 +54,33 @@ func Greet(c *channel.Channel) error {
 		}
 	}
 	return nil
+}
+
+// receive takes a message of so many bytes and reads it; `what` it is names it where it is wrong.
+func receive[T any](c *channel.Channel, what string, size int, read func([]byte) (T, error)) (T, error) {
+	var made T
+	data, err := c.Receive(size)
+	if err != nil {
+		return made, err
+	}
+	if made, err = read(data); err != nil {
+		return made, channel.Misbehaviour(what + ": " + err.Error())
+	}
+	return made, nil
+}
+
+// receiveSeeded takes a ciphertext at a level whose random part is a seed.
+func receiveSeeded(c *channel.Channel, what string, params ckks.Parameters, level int) (*rlwe.Ciphertext, error) {
+	return receive(c, what, wire.SeededBytes(params, level), func(data []byte) (*rlwe.Ciphertext, error) {
+		return wire.ReadSeeded(data, params, level)
+	})
+}
+
+// receiveResult takes a result at a level.
+func receiveResult(c *channel.Channel, params ckks.Parameters, level int) (*rlwe.Ciphertext, error) {
+	return receive(c, "a result", wire.ResultBytes(params, level), func(data []byte) (*rlwe.Ciphertext, error) {
+		return wire.ReadResult(data, params, level)
+	})
 }
 
 func sendJSON(c *channel.Channel, what any) error {

@@ -4,7 +4,6 @@ import (
 	"github.com/tuneinsight/lattigo/v6/core/rlwe"
 	"github.com/tuneinsight/lattigo/v6/ring"
 
-	"privet/ckks/internal/channel"
 	"privet/ckks/internal/evaluate"
 	"privet/ckks/internal/flood"
 	"privet/ckks/internal/wire"
@@ -39,12 +38,9 @@ func (r *refresher) Refresh(node int, values evaluate.Values, level int) (evalua
 	from, to := e.Params.RingQ().AtLevel(e.Plan.Floor), e.Params.RingQ().AtLevel(level)
 	made := make(evaluate.Values, len(values))
 	for i, mask := range masks {
-		data, err := e.channel.Receive(wire.SeededBytes(e.Params, level))
-		if err != nil {
+		var err error
+		if made[i], err = receiveSeeded(e.channel, "a refreshed value", e.Params, level); err != nil {
 			return nil, err
-		}
-		if made[i], err = wire.ReadSeeded(data, e.Params, level); err != nil {
-			return nil, channel.Misbehaviour("a refreshed value: " + err.Error())
 		}
 		to.Sub(made[i].Value[0], flood.Lift(from, mask, to, period), made[i].Value[0])
 	}
