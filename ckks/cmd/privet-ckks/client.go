@@ -70,10 +70,8 @@ func inferOnEncryptedModel(j job) error {
 		return err
 	}
 	emit("prepared", map[string]any{"cost": offline})
-	var layers []session.Layer
-	outputs, online, err := evaluator.Infer(inputs, func(step evaluate.Step) {
-		layers = append(layers, session.Layer{Name: step.Name, Operator: step.Kind, Seconds: step.Seconds})
-	})
+	var layers []evaluate.Step
+	outputs, online, err := evaluator.Infer(inputs, func(step evaluate.Step) { layers = append(layers, step) })
 	if err != nil {
 		return err
 	}

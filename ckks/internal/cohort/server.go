@@ -289,10 +289,8 @@ func (s *Server) infer(c *channel.Channel) (err error) {
 	defer func() { taken.end(err) }()
 	offline := session.Begin(nil)
 	var online session.Meter
-	var layers []session.Layer
-	course := Course{Step: func(step evaluate.Step) {
-		layers = append(layers, session.Layer{Name: step.Name, Operator: step.Kind, Seconds: step.Seconds})
-	}}
+	var layers []evaluate.Step
+	course := Course{Step: func(step evaluate.Step) { layers = append(layers, step) }}
 	course.Prepared = func() {
 		release(nil)
 		release = func(error) {}

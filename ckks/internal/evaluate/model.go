@@ -32,19 +32,6 @@ type Model struct {
 	maker Maker
 }
 
-// Bytes is the room that the encoded matrices take.
-func (m *Model) Bytes() int {
-	total := 0
-	for _, node := range m.linear {
-		for _, argument := range node {
-			for _, linear := range argument {
-				total += linear.Bytes()
-			}
-		}
-	}
-	return total
-}
-
 // NewModel encodes a network that has its weights.
 func NewModel(n *network.Network, p *plan.Plan) (*Model, error) {
 	params, err := p.Set.Build()

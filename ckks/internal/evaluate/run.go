@@ -17,9 +17,9 @@ type Values = []*rlwe.Ciphertext
 
 // Step is what a node took.
 type Step struct {
-	Name    string
-	Kind    string
-	Seconds float64
+	Name    string  `json:"name"`
+	Kind    string  `json:"operator"`
+	Seconds float64 `json:"seconds"`
 }
 
 // Helpers are what an evaluation needs beside keys: how results are hidden, and how values are refreshed (nil where the plan

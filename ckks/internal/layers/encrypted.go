@@ -45,8 +45,7 @@ func TakeLinear(params ckks.Parameters, t *packing.Transform, batch, level int, 
 		if err != nil {
 			return nil, err
 		}
-		parts := [2]plaintext{pack(ringQ, ct.Value[0]), pack(ringQ, ct.Value[1])}
-		made.take(diagonal, factor{encrypted: &parts})
+		made.take(diagonal, factor{parts: []plaintext{pack(ringQ, ct.Value[0]), pack(ringQ, ct.Value[1])}})
 	}
 	return made, nil
 }
@@ -54,23 +53,20 @@ func TakeLinear(params ckks.Parameters, t *packing.Transform, batch, level int, 
 // combine is the sum of products of one giant step, relinearised where the matrix is encrypted.
 func (l *Linear) combine(eval *ckks.Evaluator, s sum, rotated []map[int]*rlwe.Ciphertext) (*rlwe.Ciphertext, error) {
 	params := *eval.GetParameters()
-	if s.products[0].encrypted == nil {
-		return l.add(params, s, rotated), nil
-	}
 	ringQ := params.RingQ().AtLevel(l.level)
-	degree := rotated[s.products[0].input][0].Degree()
-	total := ckks.NewCiphertext(params, 1+degree, l.level)
+	own, degree := len(s.products[0].parts), rotated[s.products[0].input][0].Degree()
+	total := ckks.NewCiphertext(params, own-1+degree, l.level)
 	factors, polys := make([]plaintext, len(s.products)), make([]ring.Poly, len(s.products))
-	for mine := range 2 {
+	for mine := range own {
 		for theirs := range 1 + degree {
 			for i, product := range s.products {
-				factors[i], polys[i] = product.encrypted[mine], rotated[product.input][product.baby].Value[theirs]
+				factors[i], polys[i] = product.parts[mine], rotated[product.input][product.baby].Value[theirs]
 			}
 			accumulate(ringQ, factors, polys, total.Value[mine+theirs])
 		}
 	}
-	if degree == 0 {
-		return total, nil // a matrix times values that the evaluator knows
+	if total.Degree() < 2 {
+		return total, nil // of two factors, whoever evaluates knows one
 	}
 	return eval.RelinearizeNew(total)
 }

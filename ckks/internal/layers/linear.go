@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/tuneinsight/lattigo/v6/core/rlwe"
-	"github.com/tuneinsight/lattigo/v6/ring"
 	"github.com/tuneinsight/lattigo/v6/schemes/ckks"
 
 	"privet/ckks/internal/codec"
@@ -30,12 +29,11 @@ type sum struct {
 	products      []factor
 }
 
-// factor multiplies input ciphertext `input`, rotated by `baby` places, with a plaintext, or in an encrypted matrix with
-// the two parts of a ciphertext.
+// factor multiplies input ciphertext `input`, rotated by `baby` places, with a plaintext, which is one part, or in an encrypted
+// matrix with the two parts of a ciphertext.
 type factor struct {
 	input, baby int
-	plaintext   plaintext
-	encrypted   *[2]plaintext
+	parts       []plaintext
 }
 
 // EncodeLinear encodes a matrix for inputs at a level; scale is the plaintexts' own.
@@ -55,7 +53,7 @@ func EncodeLinear(params ckks.Parameters, t *packing.Transform, matrix *network.
 			return err
 		}
 		for i, diagonal := range work {
-			made.take(diagonal.Diagonal, factor{plaintext: polys[i]})
+			made.take(diagonal.Diagonal, factor{parts: polys[i : i+1]})
 		}
 		return nil
 	})
@@ -101,17 +99,6 @@ func (l *Linear) take(diagonal packing.Diagonal, f factor) {
 		l.sums = append(l.sums, sum{output: diagonal.Output, giant: giant})
 	}
 	l.sums[at].products = append(l.sums[at].products, f)
-}
-
-// Bytes is the room that the encoded diagonals take.
-func (l *Linear) Bytes() int {
-	total := 0
-	for _, sum := range l.sums {
-		for _, product := range sum.products {
-			total += product.plaintext.bytes()
-		}
-	}
-	return total
 }
 
 // Apply multiplies the inputs, all at the linear layer's level, and does not rescale.
@@ -226,19 +213,4 @@ func (l *Linear) turner(eval *ckks.Evaluator, input *rlwe.Ciphertext) func(place
 	return func(places int, into *rlwe.Ciphertext) error {
 		return eval.AutomorphismHoisted(l.level, input, digits, params.GaloisElement(places*l.batch), into)
 	}
-}
-
-// add is the sum of products of one giant step.
-func (l *Linear) add(params ckks.Parameters, s sum, rotated []map[int]*rlwe.Ciphertext) *rlwe.Ciphertext {
-	made := ckks.NewCiphertext(params, 1, l.level)
-	plaintexts := make([]plaintext, len(s.products))
-	polys := make([]ring.Poly, len(s.products))
-	for part := range 2 {
-		for i, product := range s.products {
-			plaintexts[i] = product.plaintext
-			polys[i] = rotated[product.input][product.baby].Value[part]
-		}
-		accumulate(params.RingQ().AtLevel(l.level), plaintexts, polys, made.Value[part])
-	}
-	return made
 }

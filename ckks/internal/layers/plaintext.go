@@ -67,15 +67,6 @@ func (l limb) unpacked(room []uint64) []uint64 {
 	return room
 }
 
-// bytes is the room that a plaintext takes.
-func (p plaintext) bytes() int {
-	total := 0
-	for _, l := range p {
-		total += 4*len(l.low) + len(l.high) + 8*len(l.wide)
-	}
-	return total
-}
-
 // accumulate adds the products of plaintexts and polynomials, pairwise, to sums; all values below their prime.
 func accumulate(ringQ *ring.Ring, plaintexts []plaintext, polys []ring.Poly, sums ring.Poly) {
 	room := make([]uint64, ringQ.N())

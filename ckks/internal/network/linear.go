@@ -33,7 +33,7 @@ func convolution(o *program.Operation, from, to []int, weights []int64, rise int
 	groups, perGroup := o.Groups, o.WeightShape[1]
 	taps := o.WeightShape[2] * o.WeightShape[3]
 	slide := window{from[2], from[3], o.WeightShape[2:], o.Stride, o.Dilation, o.Padding[0], o.Padding[1]}
-	made := newMatrix(count(to), count(from), count(to)*perGroup*taps)
+	made := newMatrix(program.Elements(to), program.Elements(from), program.Elements(to)*perGroup*taps)
 	plane := from[2] * from[3]
 	for sample := range to[0] {
 		for out := range to[1] {
@@ -80,7 +80,7 @@ func dense(o *program.Operation, rows int, weights []int64, rise int) *Matrix {
 // average is the matrix of an average pooling; its factors are public.
 func average(o *program.Operation, from, to []int, rise int, valued bool) *Matrix {
 	slide := window{from[2], from[3], o.Kernel, o.Stride, o.Dilation, o.Padding[0], o.Padding[1]}
-	made := newMatrix(count(to), count(from), count(to)*o.Kernel[0]*o.Kernel[1])
+	made := newMatrix(program.Elements(to), program.Elements(from), program.Elements(to)*o.Kernel[0]*o.Kernel[1])
 	for image := range to[0] * to[1] {
 		for y := range to[2] {
 			for x := range to[3] {
@@ -96,11 +96,3 @@ func average(o *program.Operation, from, to []int, rise int, valued bool) *Matri
 }
 
 func real(integer int64, scale int) float64 { return math.Ldexp(float64(integer), -scale) }
-
-func count(shape []int) int {
-	product := 1
-	for _, size := range shape {
-		product *= size
-	}
-	return product
-}

@@ -6,7 +6,7 @@ import (
 
 // moved is, for each element of an operation's output, which element of its input it is: -1 where it is padding.
 func moved(o *program.Operation, from, to []int) []int32 {
-	index := make([]int32, count(to))
+	index := make([]int32, program.Elements(to))
 	strides := stridesOf(from)
 	place := make([]int, len(to))
 	for element := range index {
@@ -63,12 +63,12 @@ func joined(shapes [][]int, axis int, to []int) [][]int32 {
 	strides := stridesOf(to)
 	offset := 0
 	for input, shape := range shapes {
-		index := make([]int32, count(to))
+		index := make([]int32, program.Elements(to))
 		for i := range index {
 			index[i] = -1
 		}
 		own := stridesOf(shape)
-		for element := range count(shape) {
+		for element := range program.Elements(shape) {
 			at, rest := offset*strides[axis], element
 			for i := range shape {
 				at += rest / own[i] * strides[i]

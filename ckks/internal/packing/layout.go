@@ -9,6 +9,7 @@ package packing
 import (
 	"fmt"
 	"maps"
+	"math/bits"
 	"slices"
 )
 
@@ -31,7 +32,7 @@ type Layout struct {
 
 func newLayout(name string, features, extent int, place []int32) Layout {
 	made := Layout{Name: name, Features: features, Ciphertexts: 1, Place: place}
-	made.Period = powerOfTwo(extent)
+	made.Period = PowerOfTwo(extent)
 	if made.Period > features {
 		made.Period = features
 		made.dropEmpty()
@@ -134,7 +135,7 @@ func Grid(image []int, side, gap int, fill bool, features int) (layout Layout, o
 	if fill {
 		shared = gap * gap
 	}
-	plane := side * powerOfTwo(height*gap)
+	plane := side * PowerOfTwo(height*gap)
 	place := make([]int32, 0, channels*height*width)
 	for channel := range channels {
 		inside := channel % shared
@@ -157,8 +158,8 @@ func Grid(image []int, side, gap int, fill bool, features int) (layout Layout, o
 // reads whole grids.
 func Phases(image []int, step, features int) Layout {
 	channels, height, width := image[0], image[1], image[2]
-	side := powerOfTwo((width + step - 1) / step)
-	plane := side * powerOfTwo((height+step-1)/step)
+	side := PowerOfTwo((width + step - 1) / step)
+	plane := side * PowerOfTwo((height+step-1)/step)
 	place := make([]int32, 0, channels*height*width)
 	for channel := range channels {
 		for y := range height {
@@ -172,12 +173,7 @@ func Phases(image []int, step, features int) Layout {
 	return newLayout(name, features, channels*step*step*plane, place)
 }
 
-func powerOfTwo(atLeast int) int {
-	power := 1
-	for power < atLeast {
-		power *= 2
-	}
-	return power
-}
+// PowerOfTwo is the smallest power of two that is at least a positive number.
+func PowerOfTwo(atLeast int) int { return 1 << bits.Len(uint(atLeast-1)) }
 
 func modulo(a, m int) int { return (a%m + m) % m }

@@ -14,7 +14,7 @@ func NewTight(from, to []int, step, features int) (t Tight, ok bool) {
 	}
 	columns, rows := (from[2]+step-1)/step, (from[1]+step-1)/step
 	images := max(from[0]*step*step, to[0])
-	if to[1] > rows || columns == powerOfTwo(columns) || images*columns*rows > features {
+	if to[1] > rows || columns == PowerOfTwo(columns) || images*columns*rows > features {
 		return Tight{}, false
 	}
 	t = Tight{step, columns, columns * rows, features}

@@ -174,7 +174,7 @@ func TestRepetitionsAreSkewed(t *testing.T) {
 		identity.Start = append(identity.Start, i+1)
 	}
 	for _, outputs := range []int{64, 30, 8, 1} {
-		skewed, ok := Skewed(60, 1024, powerOfTwo(outputs))
+		skewed, ok := Skewed(60, 1024, PowerOfTwo(outputs))
 		if !ok {
 			t.Fatalf("no skewed layout for %d outputs", outputs)
 		}
@@ -185,7 +185,7 @@ func TestRepetitionsAreSkewed(t *testing.T) {
 		check(t, rng, rearranged, identity)
 		dense := random(rng, outputs, 60, 1)
 		applied, ok := Plan(dense, skewed, Flat(outputs, 1024), weigh)
-		if !ok || len(applied.Diagonals) != max(1, powerOfTwo(outputs)/16) {
+		if !ok || len(applied.Diagonals) != max(1, PowerOfTwo(outputs)/16) {
 			t.Fatalf("%d outputs: %d products, %v", outputs, len(applied.Diagonals), ok)
 		}
 		check(t, rng, applied, dense)

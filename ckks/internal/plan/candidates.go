@@ -31,7 +31,7 @@ func (s *search) candidates(index int) []packing.Layout {
 		}
 	}
 	gap := 1
-	for side := pad(node.Image[2]); side <= pad(widest); side *= 2 {
+	for side := packing.PowerOfTwo(node.Image[2]); side <= packing.PowerOfTwo(widest); side *= 2 {
 		for _, fill := range []bool{false, true} {
 			if gap == 1 && fill {
 				continue
@@ -51,7 +51,7 @@ func skewed(n *network.Network, index, features int) []packing.Layout {
 	for _, reader := range n.Nodes {
 		for _, expression := range reader.Arguments {
 			for _, term := range expression.Terms {
-				if layout, ok := packing.Skewed(n.Nodes[index].Size, features, pad(reader.Size)); ok && term.Node == index {
+				if layout, ok := packing.Skewed(n.Nodes[index].Size, features, packing.PowerOfTwo(reader.Size)); ok && term.Node == index {
 					found = append(found, layout)
 				}
 			}
@@ -105,11 +105,3 @@ func tight(n *network.Network, index, features int) []packing.Layout {
 
 // steps is about the stride of a convolution between two images, whose edges may cost it a few columns.
 func steps(from, to []int) int { return (2*from[2] + to[2]) / (2 * to[2]) }
-
-func pad(size int) int {
-	power := 1
-	for power < size {
-		power *= 2
-	}
-	return power
-}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"privet/ckks/internal/network"
+	"privet/ckks/internal/packing"
 	"privet/ckks/internal/params"
 )
 
@@ -53,7 +54,7 @@ func schedule(n *network.Network, set params.Set, refresh Refresh) (found Schedu
 	if refresh.possible() && len(n.Nodes) > maxNodes {
 		return Schedule{}, false
 	}
-	s := &scheduler{network: n, set: set, refresh: refresh, batch: min(pad(n.Batch), set.Slots())}
+	s := &scheduler{network: n, set: set, refresh: refresh, batch: min(packing.PowerOfTwo(n.Batch), set.Slots())}
 	if refresh.possible() {
 		s.floor = refresh.floor(set)
 	}

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -50,7 +51,7 @@ func (s *search) run() (assignment, bool) {
 				next = append(next, assignment{layouts, state.cost + cost})
 			}
 		}
-		slices.SortStableFunc(next, func(a, b assignment) int { return compare(a.cost, b.cost) })
+		slices.SortStableFunc(next, func(a, b assignment) int { return cmp.Compare(a.cost, b.cost) })
 		states = next[:min(len(next), beam)]
 		if len(states) == 0 {
 			return assignment{}, false
@@ -154,14 +155,4 @@ func (s *search) read(expression network.Expression) int {
 		total += s.network.Nodes[term.Node].Size
 	}
 	return total
-}
-
-func compare(a, b float64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }

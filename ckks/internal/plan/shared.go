@@ -46,7 +46,7 @@ func Shared(n *network.Network, holders, budget, members int) (*Plan, error) {
 
 // rearranged has copies of values that leave room for repetitions in some ring.
 func rearranged(n *network.Network) *network.Network {
-	return n.Rearranged((1 << params.MaxLogN) / (2 * pad(n.Batch)))
+	return n.Rearranged((1 << params.MaxLogN) / (2 * packing.PowerOfTwo(n.Batch)))
 }
 
 // Arrange gives a network, with weights or without, the nodes that the plan is for.

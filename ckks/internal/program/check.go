@@ -53,7 +53,7 @@ func (p *Program) checkHeader() error {
 		if !bounded(value.Shape) || value.Scale < 0 || value.Scale >= p.RingBits {
 			return fmt.Errorf("value %d: shape %v, scale %d", id, value.Shape, value.Scale)
 		}
-		total += product(value.Shape)
+		total += Elements(value.Shape)
 	}
 	if total > maxTotal {
 		return fmt.Errorf("its values: %d elements in all, more than %d", total, maxTotal)

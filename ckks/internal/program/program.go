@@ -38,7 +38,7 @@ type Value struct {
 }
 
 // Len is the number of elements.
-func (v Value) Len() int { return product(v.Shape) }
+func (v Value) Len() int { return Elements(v.Shape) }
 
 // Input is what the client gives; no real in it may exceed Magnitude.
 type Input struct {
@@ -138,7 +138,8 @@ func Parse(data []byte) (*Program, error) {
 	return program, nil
 }
 
-func product(shape []int) int {
+// Elements is how many a tensor of a shape has.
+func Elements(shape []int) int {
 	count := 1
 	for _, size := range shape {
 		count *= size

@@ -38,7 +38,7 @@ func infer(o *Operation, inputs [][]int, declared []int) ([]int, error) {
 	case "avg_pool2d", "max_pool2d":
 		return inferPool(o, x, declared)
 	case "reshape":
-		if product(x) != product(declared) {
+		if Elements(x) != Elements(declared) {
 			return nil, fmt.Errorf("%v has another number of elements than %v", x, declared)
 		}
 		return declared, nil
@@ -127,7 +127,7 @@ func inferPool(o *Operation, x, declared []int) ([]int, error) {
 		}
 	}
 	positions := declared[2] * declared[3]
-	if o.Kernel[0] > maxElements/o.Kernel[1] || product(declared) > maxElements/(o.Kernel[0]*o.Kernel[1]) {
+	if o.Kernel[0] > maxElements/o.Kernel[1] || Elements(declared) > maxElements/(o.Kernel[0]*o.Kernel[1]) {
 		return nil, fmt.Errorf("windows %v at %v positions are too many to read", o.Kernel, declared)
 	}
 	if o.Op == "avg_pool2d" && len(o.Factors) != 1 && len(o.Factors) != positions {

@@ -42,7 +42,7 @@ func (o *Operation) Repeats(elements int) int {
 	if o.Op == "add_constant" {
 		shape = o.BiasShape
 	}
-	return elements / product(shape)
+	return elements / Elements(shape)
 }
 
 // narrow divides what the operation says about the first axis, which has `rows` rows, by the batch.

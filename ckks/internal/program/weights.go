@@ -73,15 +73,15 @@ func (p *Program) private(o *Operation) []needed {
 	wide := func(name string, count int) { all = append(all, needed{name, count, p.RingBits - 1}) }
 	switch o.Op {
 	case "conv2d", "dense":
-		weight(o.Weight, product(o.WeightShape))
+		weight(o.Weight, Elements(o.WeightShape))
 		if o.Bias != nil {
 			wide(*o.Bias, o.columns())
 		}
 	case "scale":
-		weight(o.Weight, product(o.WeightShape))
+		weight(o.Weight, Elements(o.WeightShape))
 	case "add_constant":
 		if o.Bias != nil {
-			wide(*o.Bias, product(o.BiasShape))
+			wide(*o.Bias, Elements(o.BiasShape))
 		}
 	case "polynomial":
 		wide(o.Coefficients, o.Degree+1)

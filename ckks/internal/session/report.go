@@ -19,13 +19,6 @@ type Cost struct {
 	PeakRSS       float64 `json:"peak_rss_mb"`
 }
 
-// Layer is what one step of an evaluation took.
-type Layer struct {
-	Name     string  `json:"name"`
-	Operator string  `json:"operator"`
-	Seconds  float64 `json:"seconds"`
-}
-
 // Meter measures a phase on a channel.
 type Meter struct {
 	channel        *channel.Channel

@@ -26,7 +26,7 @@ type Event struct {
 	Session uint64
 	Model   string
 	Cost    Cost
-	Layers  []Layer
+	Layers  []evaluate.Step
 	Err     error
 }
 
@@ -284,8 +284,8 @@ func (s *Server) during(c *channel.Channel, work Work, do func() error) (err err
 
 func (s *Server) infer(c *channel.Channel, keys *received) error {
 	meter, served := Begin(c), s.Served
-	var layers []Layer
-	observe := func(step evaluate.Step) { layers = append(layers, Layer{step.Name, step.Kind, step.Seconds}) }
+	var layers []evaluate.Step
+	observe := func(step evaluate.Step) { layers = append(layers, step) }
 	for range served.Plan.Groups {
 		inputs, err := receiveInputs(c, served)
 		if err != nil {
@@ -341,12 +341,9 @@ func receiveInputs(c *channel.Channel, served *Served) ([]evaluate.Values, error
 		}
 		values := make([]*rlwe.Ciphertext, served.Plan.Layouts[index].Ciphertexts)
 		for i := range values {
-			data, err := c.Receive(wire.SeededBytes(params, params.MaxLevel()))
-			if err != nil {
+			var err error
+			if values[i], err = receiveSeeded(c, "an input", params, params.MaxLevel()); err != nil {
 				return nil, err
-			}
-			if values[i], err = wire.ReadSeeded(data, params, params.MaxLevel()); err != nil {
-				return nil, channel.Misbehaviour("an input: " + err.Error())
 			}
 		}
 		inputs = append(inputs, values)
