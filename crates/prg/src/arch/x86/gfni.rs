@@ -1,5 +1,6 @@
 //! Kernels for AVX-512 with GFNI and VBMI: an affine map over GF(2) transposes eight 8 x 8 bit squares at once.
 #![allow(unsafe_code)]
+#![expect(clippy::macro_metavars_in_unsafe, reason = "the calls given to `kernels!` are those of functions here")]
 
 use std::arch::x86_64::*;
 

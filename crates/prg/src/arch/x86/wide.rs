@@ -1,5 +1,6 @@
 //! The portable code, compiled for wider vectors.
 #![allow(unsafe_code)]
+#![expect(clippy::macro_metavars_in_unsafe, reason = "the calls given to `kernels!` are those of functions here")]
 
 use std::arch::x86_64::*;
 
