@@ -123,8 +123,10 @@ impl Attempt<'_> {
     fn connect(&self) -> Result<Channel, Error> {
         let grace = seconds(self.lease.grace)?;
         let limit = Instant::now() + grace;
+        let (identity, trust) = (&self.client.credentials.identity, &self.client.credentials.trust);
+        let (host, name) = (&self.lease.host, &self.client.calls.server_name);
         loop {
-            match open(self.client, &self.lease.host, self.lease.port, &self.client.calls.server_name, grace) {
+            match tls::connect(host, self.lease.port, identity, trust, name, grace) {
                 Err(privet_channel::Error::Io(_)) if Instant::now() + RETRY < limit => sleep(RETRY),
                 Err(error) => return Err(error.into()),
                 Ok(mut channel) => {
@@ -152,16 +154,6 @@ impl Attempt<'_> {
             Ok(channel)
         }))
     }
-}
-
-fn open(
-    client: &Shared,
-    host: &str,
-    port: u16,
-    name: &str,
-    timeout: Duration,
-) -> Result<Channel, privet_channel::Error> {
-    tls::connect(host, port, &client.credentials.identity, &client.credentials.trust, name, timeout)
 }
 
 /// A time that the service gives, of a day at most.
