@@ -20,7 +20,6 @@ class Link:
 
 class Connection:
     peer: str | None
-    peer_name: str | None
     rtt: float | None
     @staticmethod
     def connect(

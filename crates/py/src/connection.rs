@@ -38,8 +38,6 @@ pub(crate) struct Connection {
     channel: Mutex<Option<Channel>>,
     #[pyo3(get)]
     peer: Option<String>,
-    #[pyo3(get)]
-    peer_name: Option<String>,
     /// Seconds there and back through the network; `None` on one machine and at a server.
     #[pyo3(get)]
     rtt: Option<f64>,
@@ -48,9 +46,8 @@ pub(crate) struct Connection {
 impl Connection {
     pub(crate) fn new(channel: Channel) -> Self {
         let peer = channel.peer().map(|peer| peer.to_string());
-        let peer_name = channel.peer_name().map(str::to_owned);
         let rtt = channel.rtt().map(|rtt| rtt.as_secs_f64());
-        Self { channel: Mutex::new(Some(channel)), peer, peer_name, rtt }
+        Self { channel: Mutex::new(Some(channel)), peer, rtt }
     }
 
     /// The channel, which can be taken once.
