@@ -87,15 +87,10 @@ def magnitude(site: Site, x: Private) -> Private:
 
 
 @operator("Max")
-def largest(site: Site) -> Operand:
-    """Of any number of tensors, private or constant: one comparison for each but one."""
-    return extreme(site, site.operands(), sign=1.0)
-
-
 @operator("Min")
-def smallest(site: Site) -> Operand:
+def largest_or_smallest(site: Site) -> Operand:
     """Of any number of tensors, private or constant: one comparison for each but one."""
-    return extreme(site, site.operands(), sign=-1.0)
+    return extreme(site, site.operands(), sign=1.0 if site.operator == "Max" else -1.0)
 
 
 def extreme(site: Site, operands: Sequence[Operand], *, sign: float) -> Private:

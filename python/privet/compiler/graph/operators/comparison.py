@@ -59,39 +59,23 @@ def sign(site: Site) -> Operand:
     return replace(site.emit(Sub(), *both), whole=True)
 
 
-def _compared(site: Site, a: Operand, b: Operand, *, or_equal: bool) -> Operand:
-    """1 where `a > b`, or `a >= b`. No private number is beyond a constant of `BEYOND`."""
+@operator("Greater", since=7, restrictions=SUITES)
+@operator("GreaterOrEqual", since=12, restrictions=SUITES)
+@operator("Less", since=7, restrictions=SUITES)
+@operator("LessOrEqual", since=12, restrictions=SUITES)
+def compared(site: Site) -> Operand:
+    """1 where `a > b`, or whichever way the operator compares. No private number is beyond a
+    constant of `BEYOND`."""
+    a, b = site.operand(0), site.operand(1)
+    if site.operator.startswith("Less"):
+        a, b = b, a
     for constant, sign in ((a, 1.0), (b, -1.0)):
         if not isinstance(constant, Private) and (np.abs(constant) >= BEYOND).all():
             shape = np.broadcast_shapes(a.shape, b.shape)
             return np.array(np.broadcast_to(sign * constant > 0, shape))
-    if or_equal:
+    if site.operator.endswith("OrEqual"):
         return not_below(site, minus(site, a, b))
     return negated(site, not_below(site, minus(site, b, a)))
-
-
-@operator("GreaterOrEqual", since=12, restrictions=SUITES)
-def greater_or_equal(site: Site) -> Operand:
-    """1 where `a >= b`."""
-    return _compared(site, site.operand(0), site.operand(1), or_equal=True)
-
-
-@operator("LessOrEqual", since=12, restrictions=SUITES)
-def less_or_equal(site: Site) -> Operand:
-    """1 where `a <= b`."""
-    return _compared(site, site.operand(1), site.operand(0), or_equal=True)
-
-
-@operator("Greater", since=7, restrictions=SUITES)
-def greater(site: Site) -> Operand:
-    """1 where `a > b`."""
-    return _compared(site, site.operand(0), site.operand(1), or_equal=False)
-
-
-@operator("Less", since=7, restrictions=SUITES)
-def less(site: Site) -> Operand:
-    """1 where `a < b`."""
-    return _compared(site, site.operand(1), site.operand(0), or_equal=False)
 
 
 @operator("Equal", since=7, restrictions=SUITES)

@@ -55,16 +55,13 @@ def gather_nd(site: Site) -> Operand:
     return _taken(site, x, _at_tuples(site, x.shape, indices))
 
 
+@operator("Scatter", since=9, restrictions=_CONSTANT)
 @operator("ScatterElements", since=11, restrictions=_CONSTANT)
 def scatter_elements(site: Site) -> Operand:
-    """Replaces elements, or adds to them, multiplies them or takes the larger or smaller."""
-    return _scattered_along_axis(site)
-
-
-@operator("Scatter", since=9, restrictions=_CONSTANT)
-def scatter(site: Site) -> Operand:
-    """The older name of ScatterElements."""
-    return _scattered_along_axis(site)
+    """Replaces elements, or adds to them, multiplies them or takes the larger or smaller; `Scatter`
+    is the older name."""
+    data = as_private(site, site.operand(0))
+    return _scattered(site, data, _along_axis(site, data.shape, site.constant(1, "indices")))
 
 
 @operator("ScatterND", since=11, restrictions=_CONSTANT)
@@ -136,11 +133,6 @@ def _flat(site: Site, shape: tuple[int, ...], grid: Array) -> Array:
 def _taken(site: Site, x: Private, places: Array) -> Private:
     flat = site.reshape(x, (math.prod(x.shape),))
     return site.reshape(pick(site, flat, 0, places.ravel().tolist()), places.shape)
-
-
-def _scattered_along_axis(site: Site) -> Private:
-    data = as_private(site, site.operand(0))
-    return _scattered(site, data, _along_axis(site, data.shape, site.constant(1, "indices")))
 
 
 def _scattered(site: Site, data: Private, places: Array) -> Private:

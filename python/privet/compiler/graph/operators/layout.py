@@ -56,25 +56,11 @@ def cast(site: Site) -> Operand:
 _ROUNDS = "of whole numbers"
 
 
-@operator("Round", since=11, restrictions=_ROUNDS)
-def round_of(site: Site) -> Operand:
-    """Nothing, as the private numbers are whole."""
-    return _rounded(site)
-
-
-@operator("Floor", restrictions=_ROUNDS)
-def floor(site: Site) -> Operand:
-    """Nothing, as the private numbers are whole."""
-    return _rounded(site)
-
-
 @operator("Ceil", restrictions=_ROUNDS)
-def ceil(site: Site) -> Operand:
+@operator("Floor", restrictions=_ROUNDS)
+@operator("Round", since=11, restrictions=_ROUNDS)
+def rounded(site: Site) -> Operand:
     """Nothing, as the private numbers are whole."""
-    return _rounded(site)
-
-
-def _rounded(site: Site) -> Private:
     x = site.private(0)
     if not (x.integer or x.whole):
         site.refuse(

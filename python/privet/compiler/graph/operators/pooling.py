@@ -123,19 +123,10 @@ def _total(site: Site, geometry: Windows, size: Pair) -> AvgPool2d:
 
 
 @operator("GlobalAveragePool")
-def global_average_pool(site: Site) -> Operand:
-    """The mean over all spatial axes, however many."""
-    x = site.private(0)
-    return _global(site, x, average=True)
-
-
 @operator("GlobalMaxPool")
-def global_max_pool(site: Site) -> Operand:
-    """The maximum over all spatial axes, however many."""
-    return _global(site, site.private(0), average=False)
-
-
-def _global(site: Site, x: Private, *, average: bool) -> Private:
+def global_pool(site: Site) -> Operand:
+    """The mean, or the maximum, over all spatial axes, however many."""
+    x, average = site.private(0), site.operator == "GlobalAveragePool"
     spatial = spatial_of(site, x)
     ends = (*x.shape[:2], *([1] * len(spatial)))
     if len(spatial) > 2 or max(spatial) > MAX_KERNEL:

@@ -35,85 +35,6 @@ MOST_FACTORS = 64
 """Most elements that a ReduceProd multiplies: each product rounds."""
 
 
-@operator("ReduceMean", restrictions=_AXES)
-def reduce_mean(site: Site) -> Operand:
-    """Over any axes, given as an attribute or an input."""
-    return reduced(site, lambda x: sum_of_rows(site, x, mean=True))
-
-
-@operator("ReduceSum", restrictions=_AXES)
-def reduce_sum(site: Site) -> Operand:
-    """Over any axes, given as an attribute or an input."""
-    return reduced(site, lambda x: sum_of_rows(site, x))
-
-
-@operator("ReduceMax", restrictions=_AXES)
-def reduce_max(site: Site) -> Operand:
-    """The largest element over any axes."""
-    return reduced(site, lambda x: largest_of_rows(site, x))
-
-
-@operator("ReduceMin", restrictions=_AXES)
-def reduce_min(site: Site) -> Operand:
-    """The smallest element: less the largest of the negated ones."""
-    return reduced(site, lambda x: _negated(site, largest_of_rows(site, _negated(site, x))))
-
-
-@operator("ReduceL1", restrictions=_AXES)
-def reduce_l1(site: Site) -> Operand:
-    """The sum of magnitudes."""
-    return reduced(site, lambda x: sum_of_rows(site, magnitude(site, x)))
-
-
-@operator("ReduceSumSquare", restrictions=_INSIDE)
-def reduce_sum_square(site: Site) -> Operand:
-    """The sum of squares."""
-    return reduced(site, lambda x: squares_of_rows(site, x))
-
-
-@operator("ReduceL2", restrictions=_INSIDE)
-def reduce_l2(site: Site) -> Operand:
-    """The square root of the sum of squares."""
-    return reduced(site, lambda x: _smooth(site, "sqrt", squares_of_rows(site, x)))
-
-
-@operator("ReduceLogSum", restrictions=_INSIDE)
-def reduce_log_sum(site: Site) -> Operand:
-    """The logarithm of the sum."""
-    return reduced(site, lambda x: _smooth(site, "log", sum_of_rows(site, x)))
-
-
-@operator("ReduceLogSumExp", restrictions=_INSIDE)
-def reduce_log_sum_exp(site: Site) -> Operand:
-    """`m + log(sum(exp(x - m)))` with the largest element m."""
-
-    def of_rows(x: Private) -> Private:
-        largest = largest_of_rows(site, x)
-        below = site.emit(Sub(), site.lift(largest, x.shape), x)
-        total = sum_of_rows(site, site.emit(Elementwise(DECAY, nonnegative=True), below))
-        return plus(site, largest, _smooth(site, "log", total))
-
-    return reduced(site, of_rows)
-
-
-@operator("ReduceProd", restrictions=f"of up to {MOST_FACTORS} elements; {_INSIDE}")
-def reduce_prod(site: Site) -> Operand:
-    """The product of all, two by two."""
-
-    def of_rows(x: Private) -> Private:
-        if x.shape[1] > MOST_FACTORS:
-            site.refuse(f"it multiplies {x.shape[1]} elements", "Take the logarithm before, or sum")
-        while (count := x.shape[1]) > 1:
-            half = count // 2
-            pair = [pick(site, x, 1, range(k * half, (k + 1) * half)) for k in range(2)]
-            product = site.emit(Mul(), *pair)
-            rest = [pick(site, x, 1, [count - 1])] if count % 2 else []
-            x = site.emit(Concat(1), product, *rest) if rest else product
-        return x
-
-    return reduced(site, of_rows)
-
-
 @operator("CumSum", since=11, restrictions="axis constant")
 def cum_sum(site: Site) -> Operand:
     """Sums of all elements up to each, or from each on; the element itself may be left out."""
@@ -159,15 +80,16 @@ def arg_min(site: Site) -> Operand:
     return site.apply("ArgMax", site.emit(Negate(), site.private(0)), **site.attributes)
 
 
-def reduced(site: Site, of_rows: Callable[[Private], Private]) -> Private:
-    """The axes that a node names, reduced by what makes `[rows, n]` to `[rows, 1]`."""
+def reduced(site: Site) -> Operand:
+    """The axes that a node names, as an attribute or an input, reduced as `REDUCTIONS` say."""
     x = site.private(0)
     rank = len(x.shape)
     axes = sorted({site.axis(axis, rank) for axis in site.ints_of("axes", 1) or []})
     if not axes and not site.attribute("noop_with_empty_axes", 0):
         axes = list(range(rank))
     rows, ahead = as_rows(site, x, axes)
-    made = of_rows(rows)
+    _, of_rows = REDUCTIONS[site.operator]
+    made = of_rows(site, rows)
     if site.attribute("keepdims", 1):
         return site.reshape(made, [1 if i in axes else x.shape[i] for i in range(rank)])
     return site.reshape(made, ahead)
@@ -214,3 +136,42 @@ def _negated(site: Site, x: Private) -> Private:
 def squares_of_rows(site: Site, x: Private) -> Private:
     """`[rows, n]` to sums of squares `[rows, 1]`."""
     return sum_of_rows(site, site.emit(Mul(), x, x))
+
+
+def _log_sum_exp(site: Site, x: Private) -> Private:
+    """`m + log(sum(exp(x - m)))` with the largest element m."""
+    largest = largest_of_rows(site, x)
+    below = site.emit(Sub(), site.lift(largest, x.shape), x)
+    total = sum_of_rows(site, site.emit(Elementwise(DECAY, nonnegative=True), below))
+    return plus(site, largest, _smooth(site, "log", total))
+
+
+def _product(site: Site, x: Private) -> Private:
+    """The product of all, two by two."""
+    if x.shape[1] > MOST_FACTORS:
+        site.refuse(f"it multiplies {x.shape[1]} elements", "Take the logarithm before, or sum")
+    while (count := x.shape[1]) > 1:
+        half = count // 2
+        pair = [pick(site, x, 1, range(k * half, (k + 1) * half)) for k in range(2)]
+        product = site.emit(Mul(), *pair)
+        rest = [pick(site, x, 1, [count - 1])] if count % 2 else []
+        x = site.emit(Concat(1), product, *rest) if rest else product
+    return x
+
+
+REDUCTIONS: dict[str, tuple[str, Callable[[Site, Private], Private]]] = {
+    "ReduceL1": (_AXES, lambda site, x: sum_of_rows(site, magnitude(site, x))),
+    "ReduceL2": (_INSIDE, lambda site, x: _smooth(site, "sqrt", squares_of_rows(site, x))),
+    "ReduceLogSum": (_INSIDE, lambda site, x: _smooth(site, "log", sum_of_rows(site, x))),
+    "ReduceLogSumExp": (_INSIDE, _log_sum_exp),
+    "ReduceMax": (_AXES, largest_of_rows),
+    "ReduceMean": (_AXES, lambda site, x: sum_of_rows(site, x, mean=True)),
+    "ReduceMin": (_AXES, lambda site, x: _negated(site, largest_of_rows(site, _negated(site, x)))),
+    "ReduceProd": (f"of up to {MOST_FACTORS} elements; {_INSIDE}", _product),
+    "ReduceSum": (_AXES, sum_of_rows),
+    "ReduceSumSquare": (_INSIDE, squares_of_rows),
+}
+"""Restrictions of the reductions, and what makes `[rows, n]` to `[rows, 1]`."""
+
+for _name, (_restrictions, _) in REDUCTIONS.items():
+    operator(_name, restrictions=_restrictions)(reduced)

@@ -15,7 +15,7 @@ from privet.compiler.graph.function import Function, Step
 from privet.compiler.graph.operations import Array, Concat, Elementwise, Mul
 from privet.compiler.graph.operators.arithmetic import plus_constant, product, times_constant
 from privet.compiler.graph.public_maps import pick
-from privet.compiler.graph.registry import operator
+from privet.compiler.graph.registry import OLDEST_OPSET, operator
 from privet.compiler.graph.site import Operand, Private, Site
 
 _SUITES = "not with `--security malicious`"
@@ -30,28 +30,18 @@ def _emit(site: Site, *steps: Step) -> Operand:
     return site.emit(Elementwise(Function(steps)), x)
 
 
-@operator("Sigmoid", restrictions=_SUITES)
-def sigmoid(site: Site) -> Operand:
-    """`1 / (1 + exp(-x))`."""
-    return _emit(site, Step("sigmoid", (0,)))
+def of_one_step(site: Site) -> Operand:
+    """The function that the operator is named after."""
+    return _emit(site, Step(site.operator.lower(), (0,)))
 
 
-@operator("Tanh", restrictions=_SUITES)
-def tanh(site: Site) -> Operand:
-    """The hyperbolic tangent."""
-    return _emit(site, Step("tanh", (0,)))
-
-
-@operator("Softplus", restrictions=_SUITES)
-def softplus(site: Site) -> Operand:
-    """`log(1 + exp(x))`."""
-    return _emit(site, Step("softplus", (0,)))
-
-
-@operator("Erf", since=9, restrictions=_SUITES)
-def erf(site: Site) -> Operand:
-    """The error function."""
-    return _emit(site, Step("erf", (0,)))
+for _since, _names in (
+    (OLDEST_OPSET, ("Exp", "Log", "Reciprocal", "Sigmoid", "Softplus", "Sqrt", "Tanh")),
+    (7, ("Cos", "Sin")),
+    (9, ("Erf",)),
+):
+    for _name in _names:
+        operator(_name, since=_since, restrictions=_SUITES)(of_one_step)
 
 
 @operator("Gelu", since=20, restrictions=_SUITES)
@@ -120,42 +110,6 @@ def softsign(site: Site) -> Operand:
     size = [Step("relu", (0,)), Step("scale", (1,), 2.0), Step("sub", (2, 0))]
     ratio = [Step("shift", (3,), 1.0), Step("reciprocal", (4,)), Step("mul", (0, 5))]
     return _emit(site, *size, *ratio)
-
-
-@operator("Exp", restrictions=_SUITES)
-def exp(site: Site) -> Operand:
-    """`e^x`."""
-    return _emit(site, Step("exp", (0,)))
-
-
-@operator("Sin", since=7, restrictions=_SUITES)
-def sin(site: Site) -> Operand:
-    """The sine of an angle."""
-    return _emit(site, Step("sin", (0,)))
-
-
-@operator("Cos", since=7, restrictions=_SUITES)
-def cos(site: Site) -> Operand:
-    """The cosine of an angle."""
-    return _emit(site, Step("cos", (0,)))
-
-
-@operator("Log", restrictions=_SUITES)
-def log(site: Site) -> Operand:
-    """The natural logarithm."""
-    return _emit(site, Step("log", (0,)))
-
-
-@operator("Sqrt", restrictions=_SUITES)
-def sqrt(site: Site) -> Operand:
-    """The square root."""
-    return _emit(site, Step("sqrt", (0,)))
-
-
-@operator("Reciprocal", restrictions=_SUITES)
-def reciprocal(site: Site) -> Operand:
-    """`1 / x`."""
-    return _emit(site, Step("reciprocal", (0,)))
 
 
 @operator(
