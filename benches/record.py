@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import inf
 from pathlib import Path
@@ -106,11 +106,9 @@ class Record:
         reasons = [sample.failure for sample in self._all(task, contender)]
         return reasons[0] if reasons and all(reasons) else None
 
-    def median(
-        self, task: str, contender: str, figure: Callable[[Sample], float | None]
-    ) -> float | None:
-        """The median of a figure over the repetitions that have it."""
-        return _median(figure(sample) for sample in self.of(task, contender))
+    def median(self, task: str, contender: str, figure: str) -> float | None:
+        """The median of a field of `Sample` over the repetitions that have it."""
+        return median(getattr(sample, figure) for sample in self.of(task, contender))
 
     def ratio(self, task: str, contender: str, base: str) -> float | None:
         """How many times longer `contender` took than `base`: the median over the repetitions.
@@ -127,7 +125,7 @@ class Record:
             (min(sample.seconds or inf, sample.again_seconds or inf), mine.get(sample.repetition))
             for sample in self.of(task, contender)
         ]
-        return _median(theirs / ours for theirs, ours in pairs if ours)
+        return median(theirs / ours for theirs, ours in pairs if ours)
 
     def _all(self, task: str, contender: str) -> Sequence[Sample]:
         return [
@@ -137,6 +135,7 @@ class Record:
         ]
 
 
-def _median(values: Iterable[float | None]) -> float | None:
+def median(values: Iterable[float | None]) -> float | None:
+    """The median of those that are known; None if there are none."""
     known = [value for value in values if value is not None]
     return statistics.median(known) if known else None

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from math import inf
 from pathlib import Path
 
 from benches import ours
 from benches.machine import ROOT
-from benches.record import Record, Sample
+from benches.record import Record, median
 from benches.tasks import Task, tasks
 
 PAGE = ROOT / "docs" / "reference" / "benchmarks.md"
@@ -33,7 +34,7 @@ def targets(record: Record) -> str:
         if task.dealt is not None:
             for name, target in ((ours.FSS, task.dealt.fss), (ours.DEALT, task.dealt.gmw)):
                 if target is not None:
-                    reached = record.median(task.name, name, _online)
+                    reached = record.median(task.name, name, "online_seconds")
                     figure = f"online, {_SUITE[name]}"
                     rows.append(
                         [task.title, figure, f"{target:g} s", *_verdict(reached, target, "s")]
@@ -41,13 +42,14 @@ def targets(record: Record) -> str:
         if task.target is None:
             continue
         wanted = (
-            ("total", "s", task.target.total_seconds, _seconds),
-            ("online", "s", task.target.online_seconds, _online),
-            ("traffic", "MB", task.target.megabytes, _megabytes),
+            ("total", "s", task.target.total_seconds, "seconds", 1.0),
+            ("online", "s", task.target.online_seconds, "online_seconds", 1.0),
+            ("traffic", "MB", task.target.megabytes, "bytes_sent", 1e6),
         )
-        for figure, unit, target, of in wanted:
+        for figure, unit, target, of, size in wanted:
             if target is not None:
-                reached = record.median(task.name, ours.NAME, of)
+                found = record.median(task.name, ours.NAME, of)
+                reached = None if found is None else found / size
                 rows.append(
                     [task.title, figure, f"{target:g} {unit}", *_verdict(reached, target, unit)]
                 )
@@ -102,16 +104,17 @@ def _percent(ordered: Sequence[float], quantile: float) -> str:
     return f"{100 * ordered[round(quantile * (len(ordered) - 1))]:.0f} %"
 
 
+OWN = ("load_seconds", "seconds", "offline_seconds", "online_seconds", "bytes_sent", "rounds")
+DEALT = ("offline_seconds", "dealer_seconds", "dealt_bytes", "online_seconds", "bytes_sent")
+PEERS = ("again_seconds", "bytes_sent", "again_bytes_sent", "peak_rss_mb")
+"""Figures of `Sample` in each table."""
+
+
 def _own(record: Record, measured: Sequence[Task]) -> str:
     rows = [
         [
             task.title,
-            *(
-                _number(record.median(task.name, ours.NAME, figure))
-                for figure in (_load, _seconds, _offline, _online, _megabytes)
-            ),
-            _whole(record.median(task.name, ours.NAME, lambda sample: sample.rounds)),
-            _whole(record.median(task.name, ours.NAME, _memory)),
+            *_medians(record, task, ours.NAME, (*OWN, "peak_rss_mb")),
             f"{max(sample.max_abs_error or 0.0 for sample in record.of(task.name, ours.NAME)):.1g}",
         ]
         for task in measured
@@ -129,20 +132,13 @@ _SUITE = {ours.FSS: "`fss`", ours.DEALT: "`gmw` dealt"}
 def _dealt(record: Record, measured: Sequence[Task]) -> str:
     rows = []
     for task in measured:
-        semi2k = record.median(task.name, SEMI2K, _best)
+        semi2k = record.of(task.name, SEMI2K)
+        best = median(min(it.seconds or inf, it.again_seconds or inf) for it in semi2k)
         for name, suite in _SUITE.items():
-            online = record.median(task.name, name, _online)
-            ratio = semi2k / online if semi2k and online else None
-            figures = (_offline, _dealer, _dealt_megabytes, _online, _megabytes)
+            online = record.median(task.name, name, "online_seconds")
+            figures = _medians(record, task, name, (*DEALT, "rounds", "peak_rss_mb"))
             rows.append(
-                [
-                    task.title,
-                    suite,
-                    *(_number(record.median(task.name, name, figure)) for figure in figures),
-                    _whole(record.median(task.name, name, lambda sample: sample.rounds)),
-                    _whole(record.median(task.name, name, _memory)),
-                    _times(ratio),
-                ]
+                [task.title, suite, *figures, _times(best / online if best and online else None)]
             )
     head = (
         "| With a dealer | Suite | Offline s | of it dealer s | Dealt MB | Online s | MB | Rounds "
@@ -154,21 +150,13 @@ def _dealt(record: Record, measured: Sequence[Task]) -> str:
 def _beside(record: Record, measured: Sequence[Task]) -> str:
     rows = []
     for task in measured:
-        row = [
-            task.title,
-            *(_number(record.median(task.name, it, _seconds)) for it in (ours.NAME, ours.ONE_BIT)),
-        ]
+        mine = (ours.NAME, ours.ONE_BIT)
+        row = [task.title, *(_medians(record, task, it, ["seconds"])[0] for it in mine)]
         for contender in (CHEETAH, SEMI2K):
             row += [
-                _time(record, task.name, contender),
-                _number(record.median(task.name, contender, lambda sample: sample.again_seconds)),
-                _number(record.median(task.name, contender, _megabytes)),
-                _number(record.median(task.name, contender, _again_megabytes)),
-                _whole(record.median(task.name, contender, _memory)),
-                *(
-                    _times(record.ratio(task.name, contender, it))
-                    for it in (ours.NAME, ours.ONE_BIT)
-                ),
+                _time(record, task, contender),
+                *_medians(record, task, contender, PEERS),
+                *(_times(record.ratio(task.name, contender, it)) for it in mine),
             ]
         rows.append(row)
     head = (
@@ -179,12 +167,23 @@ def _beside(record: Record, measured: Sequence[Task]) -> str:
     return _table(head, "|---|" + "---:|" * 16, rows)
 
 
-def _time(record: Record, task: str, contender: str) -> str:
-    failure = record.failure(task, contender)
+def _medians(record: Record, task: Task, contender: str, figures: Sequence[str]) -> list[str]:
+    """A contender's figures of a task as they are shown: bytes in MB, counts as whole numbers."""
+    cells = []
+    for name in figures:
+        value = record.median(task.name, contender, name)
+        if "bytes" in name and value is not None:
+            value /= 1e6
+        cells.append(_whole(value) if name in ("rounds", "peak_rss_mb") else _number(value))
+    return cells
+
+
+def _time(record: Record, task: Task, contender: str) -> str:
+    failure = record.failure(task.name, contender)
     if failure is not None:
         return failure
-    shown = _number(record.median(task, contender, _seconds))
-    count = len(record.of(task, contender))
+    (shown,) = _medians(record, task, contender, ["seconds"])
+    count = len(record.of(task.name, contender))
     return f"{shown} [{count}]" if 0 < count < record.about["repeat"] else shown
 
 
@@ -195,48 +194,6 @@ def _verdict(reached: float | None, target: float, unit: str) -> list[str]:
     if reached <= target:
         return [shown, f"reached; {target / reached:.1f} times under"]
     return [shown, f"missed; {reached / target:.1f} times over"]
-
-
-def _seconds(sample: Sample) -> float | None:
-    return sample.seconds
-
-
-def _load(sample: Sample) -> float | None:
-    return sample.load_seconds
-
-
-def _offline(sample: Sample) -> float | None:
-    return sample.offline_seconds
-
-
-def _online(sample: Sample) -> float | None:
-    return sample.online_seconds
-
-
-def _dealer(sample: Sample) -> float | None:
-    return sample.dealer_seconds
-
-
-def _dealt_megabytes(sample: Sample) -> float | None:
-    return None if sample.dealt_bytes is None else sample.dealt_bytes / 1e6
-
-
-def _best(sample: Sample) -> float | None:
-    """The faster of two runs of a peer."""
-    known = [seconds for seconds in (sample.seconds, sample.again_seconds) if seconds is not None]
-    return min(known, default=None)
-
-
-def _megabytes(sample: Sample) -> float | None:
-    return None if sample.bytes_sent is None else sample.bytes_sent / 1e6
-
-
-def _again_megabytes(sample: Sample) -> float | None:
-    return None if sample.again_bytes_sent is None else sample.again_bytes_sent / 1e6
-
-
-def _memory(sample: Sample) -> float | None:
-    return sample.peak_rss_mb
 
 
 def _number(value: float | None) -> str:
