@@ -16,64 +16,25 @@ import numpy as np
 
 from privet.compiler.graph import Graph, import_model, load_model
 from privet.compiler.graph.function import Function
-from privet.compiler.graph.operations import (
-    Add,
-    AddConstant,
-    AvgPool2d,
-    Broadcast,
-    Concat,
-    Conv2d,
-    Dense,
-    Elementwise,
-    MatMul,
-    MaxPool2d,
-    Mul,
-    Operation,
-    Relu,
-    Reshape,
-    Scale,
-    Sub,
-    Transpose,
-)
+from privet.compiler.graph.operations import Operation
 from privet.compiler.passes import simplify
 
 NETWORK_FILE = "network.json"
 WEIGHTS_FILE = "weights.npz"
-
-NAMES: dict[type[Operation], str] = {
-    Add: "add",
-    AddConstant: "add_constant",
-    AvgPool2d: "avg_pool2d",
-    Broadcast: "broadcast",
-    Concat: "concat",
-    Conv2d: "conv2d",
-    Dense: "dense",
-    Elementwise: "elementwise",
-    MatMul: "matmul",
-    MaxPool2d: "max_pool2d",
-    Mul: "mul",
-    Relu: "relu",
-    Reshape: "reshape",
-    Scale: "scale",
-    Sub: "sub",
-    Transpose: "transpose",
-}
 
 
 def write(model: Path, folder: Path) -> None:
     """Writes `network.json` and `weights.npz` of an ONNX model into `folder`.
 
     Weights are named `w0`, `w1`, .. in the order of use; an operation's arrays are given by name.
-    Layouts are those of `privet.compiler.graph.operations`.
-
-    # Errors
-    `KeyError` if the model has an operation that peers are not given.
+    Names and layouts of operations are those of `privet.compiler.graph.operations`; what a peer is
+    not given it refuses when it compiles.
     """
     graph = simplify(import_model(load_model(model), name=model.stem))
     arrays: dict[str, np.ndarray[Any, Any]] = {}
     steps = [
         {
-            "op": NAMES[type(node.operation)],
+            "op": node.operation.name,
             "inputs": node.inputs,
             "output": node.output,
             **_attributes(node.operation, arrays),

@@ -101,30 +101,6 @@ def _windows(step: Step, x: Any, start: float, combine: Callable[..., Any]) -> A
     return y
 
 
-def _relu(step: Step, weights: Weights, x: Any) -> Any:
-    return jnp.maximum(x, 0.0)
-
-
-def _add(step: Step, weights: Weights, x: Any, y: Any) -> Any:
-    return x + y
-
-
-def _sub(step: Step, weights: Weights, x: Any, y: Any) -> Any:
-    return x - y
-
-
-def _mul(step: Step, weights: Weights, x: Any, y: Any) -> Any:
-    return x * y
-
-
-def _matmul(step: Step, weights: Weights, x: Any, y: Any) -> Any:
-    return x @ y
-
-
-def _scale(step: Step, weights: Weights, x: Any) -> Any:
-    return x * to_channels_last(weights[step["weight"]])
-
-
 def _add_constant(step: Step, weights: Weights, x: Any) -> Any:
     return to_channels_last(to_channels_first(x) + weights[step["bias"]])
 
@@ -176,20 +152,20 @@ STEPS: dict[str, Callable[..., Any]] = {
 """Steps of functions of one number that Transformers have, by `privet.compiler.graph.function`."""
 
 OPERATIONS: dict[str, Callable[..., Any]] = {
-    "add": _add,
+    "add": lambda _step, _weights, x, y: x + y,
     "add_constant": _add_constant,
     "avg_pool2d": _avg_pool2d,
     "broadcast": _broadcast,
     "concat": _concat,
     "conv2d": _conv2d,
     "dense": _dense,
-    "elementwise": _elementwise,
-    "matmul": _matmul,
+    "function": _elementwise,
+    "matmul": lambda _step, _weights, x, y: x @ y,
     "max_pool2d": _max_pool2d,
-    "mul": _mul,
-    "relu": _relu,
+    "mul": lambda _step, _weights, x, y: x * y,
+    "relu": lambda _step, _weights, x: jnp.maximum(x, 0.0),
     "reshape": _reshape,
-    "scale": _scale,
-    "sub": _sub,
+    "scale": lambda step, weights, x: x * to_channels_last(weights[step["weight"]]),
+    "sub": lambda _step, _weights, x, y: x - y,
     "transpose": _transpose,
 }
