@@ -21,6 +21,7 @@ from privet.compiler.graph.heads import attributes_of
 from privet.compiler.graph.input_shapes import FLOATS, WHOLE, InputShapes, resolve
 from privet.compiler.graph.onnx_model import DEFAULT_DOMAINS, ML, opset_of
 from privet.compiler.graph.operations import Array, Shape
+from privet.compiler.graph.rewriting import copied, without_nodes
 from privet.compiler.graph.site import Unsupported
 from privet.errors import InvalidProgram
 
@@ -132,8 +133,7 @@ class _Parting:
         return Front(given, steps), self._behind(cut)
 
     def _behind(self, cut: Sequence[str]) -> onnx.ModelProto:
-        model = onnx.ModelProto()
-        model.CopyFrom(self.model)
+        model = without_nodes(self.model)
         declared = {entry.name: entry for entry in self.model.graph.input}
         entries = []
         for name in cut:
@@ -144,7 +144,6 @@ class _Parting:
             entries.append(onnx.helper.make_tensor_value_info(name, kind, shape))
         del model.graph.input[:]
         model.graph.input.extend(entries)
-        del model.graph.node[:]
         model.graph.node.extend(self.rest)
         known = {tensor.name for tensor in model.graph.initializer}
         wanted = {name for node in self.rest for name in _names(node)}
@@ -165,8 +164,7 @@ def _kind(entry: onnx.ValueInfoProto) -> str:
 
 def _attributes(node: onnx.NodeProto) -> dict[str, object]:
     """A node's attributes; the one that may be no number as a text."""
-    copy = onnx.NodeProto()
-    copy.CopyFrom(node)
+    copy = copied(node)
     del copy.attribute[:]
     copy.attribute.extend(it for it in node.attribute if not math.isnan(it.f))
     missing = {it.name: "nan" for it in node.attribute if math.isnan(it.f)}

@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 
 from privet.compiler.graph.operations import Array, Shape
+from privet.compiler.graph.rewriting import attributes
 from privet.compiler.graph.site import Unsupported
 
 CONTROL = ("If", "Loop", "Scan")
@@ -88,7 +89,7 @@ def unroll(node: onnx.NodeProto, known: Known, shape_of: ShapeOf, run: Run) -> N
 
 def _scan(node: onnx.NodeProto, shape_of: ShapeOf, run: Run) -> None:
     """One step for each slice of the tensors that it goes along."""
-    given = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
+    given = attributes(node)
     (body,) = _bodies(node)
     count = len(node.input) - int(given["num_scan_inputs"])
     carried, sources = list(node.input[:count]), list(node.input[count:])

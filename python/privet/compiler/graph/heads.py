@@ -21,6 +21,7 @@ from privet.compiler.graph.graph import ClientStep
 from privet.compiler.graph.head import ARITHMETIC, OPERATORS, Head, HeadNode, plain
 from privet.compiler.graph.input_shapes import FLOATS
 from privet.compiler.graph.operations import Array
+from privet.compiler.graph.rewriting import copied, without_nodes
 from privet.compiler.graph.site import Private, TensorList, Unsupported
 from privet.errors import Misuse
 
@@ -263,8 +264,7 @@ def _two_classes(concat: onnx.NodeProto | None, made_by: dict[str, onnx.NodeProt
 
 
 def _reading(node: onnx.NodeProto, *inputs: str) -> onnx.NodeProto:
-    copy = onnx.NodeProto()
-    copy.CopyFrom(node)
+    copy = copied(node)
     copy.input[:] = inputs
     return copy
 
@@ -281,9 +281,8 @@ def labels_alone(model: onnx.ModelProto) -> onnx.ModelProto:
     # Errors
     `Misuse` if it is not plain what is a label.
     """
-    changed = onnx.ModelProto()
-    changed.CopyFrom(model)
-    graph = changed.graph
+    changed = without_nodes(model)
+    graph, nodes = changed.graph, list(model.graph.node)
     tensors = onnx.TensorProto
     labels = [
         output
@@ -298,17 +297,12 @@ def labels_alone(model: onnx.ModelProto) -> onnx.ModelProto:
         dims = scores.type.tensor_type.shape.dim
         if len(dims) < 2 or dims[1].dim_value == 1:
             raise Misuse(f"reveal is 'label', and output {scores.name!r} has no axis of classes")
-        graph.node.append(
-            onnx.helper.make_node("ArgMax", [scores.name], ["label"], axis=1, keepdims=0)
-        )
+        nodes.append(onnx.helper.make_node("ArgMax", [scores.name], ["label"], axis=1, keepdims=0))
         labels = [onnx.helper.make_tensor_value_info("label", tensors.INT64, None)]
     kept = [onnx.ValueInfoProto.FromString(label.SerializeToString()) for label in labels]
     del graph.output[:]
     graph.output.extend(kept)
-    nodes, _ = needed(graph.node, [label.name for label in kept])
-    nodes = [onnx.NodeProto.FromString(node.SerializeToString()) for node in nodes]
-    del graph.node[:]
-    graph.node.extend(nodes)
+    graph.node.extend(needed(nodes, [label.name for label in kept])[0])
     return changed
 
 

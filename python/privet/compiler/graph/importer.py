@@ -34,6 +34,7 @@ from privet.compiler.graph.operators.selection import number_of
 from privet.compiler.graph.private_masks import bound_masks
 from privet.compiler.graph.public_maps import pick
 from privet.compiler.graph.registry import OLDEST_OPSET
+from privet.compiler.graph.rewriting import without_nodes
 from privet.compiler.graph.shapes import MAX_SAMPLE
 from privet.compiler.graph.site import (
     Operand,
@@ -197,9 +198,7 @@ class _Walk:
 
     def plain(self) -> onnx.ModelProto:
         """The model with the nodes of bodies in place of what was unrolled."""
-        made = onnx.ModelProto()
-        made.CopyFrom(self.model)
-        del made.graph.node[:]
+        made = without_nodes(self.model)
         made.graph.node.extend(self._plain(self.nodes))
         return made
 

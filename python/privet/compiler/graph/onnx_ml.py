@@ -15,6 +15,7 @@ from onnx import helper
 
 from privet.compiler.graph.input_shapes import WHOLE
 from privet.compiler.graph.onnx_model import ML
+from privet.compiler.graph.rewriting import Parts, attributes, copied, labels, without_nodes
 
 TRANSFORMS = {
     "NONE": None,
@@ -40,9 +41,7 @@ def expand(model: onnx.ModelProto) -> onnx.ModelProto:
     """
     if not any(node.domain == ML for node in model.graph.node):
         return model
-    changed = onnx.ModelProto()
-    changed.CopyFrom(model)
-    del changed.graph.node[:]
+    changed = without_nodes(model)
     casts = {node.output[0]: node.input[0] for node in model.graph.node if _to_integer(node)}
     zeros = {it.name: it.dims for it in model.graph.initializer if _is_zero(it)}
     logs, bases = _logarithms(model), _bases(model)
@@ -157,8 +156,7 @@ def _transformed(node: onnx.NodeProto) -> list[onnx.NodeProto]:
     targets = next((a.i for a in node.attribute if a.name == "n_targets"), 1)
     if after is None or (targets == 1 and transform != "PROBIT"):
         return [node]  # ONNX Runtime leaves one number as it is
-    raw = onnx.NodeProto()
-    raw.CopyFrom(node)
+    raw = copied(node)
     raw.attribute.remove(given)
     raw.output[:] = [f"{node.output[0]}_raw"]
     axis: dict[str, Any] = {"axis": 1} if after == "Softmax" else {}
@@ -170,7 +168,7 @@ def _is_classifier(node: onnx.NodeProto) -> bool:
     """Whether `expand` knows it: others are refused where they stand, by name."""
     if node.domain != ML or node.op_type != "LinearClassifier":
         return False
-    found = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+    found = attributes(node)
     transform = found.get("post_transform", b"NONE").decode()
     # Of one score ONNX Runtime makes a PROBIT that is no number.
     return transform in TRANSFORMS and (
@@ -178,64 +176,43 @@ def _is_classifier(node: onnx.NodeProto) -> bool:
     )
 
 
-class _Classifier:
+class _Classifier(Parts):
     """A linear classifier: `scores = x * coefficients + intercepts`, one column for each label, or
     one column that is positive for the second of two labels."""
 
-    def __init__(self, node: onnx.NodeProto, graph: onnx.GraphProto) -> None:
-        self._node, self._graph = node, graph
-        self._name = node.name or node.output[0]
-        self._made: list[onnx.NodeProto] = []
-        self._attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
-        texts = self._attributes.get("classlabels_strings")
-        labels = texts or self._attributes.get("classlabels_ints") or []
-        self._labels = np.array([t.decode() for t in labels] if texts else labels, dtype=object)
-        if not texts:
-            self._labels = self._labels.astype(np.int64)
-
     def nodes(self) -> list[onnx.NodeProto]:
         """The nodes that have its place."""
-        label, scores = (*self._node.output, "")[:2]
-        scores = scores or f"{self._name}_unread"
-        coefficients = self._attributes.get("coefficients", [])
-        intercepts = self._attributes.get("intercepts", [])
-        rows = len(intercepts) or len(self._labels)
-        raw = self._add(
+        label, scores = (*self.node.output, "")[:2]
+        scores = scores or f"{self.name}_unread"
+        classes, intercepts = labels(self.given), self.given.get("intercepts", [])
+        rows = len(intercepts) or len(classes)
+        raw = self.add(
             "LinearRegressor",
-            self._node.input[:1],
+            self.node.input[:1],
             domain=ML,
-            coefficients=coefficients,
+            coefficients=self.given.get("coefficients", []),
             targets=rows,
             **({"intercepts": intercepts} if intercepts else {}),
         )
-        transform = TRANSFORMS[self._attributes.get("post_transform", b"NONE").decode()]
-        if rows == 1 and len(self._labels) == 2:
+        transform = TRANSFORMS[self.given.get("post_transform", b"NONE").decode()]
+        if rows == 1 and len(classes) == 2:
             raw = self._both(raw, transform, scores)
         elif transform is None:
-            self._add("Identity", [raw], output=scores)
+            self.add("Identity", [raw], scores)
         else:
             axis = {"axis": 1} if transform == "Softmax" else {}
-            self._add(transform, [raw], output=scores, **axis)
+            self.add(transform, [raw], scores, **axis)
         if label:
-            place = self._add("ArgMax", [raw], axis=1, keepdims=0)
-            classes = onnx.numpy_helper.from_array(self._labels, f"{self._name}_classes")
-            self._graph.initializer.append(classes)
-            self._add("Gather", [classes.name, place], output=label, axis=0)
-        return self._made
+            self.label(raw, classes, label)
+        return self.made
 
     def _both(self, raw: str, transform: str | None, scores: str) -> str:
         """Scores of both labels where the model has those of the second, as ONNX Runtime gives
         them: `1 - s` and `s` unless they become probabilities; and the order they have."""
-        both = self._add("Concat", [self._add("Neg", [raw]), raw], axis=1)
+        both = self.add("Concat", [self.add("Neg", [raw]), raw], axis=1)
         if transform == "Sigmoid":
-            self._add(transform, [both], output=scores)
+            self.add(transform, [both], scores)
         else:
-            one = onnx.numpy_helper.from_array(np.ones((), np.float32), f"{self._name}_one")
-            self._graph.initializer.append(one)
-            self._add("Concat", [self._add("Sub", [one.name, raw]), raw], output=scores, axis=1)
+            one = self.constant("one", np.ones((), np.float32))
+            self.add("Concat", [self.add("Sub", [one, raw]), raw], scores, axis=1)
         return both
-
-    def _add(self, op: str, inputs: Sequence[str], *, output: str = "", **more: Any) -> str:
-        output = output or f"{self._name}_{len(self._made)}_{op}"
-        self._made.append(helper.make_node(op, inputs, [output], name=self._name, **more))
-        return output

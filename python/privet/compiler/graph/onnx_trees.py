@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import helper
 
 from privet.compiler.graph.onnx_model import ML
+from privet.compiler.graph.rewriting import Parts, attributes, labels, without_nodes
 
 TRANSFORMS = {
     "NONE": "Identity",
@@ -37,9 +37,7 @@ def expand_trees(model: onnx.ModelProto) -> onnx.ModelProto:
     apart = [_is_classifier(node) and why_not(node) is None for node in model.graph.node]
     if not any(apart):
         return model
-    changed = onnx.ModelProto()
-    changed.CopyFrom(model)
-    del changed.graph.node[:]
+    changed = without_nodes(model)
     for node, is_apart in zip(model.graph.node, apart, strict=True):
         changed.graph.node.extend(_apart(node, changed.graph) if is_apart else [node])
     return changed
@@ -47,19 +45,19 @@ def expand_trees(model: onnx.ModelProto) -> onnx.ModelProto:
 
 def why_not(node: onnx.NodeProto) -> str | None:
     """Why a classifier cannot be taken apart, if it cannot."""
-    given = _attributes(node)
+    given = attributes(node)
     transform = given.get("post_transform", b"NONE").decode()
     if transform not in TRANSFORMS:
         return f"its post_transform is {transform}"
     if (problem := _misfit(given)) is not None:
         return problem
-    if len(_labels(given)) > 2:
+    if len(labels(given)) > 2:
         if _scored(given) is None:
             return "which classes have a score depends on the leaves that a row ends in"
         return None
     if _places_or_texts(given) and _is_mirrored(given):
         return None
-    if len(_labels(given)) < 2 or set(given.get("class_ids", [])) - {0}:
+    if len(labels(given)) < 2 or set(given.get("class_ids", [])) - {0}:
         return "ONNX Runtime gives no labels of two classes unless one score tells them apart"
     if len(_numbers(given, "base_values")) > 1:
         return "it has two base values for one score"
@@ -72,15 +70,6 @@ def why_not(node: onnx.NodeProto) -> str | None:
 
 def _is_classifier(node: onnx.NodeProto) -> bool:
     return node.domain == ML and node.op_type == "TreeEnsembleClassifier"
-
-
-def _attributes(node: onnx.NodeProto) -> dict[str, Any]:
-    return {a.name: helper.get_attribute_value(a) for a in node.attribute}
-
-
-def _labels(given: dict[str, Any]) -> list[Any]:
-    texts = [text.decode() for text in given.get("classlabels_strings", [])]
-    return texts or list(given.get("classlabels_int64s", []))
 
 
 def _numbers(given: dict[str, Any], name: str) -> list[float]:
@@ -104,14 +93,15 @@ def _misfit(given: dict[str, Any]) -> str | None:
     }.items():
         if len({len(each) for each in lists}) > 1 or not lists[0]:
             return f"its lists of {what} differ in length, or are empty"
-    if not set(columns[2]) <= set(range(len(_labels(given)))):
+    if not set(columns[2]) <= set(range(len(labels(given)))):
         return "a leaf is of a class without a label"
     return None
 
 
 def _places_or_texts(given: dict[str, Any]) -> bool:
     """Whether two labels are what ONNX Runtime gives of two scores: their places, or texts."""
-    return len(_labels(given)) == 2 and ("classlabels_strings" in given or _labels(given) == [0, 1])
+    found = labels(given).tolist()
+    return len(found) == 2 and ("classlabels_strings" in given or found == [0, 1])
 
 
 def _scored(given: dict[str, Any]) -> list[int] | None:
@@ -120,7 +110,7 @@ def _scored(given: dict[str, Any]) -> list[int] | None:
     A class without one counts as 0 among the scores, and never wins. None if some rows have a score
     of a class and others have none, where scores may be negative.
     """
-    classes = len(_labels(given))
+    classes = len(labels(given))
     if _numbers(given, "base_values"):
         return list(range(classes))
     leaves: dict[int, dict[int, dict[int, float]]] = defaultdict(dict)
@@ -152,38 +142,30 @@ def _is_mirrored(given: dict[str, Any]) -> bool:
 
 
 def _apart(node: onnx.NodeProto, graph: onnx.GraphProto) -> list[onnx.NodeProto]:
-    given, name = _attributes(node), node.name or node.output[0]
+    parts = Parts(node, graph)
+    given, classes = parts.given, labels(parts.given)
     label, scores = (*node.output, "")[:2]
     transform = TRANSFORMS[given.get("post_transform", b"NONE").decode()]
-    labels = _labels(given)
-    one_score = len(labels) == 2 and not any(given["class_ids"])
-    targets = _two(given) if one_score else _many(given, len(labels))
+    one_score = len(classes) == 2 and not any(given["class_ids"])
+    targets = _two(given) if one_score else _many(given, len(classes))
     trees: dict[str, Any] = {
         key: value
         for key, value in given.items()
         if key.startswith("nodes_") and not key.startswith("nodes_hitrates")
     }
-    raw = f"{name}_scores"
-    trees |= {"n_targets": len(labels), **targets}
-    regressor = "TreeEnsembleRegressor"
-    made = [helper.make_node(regressor, node.input, [raw], name, domain=ML, **trees)]
+    trees |= {"n_targets": len(classes), **targets}
+    raw = f"{parts.name}_scores"
+    parts.add("TreeEnsembleRegressor", node.input, raw, domain=ML, **trees)
     if scores:
         axis: dict[str, Any] = {"axis": 1} if transform == "Softmax" else {}
-        made.append(helper.make_node(transform, [raw], [scores], name, **axis))
+        parts.add(transform, [raw], scores, **axis)
     if label:
-        scored = list(range(len(labels))) if len(labels) == 2 else _scored(given) or []
-        classes = np.array(labels, dtype=object if isinstance(labels[0], str) else np.int64)
-        constants = [onnx.numpy_helper.from_array(classes[scored], f"{name}_classes")]
-        if len(scored) < len(labels):
-            constants.append(onnx.numpy_helper.from_array(np.array(scored), f"{name}_scored"))
-            own = [raw, f"{name}_scored"]
-            raw = f"{name}_own"
-            made.append(helper.make_node("Gather", own, [raw], name, axis=1))
-        graph.initializer.extend(constants)
-        place = f"{name}_place"
-        made.append(helper.make_node("ArgMax", [raw], [place], name, axis=1, keepdims=0))
-        made.append(helper.make_node("Gather", [f"{name}_classes", place], [label], name, axis=0))
-    return made
+        scored = list(range(len(classes))) if len(classes) == 2 else _scored(given) or []
+        if len(scored) < len(classes):
+            own = [raw, parts.constant("scored", np.array(scored))]
+            raw = parts.add("Gather", own, f"{parts.name}_own", axis=1)
+        parts.label(raw, classes[scored], label, f"{parts.name}_place")
+    return parts.made
 
 
 def _many(given: dict[str, Any], classes: int) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from privet.compiler.graph.control_flow import names_read
 from privet.compiler.graph.input_shapes import WHOLE
 from privet.compiler.graph.onnx_model import DEFAULT_DOMAINS
 from privet.compiler.graph.operations import BLOCKED, Array
+from privet.compiler.graph.rewriting import without_nodes
 from privet.errors import Problem, UnsupportedModel
 
 ENOUGH, ENOUGH_TIMES = 1e5, 1e9
@@ -63,9 +64,7 @@ def bound_masks(model: onnx.ModelProto) -> onnx.ModelProto:
     if not found:
         return model
     _check_whole(model, [nodes[index] for index in found], constants)
-    changed = onnx.ModelProto()
-    changed.CopyFrom(model)
-    del changed.graph.node[:]
+    changed = without_nodes(model)
     for index, node in enumerate(nodes):
         maker = found.get(index)
         changed.graph.node.extend([node] if maker is None else maker(changed.graph))

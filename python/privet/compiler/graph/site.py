@@ -29,6 +29,7 @@ from privet.compiler.graph.operations import (
     Slice,
     Transpose,
 )
+from privet.compiler.graph.rewriting import attributes
 from privet.compiler.graph.shapes import MAX_SAMPLE
 
 Default = TypeVar("Default")
@@ -110,10 +111,7 @@ class Site:
         self.inner = inner
         self._used = [name in used for name in node.output]
         self._builder = builder
-        self.attributes: dict[str, Any] = {
-            attribute.name: onnx.helper.get_attribute_value(attribute)
-            for attribute in node.attribute
-        }
+        self.attributes = attributes(node)
 
     def apply(self, operator: str, *operands: Operand, **attributes: Any) -> Private:
         """What the importer of another operator makes of operands, as part of this node."""

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import helper
 
 from privet.compiler.graph.constants import array_of
 from privet.compiler.graph.input_shapes import WHOLE
 from privet.compiler.graph.onnx_model import DEFAULT_DOMAINS, ML
 from privet.compiler.graph.operations import Array
+from privet.compiler.graph.rewriting import attributes
 
 FLOAT = onnx.TensorProto.FLOAT
 _INTEGERS = (onnx.TensorProto.INT32, onnx.TensorProto.INT64)
@@ -127,7 +127,7 @@ class _Trace:
             self._follow(node)
 
     def _follow(self, node: onnx.NodeProto) -> None:
-        given = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+        given = attributes(node)
         if node.op_type == "Constant" and "value" in given:
             self.constants[node.output[0]] = array_of(given["value"])
         domain = "" if node.domain in DEFAULT_DOMAINS else node.domain

@@ -23,6 +23,7 @@ from privet.compiler.graph.control_flow import names_read, needed
 from privet.compiler.graph.onnx_model import ML
 from privet.compiler.graph.operations import Array
 from privet.compiler.graph.order import number_at
+from privet.compiler.graph.rewriting import attributes, copied, without_nodes
 from privet.compiler.graph.tree_columns import FLOAT, Code, Column, Step, Table, trace
 
 LARGEST = 0x7F7FFFFF
@@ -76,9 +77,7 @@ def _changed(
 ) -> tuple[onnx.ModelProto, set[str]]:
     """The model with these ensembles in place of its own, and what they and nodes that gather
     their columns make."""
-    changed = onnx.ModelProto()
-    changed.CopyFrom(model)
-    del changed.graph.node[:]
+    changed = without_nodes(model)
     rows = _Rows(changed.graph, tables)
     own: set[str] = set()
     for index, node in enumerate(model.graph.node):
@@ -158,7 +157,7 @@ class _Moved:
     @classmethod
     def of(cls, node: onnx.NodeProto, table: Table, tables: Mapping[str, Table]) -> _Moved | None:
         """None if some node's test cannot be one of a column of an input."""
-        given = _attributes(node)
+        given = attributes(node)
         lists = [given.get(f"nodes_{key}", []) for key in ("modes", "values", "featureids")]
         lists.append(given.get(_TRACKS) or [0] * len(lists[0]))
         if len({len(it) for it in lists}) > 1:
@@ -183,8 +182,7 @@ class _Moved:
         """The ensemble on the tensor that has its places side by side."""
         if self.is_plain:
             return self._node
-        made = onnx.NodeProto()
-        made.CopyFrom(self._node)
+        made = copied(self._node)
         made.input[0] = rows.of(self.places)
         new = self._lists()
         kept = [a for a in self._node.attribute if a.name not in new]
@@ -194,7 +192,7 @@ class _Moved:
 
     def _lists(self) -> dict[str, list[Any]]:
         """The attributes that tell the tests."""
-        given = _attributes(self._node)
+        given = attributes(self._node)
         lists: dict[str, list[Any]] = {key: list(given[f"nodes_{key}"]) for key in _CHANGED}
         ids = [(source, place) for source, columns in self.places.items() for place in columns]
         feature = {id: index for index, id in enumerate(ids)}
@@ -217,10 +215,6 @@ class _Moved:
                 tracks[index] = int(not test.missing)
         new = {f"nodes_{key}": values for key, values in lists.items()} | {BELOW: below}
         return new | {_TRACKS: tracks} if self._decides else new
-
-
-def _attributes(node: onnx.NodeProto) -> dict[str, Any]:
-    return {a.name: helper.get_attribute_value(a) for a in node.attribute}
 
 
 def _run(steps: Sequence[Step], x: float | Array) -> Array:

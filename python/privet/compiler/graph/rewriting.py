@@ -1,0 +1,67 @@
+"""ONNX models rewritten before they are read: nodes in place of others, and constants for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import helper
+
+from privet.compiler.graph.operations import Array
+
+
+def without_nodes(model: onnx.ModelProto) -> onnx.ModelProto:
+    """A copy of a model, for other nodes."""
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    del copy.graph.node[:]
+    return copy
+
+
+def copied(node: onnx.NodeProto) -> onnx.NodeProto:
+    """A node like another, to be changed."""
+    copy = onnx.NodeProto()
+    copy.CopyFrom(node)
+    return copy
+
+
+def attributes(node: onnx.NodeProto) -> dict[str, Any]:
+    """A node's attributes by name; texts are bytes."""
+    return {it.name: helper.get_attribute_value(it) for it in node.attribute}
+
+
+def labels(given: Mapping[str, Any]) -> Array:
+    """The labels that a classifier's attributes list: texts, or whole numbers."""
+    if texts := given.get("classlabels_strings"):
+        return np.array([text.decode() for text in texts], dtype=object)
+    numbers = given.get("classlabels_ints") or given.get("classlabels_int64s") or []
+    return np.array(numbers, dtype=np.int64)
+
+
+class Parts:
+    """Nodes that stand in place of one of `graph`, and constants that they read."""
+
+    def __init__(self, node: onnx.NodeProto, graph: onnx.GraphProto) -> None:
+        self.node, self.graph = node, graph
+        self.name = node.name or node.output[0]
+        self.given = attributes(node)
+        self.made: list[onnx.NodeProto] = []
+
+    def add(self, op: str, inputs: Iterable[str], output: str = "", **more: Any) -> str:
+        """Adds a node; the name of its result, which is `output` if that is given."""
+        output = output or f"{self.name}_{len(self.made)}_{op}"
+        self.made.append(helper.make_node(op, list(inputs), [output], name=self.name, **more))
+        return output
+
+    def constant(self, what: str, array: Array) -> str:
+        """Adds a constant; its name."""
+        name = f"{self.name}_{what}"
+        self.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
+        return name
+
+    def label(self, scores: str, classes: Array, output: str, place: str = "") -> None:
+        """Adds the label of the largest of scores, at `place` among the classes."""
+        place = self.add("ArgMax", [scores], place, axis=1, keepdims=0)
+        self.add("Gather", [self.constant("classes", classes), place], output, axis=0)
