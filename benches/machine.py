@@ -13,6 +13,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from privet.planner.machine import cpu_model
+
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ("crates", "python", "benches", "Cargo.toml", "Cargo.lock")
 
@@ -28,7 +30,7 @@ def describe() -> dict[str, Any]:
     packages = ("numpy", "onnx", "onnxruntime")
     rustc = subprocess.run(["rustc", "--version"], capture_output=True, text=True, check=False)
     return {
-        "cpu": _cpu_model(),
+        "cpu": cpu_model(),
         "cores": os.cpu_count(),
         "usable_cores": len(os.sched_getaffinity(0)),
         "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
@@ -56,16 +58,6 @@ def _git(*words: str) -> str:
     return subprocess.run(
         command, cwd=ROOT, check=True, capture_output=True, text=True
     ).stdout.strip()
-
-
-def _cpu_model() -> str:
-    lines = Path("/proc/cpuinfo").read_text().splitlines()
-    parts = [line.partition(":") for line in lines]
-    fields = {name.strip(): value.strip() for name, _, value in parts}
-    numbers = ", ".join(
-        f"{name} {fields[name]}" for name in ("cpu family", "model") if name in fields
-    )
-    return f"{fields.get('model name', platform.processor())} ({numbers})"
 
 
 @dataclass(frozen=True)

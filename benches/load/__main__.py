@@ -18,7 +18,7 @@ import json
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -64,19 +64,9 @@ class Amounts:
 def main(arguments: Sequence[str]) -> int:
     """Measures, and prints; 1 if an answer was wrong or missing."""
     given = _options(arguments)
-    amounts = Amounts(
-        given.model,
-        given.suite,
-        given.clients,
-        60 * given.minutes,
-        60 * given.short_minutes,
-        given.few,
-        given.stalls,
-        given.idle,
-        given.cores,
-        given.jobs_per_core,
-        given.policy,
-    )
+    seconds = {"seconds": 60 * given.minutes, "short": 60 * given.short_minutes}
+    taken = {it.name: getattr(given, it.name) for it in fields(Amounts) if it.name not in seconds}
+    amounts = Amounts(**taken, **seconds)
     with tempfile.TemporaryDirectory(prefix="privet-load-") as folder:
         record = measure(Path(folder), amounts)
     print_record(record) if not given.json else say(json.dumps(record))
