@@ -23,7 +23,7 @@ from privet.runtime.quantities import parse_size
 from privet.runtime.result import Result
 from privet.suites import Ckks, Progress
 from privet.suites.ckks import program_path
-from privet.suites.ckks.local import read_integers, read_layers, write_reals
+from privet.suites.ckks.local import read_cost, read_integers, read_layers, tell, write_reals
 from privet.suites.costs import PhaseCost
 from privet.suites.spawned import event, party
 
@@ -87,9 +87,9 @@ def ask(
             result=str(folder / "result.f64"),
         )
         with party(folder, job, [program_path()]) as process:
-            _tell(progress, "offline", 0)
+            tell(progress, "offline", 0, "offline")
             offline = event(process, "prepared")["cost"]
-            _tell(progress, "online", 0)
+            tell(progress, "online", 0, "online")
             result = {"offline": offline, **event(process, "result")}
         if endpoint.suite.collective:  # its parties agreed on the flooding, each adds its own
             plan = {**result["plan"], "statistical": endpoint.suite.statistical}
@@ -117,23 +117,6 @@ def read_prediction(
         online=read_cost(result["online"]),
         layers=read_layers(result.get("layers")),
         plan=result["plan"],
-    )
-
-
-def _tell(progress: Progress | None, phase: str, done: int) -> None:
-    if progress is not None:
-        progress(phase, done, 1, phase)
-
-
-def read_cost(measured: Mapping[str, Any]) -> PhaseCost:
-    """A phase as the client measured it; seconds of processors are the client's alone."""
-    return PhaseCost(
-        seconds=measured["seconds"],
-        bytes_client=measured["bytes_sent"],
-        bytes_server=measured["bytes_received"],
-        rounds=measured["rounds"],
-        peak_rss_mb=round(measured["peak_rss_mb"], 1),
-        cpu_seconds=measured["cpu_seconds"],
     )
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 
@@ -29,6 +30,15 @@ class PhaseCost:
     cpu_seconds: float | None = None
     bytes_setup: int = 0
     seconds_setup: float = 0.0
+
+    def beside(self, server: Mapping[str, Any]) -> PhaseCost:
+        """This client's view of a phase, with the processors of both parties and the memory of
+        whichever had more; the server's view is given by the names of fields."""
+        return replace(
+            self,
+            peak_rss_mb=round(max(self.peak_rss_mb, server["peak_rss_mb"]), 1),
+            cpu_seconds=(self.cpu_seconds or 0.0) + (server["cpu_seconds"] or 0.0),
+        )
 
     def __add__(self, other: PhaseCost) -> PhaseCost:
         return PhaseCost(

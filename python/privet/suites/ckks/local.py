@@ -20,7 +20,7 @@ import numpy as np
 from privet import keys
 from privet.compiler.program import Program
 from privet.errors import PeerError
-from privet.suites.base import Array, LocalJob, LocalResult
+from privet.suites.base import Array, LocalJob, LocalResult, Progress
 from privet.suites.ckks.account import parameters
 from privet.suites.ckks.config import ENCRYPTED_MODEL, Ckks
 from privet.suites.ckks.program import program_path
@@ -69,12 +69,10 @@ def run_local(suite: Ckks, job: LocalJob) -> LocalResult:
             **common,
         }
         client = running.enter_context(party(folder, asking, command))
-        if job.progress is not None:
-            job.progress("offline", 0, 1, material)
+        tell(job.progress, "offline", 0, material)
         event(client, "prepared")
-        if job.progress is not None:
-            job.progress("offline", 1, 1, material)
-            job.progress("online", 0, 1, "evaluation")
+        tell(job.progress, "offline", 1, material)
+        tell(job.progress, "online", 0, "evaluation")
         result = event(client, "result")
         theirs = [event(server, "prepared")]
         groups = result["plan"]["groups"] if suite.scenario == ENCRYPTED_MODEL else 1
@@ -99,7 +97,7 @@ def _result(
     theirs: list[dict[str, Any]],
 ) -> LocalResult:
     offline, online = (
-        _merge(result[phase], server["cost"])
+        read_cost(result[phase]).beside(server["cost"])
         for phase, server in zip(("offline", "online"), theirs, strict=True)
     )
     memory = {
@@ -132,16 +130,22 @@ def _result(
     )
 
 
-def _merge(client: dict[str, Any], server: dict[str, Any]) -> PhaseCost:
-    """The client's view; processors and memory of both parties."""
+def read_cost(measured: Mapping[str, Any]) -> PhaseCost:
+    """A phase as the program measured it at one party."""
     return PhaseCost(
-        seconds=client["seconds"],
-        bytes_client=client["bytes_sent"],
-        bytes_server=client["bytes_received"],
-        rounds=client["rounds"],
-        peak_rss_mb=round(max(client["peak_rss_mb"], server["peak_rss_mb"]), 1),
-        cpu_seconds=client["cpu_seconds"] + server["cpu_seconds"],
+        seconds=measured["seconds"],
+        bytes_client=measured["bytes_sent"],
+        bytes_server=measured["bytes_received"],
+        rounds=measured["rounds"],
+        peak_rss_mb=round(measured["peak_rss_mb"], 1),
+        cpu_seconds=measured["cpu_seconds"],
     )
+
+
+def tell(progress: Progress | None, phase: str, done: int, what: str) -> None:
+    """Tells of a phase that is one step."""
+    if progress is not None:
+        progress(phase, done, 1, what)
 
 
 def run_collective(suite: Ckks, job: LocalJob) -> LocalResult:
@@ -176,12 +180,10 @@ def run_collective(suite: Ckks, job: LocalJob) -> LocalResult:
         files = {"inputs": str(folder / "inputs.f64"), "result": str(folder / "result.f64")}
         asking = {"role": "cohort-client", **files, **common}
         client = running.enter_context(party(folder, asking, command))
-        if job.progress is not None:
-            job.progress("offline", 0, 1, "collective keys, model")
+        tell(job.progress, "offline", 0, "collective keys, model")
         offline = event(hub, "prepared")["cost"]
-        if job.progress is not None:
-            job.progress("offline", 1, 1, "collective keys, model")
-            job.progress("online", 0, 1, "evaluation")
+        tell(job.progress, "offline", 1, "collective keys, model")
+        tell(job.progress, "online", 0, "evaluation")
         evaluated = event(hub, "inferred")
         result = event(client, "result")
         ended = [event(helper, "helped") for helper in helpers]

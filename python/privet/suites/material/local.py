@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from subprocess import Popen
 from typing import TYPE_CHECKING, Any
@@ -131,8 +131,9 @@ def serve(
 
 def _phases(result: dict[str, Any], theirs: list[dict[str, Any]]) -> tuple[PhaseCost, PhaseCost]:
     """Offline and online, as the client saw them, with the processors of both parties."""
-    offline = NOTHING if len(theirs) == 1 else _merge(result["offline"], theirs[0])
-    return offline, _merge(result["online"], theirs[-1])
+    *ahead, last = theirs
+    offline = PhaseCost(**result["offline"]).beside(*ahead) if ahead else NOTHING
+    return offline, PhaseCost(**result["online"]).beside(last)
 
 
 def _memory(
@@ -166,14 +167,4 @@ def _told(suite: MaterialSuite, chosen: MaterialSuite, job: LocalJob, extension:
         f"{chosen.making} by {extension or 'a dealer'}, program "
         f"{job.compiled.program.program_hash[:16]}; {'three' if chosen.dealt else 'two'} processes "
         "over TLS on this machine."
-    )
-
-
-def _merge(client: dict[str, Any], server: dict[str, Any]) -> PhaseCost:
-    """The client's view; processors of both parties, memory of whichever had more."""
-    mine, theirs = PhaseCost(**client), PhaseCost(**server)
-    return replace(
-        mine,
-        peak_rss_mb=max(mine.peak_rss_mb, theirs.peak_rss_mb),
-        cpu_seconds=(mine.cpu_seconds or 0.0) + (theirs.cpu_seconds or 0.0),
     )

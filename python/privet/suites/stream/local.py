@@ -73,12 +73,7 @@ def _result(
 ) -> LocalResult:
     ours = [result[phase] for phase in ("offline", "online")]
     offline, online = (
-        PhaseCost(
-            **client
-            | {"peak_rss_mb": max(client["peak_rss_mb"], server["peak_rss_mb"])}
-            | {"cpu_seconds": client["cpu_seconds"] + server["cpu_seconds"]}
-        )
-        for client, server in zip(ours, theirs, strict=True)
+        PhaseCost(**client).beside(server) for client, server in zip(ours, theirs, strict=True)
     )
     memory = {
         party: MemoryUse(None, max(cost["peak_rss_mb"] for cost in costs))
