@@ -1,9 +1,10 @@
 """Private runs simulated in the clear, to say how far a real one may lie from the reference.
 
-For suite `gmw`. The worst case that `bounds` proves is of no use for a deep network: it assumes
-that every error of a unit points the same way. How the errors really fall is known exactly, since
-each comes from uniform shares, so a simulation draws them and shows what they add up to. (Most of
-it is the reference's own doing: it rounds down, the shares round at random without a bias.)
+For suite `gmw`. The worst case that `error_bound` proves is of no use for a deep network: it
+assumes that every error of a unit points the same way. How the errors really fall is known exactly,
+since each comes from uniform shares, so a simulation draws them and shows what they add up to.
+(Most of it is the reference's own doing: it rounds down, the shares round at random without a
+bias.)
 """
 
 from __future__ import annotations

@@ -10,12 +10,13 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from tests.e2e.test_commands import DIGITS, MODELS, PRIVET, SEVEN, privet
+from tests.error_bound import error_bound
 from tests.simulated_errors import simulated_bound
 
 import privet as package
 from privet import zoo
 from privet.compiler.compile import Compiled, compile
-from privet.compiler.executor import error_bound, execute
+from privet.compiler.executor import execute
 from privet.errors import InputError
 from privet.runtime import Client
 from privet.suites import Fss, Gmw, Suite

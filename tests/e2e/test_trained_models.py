@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 import pytest
+from tests.error_bound import error_bound
 
 from privet.compiler.compile import compile
-from privet.compiler.executor import error_bound, execute
+from privet.compiler.executor import execute
 from privet.runtime import Client
 
 MODELS = Path(__file__).parents[2] / "zoo" / "models"

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.error_bound import error_bound
 from tests.python.compiler.graph.single import Array, constant, model, node, single
 
 from privet.compiler.compile import compile
-from privet.compiler.executor import error_bound, execute
+from privet.compiler.executor import execute
 from privet.compiler.graph import operations as op
 from privet.compiler.graph.operations import Arithmetic, linear
 from privet.compiler.graph.operations.exact import (

@@ -10,11 +10,12 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pytest
+from tests.error_bound import error_bound
 from tests.python.compiler.graph.single import expected, model, node, samples, single
 
 from privet import suites
 from privet.compiler.compile import compile
-from privet.compiler.executor import error_bound, execute
+from privet.compiler.executor import execute
 from privet.compiler.graph.function import LEAST, SMOOTH, Function, Step
 from privet.compiler.graph.operations.elementwise import PRIMITIVES, function_values
 from privet.compiler.graph.operations.steps import decode_steps, encode_steps

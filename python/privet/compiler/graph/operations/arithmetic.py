@@ -38,9 +38,6 @@ class Add(Pairwise):
         x, y = operands
         return Interval(x.low + y.low, x.high + y.high)
 
-    def error(self, incoming: Sequence[int], linear: int, truncation: int) -> int | None:
-        return sum(incoming)
-
 
 @dataclass(frozen=True)
 class Sub(Pairwise):
@@ -58,9 +55,6 @@ class Sub(Pairwise):
         x, y = operands
         return Interval(x.low - y.high, x.high - y.low)
 
-    def error(self, incoming: Sequence[int], linear: int, truncation: int) -> int | None:
-        return sum(incoming)
-
 
 @dataclass(frozen=True)
 class Negate(Operation):
@@ -76,9 +70,6 @@ class Negate(Operation):
 
     def interval(self, operands: Sequence[Interval], at: Context) -> Interval | None:
         return Interval(-operands[0].high, -operands[0].low)
-
-    def error(self, incoming: Sequence[int], linear: int, truncation: int) -> int | None:
-        return incoming[0]
 
 
 @dataclass(frozen=True)

@@ -30,9 +30,6 @@ class Relu(Operation):
         (x,) = operands
         return Interval(np.maximum(x.low, 0), np.maximum(x.high, 0))
 
-    def error(self, incoming: Sequence[int], linear: int, truncation: int) -> int | None:
-        return incoming[0]
-
 
 @dataclass(frozen=True)
 class Select(Pairwise):

@@ -58,9 +58,6 @@ class Scale(Operation):
             return None
         return Interval.between(x.low * self.weight, x.high * self.weight).wider(LINEAR_ERROR)
 
-    def error(self, incoming: Sequence[int], linear: int, truncation: int) -> int | None:
-        return int(abs(self.weight).max()) * incoming[0] + linear
-
     def form(self, prefix: str) -> tuple[Attributes, Tensors]:
         name = f"{prefix}.weight"
         return {"weight": name, "weight_shape": list(self.weight.shape)}, {name: self.weight}
@@ -94,9 +91,6 @@ class AddConstant(Operation):
 
     def interval(self, operands: Sequence[Interval], at: Context) -> Interval | None:
         return Interval(operands[0].low + self.bias, operands[0].high + self.bias)
-
-    def error(self, incoming: Sequence[int], linear: int, truncation: int) -> int | None:
-        return incoming[0]
 
     def form(self, prefix: str) -> tuple[Attributes, Tensors]:
         name = f"{prefix}.bias"

@@ -97,9 +97,6 @@ class Conv2d(Operation):
         made = Interval(least.reshape(1, -1, 1, 1) + bias, most.reshape(1, -1, 1, 1) + bias)
         return made.wider(LINEAR_ERROR)
 
-    def error(self, incoming: Sequence[int], linear: int, truncation: int) -> int | None:
-        return row_sum(self.weight, 0) * incoming[0] + linear
-
     def form(self, prefix: str) -> tuple[Attributes, Tensors]:
         attributes, tensors = _weighted(self.weight, self.bias, prefix)
         attributes |= {
@@ -179,9 +176,6 @@ class Dense(Operation):
             most += high[:, rows] @ above + low[:, rows] @ below
         bias = 0 if self.bias is None else self.bias
         return Interval(least + bias, most + bias).wider(LINEAR_ERROR)
-
-    def error(self, incoming: Sequence[int], linear: int, truncation: int) -> int | None:
-        return row_sum(self.weight, 1) * incoming[0] + linear
 
     def form(self, prefix: str) -> tuple[Attributes, Tensors]:
         return _weighted(self.weight, self.bias, prefix)

@@ -40,9 +40,6 @@ class Movement(Operation):
         highs = [np.broadcast_to(each.high, full) for each, full in pairs]
         return Interval(self.moved(lows, at.shape), self.moved(highs, at.shape)).compact()
 
-    def error(self, incoming: Sequence[int], linear: int, truncation: int) -> int | None:
-        return incoming[0]
-
 
 @dataclass(frozen=True)
 class Shaped(Movement):
@@ -143,9 +140,6 @@ class Concat(Movement):
 
     def moved(self, operands: Sequence[Array], shape: Shape) -> Array:
         return np.concatenate(operands, axis=self.axis)
-
-    def error(self, incoming: Sequence[int], linear: int, truncation: int) -> int | None:
-        return max(incoming)
 
 
 @dataclass(frozen=True)

@@ -111,11 +111,6 @@ class Operation:
         """The same if nothing is known of an operand."""
         return None
 
-    def error(self, incoming: Sequence[int], linear: int, truncation: int) -> int | None:
-        """The largest error of the result in units of the last place, given those of the operands
-        and of a suite's linear layers and truncations; None if there is no such bound."""
-        return None
-
     def form(self, prefix: str) -> tuple[Attributes, Tensors]:
         """Attributes in the program file, and private tensors, whose names start with `prefix`."""
         return {

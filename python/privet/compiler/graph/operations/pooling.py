@@ -98,9 +98,6 @@ class MaxPool2d(Pool):
     def interval(self, operands: Sequence[Interval], at: Context) -> Interval | None:
         return operands[0].per_channel()
 
-    def error(self, incoming: Sequence[int], linear: int, truncation: int) -> int | None:
-        return incoming[0]
-
 
 @dataclass(frozen=True)
 class AvgPool2d(Pool):
@@ -136,9 +133,6 @@ class AvgPool2d(Pool):
         ends = x.per_channel()
         extremes = [int(times.min()), int(times.max())]
         return Interval.between(*(end * by for by in extremes for end in (ends.low, ends.high)))
-
-    def error(self, incoming: Sequence[int], linear: int, truncation: int) -> int | None:
-        return self._largest * incoming[0]
 
     def form(self, prefix: str) -> tuple[Attributes, Tensors]:
         attributes, tensors = super().form(prefix)

@@ -44,9 +44,6 @@ class ShiftLeft(Operation):
             return None
         return Interval(x.low << self.bits, x.high << self.bits)
 
-    def error(self, incoming: Sequence[int], linear: int, truncation: int) -> int | None:
-        return incoming[0] << self.bits
-
 
 @dataclass(frozen=True)
 class Truncate(Operation):
@@ -69,9 +66,6 @@ class Truncate(Operation):
     def interval(self, operands: Sequence[Interval], at: Context) -> Interval | None:
         (x,) = operands
         return Interval(x.low >> self.bits, x.high >> self.bits).wider(TRUNCATION_ERROR)
-
-    def error(self, incoming: Sequence[int], linear: int, truncation: int) -> int | None:
-        return -(-incoming[0] >> self.bits) + truncation
 
     def form(self, prefix: str) -> tuple[Attributes, Tensors]:
         return {"bits": self.bits} | ({} if self.width is None else {"width": self.width}), {}
