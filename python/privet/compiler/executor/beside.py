@@ -17,8 +17,7 @@ from privet.compiler.executor.fixed import execute
 from privet.compiler.executor.ranges import Sample
 from privet.compiler.executor.reference import as_declared, run_plaintext
 from privet.compiler.executor.samples import by_name, fill
-from privet.compiler.executor.widths import LARGE, LayerError
-from privet.compiler.graph.operations import Array
+from privet.compiler.executor.widths import LARGE, Errors, LayerError
 from privet.compiler.program import Program, Weights
 
 SAMPLES = 16
@@ -33,7 +32,7 @@ def beside(
     elements = sum(math.prod(value.shape) for value in program.values)
     if program.batch > 1 or program.state or elements >= LARGE:
         return ()
-    found: dict[str, list[tuple[Array, Array]]] = {}
+    found: dict[str, Errors] = {}
     count = min(SAMPLES, len(samples))
     for sample in (samples[index * len(samples) // count] for index in range(count)):
         given = sample if isinstance(sample, Mapping) else [sample]
@@ -48,12 +47,5 @@ def beside(
         for name, array in wanted.items():
             mine, other = as_tensor(outputs[name]), as_tensor(array)
             if other.dtype.kind == "f" and np.isfinite(other.astype(np.float64)).all():
-                found.setdefault(name, []).append((mine, other.astype(np.float64)))
-    return tuple(_error(name, pairs) for name, pairs in found.items())
-
-
-def _error(name: str, pairs: Sequence[tuple[Array, Array]]) -> LayerError:
-    largest = max(float(np.abs(mine - other).max(initial=0.0)) for mine, other in pairs)
-    low = min(float(other.min()) for _, other in pairs)
-    high = max(float(other.max()) for _, other in pairs)
-    return LayerError(name, "output", 0, largest, high - low if high > low else abs(high))
+                found.setdefault(name, Errors()).add(mine, other.astype(np.float64))
+    return tuple(it.layer(name, "output", 0) for name, it in found.items())

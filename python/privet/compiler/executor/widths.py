@@ -209,8 +209,8 @@ def measure_accuracy(
     """
     reference = replace(placed, nodes=tuple(_exact(placed, node) for node in placed.nodes))
     pairs = list(zip(placed.nodes, integers.nodes, strict=True))
-    errors = {node.output: _Errors() for node, _ in pairs}
-    ends, told = [_Errors() for _ in placed.outputs], dict[str, _Errors]()
+    errors = {node.output: Errors() for node, _ in pairs}
+    ends, told = [Errors() for _ in placed.outputs], dict[str, Errors]()
     numbers = [_numbers(placed, it.value) for it in placed.outputs]
     for batch in _some(samples, integers):
         exact: dict[int, Array] = {}
@@ -262,7 +262,7 @@ def measure_accuracy(
         for name, array in gotten[1].items():
             mine, other = as_tensor(gotten[0][name]), as_tensor(array)
             if other.dtype.kind == "f":
-                told.setdefault(name, _Errors()).add(mine, other)
+                told.setdefault(name, Errors()).add(mine, other)
     layers = tuple(
         errors[node.output].layer(
             node.name, type(node.operation).__name__, _scale(integers, integer.output)
@@ -287,13 +287,14 @@ def _some(samples: Sequence[Sequence[Array]], graph: Graph) -> list[Sequence[Arr
     return [samples[index * len(samples) // count] for index in range(count)]
 
 
-class _Errors:
+class Errors:
     """The largest distance from what is wanted, and from where to where that goes."""
 
     def __init__(self) -> None:
         self.largest, self.low, self.high = 0.0, math.inf, -math.inf
 
     def add(self, found: Array, wanted: Array) -> None:
+        """Counts a tensor, and what is wanted in its place."""
         self.largest = max(self.largest, float(np.abs(found - wanted.reshape(found.shape)).max()))
         self.low = min(self.low, float(wanted.min()))
         self.high = max(self.high, float(wanted.max()))
@@ -304,6 +305,7 @@ class _Errors:
         return self.high - self.low if self.high > self.low else abs(self.high)
 
     def layer(self, name: str, operator: str, scale: int) -> LayerError:
+        """The same of a layer."""
         return LayerError(name, operator, scale, self.largest, self.spread)
 
 
