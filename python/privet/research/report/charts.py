@@ -46,102 +46,83 @@ def _chart(rows: Sequence[Row]) -> alt.Chart:
     return alt.Chart(alt.InlineData(values=list(rows)), width=WIDTH, height=HEIGHT)
 
 
+def _encoded(chart: alt.Chart, **channels: Any) -> alt.Chart:
+    encoded: alt.Chart = chart.encode(**channels)
+    return encoded
+
+
 def batch_sweep(rows: Sequence[Row]) -> alt.TopLevelMixin:
-    chart: Any = (
-        _chart(rows)
-        .mark_line(point=True)
-        .encode(
-            x=alt.X("batch:Q", title="batch", scale=alt.Scale(type="log", base=2)),
-            y=alt.Y("times:Q", title="throughput, times that of batch 1"),
-            color=alt.Color("setting:N", title=None, legend=alt.Legend(orient="bottom", columns=2)),
-            strokeDash=alt.StrokeDash(
-                "phase:N",
-                title=None,
-                legend=alt.Legend(
-                    orient="bottom", columns=1, symbolType="stroke", symbolFillColor="transparent"
-                ),
+    return _encoded(
+        _chart(rows).mark_line(point=True),
+        x=alt.X("batch:Q", title="batch", scale=alt.Scale(type="log", base=2)),
+        y=alt.Y("times:Q", title="throughput, times that of batch 1"),
+        color=alt.Color("setting:N", title=None, legend=alt.Legend(orient="bottom", columns=2)),
+        strokeDash=alt.StrokeDash(
+            "phase:N",
+            title=None,
+            legend=alt.Legend(
+                orient="bottom", columns=1, symbolType="stroke", symbolFillColor="transparent"
             ),
-        )
+        ),
     )
-    return chart  # type: ignore[no-any-return]
 
 
 def pools(rows: Sequence[Row]) -> alt.TopLevelMixin:
-    chart: Any = (
-        _chart(rows)
-        .mark_line()
-        .encode(
-            x=alt.X("job:Q", title="job"),
-            y=alt.Y("seconds:Q", title="seconds from arrival to answer"),
-            color=alt.Color(
-                "pool:N", title="pool", sort=None, legend=alt.Legend(orient="bottom", columns=2)
-            ),
-        )
+    return _encoded(
+        _chart(rows).mark_line(),
+        x=alt.X("job:Q", title="job"),
+        y=alt.Y("seconds:Q", title="seconds from arrival to answer"),
+        color=alt.Color(
+            "pool:N", title="pool", sort=None, legend=alt.Legend(orient="bottom", columns=2)
+        ),
     )
-    return chart  # type: ignore[no-any-return]
 
 
 def amounts(rows: Sequence[Row], title: str) -> alt.TopLevelMixin:
     """Each family's whole by network on a logarithmic scale, and its parts below as shares
     (Figures 4 and 5)."""
-    whole: Any = (
-        _chart(rows)
-        .mark_point(filled=True, size=70)
-        .encode(
-            x=alt.X("sum(value):Q", title=title, scale=alt.Scale(type="log")),
-            y=alt.Y("network:N", title=None, sort=list(NETWORKS)),
-            color=_family(rows),
-        )
+    whole = _encoded(
+        _chart(rows).mark_point(filled=True, size=70),
+        x=alt.X("sum(value):Q", title=title, scale=alt.Scale(type="log")),
+        y=alt.Y("network:N", title=None, sort=list(NETWORKS)),
+        color=_family(rows),
     )
-    below: Any = shares(rows)
-    both: Any = alt.vconcat(whole, below).resolve_scale(color="independent")
-    return both  # type: ignore[no-any-return]
+    both: alt.TopLevelMixin = alt.vconcat(whole, shares(rows)).resolve_scale(color="independent")
+    return both
 
 
-def shares(rows: Sequence[Row]) -> alt.TopLevelMixin:
+def shares(rows: Sequence[Row]) -> alt.Chart:
     """Parts as shares of each family's whole, a panel for each network (Figure 3)."""
-    chart: Any = (
-        alt.Chart(alt.InlineData(values=list(rows)), width=WIDTH - 60)
-        .mark_bar()
-        .encode(
-            y=alt.Y("family:N", title=None, sort=list(FAMILIES)),
-            x=alt.X("value:Q", title="share", stack="normalize"),
-            color=alt.Color(
-                "part:N", title=None, sort=None, legend=alt.Legend(orient="bottom", columns=2)
-            ),
-            order=alt.Order("part:N"),
-            row=alt.Row("network:N", title=None, sort=list(NETWORKS)),
-        )
+    return _encoded(
+        alt.Chart(alt.InlineData(values=list(rows)), width=WIDTH - 60).mark_bar(),
+        y=alt.Y("family:N", title=None, sort=list(FAMILIES)),
+        x=alt.X("value:Q", title="share", stack="normalize"),
+        color=alt.Color(
+            "part:N", title=None, sort=None, legend=alt.Legend(orient="bottom", columns=2)
+        ),
+        order=alt.Order("part:N"),
+        row=alt.Row("network:N", title=None, sort=list(NETWORKS)),
     )
-    return chart  # type: ignore[no-any-return]
 
 
 def speed_sweep(rows: Sequence[Row]) -> alt.TopLevelMixin:
-    chart: Any = (
-        _chart(rows)
-        .mark_line(point=True)
-        .encode(
-            x=alt.X("speed:Q", title="computing is faster by", scale=alt.Scale(type="log")),
-            y=alt.Y("share:Q", title="latency, of the slowest", scale=alt.Scale(type="log")),
-            color=_family(rows),
-            row=alt.Row("phase:N", title=None),
-        )
+    return _encoded(
+        _chart(rows).mark_line(point=True),
+        x=alt.X("speed:Q", title="computing is faster by", scale=alt.Scale(type="log")),
+        y=alt.Y("share:Q", title="latency, of the slowest", scale=alt.Scale(type="log")),
+        color=_family(rows),
+        row=alt.Row("phase:N", title=None),
     )
-    return chart  # type: ignore[no-any-return]
 
 
 def contexts(rows: Sequence[Row]) -> alt.TopLevelMixin:
-    chart: Any = (
-        _chart(rows)
-        .mark_line(point=True)
-        .encode(
-            x=alt.X("tokens:Q", title="tokens", scale=alt.Scale(type="log", base=2)),
-            y=alt.Y("times:Q", title=f"latency, times that of {figures.CONTEXT} tokens"),
-            color=_family(rows),
-            row=alt.Row("phase:N", title=None),
-        )
+    return _encoded(
+        _chart(rows).mark_line(point=True),
+        x=alt.X("tokens:Q", title="tokens", scale=alt.Scale(type="log", base=2)),
+        y=alt.Y("times:Q", title=f"latency, times that of {figures.CONTEXT} tokens"),
+        color=_family(rows),
+        row=alt.Row("phase:N", title=None),
     )
-    return chart  # type: ignore[no-any-return]
 
 
 def regimes(rows: Sequence[Row]) -> alt.TopLevelMixin:
@@ -157,17 +138,13 @@ def computing_regimes(rows: Sequence[Row]) -> alt.TopLevelMixin:
 
 def _map(rows: Sequence[Row], side: str, title: str, sort: list[str]) -> alt.TopLevelMixin:
     rates = list(dict.fromkeys(row["bandwidth"] for row in rows))
-    chart: Any = (
-        _chart(rows)
-        .mark_rect(stroke="white")
-        .encode(
-            x=alt.X("bandwidth:N", title="bandwidth", sort=rates),
-            y=alt.Y(f"{side}:N", title=title, sort=sort),
-            color=_family(rows),
-            row=alt.Row("phase:N", title=None),
-        )
+    return _encoded(
+        _chart(rows).mark_rect(stroke="white"),
+        x=alt.X("bandwidth:N", title="bandwidth", sort=rates),
+        y=alt.Y(f"{side}:N", title=title, sort=sort),
+        color=_family(rows),
+        row=alt.Row("phase:N", title=None),
     )
-    return chart  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
