@@ -107,7 +107,7 @@ class _Units:
             return rewriter.copy(node)
         if isinstance(operation, _MOVED):
             each = [self.by.get(id, np.ones(rewriter.old.values[id].shape)) for id in old]
-            self.by[node.output] = operation.moved(each, shape)
+            self.by[node.output] = operation.real(each, shape)
             return rewriter.copy(node)
         return rewriter.add(node, operation, *(self._multiplied(node.name, id) for id in old))
 

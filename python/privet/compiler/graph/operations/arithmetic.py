@@ -10,7 +10,7 @@ import numpy as np
 
 from privet.compiler.graph.operations.exact import exact_matmul, exact_product
 from privet.compiler.graph.operations.interval import BEYOND, Interval
-from privet.compiler.graph.operations.operation import Array, Context, Operation, Shape, same
+from privet.compiler.graph.operations.operation import Alike, Array, Context, Operation, Shape, same
 
 
 class Pairwise(Operation):
@@ -23,15 +23,12 @@ class Pairwise(Operation):
 
 
 @dataclass(frozen=True)
-class Add(Pairwise):
+class Add(Alike, Pairwise):
     """Sum of two values of equal shape."""
 
     name: ClassVar[str] = "add"
 
     def real(self, operands: Sequence[Array], shape: Shape) -> Array:
-        return operands[0] + operands[1]
-
-    def fixed(self, operands: Sequence[Array], at: Context) -> Array:
         return operands[0] + operands[1]
 
     def interval(self, operands: Sequence[Interval], at: Context) -> Interval | None:
@@ -40,15 +37,12 @@ class Add(Pairwise):
 
 
 @dataclass(frozen=True)
-class Sub(Pairwise):
+class Sub(Alike, Pairwise):
     """Difference of two values of equal shape."""
 
     name: ClassVar[str] = "sub"
 
     def real(self, operands: Sequence[Array], shape: Shape) -> Array:
-        return operands[0] - operands[1]
-
-    def fixed(self, operands: Sequence[Array], at: Context) -> Array:
         return operands[0] - operands[1]
 
     def interval(self, operands: Sequence[Interval], at: Context) -> Interval | None:
@@ -57,15 +51,12 @@ class Sub(Pairwise):
 
 
 @dataclass(frozen=True)
-class Negate(Operation):
+class Negate(Alike):
     """`-x`."""
 
     name: ClassVar[str] = "negate"
 
     def real(self, operands: Sequence[Array], shape: Shape) -> Array:
-        return -operands[0]
-
-    def fixed(self, operands: Sequence[Array], at: Context) -> Array:
         return -operands[0]
 
     def interval(self, operands: Sequence[Interval], at: Context) -> Interval | None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from privet.compiler.graph.operations.arithmetic import Pairwise
 from privet.compiler.graph.operations.interval import Interval
-from privet.compiler.graph.operations.operation import Array, Context, Operation, Shape
+from privet.compiler.graph.operations.operation import Alike, Array, Context, Operation, Shape
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Relu(Operation):
 
 
 @dataclass(frozen=True)
-class Select(Pairwise):
+class Select(Alike, Pairwise):
     """`y` where `x >= 0`, else 0; the operands are `x` and `y`."""
 
     name: ClassVar[str] = "select"
@@ -42,9 +42,6 @@ class Select(Pairwise):
     def real(self, operands: Sequence[Array], shape: Shape) -> Array:
         x, y = operands
         return np.where(x >= 0, y, np.zeros_like(y))
-
-    def fixed(self, operands: Sequence[Array], at: Context) -> Array:
-        return self.real(operands, at.shape)
 
     def interval(self, operands: Sequence[Interval], at: Context) -> Interval | None:
         y = operands[1]
@@ -67,7 +64,7 @@ class Saturate(Operation):
 
 
 @dataclass(frozen=True)
-class Step(Operation):
+class Step(Alike):
     """1 where `x >= 0`, else 0; on integers `x` is a signed number of `bits` bits.
 
     The pass `move_truncation` sets `bits`.
@@ -83,15 +80,12 @@ class Step(Operation):
     def real(self, operands: Sequence[Array], shape: Shape) -> Array:
         return (operands[0] >= 0).astype(operands[0].dtype)
 
-    def fixed(self, operands: Sequence[Array], at: Context) -> Array:
-        return np.asarray(operands[0] >= 0, dtype=np.int64)
-
     def interval(self, operands: Sequence[Interval], at: Context) -> Interval | None:
         return Interval.of(0, 1, len(at.shape))
 
 
 @dataclass(frozen=True)
-class ArgMax(Operation):
+class ArgMax(Alike):
     """Index of the largest element along `axis`; the first or, on request, the last of equals."""
 
     axis: int
@@ -107,20 +101,16 @@ class ArgMax(Operation):
         return x[: self.axis] + ((1,) if self.keepdims else ()) + x[self.axis + 1 :]
 
     def real(self, operands: Sequence[Array], shape: Shape) -> Array:
-        return self._indices(operands[0]).astype(operands[0].dtype)
-
-    def fixed(self, operands: Sequence[Array], at: Context) -> Array:
-        return self._indices(operands[0]).astype(np.int64)
+        (x,) = operands
+        if self.select_last:
+            found = x.shape[self.axis] - 1 - np.flip(x, self.axis).argmax(self.axis)
+        else:
+            found = x.argmax(self.axis)
+        found = np.expand_dims(found, self.axis) if self.keepdims else found
+        return np.asarray(found, dtype=x.dtype)
 
     def interval(self, operands: Sequence[Interval], at: Context) -> Interval | None:
         return self.interval_of_any(at)
 
     def interval_of_any(self, at: Context) -> Interval | None:
         return Interval.of(0, at.before[0][self.axis] - 1, len(at.shape))
-
-    def _indices(self, x: Array) -> Array:
-        if self.select_last:
-            found = x.shape[self.axis] - 1 - np.flip(x, self.axis).argmax(self.axis)
-        else:
-            found = x.argmax(self.axis)
-        return np.expand_dims(found, self.axis) if self.keepdims else np.asarray(found)

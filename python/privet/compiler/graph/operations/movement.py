@@ -11,34 +11,24 @@ import numpy as np
 
 from privet.compiler.graph.operations.interval import Interval
 from privet.compiler.graph.operations.operation import (
+    Alike,
     Array,
     Attributes,
     Context,
-    Operation,
     Shape,
     Tensors,
     broadcast,
 )
 
 
-class Movement(Operation):
+class Movement(Alike):
     """Moves elements, whatever they are."""
-
-    def moved(self, operands: Sequence[Array], shape: Shape) -> Array:
-        """The elements in a tensor of `shape`."""
-        raise NotImplementedError
-
-    def real(self, operands: Sequence[Array], shape: Shape) -> Array:
-        return self.moved(operands, shape)
-
-    def fixed(self, operands: Sequence[Array], at: Context) -> Array:
-        return self.moved(operands, at.shape)
 
     def interval(self, operands: Sequence[Interval], at: Context) -> Interval | None:
         pairs = list(zip(operands, at.before, strict=True))
         lows = [np.broadcast_to(each.low, full) for each, full in pairs]
         highs = [np.broadcast_to(each.high, full) for each, full in pairs]
-        return Interval(self.moved(lows, at.shape), self.moved(highs, at.shape)).compact()
+        return Interval(self.real(lows, at.shape), self.real(highs, at.shape)).compact()
 
 
 @dataclass(frozen=True)
@@ -66,7 +56,7 @@ class Reshape(Shaped):
             raise ValueError(f"{list(inputs[0])} cannot become {list(self.shape)}")
         return self.shape
 
-    def moved(self, operands: Sequence[Array], shape: Shape) -> Array:
+    def real(self, operands: Sequence[Array], shape: Shape) -> Array:
         return operands[0].reshape(shape)
 
 
@@ -79,7 +69,7 @@ class Broadcast(Shaped):
     def result_shape(self, inputs: Sequence[Shape]) -> Shape:
         return broadcast(inputs[0], self.shape)
 
-    def moved(self, operands: Sequence[Array], shape: Shape) -> Array:
+    def real(self, operands: Sequence[Array], shape: Shape) -> Array:
         return np.broadcast_to(operands[0], shape)
 
 
@@ -97,7 +87,7 @@ class Transpose(Movement):
             raise ValueError(f"{list(self.perm)} is no permutation of {len(x)} axes")
         return tuple(x[axis] for axis in self.perm)
 
-    def moved(self, operands: Sequence[Array], shape: Shape) -> Array:
+    def real(self, operands: Sequence[Array], shape: Shape) -> Array:
         return np.ascontiguousarray(operands[0].transpose(self.perm))
 
 
@@ -118,7 +108,7 @@ class Slice(Movement):
         slices = zip(self.starts, self.ends, self.steps, strict=True)
         return tuple(len(range(*bounds)) for bounds in slices)
 
-    def moved(self, operands: Sequence[Array], shape: Shape) -> Array:
+    def real(self, operands: Sequence[Array], shape: Shape) -> Array:
         return operands[0][tuple(map(_slice, self.starts, self.ends, self.steps))]
 
 
@@ -138,7 +128,7 @@ class Concat(Movement):
                 raise ValueError(f"{list(other)} cannot be joined to {list(first)} on axis {axis}")
         return (*first[:axis], sum(shape[axis] for shape in inputs), *first[axis + 1 :])
 
-    def moved(self, operands: Sequence[Array], shape: Shape) -> Array:
+    def real(self, operands: Sequence[Array], shape: Shape) -> Array:
         return np.concatenate(operands, axis=self.axis)
 
 
@@ -156,7 +146,7 @@ class Pad(Movement):
         sizes = zip(inputs[0], self.before, self.after, strict=True)
         return tuple(d + b + a for d, b, a in sizes)
 
-    def moved(self, operands: Sequence[Array], shape: Shape) -> Array:
+    def real(self, operands: Sequence[Array], shape: Shape) -> Array:
         pads = list(zip(self.before, self.after, strict=True))
         return np.pad(operands[0], pads, constant_values=self.constant)
 

@@ -130,6 +130,13 @@ class Operation:
         return cls(**fields)
 
 
+class Alike(Operation):
+    """An operation that does the same to integers as to reals."""
+
+    def fixed(self, operands: Sequence[Array], at: Context) -> Array:
+        return self.real(operands, at.shape)
+
+
 def tensor(tensors: Mapping[str, Array], name: str, shape: Shape) -> Array:
     """A private tensor, which must have this shape."""
     found = tensors[name]

@@ -12,6 +12,7 @@ import numpy as np
 from privet.compiler.graph.operations.interval import BEYOND, Interval
 from privet.compiler.graph.operations.linear import bounded
 from privet.compiler.graph.operations.operation import (
+    Alike,
     Array,
     Attributes,
     Context,
@@ -78,7 +79,7 @@ class Pool(Operation):
 
 
 @dataclass(frozen=True)
-class MaxPool2d(Pool):
+class MaxPool2d(Alike, Pool):
     """Maximum over the elements of each window that lie on the image."""
 
     name: ClassVar[str] = "max_pool2d"
@@ -91,9 +92,6 @@ class MaxPool2d(Pool):
         for part, target in self.overlaps(x, out):
             np.maximum(target, part, out=target)
         return out
-
-    def fixed(self, operands: Sequence[Array], at: Context) -> Array:
-        return self.real(operands, at.shape)
 
     def interval(self, operands: Sequence[Interval], at: Context) -> Interval | None:
         return operands[0].per_channel()

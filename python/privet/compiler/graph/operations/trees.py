@@ -9,13 +9,13 @@ from typing import ClassVar
 import numpy as np
 
 from privet.compiler.graph.operations.interval import Interval
-from privet.compiler.graph.operations.operation import Array, Context, Operation, Shape
+from privet.compiler.graph.operations.operation import Alike, Array, Context, Operation, Shape
 
 MAX_DEPTH = 16
 
 
 @dataclass(frozen=True)
-class Leaves(Operation):
+class Leaves(Alike):
     """`[M, T (2^depth - 1)] -> [M, T 2^depth]`: 1 for the leaf that each complete tree ends in.
 
     A node goes left where `x >= 0`; on integers `x` is a signed number of `bits` bits. Nodes come
@@ -39,9 +39,6 @@ class Leaves(Operation):
 
     def real(self, operands: Sequence[Array], shape: Shape) -> Array:
         return leaves(operands[0] >= 0, self.depth).astype(operands[0].dtype)
-
-    def fixed(self, operands: Sequence[Array], at: Context) -> Array:
-        return leaves(operands[0] >= 0, self.depth).astype(np.int64)
 
     def interval(self, operands: Sequence[Interval], at: Context) -> Interval | None:
         return Interval.of(0, 1, len(at.shape))
