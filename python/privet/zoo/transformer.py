@@ -166,7 +166,7 @@ class Transformer(Graph):
     def feed_forward(self, x: Value, hidden: int, label: str, gain: float, form: str) -> Value:
         """Two dense layers around GELU: `form` is `erf` or, as GPT-2 has it, `tanh`."""
         y = self.project(x, hidden, f"{label}.up")
-        y = self._gelu(y, label) if form == "erf" else self._gelu_tanh(y, label)
+        y = self._gelu(y, label, form)
         return self.project(y, x.shape[-1], f"{label}.down", gain=gain)
 
     def gated(self, x: Value, hidden: int, label: str, gain: float) -> Value:
@@ -200,25 +200,19 @@ class Transformer(Graph):
         shape = tuple(x.shape[axis] for axis in order)
         return self.node("Transpose", [x], shape, signed=x.moment, label=label, perm=list(order))
 
-    def _gelu(self, x: Value, label: str) -> Value:
+    def _gelu(self, x: Value, label: str, form: str) -> Value:
         def constant(name: str, number: float) -> str:
             return self.constant(f"{label}.gelu.{name}", number)
 
-        def node(op: str, *inputs: Value | str, step: str) -> Value:
-            return self.node(op, list(inputs), x.shape, signed=0.425, label=f"{label}.gelu.{step}")
-
-        y = node("Erf", node("Div", x, constant("root", math.sqrt(2.0)), step="div"), step="erf")
-        y = node("Mul", x, node("Add", y, constant("one", 1.0), step="add"), step="mul")
         # The second moment of GELU over a standard normal input is 0.425.
-        return node("Mul", y, constant("half", 0.5), step="half")
-
-    def _gelu_tanh(self, x: Value, label: str) -> Value:
-        def constant(name: str, number: float) -> str:
-            return self.constant(f"{label}.gelu.{name}", number)
-
         def node(op: str, *inputs: Value | str, step: str) -> Value:
             return self.node(op, list(inputs), x.shape, signed=0.425, label=f"{label}.gelu.{step}")
 
+        if form == "erf":
+            root = constant("root", math.sqrt(2.0))
+            y = node("Erf", node("Div", x, root, step="div"), step="erf")
+            y = node("Mul", x, node("Add", y, constant("one", 1.0), step="add"), step="mul")
+            return node("Mul", y, constant("half", 0.5), step="half")
         cube = node("Pow", x, constant("three", 3.0), step="pow")
         inner = node("Add", x, node("Mul", cube, constant("cubic", 0.044715), step="c"), step="sum")
         inner = node("Mul", inner, constant("root", math.sqrt(2.0 / math.pi)), step="scaled")

@@ -27,17 +27,8 @@ OPERATORS = ARITHMETIC | {
     *("Exp", "Flatten", "Gather", "Greater", "Identity", "LabelEncoder", "Less", "Log"),
     *("LogSoftmax", "Neg", "Normalizer", "Not", "PairwiseCoupling", "Probit", "Reciprocal"),
     *("ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceSum", "Reshape", "Sigmoid", "Sign"),
-    *(
-        "Slice",
-        "Softmax",
-        "SoftmaxZero",
-        "Squeeze",
-        "Tanh",
-        "TopK",
-        "Transpose",
-        "Unsqueeze",
-        "ZipMap",
-    ),
+    *("Slice", "Softmax", "SoftmaxZero", "Squeeze", "Tanh", "TopK", "Transpose", "Unsqueeze"),
+    "ZipMap",
 }
 """What a client computes of a head; all else is refused before anything runs."""
 
@@ -72,15 +63,7 @@ class Head:
         return {
             "opset": self.opset,
             "outputs": list(self.outputs),
-            "nodes": [
-                {
-                    "op": node.op,
-                    "inputs": list(node.inputs),
-                    "outputs": list(node.outputs),
-                    "attributes": dict(node.attributes),
-                }
-                for node in self.nodes
-            ],
+            "nodes": [vars(node) for node in self.nodes],
             "constants": {
                 name: {"kind": kind_of(array), "shape": array.shape, "data": array.ravel().tolist()}
                 for name, array in self.constants.items()
