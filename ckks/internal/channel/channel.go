@@ -34,6 +34,7 @@ const (
 	Misbehaved     Reason = 7
 	Busy           Reason = 8
 	NotAllowed     Reason = 10
+	TimedOut       Reason = 11
 )
 
 // Channel sends and receives whole messages. It is for one goroutine.

@@ -56,6 +56,8 @@ func familyOf(reason Reason) string {
 		return FamilyBusy
 	case NotAllowed:
 		return FamilyRefused
+	case TimedOut:
+		return FamilyLink
 	}
 	return FamilyMisbehaved
 }

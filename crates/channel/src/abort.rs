@@ -25,6 +25,8 @@ pub enum AbortReason {
     ShuttingDown,
     /// The peer's certificate is valid but not allowed to do this (code 10).
     NotAllowed,
+    /// The aborting party waited for longer than its timeout (code 11).
+    TimedOut,
     /// A code this version does not know, from a newer peer.
     Other(u8),
 }
@@ -43,6 +45,7 @@ impl AbortReason {
             Self::Busy => 8,
             Self::ShuttingDown => 9,
             Self::NotAllowed => 10,
+            Self::TimedOut => 11,
             Self::Other(code) => code,
         }
     }
@@ -60,6 +63,7 @@ impl AbortReason {
             8 => Self::Busy,
             9 => Self::ShuttingDown,
             10 => Self::NotAllowed,
+            11 => Self::TimedOut,
             other => Self::Other(other),
         }
     }
@@ -78,6 +82,7 @@ impl fmt::Display for AbortReason {
             Self::Busy => f.write_str("it is too busy; try again later"),
             Self::ShuttingDown => f.write_str("it is shutting down"),
             Self::NotAllowed => f.write_str("this side's certificate is not allowed to do this"),
+            Self::TimedOut => f.write_str("a wait of it took longer than its timeout; a longer one can be set there"),
             Self::Other(code) => write!(f, "of a reason this version does not know (code {code})"),
         }
     }

@@ -139,7 +139,7 @@ pub enum Io {
     Disconnected,
     /// A wait took too long.
     #[error(
-        "waited {seconds:.1} s for {waiting_for}; is the peer still running and the network up? (a longer timeout can be set)"
+        "waited {seconds:.2} s for {waiting_for}; is the peer still running and the network up? (a longer timeout can be set)"
     )]
     TimedOut {
         /// How long this side was ready to wait, in seconds.

@@ -65,6 +65,7 @@ fn link(error: &privet_channel::Error) -> &'static str {
             AbortReason::MaterialUnavailable | AbortReason::StaleSession => "MaterialError",
             AbortReason::Busy | AbortReason::ShuttingDown => "PeerBusy",
             AbortReason::NotAllowed => "NotAccepted",
+            AbortReason::TimedOut => "LinkError",
             _ => "PeerMisbehaved",
         },
         privet_channel::Error::PeerMisbehaved(_) => "PeerMisbehaved",

@@ -159,8 +159,15 @@ impl Error {
                 AbortReason::MaterialUnavailable
             }
             _ if self.is_given_up() => AbortReason::MaterialUnavailable,
+            _ if self.is_timeout() => AbortReason::TimedOut,
             _ => AbortReason::Internal,
         }
+    }
+
+    /// Whether a wait on the link took longer than this side's timeout.
+    fn is_timeout(&self) -> bool {
+        use privet_channel::{Error::Io, Io::TimedOut};
+        matches!(self.link(), Some(Io(TimedOut { .. })))
     }
 
     /// Whether the peer has not got what it was asked for.
@@ -214,5 +221,18 @@ impl Error {
     pub fn is_abort(&self) -> bool {
         use privet_channel::{Error as Link, PeerMisbehaved};
         matches!(self.link(), Some(Link::PeerMisbehaved(PeerMisbehaved::Aborted { .. })))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// It was an internal error to the peer, which then took this side for one that misbehaves.
+    #[test]
+    fn a_peer_is_told_of_a_wait_that_took_too_long() {
+        let timeout = privet_channel::Io::TimedOut { seconds: 1.0, waiting_for: "a test" };
+        assert_eq!(Error::Channel(timeout.into()).abort_reason(), AbortReason::TimedOut);
+        assert_eq!(Error::Channel(privet_channel::Io::Disconnected.into()).abort_reason(), AbortReason::Internal);
     }
 }

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 import socket
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.python.compiler.graph.single import single
 
+import privet
 from privet import _native
 from privet.errors import LinkError, Misuse
-from privet.runtime import Credentials
+from privet.runtime import Client, Credentials, Server
 from privet.runtime.session import Line
 
 
@@ -35,6 +38,23 @@ def test_what_is_no_time_is_refused(connect: Callable[[float], Line], seconds: f
         connect(seconds)
     with pytest.raises(Misuse, match="are no time to wait"):
         _native.Dealer(1 << 20, seconds)
+
+
+def test_a_peer_that_waited_too_long_says_so(key_folder: Path, tmp_path: Path) -> None:
+    """It "had an internal error", and this side took it for a peer that misbehaves."""
+    own, theirs = (Credentials.from_directory(key_folder, it) for it in ("server", "client"))
+    compiled = privet.compile(single("Relu", [(1, 3)]))
+    with Server(own, state=tmp_path / "server", timeout=0.2) as server:
+        server.add(compiled.program, compiled.weights)
+        server.start()
+
+        def come_late() -> None:
+            with Client(*server.address, theirs, state=tmp_path / "client") as client:
+                time.sleep(1)
+                client.prepare()
+
+        with pytest.raises(LinkError, match="longer than its timeout; a longer one can be set"):
+            come_late()
 
 
 @pytest.mark.parametrize("seconds", [1e18, math.inf])

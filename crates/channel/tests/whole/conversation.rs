@@ -263,5 +263,5 @@ fn errors_say_what_to_do() {
     let aborted = Error::from(aborted).to_string();
     assert!(aborted.contains("no preprocessed material is left: \"try at noon\""), "{aborted}");
     let timed_out = Error::from(Io::TimedOut { seconds: 2.5, waiting_for: "a message from the peer" }).to_string();
-    assert!(timed_out.contains("waited 2.5 s for a message"), "{timed_out}");
+    assert!(timed_out.contains("waited 2.50 s for a message"), "{timed_out}");
 }
