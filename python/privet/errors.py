@@ -140,7 +140,10 @@ class StoreFull(PrivetError):
 
 
 def error_named(name: str, message: str) -> PrivetError:
-    """The error that another process told of, by the name of its class."""
-    family = globals().get(name, PrivetError)
-    known = isinstance(family, type) and issubclass(family, PrivetError)
-    return (family if known else PrivetError)(message)
+    """The error that another process told of, by the name of its class; of a class that takes more
+    than a message, its family."""
+    family = globals().get(name)
+    if not (isinstance(family, type) and issubclass(family, PrivetError)):
+        return PrivetError(message)
+    families = (it for it in family.__mro__ if issubclass(it, PrivetError))
+    return next(it for it in families if "__init__" not in vars(it))(message)

@@ -20,11 +20,14 @@ from privet.errors import (
     LinkError,
     MaterialError,
     Misuse,
+    ModelError,
     OverflowRisk,
+    PeerError,
     PeerMisbehaved,
     PrivetError,
     Problem,
     UnsupportedModel,
+    error_named,
 )
 
 STEERS = "\x1b[2J\x1b]0;title\x07\x9b[31m\u202e\r"
@@ -90,6 +93,22 @@ def test_programs_get_numbers_as_numbers(capsys: pytest.CaptureFixture[str]) -> 
     report(risk, as_json=True)
     error = json.loads(capsys.readouterr().out)["error"]
     assert (error["layer"], error["magnitude"], error["bits_needed"]) == ("conv_3", 1.5, 41)
+
+
+@pytest.mark.parametrize(
+    ("name", "family"),
+    [
+        ("InputError", InputError),
+        ("UnsupportedModel", ModelError),
+        ("OverflowRisk", ModelError),
+        ("JobFailed", PeerError),
+        ("PermissionError", PrivetError),
+        ("printable", PrivetError),
+    ],
+)
+def test_an_error_of_another_process_keeps_its_family(name: str, family: type[PrivetError]) -> None:
+    error = error_named(name, "why")
+    assert (type(error), str(error)) == (family, "why")
 
 
 def test_a_message_is_never_taken_for_markup(capsys: pytest.CaptureFixture[str]) -> None:

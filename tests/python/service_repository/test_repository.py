@@ -13,7 +13,7 @@ from tests.e2e.services import put_digits
 from tests.e2e.test_commands import DIGITS
 
 from privet.compiler.compile import compile
-from privet.errors import Misuse, ModelError
+from privet.errors import InputError, Misuse, ModelError, PrivetError
 from privet.service.repository import (
     Builder,
     ModelConfig,
@@ -35,6 +35,7 @@ class Stage:
         self.retired: list[Version] = []
         self.refuse: str | None = None
         self.builds = 0
+        self.errors: list[PrivetError] = []
         self._builder = Builder(folder / "programs")
         self.repository = Repository(
             ModelFolders(self.folder), self._build, self._offer, self._retire, dealer=False
@@ -42,7 +43,11 @@ class Stage:
 
     async def _build(self, source: Source, config: ModelConfig) -> Path:
         self.builds += 1
-        return await self._builder(source, config)
+        try:
+            return await self._builder(source, config)
+        except PrivetError as error:
+            self.errors.append(error)
+            raise
 
     async def _offer(self, version: Version) -> None:
         if self.refuse is not None:
@@ -217,6 +222,24 @@ def test_calibration_is_found_and_matters(play: Callable[[Act], None]) -> None:
         np.save(samples, 3 * np.ones((4, 1, 8, 8)))
         await stage.repository.refresh()
         assert stage.offered[-1].program.program_hash != first
+
+    play(act)
+
+
+def test_an_error_of_the_compiler_keeps_its_class(play: Callable[[Act], None]) -> None:
+    """`privet serve` ended with the exit code of an unfit model where samples were unfit."""
+
+    async def act(stage: Stage) -> None:
+        touch_config(stage, 'calibration = "samples.npy"\n')
+        np.save(stage.folder / "digits" / "samples.npy", np.zeros((4, 5)))
+        await stage.repository.refresh()
+        (error,) = stage.errors
+        assert isinstance(error, InputError)
+        assert "has a sample of shape [5]" in str(error)
+        touch_config(stage, "input_range = [0, 1]\nbits = 20\nscale = 15\n")
+        await stage.repository.refresh()
+        assert type(stage.errors[-1]) is ModelError
+        assert "ring" in str(stage.errors[-1])
 
     play(act)
 

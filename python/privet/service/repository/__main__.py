@@ -1,7 +1,7 @@
 """Compiles one version: `python -m privet.service.repository`, the process of a `Builder`.
 
 Reads a job as JSON from standard input and prints what came of it: `{"folder": ...}` or
-`{"error": ...}`.
+`{"error": ..., "type": ...}`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def main() -> int:
     try:
         answer = {"folder": str(build(**json.load(sys.stdin)))}
     except (PrivetError, OSError) as error:
-        answer = {"error": str(error)}
+        answer = {"error": str(error), "type": type(error).__name__}
     sys.stdout.write(json.dumps(answer) + "\n")
     return 0
 

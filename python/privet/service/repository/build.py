@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from privet.compiler.compile import PUBLIC_FILE
-from privet.errors import ModelError
+from privet.errors import ModelError, error_named
 from privet.service import child
 from privet.service.repository.config import MODEL_FILE, ModelConfig
 from privet.service.repository.files import Source
@@ -35,7 +35,7 @@ class Builder:
         """The folder with the program; of a public half, with that alone.
 
         # Errors
-        `ModelError` with the compiler's own message, or if its process died; if the suite needs
+        The compiler's own; `ModelError` if its process died, or if the suite needs
         weights and there are none, or there are and the service must not have them.
         """
         self._check_half(source, config)
@@ -57,7 +57,7 @@ class Builder:
             raise ModelError(f"compiling {source.onnx} ended with code {process.returncode}")
         answer = json.loads(out)
         if "error" in answer:
-            raise ModelError(answer["error"])
+            raise error_named(answer["type"], answer["error"])
         return Path(answer["folder"])
 
     @staticmethod
