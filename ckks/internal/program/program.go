@@ -47,11 +47,13 @@ type Input struct {
 	Magnitude float64 `json:"magnitude"`
 }
 
-// Output is what the client learns. Client is a step that it does in the clear, which this program leaves to its caller.
+// Output is what the client learns. Client is a step that it does in the clear, and Kind tells what its numbers are in the model; this
+// program leaves both to its caller.
 type Output struct {
 	Name   string      `json:"name"`
 	Value  int         `json:"value"`
 	Client *ClientStep `json:"client"`
+	Kind   string      `json:"kind"`
 }
 
 // ClientStep is a softmax or its logarithm.

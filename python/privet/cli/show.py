@@ -77,14 +77,14 @@ def prediction(
             console.print(f"Sample {sample + 1}. ", end="")
             prediction(console, single, labels, probabilities)
         return
-    if output.dtype.kind in "iUO":
+    if output.dtype.kind in "ibUO" and output.size == 1:
         label = str(output.ravel()[0])
         console.print(Text.assemble("Prediction: ", (label, "bold green")))
         for each, array in list(outputs.items())[1:]:
             console.print(f"{each} = {_shown(array)}", highlight=False)
         return
     scores = np.asarray(output, dtype=float).ravel()
-    if output.ndim != 2 or output.shape[0] != 1 or output.shape[1] < 2:
+    if output.dtype.kind != "f" or output.ndim != 2 or output.shape[0] != 1 or output.shape[1] < 2:
         console.print(f"{name} = {_shown(output)}", highlight=False)
         return
     if not probabilities:

@@ -305,8 +305,8 @@ def _largest(plain: Array) -> float:
 
 
 def _distance(private: Array, plain: Array) -> float:
-    """Between numbers; labels have none."""
+    """Between numbers; texts have none."""
     private, plain = as_tensor(private), as_tensor(plain)
-    if "f" not in (private.dtype.kind, plain.dtype.kind):
+    if "U" in (private.dtype.kind, plain.dtype.kind):
         return 0.0
     return float(np.abs(private.astype(np.float64) - plain.astype(np.float64)).max(initial=0))

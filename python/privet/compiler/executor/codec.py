@@ -175,7 +175,8 @@ def misfit(name: str, found: Shape, shape: Shape) -> InputError:
 
 
 def decode_output(program: Program, integers: Sequence[Array]) -> dict[str, Array]:
-    """What the user gets, by name: reals (float64), and what the head of the model makes of them.
+    """What the user gets, by name: float64, int64 where the model has whole numbers, booleans, and
+    what the head of the model makes of them.
 
     `integers` are the revealed outputs, in the program's order, as signed integers. Of a batch the
     head is computed for each sample by itself.
@@ -194,7 +195,9 @@ def decode_output(program: Program, integers: Sequence[Array]) -> dict[str, Arra
         if program.head is not None and value.scale == 0:
             decoded[output.name] = array.astype(np.int64)
             continue
-        decoded[output.name] = np.ldexp(array.astype(np.float64), -value.scale)
+        reals = np.ldexp(array.astype(np.float64), -value.scale)
+        whole = output.kind != "real"
+        decoded[output.name] = np.rint(reals).astype(_DTYPES[output.kind]) if whole else reals
     if program.head is None:
         return {**decoded, **by_client(program, decoded)}
     if program.batch == 1:
@@ -240,14 +243,8 @@ def describe_outputs(program: Program) -> list[Described]:
     `InvalidProgram` if the head of the program cannot be computed.
     """
     if program.head is None:
-        indices = _indices(program)
         return [
-            Described(
-                output.name,
-                "integer" if output.value in indices else "real",
-                program.values[output.value].shape,
-            )
-            for output in program.outputs
+            Described(it.name, it.kind, program.values[it.value].shape) for it in program.outputs
         ]
     zeros = [np.zeros(program.values[o.value].shape, np.int64) for o in program.outputs]
     kinds = {"f": "real", "i": "integer", "b": "boolean", "U": "text", "O": "map"}
@@ -263,15 +260,6 @@ def as_tensor(array: Array) -> Array:
     if array.dtype != object:
         return array
     return np.array([list(entry.values()) for entry in array])
-
-
-def _indices(program: Program) -> set[int]:
-    """Values that are positions: what an argmax made, perhaps in another shape."""
-    found: set[int] = set()
-    for operation in program.operations:
-        if operation.op == "argmax" or (operation.op == "reshape" and operation.inputs[0] in found):
-            found.add(operation.output)
-    return found
 
 
 def client_step(reals: Array, step: ClientStep) -> Array:

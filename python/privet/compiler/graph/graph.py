@@ -78,11 +78,15 @@ class ClientStep:
 
 @dataclass(frozen=True)
 class Output:
-    """A tensor that the client learns, or that is the `state` of an input."""
+    """A tensor that the client learns, or that is the `state` of an input.
+
+    Its `kind` in the model is `real`, `integer` or `boolean`.
+    """
 
     name: str
     value: int
     client: ClientStep | None = None
+    kind: str = "real"
 
 
 @dataclass(frozen=True)
@@ -202,9 +206,11 @@ class GraphBuilder:
         self._nodes.append(Node(operation, node, tuple(inputs), len(self._values) - 1))
         return len(self._values) - 1
 
-    def output(self, name: str, value: int, client: ClientStep | None = None) -> None:
+    def output(
+        self, name: str, value: int, client: ClientStep | None = None, kind: str = "real"
+    ) -> None:
         """Declares a value as an output of the graph."""
-        self._outputs.append(Output(name, value, client))
+        self._outputs.append(Output(name, value, client, kind))
 
     def rename(self, id: int, name: str) -> None:
         """Gives a value the name of the ONNX tensor that it stands for."""

@@ -251,12 +251,24 @@ class _Walk:
             raise UnsupportedModel(of_estimators(self.nodes, self.problems))
         if not self.head.revealed:
             raise UnsupportedModel([Problem(*ALL_CONSTANT)])
+        self.builder.head = self.head.build()
+        # What a head makes has the kinds of its own steps.
+        kinds = self._kinds() if self.builder.head is None else {}
         for tensor, (value, client) in self.head.revealed.items():
-            self.builder.output(tensor, value, client)
+            self.builder.output(tensor, value, client, kinds.get(tensor, "real"))
         for name, kept in left.items():
             self.builder.output(self.state[name], kept)
-        self.builder.head = self.head.build()
         return self.builder.build()
+
+    def _kinds(self) -> dict[str, str]:
+        """The outputs that are declared as whole numbers, or as true and false."""
+        types = {it.name: it.type.tensor_type.elem_type for it in self.model.graph.output}
+        boolean = onnx.TensorProto.BOOL
+        return {
+            name: "boolean" if kind == boolean else "integer"
+            for name, kind in types.items()
+            if kind in WHOLE
+        }
 
     def _input(self, entry: onnx.ValueInfoProto) -> None:
         kind = entry.type.tensor_type.elem_type

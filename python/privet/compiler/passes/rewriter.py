@@ -39,7 +39,7 @@ class Rewriter:
             self.new[node.output] = rewrite(node)
             self._old_of[self.new[node.output]] = node.output
         for end in self.old.outputs:
-            self.builder.output(end.name, output(end.value), end.client)
+            self.builder.output(end.name, output(end.value), end.client, end.kind)
         return self.builder.build()
 
     def copy(self, node: Node) -> int:

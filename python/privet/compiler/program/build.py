@@ -71,7 +71,7 @@ def build_program(
             for e in graph.given
         ),
         outputs=tuple(
-            ProgramOutput(o.name, ids[o.value], o.client)
+            ProgramOutput(o.name, ids[o.value], o.client, o.kind)
             for o in graph.outputs
             if o.name not in kept
         ),
@@ -116,7 +116,7 @@ def integer_graph(program: Program, weights: Weights) -> Graph:
             *(Input(e.name, e.input, state=LEFT + e.name) for e in program.state),
         ),
         outputs=(
-            *(Output(o.name, o.value, o.client) for o in program.outputs),
+            *(Output(o.name, o.value, o.client, o.kind) for o in program.outputs),
             *(Output(LEFT + e.name, e.output) for e in program.state),
         ),
         values=MappingProxyType(values),

@@ -12,7 +12,13 @@ from privet.compiler.graph.head import check_head
 from privet.compiler.graph.operations import OPERATIONS, Array, Shape
 from privet.compiler.graph.shapes import infer_shape
 from privet.compiler.program.operations import decode
-from privet.compiler.program.public import CALIBRATIONS, MAX_BYTES, Program, ProgramOperation
+from privet.compiler.program.public import (
+    CALIBRATIONS,
+    MAX_BYTES,
+    OUTPUT_KINDS,
+    Program,
+    ProgramOperation,
+)
 from privet.errors import InvalidProgram, Problem, UnsupportedModel
 
 # As `crates/program/src/check.rs` bounds them: far above any image model, and so low that nothing
@@ -136,6 +142,8 @@ def _problems(program: Program) -> Iterator[tuple[str, str]]:
     for output in program.outputs:
         if output.value not in written:
             yield f"output {output.name}", f"value {output.value} is never written"
+        elif output.kind not in OUTPUT_KINDS:
+            yield f"output {output.name}", f"a kind {output.kind!r}"
         elif output.client is not None:
             rank = len(program.values[output.value].shape)
             if not 0 <= output.client.axis < max(rank, 1):

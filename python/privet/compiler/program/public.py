@@ -37,6 +37,10 @@ UNCALIBRATED = (
 """The caveat on results of a program whose ranges rest on random inputs."""
 
 
+OUTPUT_KINDS = ("real", "integer", "boolean")
+"""What numbers of an output are in the model, and so for the user."""
+
+
 def caveat(calibration: str) -> str | None:
     """What to say with every result of a program with this calibration, if anything."""
     return UNCALIBRATED if calibration == "random" else None
@@ -75,11 +79,17 @@ class ProgramInput:
 
 @dataclass(frozen=True)
 class ProgramOutput:
-    """What the client learns, and what it still does in the clear."""
+    """What the client learns, what it still does in the clear, and one of `OUTPUT_KINDS`."""
 
     name: str
     value: int
     client: ClientStep | None
+    kind: str = "real"
+
+    def to_document(self) -> dict[str, Any]:
+        """The output as the file has it."""
+        plain = {"name": self.name, "value": self.value, "client": _client(self.client)}
+        return plain if self.kind == "real" else {**plain, "kind": self.kind}
 
 
 @dataclass(frozen=True)
@@ -198,10 +208,7 @@ class Program:
             "weight_bits": self.weight_bits,
             "weights_commitment": self.weights_commitment,
             "inputs": [entry.to_document() for entry in self.inputs],
-            "outputs": [
-                {"name": o.name, "value": o.value, "client": _client(o.client)}
-                for o in self.outputs
-            ],
+            "outputs": [output.to_document() for output in self.outputs],
             "values": [vars(value) for value in self.values],
             "operations": [
                 {
@@ -240,7 +247,12 @@ class Program:
                 for e in document["inputs"]
             ),
             outputs=tuple(
-                ProgramOutput(_text(e["name"]), _int(e["value"]), _parse_client(e["client"]))
+                ProgramOutput(
+                    _text(e["name"]),
+                    _int(e["value"]),
+                    _parse_client(e["client"]),
+                    _text(e.get("kind", "real")),
+                )
                 for e in document["outputs"]
             ),
             values=tuple(

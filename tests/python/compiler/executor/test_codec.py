@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from tests.python.compiler.graph.single import model, node, single
+from tests.python.compiler.graph.single import expected, model, node, single
 
 from privet.compiler.compile import compile
-from privet.compiler.executor import decode_output, encode_input
+from privet.compiler.executor import decode_output, encode_input, execute
+from privet.compiler.executor.codec import describe_outputs
 from privet.compiler.program import Program
-from privet.errors import InputError, InvalidModel, Misuse
+from privet.errors import InputError, InvalidModel, InvalidProgram, Misuse
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +68,42 @@ def test_the_only_input_needs_no_list() -> None:
     np.testing.assert_array_equal(listed, alone)
     with pytest.raises(InputError, match=r"has shape \[3\], not \[1, 3\]"):
         encode_input(program, ONES[0])
+
+
+@pytest.mark.parametrize(
+    ("nodes", "kinds"),
+    [
+        ([node("ArgMax", ["x"], ["y"], axis=1)], {"y": np.int64}),
+        ([node("TopK", ["x", "k"], ["y", "z"], axis=1)], {"y": np.float64, "z": np.int64}),
+        ([node("Greater", ["x", "c"], ["y"])], {"y": np.bool_}),
+        (
+            [node("ArgMax", ["x"], ["a"], axis=1), node("Cast", ["a"], ["y"], to=1)],
+            {"y": np.float64},
+        ),
+    ],
+    ids=["ArgMax", "TopK", "Greater", "a place as a real"],
+)
+def test_outputs_have_the_kinds_of_the_model(nodes: Any, kinds: dict[str, Any]) -> None:
+    """Places and truths came as float64, and a service described places of TopK as reals."""
+    constants: dict[str, Any] = {"k": np.array([2]), "c": np.zeros((1, 4), np.float32)}
+    made = model(nodes, {"x": (1, 4)}, list(kinds), constants)
+    compiled = compile(made, input_range=(-1, 1))
+    program = Program.from_public_bytes(compiled.program.to_public_bytes())
+    x = np.array([[0.25, -0.5, 0.75, 0.5]], np.float32)
+    found = execute(program, compiled.weights, {"x": x}).outputs
+    assert {name: array.dtype for name, array in found.items()} == kinds
+    described = {each.name: each.kind for each in describe_outputs(program)}
+    names = {np.int64: "integer", np.float64: "real", np.bool_: "boolean"}
+    assert described == {name: names[kind] for name, kind in kinds.items()}
+    wanted = dict(zip(kinds, expected(made, {"x": x}), strict=True))
+    for name, array in found.items():
+        np.testing.assert_allclose(array, wanted[name], atol=1e-3)
+
+
+def test_a_kind_that_is_none_is_refused(program: Program) -> None:
+    odd = tuple(replace(output, kind="complex") for output in program.outputs)
+    with pytest.raises(InvalidProgram, match="a kind 'complex'"):
+        Program.from_public_bytes(replace(program, outputs=odd).to_public_bytes())
 
 
 def test_decoding_checks_shapes(program: Program) -> None:
