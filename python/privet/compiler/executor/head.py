@@ -282,26 +282,36 @@ def _coupling(call: _Call) -> Array:
     beats = np.zeros((len(chances), classes, classes))
     first, second = np.triu_indices(classes, 1)
     beats[:, first, second], beats[:, second, first] = chances, 1 - chances
-    return np.array([_coupled(row) for row in beats])
+    return _coupled(beats)
 
 
 def _coupled(beats: Array) -> Array:
-    """The probabilities that fit those of pairs: `beats[i, j]` is that i is right and not j."""
-    classes = len(beats)
-    form = np.diag((beats**2).sum(axis=0)) - beats * beats.T
-    found = np.full(classes, 1 / classes)
+    """The probabilities of each row that fit those of pairs: `beats[row, i, j]` is that i is right
+    and not j. Rows end one by one, and leave the computation."""
+    rows, classes, _ = beats.shape
+    form = -beats * beats.swapaxes(1, 2)
+    np.einsum("rii->ri", form)[:] = (beats**2).sum(axis=1)
+    found = np.full((rows, classes), 1 / classes)
+    coupled, left = found.copy(), np.arange(rows)
     for _ in range(max(100, classes)):
-        slope = form @ found
-        value = float(found @ slope)
-        if np.abs(slope - value).max() < 0.005 / classes:
-            break
+        slope = np.einsum("rij,rj->ri", form, found)
+        value = (found * slope).sum(axis=1)
+        goes_on = np.abs(slope - value[:, None]).max(axis=1) >= 0.005 / classes
+        coupled[left] = found
+        if not goes_on.all():
+            left, form, found = left[goes_on], form[goes_on], found[goes_on]
+            slope, value = slope[goes_on], value[goes_on]
+        if not left.size:
+            return coupled
         for i in range(classes):
-            more = (value - slope[i]) / form[i, i]
-            found[i] += more
-            value = (value + more * (more * form[i, i] + 2 * slope[i])) / (1 + more) ** 2
-            slope = (slope + more * form[i]) / (1 + more)
-            found /= 1 + more
-    return found
+            own = form[:, i, i]
+            more = (value - slope[:, i]) / own
+            found[:, i] += more
+            value = (value + more * (more * own + 2 * slope[:, i])) / (1 + more) ** 2
+            slope = (slope + more[:, None] * form[:, i]) / (1 + more)[:, None]
+            found /= (1 + more)[:, None]
+    coupled[left] = found
+    return coupled
 
 
 def _probit(x: Array) -> Array:
