@@ -7,9 +7,7 @@ after the other on one core tells the time on more cores than this machine has.
 
 from __future__ import annotations
 
-import multiprocessing
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +17,7 @@ from privet.stream.allocation import Side, Stage
 from privet.stream.cipher import Cipher
 from privet.stream.stages import Round, Stages, cut, names
 from privet.stream.workers import LinearWorker, NonlinearWorker
+from privet.suites.spawned import compute
 
 SAMPLES = 64
 """Rows made for a measurement; longer tensors repeat them."""
@@ -59,9 +58,7 @@ def profile(
     measured; with fewer threads a stage is taken to be as much slower as it has fewer.
     """
     counts = sorted({1, least, *threads})
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, context) as process:
-        return process.submit(_measure, public, cipher, weights, counts, repeats, least).result()
+    return compute(_measure, public, cipher, weights, counts, repeats, least)
 
 
 def _measure(

@@ -5,10 +5,7 @@ Processes of this machine are the default; `privet.stream.ray_pool` has them in 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import multiprocessing
-import os
-import signal
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Sequence
@@ -18,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from privet.errors import Misuse, PrivetError
+from privet.suites.spawned import deaf_to_ctrl_c, end_with_parent, kill
 
 ATTEMPTS = 5
 """How often work is tried whose workers are lost."""
@@ -168,8 +166,7 @@ _worker: Any = None
 
 def _become(recipe: Recipe) -> None:
     global _worker
-    # A keyboard's interrupt goes to the organisation's process, which ends its workers.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    end_with_parent()
     worker = recipe.kind(*recipe.arguments)
     if recipe.secret is not None:
         method, secret = recipe.secret
@@ -206,11 +203,12 @@ class LocalPool(WorkerPool):
     async def _ask(
         self, worker: ProcessPoolExecutor, method: str, arguments: tuple[Any, ...]
     ) -> Any:
-        return await asyncio.wrap_future(worker.submit(_do, method, arguments))
+        # The first one starts the process. A keyboard's interrupt goes to the organisation's, which
+        # ends its workers.
+        with deaf_to_ctrl_c():
+            future = worker.submit(_do, method, arguments)
+        return await asyncio.wrap_future(future)
 
     def _end(self, worker: ProcessPoolExecutor) -> None:
-        for process in list((worker._processes or {}).values()):
-            with contextlib.suppress(ProcessLookupError):
-                if process.pid is not None:
-                    os.kill(process.pid, signal.SIGKILL)
+        kill(worker)
         worker.shutdown(wait=False, cancel_futures=True)

@@ -1,21 +1,26 @@
-"""Parties as processes of this machine, which say what happens as JSON, one object on each line."""
+"""Processes of this machine: parties, which say what happens as JSON, one object on each line; and
+processes that compute what a function says."""
 
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 from privet.errors import LinkError
 from privet.suites.base import Progress
 from privet.suites.ckks.program import raise_failure
+
+T = TypeVar("T")
 
 PYTHON_PARTY = (sys.executable, "-m", "privet.runtime.process")
 
@@ -68,6 +73,39 @@ def deaf_to_ctrl_c() -> Iterator[None]:
 
 def _in_main_thread() -> bool:
     return threading.current_thread() is threading.main_thread()
+
+
+def end_with_parent() -> None:
+    """From now on, this process of a `multiprocessing` pool ends when the one that started it does,
+    however that ends: it waits for work at a pipe that it holds open itself."""
+    parent = multiprocessing.parent_process()
+    if parent is None:
+        return
+
+    def follow() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=follow, name="privet-parent", daemon=True).start()
+
+
+def compute(function: Callable[..., T], *arguments: Any) -> T:
+    """What a function of a module gives in a process of its own, which ends with this call."""
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, context, initializer=end_with_parent) as pool:
+        try:
+            with deaf_to_ctrl_c():
+                future = pool.submit(function, *arguments)
+            return future.result()
+        except BaseException:
+            kill(pool)
+            raise
+
+
+def kill(pool: ProcessPoolExecutor) -> None:
+    """Ends the processes of a pool at once."""
+    for process in list((pool._processes or {}).values()):
+        process.kill()
 
 
 @contextmanager

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -80,6 +82,57 @@ def test_ctrl_c_while_a_party_starts_ends_it(
     assert started[0].returncode == -signal.SIGKILL
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert signal.SIGINT not in _mask()
+
+
+ORPHAN = """
+import os, sys, time
+from privet.suites.spawned import compute
+from tests.python.suites.test_spawned import tell_and_wait
+if __name__ == "__main__":
+    compute(tell_and_wait)
+"""
+
+
+def tell_and_wait() -> None:
+    """Says which process this is, and what it hears."""
+    ignored = signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    sys.stdout.write(f"{os.getpid()} {int(ignored)}\n")
+    sys.stdout.flush()
+    time.sleep(600)
+
+
+@pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGINT])
+def test_a_process_that_computes_ends_with_the_one_that_asked(
+    sent: signal.Signals, tmp_path: Path
+) -> None:
+    """It lived on for good, or its parent waited until it had computed in vain."""
+    script = tmp_path / "orphan.py"
+    script.write_text(ORPHAN)
+    with subprocess.Popen(
+        [sys.executable, str(script)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    ) as parent:
+        assert parent.stdout is not None
+        child, ignores = map(int, parent.stdout.readline().split())
+        assert ignores
+        parent.send_signal(sent)
+        parent.wait(timeout=20)
+    limit = time.monotonic() + 20
+    while Path(f"/proc/{child}").exists() and _state(child) != "Z":
+        assert time.monotonic() < limit
+        time.sleep(0.02)
+
+
+def _state(pid: int) -> str:
+    """Of a process; a zombie has ended, and nobody has waited for it."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return "Z"
 
 
 def test_a_party_that_cannot_start_leaves_ctrl_c_as_it_was(tmp_path: Path) -> None:

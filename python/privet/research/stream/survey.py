@@ -3,12 +3,10 @@ material costs ahead of time, and scaling."""
 
 from __future__ import annotations
 
-import multiprocessing
 import tempfile
 import threading
 import time
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +25,7 @@ from privet.stream.preprocessing import PreparingData, PreparingModel, Rules, Wh
 from privet.stream.profile import StageTimes, profile
 from privet.stream.service import server_of
 from privet.suites import make_policy
+from privet.suites.spawned import compute
 
 SIDES: tuple[Side, ...] = ("model", "data")
 
@@ -102,9 +101,7 @@ class MaterialCost:
 
 def measure_material(public: bytes, weights: bytes, entries: int = 3) -> MaterialCost:
     """Prepares a first entry and `entries` more, in a process of its own."""
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, context) as process:
-        return process.submit(_measure_material, public, weights, entries).result()
+    return compute(_measure_material, public, weights, entries)
 
 
 def _measure_material(public: bytes, weights: bytes, entries: int) -> MaterialCost:
