@@ -185,12 +185,32 @@ def test_what_came_under_an_earlier_certificate_is_fetched_anew(kept: Kept) -> N
     (before, *_), fetched = kept.files(), kept.fetched()
     folder = kept.scene.folder / "client" / "client" / "kept"
     program, peer, suite, model = before.split("-")
-    (folder / before).rename(folder / "-".join((program, peer[::-1], suite, model)))
+    earlier = "-".join((program, peer[::-1], suite, model))
+    (folder / before).rename(folder / earlier)
     address, *how = kept.words()
     made = privet("prepare", address, "kept", *how, *MODE, "--count", 1)
     assert len(made["prepared"]) == 1
-    assert list(kept.files()) == [before]
+    assert kept.files().keys() == {before, earlier}
     assert kept.fetched() == fetched + 1
+    (folder / earlier).unlink()
+
+
+def test_weights_of_two_services_of_one_program_stay(kept: Kept, tmp_path: Path) -> None:
+    """Each took the other's place, and was fetched again at every turn."""
+    shutil.rmtree(kept.scene.folder / "client", ignore_errors=True)
+    keys.make(tmp_path / "keys")
+    for part in ("repository", "state/server/programs"):
+        shutil.copytree(kept.scene.folder / part, tmp_path / part)
+    shutil.copytree(tmp_path / "keys", tmp_path / "of-client")
+    with serving(tmp_path, tmp_path / "keys", "--encrypts", "weights", "--cores", 2) as scene:
+        other = Kept(scene, kept.compiled)
+        (tmp_path / "client").symlink_to(kept.scene.folder / "client")
+        fetched = kept.fetched()
+        for service in (kept, other, kept, other):
+            service.infer()
+        assert (kept.fetched() - fetched, other.fetched()) == (1, 1)
+        assert len(kept.files()) == 2
+        assert len({name.split("-")[0] for name in kept.files()}) == 1
 
 
 @contextmanager
@@ -200,7 +220,8 @@ def fetching(kept: Kept, name: str) -> Iterator[Running]:
     words = ("prepare", address, "kept", *how, *MODE, "--link", SLOW, "--count", 1)
     folder = kept.scene.folder / name / "client" / "ready"
     with running(*words) as client:
-        until(lambda: any(it.stat().st_size > 1 << 19 for it in folder.glob("*.partial")))
+        # The file has its whole length from its first moment.
+        until(lambda: any(it.stat().st_blocks > 1 << 10 for it in folder.glob("*.partial")))
         yield client
 
 

@@ -104,6 +104,12 @@ impl Client {
         self.with(py, |session| session.fetch(&*plan.0).map(drop))
     }
 
+    /// Which encrypted weights were removed since this was asked last, to make place for others: sentences.
+    fn evicted(&self, py: Python<'_>) -> Result<Vec<String>, Failure> {
+        let evicted = self.with(py, |session| Ok(session.take_evicted()))?;
+        Ok(evicted.iter().map(ToString::to_string).collect())
+    }
+
     /// Spends the entry `material` on `inputs` (little-endian int64 each): the outputs likewise, and the cost report.
     #[pyo3(signature = (plan, material, inputs, progress=None))]
     fn infer<'py>(

@@ -42,12 +42,12 @@ impl Store {
         Ok(py.detach(|| self.0.entry_bytes(&id))?)
     }
 
-    /// Whether encrypted weights of a program (its hash) in a suite (its label) are kept here.
-    fn keeps(&self, py: Python<'_>, program: &str, suite: &str) -> Result<bool, Failure> {
-        Ok(py.detach(|| self.0.keeps(program, suite))?)
+    /// The names of the files with encrypted weights of a program (its hash) in a suite (its label).
+    fn kept_names(&self, py: Python<'_>, program: &str, suite: &str) -> Result<Vec<String>, Failure> {
+        Ok(py.detach(|| self.0.kept_names(program, suite))?)
     }
 
-    /// Bytes of material here, entries included that are being made.
+    /// Bytes of material and kept weights here, entries included that are being made.
     fn bytes(&self, py: Python<'_>) -> Result<u64, Failure> {
         Ok(py.detach(|| self.0.bytes())?)
     }

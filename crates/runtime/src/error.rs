@@ -170,12 +170,6 @@ impl Error {
         matches!(self.link(), Some(Io(TimedOut { .. })))
     }
 
-    /// Whether the peer has not got what it was asked for.
-    pub(crate) fn is_unavailable(&self) -> bool {
-        use privet_channel::{Error::PeerMisbehaved as Peer, PeerMisbehaved::Aborted};
-        matches!(self.link(), Some(Peer(Aborted { reason: AbortReason::MaterialUnavailable, .. })))
-    }
-
     /// Whether what the peer sent is wrong, or it gave up.
     pub fn is_the_peers_fault(&self) -> bool {
         use privet_shark::Error::{CheckCut, PeerMisbehaved};

@@ -40,6 +40,7 @@ use crate::Error;
 pub use entry::{MaterialId, Metadata, StoreEntry};
 pub use error::StoreError;
 use files::{Disk, Files};
+pub use kept::Evicted;
 pub use seeds::{SetupSeeds, setup_proof};
 pub use setups::{KeptSetup, SetupEntry, Setups};
 pub use temporary::TemporaryEntry;
@@ -270,7 +271,17 @@ impl Store {
         path: &Path,
         fill: impl FnOnce(&mut dyn Write) -> Result<(), E>,
     ) -> Result<(), E> {
-        let (partial, _locked) = self.fill(path, fill)?;
+        self.write_into(self.partial(0)?, path, fill)
+    }
+
+    /// As [`Store::write_whole`], by way of a temporary file.
+    fn write_into<E: From<StoreError>>(
+        &self,
+        temporary: (PathBuf, File),
+        path: &Path,
+        fill: impl FnOnce(&mut dyn Write) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let (partial, _locked) = self.fill(temporary, path, fill)?;
         self.files.rename(&partial, path).map_err(|error| io(path, error))?;
         Ok(self.sync(folder_of(path))?)
     }
@@ -281,20 +292,20 @@ impl Store {
         path: &Path,
         fill: impl FnOnce(&mut dyn Write) -> Result<(), E>,
     ) -> Result<(), E> {
-        let (partial, _locked) = self.fill(path, fill)?;
+        let (partial, _locked) = self.fill(self.partial(0)?, path, fill)?;
         let linked = self.files.link(&partial, path).map_err(|error| io(path, error));
         self.remove(&partial)?;
         linked?;
         Ok(self.sync(folder_of(path))?)
     }
 
-    /// A temporary file with what `fill` writes, for `path`, all of it on the disk; locked as [`Store::partial`] until it is dropped.
+    /// The temporary file with what `fill` writes, for `path`, all of it on the disk; locked as [`Store::partial`] until it is dropped.
     fn fill<E: From<StoreError>>(
         &self,
+        (partial, file): (PathBuf, File),
         path: &Path,
         fill: impl FnOnce(&mut dyn Write) -> Result<(), E>,
     ) -> Result<(PathBuf, File), E> {
-        let (partial, file) = self.partial(0)?;
         let mut writer = Writer::new(file, self.key.as_ref()).map_err(|error| io(&partial, error))?;
         if let Err(error) = fill(&mut writer) {
             // Nothing refers to the file.

@@ -47,7 +47,7 @@ Wait = Annotated[
 ]
 MaxDisk = Annotated[
     str | None,
-    typer.Option(metavar="SIZE", help="Most material on disk in --state, such as 10GB."),
+    typer.Option(metavar="SIZE", help="Most material and kept weights in --state, such as 10GB."),
 ]
 
 

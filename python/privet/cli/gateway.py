@@ -61,7 +61,10 @@ def gateway(
     link: options.Link = None,
     server_name: options.ServerName = None,
     max_disk: Annotated[
-        str | None, typer.Option(metavar="SIZE", help="Most material in --state, such as 20GB.")
+        str | None,
+        typer.Option(
+            metavar="SIZE", help="Most material and kept weights in --state, such as 20GB."
+        ),
     ] = None,
     patience: Annotated[
         float, typer.Option(min=0, help="Seconds to try again while the service is busy or away.")

@@ -19,7 +19,7 @@ from privet.runtime import Credentials
 from privet.runtime.client import network_of
 from privet.runtime.result import Made, Spent
 from privet.runtime.session import Line, Session
-from privet.suites import Progress, SingleJobSuite, material_suite
+from privet.suites import MaterialSuite, Progress, SingleJobSuite, material_suite
 from privet.suites.costs import NOTHING
 
 RETRY_SECONDS = 0.2
@@ -112,6 +112,11 @@ class Attempt:
         self._stopped = False
         self._line: Line | None = None
 
+    @property
+    def fetches(self) -> bool:
+        """Whether the client keeps something of the program on these terms."""
+        return isinstance(self._terms.suite, MaterialSuite) and self._terms.suite.fetches
+
     def fetch(self) -> None:
         """Fetches what this side keeps of the program.
 
@@ -119,8 +124,12 @@ class Attempt:
         As `privet.Client.prepare`.
         """
         session, plan = self._arrive()
+        progress = self._worker_client.progress or (lambda *_: None)
         try:
+            progress("fetch", 0, 1, "the encrypted weights, once")
             session.native.fetch(plan)
+            progress("fetch", 1, 1, "")
+            session.tell_evicted()
         finally:
             session.leave()
 

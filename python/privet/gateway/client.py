@@ -352,7 +352,7 @@ class ServiceClient:
         return await asyncio.to_thread(self.bytes) + size <= self.max_disk
 
     def bytes(self) -> int:
-        """Bytes of material in this client's directory, whoever made it."""
+        """Bytes of material and encrypted weights in this client's directory, whoever made them."""
         return MaterialStore(self.state).bytes()
 
     async def stock(self, model: str, terms: Terms) -> int:
@@ -438,7 +438,7 @@ class ServiceClient:
         """
 
         async def is_here() -> bool:
-            return await asyncio.to_thread(lambda: MaterialStore(self.state).keeps(*key))
+            return await asyncio.to_thread(self._executor.has_kept, key)
 
         restarts = 0
         try:

@@ -48,6 +48,7 @@ class AttemptExecutor:
         self._threads = ThreadPoolExecutor(threads, "privet-attempt")
         self._making: set[asyncio.Future[Any]] = set()
         self._costs: OrderedDict[str, Made] = OrderedDict()
+        self._useless: dict[tuple[str, str], frozenset[str]] = {}
 
     async def prepare(self, attempt: Attempt) -> str:
         """Makes a material entry on a thread; its id."""
@@ -55,6 +56,11 @@ class AttemptExecutor:
         self._making.add(making)
         try:
             material, report = await making
+        except MaterialError:
+            if attempt.fetches:
+                key = attempt.lease.program, attempt.lease.suite
+                self._useless[key] = await asyncio.to_thread(self._kept_names, key)
+            raise
         finally:
             self._making.discard(making)
         cost, layers = self._costs[material] = read_report(report)
@@ -66,6 +72,16 @@ class AttemptExecutor:
     async def fetch(self, attempt: Attempt) -> None:
         """Fetches what this side keeps of a program, on a thread."""
         await asyncio.get_running_loop().run_in_executor(self._threads, attempt.fetch)
+        self._useless.pop((attempt.lease.program, attempt.lease.suite), None)
+
+    def has_kept(self, key: tuple[str, str]) -> bool:
+        """Whether encrypted weights of a program (its hash) in a suite (its label) are here that
+        may be this service's: others of the same program, as another service's, were of no use in
+        an attempt."""
+        return not self._kept_names(key) <= self._useless.get(key, frozenset())
+
+    def _kept_names(self, key: tuple[str, str]) -> frozenset[str]:
+        return MaterialStore(self.worker_client.state).kept_names(*key)
 
     async def infer(self, attempt: Attempt, payload: Payload) -> tuple[Spent, Made]:
         """Uses material on a thread; also what it cost, if it was made here."""

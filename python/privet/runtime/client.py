@@ -53,7 +53,8 @@ class Client:
 
     `memory` (bytes, or such as `2GB`; without it, what the machine has) refuses a program for which
     this process would take more, before anything else is done with it;
-    `max_disk` likewise refuses to prepare beyond that much material in `state`.
+    `max_disk` likewise refuses to prepare beyond that much in `state`, encrypted weights included,
+    of which those that were used longest ago make place for others, with a warning.
 
     A preparation leaves in `state` what stands in for base OTs the next time with this server,
     once; with `keep_base_ots=False` none does, and each begins as the first with a server must.
@@ -319,6 +320,7 @@ class Client:
 
     def _make(self, route: Route, progress: Progress | None) -> str:
         material, report = self._session.native.prepare(route.plan, progress)
+        self._session.tell_evicted()
         self._costs[material] = read_report(report)
         return material
 

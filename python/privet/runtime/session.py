@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import operator
 import os
 from pathlib import Path
@@ -12,6 +13,8 @@ from privet.errors import Misuse, PrivetError
 from privet.runtime.credentials import Credentials, check_credentials
 from privet.runtime.dealer import dialer
 from privet.state_key import state_key
+
+_log = logging.getLogger(__name__)
 
 
 class Line:
@@ -82,7 +85,7 @@ def _number(port: int) -> int:
 class Session(Line):
     """A line on which `native` speaks, for suites that make material.
 
-    `state` is the client's state directory, `max_disk` the most bytes of material in it. With
+    `state` is the client's state directory, `max_disk` the most bytes that it may take. With
     `keep_base_ots`, preparations leave there what stands in for base OTs the next time.
 
     # Errors
@@ -130,6 +133,11 @@ class Session(Line):
         """Leaves a connection that may have broken, and connects again."""
         self.leave()
         self.open()
+
+    def tell_evicted(self) -> None:
+        """Warns of encrypted weights that had to go for those that came."""
+        for text in self.native.evicted():
+            _log.warning("%s", text)
 
     def leave(self) -> None:
         """Closes a session that may have broken: the server need not wait for it."""

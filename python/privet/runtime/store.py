@@ -72,16 +72,17 @@ class MaterialStore:
         return [StoreEntry(**json.loads(entry)) for entry in self._native.entries()]
 
     def bytes(self) -> int:
-        """Bytes of material on disk, with what is being made."""
+        """Bytes of material and of encrypted weights on disk, with what is being made."""
         return self._native.bytes()
 
     def entry_bytes(self, id: str) -> int:
         """Bytes on disk of one entry; 0 if it is not here."""
         return self._native.entry_bytes(id)
 
-    def keeps(self, program: str, suite: str) -> bool:
-        """Whether encrypted weights of a program (its hash) in a suite (its label) are here."""
-        return self._native.keeps(program, suite)
+    def kept_names(self, program: str, suite: str) -> frozenset[str]:
+        """The files with encrypted weights of a program (its hash) in a suite (its label): one for
+        each server that sent some."""
+        return frozenset(self._native.kept_names(program, suite))
 
     def discard(self, ids: Iterable[str]) -> list[str]:
         """Removes entries for good, each claimed first; those of them that nobody had claimed."""

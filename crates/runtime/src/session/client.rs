@@ -14,7 +14,7 @@ use super::kept::KeptWeights;
 use super::messages::{self, Accepted, Base, Granted, Hidden, Kept, Request};
 use super::sequence::{Sequence, has_steps};
 use crate::report::{PhaseCost, Recorder};
-use crate::store::{Held, Setups};
+use crate::store::{Evicted, Held, Setups};
 use crate::suite::{Filling, Inference, Material, Prediction, Preparation, SessionState, SuitePlan};
 use crate::{Error, MaterialId, Metadata, Observer, PeerMisbehaved, Phase, Report, Store, StoreError, check_inputs};
 
@@ -32,6 +32,7 @@ pub struct Client {
     state: SessionState,
     sequence: Sequence,
     keeps_base: bool,
+    evicted: Vec<Evicted>,
 }
 
 impl Client {
@@ -41,7 +42,7 @@ impl Client {
     /// [`Error::PeerMisbehaved`] if the peer is no Privet or of another version; [`Error::Channel`].
     pub fn new(channel: Channel, store: Store) -> Result<Self, Error> {
         let (state, sequence) = (SessionState::default(), Sequence::default());
-        let mut client = Self { channel, store, dealer: None, state, sequence, keeps_base: false };
+        let mut client = Self { channel, store, dealer: None, state, sequence, keeps_base: false, evicted: Vec::new() };
         client.guarded(|client| messages::greet(&mut client.channel))?;
         Ok(client)
     }
@@ -155,6 +156,11 @@ impl Client {
         self.guarded(|client| Ok(client.kept_weights(plan)?.1))
     }
 
+    /// Encrypted weights that were removed since this was asked last, to make place for those that came.
+    pub fn take_evicted(&mut self) -> Vec<Evicted> {
+        std::mem::take(&mut self.evicted)
+    }
+
     fn setups(&self, plan: &dyn SuitePlan) -> Setups {
         self.store.setups(&plan.program().hash().to_string(), &self.server())
     }
@@ -213,13 +219,8 @@ impl Client {
         if is_new {
             // The server may send them in a session of its own alone: what serves nobody is gone by then.
             self.store.forget(&path)?;
-            if let Err(error) = KeptWeights::receive(&mut self.channel, bytes, weights.as_str(), &self.store, &path) {
-                if error.is_unavailable() {
-                    // Nothing may be left that this client takes for what it has to fetch, such as what came under an earlier certificate.
-                    self.store.forget_kept(&program, &suite)?;
-                }
-                return Err(error);
-            }
+            let evicted = KeptWeights::receive(&mut self.channel, bytes, weights.as_str(), &self.store, &path)?;
+            self.evicted.extend(evicted);
         }
         let cost = recorder.finish(&self.channel).total;
         Ok((Some(KeptWeights::open(&self.store, &path, weights.as_str())?), is_new.then_some(cost)))

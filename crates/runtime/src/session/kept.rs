@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use privet_channel::Channel;
 use privet_seal::Stored;
 
-use crate::store::io;
+use crate::store::{Evicted, io};
 use crate::{Error, Store, StoreError};
 
 /// Bytes in one message.
@@ -34,22 +34,21 @@ impl KeptWeights {
         String::from_utf8(name.to_vec()).ok().filter(|_| whole)
     }
 
-    /// Receives `bytes` bytes under a name and puts them into `path` of `store`, whole or not at all.
+    /// Receives `bytes` bytes under a name and puts them into `path` of `store`, whole or not at all; what was removed for them.
     pub(super) fn receive(
         channel: &mut Channel,
         bytes: u64,
         name: &str,
         store: &Store,
         path: &Path,
-    ) -> Result<(), Error> {
-        store.checked().write_whole::<Error>(path, |out| {
+    ) -> Result<Vec<Evicted>, Error> {
+        store.checked().write_kept::<Error>(path, NAME as u64 + bytes, |out| {
             out.write_all(name.as_bytes()).map_err(|error| io(path, error))?;
             for chunk in chunks(bytes) {
                 out.write_all(&channel.recv(chunk)?).map_err(|error| io(path, error))?;
             }
             Ok(())
-        })?;
-        Ok(store.forget_earlier(path)?)
+        })
     }
 
     /// Opens what was received under this name.

@@ -1,9 +1,12 @@
 //! Encrypted weights of servers that this client keeps, and the secret from which a server's key to them grows.
 //!
 //! `kept/PROGRAM-PEER-SUITE-MODEL` is written whole. Of a peer's model in a suite the two programs that were used last stay, and what has not
-//! been used for a month goes, such as what came under a certificate that has been renewed.
+//! been used for a month goes, such as what came under a certificate that has been renewed. Under a limit on the store, what was used
+//! longest ago makes place for what comes.
 
+use std::fmt;
 use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -11,11 +14,52 @@ use privet_prg::Seed;
 use privet_seal::StateKey;
 use sha2::{Digest, Sha256};
 
+use super::room::length;
 use super::{Store, StoreError, folder_of};
 use crate::Error;
 
 /// Programs of one model whose weights are kept: an application may move from one version to the next.
 const MOST: usize = 2;
+
+/// Encrypted weights that were removed to make place for others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Evicted {
+    /// The hash of their program.
+    pub program: String,
+    /// The fingerprint of the certificate of the server that sent them.
+    pub peer: String,
+    cause: Cause,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Cause {
+    Newer,
+    Limit(u64),
+}
+
+impl Evicted {
+    fn new(path: &Path, cause: Cause) -> Self {
+        let mut parts = name_of(path).split('-').map(str::to_owned);
+        let mut next = || parts.next().unwrap_or_default();
+        Self { program: next(), peer: next(), cause }
+    }
+}
+
+impl fmt::Display for Evicted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { program, peer, cause } = self;
+        write!(
+            f,
+            "the encrypted weights of program {program:.16} from server {peer:.16} were removed, and will be fetched anew: "
+        )?;
+        match cause {
+            Cause::Newer => write!(f, "of a model this side keeps the {MOST} programs that it used last"),
+            Cause::Limit(bytes) => {
+                write!(f, "beside those that come there is no room within the limit of {bytes} bytes on disk")
+            }
+        }
+    }
+}
 
 impl Store {
     /// The secret from which a client's key to kept weights of a program grows: another for every client, so that answers to one tell
@@ -30,26 +74,67 @@ impl Store {
         Ok(Seed::from_bytes(hash[..16].try_into().expect("16 bytes")))
     }
 
-    /// Whether encrypted weights of a program in a suite are kept here, whoever sent them.
+    /// The names of the files with encrypted weights of a program in a suite: one for each server that sent some.
     ///
     /// # Errors
     /// [`StoreError::Io`].
-    pub fn keeps(&self, program: &str, suite: &str) -> Result<bool, StoreError> {
-        Ok(!self.kept_of(program, suite)?.is_empty())
-    }
-
-    /// Removes what is kept of a program in a suite, whoever sent it.
-    pub(crate) fn forget_kept(&self, program: &str, suite: &str) -> Result<(), StoreError> {
-        self.kept_of(program, suite)?.iter().try_for_each(|path| self.remove(path))
-    }
-
-    fn kept_of(&self, program: &str, suite: &str) -> Result<Vec<PathBuf>, StoreError> {
+    pub fn kept_names(&self, program: &str, suite: &str) -> Result<Vec<String>, StoreError> {
         let suite = short(suite);
-        let is_of = |path: &PathBuf| {
-            let parts: Vec<&str> = name_of(path).split('-').collect();
+        let is_of = |name: &String| {
+            let parts: Vec<&str> = name.split('-').collect();
             parts.first() == Some(&program) && parts.get(2) == Some(&suite.as_str())
         };
-        Ok(self.files_in(&self.kept())?.into_iter().map(|(_, path)| path).filter(is_of).collect())
+        let files = self.files_in(&self.kept())?;
+        Ok(files.iter().map(|(_, path)| name_of(path).to_owned()).filter(is_of).collect())
+    }
+
+    /// As [`Store::write_whole`] of `bytes` bytes of encrypted weights; what was removed for them.
+    ///
+    /// # Errors
+    /// [`StoreError::Full`] if there is no room within the limit even without all others: they stay then. Those of `fill`.
+    pub(crate) fn write_kept<E: From<StoreError>>(
+        &self,
+        path: &Path,
+        bytes: u64,
+        fill: impl FnOnce(&mut dyn Write) -> Result<(), E>,
+    ) -> Result<Vec<Evicted>, E> {
+        let (mut evicted, made) = self.reserve_kept(self.stored_bytes(bytes))?;
+        self.write_into(made, path, fill)?;
+        evicted.extend(self.forget_earlier(path)?);
+        Ok(evicted)
+    }
+
+    /// Makes room for a file of `bytes` bytes, and the file.
+    fn reserve_kept(&self, bytes: u64) -> Result<(Vec<Evicted>, (PathBuf, File)), StoreError> {
+        let Some(limit) = self.limit else { return Ok((Vec::new(), self.partial(bytes)?)) };
+        let lock = self.lock_room()?;
+        let mut others = self.files_in(&self.kept())?;
+        others.sort_unstable();
+        let mut sizes = Vec::new();
+        for (_, path) in &others {
+            sizes.push(length(path)?);
+        }
+        let mut excess = self.bytes()?.saturating_add(bytes).saturating_sub(limit);
+        if excess > sizes.iter().sum() {
+            return Err(self.full(bytes, limit));
+        }
+        let mut evicted = Vec::new();
+        for ((_, path), size) in others.iter().zip(sizes) {
+            if excess == 0 {
+                break;
+            }
+            self.remove(path)?;
+            evicted.push(Evicted::new(path, Cause::Limit(limit)));
+            excess = excess.saturating_sub(size);
+        }
+        let made = self.partial(bytes)?;
+        drop(lock);
+        Ok((evicted, made))
+    }
+
+    /// Bytes of all encrypted weights that are kept here.
+    pub(super) fn kept_bytes(&self) -> Result<u64, StoreError> {
+        self.files_in(&self.kept())?.iter().map(|(_, path)| length(path)).sum()
     }
 
     /// Where the encrypted weights lie that a peer's program, of this model, has in a suite, if they were received.
@@ -69,12 +154,13 @@ impl Store {
     }
 
     /// Removes what is kept of earlier programs of the model whose weights at `path` have just come.
-    pub(crate) fn forget_earlier(&self, path: &Path) -> Result<(), StoreError> {
+    fn forget_earlier(&self, path: &Path) -> Result<Vec<Evicted>, StoreError> {
         let of = |path: &Path| name_of(path).split_once('-').map(|(_, rest)| rest.to_owned());
         let mut those = self.files_in(folder_of(path))?;
         those.retain(|(_, other)| of(other) == of(path) && other != path);
         those.sort_unstable_by(|one, other| other.cmp(one));
-        those.iter().skip(MOST - 1).try_for_each(|(_, old)| self.remove(old))
+        let old = those.iter().skip(MOST - 1);
+        old.map(|(_, old)| self.remove(old).map(|()| Evicted::new(old, Cause::Newer))).collect()
     }
 
     /// The same store, whose files are sealed all the same if it has no key: under one that hides nothing and tells what has changed.
@@ -129,22 +215,48 @@ mod tests {
         };
         let other = write("o", "other", 20);
         let (first, second, third) = (write("a", "m", 3), write("b", "m", 2), write("c", "m", 0));
-        store.forget_earlier(&third).unwrap();
+        let evicted = store.forget_earlier(&third).unwrap();
+        assert_eq!(evicted, [Evicted { program: "a".into(), peer: "peer".into(), cause: Cause::Newer }]);
         assert!(!first.exists() && second.exists() && third.exists() && other.exists());
-        assert!(store.keeps("b", "suite").unwrap());
-        assert!(!store.keeps("b", "another").unwrap());
-        assert!(!store.keeps("a", "suite").unwrap());
-        let renewed = store.kept_weights("b", "m", "renewed", "suite");
-        fs::write(&renewed, b"weights").unwrap();
-        store.forget_kept("b", "another").unwrap();
-        assert!(second.exists() && renewed.exists());
-        store.forget_kept("b", "suite").unwrap();
-        assert!(!second.exists() && !renewed.exists() && third.exists());
-        let second = write("b", "m", 2);
+        let kept = |program: &str, suite: &str| store.kept_names(program, suite).unwrap();
+        assert_eq!(kept("b", "suite"), [name_of(&second)]);
+        assert!(kept("b", "another").is_empty() && kept("a", "suite").is_empty());
+        fs::write(store.kept_weights("b", "m", "renewed", "suite"), b"weights").unwrap();
+        assert_eq!(kept("b", "suite").len(), 2);
         let old = write("o", "other", 31);
         store.touch(&second);
         let store = Store::open(directory.path()).unwrap();
         assert!(!old.exists() && second.exists());
-        assert!(!store.keeps("o", "suite").unwrap());
+        assert!(store.kept_names("o", "suite").unwrap().is_empty());
+    }
+
+    #[test]
+    fn within_a_limit_what_was_used_longest_ago_makes_place() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(directory.path()).unwrap().within(1000);
+        let path = |peer: &str| store.kept_weights("p", "m", peer, "suite");
+        let write = |peer: &str, bytes: u64| {
+            let fill = |out: &mut dyn Write| -> Result<(), StoreError> {
+                out.write_all(&vec![7; bytes as usize]).map_err(|error| super::super::io(&path(peer), error))
+            };
+            store.write_kept(&path(peer), bytes, fill)
+        };
+        let gone = |evicted: Vec<Evicted>| evicted.into_iter().map(|it| it.peer).collect::<Vec<_>>();
+        // Two servers of one program stay, within the limit.
+        assert!(gone(write("ann", 400).unwrap()).is_empty());
+        assert!(gone(write("bob", 400).unwrap()).is_empty());
+        assert_eq!(store.bytes().unwrap(), 800);
+        assert!(matches!(store.begin(201), Err(StoreError::Full { .. })));
+        let used = SystemTime::now() - Duration::from_secs(60);
+        File::options().append(true).open(path("bob")).unwrap().set_modified(used).unwrap();
+        let evicted = write("eve", 300).unwrap();
+        let text = evicted[0].to_string();
+        assert!(text.contains("of program p from server bob") && text.contains("1000 bytes"), "{text}");
+        assert_eq!(gone(evicted), ["bob"]);
+        assert!(path("ann").exists() && path("eve").exists() && !path("bob").exists());
+        // What finds no room at all takes nobody's place.
+        assert!(matches!(write("bob", 1001), Err(StoreError::Full { needed: 1001, .. })));
+        assert!(path("ann").exists() && path("eve").exists());
+        assert_eq!(gone(write("bob", 1000).unwrap()), ["ann", "eve"]);
     }
 }

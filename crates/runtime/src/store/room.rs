@@ -23,13 +23,13 @@ impl Store {
         Self { limit: Some(bytes), ..self }
     }
 
-    /// Bytes of the material here with its metadata; temporary entries count as they were announced.
+    /// Bytes of the material here with its metadata, and of kept weights; temporary files count as they were announced.
     ///
     /// # Errors
     /// [`StoreError::Io`].
     pub fn bytes(&self) -> Result<u64, StoreError> {
         let ready = self.ready();
-        let mut bytes = 0;
+        let mut bytes = self.kept_bytes()?;
         for entry in fs::read_dir(&ready).map_err(|error| io(&ready, error))? {
             bytes += length(&entry.map_err(|error| io(&ready, error))?.path())?;
         }
@@ -47,15 +47,24 @@ impl Store {
     /// A new file of `bytes` bytes among the ready entries, if there is room.
     pub(super) fn reserve(&self, bytes: u64) -> Result<(PathBuf, File), StoreError> {
         let Some(limit) = self.limit else { return self.partial(bytes) };
-        let path = self.root.join("lock");
-        let lock = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
-        let lock = lock.and_then(|lock| lock.lock().map(|()| lock)).map_err(|error| io(&path, error))?;
+        let lock = self.lock_room()?;
         if self.bytes()?.saturating_add(bytes) > limit {
-            return Err(StoreError::Full { store: self.root.display().to_string(), needed: bytes, limit });
+            return Err(self.full(bytes, limit));
         }
         let reserved = self.partial(bytes);
         drop(lock);
         reserved
+    }
+
+    /// While the file is open, nobody else adds up what is here and takes room.
+    pub(super) fn lock_room(&self) -> Result<File, StoreError> {
+        let path = self.root.join("lock");
+        let lock = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
+        lock.and_then(|lock| lock.lock().map(|()| lock)).map_err(|error| io(&path, error))
+    }
+
+    pub(super) fn full(&self, needed: u64, limit: u64) -> StoreError {
+        StoreError::Full { store: self.root.display().to_string(), needed, limit }
     }
 
     /// A new file of `bytes` bytes that its owner alone may read, locked for as long as it is open: a file of this kind
