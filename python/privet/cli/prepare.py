@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,13 +15,16 @@ from privet import suites
 from privet.cli import asking, options, show
 from privet.cli.console import Console
 from privet.cli.suite_options import Suite
-from privet.errors import MaterialError, Misuse
-from privet.runtime import MaterialStore
+from privet.errors import JobFailed, MaterialError, Misuse
+from privet.runtime import Link, MaterialStore
+from privet.suites import Progress
+from privet.suites import Suite as SuiteConfig
 from privet.suites.text import over
 
 if TYPE_CHECKING:
     from privet.gateway import ServiceClient, Terms
     from privet.gateway.ahead import Level, LevelEvent
+    from privet.gateway.jobs import Notice
 
 
 def prepare(
@@ -85,22 +88,30 @@ def prepare(
     if address is None or keys is None or (count is None) == (keep is None):
         raise Misuse("give ADDRESS, --keys, and --count N or --keep N; or --status")
     terms = Terms(suites.material_suite(suite), version, program_hash)
-    client = asking.connect(
-        address,
-        keys,
-        state,
-        server_name=server_name,
-        dealer=dealer,
-        link=link,
-        memory=memory,
-        patience=timeout,
-        max_disk=max_disk,
-    )
     wanted = _amounts(models or [], keep or count or 1)
+
+    def connect(progress: Progress | None = None) -> ServiceClient:
+        return asking.connect(
+            address,
+            keys,
+            state,
+            server_name=server_name,
+            dealer=dealer,
+            link=link,
+            memory=memory,
+            patience=timeout,
+            max_disk=max_disk,
+            progress=progress,
+        )
+
     if keep is not None:
-        asyncio.run(_keep(console, client, wanted, terms, keep, wait, as_json))
-    else:
-        asyncio.run(_make(console, client, wanted, terms, count or 1, timeout, wait, as_json))
+        asyncio.run(_keep(console, connect(), wanted, terms, keep, wait, as_json))
+        return
+    with show.progress(Console(stderr=True), not as_json and console.is_terminal) as progress:
+        client = connect(progress)
+        found = asyncio.run(_make(client, wanted, terms, count or 1, timeout, wait, progress))
+    for made in found:
+        _tell_made(console, made, terms, client.link, as_json)
 
 
 def _amounts(words: list[str], usual: int) -> dict[str, int]:
@@ -114,55 +125,88 @@ def _amounts(words: list[str], usual: int) -> dict[str, int]:
     return found
 
 
+@dataclass(frozen=True)
+class _Made:
+    """What was made of a model: ids of the notices, and how many entries are ready now."""
+
+    model: str
+    ids: list[str]
+    ready: int
+    program_hash: str
+    suite: SuiteConfig
+
+
 async def _make(
-    console: Console,
     client: ServiceClient,
     wanted: dict[str, int],
     terms: Terms,
     usual: int,
     timeout: float,
     wait: float,
-    as_json: bool,
-) -> None:
+    progress: Progress | None,
+) -> list[_Made]:
+    """Makes so many entries of each model. None may take longer than `timeout` after the one
+    before, as they come one after the other where the service has few cores.
+
+    # Errors
+    `JobFailed` and what else `ServiceClient.notify` raises.
+    """
+    found = []
     async with client:
         await asking.reach(client, wait)
         wanted = wanted or {await client.only_model(): usual}
-        notices = {
+        asked = {
             name: [await client.notify(name, terms=terms, timeout=timeout) for _ in range(count)]
             for name, count in wanted.items()
         }
-        for name, asked in notices.items():
-            for index, notice in enumerate(asked):
-                try:
-                    await notice.ready()
-                except MaterialError:
-                    # What was kept of the program was of no use, and has gone: it is fetched anew.
-                    asked[index] = await client.notify(name, terms=terms, timeout=timeout)
-                    await asked[index].ready()
-            await _tell_made(console, client, name, terms, [it.id for it in asked], as_json)
+        done, total = 0, sum(wanted.values())
+        for name, notices in asked.items():
+            for index, notice in enumerate(notices):
+                if progress is not None and total > 1:
+                    progress("entries", done, total, name)
+                notices[index] = await _ready(client, name, notice, terms, timeout, waited=done > 0)
+                done += 1
+            offer, settled = await client.settle(name, terms)
+            ids, hash = [notice.id for notice in notices], offer.program.program_hash
+            found.append(_Made(name, ids, await client.stock(name, terms), hash, settled.suite))
+    return found
 
 
-async def _tell_made(
-    console: Console,
-    client: ServiceClient,
-    name: str,
-    terms: Terms,
-    ids: list[str],
-    as_json: bool,
+async def _ready(
+    client: ServiceClient, name: str, notice: Notice, terms: Terms, timeout: float, *, waited: bool
+) -> Notice:
+    """The notice once its material is ready, or another one in its place."""
+    try:
+        await notice.ready()
+    except MaterialError:
+        # What was kept of the program was of no use: it is fetched anew.
+        pass
+    except JobFailed as error:
+        if error.outcome != "timed out" or not waited:
+            raise
+        # It waited behind others of this command.
+    else:
+        return notice
+    notice = await client.notify(name, terms=terms, timeout=timeout)
+    await notice.ready()
+    return notice
+
+
+def _tell_made(
+    console: Console, made: _Made, terms: Terms, client_link: Link | None, as_json: bool
 ) -> None:
-    ready = await client.stock(name, terms)
-    offer, settled = await client.settle(name, terms)
+    facts = made.suite.facts()
     if as_json:
-        fields: dict[str, Any] = {"model": name}
-        fields |= {key: settled.facts[key] for key in ("suite", "rounds")}
-        fields |= {"program_hash": offer.program.program_hash, "prepared": ids, "ready": ready}
+        fields: dict[str, Any] = {"model": made.model}
+        fields |= {key: facts[key] for key in ("suite", "rounds")}
+        fields |= {"program_hash": made.program_hash, "prepared": made.ids, "ready": made.ready}
         typer.echo(json.dumps(fields))
         return
-    how = settled.suite.comparisons(terms.suite) + over(client.link)
-    count = f"{len(ids)} inference{'s' * (len(ids) != 1)}"
-    console.print(f"Made material for {count} of {name}; ready are {ready}.")
-    console.print(f"Suite {settled.suite.name} ({settled.facts['security']}), {how}.")
-    show.trust(console, settled.suite.trust.caution)
+    how = made.suite.comparisons(terms.suite) + over(client_link)
+    count = f"{len(made.ids)} inference{'s' * (len(made.ids) != 1)}"
+    console.print(f"Made material for {count} of {made.model}; ready are {made.ready}.")
+    console.print(f"Suite {made.suite.name} ({facts['security']}), {how}.")
+    show.trust(console, made.suite.trust.caution)
 
 
 async def _keep(

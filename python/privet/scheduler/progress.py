@@ -170,7 +170,12 @@ def come_due(state: State, now: float) -> None:
     """Timeouts, limits of jobs, expiry of material and clients that stay away, by `now`."""
     for alarm, name in state.timers.due(now):
         if alarm is Alarm.TIMEOUT:
-            state.end(now, state.entries[name], Outcome.TIMED_OUT, "timeout")
+            entry = state.entries[name]
+            reason = (
+                f"it did not end within its timeout of {entry.submission.timeout:g} s, queues "
+                "included: a longer one may be asked for, up to `[limits] timeout` of the model"
+            )
+            state.end(now, entry, Outcome.TIMED_OUT, reason)
         elif alarm is Alarm.LIMIT:
             state.stop(state.running[name].pair, "ran longer than its limit")
         elif alarm is Alarm.ABSENT:

@@ -296,6 +296,7 @@ def test_a_timeout_ends_a_request(play: Callable[..., None]) -> None:
         id = await caller.request("digits", timeout=0.2)
         job = await until(caller, id, "ended")
         assert job["outcome"] == "timed out"
+        assert "its timeout of 0.2 s, queues included: a longer one" in job["reason"]
 
     play(act)
 
