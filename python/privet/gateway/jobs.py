@@ -192,7 +192,9 @@ class ClientJob:
         if self._fatal is not None:
             return self._fatal
         outcome = self.outcome or "failed"
-        cause = f" (this side: {self.error})" if self.error is not None else ""
+        # What ran when the time was over broke off because of that.
+        tells = self.error is not None and outcome != "timed out"
+        cause = f" (this side: {self.error})" if tells else ""
         message = f"job {self.id} {outcome}: {self.reason or 'the service does not say why'}{cause}"
         failed = JobFailed(message, job=self.id, outcome=outcome, reason=self.reason)
         failed.__cause__ = self.error

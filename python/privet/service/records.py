@@ -116,7 +116,9 @@ class Records:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(self._lock)
-            raise Misuse(f"another service writes {path}: stop it first") from None
+            raise Misuse(
+                f"another service writes {path}: stop it first, or give this one another --state"
+            ) from None
         self._waiting: deque[tuple[str, Any]] = deque(maxlen=MOST_WAITING)
         self._profiles: dict[tuple[Any, ...], Mapping[str, Any]] = {}
         self._soon: asyncio.TimerHandle | None = None

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from privet.errors import JobFailed, PeerBusy
+from privet.errors import JobFailed, NotAccepted, PeerBusy
 from privet.gateway import Offer, ServiceClient, Terms, jobs
 from privet.gateway import client as module
 from privet.gateway.catalog import Admitted
@@ -151,6 +151,21 @@ def test_a_callers_timeout_holds_and_the_fetch_goes_on(play: Callable[[Act], Non
         assert left is not None
         assert 0 < left < 4.9
         assert service.asked == ["a"]
+
+    play(act)
+
+
+def test_what_broke_off_because_the_time_was_over_is_no_cause(play: Callable[[Act], None]) -> None:
+    """It was told as a certificate that is not allowed, since the worker had no grant any more."""
+
+    async def act(client: ServiceClient, service: Service) -> None:
+        for outcome, told in (("timed out", False), ("failed", True)):
+            job = Fetch("j", offer("a"), TERMS, client._executor)
+            job.error = NotAccepted("there is no grant for this client here")
+            job.end(outcome, "it did not end in time")
+            failure = job.failure()
+            assert ("no grant" in str(failure)) is told
+            assert failure.__cause__ is job.error
 
     play(act)
 
