@@ -200,7 +200,8 @@ def test_what_another_process_has_fetched_is_not_asked_for_again(
 def test_a_client_that_is_closed_ends_its_fetch(play: Callable[[Act], None]) -> None:
     async def act(client: ServiceClient, service: Service) -> None:
         waiting = asyncio.create_task(client._fetch(offer("a"), TERMS))
-        await asyncio.sleep(0.02)
+        while not service.updates.jobs:
+            await asyncio.sleep(0.001)
         await client.close()
         with pytest.raises(JobFailed, match="was closed"):
             await waiting
