@@ -53,6 +53,8 @@ class JobUpdates:
         self._calls = calls
         self._adopt = adopt
         self._jobs: dict[str, ClientJob] = {}
+        # Those that may wait for the service; of many jobs, most are at work.
+        self._waiting: set[ClientJob] = set()
         self._strangers: OrderedDict[str, dict[str, Any]] = OrderedDict()
         self._seen: int | None = None
         self._wanted = asyncio.Event()
@@ -64,7 +66,8 @@ class JobUpdates:
         if self._seen is None:
             self._seen = max(0, sequence - 1)
         self._jobs[job.id] = job
-        job.on_waiting(self._wanted.set)
+        self._waiting.add(job)
+        job.on_waiting(lambda: self._may_wait(job))
         if (document := self._strangers.pop(job.id, None)) is not None:
             self._notify(document)
         self._start()
@@ -78,6 +81,7 @@ class JobUpdates:
     def drop(self, job: ClientJob) -> None:
         """Passes nothing on to `job` any more."""
         self._jobs.pop(job.id, None)
+        self._waiting.discard(job)
 
     async def all(self) -> list[dict[str, Any]]:
         """What the service says of all jobs of this certificate that it remembers."""
@@ -120,9 +124,24 @@ class JobUpdates:
                 hold, next_poll = 0.0, loop.time() + RETRY_SECONDS
             await asyncio.sleep(next_poll - loop.time())
 
+    def _may_wait(self, job: ClientJob) -> None:
+        """A job has come to an end of its work, unless nobody follows it any more."""
+        if self._jobs.get(job.id) is job:
+            self._waiting.add(job)
+        self._wanted.set()
+
+    def _does_wait(self) -> bool:
+        """Whether a job waits for the service."""
+        while self._waiting:
+            job = next(iter(self._waiting))
+            if not job.is_at_work:
+                return True
+            self._waiting.discard(job)
+        return False
+
     async def _until_wanted(self) -> None:
         """Waits while no job waits for the service, for a while if some are at work."""
-        while self._adopt is None and not any(not it.is_at_work for it in self._jobs.values()):
+        while self._adopt is None and not self._does_wait():
             self._wanted.clear()
             try:
                 async with asyncio.timeout(AT_WORK_SECONDS if self._jobs else None):
@@ -173,6 +192,7 @@ class JobUpdates:
                 self._remember(document)
                 return
             job.update(document)
+            self._waiting.add(job)
         except (KeyError, TypeError, ValueError) as error:
             raise PeerMisbehaved(f"the service's updates make no sense: {error!r}") from error
         if job.is_over:

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from privet.gateway.calls import Calls
 from privet.gateway.jobs import ClientJob
-from privet.gateway.updates import JobUpdates
+from privet.gateway.updates import AT_WORK_SECONDS, JobUpdates
 
 
 class Heard(ClientJob):
@@ -82,5 +82,40 @@ def test_what_is_kept_of_jobs_that_nobody_follows_is_bounded() -> None:
         await updates.take({"sequence": 2000, "jobs": many}, 0)
         assert updates.follow(Heard("2000"), 2000).told == [2000]
         assert updates.follow(Heard("1"), 1).told == []
+
+    play(act)
+
+
+def test_a_job_that_comes_to_wait_again_is_polled_for() -> None:
+    class Busy(Heard):
+        """A job that is at work until it is not."""
+
+        busy = True
+
+        @property
+        def is_at_work(self) -> bool:
+            return self.busy
+
+    async def act(service: Service, updates: JobUpdates) -> None:
+        a, b = Busy("a"), Busy("b")
+        for number, it in enumerate((a, b)):
+            updates.follow(it, number + 1)
+        await asyncio.sleep(0.05)
+        assert service.asked.empty()
+        b.busy = False
+        b._waiting()
+        async with asyncio.timeout(AT_WORK_SECONDS / 2):
+            await service.asked.get()
+
+    play(act)
+
+
+def test_a_job_that_was_dropped_keeps_nobody_polling() -> None:
+    async def act(service: Service, updates: JobUpdates) -> None:
+        a = updates.follow(Heard("a"), 1)
+        updates.drop(a)
+        a._waiting()
+        await asyncio.sleep(0.05)
+        assert service.asked.empty()
 
     play(act)
