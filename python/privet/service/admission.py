@@ -22,6 +22,10 @@ from privet.suites.single import Gate
 LINGER_SECONDS = 2.0
 """How long a client may keep its connection once its job is done."""
 
+BRIEF_SECONDS = 0.05
+"""A job that ends sooner after its client's request is told of once: each event wakes the control
+plane up, which takes longer than to read it."""
+
 
 ASKED = {"prepare": "prepare", "infer": "infer", "fetch": "kept_weights"}
 """The request with which a client begins what its grant is for."""
@@ -40,13 +44,15 @@ Say = Callable[..., None]
 
 @dataclass
 class Lease:
-    """A grant from its arrival to its end, with times of the monotonic clock."""
+    """A grant from its arrival to its end, with times of the monotonic clock. `begun` is set when
+    the client has asked, `over` at the end, and then both."""
 
     grant: Grant
     bound: MemoryBound
     granted: float
-    grace: threading.Timer
     asked: float | None = None
+    begun: threading.Event = field(default_factory=threading.Event)
+    over: threading.Event = field(default_factory=threading.Event)
     refused: str | None = None
     links: list[Stopper] = field(default_factory=list)
 
@@ -84,14 +90,14 @@ class Admission:
             confinement.give_back_memory()
             confinement.reset_peak()
             bound = MemoryBound(grant.memory, self._exceeded)
-            grace = _timer(grant.grace, self._give_up)
+            lease = Lease(grant, bound, time.monotonic())
             bound.start()
             try:
-                grace.start()
+                threading.Thread(target=self._attend, args=(lease,), daemon=True).start()
             except RuntimeError:
                 bound.end()
                 raise
-            self._lease = Lease(grant, bound, time.monotonic(), grace)
+            self._lease = lease
         self._say("granted", job=grant.job)
 
     def revoke(self, job: str) -> None:
@@ -153,8 +159,7 @@ class Admission:
                 lease.refused = f"the grant is for suite {grant.suite!r}"
             else:
                 lease.asked = time.monotonic()
-                lease.grace.cancel()
-                self._say("started", job=grant.job, waited=lease.times()["waited"])
+                lease.begun.set()
                 return None
             return lease.refused
 
@@ -182,15 +187,19 @@ class Admission:
         with self._lock:
             lease.links.remove(link)
 
-    def _give_up(self) -> None:
+    def _attend(self, lease: Lease) -> None:
+        """Waits for the client's request, and tells of it if the job takes a while then."""
+        grant = lease.grant
+        if not lease.begun.wait(grant.grace):
+            self._give_up(lease)
+        if not lease.over.wait(min(BRIEF_SECONDS, grant.seconds / 2)):
+            with self._lock:
+                if lease is self._lease:
+                    self._say("started", job=grant.job, **lease.times())
+
+    def _give_up(self, lease: Lease) -> None:
         with self._lock:
-            lease = self._lease
-            # A timer that could not be cancelled in time belongs to a grant that has ended.
-            if (
-                lease is None
-                or lease.asked is not None
-                or lease.grace is not threading.current_thread()
-            ):
+            if lease is not self._lease or lease.asked is not None:
                 return
             message = lease.refused or "the client did not ask in time"
             self._end(lease, "failed", error="absent", message=message, kept=True)
@@ -210,7 +219,8 @@ class Admission:
             if lease is not self._lease:
                 return
             self._lease = None
-            lease.grace.cancel()
+            lease.begun.set()
+            lease.over.set()
             lease.bound.end()
             memory = {"peak_rss": confinement.peak_bytes(), "base_rss": lease.bound.base}
             self._say(event, job=lease.grant.job, **fields, **memory, **lease.times())
@@ -278,7 +288,8 @@ class ClientSession:
             return
         self._admission.finished(self._lease, material, cost)
         if self._link is not None:
-            linger = _timer(LINGER_SECONDS, self._link.stop)
+            linger = threading.Timer(LINGER_SECONDS, self._link.stop)
+            linger.daemon = True
             # Where no thread can be started, the connection's own timeout ends it.
             with contextlib.suppress(RuntimeError):
                 linger.start()
@@ -310,10 +321,3 @@ def single(admit: Gate, suite: str) -> Gate:
         return admit("infer", program, suite, None) if kind == "prepare" else None
 
     return gate
-
-
-def _timer(seconds: float, action: Callable[[], None]) -> threading.Timer:
-    """A timer that keeps no process alive."""
-    timer = threading.Timer(seconds, action)
-    timer.daemon = True
-    return timer

@@ -10,6 +10,8 @@ output, a JSON object a line. The first line says where its things are; `listeni
 | `grant` | those of `Grant` | `granted`; then `started`; then `finished` or `failed` |
 | `revoke` | `job` | `failed`, unless the job has ended |
 
+A brief job is never told to have `started`, see `Admission`.
+
 It serves sessions like any server, but each request passes the gate of `Admission`. It dies with
 its parent, and with standard input.
 """

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from privet.errors import LinkError
 from privet.service import admission as module
 from privet.service.admission import Admission
 from privet.service.executor.grant import Grant
@@ -65,8 +67,30 @@ def test_no_other_session_ends_a_running_preparation(
     assert second.admit("kept_weights", "program", "gmw") is None
     assert first.admit("prepare", "program", "gmw") is None
     assert second.admit("send_weights", "program", "gmw") == FETCH_FIRST
-    assert events == ["granted", "started"]
+    assert events == ["granted"]
     assert not link.is_broken
+
+
+def test_a_job_that_takes_a_while_is_told_to_have_started(
+    admission: Admission, events: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "BRIEF_SECONDS", 0.01)
+    assert admission.session("client", Link()).admit("prepare", "program", "gmw") is None
+    until = time.monotonic() + 10.0
+    while "started" not in events and time.monotonic() < until:
+        time.sleep(0.01)
+    assert events == ["granted", "started"]
+
+
+def test_of_a_brief_job_the_end_alone_is_told(
+    admission: Admission, events: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "BRIEF_SECONDS", 0.2)
+    session = admission.session("client", Link())
+    assert session.admit("prepare", "program", "gmw") is None
+    assert session.failed(LinkError("the client left"))
+    time.sleep(0.4)
+    assert events == ["granted", "failed"]
 
 
 def test_a_preparation_without_weights_ends_at_once(

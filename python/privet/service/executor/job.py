@@ -81,14 +81,16 @@ class LocalJob:
             case "granted":
                 self._granted.set()
             case "started":
-                self._since = self._loop.time()
+                self._since = self._loop.time() - event["seconds"]
                 self._asked.set()
                 self._waited = event["waited"]
                 if self._verdict is None:
                     self._timer.cancel()
                     limit = self.grant.seconds
                     message = f"it took more than {limit:g} s"
-                    self._timer = self._loop.call_later(limit, self._kill, "timed out", message)
+                    self._timer = self._loop.call_at(
+                        self._since + limit, self._kill, "timed out", message
+                    )
             case "finished":
                 return self._read(event, PhaseCost(**event["cost"]))
             case "failed":
@@ -122,6 +124,9 @@ class LocalJob:
             told.set()
 
     def _read(self, event: dict[str, Any], cost: PhaseCost | None) -> Outcome:
+        if seconds := event.get("seconds"):
+            # Of a brief job its worker tells the end alone.
+            self._since = self._loop.time() - seconds
         return Outcome(
             self.job,
             material=event.get("material") or self.grant.material,

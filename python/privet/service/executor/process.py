@@ -63,7 +63,8 @@ class _Events(SubprocessStreamProtocol):
             return
         for line in lines:
             try:
-                self.hear(json.loads(line))
+                # Of bytes, `json` would look for the encoding first.
+                self.hear(json.loads(line.decode()))
             except Exception as error:
                 _log.error("a worker's event was not taken", extra={"trace": trace(error)})
 
