@@ -26,7 +26,10 @@ from privet.errors import PrivetError
 OWN = "privet"
 """The logger above those whose messages are printed."""
 
-_ABORT_TEXT = re.compile(r'(the peer aborted because [^:"]*): ".*', re.DOTALL)
+_ABORTED = "the peer aborted because "
+_ABORT_TEXT = re.compile(rf'({_ABORTED}[^:"]*): ".*', re.DOTALL)
+
+_ENCODER = json.JSONEncoder(default=str)
 
 _PLAIN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
@@ -51,7 +54,7 @@ class JsonLines(logging.Formatter):
             line["at"] = f"{record.pathname}:{record.lineno}"
         if record.exc_info and record.exc_info[1] is not None:
             line["trace"] = trace(record.exc_info[1])
-        return json.dumps({name: _unquoted(it) for name, it in line.items()}, default=str)
+        return _ENCODER.encode({name: _unquoted(it) for name, it in line.items()})
 
 
 class Seldom:
@@ -76,7 +79,7 @@ class Seldom:
 
 def unquoted(text: str) -> str:
     """The text of an error without what a peer said when it broke off a session."""
-    return _ABORT_TEXT.sub(r"\1", text)
+    return _ABORT_TEXT.sub(r"\1", text) if _ABORTED in text else text
 
 
 def _unquoted(value: Any) -> Any:

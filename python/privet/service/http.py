@@ -186,6 +186,8 @@ async def read_body(request: web.Request) -> bytes:
     `web.HTTPRequestTimeout` if it does not come, `web.HTTPBadRequest` if it is no proper HTTP.
     """
     try:
+        if request.content.is_eof():
+            return await request.read()  # It came with its head, and nothing is waited for.
         async with asyncio.timeout(BODY_SECONDS):
             return await request.read()
     except TimeoutError:

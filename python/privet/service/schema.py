@@ -11,8 +11,9 @@ import dataclasses
 import math
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
 from privet.errors import Misuse
@@ -43,9 +44,13 @@ class Text:
             raise ValueError("a text")
         if self.choices and value not in self.choices:
             raise ValueError(f"one of {', '.join(self.choices)}")
-        if len(value) > self.longest or not re.fullmatch(self.pattern, value):
+        if len(value) > self.longest or not self._matches(value):
             raise ValueError(f"at most {self.longest} characters that match {self.pattern}")
         return value
+
+    @cached_property
+    def _matches(self) -> Callable[[str], re.Match[str] | None]:
+        return re.compile(self.pattern).fullmatch
 
     def schema(self) -> dict[str, Any]:
         if self.choices:

@@ -191,7 +191,7 @@ async def _body(request: web.Request, route: Route) -> Any:
         return None
     raw = await read_body(request)
     try:
-        document = json.loads(raw) if raw else {}
+        document = json.loads(raw.decode()) if raw else {}
     except (ValueError, RecursionError) as error:
         raise Misuse(f"the body is no JSON ({type(error).__name__})") from error
     return read(route.body, document, "the body")
