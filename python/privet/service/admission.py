@@ -22,7 +22,7 @@ from privet.suites.single import Gate
 LINGER_SECONDS = 2.0
 """How long a client may keep its connection once its job is done."""
 
-BRIEF_SECONDS = 0.05
+BRIEF_SECONDS = 0.25
 """A job that ends sooner after its client's request is told of once: each event wakes the control
 plane up, which takes longer than to read it."""
 
