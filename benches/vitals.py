@@ -140,6 +140,12 @@ def cpu_seconds(process: int) -> float:
     return (int(fields[11]) + int(fields[12])) / TICKS
 
 
+def wake_ups(process: int) -> int:
+    """How often a process's first thread has begun to wait, and so has to be woken up."""
+    lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    return next(int(it.split()[1]) for it in lines if it.startswith("voluntary_ctxt_switches:"))
+
+
 def resident_bytes(process: int) -> int:
     """A process's resident memory."""
     return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -6,8 +6,9 @@
 One client with a connection that is kept asks a model of the zoo one by one. Material is made
 before the clock starts (`ahead`), or by the request itself (`at once`). Told are, for each
 prediction: processor time of the control plane, of the client's event loop, and of the workers and
-the client's other threads, which hold the protocol; and the wall time that no party spent in the
-protocol, of which setting up the connection to the worker is a part.
+the client's other threads, which hold the protocol; how often the control plane was woken up; and
+the wall time that no party spent in the protocol, of which setting up the connection to the worker
+is a part.
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ from typing import Any
 import numpy as np
 
 from benches.load.place import Place, build, dealing, serving
-from benches.vitals import children, cpu_seconds
+from benches.vitals import children, cpu_seconds, wake_ups
 from privet.gateway import ServiceClient, Terms
 from privet.gateway.jobs import Notice
 from privet.runtime import Credentials, Result
 from privet.suites import Fss, Gmw
 
 TERMS = {"fss": Terms(Fss()), "gmw": Terms(Gmw(rounds="linear"))}
-FIGURES = ("control_ms", "loop_ms", "client_ms", "workers_ms", "beyond_ms", "wall_ms")
+FIGURES = ("control_ms", "wakes", "loop_ms", "client_ms", "workers_ms", "beyond_ms", "wall_ms")
 CORES = 2
 BUNDLE = 50
 """Predictions between two looks at the clocks, which tick in hundredths of a second."""
@@ -79,6 +80,7 @@ async def _timed(
     """What `infer` took of each of these, in `FIGURES`."""
     workers = children(process)
     before = (cpu_seconds(process), sum(map(cpu_seconds, workers)))
+    waits = wake_ups(process)
     loop, own = time.thread_time(), time.process_time()
     wall = beyond = 0.0
     for notice in notices:
@@ -93,7 +95,9 @@ async def _timed(
     await asyncio.sleep(0.3)  # What is told after the answer counts as well.
     control = cpu_seconds(process) - before[0]
     working = sum(map(cpu_seconds, workers)) - before[1]
-    return [1000 * it / len(notices) for it in (control, loop, own - loop, working, beyond, wall)]
+    times = (control, loop, own - loop, working, beyond, wall)
+    first, *others = (1000 * it / len(notices) for it in times)
+    return [first, (wake_ups(process) - waits) / len(notices), *others]
 
 
 def once(model: str, suites: Sequence[str], count: int) -> dict[str, Any]:
@@ -139,7 +143,7 @@ def main(arguments: Sequence[str]) -> int:
         for name, checkout in checkouts.items():
             for kind, found in turn(checkout, words).items():
                 rows.setdefault((kind, name), []).extend(found)
-    sys.stdout.write("| | Checkout | " + " | ".join(FIGURES) + " |\n|---|---|" + "---:|" * 6 + "\n")
+    sys.stdout.write("| | Checkout | " + " | ".join(FIGURES) + " |\n|---|---|" + "---:|" * 7 + "\n")
     for (kind, name), found in sorted(rows.items()):
         cells = [f"{median(column):.2f}" for column in zip(*found, strict=True)]
         sys.stdout.write(f"| {kind} | {name} | " + " | ".join(cells) + " |\n")
