@@ -146,7 +146,7 @@ async def idle(place: Place, address: str, process: int, clients: int) -> dict[s
         calls = Calls(f"https://{address}", credentials)
         try:
             async with opening:
-                await calls.reach(wait=POLL_SECONDS)  # All come at once, and handshakes take a while.
+                await calls.reach(wait=POLL_SECONDS)
             arrived += 1
             seen = 0
             while True:
