@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -14,13 +15,13 @@ from tests.python.compiler.graph.single import model, node
 
 from privet.compiler.compile import Compiled, compile
 from privet.compiler.executor import execute
-from privet.errors import MaterialError, NotAccepted
+from privet.errors import MaterialError, NotAccepted, StoreFull
 from privet.runtime import Client, Credentials, Server
 from privet.suites import Gmw, make_policy
 
 ROWS, INNER, COLUMNS = 16, 64, 1024
 INPUT = np.random.default_rng(3).uniform(-1, 1, (ROWS, INNER)).astype(np.float32)
-Session = Callable[[Compiled], AbstractContextManager[Client]]
+Session = Callable[..., AbstractContextManager[Client]]
 SUITE = Gmw(encrypts="weights", rounds="log")
 
 
@@ -64,13 +65,14 @@ def session(key_folder: Path, tmp_path: Path) -> Session:
     """A client of a server of a program; both keep their state between sessions."""
 
     @contextmanager
-    def open_(of: Compiled) -> Iterator[Client]:
+    def open_(of: Compiled, max_disk: int | None = None) -> Iterator[Client]:
         own, theirs = (Credentials.from_directory(key_folder, it) for it in ("server", "client"))
         policy = make_policy(encrypts="weights")
         with Server(own, state=tmp_path, policy=policy) as server:
             server.add(of.program, of.weights)
             place = server.start().address
-            with Client(*place, theirs, state=tmp_path, suite=SUITE, keep_base_ots=False) as client:
+            options: dict[str, Any] = {"keep_base_ots": False, "max_disk": max_disk}
+            with Client(*place, theirs, state=tmp_path, suite=SUITE, **options) as client:
                 yield client
 
     return open_
@@ -135,6 +137,30 @@ def test_weights_are_sent_anew_when_a_party_lost_them_or_serves_others(
     # Of other weights nothing is kept yet; the first ones' stay.
     assert sent(other)
     assert not sent(first)
+
+
+def test_weights_beyond_the_limit_on_disk_take_the_place_of_others(
+    programs: list[Compiled],
+    session: Session,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with session(programs[0]) as client:
+        setup_bytes(client, programs[0])
+        kept, entry = client.forecast.kept_bytes, client.entry_bytes
+    first = kept_file(tmp_path)
+    with (
+        pytest.raises(StoreFull, match="is the limit for all"),
+        session(programs[1], kept // 2) as client,
+    ):
+        client.prepare()
+    assert first.exists()
+    with session(programs[1], entry + kept + kept // 2) as client:
+        assert setup_bytes(client, programs[1]) > 0
+    assert kept_file(tmp_path) != first
+    (told,) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert f"of program {programs[0].program.program_hash[:16]} from server" in told
+    assert "were removed, and will be fetched anew: " in told
 
 
 def test_damaged_weights_are_found_out_and_fetched_again(
