@@ -66,6 +66,7 @@ impl From<privet_suites::Error> for Error {
                 AbortReason::MaterialUnavailable | AbortReason::StaleSession => Self::Material(text),
                 AbortReason::Busy | AbortReason::ShuttingDown => Self::Busy(text),
                 AbortReason::NotAllowed => Self::NotAccepted(text),
+                AbortReason::TimedOut => Self::Link(text),
                 _ => Self::PeerMisbehaved(text),
             };
         }
@@ -92,5 +93,20 @@ impl From<privet_channel::Error> for Error {
             privet_channel::Error::Misuse(problem) => Self::Misuse(problem.to_string()),
             error => privet_suites::Error::from(error).into(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peer_whose_wait_took_too_long_has_not_misbehaved() {
+        let aborted = |reason| {
+            let text = String::new();
+            Error::from(privet_channel::Error::from(PeerMisbehaved::Aborted { reason, text }))
+        };
+        assert!(matches!(aborted(AbortReason::TimedOut), Error::Link(_)));
+        assert!(matches!(aborted(AbortReason::Internal), Error::PeerMisbehaved(_)));
     }
 }
