@@ -4,7 +4,8 @@ A product with weights raises the scale by `weight_scale`; nothing forces it dow
 is truncated only in front of a comparison (cheaper on fewer bits), in front of a linear layer or
 sum whose result would stand above the ceiling otherwise, and in front of an average whose window is
 no power of two. Sums shift the side with the lower scale left. An average over 2^j elements is a
-sum whose scale is j higher.
+sum whose scale is j higher. Of a whole image as many neighbours are summed before a truncation as
+the ceiling has room for.
 
 Inputs that only trees read are not scaled: the client gives the places of their numbers in the
 order of float32. Nor are those that are zeros and ones.
@@ -242,18 +243,38 @@ class _Placement:
         least = max(map(abs, pool.factors)) * 2.0**-self.base
         factors = [factor for factor in pool.factors if factor and abs(factor) >= least] or [1.0]
         mantissas = {math.frexp(abs(factor))[0] for factor in factors}
-        exponents = [1 - math.frexp(factor)[1] for factor in factors]
-        if mantissas == {0.5}:
-            rise = max(*exponents, 0)
-            if self.scale(x) + rise > self.ceiling_of(node, [x]):
-                x = self.lowered(node, x)
-        else:
-            if self.scale(x) + max(exponents) + self.base > self.ceiling_of(node, [x]):
-                x = self.lowered(node, x)
-            rise = max(exponents) + self.base
-            lowest = max(exponents) + FACTOR_BITS_AT_LEAST
+        exponents, left = [1 - math.frexp(factor)[1] for factor in factors], 0
+        whole = mantissas == {0.5}
+        rise = max(*exponents, 0) if whole else max(exponents) + self.base
+        if self.scale(x) + rise > self.ceiling_of(node, [x]):
+            pool, x, left = self.summed_first(node, pool, x)
+            x, rise = self.lowered(node, x), rise - left
+        if not whole:
+            lowest = max(exponents) - left + FACTOR_BITS_AT_LEAST
             rise = max(min(rise, self.ceiling_of(node, [x]) - self.scale(x)), lowest)
-        return self.add(node, self.scale(x) + rise, x)
+        return self.add(node, self.scale(x) + rise, x, operation=pool)
+
+    def summed_first(self, node: Node, pool: op.AvgPool2d, x: int) -> tuple[op.AvgPool2d, int, int]:
+        """Averages of `2^j` neighbours each, as many as the ceiling has room for at the scale that
+        `x` has, the pool of what is left, and `j`: then there are fewer elements to truncate.
+
+        Only of a whole image, of which each element counts once.
+        """
+        shape = self.rewriter.builder.shape(x)
+        width = pool.kernel[1]
+        room = self.ceiling_of(node, [x]) - self.scale(x)
+        j = min(room, (width & -width).bit_length() - 1)
+        if pool.kernel != shape[2:] or pool.size != (1, 1) or any(pool.padding) or j < 1:
+            return pool, x, 0
+        if self.scale(x) <= self.base_of(x):
+            return pool, x, 0
+        part = replace(pool, kernel=(1, 1 << j), stride=(1, 1 << j), dilation=(1, 1))
+        part = replace(part, size=(shape[2], width >> j), factors=(2.0**-j,))
+        like = replace(self.rewriter.builder.value(x), scale=self.scale(x) + j)
+        made = self.rewriter.builder.add(part, [x], node=node.name, like=like)
+        kernel = (pool.kernel[0], width >> j)
+        factors = tuple(factor * 2.0**j for factor in pool.factors)
+        return replace(pool, kernel=kernel, factors=factors), made, j
 
     def add(
         self, node: Node, scale: int, *inputs: int, operation: op.Operation | None = None

@@ -97,6 +97,31 @@ def test_another_average_truncates_first_and_keeps_a_precise_factor() -> None:
     assert abs(factor * 9 / 2**rise - 1) < 2**-12
 
 
+@pytest.mark.parametrize(("columns", "most"), [(12, 4), (16, 8)])
+def test_as_many_are_summed_before_a_truncation_as_the_headroom_leaves_room_for(
+    columns: int, most: int
+) -> None:
+    constants = {"fc": constant(8, columns, spread=0.2), "axes": np.array([1])}
+    nodes = [
+        node("Gemm", ["x", "fc"], ["a"]),
+        node("ReduceMean", ["a", "axes"], ["y"]),
+    ]
+    source = model(nodes, {"x": (3, 8)}, ["y"], constants)
+    # A sum of four stands at scale 26, which leaves 9 of 37 bits above the point.
+    for headroom, summed in [(8, most), (9, 4), (10, 2), (11, 0)]:
+        found = compile(source, headroom=headroom, **USUAL)
+        kinds = [op for op, _ in steps(found) if op != "reshape"]
+        pools = [it for it in found.program.operations if it.op == "avg_pool2d"]
+        if summed:
+            assert kinds == ["dense", "avg_pool2d", "truncate", "avg_pool2d"]
+            assert pools[0].attributes["kernel"] == pools[0].attributes["stride"] == [1, summed]
+            assert pools[0].attributes["factors"] == [1]
+        else:
+            assert kinds == ["dense", "truncate", "avg_pool2d"]
+        assert pools[-1].attributes["kernel"] == [1, columns // max(summed, 1)]
+        assert all(it.error < 2**-10 for it in found.accuracy().outputs)
+
+
 def test_one_value_is_truncated_once_for_all_its_readers() -> None:
     nodes = [
         node("Conv", ["x", "w"], ["c"], pads=[1] * 4),
