@@ -234,7 +234,7 @@ pub fn truncate_guarded(n: usize, bits: u32, ring: u32, rounds: Rounds) -> Cost 
 
 /// [`crate::piecewise`] of `n` values.
 pub fn piecewise(n: usize, of: &Piecewise, rounds: Rounds) -> Cost {
-    let carries = of.planes() as usize - 1;
+    let carries = of.added(rounds) as usize - 1;
     let adder: Cost = match rounds {
         Rounds::Linear => private_and(n) + (1..carries).map(|_| and(n)).sum(),
         Rounds::Log | Rounds::Blocks => {
@@ -247,7 +247,19 @@ pub fn piecewise(n: usize, of: &Piecewise, rounds: Rounds) -> Cost {
             private_and(n * carries) + spans.map(level).sum()
         }
     };
-    let tops = (of.planes() - of.bits) as usize;
+    let (blocks, signs) = (of.blocks(rounds), usize::from(!of.nonnegative));
+    let above: Cost = match blocks {
+        0 => Cost::default(),
+        _ => {
+            let passed = blocks - 1 + signs;
+            let last = if of.nonnegative { and(n) } else { Cost::default() };
+            lookups(n, &[Step::Above(blocks)]) + (0..passed).map(|_| and_with_pairs(0, n)).sum() + last
+        }
+    };
+    let tops = match blocks {
+        0 => (of.planes() - of.bits) as usize,
+        _ => carries - of.bits as usize + blocks + signs,
+    };
     let levels = std::iter::successors(Some(tops), |left| Some(left.div_ceil(2))).take_while(|&left| left > 1);
     let inside: Cost = levels.map(|left| and(n * (left / 2))).sum();
     let vectors = Demand { one_hots: OneHotCounts::of(of.index_bits, n), ..Demand::NONE };
@@ -264,7 +276,7 @@ pub fn piecewise(n: usize, of: &Piecewise, rounds: Rounds) -> Cost {
             mux_all(n, &[of.to, of.to, of.ring]) + extend(n, of.ring, wanted, Sign::NonNegative, rounds)
         }
     };
-    adder + inside + opened + mux_all(n, &distances) + widened + mux(n, of.to - 1) + sides
+    adder + above + inside + opened + mux_all(n, &distances) + widened + mux(n, of.to - 1) + sides
 }
 
 /// [`crate::max_pool`] over groups, of which `sizes` tells how many there are of each size.

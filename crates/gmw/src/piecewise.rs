@@ -12,7 +12,7 @@ use privet_ring::{Bits, Lines, Modulus, Selected, planes};
 
 use crate::compare::join;
 use crate::mux::{Choice, add_scaled, mux, mux_each};
-use crate::{Error, Party, Rounds, Sign, and, and_with_pairs, extend, private_and};
+use crate::{Error, Party, Rounds, Sign, and, and_with_pairs, extend, private_and, tables};
 
 /// What is looked up: a function by lines, of signed values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +63,19 @@ impl Piecewise {
         self.ring - u32::from(self.nonnegative)
     }
 
+    /// Blocks of four bits above the table, but for the sign, of which a table of random OTs tells whether they are clear.
+    pub(crate) fn blocks(&self, rounds: Rounds) -> usize {
+        if rounds == Rounds::Linear { (self.ring - 1 - self.bits) as usize / 4 } else { 0 }
+    }
+
+    /// Bits of the value that an adder tells, or of the highest what is carried into it.
+    pub(crate) fn added(&self, rounds: Rounds) -> u32 {
+        match self.blocks(rounds) as u32 {
+            0 => self.planes(),
+            blocks => self.ring - 4 * blocks,
+        }
+    }
+
     /// Bits of a distance.
     pub(crate) fn step_bits(&self) -> u32 {
         self.bits - self.index_bits
@@ -85,8 +98,7 @@ impl Piecewise {
 pub fn piecewise(party: &mut Party<'_>, x: &[u64], of: &Piecewise, lines: &Lines) -> Result<Vec<u64>, Error> {
     let (to, is_server) = (Modulus::new(of.to), party.is_server());
     assert!(of.ring >= of.bits + 2 && of.index_bits < of.bits, "room on both sides, and lines over some values");
-    let mut argument = add(party, planes::from_values(x, of.planes()))?;
-    let tops = argument.split_off(of.bits as usize);
+    let (argument, tops) = bits(party, planes::from_values(x, of.planes()), of)?;
     let (distance, index) = argument.split_at(of.step_bits() as usize);
     let inside = all_clear(party, tops.clone())?;
     let mut values = line(party, [distance, index], lines, of)?;
@@ -147,6 +159,28 @@ fn sum(mut parts: Vec<Vec<u64>>, ring: Modulus) -> Vec<u64> {
         sums.iter_mut().zip(part).for_each(|(sum, part)| *sum = ring.reduce(sum.wrapping_add(part)));
     }
     sums
+}
+
+/// Shares of the bits of the table's arguments, and of some that are all clear within the table, the sign last if it is told; of the planes of
+/// this party's summands.
+fn bits(party: &mut Party<'_>, planes: Vec<Bits>, of: &Piecewise) -> Result<(Vec<Bits>, Vec<Bits>), Error> {
+    let blocks = of.blocks(party.rounds);
+    if blocks == 0 {
+        let mut sum = add(party, planes)?;
+        let tops = sum.split_off(of.bits as usize);
+        return Ok((sum, tops));
+    }
+    // Of the lowest plane of the blocks only what is carried into it counts.
+    let added = of.added(party.rounds) as usize;
+    let mut sum = add(party, planes[..added].to_vec())?;
+    let carry = sum.pop().map_or_else(Bits::default, |bit| bit.xor(&planes[added - 1]));
+    let mut tops = sum.split_off(of.bits as usize);
+    let (occupied, carry) = tables::above(party, &planes[added - 1..][..4 * blocks], carry, !of.nonnegative)?;
+    tops.extend(occupied);
+    if !of.nonnegative {
+        tops.push(planes[planes.len() - 1].xor(&carry));
+    }
+    Ok((sum, tops))
 }
 
 /// Shares of whether none of an element's bits is set; `bits`: this party's shares, a vector for each bit.

@@ -16,7 +16,7 @@ use privet_ring::Bits;
 
 use crate::and::Masked;
 use crate::compare::join;
-use crate::{Error, Party, Rounds, eights};
+use crate::{Error, Party, Rounds, and, and_with_pairs, eights};
 
 /// Spans that the last lookup joins.
 const LAST: usize = 3;
@@ -34,6 +34,8 @@ pub(crate) enum Step {
     Join(usize),
     /// The carry out of three spans.
     Last,
+    /// Of so many blocks of four bits generate and propagate bits, and whether they add up to zero without a carry from below.
+    Above(usize),
 }
 
 impl Step {
@@ -57,7 +59,7 @@ impl Step {
     pub(crate) fn tables(self) -> Option<(Shape, usize)> {
         match self {
             Self::First | Self::Next => Some((Shape::Eight, 1)),
-            Self::Leaves(blocks) => Some((Shape::Sixteen, blocks)),
+            Self::Leaves(blocks) | Self::Above(blocks) => Some((Shape::Sixteen, blocks)),
             Self::Last => Some((Shape::Sixteen, 1)),
             Self::Join(_) => None,
         }
@@ -70,6 +72,7 @@ impl Step {
             Self::Leaves(blocks) => [4 * blocks, 15 * (2 * blocks - 1)],
             Self::Join(pairs) => [2 + 3 * (pairs - 1); 2],
             Self::Last => [4, 15],
+            Self::Above(blocks) => [4 * blocks, 15 * 3 * blocks],
         }
     }
 }
@@ -92,13 +95,52 @@ pub(crate) fn carry_out(party: &mut Party<'_>, mut planes: Vec<Bits>) -> Result<
     let steps = Step::all(planes.len(), party.rounds);
     let padding = if party.rounds == Rounds::Linear { 2 * steps.len() + 1 } else { planes.len().next_multiple_of(4) };
     planes.splice(..0, vec![Bits::zeros(n); padding - planes.len()]);
+    let [mut low, high] = run(party, &planes, &steps)?;
+    let mut carry = low.generate.swap_remove(0);
+    carry.extend(&high.generate[0]);
+    Ok(carry)
+}
 
-    let [first, second] = halves(n);
-    let mut adders = Vec::new();
-    for (half, (start, len)) in [(0, first), (first, second)].into_iter().enumerate() {
-        let planes = planes.iter().map(|plane| plane.slice(start, len)).collect();
-        adders.push(Adder::new(party, half, planes, &steps)?);
+/// What both parties' summands have above their lowest bits: for each block of four bits, the lowest first, shares of whether its sum is not
+/// zero, and shares of what is carried out of the highest if that is `wanted`; of bit planes, as many as blocks have, and shares of what is
+/// carried into the lowest.
+pub(crate) fn above(
+    party: &mut Party<'_>,
+    planes: &[Bits],
+    mut carry: Bits,
+    wanted: bool,
+) -> Result<(Vec<Bits>, Bits), Error> {
+    let blocks = planes.len() / 4;
+    let [low, high] = run(party, planes, &[Step::Above(blocks)])?;
+    let mut occupied = Vec::with_capacity(blocks);
+    for block in 0..blocks {
+        let of = |low: &[Bits], high: &[Bits]| join([&low[block], &high[block]]);
+        let propagate = of(&low.propagate, &high.propagate);
+        // With a carry from below a block is zero where it has ones alone, and it has these or is zero without.
+        let mut zero = of(&low.zero, &high.zero);
+        let changes = zero.xor(&propagate);
+        let nothing = Bits::default();
+        let changed = if wanted || block + 1 < blocks {
+            let both = and_with_pairs(party, &nothing, &nothing, &carry, [&propagate, &changes])?;
+            let (_, [carried, changed]) = both;
+            carry = of(&low.generate, &high.generate).xor(&carried);
+            changed
+        } else {
+            and(party, &carry, &changes)?
+        };
+        zero.xor_assign(&changed);
+        occupied.push(if party.is_server() { zero.not() } else { zero });
     }
+    Ok((occupied, carry))
+}
+
+/// Runs all steps, of both halves of the summands.
+fn run(party: &mut Party<'_>, planes: &[Bits], steps: &[Step]) -> Result<[Adder; 2], Error> {
+    let [first, second] = halves(planes[0].len());
+    let mut half = |half: usize, start: usize, len: usize| {
+        Adder::new(party, half, planes.iter().map(|plane| plane.slice(start, len)).collect(), steps)
+    };
+    let mut adders = [half(0, 0, first)?, half(1, first, second)?];
     for flight in 0..=steps.len() {
         let mut message = Bits::default();
         let [speaking, listening] = if asker(0, flight) == party.role { [0, 1] } else { [1, 0] };
@@ -110,9 +152,7 @@ pub(crate) fn carry_out(party: &mut Party<'_>, mut planes: Vec<Bits>) -> Result<
         let reply = Bits::from_bytes(&party.channel.recv(bits.div_ceil(8))?, bits)?;
         listener.listen(around(flight), &reply);
     }
-    let mut carry = adders[0].generate.swap_remove(0);
-    carry.extend(&adders[1].generate[0]);
-    Ok(carry)
+    Ok(adders)
 }
 
 /// What this party takes from the stock for a step.
@@ -137,6 +177,8 @@ struct Adder {
     /// Its shares of the spans' bits, the lowest span first; in linear depth that of the carry alone.
     generate: Vec<Bits>,
     propagate: Vec<Bits>,
+    /// Whether blocks add up to zero without a carry from below.
+    zero: Vec<Bits>,
     supplies: std::vec::IntoIter<Supply>,
     asked: Option<Asked>,
     /// The other party's question.
@@ -162,8 +204,8 @@ impl Adder {
             });
         }
         let (is_server, supplies) = (party.is_server(), supplies.into_iter());
-        let (generate, propagate, question) = (Vec::new(), Vec::new(), Bits::default());
-        Ok(Self { n, is_server, planes, generate, propagate, supplies, asked: None, question })
+        let [generate, propagate, zero] = [const { Vec::new() }; 3];
+        Ok(Self { n, is_server, planes, generate, propagate, zero, supplies, asked: None, question: Bits::default() })
     }
 
     /// Bits of a flight: the answer to the last step and the question of the next.
@@ -247,7 +289,11 @@ impl Adder {
                     return self.take_eight(&wanted, std::mem::take(&mut tables.received[0]), answer);
                 }
                 let (count, mut at) = (wanted[0].len(), 0);
-                let used = if matches!(step, Step::Leaves(_)) { 2 } else { 1 };
+                let used = match step {
+                    Step::Above(_) => 3,
+                    Step::Leaves(_) => 2,
+                    _ => 1,
+                };
                 for (bit, received) in tables.received[..used].iter_mut().enumerate() {
                     let unasked = self.unasked(step, bit);
                     let mut entries = vec![Bits::zeros(count)];
@@ -323,7 +369,7 @@ impl Adder {
         match step {
             Step::First => self.planes.drain(..3).collect(),
             Step::Next => self.planes.drain(..2).chain(self.generate.drain(..)).collect(),
-            Step::Leaves(_) => self.blocks(),
+            Step::Leaves(_) | Step::Above(_) => self.blocks(),
             Step::Last => {
                 let (g, p) = (&self.generate, &self.propagate);
                 [&p[2], &g[1], &p[1], &g[0]].map(Clone::clone).to_vec()
@@ -336,6 +382,13 @@ impl Adder {
     fn functions(&mut self, step: Step) -> Vec<Vec<Bits>> {
         match step {
             Step::Leaves(_) => sums(&self.blocks()).to_vec(),
+            Step::Above(_) => {
+                let [generate, propagate] = sums(&self.blocks());
+                // What adds up to zero does so to ones alone if it is one less.
+                let mut zero = propagate.clone();
+                zero.rotate_right(1);
+                vec![generate, propagate, zero]
+            }
             Step::Last => {
                 let (g, p) = (&self.generate, &self.propagate);
                 let with = |bits: &Bits, number: usize, bit: usize| {
@@ -368,6 +421,11 @@ impl Adder {
                     empty.iter().cloned().chain(of_blocks).collect()
                 };
                 (self.generate, self.propagate) = (spans(&shares[0]), spans(&shares[1]));
+            }
+            Step::Above(blocks) => {
+                let of_blocks = |shares: &Bits| (0..blocks).map(|block| shares.slice(block * self.n, self.n)).collect();
+                (self.generate, self.propagate, self.zero) =
+                    (of_blocks(&shares[0]), of_blocks(&shares[1]), of_blocks(&shares[2]));
             }
             Step::Last => self.generate = vec![self.generate[2].xor(&shares[0])],
             Step::First | Step::Next | Step::Join(_) => unreachable!("no lookup of many bits"),

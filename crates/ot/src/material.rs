@@ -1,7 +1,7 @@
 //! A stock as bytes, for a store of material made ahead of time.
 //!
-//! Layout: `privet stock` and the version (3), the role (0 client, 1 server), nine 64-bit counts ([`COUNTED`]), then every vector in the order of the structs' fields. Version 2 has no tables, and five counts. With one-hot vectors it
-//! is version 4: seven more counts, and the vectors at the end. Bits are packed 8 to a byte, words
+//! Layout: `privet stock` and the version (5), the role (0 client, 1 server), nine 64-bit counts ([`COUNTED`]), then every vector in the order of the structs' fields. Version 2 has no tables, and five counts. With one-hot vectors it
+//! is version 6: seven more counts, and the vectors at the end. Versions 3 and 4 are the same, but entries of their tables of 16 had two bits: such tables are refused. Bits are packed 8 to a byte, words
 //! little-endian. Only what is left is written. The bytes are secret, and using them twice breaks every secret they
 //! protect: a store must hand them out once.
 
@@ -19,9 +19,13 @@ const MAGIC: &[u8; 12] = b"privet stock";
 /// Bytes of a stored stock before its correlations.
 pub const STOCK_HEADER_BYTES: u64 = 12 + 2 + 9 * 8;
 
-const VERSION: u8 = 3;
+const VERSION: u8 = 5;
+const WITH_ONE_HOTS: u8 = 6;
 const WITHOUT_TABLES: u8 = 2;
-const WITH_ONE_HOTS: u8 = 4;
+
+/// Versions before 5, and that with one-hot vectors.
+const OLD: [u8; 3] = [WITHOUT_TABLES, 3, 4];
+const OLD_WITH_ONE_HOTS: u8 = 4;
 
 /// The kinds whose counts every version has, in order.
 const COUNTED: [Kind; 9] = [
@@ -43,7 +47,7 @@ pub fn one_hots_bytes(counts: &OneHotCounts) -> u64 {
 }
 
 impl Stock {
-    /// Writes what is left, in the layout of version 3, or 4 with one-hot vectors. No copy of it is made: there may be hundreds of
+    /// Writes what is left, in the layout of version 5, or 6 with one-hot vectors. No copy of it is made: there may be hundreds of
     /// megabytes.
     ///
     /// # Errors
@@ -100,7 +104,7 @@ impl Stock {
             return Err(Error::InvalidStock { what: "they are no stored stock" });
         }
         let [version, role] = reader.array()?;
-        if ![VERSION, WITHOUT_TABLES, WITH_ONE_HOTS].contains(&version) {
+        if ![VERSION, WITH_ONE_HOTS].contains(&version) && !OLD.contains(&version) {
             return Err(Error::InvalidStock { what: "they have another version" });
         }
         let role = Role::from_code(role).ok_or(Error::InvalidStock { what: "their role is unknown" })?;
@@ -108,8 +112,12 @@ impl Stock {
         let (sent, received) = (reader.count()?, reader.count()?);
         let mut tables = || if version == WITHOUT_TABLES { Ok(0) } else { reader.count() };
         let counts = [[tables()?, tables()?], [tables()?, tables()?]];
+        let sixteens = counts.iter().any(|count| count[Shape::Sixteen as usize] > 0);
+        if OLD.contains(&version) && sixteens {
+            return Err(Error::InvalidStock { what: "their tables are of another version" });
+        }
         let mut vectors = [0; one_hots::COUNT];
-        if version == WITH_ONE_HOTS {
+        if [WITH_ONE_HOTS, OLD_WITH_ONE_HOTS].contains(&version) {
             for count in &mut vectors {
                 *count = reader.count()?;
             }

@@ -20,7 +20,7 @@ use crate::random::CHUNK;
 pub enum Shape {
     /// Eight entries of one bit, from three correlated OTs.
     Eight,
-    /// Sixteen entries of two bits, from four.
+    /// Sixteen entries of three bits, from four.
     Sixteen,
 }
 
@@ -45,7 +45,7 @@ impl Shape {
     pub const fn entry_bits(self) -> usize {
         match self {
             Self::Eight => 1,
-            Self::Sixteen => 2,
+            Self::Sixteen => 3,
         }
     }
 
@@ -185,7 +185,7 @@ fn double(block: Block) -> Block {
 fn low_bits(hash: &Hash, shape: Shape, blocks: &[Block], offset: Block) -> Vec<Vec<u64>> {
     match shape {
         Shape::Eight => planes::<1>(hash, blocks, offset),
-        Shape::Sixteen => planes::<2>(hash, blocks, offset),
+        Shape::Sixteen => planes::<3>(hash, blocks, offset),
     }
 }
 

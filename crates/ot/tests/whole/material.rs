@@ -133,6 +133,16 @@ fn a_stock_of_version_2_has_no_tables() -> Result<(), Error> {
 }
 
 #[test]
+fn tables_of_16_of_older_versions_are_refused() {
+    let few = |sixteens| Demand { tables_sent_by_server: TableCounts { eights: 11, sixteens }, ..Demand::NONE };
+    for (sixteens, is_read) in [(0, true), (1, false)] {
+        let mut bytes = deal(&few(sixteens)).0.to_bytes();
+        bytes[12] = 3;
+        assert_eq!(Stock::from_bytes(&bytes).is_ok(), is_read, "{sixteens}");
+    }
+}
+
+#[test]
 fn unused_bits_must_be_zero() {
     let mut bytes = deal(&DEMAND).1.to_bytes();
     // The first vector has 13 bits, so the upper three bits of its second byte are unused.
