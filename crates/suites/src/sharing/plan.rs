@@ -445,20 +445,28 @@ mod tests {
     use crate::Silent;
     use crate::sharing::{Model, infer_client, infer_server, prepare_client, prepare_server};
 
-    fn read(name: &str) -> Vec<u8> {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/overflow");
+    fn read(fixture: &str, name: &str) -> Vec<u8> {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(fixture);
         std::fs::read(folder.join(name)).expect("a fixture")
+    }
+
+    fn plan_of(fixture: &str) -> Plan {
+        let program = Program::parse(&read(fixture, "program.json")).expect("a program");
+        Plan::new(program, Options::gmw(Rounds::Linear, Truncation::Exact)).expect("a plan")
     }
 
     /// The program whose values overflow, in the exact mode.
     fn plan() -> Plan {
-        let program = Program::parse(&read("program.json")).expect("a program");
-        Plan::new(program, Options::gmw(Rounds::Linear, Truncation::Exact)).expect("a plan")
+        plan_of("overflow")
     }
 
     /// The outputs of several runs on one input at the public bound.
     fn outputs(plan: &Plan) -> BTreeSet<Vec<Vec<i64>>> {
-        let weights = Weights::parse(&read("weights.safetensors"), plan.program()).expect("its weights");
+        outputs_of("overflow", plan)
+    }
+
+    fn outputs_of(fixture: &str, plan: &Plan) -> BTreeSet<Vec<Vec<i64>>> {
+        let weights = Weights::parse(&read(fixture, "weights.safetensors"), plan.program()).expect("its weights");
         let model = Model::new(weights, plan.standard_workspaces());
         let input = &plan.program().inputs()[0];
         let bound = (input.magnitude.expect("a bound") * 4096.0) as i64;
@@ -510,6 +518,24 @@ mod tests {
         // The control: every extension trusts its value to be non-negative.
         let trusting = Plan { signs: vec![Sign::NonNegative; plan().signs.len()], ..plan() };
         assert!(outputs(&trusting).len() > 1);
+    }
+
+    #[test]
+    fn outputs_show_bounds_that_are_wrongly_trusted() {
+        let plan = plan_of("smooth");
+        let extended = plan.steps().iter().find_map(|step| match *step {
+            Step::Extend { value, from } => Some((value, from)),
+            _ => None,
+        });
+        let (value, from) = extended.expect("what follows the function is extended");
+        let [low, high] = plan.bounds[value].expect("bounds of the function");
+        assert!(low < 0 && high.abs_diff(low) >> (from - 1) == 0, "it is extended by its bounds");
+        assert_eq!(outputs_of("smooth", &plan).len(), 1);
+        // The control: bounds so low that what is added leaves the half of the ring that it counts on.
+        let wrong = low - (3 << (from - 2));
+        let mut bounds = plan.bounds.clone();
+        bounds[value] = Some([wrong, wrong]);
+        assert!(outputs_of("smooth", &Plan { bounds, ..plan }).len() > 1);
     }
 
     #[test]

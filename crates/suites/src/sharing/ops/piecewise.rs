@@ -165,3 +165,112 @@ impl Piecewise<'_> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::thread;
+
+    use privet_channel::{Channel, pair};
+    use privet_gmw::Truncation;
+    use privet_ot::Stock;
+    use privet_prg::{Prg, Seed};
+    use privet_program::{Operator, Program};
+
+    use super::super::super::party::Supply;
+    use super::*;
+    use crate::ops::{Bounds, Node, Rules, signed_bits};
+
+    /// What both parties' shares add up to after a protocol of suite `gmw`, on correlations from an ideal dealer.
+    fn joined(
+        cost: cost::Cost,
+        shares: &[Vec<u64>; 2],
+        ring: Modulus,
+        protocol: impl Fn(&mut Party<'_>, &[u64]) -> Vec<u64> + Sync,
+    ) -> [Vec<u64>; 2] {
+        let (ends, stocks) = (pair(), Stock::deal(&cost.demand, &mut Prg::from_seed(&Seed::from_bytes([3; 16]))));
+        let run = |role, channel: &mut Channel, stock| {
+            let supply = &mut Supply::Stock { stock: Box::new(stock), rounds: Rounds::Linear };
+            let mut result = protocol(&mut Party { role, channel, supply }, &shares[usize::from(role == Role::Server)]);
+            channel.flush().expect("the link holds");
+            ring.reduce_all(&mut result);
+            result
+        };
+        let ((mut near, mut far), run) = (ends, &run);
+        thread::scope(|scope| {
+            let server = scope.spawn(move || run(Role::Server, &mut far, stocks.1));
+            let client = run(Role::Client, &mut near, stocks.0);
+            [client, server.join().expect("the server does not panic")]
+        })
+    }
+
+    /// Every value of the argument's ring, behind shares of every kind: looked up, truncated in either mode, and extended by the bounds that
+    /// the planner knows, in suite `gmw`.
+    #[test]
+    fn what_a_function_gives_is_extended_by_its_bounds_for_every_argument_of_its_ring() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/smooth/program.json");
+        let program = Program::parse(&std::fs::read(path).expect("a fixture")).expect("a program");
+        let node = Node::all(&program).find(|it| matches!(it.operation.operator, Operator::Piecewise { .. }));
+        let function = node.and_then(Node::piecewise).expect("a function by lines");
+        let (width, dropped, narrow) = (function.bits + 2, function.step_bits(), 18);
+        let (ring, to) = (Modulus::new(width), Modulus::new(narrow + dropped));
+        let way = function.way(width, Suite::Gmw { rounds: Rounds::Linear });
+        let lines = function.lines(way.rises, to);
+        let of = function.shared(&way, to.bits(), &lines);
+        let half = 1_i64 << (width - 1);
+        let arguments: Vec<i64> = (-half..half).collect();
+        let mut prg = Prg::from_seed(&Seed::from_bytes([4; 16]));
+        let mut client = vec![0; arguments.len()];
+        prg.fill_words(&mut client);
+        ring.reduce_all(&mut client);
+        let server = arguments.iter().zip(&client).map(|(x, c)| ring.reduce(x.cast_unsigned().wrapping_sub(*c)));
+        let shares = [client.clone(), server.collect()];
+        let n = arguments.len();
+
+        let bounds = function.bounds(&[None], width).expect("bounds");
+        let looked_up = joined(cost::piecewise(n, &of, Rounds::Linear), &shares, to, |party, x| {
+            function.look_up(party, x, &way, to).expect("a look-up")
+        });
+        let signed = |shares: &[Vec<u64>; 2], ring: Modulus| -> Vec<i64> {
+            ring.add(&shares[0], &shares[1]).into_iter().map(|x| ring.signed(x)).collect()
+        };
+        let values = signed(&looked_up, to);
+        assert_eq!([values.iter().min(), values.iter().max()], bounds.each_ref().map(Some), "bounds are reached");
+
+        for truncation in [Truncation::Exact, Truncation::OneBit] {
+            let narrowed = match truncation {
+                Truncation::Exact => {
+                    let cost = cost::truncate_exactly(n, dropped, to.bits(), Rounds::Linear);
+                    joined(cost, &looked_up, Modulus::new(narrow), |party, x| match party.engine() {
+                        Engine::Gmw(mut party) => {
+                            privet_gmw::truncate_exactly(&mut party, x, dropped, to).expect("a truncation")
+                        }
+                        Engine::Fss(..) => unreachable!("a party of suite gmw"),
+                    })
+                }
+                Truncation::OneBit => {
+                    let narrowed = |role: Role, x: &[u64]| privet_gmw::drop_low_bits(role, x, dropped, to);
+                    [narrowed(Role::Client, &looked_up[0]), narrowed(Role::Server, &looked_up[1])]
+                }
+            };
+            let off = i64::from(truncation == Truncation::OneBit);
+            let [low, high] = bounds.map(|bound| bound >> dropped);
+            let known = [low - off, high + off];
+            assert!(signed_bits(&known) <= narrow, "the ring holds them");
+            let found = signed(&narrowed, Modulus::new(narrow));
+            assert!(found.iter().zip(&values).all(|(found, value)| (0..=off).contains(&(found - (value >> dropped)))));
+            let extended = |bounds: Bounds| {
+                let extend = Extend::new(narrow, 37, Sign::Unknown).within(bounds);
+                let cost = extend.cost(n, Rounds::Linear);
+                assert_eq!(cost.rounds, 1, "without a comparison");
+                let wide = joined(cost, &narrowed, Modulus::new(37), |party, x| extend.run(party, x).expect("a link"));
+                signed(&wide, Modulus::new(37))
+            };
+            assert_eq!(extended(Some(known)), found, "{truncation:?}");
+            // The control: bounds that leave out a quarter of the ring, and values that are in it, are right for some shares alone.
+            let above = low + (1 << (narrow - 2));
+            let wrong = extended(Some([above, above])).iter().zip(&found).filter(|(one, other)| one != other).count();
+            assert!(wrong > 0 && wrong < n, "{wrong} of {n}");
+        }
+    }
+}
