@@ -109,7 +109,7 @@ session.served(PhaseCost(0.5, 1000, 2000, 3, 10.0))
 session.over()
 print(*events)
 """
-    assert run(script) == "granted started finished"
+    assert run(script) == "granted finished"
 
 
 def test_all_threads_are_pinned() -> None:
