@@ -274,6 +274,12 @@ pub(crate) fn roomy_bits(bounds: &[i64; 2]) -> u32 {
     signed_bits(bounds).max(65 - high.abs_diff(*low).leading_zeros())
 }
 
+/// Bounds of whatever a ring of `width` bits has.
+pub(crate) fn all_of(width: u32) -> [i64; 2] {
+    let high = i64::MAX >> (64 - width);
+    [!high, high]
+}
+
 /// Bounds of what is chosen from values with these bounds.
 fn widest(inputs: &[Bounds]) -> Bounds {
     let widen = |one: Bounds, other: &Bounds| one.zip(*other).map(|([a, b], [c, d])| [a.min(c), b.max(d)]);
@@ -391,27 +397,75 @@ pub(crate) fn fits_any_ring<R: Rules + ?Sized>(program: &Program, rules: &[Box<R
     fits
 }
 
-/// For each value, how many low bits count to what reads it, in whatever ring; nothing where all of them may. `rules`: of each operation.
-pub(crate) fn bits_read<R: Rules + ?Sized>(program: &Program, rules: &[Box<R>]) -> Vec<Option<u32>> {
-    backwards(program, rules, |rules, result| rules.reads(result))
+/// For each value that a truncation leaves, the ring from which an extension takes no comparison, if the value's bounds are known and it is
+/// wider than the ring that the program says. None where no step needs the value in the wide ring.
+///
+/// A truncation to such a ring reads more bits, so this comes before widths are known: they are taken to be those that the program says.
+/// `rules`: of each operation; `needs_ring`: of each value; `off`: by how much a truncation may be.
+pub(crate) fn rooms<R: Rules + ?Sized>(
+    program: &Program,
+    rules: &[Box<R>],
+    needs_ring: &[bool],
+    off: i64,
+) -> Vec<Option<u32>> {
+    let (ring_bits, count) = (program.ring_bits(), program.values().len());
+    let (mut widths, mut bounds) = (vec![ring_bits; count], vec![Some(all_of(ring_bits)); count]);
+    let mut rooms = vec![None; count];
+    for (operation, rules) in program.operations().iter().zip(rules) {
+        let (inputs, output) = (&operation.inputs, operation.output);
+        let known = rules.bounds(&inputs.iter().map(|&id| bounds[id]).collect::<Vec<_>>(), widths[inputs[0]]);
+        let width = match operation.operator {
+            Operator::Truncate { bits, width } => {
+                let left = ring_bits - bits;
+                let narrow = width.map_or(left, |width| width.min(left));
+                let room = known.map(|[low, high]| roomy_bits(&[low.saturating_sub(off), high.saturating_add(off)]));
+                rooms[output] = room.filter(|room| needs_ring[output] && (narrow + 1..=left).contains(room));
+                rooms[output].unwrap_or(narrow)
+            }
+            Operator::Piecewise { .. } => ring_bits,
+            _ if rules.computes_in_ring() => ring_bits,
+            _ => inputs.iter().map(|&id| widths[id]).max().unwrap_or(ring_bits),
+        };
+        widths[output] = width;
+        bounds[output] = known.filter(|bounds| signed_bits(bounds) <= width).or(Some(all_of(width)));
+    }
+    rooms
+}
+
+/// For each value, how many low bits count to what reads it, in whatever ring; nothing where all of them may. `rules`: of each operation;
+/// `rooms`: of each value.
+pub(crate) fn bits_read<R: Rules + ?Sized>(
+    program: &Program,
+    rules: &[Box<R>],
+    rooms: &[Option<u32>],
+) -> Vec<Option<u32>> {
+    backwards(program, rules, rooms, |rules, result| rules.reads(result))
 }
 
 /// The same where each operation gets its inputs in the ring that it asks for: bits above may be anything, as no later step looks at them.
-pub(crate) fn bits_counted<R: Rules + ?Sized>(program: &Program, rules: &[Box<R>]) -> Vec<Option<u32>> {
-    backwards(program, rules, |rules, result| rules.counts(result))
+pub(crate) fn bits_counted<R: Rules + ?Sized>(
+    program: &Program,
+    rules: &[Box<R>],
+    rooms: &[Option<u32>],
+) -> Vec<Option<u32>> {
+    backwards(program, rules, rooms, |rules, result| rules.counts(result))
 }
 
 /// What readers ask of each value, from the last operation to the first.
 fn backwards<R: Rules + ?Sized>(
     program: &Program,
     rules: &[Box<R>],
+    rooms: &[Option<u32>],
     asked: impl Fn(&R, Option<u32>) -> Option<u32>,
 ) -> Vec<Option<u32>> {
     let mut read = vec![Some(0); program.values().len()];
     let kept = program.outputs().iter().map(|output| output.value);
     kept.chain(program.state().iter().map(|state| state.output)).for_each(|value| read[value] = None);
     for (reader, rules) in program.operations().iter().zip(rules).rev() {
-        let bits = asked(rules, read[reader.output]);
+        let bits = match (rooms[reader.output], &reader.operator) {
+            (Some(room), Operator::Truncate { bits, .. }) => Some(room + bits),
+            _ => asked(rules, read[reader.output]),
+        };
         reader.inputs.iter().for_each(|&input| read[input] = read[input].zip(bits).map(|(one, other)| one.max(other)));
     }
     read
@@ -443,4 +497,57 @@ pub(crate) fn last_uses(program: &Program, touched: &[Vec<usize>]) -> Vec<Vec<us
         }
     }
     of_step
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    /// Bounds of both inputs, of which some have one sign alone.
+    const GIVEN: [[[i64; 2]; 2]; 4] = [[[-9, 7], [-3, 5]], [[2, 6], [1, 4]], [[-8, -2], [3, 11]], [[-5, 0], [-7, -7]]];
+
+    #[test]
+    fn results_stay_within_their_bounds_and_whole_tensors_at_an_end_reach_them() {
+        let mut reached = Vec::new();
+        for fixture in ["residual", "products", "smooth", "gram", "overflow", "choice"] {
+            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/fixtures/{fixture}/program.json"));
+            let program = Program::parse(&std::fs::read(path).expect("a fixture")).expect("a program");
+            for (node, given) in Node::all(&program).flat_map(|node| GIVEN.map(|given| (node, given))) {
+                let (ring, inputs) = (Modulus::new(64), &node.operation.inputs);
+                let bounds = &given.map(Some)[..inputs.len().min(2)];
+                let (product, local) = (node.product(), node.local::<InRing>());
+                let of_product = product.as_ref().map(|product| product.bounds(bounds, 64));
+                let found = of_product.or(local.as_ref().map(|local| local.bounds(bounds, 64)));
+                let Some([low, high]) = found.flatten() else { continue };
+                // Of each input all elements are at one end, or they take turns.
+                let ends = (0..9).map(|way| {
+                    let tensor = |(at, &id): (usize, &usize)| -> Vec<u64> {
+                        let turn = [way % 3, way / 3][at.min(1)];
+                        let end = |i: usize| given[at.min(1)][if turn == 2 { i % 2 } else { turn }].cast_unsigned();
+                        (0..program.value(id).len()).map(end).collect()
+                    };
+                    inputs.iter().enumerate().map(tensor).collect::<Vec<_>>()
+                });
+                for inputs in ends {
+                    let inputs: Vec<&[u64]> = inputs.iter().map(Vec::as_slice).collect();
+                    let result = match (&product, &local) {
+                        (Some(product), _) => product.apply(inputs[0], inputs[1], ring),
+                        (None, Some(local)) => InRing::run(ring, &**local, &inputs, None),
+                        (None, None) => unreachable!("one of them has bounds"),
+                    };
+                    let result: Vec<i64> = result.into_iter().map(u64::cast_signed).collect();
+                    let name = node.operation.operator.name();
+                    assert!(result.iter().all(|x| (low..=high).contains(x)), "{name}: {result:?}");
+                    reached.extend(result.contains(&low).then_some((name, 0)));
+                    reached.extend(result.contains(&high).then_some((name, 1)));
+                }
+            }
+        }
+        let wanted = ["add", "sub", "shift_left", "avg_pool2d", "mul", "matmul", "reshape"];
+        for end in wanted.iter().flat_map(|name| [(*name, 0), (*name, 1)]) {
+            assert!(reached.contains(&end), "{end:?}");
+        }
+    }
 }

@@ -1,11 +1,16 @@
 //! Sums and what comes close to them: element by element, and linear in the shares.
 
-use super::{Algebra, Local, Node, Rules};
+use super::{Algebra, Bounds, Local, Node, Rules};
 
 /// The sum of two values.
 pub(super) struct Add;
 
 impl Rules for Add {
+    fn bounds(&self, inputs: &[Bounds], _width: u32) -> Bounds {
+        let ([a, b], [c, d]) = (inputs[0]?, inputs[1]?);
+        Some([a.checked_add(c)?, b.checked_add(d)?])
+    }
+
     /// Two would be off by more than they can round.
     fn takes_guard_bits(&self, guarded: usize) -> bool {
         guarded == 1
@@ -26,6 +31,11 @@ impl<A: Algebra> Local<A> for Add {
 pub(super) struct Sub;
 
 impl Rules for Sub {
+    fn bounds(&self, inputs: &[Bounds], _width: u32) -> Bounds {
+        let ([a, b], [c, d]) = (inputs[0]?, inputs[1]?);
+        Some([a.checked_sub(d)?, b.checked_sub(c)?])
+    }
+
     /// Two would be off by more than they can round.
     fn takes_guard_bits(&self, guarded: usize) -> bool {
         guarded == 1
@@ -46,6 +56,11 @@ impl<A: Algebra> Local<A> for Sub {
 pub(super) struct Negate;
 
 impl Rules for Negate {
+    fn bounds(&self, inputs: &[Bounds], _width: u32) -> Bounds {
+        let [low, high] = inputs[0]?;
+        Some([high.checked_neg()?, low.checked_neg()?])
+    }
+
     fn counts(&self, result: Option<u32>) -> Option<u32> {
         result
     }
@@ -65,6 +80,11 @@ pub(super) struct ShiftLeft {
 impl Rules for ShiftLeft {
     fn computes_in_ring(&self) -> bool {
         true
+    }
+
+    fn bounds(&self, inputs: &[Bounds], _width: u32) -> Bounds {
+        let [low, high] = inputs[0]?.map(|bound| bound.checked_mul(1_i64.checked_shl(self.bits)?));
+        Some([low?, high?])
     }
 
     fn counts(&self, result: Option<u32>) -> Option<u32> {

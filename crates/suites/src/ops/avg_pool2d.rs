@@ -1,6 +1,6 @@
 //! Sums over windows of images, times public factors.
 
-use super::{Algebra, Local, Pooling, Rules};
+use super::{Algebra, Bounds, Local, Pooling, Rules, widest};
 
 /// An average pooling.
 pub(super) struct AvgPool2d<'a> {
@@ -12,6 +12,18 @@ pub(super) struct AvgPool2d<'a> {
 impl Rules for AvgPool2d<'_> {
     fn computes_in_ring(&self) -> bool {
         true
+    }
+
+    /// Those of a whole window. One at the edge has fewer elements.
+    fn bounds(&self, inputs: &[Bounds], _width: u32) -> Bounds {
+        let ([low, high], [rows, columns]) = (inputs[0]?, self.pooling.window.kernel);
+        let count = i64::try_from(rows * columns).ok()?;
+        let ends = |&factor: &i64| {
+            let factor = factor.checked_mul(count)?;
+            let [a, b] = [low.min(0).checked_mul(factor)?, high.max(0).checked_mul(factor)?];
+            Some([a.min(b), a.max(b)])
+        };
+        widest(&self.factors.iter().map(ends).collect::<Vec<_>>())
     }
 
     fn counts(&self, result: Option<u32>) -> Option<u32> {

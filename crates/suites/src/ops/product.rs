@@ -7,7 +7,7 @@ use privet_program::{Operator, Program};
 use privet_ring::{Modulus, linear};
 use rayon::prelude::*;
 
-use super::{InRing, Node, Rules};
+use super::{Bounds, InRing, Node, Rules, widest};
 
 /// A product of two values.
 pub(crate) struct Product<'a>(pub Node<'a>);
@@ -15,6 +15,13 @@ pub(crate) struct Product<'a>(pub Node<'a>);
 impl Rules for Product<'_> {
     fn computes_in_ring(&self) -> bool {
         true
+    }
+
+    fn bounds(&self, inputs: &[Bounds], _width: u32) -> Bounds {
+        let terms = i64::try_from(self.matrices().map_or(1, |matrices| matrices.inner)).ok()?;
+        let ([a, b], [c, d]) = (inputs[0]?, inputs[1]?);
+        let corners = [(a, c), (a, d), (b, c), (b, d)].map(|(x, y)| x.checked_mul(y)?.checked_mul(terms));
+        widest(&corners.map(|corner| Some([corner?; 2])))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use privet_gmw::Sign;
 
-use super::{Node, Rules};
+use super::{Bounds, Node, Rules};
 
 /// A ReLU.
 pub(crate) struct Relu<'a>(pub Node<'a>);
@@ -10,6 +10,10 @@ pub(crate) struct Relu<'a>(pub Node<'a>);
 impl Rules for Relu<'_> {
     fn needs_ring(&self, _result: bool) -> bool {
         false
+    }
+
+    fn bounds(&self, inputs: &[Bounds], _width: u32) -> Bounds {
+        inputs[0].map(|bounds| bounds.map(|bound| bound.max(0)))
     }
 
     /// Its top bit is clear.

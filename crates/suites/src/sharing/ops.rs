@@ -36,6 +36,8 @@ pub(super) struct Context {
     pub bits_read: u32,
     /// What the result can be, if that is known.
     pub bounds: Bounds,
+    /// The ring from which the result is extended without a comparison, if it is wider than the one that the program says.
+    pub room: Option<u32>,
     /// Whether any ring will do that holds it.
     pub fits_any_ring: bool,
 }

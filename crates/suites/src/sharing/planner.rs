@@ -18,7 +18,9 @@ use super::keys::{self, Batch};
 use super::ops::{Context, Protocol};
 use super::triples::{Masked, Operand, Triple};
 use super::{Options, Step, Suite};
-use crate::ops::{Bounds, Origin, bits_counted, bits_read, fits_any_ring, needs_ring, signed_bits, signs};
+use crate::ops::{
+    Bounds, Origin, all_of, bits_counted, bits_read, fits_any_ring, needs_ring, rooms, signed_bits, signs,
+};
 use crate::turns::Turns;
 
 /// The narrowest ring that encryption multiplies in.
@@ -40,6 +42,8 @@ pub(super) struct Planner<'a> {
     needs_ring: Vec<bool>,
     /// Whether each value may be in any ring that holds it.
     fits_any_ring: Vec<bool>,
+    /// The ring that a truncation leaves a value in to have it extended without a comparison.
+    rooms: Vec<Option<u32>>,
     /// How many low bits of each value count, if not all.
     read: Vec<Option<u32>>,
     /// The same of results of encrypted products, which stay in the program's ring.
@@ -68,6 +72,8 @@ impl<'a> Planner<'a> {
         field: Option<Field>,
     ) -> Self {
         let widths = vec![program.ring_bits(); program.values().len()];
+        let needs_ring = needs_ring(program, operations);
+        let rooms = rooms(program, operations, &needs_ring, off(options));
         let mut planner = Self {
             program,
             options,
@@ -79,10 +85,11 @@ impl<'a> Planner<'a> {
             widths,
             signs: signs(program, operations),
             bounds: vec![None; program.values().len()],
-            needs_ring: needs_ring(program, operations),
+            needs_ring,
             fits_any_ring: fits_any_ring(program, operations),
-            read: bits_read(program, operations),
-            counted: bits_counted(program, operations),
+            read: bits_read(program, operations, &rooms),
+            counted: bits_counted(program, operations, &rooms),
+            rooms,
             masks: Vec::new(),
             opened: HashMap::new(),
             linear: Vec::new(),
@@ -130,6 +137,7 @@ impl<'a> Planner<'a> {
             is_read_wide: self.needs_ring[output],
             bits_read: self.read[output].map_or(ring_bits, |bits| bits.clamp(1, ring_bits)),
             bounds: self.bounds(operation, protocol),
+            room: self.rooms[output],
             // A truncation that loses carries may give one more than the largest value.
             fits_any_ring: self.fits_any_ring[output] && self.options.truncation == Truncation::Exact,
         };
@@ -152,7 +160,9 @@ impl<'a> Planner<'a> {
             self.layers.push(map.encrypted());
         }
         self.step(Step::Operation(index), keys, demand);
-        self.bounds[output] = context.bounds.filter(|bounds| signed_bits(bounds) <= written);
+        let held = written.min(ring_bits);
+        let whole = (self.options.truncation == Truncation::Exact).then(|| all_of(held));
+        self.bounds[output] = context.bounds.filter(|bounds| signed_bits(bounds) <= held).or(whole);
         self.widths[output] = written;
         self.written[output] = written;
     }
@@ -168,10 +178,8 @@ impl<'a> Planner<'a> {
     fn bounds(&self, operation: &Operation, protocol: &dyn Protocol) -> Bounds {
         let bounds: Vec<Bounds> = operation.inputs.iter().map(|&id| self.bounds[id]).collect();
         let [low, high] = protocol.bounds(&bounds, self.widths[operation.inputs[0]])?;
-        // A truncation that loses carries is off by one.
-        let is_off =
-            matches!(operation.operator, Operator::Truncate { .. }) && self.options.truncation == Truncation::OneBit;
-        Some([low - i64::from(is_off), high + i64::from(is_off)])
+        let off = if matches!(operation.operator, Operator::Truncate { .. }) { off(self.options) } else { 0 };
+        Some([low.saturating_sub(off), high.saturating_add(off)])
     }
 
     fn step(&mut self, step: Step, keys: Vec<Batch>, demand: Demand) {
@@ -285,6 +293,11 @@ impl<'a> Planner<'a> {
         self.turns.client_sends();
         mask
     }
+}
+
+/// By how much a truncation may be off: by one where it loses carries.
+fn off(options: Options) -> i64 {
+    i64::from(options.truncation == Truncation::OneBit)
 }
 
 /// The operation that writes each value.

@@ -1,4 +1,5 @@
-//! `floor(x / 2^bits)`, in the ring that is smaller by `bits` bits, or in a smaller one that the program says the result fits.
+//! `floor(x / 2^bits)`, in the ring that is smaller by `bits` bits, or in a smaller one that the program says the result fits. A result with
+//! known bounds that is read in the wide ring goes on in one that has room to extend it without a comparison.
 
 use privet_fss::Carried;
 use privet_gmw::{Rounds, Truncation, cost, drop_low_bits};
@@ -11,25 +12,26 @@ use super::super::party::{Engine, Party};
 use super::super::state::State;
 use super::{Context, Protocol};
 use crate::Error;
-use crate::ops::Truncate;
+use crate::ops::{Truncate, roomy_bits};
 
 impl Truncate<'_> {
-    /// The ring that it is computed in, of a value in a ring of `width` bits of which `guard` are below the last place: what lies above
-    /// the result's ring is never opened.
-    fn needed(&self, width: u32, guard: u32) -> u32 {
-        self.width.map_or(width, |narrow| width.min(narrow + self.bits + guard))
+    /// The ring that it is computed in, for a result in one of `to` bits, of a value of which `guard` bits are below the last place: what
+    /// lies above the result's ring is never opened.
+    fn needed(&self, to: u32, guard: u32) -> u32 {
+        to + self.bits + guard
     }
 }
 
 impl Protocol for Truncate<'_> {
     fn width(&self, inputs: &[u32], context: &Context) -> u32 {
         let left = inputs[0].min(context.ring_bits) - self.bits;
-        self.width.map_or(left, |width| width.min(left))
+        let holds = |room: &u32| context.bounds.is_some_and(|bounds| roomy_bits(&bounds) <= *room);
+        context.room.filter(holds).or(self.width).map_or(left, |width| width.min(left))
     }
 
     fn cost(&self, width: u32, rounds: Rounds, context: &Context) -> cost::Cost {
         let (len, guard) = (self.node.input().len(), width.saturating_sub(context.ring_bits));
-        let width = self.needed(width, guard);
+        let width = self.needed(self.width(&[width], context), guard);
         match (context.options.truncation, guard, self.bits) {
             (Truncation::OneBit, ..) | (Truncation::Exact, 0, 0) => cost::Cost::default(),
             (Truncation::Exact, 0, bits) => cost::truncate_exactly(len, bits, width, rounds),
@@ -53,7 +55,7 @@ impl Protocol for Truncate<'_> {
     fn run(&self, state: &mut State<'_>, party: &mut Party<'_>) -> Result<Vec<u64>, Error> {
         let (x, ring) = state.input(self.node);
         let guard = ring.bits().saturating_sub(self.node.program.ring_bits());
-        let ring = Modulus::new(self.needed(ring.bits(), guard));
+        let ring = Modulus::new(self.needed(state.output_ring(self.node).bits(), guard));
         let mut x = x.to_vec();
         ring.reduce_all(&mut x);
         match (guard, self.bits) {
