@@ -170,7 +170,10 @@ def _constant(argument: float) -> tuple[str, str]:
 
 
 def domain_of(function: Function, low: float, magnitude: float, scale: int) -> Domain:
-    """The range of a function's table, where arguments are at least `low` if that is positive."""
+    """The range of a function's table, where arguments are at least `low` if that is positive.
+
+    What goes on as a line beyond it is off by a unit at most, as lines are within it.
+    """
     unit = 2.0**-scale
     for power in range(-1, LARGEST_TAIL + 1):
         end = 2.0**power
@@ -182,12 +185,12 @@ def domain_of(function: Function, low: float, magnitude: float, scale: int) -> D
         ]
         right = function(far) - function(np.array([end]))
         rises = [float(np.abs(right - slope * (far - end)).max()) for slope in (0.0, 1.0)]
-        if min(rises) > unit / 4.0:
+        if min(rises) > unit:
             continue
         if below[0] == 0.0:
-            return Domain(0, power + scale, rises[1] <= unit / 4.0)
-        if below[1] <= unit / 4.0:
-            return Domain(-(1 << (power + scale)), power + 1 + scale, rises[1] <= unit / 4.0)
+            return Domain(0, power + scale, rises[1] <= unit)
+        if below[1] <= unit:
+            return Domain(-(1 << (power + scale)), power + 1 + scale, rises[1] <= unit)
     return measured_domain(function, low, magnitude, scale)
 
 
