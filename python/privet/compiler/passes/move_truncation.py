@@ -5,7 +5,9 @@ is truncated only in front of a comparison (cheaper on fewer bits), in front of 
 sum whose result would stand above the ceiling otherwise, and in front of an average whose window is
 no power of two. Sums shift the side with the lower scale left. An average over 2^j elements is a
 sum whose scale is j higher. Of a whole image as many neighbours are summed before a truncation as
-the ceiling has room for.
+the ceiling has room for. What a product of two values or a maximum reads is truncated, too. A sum
+that one of these reads is taken of truncated values, if few elements have to be truncated for that
+alone: as in rows less their means.
 
 Inputs that only trees read are not scaled: the client gives the places of their numbers in the
 order of float32. Nor are those that are zeros and ones.
@@ -101,10 +103,9 @@ def _room(graph: Graph, node: Node, scale: int) -> int:
     return node.operation.bits + GUARD_BITS - scale - graph.values[node.inputs[0]].fine
 
 
-def truncated_early(graph: Graph) -> set[int]:
-    """Values with several readers of which one, perhaps behind a rearrangement, is a maximum or a
-    product of two values, which read them truncated anyway. So all readers see the same numbers.
-    """
+def read_truncated(graph: Graph) -> set[int]:
+    """Values that a maximum or a product of two values reads, perhaps behind a rearrangement: it
+    has them truncated."""
     found: set[int] = set()
     for node in reversed(graph.nodes):
         match node.operation:
@@ -112,8 +113,7 @@ def truncated_early(graph: Graph) -> set[int]:
                 found.update(node.inputs)
             case op.Reshape() | op.Transpose() | op.Broadcast() if node.output in found:
                 found.update(node.inputs)
-    uses = graph.uses()
-    return {id for id in found if uses[id] > 1}
+    return found
 
 
 def own_scale(value: Value, precision: int, ring_bits: int) -> int:
@@ -157,7 +157,9 @@ class _Placement:
         self.compared: set[int] = set()
         self.moved: dict[int, tuple[op.Operation, int]] = {}
         self.uses = graph.uses()
-        self.early = truncated_early(graph)
+        self.truncated = read_truncated(graph)
+        # Of several readers all see the same numbers.
+        self.early = {id for id in self.truncated if self.uses[id] > 1}
         self.kept = {after: before for before, after in graph.state.values()}
 
     def place_kept(self, node: Node) -> int:
@@ -221,6 +223,11 @@ class _Placement:
         scales = [self.scale(id) for id in inputs]
         base, ceiling = self.base_of_output(node), self.ceiling_of(node, inputs)
         high, low = max(*scales, at_least), max(min(scales), base)
+        own = base + self.rewriter.old.values[node.output].fine
+        is_truncated = node.output in self.truncated and min(scales) >= own and not self.each
+        if is_truncated and len(inputs) > 1 and all(self.is_cheap(id, own) for id in inputs):
+            # What is made of truncated values needs no truncation itself.
+            return self.add(node, own, *(self.at(node, id, own) for id in inputs))
         choices = [s for s in (high, low, base) if s <= high]
         target = next(
             (s for s in choices if s <= ceiling),
@@ -295,6 +302,12 @@ class _Placement:
         """A product of two values."""
         x, y = self.lowered(node, x), self.lowered(node, y)
         return self.add(node, self.scale(x) + self.scale(y), x, y)
+
+    def is_cheap(self, x: int, scale: int) -> bool:
+        """Whether `x` is at this scale already, or is few elements that are broadcast."""
+        if self.scale(x) == scale or (x, scale) in self.rescaled:
+            return True
+        return x in self.moved and isinstance(self.moved[x][0], op.Broadcast)
 
     def lowered(self, node: Node, x: int) -> int:
         """`x` truncated to the scale that it has for itself, if it is above that."""

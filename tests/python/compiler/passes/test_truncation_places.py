@@ -50,6 +50,14 @@ def test_values_are_truncated_before_they_are_broadcast() -> None:
     assert all(made.get(value) != "broadcast" for value in truncated)
 
 
+def test_a_mean_is_truncated_and_not_every_element_less_the_mean() -> None:
+    program = compiled().program
+    differences = {it.output for it in program.operations if it.op == "sub"}
+    truncated = {it.inputs[0] for it in program.operations if it.op == "truncate"}
+    assert differences
+    assert not differences & truncated
+
+
 def test_a_value_is_truncated_once_for_all_its_readers() -> None:
     program = compiled().program
     movements = {it.output: it.inputs[0] for it in program.operations if it.op == "reshape"}
