@@ -304,10 +304,14 @@ class _Placement:
         return self.add(node, self.scale(x) + self.scale(y), x, y)
 
     def is_cheap(self, x: int, scale: int) -> bool:
-        """Whether `x` is at this scale already, or is few elements that are broadcast."""
-        if self.scale(x) == scale or (x, scale) in self.rescaled:
-            return True
-        return x in self.moved and isinstance(self.moved[x][0], op.Broadcast)
+        """Whether `x` is at this scale already, or made of few elements that are broadcast."""
+        while self.scale(x) != scale and (x, scale) not in self.rescaled:
+            if x not in self.moved:
+                return False
+            movement, x = self.moved[x]
+            if isinstance(movement, op.Broadcast):
+                return True
+        return True
 
     def lowered(self, node: Node, x: int) -> int:
         """`x` truncated to the scale that it has for itself, if it is above that."""
