@@ -413,6 +413,9 @@ pub(crate) fn rooms<R: Rules + ?Sized>(
     let mut rooms = vec![None; count];
     for (operation, rules) in program.operations().iter().zip(rules) {
         let (inputs, output) = (&operation.inputs, operation.output);
+        if rules.computes_in_ring() || inputs.iter().any(|&id| widths[id] != widths[inputs[0]]) {
+            inputs.iter().for_each(|&id| widths[id] = ring_bits);
+        }
         let known = rules.bounds(&inputs.iter().map(|&id| bounds[id]).collect::<Vec<_>>(), widths[inputs[0]]);
         let width = match operation.operator {
             Operator::Truncate { bits, width } => {
@@ -423,8 +426,8 @@ pub(crate) fn rooms<R: Rules + ?Sized>(
                 rooms[output].unwrap_or(narrow)
             }
             Operator::Piecewise { .. } => ring_bits,
-            _ if rules.computes_in_ring() => ring_bits,
-            _ => inputs.iter().map(|&id| widths[id]).max().unwrap_or(ring_bits),
+            Operator::Reshape | Operator::Broadcast if needs_ring[output] => ring_bits,
+            _ => widths[inputs[0]],
         };
         widths[output] = width;
         bounds[output] = known.filter(|bounds| signed_bits(bounds) <= width).or(Some(all_of(width)));

@@ -119,6 +119,16 @@ impl<'a> Planner<'a> {
         self.program.value(value).len()
     }
 
+    /// Whether several operations read a value, each of which gives it another shape for steps that need all of it in the wide ring.
+    fn is_read_as_copies(&self, value: usize) -> bool {
+        let readers = self.program.operations().iter().filter(|operation| operation.inputs.contains(&value));
+        let mut copies = readers.map(|reader| {
+            let output = reader.output;
+            reader.operator == Operator::Reshape && self.needs_ring[output] && self.read[output].is_none()
+        });
+        copies.clone().count() > 1 && copies.all(|is_copy| is_copy)
+    }
+
     fn operation(&mut self, index: usize, protocol: &dyn Protocol) {
         let operation = &self.program.operations()[index];
         let (inputs, output) = (&operation.inputs, operation.output);
@@ -127,7 +137,12 @@ impl<'a> Planner<'a> {
             None => self.align(inputs, protocol),
         }
         // What is extended once it is copied takes as many extensions as there are copies.
-        if self.needs_ring[output] && operation.operator == Operator::Broadcast {
+        let is_copied = match operation.operator {
+            Operator::Broadcast => true,
+            Operator::Reshape => self.is_read_as_copies(inputs[0]),
+            _ => false,
+        };
+        if self.needs_ring[output] && is_copied {
             self.extend(inputs[0]);
         }
         let ring_bits = self.program.ring_bits();
