@@ -88,12 +88,18 @@ impl Transform {
         let reversed = |i: usize| i.reverse_bits() >> (usize::BITS - degree.trailing_zeros());
         // The inverse of the power k is minus the power N - k.
         let inverse = |i: usize| if i == 0 { 1 } else { prime - powers[degree - reversed(i)] };
+        let scale = prime - (prime - 1) / degree as u64;
+        // The factor of the last level of all has `1 / N` in it.
+        let scaled = |i: usize| match i {
+            1 if degree > SQUARE => (u128::from(inverse(i)) * u128::from(scale) % u128::from(prime)) as u64,
+            _ => inverse(i),
+        };
         Some(Self {
             simd,
             degree,
             forward: Direction::new(&montgomery, degree, |i| powers[reversed(i)]),
-            inverse: Direction::new(&montgomery, degree, inverse),
-            scale: Factors::new(&montgomery, [prime - (prime - 1) / degree as u64]),
+            inverse: Direction::new(&montgomery, degree, scaled),
+            scale: Factors::new(&montgomery, [scale]),
             montgomery,
         })
     }
@@ -161,9 +167,13 @@ impl Transform {
         while !octets.is_empty() {
             block *= LANES;
             let (rest, level) = octets.split_at(octets.len() - all / block);
+            let is_last = block == all;
             simd.vectorize(
                 #[inline(always)]
-                || Context::<WIDE>::new(self).together_octets(level, values),
+                || match is_last {
+                    true => Context::<WIDE>::new(self).together_octets::<true>(level, &self.scale, values),
+                    false => Context::<WIDE>::new(self).together_octets::<false>(level, &self.scale, values),
+                },
             );
             octets = rest;
         }
@@ -171,16 +181,22 @@ impl Transform {
         while !single.is_empty() {
             block *= 2;
             let (rest, level) = single.split_at(single.len() - all / block);
+            let is_last = block == all;
             simd.vectorize(
                 #[inline(always)]
-                || Context::<WIDE>::new(self).together_level(level, values),
+                || match is_last {
+                    true => Context::<WIDE>::new(self).together_level::<true>(level, &self.scale, values),
+                    false => Context::<WIDE>::new(self).together_level::<false>(level, &self.scale, values),
+                },
             );
             single = rest;
         }
-        simd.vectorize(
-            #[inline(always)]
-            || Context::<WIDE>::new(self).scale(&self.scale, values),
-        );
+        if self.degree == SQUARE {
+            simd.vectorize(
+                #[inline(always)]
+                || Context::<WIDE>::new(self).scale(&self.scale, values),
+            );
+        }
     }
 }
 
@@ -274,15 +290,25 @@ impl<const WIDE: bool> Context<WIDE> {
         }
     }
 
+    /// The `LAST` one of all takes sums times `1 / N`, which its factor has, and reduces.
     #[inline(always)]
-    fn together_level(&self, factors: &[Factors<u64, 1>], values: &mut [Lanes]) {
+    fn together_level<const LAST: bool>(
+        &self,
+        factors: &[Factors<u64, 1>],
+        scale: &Factors<u64, 1>,
+        values: &mut [Lanes],
+    ) {
+        let scale = [self.set(scale.values[0]), self.set(scale.quotients[0])];
         let block = values.len() / factors.len();
         for (values, factors) in values.chunks_exact_mut(block).zip(factors) {
             let (upper, lower) = values.split_at_mut(block / 2);
             let (value, quotient) = (self.set(factors.values[0]), self.set(factors.quotients[0]));
             for (x, y) in upper.iter_mut().zip(lower) {
-                let sums = self.together(cast(*x), cast(*y), value, quotient, self.lift[0]);
-                (*x, *y) = (cast(self.below_twice(sums.0)), cast(sums.1));
+                let (sum, difference) = self.together(cast(*x), cast(*y), value, quotient, self.lift[0]);
+                (*x, *y) = match LAST {
+                    true => (cast(self.scaled(sum, scale)), cast(self.once(difference, self.prime))),
+                    false => (cast(self.below_twice(sum)), cast(difference)),
+                };
             }
         }
     }
@@ -302,8 +328,10 @@ impl<const WIDE: bool> Context<WIDE> {
         }
     }
 
+    /// The `LAST` one of all takes sums of its last level times `1 / N`, which that level's factor has, and reduces.
     #[inline(always)]
-    fn together_octets(&self, octets: &[Octet<u64>], values: &mut [Lanes]) {
+    fn together_octets<const LAST: bool>(&self, octets: &[Octet<u64>], scale: &Factors<u64, 1>, values: &mut [Lanes]) {
+        let scale = [self.set(scale.values[0]), self.set(scale.quotients[0])];
         let block = values.len() / octets.len();
         for (values, octet) in values.chunks_exact_mut(block).zip(octets) {
             let octet = self.broadcast(octet);
@@ -311,7 +339,16 @@ impl<const WIDE: bool> Context<WIDE> {
                 rows(values),
                 u64::MAX,
                 #[inline(always)]
-                |x| self.together_octet(x, &octet),
+                |x| {
+                    if !LAST {
+                        return self.together_octet(x, &octet);
+                    }
+                    let x = self.together_levels(x, &octet);
+                    from_fn(
+                        #[inline(always)]
+                        |i| if i < 4 { self.scaled(x[i], scale) } else { self.once(x[i], self.prime) },
+                    )
+                },
             );
         }
     }
@@ -343,8 +380,14 @@ impl<const WIDE: bool> Context<WIDE> {
     fn scale(&self, factors: &Factors<u64, 1>, values: &mut [Lanes]) {
         let (value, quotient) = (self.set(factors.values[0]), self.set(factors.quotients[0]));
         for x in values {
-            *x = cast(self.once(self.times(cast(*x), value, quotient), self.prime));
+            *x = cast(self.scaled(cast(*x), [value, quotient]));
         }
+    }
+
+    /// A number below 2^52 times another, reduced.
+    #[inline(always)]
+    fn scaled(&self, x: __m512i, [value, quotient]: [__m512i; 2]) -> __m512i {
+        self.once(self.times(x, value, quotient), self.prime)
     }
 
     /// Brings vectors at one place of eight rows through `work`, at those places of each 64 whose bits are set.
@@ -377,15 +420,22 @@ impl<const WIDE: bool> Context<WIDE> {
     /// Three levels of [`Context::together`]. All is below `8p`, or below `2p` if `WIDE`, before and after: of the sums, that of all eight
     /// is reduced.
     #[inline(always)]
-    fn together_octet(&self, mut x: [__m512i; 8], factors: &Octet<__m512i>) -> [__m512i; 8] {
+    fn together_octet(&self, x: [__m512i; 8], factors: &Octet<__m512i>) -> [__m512i; 8] {
+        let mut x = self.together_levels(x, factors);
+        if !WIDE {
+            x[0] = self.below_twice(x[0]);
+        }
+        x
+    }
+
+    /// [`Context::together_octet`] with the sum of all eight as it is.
+    #[inline(always)]
+    fn together_levels(&self, mut x: [__m512i; 8], factors: &Octet<__m512i>) -> [__m512i; 8] {
         for level in 0..3 {
             for pair in 0..4 {
                 let ([a, b], i) = (PAIRS[2 - level][pair], FACTORS[2 - level][pair]);
                 (x[a], x[b]) = self.together(x[a], x[b], factors.values[i], factors.quotients[i], self.lift[level]);
             }
-        }
-        if !WIDE {
-            x[0] = self.below_twice(x[0]);
         }
         x
     }
