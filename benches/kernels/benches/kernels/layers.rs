@@ -55,9 +55,9 @@ pub fn run(bench: &mut Bench) -> Result<(), Box<dyn Error>> {
         let weights = TransformedWeights::new(&plan, &weights, workspace)?;
         let (inputs, outputs) = (plan.input_ciphertexts() as f64, plan.output_ciphertexts() as f64);
         let limit = Limit {
-            vectors: plan.products() as f64 * PRODUCT + (4.0 * outputs + 4.5 * plan.folds() as f64) * TRANSFORM,
+            vectors: plan.products() as f64 * PRODUCT + (3.0 * outputs + 4.5 * plan.folds() as f64) * TRANSFORM,
             bytes: 65536.0 * (2.0 * inputs + plan.weight_polynomials() as f64),
-            why: "the plan's products, four transforms a reply and 4.5 a fold; ciphertexts written and read, weights read",
+            why: "the plan's products, three transforms a reply and 4.5 a fold; ciphertexts written and read, weights read",
             ..Limit::default()
         };
         bench.run_timed(&format!("server-{name}"), limit, || {
