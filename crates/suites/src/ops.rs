@@ -397,6 +397,23 @@ pub(crate) fn fits_any_ring<R: Rules + ?Sized>(program: &Program, rules: &[Box<R
     fits
 }
 
+/// Bounds of an operation's result, given those of all values and the ring of its first input. By `off` truncations may be off, and so may
+/// products of matrices.
+pub(crate) fn bounds_of<R: Rules + ?Sized>(
+    operation: &Operation,
+    rules: &R,
+    bounds: &[Bounds],
+    width: u32,
+    off: i64,
+) -> Bounds {
+    let inputs: Vec<Bounds> = operation.inputs.iter().map(|&id| bounds[id]).collect();
+    let [low, high] = rules.bounds(&inputs, width)?;
+    match operation.operator {
+        Operator::Truncate { .. } | Operator::Matmul => Some([low.saturating_sub(off), high.saturating_add(off)]),
+        _ => Some([low, high]),
+    }
+}
+
 /// For each value that a truncation leaves, the ring from which an extension takes no comparison, if the value's bounds are known and it is
 /// wider than the ring that the program says. None where no step needs the value in the wide ring.
 ///
@@ -416,13 +433,15 @@ pub(crate) fn rooms<R: Rules + ?Sized>(
         if rules.computes_in_ring() || inputs.iter().any(|&id| widths[id] != widths[inputs[0]]) {
             inputs.iter().for_each(|&id| widths[id] = ring_bits);
         }
-        let known = rules.bounds(&inputs.iter().map(|&id| bounds[id]).collect::<Vec<_>>(), widths[inputs[0]]);
+        let known = bounds_of(operation, &**rules, &bounds, widths[inputs[0]], off);
         let width = match operation.operator {
             Operator::Truncate { bits, width } => {
                 let left = ring_bits - bits;
                 let narrow = width.map_or(left, |width| width.min(left));
-                let room = known.map(|[low, high]| roomy_bits(&[low.saturating_sub(off), high.saturating_add(off)]));
-                rooms[output] = room.filter(|room| needs_ring[output] && (narrow + 1..=left).contains(room));
+                rooms[output] = known
+                    .as_ref()
+                    .map(roomy_bits)
+                    .filter(|room| needs_ring[output] && (narrow + 1..=left).contains(room));
                 rooms[output].unwrap_or(narrow)
             }
             Operator::Piecewise { .. } => ring_bits,
@@ -552,5 +571,22 @@ mod tests {
         for end in wanted.iter().flat_map(|name| [(*name, 0), (*name, 1)]) {
             assert!(reached.contains(&end), "{end:?}");
         }
+    }
+
+    /// Without a dealer and without carries a product of matrices is off by one, like a truncation.
+    #[test]
+    fn where_carries_are_lost_bounds_of_truncations_and_products_of_matrices_are_wider() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/products/program.json");
+        let program = Program::parse(&std::fs::read(path).expect("a fixture")).expect("a program");
+        let bounds = vec![Some([-9, 7]); program.values().len()];
+        let mut wider = Vec::new();
+        for node in Node::all(&program) {
+            let Some(product) = node.product() else { continue };
+            let of = |off| bounds_of(node.operation, &product, &bounds, 37, off).expect("bounds");
+            let ([low, high], name) = (of(0), node.operation.operator.name());
+            wider.extend((of(1) == [low - 1, high + 1]).then_some(name));
+            assert!(name == "matmul" || of(1) == [low, high], "{name}");
+        }
+        assert!(!wider.is_empty() && wider.iter().all(|&name| name == "matmul"), "{wider:?}");
     }
 }

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use privet_gmw::{Sign, Truncation, cost};
 use privet_linear::Layer;
 use privet_ot::Demand;
-use privet_program::{Operation, Operator, Program};
+use privet_program::{Operator, Program};
 use privet_ring::Field;
 
 use super::conversion::{EnterField, Extend, LeaveField, RoundOff};
@@ -19,7 +19,7 @@ use super::ops::{Context, Protocol};
 use super::triples::{Masked, Operand, Triple};
 use super::{Options, Step, Suite};
 use crate::ops::{
-    Bounds, Origin, all_of, bits_counted, bits_read, fits_any_ring, needs_ring, rooms, signed_bits, signs,
+    Bounds, Origin, all_of, bits_counted, bits_read, bounds_of, fits_any_ring, needs_ring, rooms, signed_bits, signs,
 };
 use crate::turns::Turns;
 
@@ -151,7 +151,7 @@ impl<'a> Planner<'a> {
             options: self.options,
             is_read_wide: self.needs_ring[output],
             bits_read: self.read[output].map_or(ring_bits, |bits| bits.clamp(1, ring_bits)),
-            bounds: self.bounds(operation, protocol),
+            bounds: bounds_of(operation, protocol, &self.bounds, self.widths[inputs[0]], off(self.options)),
             room: self.rooms[output],
             // A truncation that loses carries may give one more than the largest value.
             fits_any_ring: self.fits_any_ring[output] && self.options.truncation == Truncation::Exact,
@@ -187,14 +187,6 @@ impl<'a> Planner<'a> {
         let ring_bits = self.program.ring_bits();
         let counted = |at: usize| self.counted[self.program.operations()[at].output].unwrap_or(ring_bits);
         operations.map(counted).max().unwrap_or(ring_bits).clamp(NARROWEST_ENCRYPTED.min(ring_bits), ring_bits)
-    }
-
-    /// Bounds of an operation's result.
-    fn bounds(&self, operation: &Operation, protocol: &dyn Protocol) -> Bounds {
-        let bounds: Vec<Bounds> = operation.inputs.iter().map(|&id| self.bounds[id]).collect();
-        let [low, high] = protocol.bounds(&bounds, self.widths[operation.inputs[0]])?;
-        let off = if matches!(operation.operator, Operator::Truncate { .. }) { off(self.options) } else { 0 };
-        Some([low.saturating_sub(off), high.saturating_add(off)])
     }
 
     fn step(&mut self, step: Step, keys: Vec<Batch>, demand: Demand) {
@@ -310,7 +302,7 @@ impl<'a> Planner<'a> {
     }
 }
 
-/// By how much a truncation may be off: by one where it loses carries.
+/// By how much a truncation may be off, or a product of matrices: by one where carries are lost.
 fn off(options: Options) -> i64 {
     i64::from(options.truncation == Truncation::OneBit)
 }
