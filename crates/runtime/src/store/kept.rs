@@ -246,7 +246,8 @@ mod tests {
         assert!(gone(write("ann", 400).unwrap()).is_empty());
         assert!(gone(write("bob", 400).unwrap()).is_empty());
         assert_eq!(store.bytes().unwrap(), 800);
-        assert!(matches!(store.begin(201), Err(StoreError::Full { .. })));
+        // Weights that are kept leave material its room.
+        drop(store.begin(1000).unwrap());
         let used = SystemTime::now() - Duration::from_secs(60);
         File::options().append(true).open(path("bob")).unwrap().set_modified(used).unwrap();
         let evicted = write("eve", 300).unwrap();

@@ -28,8 +28,14 @@ impl Store {
     /// # Errors
     /// [`StoreError::Io`].
     pub fn bytes(&self) -> Result<u64, StoreError> {
+        // In this order: what comes to be kept is written among the material.
+        Ok(self.material_bytes()? + self.kept_bytes()?)
+    }
+
+    /// The same without kept weights, which give way to others of their kind, and leave material its room.
+    fn material_bytes(&self) -> Result<u64, StoreError> {
         let ready = self.ready();
-        let mut bytes = self.kept_bytes()?;
+        let mut bytes = 0;
         for entry in fs::read_dir(&ready).map_err(|error| io(&ready, error))? {
             bytes += length(&entry.map_err(|error| io(&ready, error))?.path())?;
         }
@@ -48,7 +54,7 @@ impl Store {
     pub(super) fn reserve(&self, bytes: u64) -> Result<(PathBuf, File), StoreError> {
         let Some(limit) = self.limit else { return self.partial(bytes) };
         let lock = self.lock_room()?;
-        if self.bytes()?.saturating_add(bytes) > limit {
+        if self.material_bytes()?.saturating_add(bytes) > limit {
             return Err(self.full(bytes, limit));
         }
         let reserved = self.partial(bytes);
