@@ -17,7 +17,7 @@ def merge_moves(graph: Graph, *, shared: bool = False) -> Graph:
     """
     rewriter = Rewriter(graph)
     before: dict[int, tuple[int, Move]] = {}
-    known: dict[tuple[int, Move], int] = {}
+    known: dict[tuple[int, Move, int], int] = {}
 
     def rewrite(node: Node) -> int:
         move = node.operation
@@ -32,13 +32,15 @@ def merge_moves(graph: Graph, *, shared: bool = False) -> Graph:
             x, move = source, joined
         shape = rewriter.builder.shape(x)
         plain = _plain(move, shape)
-        if plain == Reshape(shape):
+        # Of the arguments of functions a reshape says how fine they are.
+        fine = rewriter.old.values[node.output].fine
+        if plain == Reshape(shape) and fine == rewriter.builder.value(x).fine:
             return x
-        if shared and (x, plain) in known:
-            return known[x, plain]
+        if shared and (x, plain, fine) in known:
+            return known[x, plain, fine]
         made = rewriter.add(node, plain, x)
         before[made] = x, move
-        known[x, plain] = made
+        known[x, plain, fine] = made
         return made
 
     return rewriter.walk(rewrite)

@@ -255,7 +255,9 @@ class _Placement:
         rise = max(*exponents, 0) if whole else max(exponents) + self.base
         if self.scale(x) + rise > self.ceiling_of(node, [x]):
             pool, x, left = self.summed_first(node, pool, x)
-            x, rise = self.lowered(node, x), rise - left
+            # What is left of errors of `2^j` times fewer truncations adds up to as much.
+            finer = self.base_of(x) + left // 2
+            x, rise = self.at(node, x, min(self.scale(x), finer)), rise - left
         if not whole:
             lowest = max(exponents) - left + FACTOR_BITS_AT_LEAST
             rise = max(min(rise, self.ceiling_of(node, [x]) - self.scale(x)), lowest)
@@ -421,4 +423,4 @@ class _OwnScales(_Placement):
     def ceiling_of(self, node: Node, inputs: Sequence[int]) -> int:
         """As `_Placement`: neither the inputs at that scale nor the result leave the ring."""
         values = [self.rewriter.old.values[node.output], *map(self.rewriter.builder.value, inputs)]
-        return self.ring_bits - GUARD_BITS - max(map(exponent, values))
+        return self.ring_bits - max(GUARD_BITS + max(map(exponent, values)), 1)

@@ -54,6 +54,19 @@ def test_zoo_models(name: str, samples: int, tmp_path: Path) -> None:
     check(one, many)
 
 
+@pytest.mark.parametrize("width", [24, 96])
+def test_arguments_of_functions_are_as_fine_in_a_batch(width: int) -> None:
+    """Those of the root of a variance have more places than other values."""
+    constants = {"g": constant(width), "b": constant(width)}
+    source = model(
+        [node("LayerNormalization", ["x", "g", "b"], ["y"])], {"x": (1, width)}, ["y"], constants
+    )
+    one, many = (
+        compile(source, input_range=(-3, 3), batch=batch, smooth="piecewise") for batch in (1, 3)
+    )
+    check(one, many, (-3, 3))
+
+
 # Operators that work along the first axis of what they read, which is the batch or has taken it in.
 ALONG_THE_BATCH: dict[str, Sequence[Any]] = {
     "turned": [

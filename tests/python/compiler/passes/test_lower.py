@@ -122,6 +122,26 @@ def test_as_many_are_summed_before_a_truncation_as_the_headroom_leaves_room_for(
         assert all(it.error < 2**-10 for it in found.accuracy().outputs)
 
 
+def test_sums_of_small_values_beside_large_ones_stay_in_the_ring() -> None:
+    """With a scale for each value, one below 1 has more places than the ring has bits for."""
+    rng = np.random.default_rng(128)
+    constants = {
+        "W": rng.normal(size=(16, 128)) * 0.05 / 4,
+        "V": rng.normal(size=(16, 4)) * 3e4 / 4,
+        "g": rng.normal(size=128),
+        "b": rng.normal(size=128),
+    }
+    nodes = [
+        node("Gemm", ["x", "W"], ["a"]),
+        node("LayerNormalization", ["a", "g", "b"], ["y"]),
+        node("Gemm", ["x", "V"], ["z"]),
+    ]
+    source = model(nodes, {"x": (1, 16)}, ["y", "z"], constants)
+    samples = [rng.normal(size=(1, 16)).astype(np.float32) for _ in range(24)]
+    found = compile(source, smooth="piecewise", calibration=samples)
+    assert found.accuracy().relative < 1e-3
+
+
 def test_one_value_is_truncated_once_for_all_its_readers() -> None:
     nodes = [
         node("Conv", ["x", "w"], ["c"], pads=[1] * 4),
