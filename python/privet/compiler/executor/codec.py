@@ -16,7 +16,7 @@ from privet.compiler.graph.head import plain
 from privet.compiler.graph.one_hot import one_hot
 from privet.compiler.graph.operations import Array, Shape
 from privet.compiler.graph.order import places
-from privet.compiler.program.public import Program, ProgramInput
+from privet.compiler.program.public import Program, ProgramInput, ProgramOutput
 from privet.errors import InputError, InvalidProgram
 
 _DTYPES = {"real": np.float64, "integer": np.int64, "boolean": np.bool_, "text": np.str_}
@@ -196,8 +196,7 @@ def decode_output(program: Program, integers: Sequence[Array]) -> dict[str, Arra
             decoded[output.name] = array.astype(np.int64)
             continue
         reals = np.ldexp(array.astype(np.float64), -value.scale)
-        whole = output.kind != "real"
-        decoded[output.name] = np.rint(reals).astype(_DTYPES[output.kind]) if whole else reals
+        decoded[output.name] = reals if output.kind == "real" else _whole(program, reals, output)
     if program.head is None:
         return {**decoded, **by_client(program, decoded)}
     if program.batch == 1:
@@ -260,6 +259,14 @@ def as_tensor(array: Array) -> Array:
     if array.dtype != object:
         return array
     return np.array([list(entry.values()) for entry in array])
+
+
+def _whole(program: Program, reals: Array, output: ProgramOutput) -> Array:
+    """Whole numbers as the model has them: what a mean leaves beside one is cut off, but for what
+    may be an error of fixed point."""
+    error = min(2.0 ** (3 - program.scale_bits), 0.25)
+    whole: Array = np.trunc(reals + np.copysign(error, reals)).astype(_DTYPES[output.kind])
+    return whole
 
 
 def client_step(reals: Array, step: ClientStep) -> Array:

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -86,10 +87,10 @@ class ProgramOutput:
     client: ClientStep | None
     kind: str = "real"
 
-    def to_document(self) -> dict[str, Any]:
-        """The output as the file has it."""
+    def to_document(self, usual: str) -> dict[str, Any]:
+        """The output as the file has it, with its kind unless that is the usual one."""
         plain = {"name": self.name, "value": self.value, "client": _client(self.client)}
-        return plain if self.kind == "real" else {**plain, "kind": self.kind}
+        return plain if self.kind == usual else {**plain, "kind": self.kind}
 
 
 @dataclass(frozen=True)
@@ -199,6 +200,7 @@ class Program:
         return program
 
     def _document(self) -> dict[str, Any]:
+        usual = _usual_kinds(self.operations)
         return {
             "format": FORMAT,
             "version": VERSION,
@@ -208,7 +210,7 @@ class Program:
             "weight_bits": self.weight_bits,
             "weights_commitment": self.weights_commitment,
             "inputs": [entry.to_document() for entry in self.inputs],
-            "outputs": [output.to_document() for output in self.outputs],
+            "outputs": [it.to_document(usual[it.value]) for it in self.outputs],
             "values": [vars(value) for value in self.values],
             "operations": [
                 {
@@ -229,6 +231,8 @@ class Program:
 
     @classmethod
     def _parse(cls, document: dict[str, Any]) -> Program:
+        operations = tuple(_parse_operation(e) for e in document["operations"])
+        usual = _usual_kinds(operations)
         return cls(
             model=_text(document["model"]),
             ring_bits=_int(document["ring_bits"]),
@@ -251,14 +255,14 @@ class Program:
                     _text(e["name"]),
                     _int(e["value"]),
                     _parse_client(e["client"]),
-                    _text(e.get("kind", "real")),
+                    _text(e.get("kind", usual[_int(e["value"])])),
                 )
                 for e in document["outputs"]
             ),
             values=tuple(
                 ProgramValue(_ints(e["shape"]), _int(e["scale"])) for e in document["values"]
             ),
-            operations=tuple(_parse_operation(e) for e in document["operations"]),
+            operations=operations,
             batch=_int(document.get("batch", 1)),
             calibration=_text(document.get("calibration", "random")),
             head=Head.parse(document["head"]) if "head" in document else None,
@@ -268,6 +272,17 @@ class Program:
                 for e in document.get("state", ())
             ),
         )
+
+
+def _usual_kinds(operations: Sequence[ProgramOperation]) -> defaultdict[int, str]:
+    """What numbers of a value are in most models: places that an argmax found are whole numbers,
+    perhaps in another shape, all else is real."""
+    usual: defaultdict[int, str] = defaultdict(lambda: "real")
+    for it in operations:
+        same = it.inputs[:1] if it.op == "reshape" else ()
+        if it.op == "argmax" or any(usual[id] == "integer" for id in same):
+            usual[it.output] = "integer"
+    return usual
 
 
 def _check_version(document: Any) -> None:
