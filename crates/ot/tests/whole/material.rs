@@ -59,7 +59,7 @@ proptest! {
             stock.take_paired_triples(some(paired_triples)).expect("enough");
             let bytes = stock.to_bytes();
             let vectors = one_hots_bytes(&stock.left().one_hots);
-            prop_assert_eq!(bytes[12], if vectors == 0 { 3 } else { 4 });
+            prop_assert_eq!(bytes[12], if vectors == 0 { 5 } else { 6 });
             let mut read = Stock::from_bytes(&bytes).expect("its own bytes");
             prop_assert_eq!(read.role(), stock.role());
             prop_assert_eq!(read.left(), stock.left());
