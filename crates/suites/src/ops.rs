@@ -418,7 +418,7 @@ pub(crate) fn bounds_of<R: Rules + ?Sized>(
 /// wider than the ring that the program says. None where no step needs the value in the wide ring.
 ///
 /// A truncation to such a ring reads more bits, so this comes before widths are known: they are taken to be those that the program says.
-/// `rules`: of each operation; `needs_ring`: of each value; `off`: by how much a truncation may be.
+/// `rules`: of each operation; `needs_ring`: of each value; `off`: by how much a truncation may be off.
 pub(crate) fn rooms<R: Rules + ?Sized>(
     program: &Program,
     rules: &[Box<R>],
