@@ -25,7 +25,12 @@ from privet.compiler.passes.join_relus import join_relus
 from privet.compiler.passes.keep_constants import keep_constants
 from privet.compiler.passes.keep_saturations import keep_saturations, saturations
 from privet.compiler.passes.merge_moves import merge_moves
-from privet.compiler.passes.move_truncation import function_scale, headroom_of, move_truncation
+from privet.compiler.passes.move_truncation import (
+    Kind,
+    function_scale,
+    headroom_of,
+    move_truncation,
+)
 from privet.compiler.passes.normalize_after import normalize_after
 from privet.compiler.passes.pool_before_relu import pool_before_relu
 from privet.compiler.passes.quantize import quantize
@@ -83,7 +88,7 @@ def lower(
         ring_bits=ring_bits,
         scale_bits=scale_bits,
         weight_scale=weight_scale,
-        headroom=headroom_of(graph) if headroom is None else headroom,
+        headroom=headroom_of(graph) if headroom is None else dict.fromkeys(Kind, headroom),
         each=each,
         narrow=narrow and headroom is None,
         spare=spare,

@@ -12,11 +12,12 @@ alone: as in rows less their means.
 Inputs that only trees read are not scaled: the client gives the places of their numbers in the
 order of float32. Nor are those that are zeros and ones.
 
-Where truncations are is public. So the ceiling is one scale for the whole graph: it leaves
-`headroom` bits above the point, or what one product with weights needs. No value's own range has a
-say, unless every value is to have a scale of its own (`each`): then `scale_bits` bits are for the
-largest magnitude of a value, and a product with weights rises as far as keeps `weight_scale` bits
-of its result. The arguments of functions by lines keep the scale of their table.
+Where truncations are is public. So the ceiling is one scale for all values of a kind (`Kind`): it
+leaves the kind's headroom above the point, or what one product with weights needs. No value's own
+range has a say, unless every value is to have a scale of its own (`each`): then `scale_bits` bits
+are for the largest magnitude of a value, and a product with weights rises as far as keeps
+`weight_scale` bits of its result. The arguments of functions by lines keep the scale of their
+table.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from enum import Enum
 
 import numpy as np
 
@@ -41,11 +43,52 @@ have at least `FINE` bits, for what multiplies functions by large weights that n
 FINE = 24
 FACTOR_BITS_AT_LEAST = 6
 """Precision that the factor of an average keeps, however tight the ring is."""
+MANY = 1 << 16
+"""Elements of a tensor from which on bytes count more than rounds."""
 
 
-def headroom_of(graph: Graph) -> int:
-    """Bits above the point that the largest magnitude of any value takes."""
-    return max(math.frexp(max(value.magnitude or 0.0 for value in graph.values.values()))[1], 0)
+class Kind(Enum):
+    """Kinds of values in a graph of functions by lines, by how they are made."""
+
+    VALUE = "value"
+    SQUARE = "square"
+    """Squares and averages of them, as in a normalisation."""
+    SUM = "sum"
+    """Averages and products of matrices of what functions give, as in a softmax."""
+
+
+def kinds_of(graph: Graph) -> dict[int, Kind]:
+    """The kind of every value, which follows from the operations alone."""
+    kinds = dict.fromkeys(graph.values, Kind.VALUE)
+    functions = functions_of(graph)
+    for node in graph.nodes if functions else ():
+        match node.operation:
+            case op.Mul() if node.inputs[0] == node.inputs[1]:
+                kinds[node.output] = Kind.SQUARE
+            case op.MatMul() | op.AvgPool2d() if functions.intersection(node.inputs):
+                kinds[node.output] = Kind.SUM
+            case op.AvgPool2d() | op.AddConstant() | op.Movement():
+                kinds[node.output] = kinds[node.inputs[0]]
+    return kinds
+
+
+def functions_of(graph: Graph) -> set[int]:
+    """What functions by lines give, perhaps rearranged."""
+    found: set[int] = set()
+    for node in graph.nodes:
+        if isinstance(node.operation, op.Piecewise) or (
+            isinstance(node.operation, op.Movement) and found.issuperset(node.inputs)
+        ):
+            found.add(node.output)
+    return found
+
+
+def headroom_of(graph: Graph) -> dict[Kind, int]:
+    """Bits above the point that the largest magnitude of any value of a kind takes."""
+    largest = dict.fromkeys(Kind, 0.0)
+    for id, kind in kinds_of(graph).items():
+        largest[kind] = max(largest[kind], graph.values[id].magnitude or 0.0)
+    return {kind: max(math.frexp(magnitude)[1], 0) for kind, magnitude in largest.items()}
 
 
 def move_truncation(
@@ -54,16 +97,16 @@ def move_truncation(
     ring_bits: int,
     scale_bits: int,
     weight_scale: int,
-    headroom: int,
+    headroom: Mapping[Kind, int],
     each: bool = False,
     narrow: bool = False,
     spare: int = 0,
 ) -> Graph:
     """The graph with `ShiftLeft` and `Truncate` placed and every value's scale set.
 
-    With `narrow`, in a graph of functions by lines, truncated values have `headroom + spare` bits
-    above the point and no more. Where a value does not fit the ring, it is left as it is for
-    `check_ranges` to report.
+    With `narrow`, in a graph of functions by lines, truncated values have their kind's headroom and
+    `spare` bits above the point, and no more. Where a value does not fit the ring, it is left as it
+    is for `check_ranges` to report.
     """
     compared = compared_values(graph)
     missing = may_be_missing(graph)
@@ -85,15 +128,20 @@ def move_truncation(
             else replace(value, scale=scale_of(value))
         )
     )
-    kind = _OwnScales if each else _Placement
-    ceiling = max(scale_bits + weight_scale, ring_bits - GUARD_BITS - headroom)
-    placement = kind(graph, ring_bits, ceiling, scale_bits, weight_scale, pins)
+    ceilings = {
+        kind: max(scale_bits + weight_scale, ring_bits - GUARD_BITS - bits)
+        for kind, bits in headroom.items()
+    }
+    placed = _OwnScales if each else _Placement
+    placement = placed(graph, ring_bits, ceilings, scale_bits, weight_scale, pins)
     placement.compared = compared
     tables = [it for it in graph.nodes if isinstance(it.operation, op.Piecewise)]
     if narrow and not each and tables:
-        placement.room = spare + max(
-            headroom + GUARD_BITS, *(_room(graph, it, scale_bits) for it in tables)
-        )
+        rooms = {kind: bits + GUARD_BITS for kind, bits in headroom.items()}
+        for it in tables:
+            kind = placement.kinds[it.inputs[0]]
+            rooms[kind] = max(rooms[kind], _room(graph, it, scale_bits))
+        placement.rooms = {kind: bits + spare for kind, bits in rooms.items()}
     return placement.rewriter.walk(placement.place_kept)
 
 
@@ -139,7 +187,7 @@ class _Placement:
         self,
         graph: Graph,
         ring_bits: int,
-        ceiling: int,
+        ceilings: Mapping[Kind, int],
         scale_bits: int,
         weight_scale: int,
         pins: Mapping[int, int],
@@ -148,12 +196,15 @@ class _Placement:
         self.pinned: dict[int, int] = {}
         self.rewriter = Rewriter(graph)
         self.ring_bits = ring_bits
-        self.ceiling = ceiling
+        self.ceilings = ceilings
+        self.kinds = kinds_of(graph)
+        self.made: dict[int, Kind] = {}
+        self.functions = functions_of(graph)
         self.precision = scale_bits
         self.base = function_scale(scale_bits, weight_scale, each=self.each)
         self.rise = weight_scale
         self.rescaled: dict[tuple[int, int], int] = {}
-        self.room: int | None = None
+        self.rooms: dict[Kind, int] = {}
         self.compared: set[int] = set()
         self.moved: dict[int, tuple[op.Operation, int]] = {}
         self.uses = graph.uses()
@@ -280,7 +331,7 @@ class _Placement:
         part = replace(pool, kernel=(1, 1 << j), stride=(1, 1 << j), dilation=(1, 1))
         part = replace(part, size=(shape[2], width >> j), factors=(2.0**-j,))
         like = replace(self.rewriter.builder.value(x), scale=self.scale(x) + j)
-        made = self.rewriter.builder.add(part, [x], node=node.name, like=like)
+        made = self.changed(node, part, x, like)
         kernel = (pool.kernel[0], width >> j)
         factors = tuple(factor * 2.0**j for factor in pool.factors)
         return replace(pool, kernel=kernel, factors=factors), made, j
@@ -290,13 +341,18 @@ class _Placement:
     ) -> int:
         made = self.rewriter.add(node, operation or node.operation, *inputs)
         self.rewriter.builder.rescale(made, scale)
+        self.made[made] = self.kinds[node.output]
         if node.output in self.pins:
             self.pinned[made] = self.pins[node.output]
         return made
 
     def linear(self, node: Node, weight: Array, x: int) -> int:
-        """A product with weights."""
-        if self.scale(x) + self.rise > self.ceiling:
+        """A product with weights. Of many results of functions it reads them truncated: then
+        these are made in a narrower ring, which saves more bytes than a truncation sends."""
+        many = math.prod(self.rewriter.builder.shape(x)) >= MANY
+        if self.scale(x) + self.rise > self.ceiling_of(node, [x]) or (
+            many and node.inputs[0] in self.functions
+        ):
             x = self.lowered(node, x)
         return self.add(node, self.scale(x) + self.rise, x)
 
@@ -328,8 +384,10 @@ class _Placement:
         return self.base
 
     def ceiling_of(self, node: Node, inputs: Sequence[int]) -> int:
-        """The highest scale that the result of a node may have."""
-        return self.ceiling
+        """The highest scale that the result of a node may have, and its inputs beside it."""
+        return min(
+            self.ceilings[kind] for kind in (self.kinds[node.output], *map(self.kind, inputs))
+        )
 
     def at(self, node: Node, x: int, scale: int) -> int:
         """`x` at another scale; made once, however many nodes ask for it."""
@@ -339,17 +397,29 @@ class _Placement:
         if (x, scale) not in self.rescaled:
             change, before = self.change(node, x, scale)
             like = replace(self.rewriter.builder.value(x), scale=scale)
-            made = self.rewriter.builder.add(change, [before], node=node.name, like=like)
-            self.rescaled[x, scale] = made
+            self.rescaled[x, scale] = self.changed(node, change, before, like)
         return self.rescaled[x, scale]
 
     def narrowed(self, node: Node, x: int) -> int:
         """`x` in a ring that the headroom fills, as the argument of a table."""
-        if self.room is None or x in self.rescaled.values():
+        if not self.rooms or x in self.rescaled.values():
             return x
-        change = op.Truncate(0, min(self.scale(x) + self.room, self.ring_bits))
-        like = self.rewriter.builder.value(x)
-        return self.rewriter.builder.add(change, [x], node=node.name, like=like)
+        change = op.Truncate(0, min(self.scale(x) + self.room(x), self.ring_bits))
+        return self.changed(node, change, x, self.rewriter.builder.value(x))
+
+    def changed(self, node: Node, change: op.Operation, x: int, like: Value) -> int:
+        """What `change` makes of `x`, a value of the same kind."""
+        made = self.rewriter.builder.add(change, [x], node=node.name, like=like)
+        self.made[made] = self.kind(x)
+        return made
+
+    def room(self, x: int) -> int:
+        """Bits above the point that `x` has once it is truncated."""
+        return self.rooms[self.kind(x)]
+
+    def kind(self, new: int) -> Kind:
+        """The kind of a value of the new graph."""
+        return self.made.get(new, Kind.VALUE)
 
     def change(self, node: Node, x: int, scale: int) -> tuple[op.Operation, int]:
         """What makes `x` at another scale, and of which value.
@@ -363,9 +433,9 @@ class _Placement:
         if x in self.moved:
             movement, source = self.moved[x]
             return movement, self.at(node, source, scale)
-        if self.room is None or scale + self.room >= self.ring_bits - bits:
+        if not self.rooms or scale + self.room(x) >= self.ring_bits - bits:
             return op.Truncate(bits), x
-        return op.Truncate(bits, scale + self.room), x
+        return op.Truncate(bits, scale + self.room(x)), x
 
     def scale(self, new: int) -> int:
         scale = self.rewriter.builder.value(new).scale

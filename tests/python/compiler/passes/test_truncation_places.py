@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import numpy as np
 import pytest
 from tests.python.compiler.graph.single import model, node, samples
 
 from privet.compiler.compile import Compiled, compile
 from privet.compiler.executor import execute
+from privet.compiler.passes.move_truncation import Kind
 from privet.errors import OverflowRisk
 
 SCALE, RING = 12, 37
@@ -86,6 +89,47 @@ def test_rings_behind_truncations_have_the_headroom_and_no_more() -> None:
     # The owner's headroom is for places alone.
     given = compiled(headroom=8).program.operations
     assert not any("width" in it.attributes for it in given)
+
+
+def attention() -> Compiled:
+    """An attention whose weighted sums, before they are normalised, are far larger than all else:
+    64 keys with equal scores."""
+    rng = np.random.default_rng(4)
+    weights = {
+        "w": rng.uniform(-0.01, 0.01, (8, 8)).astype(np.float32),
+        "v": np.eye(8, dtype=np.float32),
+    }
+    nodes = [
+        node("MatMul", ["x", "w"], ["q"]),
+        node("MatMul", ["x", "v"], ["values"]),
+        node("Transpose", ["x"], ["k"], perm=[1, 0]),
+        node("MatMul", ["q", "k"], ["scores"]),
+        node("Softmax", ["scores"], ["p"]),
+        node("MatMul", ["p", "values"], ["context"]),
+        node("MatMul", ["context", "v"], ["y"]),
+    ]
+    made = model(nodes, {"x": (64, 8)}, ["y"], weights)
+    near = {"x": np.full((64, 8), 0.9, np.float32)}
+    return compile(made, calibration=[near], bits=40, scale=SCALE, smooth="piecewise")
+
+
+def test_sums_of_a_softmax_widen_no_ring_but_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("privet.compiler.executor.widths.MOST_SPARE", 0)
+
+    def rooms() -> set[int]:
+        program = attention().program
+        return {
+            it.attributes["width"] - program.values[it.output].scale
+            for it in program.operations
+            if "width" in it.attributes
+        }
+
+    each = rooms()
+    passes = import_module("privet.compiler.passes.move_truncation")
+    monkeypatch.setattr(passes, "kinds_of", lambda graph: dict.fromkeys(graph.values, Kind.VALUE))
+    (alike,) = rooms()
+    assert max(each) == alike
+    assert min(each) <= alike - 3
 
 
 def test_a_value_beyond_its_ring_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ from privet.compiler.graph.operations.linear import Conv2d, Dense
 from privet.compiler.graph.operations.movement import (
     Broadcast,
     Concat,
+    Movement,
     Pad,
     Reshape,
     Slice,
