@@ -51,6 +51,8 @@ class Kind(Enum):
     """Kinds of values in a graph of functions by lines, by how they are made."""
 
     VALUE = "value"
+    PRODUCT = "product"
+    """Products of private matrices, such as scores of attention, masked ones too."""
     SQUARE = "square"
     """Squares and averages of them, as in a normalisation."""
     SUM = "sum"
@@ -67,8 +69,11 @@ def kinds_of(graph: Graph) -> dict[int, Kind]:
                 kinds[node.output] = Kind.SQUARE
             case op.MatMul() | op.AvgPool2d() if functions.intersection(node.inputs):
                 kinds[node.output] = Kind.SUM
-            case op.AvgPool2d() | op.AddConstant() | op.Movement():
-                kinds[node.output] = kinds[node.inputs[0]]
+            case op.MatMul():
+                kinds[node.output] = Kind.PRODUCT
+            case op.AddConstant() | op.Movement() | op.Pool() | op.Add() | op.Sub():
+                given = (kinds[id] for id in node.inputs)
+                kinds[node.output] = next((it for it in given if it != Kind.VALUE), Kind.VALUE)
     return kinds
 
 

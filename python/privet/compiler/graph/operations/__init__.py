@@ -34,7 +34,7 @@ from privet.compiler.graph.operations.operation import (
 )
 from privet.compiler.graph.operations.piecewise import Piecewise
 from privet.compiler.graph.operations.polynomial import COEFFICIENT_BITS, Polynomial
-from privet.compiler.graph.operations.pooling import AvgPool2d, MaxPool2d
+from privet.compiler.graph.operations.pooling import AvgPool2d, MaxPool2d, Pool
 from privet.compiler.graph.operations.shifts import ShiftLeft, Truncate
 from privet.compiler.graph.operations.trees import Leaves, Trees
 
