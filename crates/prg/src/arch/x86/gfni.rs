@@ -33,7 +33,36 @@ fn mark(nodes: &mut [Block], paths: &[u64; TREES]) {
 
 #[target_feature(enable = "avx512f")]
 fn subset_sums(sums: &mut [Block], terms: &mut [Block], width: usize) {
-    portable::subset_sums(sums, terms, width);
+    match (sums.len() / width, width % 4) {
+        (2, 0) => fold::<4>(sums, terms, width),
+        (4, 0) => fold::<16>(sums, terms, width),
+        _ => portable::subset_sums(sums, terms, width),
+    }
+}
+
+/// As the portable code, with all `TERMS` terms of a vector in registers.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn fold<const TERMS: usize>(sums: &mut [Block], terms: &mut [Block], width: usize) {
+    let (sums, _) = sums.as_chunks_mut::<4>();
+    let (terms, _) = terms.as_chunks_mut::<4>();
+    let width = width / 4;
+    for i in 0..width {
+        let mut folded = [_mm512_setzero_si512(); TERMS];
+        for (x, folded) in folded.iter_mut().enumerate() {
+            *folded = load(&terms[x * width + i]);
+        }
+        for bit in (0..TERMS.ilog2() as usize).rev() {
+            let (lower, upper) = folded[..2 << bit].split_at_mut(1 << bit);
+            let mut sum = _mm512_setzero_si512();
+            for (lower, upper) in lower.iter_mut().zip(upper) {
+                sum = _mm512_xor_si512(sum, *upper);
+                *lower = _mm512_xor_si512(*lower, *upper);
+            }
+            store(&mut sums[bit * width + i], sum);
+        }
+        store(&mut terms[i], folded[0]);
+    }
 }
 
 #[target_feature(enable = "avx2,avx512f,avx512bw,avx512vbmi,gfni")]
@@ -43,9 +72,9 @@ fn columns(rows: &[Block], out: &mut [Block]) {
         return wide::columns(rows, out);
     }
     let (vectors, _) = rows.as_chunks::<4>();
+    // Byte `i` of `bytes[c][r]`: bits of rows `8 * r ..` in column `64 * c + i` of the tile.
+    let mut bytes = [[_mm512_setzero_si512(); 16]; 8];
     for (tile, out) in out.chunks_exact_mut(512).enumerate() {
-        // Byte `i` of `bytes[c][r]`: bits of rows `8 * r ..` in column `64 * c + i` of the tile.
-        let mut bytes = [[_mm512_setzero_si512(); 16]; 8];
         for r in 0..16 {
             let mut eight = [_mm512_setzero_si512(); 8];
             for (j, vector) in eight.iter_mut().enumerate() {
@@ -57,7 +86,7 @@ fn columns(rows: &[Block], out: &mut [Block]) {
             }
         }
         let (vectors, _) = out.as_chunks_mut::<4>();
-        for (bytes, out) in bytes.iter_mut().zip(vectors.chunks_exact_mut(16)) {
+        for (bytes, out) in bytes.iter().zip(vectors.chunks_exact_mut(16)) {
             interleave(bytes, out);
         }
     }
@@ -119,10 +148,11 @@ fn transpose_squares(rows: __m512i) -> __m512i {
 /// Writes 64 blocks of which byte `r` of block `i` is byte `i` of `bytes[r]`.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
-fn interleave(bytes: &mut [__m512i; 16], out: &mut [[Block; 4]]) {
+fn interleave(bytes: &[__m512i; 16], out: &mut [[Block; 4]]) {
     // Four perfect shuffles transpose the 16 x 16 bytes of every lane.
+    let mut bytes = *bytes;
     for _ in 0..4 {
-        let before = *bytes;
+        let before = bytes;
         for i in 0..8 {
             bytes[2 * i] = _mm512_unpacklo_epi8(before[i], before[i + 8]);
             bytes[2 * i + 1] = _mm512_unpackhi_epi8(before[i], before[i + 8]);

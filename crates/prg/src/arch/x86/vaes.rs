@@ -144,15 +144,31 @@ fn bits_batch<const N: usize>(keys: &[__m512i; 11], offset: __m512i, blocks: &[B
 #[target_feature(enable = "avx512f,vaes")]
 fn hashed_words(round_keys: &[Block; 11], blocks: &[Block], offset: Block, out: &mut [u64]) {
     let (keys, offset) = (broadcast(round_keys), broadcast_one(offset));
-    for (blocks, words) in blocks.chunks(4 * HASH_VECTORS).zip(out.chunks_mut(4 * HASH_VECTORS)) {
-        let mut batch = [0; 4 * HASH_VECTORS];
-        batch[..blocks.len()].copy_from_slice(blocks);
-        let mut halves = [0; 4 * HASH_VECTORS];
-        for (halves, low) in halves.as_chunks_mut::<8>().0.iter_mut().zip(low_halves(&keys, offset, &batch)) {
-            // SAFETY: the reference covers the 64 bytes written, and the instruction asks for no alignment.
-            unsafe { _mm512_storeu_si512(halves.as_mut_ptr().cast(), low) };
-        }
-        words.copy_from_slice(&halves[..words.len()]);
+    let (batches, rest) = blocks.as_chunks::<{ 4 * HASH_VECTORS }>();
+    let (out, out_rest) = out.as_chunks_mut::<{ 4 * HASH_VECTORS }>();
+    for (batch, words) in batches.iter().zip(out) {
+        words_batch(&keys, offset, batch, words);
+    }
+    if !rest.is_empty() {
+        let (mut batch, mut words) = ([0; 4 * HASH_VECTORS], [0; 4 * HASH_VECTORS]);
+        batch[..rest.len()].copy_from_slice(rest);
+        words_batch(&keys, offset, &batch, &mut words);
+        out_rest.copy_from_slice(&words[..rest.len()]);
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,vaes")]
+fn words_batch(
+    keys: &[__m512i; 11],
+    offset: __m512i,
+    blocks: &[Block; 4 * HASH_VECTORS],
+    words: &mut [u64; 4 * HASH_VECTORS],
+) {
+    let (words, _) = words.as_chunks_mut::<8>();
+    for (words, low) in words.iter_mut().zip(low_halves(keys, offset, blocks)) {
+        // SAFETY: the reference covers the 64 bytes written, and the instruction asks for no alignment.
+        unsafe { _mm512_storeu_si512(words.as_mut_ptr().cast(), low) };
     }
 }
 
