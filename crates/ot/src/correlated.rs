@@ -19,11 +19,12 @@ pub trait CotSender: Send {
         false
     }
 
-    /// The blocks `q` of `count` fresh OTs. The peer must extend by the same count.
+    /// The blocks `q` of `count` fresh OTs, in memory that is written over by the next call and wiped on drop. The peer must extend by
+    /// the same count.
     ///
     /// # Errors
     /// [`Error::Channel`] if the link fails or the peer's message has a wrong length.
-    fn extend(&mut self, channel: &mut Channel, count: usize) -> Result<Vec<Block>, Error>;
+    fn extend(&mut self, channel: &mut Channel, count: usize) -> Result<&[Block], Error>;
 }
 
 /// The side that holds, per OT, a random choice bit `c` and the block `t = q ^ c * delta`.
@@ -36,9 +37,9 @@ pub trait CotReceiver: Send {
         Ok(())
     }
 
-    /// Choice bits and blocks `t` of `count` fresh OTs. The peer must extend by the same count.
+    /// Choice bits and blocks `t` of `count` fresh OTs, the blocks as in [`CotSender::extend`]. The peer must extend by the same count.
     ///
     /// # Errors
     /// [`Error::Channel`] if the link fails or the peer's message has a wrong length.
-    fn extend(&mut self, channel: &mut Channel, count: usize) -> Result<(Bits, Vec<Block>), Error>;
+    fn extend(&mut self, channel: &mut Channel, count: usize) -> Result<(Bits, &[Block]), Error>;
 }

@@ -4,7 +4,7 @@ use privet_channel::{Channel, Link};
 use privet_prg::hash::Keys;
 use privet_prg::{Prg, Seed};
 use sha2::{Digest, Sha256};
-use zeroize::Zeroizing;
+use zeroize::{Zeroize, Zeroizing};
 
 use crate::correlated::{CotReceiver, CotSender};
 use crate::kept::{BaseOts, Keys as BaseKeys, Leaving};
@@ -29,6 +29,9 @@ pub struct OtParty {
     keys: [Keys; 2],
     sent: u64,
     received: u64,
+    /// The last word OTs in either direction.
+    words_sent: WordsSent,
+    words_received: WordsReceived,
 }
 
 impl OtParty {
@@ -108,7 +111,8 @@ impl OtParty {
             let seed = *digest.finalize().first_chunk().expect("32 bytes");
             Keys::new(&Seed::from_bytes(seed))
         });
-        Self { role, sender, receiver, keys, sent: 0, received: 0 }
+        let (words_sent, words_received) = (WordsSent::default(), WordsReceived::default());
+        Self { role, sender, receiver, keys, sent: 0, received: 0, words_sent, words_received }
     }
 
     /// Which party this is.
@@ -131,9 +135,10 @@ impl OtParty {
     /// # Errors
     /// Those of [`CotSender::extend`].
     pub fn send_bits(&mut self, channel: &mut Channel, count: usize) -> Result<BitsSent, Error> {
+        let delta = self.sender.delta();
         let q = self.sender.extend(channel, count)?;
         let first = advance(&mut self.sent, count);
-        let [[r0], [r1]] = random::both_bits(&self.keys[0], &q, self.sender.delta(), first);
+        let [[r0], [r1]] = random::both_bits(&self.keys[0], q, delta, first);
         Ok(BitsSent { r0, r1 })
     }
 
@@ -144,7 +149,7 @@ impl OtParty {
     pub fn receive_bits(&mut self, channel: &mut Channel, count: usize) -> Result<BitsReceived, Error> {
         let (choice, t) = self.receiver.extend(channel, count)?;
         let first = advance(&mut self.received, count);
-        let [received] = random::bits(&self.keys[1], &t, 0, first);
+        let [received] = random::bits(&self.keys[1], t, 0, first);
         Ok(BitsReceived { choice, received })
     }
 
@@ -153,9 +158,10 @@ impl OtParty {
     /// # Errors
     /// Those of [`CotSender::extend`].
     pub fn send_pairs(&mut self, channel: &mut Channel, count: usize) -> Result<PairsSent, Error> {
+        let delta = self.sender.delta();
         let q = self.sender.extend(channel, count)?;
         let first = advance(&mut self.sent, count);
-        let [r0, r1] = random::both_bits(&self.keys[0], &q, self.sender.delta(), first);
+        let [r0, r1] = random::both_bits(&self.keys[0], q, delta, first);
         Ok(PairsSent { r0, r1 })
     }
 
@@ -166,27 +172,32 @@ impl OtParty {
     pub fn receive_pairs(&mut self, channel: &mut Channel, count: usize) -> Result<PairsReceived, Error> {
         let (choice, t) = self.receiver.extend(channel, count)?;
         let first = advance(&mut self.received, count);
-        Ok(PairsReceived { choice, received: random::bits(&self.keys[1], &t, 0, first) })
+        Ok(PairsReceived { choice, received: random::bits(&self.keys[1], t, 0, first) })
     }
 
-    /// `count` random word OTs as sender; the peer must call [`Self::receive_words`].
+    /// `count` random word OTs as sender, which the next call writes over; the peer must call [`Self::receive_words`].
     ///
     /// # Errors
     /// Those of [`CotSender::extend`].
-    pub fn send_words(&mut self, channel: &mut Channel, count: usize) -> Result<WordsSent, Error> {
+    pub fn send_words(&mut self, channel: &mut Channel, count: usize) -> Result<&WordsSent, Error> {
+        let delta = self.sender.delta();
         let q = self.sender.extend(channel, count)?;
         let first = advance(&mut self.sent, count);
-        Ok(random::both_words(&self.keys[0], &q, self.sender.delta(), first))
+        random::both_words(&self.keys[0], q, delta, first, &mut self.words_sent);
+        Ok(&self.words_sent)
     }
 
-    /// `count` random word OTs as receiver; the peer must call [`Self::send_words`].
+    /// `count` random word OTs as receiver, which the next call writes over; the peer must call [`Self::send_words`].
     ///
     /// # Errors
     /// Those of [`CotReceiver::extend`].
-    pub fn receive_words(&mut self, channel: &mut Channel, count: usize) -> Result<WordsReceived, Error> {
+    pub fn receive_words(&mut self, channel: &mut Channel, count: usize) -> Result<&WordsReceived, Error> {
         let (choice, t) = self.receiver.extend(channel, count)?;
         let first = advance(&mut self.received, count);
-        Ok(WordsReceived { choice, received: random::words(&self.keys[1], &t, 0, first) })
+        random::words(&self.keys[1], t, first, &mut self.words_received.received);
+        self.words_received.choice.zeroize();
+        self.words_received.choice = choice;
+        Ok(&self.words_received)
     }
 
     /// `count` tables as sender; the peer must call [`Self::receive_tables`].
@@ -194,9 +205,10 @@ impl OtParty {
     /// # Errors
     /// Those of [`CotSender::extend`].
     pub fn send_tables(&mut self, channel: &mut Channel, shape: Shape, count: usize) -> Result<TablesSent, Error> {
+        let delta = self.sender.delta();
         let q = self.sender.extend(channel, count * shape.choice_bits())?;
         let first = advance(&mut self.sent, count);
-        Ok(tables::sent(&self.keys[0], shape, &q, self.sender.delta(), first))
+        Ok(tables::sent(&self.keys[0], shape, q, delta, first))
     }
 
     /// `count` tables as receiver; the peer must call [`Self::send_tables`].
@@ -211,7 +223,7 @@ impl OtParty {
     ) -> Result<TablesReceived, Error> {
         let (choice, t) = self.receiver.extend(channel, count * shape.choice_bits())?;
         let first = advance(&mut self.received, count);
-        Ok(tables::received(&self.keys[1], shape, &choice, &t, first))
+        Ok(tables::received(&self.keys[1], shape, &choice, t, first))
     }
 }
 

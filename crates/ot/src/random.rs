@@ -17,7 +17,7 @@ use crate::columns::columns;
 pub(crate) const CHUNK: usize = 4096;
 
 /// Chunks that a thread takes at once.
-const CHUNKS_PER_TASK: usize = 8;
+pub(crate) const CHUNKS_PER_TASK: usize = 8;
 
 /// The sender's side of random bit OTs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Zeroize, ZeroizeOnDrop)]
@@ -108,20 +108,39 @@ pub(crate) fn both_bits<const N: usize>(keys: &Keys, q: &[Block], delta: Block, 
     [packed(&r0, q.len()), packed(&r1, q.len())]
 }
 
-/// Hashes of all `blocks[i] ^ offset`, the first with index `first`: the low word of each.
-pub(crate) fn words(keys: &Keys, blocks: &[Block], offset: Block, first: u64) -> Vec<u64> {
-    let mut words = vec![0; blocks.len()];
+/// Hashes of all `blocks[i]`, the first with index `first`: the low word of each, in place of those in `words`.
+pub(crate) fn words(keys: &Keys, blocks: &[Block], first: u64, words: &mut Vec<u64>) {
+    resize(words, blocks.len());
     blocks.par_chunks(CHUNK).zip(words.par_chunks_mut(CHUNK)).enumerate().with_min_len(CHUNKS_PER_TASK).for_each(
         |(chunk, (blocks, words))| {
-            keys.at(first + (chunk * CHUNK) as u64).words(blocks, offset, words);
+            keys.at(first + (chunk * CHUNK) as u64).words(blocks, 0, words);
         },
     );
-    words
 }
 
 /// As [`words`], for both messages of the sender.
-pub(crate) fn both_words(keys: &Keys, q: &[Block], delta: Block, first: u64) -> WordsSent {
-    WordsSent { m0: words(keys, q, 0, first), m1: words(keys, q, delta, first) }
+pub(crate) fn both_words(keys: &Keys, q: &[Block], delta: Block, first: u64, words: &mut WordsSent) {
+    resize(&mut words.m0, q.len());
+    resize(&mut words.m1, q.len());
+    q.par_chunks(CHUNK)
+        .zip(words.m0.par_chunks_mut(CHUNK))
+        .zip(words.m1.par_chunks_mut(CHUNK))
+        .enumerate()
+        .with_min_len(CHUNKS_PER_TASK)
+        .for_each(|(chunk, ((q, m0), m1))| {
+            let hash = keys.at(first + (chunk * CHUNK) as u64);
+            hash.words(q, 0, m0);
+            hash.words(q, delta, m1);
+        });
+}
+
+/// Makes so many values of those there, which mean nothing. What is too short is wiped, not moved.
+pub(crate) fn resize<T: Zeroize + Copy + Default>(values: &mut Vec<T>, len: usize) {
+    if values.capacity() < len {
+        values.zeroize();
+        *values = Vec::with_capacity(len);
+    }
+    values.resize(len, T::default());
 }
 
 /// Bit 0 of every block.
@@ -156,7 +175,9 @@ mod tests {
             let ([r0, r1], received) = (both_bits::<2>(&keys, &q, delta, first), bits::<2>(&keys, &t, 0, first));
             let ([[only0], [only1]], [only]) = (both_bits(&keys, &q, delta, first), bits(&keys, &t, 0, first));
             prop_assert_eq!((&r0[0], &r1[0], &received[0]), (&only0, &only1, &only));
-            let (sent_words, received_words) = (both_words(&keys, &q, delta, first), words(&keys, &t, 0, first));
+            let (mut sent_words, mut received_words) = (WordsSent::default(), vec![1; 5000]);
+            both_words(&keys, &q, delta, first, &mut sent_words);
+            words(&keys, &t, first, &mut received_words);
             for i in 0..count {
                 let chosen = if choice[i] { &r1 } else { &r0 };
                 for bit in 0..2 {

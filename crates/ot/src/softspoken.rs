@@ -8,12 +8,13 @@
 //! Work goes through in chunks of 8192 OTs, each in cache, spread over the threads of rayon's pool.
 
 use privet_channel::Channel;
-use privet_prg::{Block, transpose};
+use privet_prg::{Block, Wiped, transpose};
 use privet_ring::Bits;
 use rayon::prelude::*;
-use zeroize::Zeroize;
+use zeroize::{Zeroize, Zeroizing};
 
 use crate::correlated::{CotReceiver, CotSender};
+use crate::random::resize;
 use crate::vole::{Forest, add};
 use crate::{Error, tree};
 
@@ -60,18 +61,22 @@ pub struct SoftSpokenSender {
     delta: Block,
     forest: Forest,
     next_block: u64,
+    /// The receiver's last message, and the blocks from it.
+    message: Vec<[u8; 16]>,
+    q: Zeroizing<Vec<Block>>,
 }
 
 impl SoftSpokenSender {
     /// `seeds`: from [`tree::grow`] with the same `delta`.
     pub(crate) fn new(field: FieldBits, delta: Block, seeds: &tree::Seeds) -> Self {
-        Self { field, delta, forest: Forest::new(field.k(), seeds, true), next_block: 0 }
+        let forest = Forest::new(field.k(), seeds, true);
+        Self { field, delta, forest, next_block: 0, message: Vec::new(), q: Zeroizing::default() }
     }
 
     /// The blocks `q` of a chunk from the receiver's message for it.
-    fn chunk(&self, first: u64, message: &[[u8; 16]], q: &mut [Block], scratch: &mut Scratch) {
+    fn chunk(&self, first: u64, message: &[[u8; 16]], q: &mut [Block], scratch: &mut [Block]) {
         let (k, width) = (self.field.k(), q.len() / 128);
-        let (rows, leaves) = scratch.cut(k, width);
+        let (rows, leaves) = cut(scratch, k, width);
         for (group, rows) in rows.chunks_exact_mut(k * width).enumerate() {
             self.forest.sums(group, first, rows, leaves);
             let Some(before) = group.checked_sub(1) else { continue };
@@ -90,7 +95,7 @@ impl SoftSpokenSender {
     pub(crate) fn correlate(&mut self, message: &[u8]) -> Vec<Block> {
         let (message, _) = message.as_chunks::<16>();
         let mut q = vec![0; 128];
-        self.chunk(self.next_block, message, &mut q, &mut Scratch::default());
+        self.chunk(self.next_block, message, &mut q, &mut scratch(self.field, 1));
         self.next_block += 1;
         q
     }
@@ -101,22 +106,26 @@ impl CotSender for SoftSpokenSender {
         self.delta
     }
 
-    fn extend(&mut self, channel: &mut Channel, count: usize) -> Result<Vec<Block>, Error> {
+    fn extend(&mut self, channel: &mut Channel, count: usize) -> Result<&[Block], Error> {
         let blocks = count.div_ceil(128);
         let sent = self.field.sent_blocks();
-        let message = channel.recv(16 * sent * blocks)?;
-        let (message, _) = message.as_chunks::<16>();
-        let mut q = vec![0; 128 * blocks];
+        let (mut message, mut q) = (std::mem::take(&mut self.message), std::mem::take(&mut self.q));
+        message.resize(sent * blocks, [0; 16]);
+        channel.recv_into(message.as_flattened_mut())?;
+        resize(&mut q, 128 * blocks);
         q.par_chunks_mut(128 * CHUNK)
             .zip(message.par_chunks(sent * CHUNK))
             .enumerate()
             .with_min_len(CHUNKS_PER_TASK)
-            .for_each_init(Scratch::default, |scratch, (index, (q, message))| {
-                self.chunk(self.next_block + (index * CHUNK) as u64, message, q, scratch);
-            });
+            .for_each_init(
+                || scratch(self.field, CHUNK),
+                |scratch, (index, (q, message))| {
+                    self.chunk(self.next_block + (index * CHUNK) as u64, message, q, scratch);
+                },
+            );
         self.next_block += blocks as u64;
-        q.truncate(count);
-        Ok(q)
+        (self.message, self.q) = (message, q);
+        Ok(&self.q[..count])
     }
 }
 
@@ -131,12 +140,16 @@ pub struct SoftSpokenReceiver {
     field: FieldBits,
     forest: Forest,
     next_block: u64,
+    /// The last message, and the blocks that belong to it.
+    message: Vec<[u8; 16]>,
+    t: Zeroizing<Vec<Block>>,
 }
 
 impl SoftSpokenReceiver {
     /// `seeds`: from [`tree::plant`].
     pub(crate) fn new(field: FieldBits, seeds: &tree::Seeds) -> Self {
-        Self { field, forest: Forest::new(field.k(), seeds, false), next_block: 0 }
+        let forest = Forest::new(field.k(), seeds, false);
+        Self { field, forest, next_block: 0, message: Vec::new(), t: Zeroizing::default() }
     }
 
     /// Choice bits, blocks `t` and the message of a chunk.
@@ -146,10 +159,10 @@ impl SoftSpokenReceiver {
         message: &mut [[u8; 16]],
         choice: &mut [Block],
         t: &mut [Block],
-        scratch: &mut Scratch,
+        scratch: &mut [Block],
     ) {
         let (k, width) = (self.field.k(), choice.len());
-        let (rows, leaves) = scratch.cut(k, width);
+        let (rows, leaves) = cut(scratch, k, width);
         for (group, rows) in rows.chunks_exact_mut(k * width).enumerate() {
             self.forest.sums(group, first, rows, leaves);
             let u = &mut leaves[..width];
@@ -169,57 +182,50 @@ impl SoftSpokenReceiver {
     pub(crate) fn correlate(&mut self) -> (Block, Vec<Block>, Vec<u8>) {
         let mut message = vec![[0; 16]; self.field.sent_blocks()];
         let (mut choice, mut t) = ([0], vec![0; 128]);
-        self.chunk(self.next_block, &mut message, &mut choice, &mut t, &mut Scratch::default());
+        self.chunk(self.next_block, &mut message, &mut choice, &mut t, &mut scratch(self.field, 1));
         self.next_block += 1;
         (choice[0], t, message.as_flattened().to_vec())
     }
 }
 
 impl CotReceiver for SoftSpokenReceiver {
-    fn extend(&mut self, channel: &mut Channel, count: usize) -> Result<(Bits, Vec<Block>), Error> {
+    fn extend(&mut self, channel: &mut Channel, count: usize) -> Result<(Bits, &[Block]), Error> {
         let blocks = count.div_ceil(128);
         let sent = self.field.sent_blocks();
-        let mut message = vec![[0; 16]; sent * blocks];
+        let (mut message, mut t) = (std::mem::take(&mut self.message), std::mem::take(&mut self.t));
+        message.resize(sent * blocks, [0; 16]);
+        resize(&mut t, 128 * blocks);
         let mut choice = vec![0; blocks];
-        let mut t = vec![0; 128 * blocks];
         t.par_chunks_mut(128 * CHUNK)
             .zip(choice.par_chunks_mut(CHUNK))
             .zip(message.par_chunks_mut(sent * CHUNK))
             .enumerate()
             .with_min_len(CHUNKS_PER_TASK)
-            .for_each_init(Scratch::default, |scratch, (index, ((t, choice), message))| {
-                self.chunk(self.next_block + (index * CHUNK) as u64, message, choice, t, scratch);
-            });
+            .for_each_init(
+                || scratch(self.field, CHUNK),
+                |scratch, (index, ((t, choice), message))| {
+                    self.chunk(self.next_block + (index * CHUNK) as u64, message, choice, t, scratch);
+                },
+            );
         self.next_block += blocks as u64;
         channel.send(message.as_flattened())?;
-        t.truncate(count);
+        (self.message, self.t) = (message, t);
         let mut words: Vec<u64> = choice.iter().flat_map(|&block| [block as u64, (block >> 64) as u64]).collect();
         words.truncate(count.div_ceil(64));
         let choice =
             Bits::from_words(words, count).map_err(|_| Error::Misuse { what: "a count of OTs is too large" })?;
-        Ok((choice, t))
+        Ok((choice, &self.t[..count]))
     }
 }
 
-/// The working memory of a chunk.
-#[derive(Default)]
-struct Scratch(Vec<Block>);
-
-impl Scratch {
-    /// 128 rows and `2^k` leaves of `width` blocks.
-    fn cut(&mut self, k: usize, width: usize) -> (&mut [Block], &mut [Block]) {
-        let needed = (128 + (1 << k)) * width;
-        if self.0.len() < needed {
-            self.0.resize(needed, 0);
-        }
-        self.0[..needed].split_at_mut(128 * width)
-    }
+/// The working memory of chunks of up to `width` blocks of 128 OTs.
+fn scratch(field: FieldBits, width: usize) -> Wiped<Block> {
+    vec![0; (128 + (1 << field.k())) * width].into()
 }
 
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        self.0.zeroize();
-    }
+/// 128 rows and `2^k` leaves of `width` blocks.
+fn cut(scratch: &mut [Block], k: usize, width: usize) -> (&mut [Block], &mut [Block]) {
+    scratch[..(128 + (1 << k)) * width].split_at_mut(128 * width)
 }
 
 #[cfg(test)]
@@ -248,7 +254,7 @@ mod tests {
             let (mut sender, mut receiver) = ends(field, 1);
             let (mut to_receiver, mut to_sender) = pair();
             let delta = sender.delta();
-            let mut seen = Vec::new();
+            let mut seen = Vec::<Block>::new();
             for count in [1, 127, 128, 129, 0, 8191, 8192, 20_001] {
                 let (choice, t) = receiver.extend(&mut to_sender, count)?;
                 to_sender.flush()?;

@@ -91,7 +91,7 @@ impl Ots {
             match run {
                 Run::Bits(count) => self.bits_received.join(&party.receive_bits(channel, count)?),
                 Run::Pairs(count) => self.pairs_received.join(&party.receive_pairs(channel, count)?),
-                Run::Words(count) => self.products_received.add(&party.receive_words(channel, count)?),
+                Run::Words(count) => self.products_received.add(party.receive_words(channel, count)?),
                 Run::Tables(shape, count) => {
                     self.tables.received[shape as usize].join(&party.receive_tables(channel, shape, count)?);
                 }
@@ -106,7 +106,7 @@ impl Ots {
             match run {
                 Run::Bits(count) => self.bits_sent.join(&party.send_bits(channel, count)?),
                 Run::Pairs(count) => self.pairs_sent.join(&party.send_pairs(channel, count)?),
-                Run::Words(count) => self.products_sent.add(&party.send_words(channel, count)?),
+                Run::Words(count) => self.products_sent.add(party.send_words(channel, count)?),
                 Run::Tables(shape, count) => {
                     self.tables.sent[shape as usize].join(&party.send_tables(channel, shape, count)?);
                 }

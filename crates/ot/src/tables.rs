@@ -6,14 +6,14 @@
 //! `Q + v * delta`: the receiver's own is that of `T`, and all others are hashes of `T + y * delta` with `y = c ^ v`, not zero, so
 //! that `y * delta` is as uniform as `delta` is. A chunk of tables has a key of its own, chosen by its first table's running index.
 
-use privet_prg::Block;
-use privet_prg::hash::{Hash, Keys};
+use privet_prg::hash::Keys;
+use privet_prg::{Block, Wiped};
 use privet_ring::Bits;
 use rayon::prelude::*;
-use zeroize::{Zeroize, ZeroizeOnDrop};
+use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use crate::columns::columns;
-use crate::random::CHUNK;
+use crate::random::{CHUNK, CHUNKS_PER_TASK};
 
 /// What is in a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -128,81 +128,77 @@ pub fn shift(entries: &mut [Bits], by: &[Bits]) {
 
 /// Tables of the blocks `q`, of which block `j` of table `i` of `n` is at `j * n + i`, the first with index `first`.
 pub(crate) fn sent(keys: &Keys, shape: Shape, q: &[Block], delta: Block, first: u64) -> TablesSent {
-    let sums = sums(shape, q);
     let mut times = [0; 16];
     for v in 1..shape.entries() {
         times[v] = double(times[v / 2]) ^ if v % 2 == 1 { delta } else { 0 };
     }
-    let of_chunk = |(chunk, sums): (usize, &[Block])| -> Vec<Vec<u64>> {
-        let hash = keys.at(first + (chunk * shape.chunk()) as u64);
-        times[..shape.entries()].iter().flat_map(|&times| low_bits(&hash, shape, sums, times)).collect()
-    };
-    let chunks: Vec<_> = sums.par_chunks(shape.chunk()).enumerate().map(of_chunk).collect();
-    TablesSent { entries: together(&chunks, shape.sent_bits(), sums.len()) }
+    TablesSent { entries: hashes(keys, shape, q, &times[..shape.entries()], first) }
 }
 
 /// The other side of [`sent`], from choice bits and blocks in the same order.
 pub(crate) fn received(keys: &Keys, shape: Shape, choice: &Bits, t: &[Block], first: u64) -> TablesReceived {
-    let sums = sums(shape, t);
-    let count = sums.len();
-    let of_chunk =
-        |(chunk, sums): (usize, &[Block])| low_bits(&keys.at(first + (chunk * shape.chunk()) as u64), shape, sums, 0);
-    let chunks: Vec<_> = sums.par_chunks(shape.chunk()).enumerate().map(of_chunk).collect();
+    let count = choice.len() / shape.choice_bits();
     let choice = (0..shape.choice_bits()).map(|j| choice.slice(j * count, count)).collect();
-    TablesReceived { choice, received: together(&chunks, shape.entry_bits(), count) }
+    TablesReceived { choice, received: hashes(keys, shape, t, &[0], first) }
 }
 
-/// The sum of each table's blocks, block `j` times `X^j`.
-fn sums(shape: Shape, blocks: &[Block]) -> Vec<Block> {
+/// The lowest bits of the hashes of all tables' sums and each of `offsets`, as many as an entry has: those of an offset side by side.
+fn hashes(keys: &Keys, shape: Shape, blocks: &[Block], offsets: &[Block], first: u64) -> Vec<Bits> {
     match shape {
-        Shape::Eight => sums_of::<3>(blocks),
-        Shape::Sixteen => sums_of::<4>(blocks),
+        Shape::Eight => hashes_of::<3, 1>(keys, shape, blocks, offsets, first),
+        Shape::Sixteen => hashes_of::<4, 3>(keys, shape, blocks, offsets, first),
     }
 }
 
-/// Of `M` blocks each.
-fn sums_of<const M: usize>(blocks: &[Block]) -> Vec<Block> {
+/// Of tables of `M` blocks and entries of `N` bits.
+fn hashes_of<const M: usize, const N: usize>(
+    keys: &Keys,
+    shape: Shape,
+    blocks: &[Block],
+    offsets: &[Block],
+    first: u64,
+) -> Vec<Bits> {
     let count = blocks.len() / M;
-    let columns: [&[Block]; M] = std::array::from_fn(|j| &blocks[j * count..][..count]);
-    let sum = |i: usize| {
+    let chunk_words = offsets.len() * shape.chunk() / 64;
+    let mut words = Zeroizing::new(vec![[0; N]; offsets.len() * count.div_ceil(64)]);
+    words.par_chunks_mut(chunk_words).enumerate().with_min_len(CHUNKS_PER_TASK).for_each_init(
+        || Wiped::from(vec![0; shape.chunk()]),
+        |sums, (chunk, words)| {
+            let start = chunk * shape.chunk();
+            let sums = &mut sums[..shape.chunk().min(count - start)];
+            add_up(std::array::from_fn::<_, M, _>(|j| &blocks[j * count + start..][..sums.len()]), sums);
+            let hash = keys.at(first + start as u64);
+            for (&offset, words) in offsets.iter().zip(words.chunks_exact_mut(sums.len().div_ceil(64))) {
+                hash.low_bits(sums, offset, words);
+            }
+        },
+    );
+    let plane = |plane: usize| {
+        let words = words.chunks(chunk_words).flat_map(|words| {
+            let len = words.len() / offsets.len();
+            words[plane / N * len..][..len].iter().map(move |word| word[plane % N])
+        });
+        Bits::from_words(words.collect(), count).expect("one word per 64 bits")
+    };
+    (0..offsets.len() * N).map(plane).collect()
+}
+
+/// The sum of each table's blocks, block `j` times `X^j`.
+fn add_up<const M: usize>(columns: [&[Block]; M], sums: &mut [Block]) {
+    for (i, sum) in sums.iter_mut().enumerate() {
         let (mut low, mut over) = (columns[0][i], 0);
         for (j, column) in columns.iter().enumerate().skip(1) {
             low ^= column[i] << j;
             over ^= column[i] >> (128 - j);
         }
         // What goes beyond `X^127`, modulo `X^128 + X^7 + X^2 + X + 1`.
-        low ^ over ^ over << 1 ^ over << 2 ^ over << 7
-    };
-    (0..count).map(sum).collect()
+        *sum = low ^ over ^ over << 1 ^ over << 2 ^ over << 7;
+    }
 }
 
 /// A block times `X` in GF(2^128), modulo `X^128 + X^7 + X^2 + X + 1`.
 fn double(block: Block) -> Block {
     block << 1 ^ (block >> 127).wrapping_neg() & 0x87
-}
-
-/// The lowest bits of the hashes of all blocks and an offset, as many as an entry has, each packed.
-fn low_bits(hash: &Hash, shape: Shape, blocks: &[Block], offset: Block) -> Vec<Vec<u64>> {
-    match shape {
-        Shape::Eight => planes::<1>(hash, blocks, offset),
-        Shape::Sixteen => planes::<3>(hash, blocks, offset),
-    }
-}
-
-fn planes<const N: usize>(hash: &Hash, blocks: &[Block], offset: Block) -> Vec<Vec<u64>> {
-    let mut words = [[0; N]; CHUNK / 64];
-    let words = &mut words[..blocks.len().div_ceil(64)];
-    hash.low_bits(blocks, offset, words);
-    (0..N).map(|bit| words.iter().map(|words| words[bit]).collect()).collect()
-}
-
-/// The planes of all chunks, each of `len` bits.
-fn together(chunks: &[Vec<Vec<u64>>], planes: usize, len: usize) -> Vec<Bits> {
-    let plane = |plane: usize| {
-        let words = chunks.iter().flat_map(|chunk| &chunk[plane]).copied().collect();
-        Bits::from_words(words, len).expect("one word per 64 bits")
-    };
-    (0..planes).map(plane).collect()
 }
 
 #[cfg(test)]
@@ -260,7 +256,13 @@ mod tests {
             let count = blocks.len() / shape.choice_bits();
             let doubled =
                 |i: usize| blocks.iter().skip(i).step_by(count).rev().fold(0, |sum, block| double(sum) ^ block);
-            assert_eq!(sums(shape, &blocks), (0..count).map(doubled).collect::<Vec<_>>(), "{shape:?}");
+            let column = |j: usize| &blocks[j * count..][..count];
+            let mut sums = vec![0; count];
+            match shape {
+                Shape::Eight => add_up([0, 1, 2].map(column), &mut sums),
+                Shape::Sixteen => add_up([0, 1, 2, 3].map(column), &mut sums),
+            }
+            assert_eq!(sums, (0..count).map(doubled).collect::<Vec<_>>(), "{shape:?}");
         }
     }
 

@@ -22,7 +22,7 @@ use std::ops::Range;
 use privet_channel::Channel;
 use privet_prg::{Block, Prg, Seed};
 use privet_ring::Bits;
-use zeroize::{Zeroize, Zeroizing};
+use zeroize::Zeroizing;
 
 use self::iteration::Iteration;
 use self::position::{Position, Step};
@@ -62,18 +62,20 @@ struct Extension<E> {
     position: Position,
     /// The current iteration, once there is one.
     iteration: Option<Iteration>,
-    /// Blocks made and not handed out.
-    ready: Vec<Block>,
+    /// The blocks last handed out, so many, and behind them those made and not handed out.
+    blocks: Zeroizing<Vec<Block>>,
+    given: usize,
 }
 
 impl<E: End> Extension<E> {
     fn new(size: Size, end: E) -> Self {
-        Self { end, position: Position::new(size.ladder()), iteration: None, ready: Vec::new() }
+        Self { end, position: Position::new(size.ladder()), iteration: None, blocks: Zeroizing::default(), given: 0 }
     }
 
     /// The blocks of the next `count` OTs.
-    fn blocks(&mut self, channel: &mut Channel, count: usize) -> Result<Vec<Block>, Error> {
-        let mut out = std::mem::take(&mut self.ready);
+    fn blocks(&mut self, channel: &mut Channel, count: usize) -> Result<&[Block], Error> {
+        let mut out = std::mem::take(&mut self.blocks);
+        out.drain(..std::mem::take(&mut self.given));
         while let Some(step) = self.position.step(count) {
             let (base, parameters) = match step {
                 Step::Grow(groups) => {
@@ -89,8 +91,8 @@ impl<E: End> Extension<E> {
             };
             self.iteration = Some(Iteration::new(parameters, &self.end.matrix(channel)?, base));
         }
-        self.ready = out.split_off(count);
-        Ok(out)
+        (self.blocks, self.given) = (out, count);
+        Ok(&self.blocks[..count])
     }
 
     /// Appends the blocks of `groups`.
@@ -99,12 +101,6 @@ impl<E: End> Extension<E> {
         let start = out.len();
         out.resize(start + groups.len() * iteration.parameters().group_outputs(), 0);
         self.end.grow(channel, iteration, groups, &mut out[start..])
-    }
-}
-
-impl<E> Drop for Extension<E> {
-    fn drop(&mut self) {
-        self.ready.zeroize();
     }
 }
 
@@ -127,7 +123,7 @@ impl SilentSender {
 
 impl End for SenderEnd {
     fn begin(&mut self, channel: &mut Channel, count: usize) -> Result<Vec<Block>, Error> {
-        let mut q = self.base.extend(channel, count)?;
+        let mut q = self.base.extend(channel, count)?.to_vec();
         q.iter_mut().for_each(|q| *q &= !1);
         Ok(q)
     }
@@ -159,7 +155,7 @@ impl CotSender for SilentSender {
         true
     }
 
-    fn extend(&mut self, channel: &mut Channel, count: usize) -> Result<Vec<Block>, Error> {
+    fn extend(&mut self, channel: &mut Channel, count: usize) -> Result<&[Block], Error> {
         self.0.blocks(channel, count)
     }
 }
@@ -183,11 +179,12 @@ impl SilentReceiver {
 impl ReceiverEnd {
     /// Sends the message of SoftSpokenOT.
     fn announce(&mut self, channel: &mut Channel, count: usize) -> Result<Zeroizing<Vec<Block>>, Error> {
-        let (choice, mut t) = self.base.extend(channel, count)?;
+        let (choice, t) = self.base.extend(channel, count)?;
+        let mut t = Zeroizing::new(t.to_vec());
         for (t, choice) in t.iter_mut().zip(choice.iter()) {
             *t = *t & !1 | Block::from(choice);
         }
-        Ok(Zeroizing::new(t))
+        Ok(t)
     }
 }
 
@@ -228,9 +225,9 @@ impl CotReceiver for SilentReceiver {
         Ok(())
     }
 
-    fn extend(&mut self, channel: &mut Channel, count: usize) -> Result<(Bits, Vec<Block>), Error> {
+    fn extend(&mut self, channel: &mut Channel, count: usize) -> Result<(Bits, &[Block]), Error> {
         let t = self.0.blocks(channel, count)?;
-        Ok((random::lowest_bits(&t), t))
+        Ok((random::lowest_bits(t), t))
     }
 }
 

@@ -28,10 +28,10 @@ fn extend(sender: &mut SilentSender, receiver: &mut SilentReceiver, counts: &[us
     to_sender.flush()?;
     let mut outputs = Vec::new();
     for &count in counts {
-        let q = sender.extend(&mut to_receiver, count)?;
+        let q = sender.extend(&mut to_receiver, count)?.to_vec();
         to_receiver.flush()?;
         let (choice, t) = receiver.extend(&mut to_sender, count)?;
-        outputs.push((q, choice, t));
+        outputs.push((q, choice, t.to_vec()));
     }
     Ok(outputs)
 }
@@ -170,7 +170,7 @@ fn every_iteration_starts_from_other_blocks() -> Result<(), Error> {
     for _ in 0..4 {
         // More than an iteration of this size gives.
         let count = parameters::Parameters::SMALL.outputs();
-        sender.extend(&mut to_receiver, count)?;
+        sender.extend(&mut to_receiver, count)?.to_vec();
         to_receiver.flush()?;
         receiver.extend(&mut to_sender, count)?;
         let iterations = [&sender.0.iteration, &receiver.0.iteration];

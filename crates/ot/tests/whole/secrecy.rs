@@ -170,21 +170,24 @@ fn what_a_dealer_gives_one_party_hides_the_others_secrets() -> Result<(), Error>
 }
 
 /// An extension that gives the same block again and again.
-struct Constant;
+#[derive(Default)]
+struct Constant(Vec<Block>);
 
 impl CotSender for Constant {
     fn delta(&self) -> Block {
         1 << 77 | 1
     }
 
-    fn extend(&mut self, _: &mut Channel, count: usize) -> Result<Vec<Block>, Error> {
-        Ok(vec![7; count])
+    fn extend(&mut self, _: &mut Channel, count: usize) -> Result<&[Block], Error> {
+        self.0.resize(count, 7);
+        Ok(&self.0)
     }
 }
 
 impl CotReceiver for Constant {
-    fn extend(&mut self, _: &mut Channel, count: usize) -> Result<(Bits, Vec<Block>), Error> {
-        Ok((Bits::zeros(count), vec![7; count]))
+    fn extend(&mut self, _: &mut Channel, count: usize) -> Result<(Bits, &[Block]), Error> {
+        self.0.resize(count, 7);
+        Ok((Bits::zeros(count), &self.0))
     }
 }
 
@@ -201,7 +204,7 @@ fn bit_of_each_chunk(bits: &Bits, chunk: usize) -> Vec<bool> {
 
 #[test]
 fn every_chunk_is_hashed_under_a_key_of_its_own() -> Result<(), Error> {
-    let mut party = OtParty::new(Role::Server, &[7; 32], Box::new(Constant), Box::new(Constant));
+    let mut party = OtParty::new(Role::Server, &[7; 32], Box::<Constant>::default(), Box::<Constant>::default());
     let (mut channel, _peer) = pair();
     let (mut sent, mut received) = (HashSet::<u64>::new(), HashSet::<u64>::new());
     for _ in 0..3 {
@@ -223,7 +226,7 @@ fn every_chunk_is_hashed_under_a_key_of_its_own() -> Result<(), Error> {
 
 #[test]
 fn every_chunk_of_tables_is_hashed_under_a_key_of_its_own() -> Result<(), Error> {
-    let mut party = OtParty::new(Role::Server, &[7; 32], Box::new(Constant), Box::new(Constant));
+    let mut party = OtParty::new(Role::Server, &[7; 32], Box::<Constant>::default(), Box::<Constant>::default());
     let (mut channel, _peer) = pair();
     for shape in Shape::ALL {
         let mut planes = HashSet::new();
@@ -245,7 +248,8 @@ fn every_chunk_of_tables_is_hashed_under_a_key_of_its_own() -> Result<(), Error>
 fn no_two_sessions_and_no_two_directions_hash_under_the_same_key() -> Result<(), Error> {
     let (mut channel, _peer) = pair();
     let mut hashed = |session: u8| {
-        let mut party = OtParty::new(Role::Server, &[session; 32], Box::new(Constant), Box::new(Constant));
+        let mut party =
+            OtParty::new(Role::Server, &[session; 32], Box::<Constant>::default(), Box::<Constant>::default());
         let sent = party.send_words(&mut channel, 5000)?.m0.clone();
         Ok::<_, Error>([sent, party.receive_words(&mut channel, 5000)?.received.clone()])
     };
