@@ -174,11 +174,12 @@ fn hashes_of<const M: usize, const N: usize>(
         },
     );
     let plane = |plane: usize| {
-        let words = words.chunks(chunk_words).flat_map(|words| {
+        let mut column = Vec::with_capacity(count.div_ceil(64));
+        for words in words.chunks(chunk_words) {
             let len = words.len() / offsets.len();
-            words[plane / N * len..][..len].iter().map(move |word| word[plane % N])
-        });
-        Bits::from_words(words.collect(), count).expect("one word per 64 bits")
+            column.extend(words[plane / N * len..][..len].iter().map(|word| word[plane % N]));
+        }
+        Bits::from_words(column, count).expect("one word per 64 bits")
     };
     (0..offsets.len() * N).map(plane).collect()
 }
