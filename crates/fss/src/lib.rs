@@ -50,7 +50,7 @@ pub use leaves::leaves;
 pub use lift::Lift;
 pub use max::max_pool;
 pub use party::Party;
-pub use piecewise::Piecewise;
+pub use piecewise::{Above, Piecewise};
 pub use privet_channel::Role;
 pub use relu::Relu;
 pub use select::{Select, Selecting};

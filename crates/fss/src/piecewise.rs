@@ -12,10 +12,13 @@
 //! either borrow of the lower one whether what the higher one leaves is negative. Both are opened behind bits, with what follows.
 //!
 //! Sums over the unit vector are shares of `s A` and `s B`, the line's slope and its value at 0 less the one below the table, with a sign `s`
-//! that the dealer alone knows. In the table and above it `x` is not negative: so it is `z = x^ - r + 2^n (1 - t^) t` in any wider ring,
-//! with the top bits `t^` and `t` of `x^` and `r`, as in [`crate::Relu`]. The parties open `a = s A + alpha` and `b = s B + beta`. The
-//! value `A z + B = a s z - s alpha z + b s - s beta` is linear in shares of six secrets. There are two sets of them: those of `v` times
-//! `s` and of `(1 - v)` times `s`, where `v` is the bit that hides whether `x` is in the table.
+//! that the dealer alone knows. How many bits a party adds up is a share of `s` itself. In the table and above it `x` is not negative: so it
+//! is `z = x^ - r + 2^n (1 - t^) t` in any wider ring, with the top bits `t^` and `t` of `x^` and `r`, as in [`crate::Relu`]. The parties open
+//! `a = s A + alpha` and, as `x^` is known by then, `e = s (A x^ + B) + beta`. The value `A z + B` is `s e - s beta - (s a - s alpha) (x^ - z)`,
+//! linear in shares of `s` and of four secrets. There are two sets of these: those of `v` times `s` and of `(1 - v)` times `s`, where `v` is
+//! the bit that hides whether `x` is in the table.
+//!
+//! Where no argument is below the table, what is not in it is above. There nobody asks about the sign, and values count from the one above.
 
 use std::io::Write;
 
@@ -37,9 +40,12 @@ use crate::{Error, Gate, KeyBytes, Party, Role, Seeds, Source, point, secrets};
 /// The most bits of a line's number for which its unit vector is a table.
 const TABLE_BITS: u32 = 9;
 
-/// Columns that are opened of both digits of the top: of the lower one whether it is less, and equal; whether it is equal with a borrow; of
-/// the higher one whether it is equal, and with a borrow; whether what it leaves is not negative, and what a borrow changes about that.
-const TOP_COLUMNS: usize = 7;
+/// Columns that are opened of both digits of the top, the lower one first: whether it is equal, and with a borrow.
+const EQUAL_COLUMNS: usize = 4;
+
+/// Those of the sign: whether the lower digit is less; whether what the higher one leaves is not negative, and what a borrow changes about
+/// that.
+const SIGN_COLUMNS: usize = 3;
 
 /// Digits that the question about the sign of the top has: the borrow of all below, and both digits.
 const ASKED: usize = 3;
@@ -47,13 +53,38 @@ const ASKED: usize = 3;
 /// Bits of which all are set where the top is 0: both digits are equal, with or without a borrow.
 const EQUAL: usize = 3;
 
+/// What a function by lines does above its table of `2^f` arguments a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Above {
+    /// It is constant.
+    Constant,
+    /// It is constant, and no argument is below the table.
+    OnlyConstant,
+    /// It rises by `2^f` an argument.
+    Rising,
+    /// The same from a value that is a multiple of `2^f`, less the one below the table.
+    RisingWhole,
+}
+
+impl Above {
+    /// Whether it rises.
+    pub fn rises(self) -> bool {
+        matches!(self, Self::Rising | Self::RisingWhole)
+    }
+
+    /// Whether an argument may be on either side of the table.
+    fn has_sides(self) -> bool {
+        self != Self::OnlyConstant
+    }
+}
+
 /// Lines over signed numbers of Z_2^n, into Z_2^m.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piecewise {
     input: Modulus,
     step_bits: u32,
     index_bits: u32,
-    rises: bool,
+    above: Above,
     output: Modulus,
 }
 
@@ -61,17 +92,16 @@ impl Piecewise {
     /// Most bits of a number above those of the table.
     pub const MOST_ABOVE: u32 = 14;
 
-    /// `2^index_bits` lines over `2^step_bits` arguments each, of numbers of `bits` bits, into the ring of `wide` bits. Above them the
-    /// function is constant, or `rises` by `2^step_bits` an argument.
+    /// `2^index_bits` lines over `2^step_bits` arguments each, of numbers of `bits` bits, into the ring of `wide` bits.
     ///
     /// # Panics
     /// Unless `1 <= step_bits < wide <= 64` and `6 <= index_bits <= 12`, and a number has from 2 to [`Self::MOST_ABOVE`] bits more than the
     /// table takes.
-    pub fn new(bits: u32, [step_bits, index_bits]: [u32; 2], rises: bool, wide: u32) -> Self {
+    pub fn new(bits: u32, [step_bits, index_bits]: [u32; 2], above: Above, wide: u32) -> Self {
         assert!((1..wide).contains(&step_bits) && (6..=12).contains(&index_bits), "a table of lines in the ring");
-        let above = bits.checked_sub(step_bits + index_bits);
-        assert!(above.is_some_and(|above| (2..=Self::MOST_ABOVE).contains(&above)), "some bits above the table");
-        Self { input: Modulus::new(bits), step_bits, index_bits, rises, output: Modulus::new(wide) }
+        let top = bits.checked_sub(step_bits + index_bits);
+        assert!(top.is_some_and(|top| (2..=Self::MOST_ABOVE).contains(&top)), "some bits above the table");
+        Self { input: Modulus::new(bits), step_bits, index_bits, above, output: Modulus::new(wide) }
     }
 
     /// Shares of the lines' value at `x`; `x`: this party's shares. Four rounds.
@@ -80,7 +110,7 @@ impl Piecewise {
     /// If the link or the key fails.
     ///
     /// # Panics
-    /// Unless there are as many lines as the gate has, and they rise as it says.
+    /// Unless there are as many lines as the gate has, and they go on above as it says.
     pub fn evaluate(
         self,
         party: &mut Party<'_>,
@@ -91,7 +121,13 @@ impl Piecewise {
     ) -> Result<Vec<u64>, Error> {
         let (count, role, output, digits) = (x.len(), party.role, self.output, self.digits());
         let (slope_above, offset_above) = (lines.above()[0], lines.above()[1]);
-        assert_eq!((lines.count(), slope_above != 0), (1 << self.index_bits, self.rises), "the lines of the gate");
+        assert_eq!(
+            (lines.count(), slope_above != 0),
+            (1 << self.index_bits, self.above.rises()),
+            "the lines of the gate"
+        );
+        let is_whole = offset_above.is_multiple_of(1 << self.step_bits);
+        assert!(is_whole || self.above != Above::RisingWhole, "a multiple of what an argument counts");
         let (mut streams, mut parts) = (Streams::new(role, seed), Vec::new());
         let masks = Zeroizing::new(streams.masks(count, self.input));
         let own = self.input.add(x, &masks);
@@ -109,7 +145,7 @@ impl Piecewise {
         let message: Vec<u8> = columns.iter().flat_map(Bits::to_bytes).collect();
         add_columns(&mut columns, &party.channel.exchange(&message)?, count)?;
 
-        let below = columns.len() - TOP_COLUMNS;
+        let below = columns.len() - self.top_columns();
         let (index, one) = (self.index(), ones(role, count));
         let monomials = pull_products(role, &flips[..below], &mut streams, &mut alone)?;
         let hides_borrow = streams.flips(count);
@@ -129,8 +165,10 @@ impl Piecewise {
         borrow.xor_assign(&Bits::from_bytes(bits, count)?);
 
         let (opened_top, own_top) = (Top::of(&columns[below..], &borrow), Top::of(&flips[below..], &hides_borrow));
-        let monomials = pull_products(role, &own_top.sign, &mut streams, &mut alone)?;
-        let is_not_negative = less(&opened_top.sign, &one, &monomials);
+        let is_not_negative = match (&opened_top.sign, &own_top.sign) {
+            (Some(opened), Some(own)) => Some(less(opened, &one, &pull_products(role, own, &mut streams, &mut alone)?)),
+            _ => None,
+        };
         let mut is_zero = Bits::zeros(count);
         // Without a borrow its bit is clear.
         for (borrows, (opened, own)) in [false, true].into_iter().zip(opened_top.equal.iter().zip(&own_top.equal)) {
@@ -138,13 +176,20 @@ impl Piecewise {
             let opened = [vec![if borrows { bit.clone() } else { bit.not() }], digits.to_vec()].concat();
             is_zero.xor_assign(&all(&opened, own, &one, || pull_product(role, count, &mut streams, &mut alone))?);
         }
-        let mut places = [is_zero.clone(), is_not_negative.xor(&is_zero)];
+        let is_above = is_not_negative.map(|bits| bits.xor(&is_zero));
+        let mut places: Vec<Bits> = [is_zero].into_iter().chain(is_above).collect();
         places.iter_mut().for_each(|place| place.xor_assign(&streams.flips(count)));
         let raw = match &hashes {
             None => self.look_up(role, &numbers, lines, &mut parts, &mut alone)?,
             Some(hashes) => self.look_up_by_trees(role, &numbers, lines, &mut streams, (hashes, region))?,
         };
-        let mut hidden = [0, 1].map(|part| raw.iter().map(|raw| raw[part]).collect::<Vec<_>>());
+        // Values count from the one below the table, or from that above where none is below.
+        let base = if self.above.has_sides() { 0 } else { offset_above };
+        let at_argument = |([slope, offset, sign], x): (&[u64; 3], &u64)| {
+            slope.wrapping_mul(*x).wrapping_add(*offset).wrapping_sub(base.wrapping_mul(*sign))
+        };
+        let slopes = raw.iter().map(|[slope, ..]| *slope).collect::<Vec<_>>();
+        let mut hidden = [slopes, raw.iter().zip(&opened).map(at_argument).collect()];
         for column in &mut hidden {
             *column = output.add(column, &Zeroizing::new(streams.masks(count, output)));
         }
@@ -152,41 +197,48 @@ impl Piecewise {
         message.extend(places.iter().flat_map(Bits::to_bytes));
         let reply = party.channel.exchange(&message)?;
         let (sums, bits) = reply.split_at(reply.len().min(2 * output.packed_bytes(count)));
-        let (slopes, offsets) = sums.split_at(sums.len().min(output.packed_bytes(count)));
+        let (slopes, values) = sums.split_at(sums.len().min(output.packed_bytes(count)));
         let slopes = output.add(&hidden[0], &output.unpack(slopes, count)?);
-        let offsets = output.add(&hidden[1], &output.unpack(offsets, count)?);
+        let values = output.add(&hidden[1], &output.unpack(values, count)?);
         add_columns(&mut places, bits, count)?;
 
-        let (below, set) = (role.public(lines.below()), self.set_len());
+        let (base, set) = (role.public(lines.below().wrapping_add(base)), self.set_len());
         secrets::fold(&self.secret_rings(), count, role, &mut streams, body, |i, secrets| {
             let wraps = if self.input.sign(opened[i]) == 1 { 0 } else { 1_u64.unbounded_shl(self.input.bits()) };
-            let (sets, above) = secrets.split_at(2 * set);
-            let &[sign, hidden_slope, mask, products, ref tops @ ..] =
+            // What the bit that hides whether it is somewhere makes of what all count, and of what those count that it is set for.
+            let chosen = |place: &Bits, of_all: u64, of_bit: u64| {
+                if place.get(i) { of_all.wrapping_sub(of_bit) } else { of_bit }
+            };
+            let (sign, (sets, above)) = (secrets[0], secrets[1..].split_at(2 * set));
+            let &[mask, products, ref tops @ ..] =
                 sets.chunks(set).nth(places[0].get(i).into()).expect("two sets of secrets")
             else {
-                unreachable!("four secrets")
+                unreachable!("two secrets and more")
             };
             let [top, hidden_top] = [0, 1].map(|at| tops.get(at).map_or(0, |top| top.wrapping_mul(wraps)));
-            let argument = opened[i].wrapping_mul(sign).wrapping_sub(mask).wrapping_add(top);
-            let hidden = opened[i].wrapping_mul(hidden_slope).wrapping_sub(products).wrapping_add(hidden_top);
-            let value = slopes[i].wrapping_mul(argument).wrapping_sub(hidden);
-            let inside = value.wrapping_add(offsets[i].wrapping_mul(sign));
+            let sign = chosen(&places[0], raw[i][2], sign);
+            let inside = values[i].wrapping_mul(sign).wrapping_sub(slopes[i].wrapping_mul(mask.wrapping_sub(top)));
+            let inside = inside.wrapping_add(products).wrapping_sub(hidden_top);
 
-            // What the bit that hides whether it is above makes of 1, and of the argument.
-            let chosen = |of_all: u64, of_bit: u64| if places[1].get(i) { of_all.wrapping_sub(of_bit) } else { of_bit };
-            let times = chosen(role.public(1), above[0]);
-            let beyond = match above[1..] {
+            let above = match *above {
                 [] => 0,
-                [masked, ref wide @ ..] => {
-                    let (mask, top) = match *wide {
-                        [mask, masked, top] => (mask, chosen(top, masked).wrapping_mul(wraps)),
-                        _ => (masks[i], 0),
+                [bit, ref of_mask @ ..] => {
+                    let times = chosen(&places[1], role.public(1), bit);
+                    let beyond = match *of_mask {
+                        [] => 0,
+                        [masked, ref wide @ ..] => {
+                            let (mask, top) = match *wide {
+                                [mask, masked, top] => (mask, chosen(&places[1], top, masked).wrapping_mul(wraps)),
+                                _ => (masks[i], 0),
+                            };
+                            let masked = chosen(&places[1], mask, masked);
+                            opened[i].wrapping_mul(times).wrapping_sub(masked).wrapping_add(top)
+                        }
                     };
-                    opened[i].wrapping_mul(times).wrapping_sub(chosen(mask, masked)).wrapping_add(top)
+                    slope_above.wrapping_mul(beyond).wrapping_add(offset_above.wrapping_mul(times))
                 }
             };
-            let above = slope_above.wrapping_mul(beyond).wrapping_add(offset_above.wrapping_mul(times));
-            output.reduce(inside.wrapping_add(above).wrapping_add(below))
+            output.reduce(inside.wrapping_add(above).wrapping_add(base))
         })
     }
 
@@ -208,18 +260,24 @@ impl Piecewise {
         let mut found = digits.ask(opened, &queries, parts, tables)?;
         // Nobody asks whether the lowest digit is equal.
         found.remove(1);
-        let [lower @ .., _, before_low, less, equal, _, before, opposite_less, opposite] = &found[..] else {
+        let [lower @ .., less_low, equal_low, _, before_low, less, equal, _, before, opposite_less, opposite] =
+            &found[..]
+        else {
             unreachable!("two columns for each question")
         };
+        let of_equal = [equal_low, before_low, equal, before].map(Bits::clone);
+        if !self.above.has_sides() {
+            return Ok([lower, &of_equal].concat());
+        }
         // It is not negative where the secret digit is behind the opposite one, and not behind this one. Where these follow one another the
         // other way round, all that are not between count.
         let round = Bits::from_lowest(opened.iter().map(|x| 1 - self.input.sign(*x)));
         let not_negative = opposite_less.xor(less).xor(&ones(role, opened.len()).and(&round));
-        let top = [before_low, equal, before].map(Bits::clone);
-        Ok([lower, &top, &[not_negative, equal.xor(opposite)]].concat())
+        Ok([lower, &of_equal, &[less_low.clone(), not_negative, equal.xor(opposite)]].concat())
     }
 
-    /// This party's shares of the slope and offset of the line behind each opened number, up to the sign; from tables that are used once.
+    /// This party's shares of the slope and offset of the line behind each opened number, up to the sign, and of this; from tables that are
+    /// used once.
     fn look_up(
         self,
         role: Role,
@@ -227,10 +285,10 @@ impl Piecewise {
         lines: &Lines,
         parts: &mut [Streams],
         body: &mut dyn Source,
-    ) -> Result<Vec<[u64; 2]>, Error> {
+    ) -> Result<Vec<[u64; 3]>, Error> {
         let (words, count) = (self.vector_words(), numbers.len());
         let region = if role == Role::Server { Some(body.region(8 * words * count)?) } else { None };
-        let mut found = vec![[0; 2]; count];
+        let mut found = vec![[0; 3]; count];
         let chunks = numbers.par_chunks(PART).zip(found.par_chunks_mut(PART)).zip(parts).enumerate();
         let room = || (Vec::new(), Zeroizing::new(vec![0; GROUP * words]));
         chunks.try_for_each_init(room, |(buffer, vectors), (part, ((numbers, found), streams))| {
@@ -264,11 +322,11 @@ impl Piecewise {
         lines: &Lines,
         streams: &mut Streams,
         (hashes, region): (&TreeHashes, Region<'_>),
-    ) -> Result<Vec<[u64; 2]>, Error> {
+    ) -> Result<Vec<[u64; 3]>, Error> {
         let (words, key_bytes) = (self.vector_words(), 16 * point::words(self.index_bits));
         let mut roots = Zeroizing::new(vec![0 as Block; numbers.len()]);
         streams.roots(&mut roots);
-        let mut found = vec![[0; 2]; numbers.len()];
+        let mut found = vec![[0; 3]; numbers.len()];
         let chunks = numbers.par_chunks(KEYS_A_PART).zip(found.par_chunks_mut(KEYS_A_PART));
         let chunks = chunks.zip(roots.par_chunks(KEYS_A_PART)).enumerate();
         let room = || (Vec::new(), Zeroizing::new(vec![0; GROUP * words]));
@@ -286,11 +344,13 @@ impl Piecewise {
         Ok(found)
     }
 
-    /// Of each opened number the sums of the lines that the bits of its vector choose.
-    fn add_up(self, role: Role, vectors: &[u64], numbers: &[u64], lines: &Lines, found: &mut [[u64; 2]]) {
+    /// Of each opened number the sums of the lines that the bits of its vector choose, and how many these are.
+    fn add_up(self, role: Role, vectors: &[u64], numbers: &[u64], lines: &Lines, found: &mut [[u64; 3]]) {
         for ((vector, &number), found) in vectors.chunks(self.vector_words()).zip(numbers).zip(found) {
-            let sums = lines.chosen(vector, number as usize);
-            *found = sums.map(|sum| self.output.reduce(if role == Role::Server { sum.wrapping_neg() } else { sum }));
+            let [slope, offset] = lines.chosen(vector, number as usize);
+            let chosen = vector.iter().map(|word| u64::from(word.count_ones())).sum();
+            *found = [slope, offset, chosen]
+                .map(|sum| self.output.reduce(if role == Role::Server { sum.wrapping_neg() } else { sum }));
         }
     }
 
@@ -357,7 +417,16 @@ impl Piecewise {
 
     /// Columns that are opened of digits.
     fn columns(self) -> usize {
-        columns(self.digits_below()) + TOP_COLUMNS
+        columns(self.digits_below()) + self.top_columns()
+    }
+
+    fn top_columns(self) -> usize {
+        EQUAL_COLUMNS + if self.above.has_sides() { SIGN_COLUMNS } else { 0 }
+    }
+
+    /// Bits that tell where an argument is.
+    fn places(self) -> usize {
+        1 + usize::from(self.above.has_sides())
     }
 
     /// How many digits are below the top.
@@ -373,7 +442,7 @@ impl Piecewise {
     fn alone_bytes(self, count: usize) -> usize {
         let digits = self.digits();
         let products = product_bytes(self.digits_below(), count)
-            + product_bytes(ASKED, count)
+            + if self.above.has_sides() { product_bytes(ASKED, count) } else { 0 }
             + 2 * sets(EQUAL) * count.div_ceil(8);
         let vectors = if self.has_tree() { 0 } else { 8 * self.vector_words() * count };
         digits.table_bytes(count) + products + self.ring_products().bytes(count) + vectors
@@ -389,41 +458,49 @@ impl Piecewise {
 
     /// Secrets of one of both sets.
     fn set_len(self) -> usize {
-        4 + self.tops().len()
+        2 + self.tops().len()
     }
 
     /// The rings of secrets of what lies above the table. What rises does so by `2^f` an argument, of which `f` bits less count; parties have
     /// shares of the mask in no wider ring than the input's.
     fn secrets_above(self) -> Vec<Modulus> {
         let counts = Modulus::new(self.output.bits() - self.step_bits);
+        let bit = match self.above {
+            Above::OnlyConstant => return Vec::new(),
+            Above::Constant => return vec![self.output],
+            Above::Rising => self.output,
+            Above::RisingWhole => counts,
+        };
         match counts.bits().saturating_sub(self.input.bits()) {
-            _ if !self.rises => vec![self.output],
-            0 => vec![self.output, counts],
-            wider => vec![self.output, counts, counts, Modulus::new(wider), Modulus::new(wider)],
+            0 => vec![bit, counts],
+            wider => vec![bit, counts, counts, Modulus::new(wider), Modulus::new(wider)],
         }
     }
 
     fn secret_rings(self) -> Vec<Modulus> {
-        let set = [vec![self.output; 4], self.tops()].concat();
-        [set.clone(), set, self.secrets_above()].concat()
+        let set = [vec![self.output; 2], self.tops()].concat();
+        [vec![self.output], set.clone(), set, self.secrets_above()].concat()
     }
 }
 
 /// Columns of the top, by what is asked of them.
 struct Top {
-    /// Whether it is not negative: a comparison of digits.
-    sign: [Bits; 2 * ASKED - 1],
+    /// Whether it is not negative, if that is asked: a comparison of digits.
+    sign: Option<[Bits; 2 * ASKED - 1]>,
     /// Whether there is no borrow, or one, and both digits are equal with that.
     equal: [[Bits; EQUAL]; 2],
 }
 
 impl Top {
     fn of(columns: &[Bits], borrow: &Bits) -> Self {
-        let [less, low, before_low, high, before_high, sign, changed] = columns else {
+        let [low, before_low, high, before_high, sign @ ..] = columns else {
             unreachable!("the columns of both digits")
         };
         Self {
-            sign: [borrow, less, low, sign, changed].map(Bits::clone),
+            sign: match sign {
+                [less, sign, changed] => Some([borrow, less, low, sign, changed].map(Bits::clone)),
+                _ => None,
+            },
             equal: [[borrow, low, high], [borrow, before_low, before_high]].map(|of| of.map(Bits::clone)),
         }
     }
@@ -438,7 +515,7 @@ impl Gate for Piecewise {
     fn message_bytes(&self, count: usize) -> Vec<usize> {
         let bits = count.div_ceil(8);
         let index = self.index().packed_bytes(count) + bits;
-        let lines = 2 * self.output.packed_bytes(count) + 2 * bits;
+        let lines = 2 * self.output.packed_bytes(count) + self.places() * bits;
         vec![self.input.packed_bytes(count), self.columns() * bits, index, lines]
     }
 
@@ -464,7 +541,7 @@ impl Gate for Piecewise {
         let _ = server.parts(self::parts(count));
         let mut corrections = digits.deal(&inputs, &mut parts);
 
-        let below = hidden.len() - TOP_COLUMNS;
+        let below = hidden.len() - self.top_columns();
         corrections.extend(deal_products(&hidden[..below], &mut client));
         let hides_borrow = flips(1, &mut client, &mut server).remove(0);
         let (products, start) = (self.ring_products(), corrections.len());
@@ -475,11 +552,13 @@ impl Gate for Piecewise {
             *point = index.reduce((mask >> self.step_bits).wrapping_sub(*point));
         }
         let top = Top::of(&hidden[below..], &hides_borrow);
-        corrections.extend(deal_products(&top.sign, &mut client));
+        if let Some(sign) = &top.sign {
+            corrections.extend(deal_products(sign, &mut client));
+        }
         for equal in &top.equal {
             corrections.extend(deal_each(products_of_sets(equal), &mut client));
         }
-        let places = flips(2, &mut client, &mut server);
+        let places = flips(self.places(), &mut client, &mut server);
         let mut at_client = Zeroizing::new(vec![false; count]);
         if self.has_tree() {
             deal_trees(&points, [&mut client, &mut server], words, |hashes, roots, at, points| {
@@ -488,22 +567,25 @@ impl Gate for Piecewise {
         } else {
             corrections.extend(self.plant(&points, &mut parts, &mut at_client));
         }
-        let [slopes, offsets] = [(); 2].map(|()| masks(self.output, &mut client, &mut server));
+        let [slopes, values] = [(); 2].map(|()| masks(self.output, &mut client, &mut server));
         let (rings, set) = (self.secret_rings(), self.set_len());
         corrections.extend(secrets::correct(&rings, count, &mut client, |i, out| {
             let (mask, top) = (inputs[i], self.input.sign(inputs[i]));
-            let (sets, above) = out.split_at_mut(2 * set);
-            for (set, hides) in sets.chunks_mut(set).zip([true, false]) {
-                // 1 or -1, or 0 where the bit is another.
-                let sign = (u64::from(at_client[i]) << 1).wrapping_sub(1);
-                let sign = sign.wrapping_mul(u64::from(places[0].get(i) == hides));
+            // 1 or -1.
+            let sign = (u64::from(at_client[i]) << 1).wrapping_sub(1);
+            let in_table = u64::from(places[0].get(i));
+            let ([first], rest) = out.split_at_mut(1) else { unreachable!("a secret and more") };
+            *first = sign.wrapping_mul(in_table);
+            let (sets, above) = rest.split_at_mut(2 * set);
+            for (set, times) in sets.chunks_mut(set).zip([in_table, 1 - in_table]) {
+                let sign = sign.wrapping_mul(times);
                 let hidden_slope = sign.wrapping_mul(slopes[i]);
-                let products = hidden_slope.wrapping_mul(mask).wrapping_sub(sign.wrapping_mul(offsets[i]));
+                let products = hidden_slope.wrapping_mul(mask).wrapping_sub(sign.wrapping_mul(values[i]));
                 let tops = [sign.wrapping_mul(top), hidden_slope.wrapping_mul(top)];
-                let known = [sign, hidden_slope, sign.wrapping_mul(mask), products].into_iter().chain(tops);
+                let known = [sign.wrapping_mul(mask), products].into_iter().chain(tops);
                 set.iter_mut().zip(known).for_each(|(out, secret)| *out = secret);
             }
-            let bit = u64::from(places[1].get(i));
+            let bit = places.get(1).map_or(0, |place| u64::from(place.get(i)));
             let known = [bit, bit.wrapping_mul(mask), mask, bit * top, top];
             above.iter_mut().zip(known).for_each(|(out, secret)| *out = secret);
         }));

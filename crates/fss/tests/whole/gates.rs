@@ -3,8 +3,8 @@
 use std::io::Write;
 
 use privet_fss::{
-    Carried, Compared, Error, Extend, ExtendBounded, Gate, KeyBytes, KeyFile, Lift, Piecewise, Relu, Role, Seeds,
-    Select, Sign, Source, Truncate, argmax, leaves, max_pool,
+    Above, Carried, Compared, Error, Extend, ExtendBounded, Gate, KeyBytes, KeyFile, Lift, Piecewise, Relu, Role,
+    Seeds, Select, Sign, Source, Truncate, argmax, leaves, max_pool,
 };
 use privet_prg::{Prg, Seed};
 use privet_ring::tournament::{Ties, matches};
@@ -78,22 +78,30 @@ fn check_select(bits: u32, values: &[u64], seed: u64) {
 }
 
 /// Lines with whatever slopes and offsets, and what they and what goes on beyond them give for signed `x`.
-fn check_piecewise(bits: u32, [step_bits, index_bits]: [u32; 2], wide: u32, values: &[u64], seed: u64) {
-    let (ring, output, rises) = (Modulus::new(bits), Modulus::new(wide), seed % 2 == 1);
-    let gate = Piecewise::new(bits, [step_bits, index_bits], rises, wide);
+fn check_piecewise(bits: u32, [step_bits, index_bits]: [u32; 2], above: Above, wide: u32, values: &[u64], seed: u64) {
+    let (ring, output) = (Modulus::new(bits), Modulus::new(wide));
+    let gate = Piecewise::new(bits, [step_bits, index_bits], above, wide);
     let mut prg = prg(seed);
     let mut table = || (0..1 << index_bits).map(|_| prg.word() as i64).collect::<Vec<_>>();
-    let (slopes, offsets) = (table(), table());
-    let lines = Lines::new(&slopes, &offsets, step_bits, rises, output);
+    let (slopes, mut offsets) = (table(), table());
+    if above == Above::RisingWhole {
+        // The last argument's value is as that of the first, so that what lies above is a multiple of what an argument counts.
+        let [first, last] = [offsets[0], slopes[(1 << index_bits) - 1].wrapping_mul((1 << step_bits) - 1)];
+        offsets[(1 << index_bits) - 1] = first.wrapping_sub(last);
+    }
+    // Where no argument is below the table, what is taken for one comes out as those above.
+    let values: Vec<u64> =
+        values.iter().map(|x| if above == Above::OnlyConstant { x & (ring.mask() >> 1) } else { *x }).collect();
+    let lines = Lines::new(&slopes, &offsets, step_bits, above.rises(), output);
     let [client, server] =
-        run_gate(&gate, values, ring, &mut prg, |party, seed, body, x| gate.evaluate(party, seed, body, x, &lines));
+        run_gate(&gate, &values, ring, &mut prg, |party, seed, body, x| gate.evaluate(party, seed, body, x, &lines));
     let expected: Vec<u64> = values
         .iter()
         .map(|x| {
             let x = ring.signed(ring.reduce(*x));
             let kept = x.clamp(0, (1 << (index_bits + step_bits)) - 1);
             let (line, distance) = ((kept >> step_bits) as usize, kept & ((1 << step_bits) - 1));
-            let over = if rises { (x - kept).max(0) << step_bits } else { 0 };
+            let over = if above.rises() { (x - kept).max(0) << step_bits } else { 0 };
             let value = slopes[line].wrapping_mul(distance).wrapping_add(offsets[line]).wrapping_add(over);
             output.reduce(value as u64)
         })
@@ -101,16 +109,19 @@ fn check_piecewise(bits: u32, [step_bits, index_bits]: [u32; 2], wide: u32, valu
     assert_eq!(
         output.add(&client, &server),
         expected,
-        "2^{index_bits} lines over 2^{step_bits} of {bits} bits into {wide}"
+        "2^{index_bits} lines over 2^{step_bits} of {bits} bits into {wide}, {above:?}"
     );
 }
+
+/// Every way that a function goes on above its table.
+const ABOVE: [Above; 4] = [Above::Constant, Above::OnlyConstant, Above::Rising, Above::RisingWhole];
 
 #[test]
 fn lines_are_right_for_every_value_of_small_rings() {
     for (bits, step_bits) in [(9, 1), (10, 1), (10, 2), (11, 2)] {
         for (seed, wide) in [bits - 2, bits, bits + 1, 37, 64].into_iter().enumerate() {
-            for rises in [0, 1] {
-                check_piecewise(bits, [step_bits, 6], wide, &everything(bits), 2 * seed as u64 + rises);
+            for above in ABOVE {
+                check_piecewise(bits, [step_bits, 6], above, wide, &everything(bits), seed as u64);
             }
         }
     }
@@ -125,8 +136,8 @@ fn lines_are_right_for_every_size_of_table() {
         let around = ends.into_iter().flat_map(|end: u64| (0..9).map(move |i| end.wrapping_add(i).wrapping_sub(5)));
         let within = (0..500_u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - table));
         let values: Vec<u64> = around.chain(within).map(|x| ring.reduce(x)).cycle().take(3 * 536 + 1).collect();
-        for seed in [0, 1] {
-            check_piecewise(ring.bits(), [3, index_bits], 40, &values, seed);
+        for above in ABOVE {
+            check_piecewise(ring.bits(), [3, index_bits], above, 40, &values, 1);
         }
     }
 }
@@ -272,24 +283,23 @@ fn keys_have_the_bytes_of_their_formulas() {
     assert_eq!(corrections(&Extend::new(25, 37)), (1 << 17) * 20 + (1 << 14) * (37 + 12));
     assert_eq!(corrections(&Truncate::new(37, 12)), (1 << 17) * 4 + (1 << 14) * (15 + 25));
     // Tables of digits of 5, 4, 4, 4, 2 and 2 bits, 15 products of those below the top and 13 of the top, 4 modulo the number of lines, a
-    // unit vector of 256 bits, two sets of secrets, and of what rises four more.
-    let two_sets = 2 * (4 * 37 + 2 * 16);
-    let compared = 15 + 13 + 4 * 8;
-    assert_eq!(bytes(&Piecewise::new(21, [9, 8], false, 37)), [0, 64 * (11 + 32) + 8 * (compared + two_sets + 37)]);
-    assert_eq!(
-        bytes(&Piecewise::new(21, [9, 8], true, 37)),
-        [0, 64 * (11 + 32) + 8 * (compared + two_sets + 37 + 2 * 28 + 2 * 7)]
-    );
+    // unit vector of 256 bits, the sign, two sets of secrets, and of what rises four more.
+    let lines = |above, wide| Piecewise::new(21, [9, 8], above, wide);
+    let (compared, tables) = (15 + 13 + 4 * 8, 64 * (11 + 32));
+    let secrets = 37 + 2 * (2 * 37 + 2 * 16);
+    assert_eq!(bytes(&lines(Above::Constant, 37)), [0, tables + 8 * (compared + secrets + 37)]);
+    assert_eq!(bytes(&lines(Above::Rising, 37)), [0, tables + 8 * (compared + secrets + 37 + 2 * 28 + 2 * 7)]);
+    assert_eq!(bytes(&lines(Above::RisingWhole, 37)), [0, tables + 8 * (compared + secrets + 28 + 2 * 28 + 2 * 7)]);
+    // Nobody asks about the sign: five products less.
+    assert_eq!(bytes(&lines(Above::OnlyConstant, 37)), [0, tables + 8 * (compared - 5 + secrets)]);
     // What rises counts in 20 bits: parties have shares of the mask.
-    assert_eq!(
-        bytes(&Piecewise::new(21, [9, 8], true, 29)),
-        [0, 64 * (11 + 32) + 8 * (compared + 2 * (4 * 29 + 2 * 8) + 29 + 20)]
-    );
+    let secrets = 29 + 2 * (2 * 29 + 2 * 8);
+    assert_eq!(bytes(&lines(Above::RisingWhole, 29)), [0, tables + 8 * (compared + secrets + 20 + 20)]);
     // Digits of 3, 5, 5, 2 and 2 bits; a point function over 10 bits in four levels in place of a vector.
     let compared = 5 + 13 + 10;
     assert_eq!(
-        bytes(&Piecewise::new(17, [3, 10], false, 17)),
-        [16 + 64 * 4 * 16, 64 * 10 + 8 * (compared + 2 * 4 * 17 + 17)]
+        bytes(&Piecewise::new(17, [3, 10], Above::Constant, 17)),
+        [16 + 64 * 4 * 16, 64 * 10 + 8 * (compared + 5 * 17 + 17)]
     );
     assert_eq!(bytes(&ExtendBounded::non_negative(25, 37)), [0, 8 * 12]);
     // SIGMA's 556 bytes for a ReLU of 37 bits and 991 for one of 64, of the party that gets more.
@@ -303,7 +313,7 @@ fn an_empty_batch_gives_nothing() {
     check_sign(25, &[], 1);
     check_select(25, &[], 1);
     check_extend_bounded(25, 37, &[], 1);
-    check_piecewise(18, [8, 6], 37, &[], 1);
+    check_piecewise(18, [8, 6], Above::Rising, 37, &[], 1);
 }
 
 proptest! {
@@ -328,7 +338,7 @@ proptest! {
         check_select(bits, &values, seed);
         if bits > 8 {
             let step_bits = bits - 8 - cut.index((bits as usize - 8).min(6)) as u32;
-            check_piecewise(bits, [step_bits, 6], wide, &values, seed);
+            check_piecewise(bits, [step_bits, 6], ABOVE[seed as usize % 4], wide, &values, seed);
         }
         check_truncate(bits, 1 + cut.index(bits as usize - 1) as u32, &values, seed);
         if wide > bits {
@@ -552,7 +562,7 @@ fn messages_of_another_length_are_refused() {
         assert!(matches!(choosing.finish(&theirs, &mut body), Err(Error::PeerMisbehaved(_))));
     }
     // Lines open four times; whoever gets a message of another length stops.
-    let (lines, ring) = (Piecewise::new(18, [8, 6], true, 37), Modulus::new(37));
+    let (lines, ring) = (Piecewise::new(18, [8, 6], Above::Rising, 37), Modulus::new(37));
     let (key, table) = (deal(&lines, count, &mut prg), Lines::new(&[0; 64], &[0; 64], 8, true, ring));
     let messages = lines.message_bytes(count);
     for wrong in 0..messages.len() {

@@ -8,8 +8,8 @@ use std::thread;
 
 use privet_channel::record::{self, Direction};
 use privet_fss::{
-    Carried, Compared, Error, Extend, ExtendBounded, Gate, Lift, Party, Piecewise, Relu, Role, Select, Sign, Source,
-    Truncate,
+    Above, Carried, Compared, Error, Extend, ExtendBounded, Gate, Lift, Party, Piecewise, Relu, Role, Select, Sign,
+    Source, Truncate,
 };
 use privet_prg::Seed;
 use privet_ring::{Bits, Lines, Modulus};
@@ -178,18 +178,34 @@ fn a_relu_of_many_values_shows_nothing() {
 #[test]
 fn lines_show_nothing() {
     let output = Modulus::new(37);
-    let gate = Piecewise::new(18, [8, 6], true, 37);
+    let gate = Piecewise::new(18, [8, 6], Above::Rising, 37);
     let slopes: Vec<i64> = (0..64).map(|i| i << 20).collect();
     let lines = Lines::new(&slopes, &[5; 64], 8, true, output);
     let top = Modulus::new(37 - 18);
-    // Tables of six digits; products of hidden bits, as bits and modulo the number of lines; unit vectors, two sets of secrets, those above
-    // the table.
-    let (set, counts) = ([output, output, output, output, top, top], Modulus::new(37 - 8));
+    // Tables of six digits; products of hidden bits, as bits and modulo the number of lines; unit vectors, the sign, two sets of secrets, those
+    // above the table.
+    let (set, counts) = ([output, output, top, top], Modulus::new(37 - 8));
     let above = [output, counts, counts, Modulus::new(37 - 8 - 18), Modulus::new(37 - 8 - 18)];
     let secrets =
-        [&[Modulus::new(56)], &[BIT; 15][..], &[INDEX; 4], &[BIT; 13], &[Modulus::new(64)], &set, &set, &above]
+        [&[Modulus::new(56)], &[BIT; 15][..], &[INDEX; 4], &[BIT; 13], &[Modulus::new(64), output], &set, &set, &above]
             .concat();
     let sent = lines_sent(output);
+    check(&gate, &sent, &secrets, output, &|party, seed, body, x| {
+        gate.evaluate(party, seed, body, &reduced(x, 18), &lines)
+    });
+}
+
+#[test]
+fn lines_above_which_alone_is_more_show_nothing() {
+    let (output, top) = (Modulus::new(37), Modulus::new(37 - 18));
+    let gate = Piecewise::new(18, [8, 6], Above::OnlyConstant, 37);
+    let slopes: Vec<i64> = (0..64).map(|i| i << 20).collect();
+    let lines = Lines::new(&slopes, &[5; 64], 8, false, output);
+    // As above without what the sign takes, and what is above the table.
+    let set = [output, output, top, top];
+    let secrets =
+        [&[Modulus::new(56)], &[BIT; 15][..], &[INDEX; 4], &[BIT; 8], &[Modulus::new(64), output], &set, &set].concat();
+    let sent = [&[Modulus::new(18)], &[BIT; 11][..], &[INDEX, BIT], &[output, output, BIT]].concat();
     check(&gate, &sent, &secrets, output, &|party, seed, body, x| {
         gate.evaluate(party, seed, body, &reduced(x, 18), &lines)
     });
@@ -299,7 +315,7 @@ fn assert_bits_of_their_own(gate: &dyn Gate, value: u64, sent: &[Modulus], evalu
 #[test]
 fn a_line_s_number_is_hidden_by_a_mask_of_its_own() {
     // Less the high bits of the masked argument it would else tell whether the low ones borrow.
-    let (gate, output) = (Piecewise::new(18, [8, 6], true, 37), Modulus::new(37));
+    let (gate, output) = (Piecewise::new(18, [8, 6], Above::Rising, 37), Modulus::new(37));
     let lines = Lines::new(&[1 << 20; 64], &[5; 64], 8, true, output);
     for value in [0x1500, 0x1555, 0x15ff] {
         let evaluate: Evaluate<'_> = &|party, seed, body, x| gate.evaluate(party, seed, body, x, &lines);
@@ -319,7 +335,7 @@ fn digits_of_a_relu_are_hidden_by_bits_of_their_own() {
 
 #[test]
 fn what_lines_open_is_hidden_by_bits_of_their_own() {
-    let (gate, output) = (Piecewise::new(18, [8, 6], true, 37), Modulus::new(37));
+    let (gate, output) = (Piecewise::new(18, [8, 6], Above::Rising, 37), Modulus::new(37));
     let lines = Lines::new(&[1 << 20; 64], &[5; 64], 8, true, output);
     let sent = lines_sent(output);
     // Below the table, in it and above it.

@@ -3,6 +3,7 @@
 //! Both take arguments beyond the table. In suite `fss` their ring may have too many bits above it: there two ReLUs bring them into the
 //! table first, and the second one is what a function that rises goes on by.
 
+use privet_fss::Above;
 use privet_gmw::{Rounds, Sign, cost};
 use privet_ot::Role;
 use privet_ring::{Field, Lines, Modulus};
@@ -71,8 +72,15 @@ impl Piecewise<'_> {
         of.narrowed(lines)
     }
 
-    fn gate(&self, way: &Way, wide: u32) -> privet_fss::Piecewise {
-        privet_fss::Piecewise::new(way.table, [self.step_bits(), self.index_bits], way.rises, wide)
+    /// What suite `fss` looks up. Where ReLUs come first no argument is below the table.
+    fn gate(&self, way: &Way, lines: &Lines, wide: u32) -> privet_fss::Piecewise {
+        let above = match lines.above() {
+            [0, _] if self.nonnegative || way.clamps => Above::OnlyConstant,
+            [0, _] => Above::Constant,
+            [step, from] if from.is_multiple_of(step) => Above::RisingWhole,
+            _ => Above::Rising,
+        };
+        privet_fss::Piecewise::new(way.table, [self.step_bits(), self.index_bits], above, wide)
     }
 }
 
@@ -101,7 +109,8 @@ impl Protocol for Piecewise<'_> {
         if way.clamps {
             keys.extend((0..self.relus()).map(|_| Batch::new(privet_fss::Relu::new(way.ring, way.ring), len)));
         }
-        keys.push(Batch::new(self.gate(&way, wide), len));
+        let lines = self.lines(way.rises, Modulus::new(wide));
+        keys.push(Batch::new(self.gate(&way, &lines, wide), len));
         if way.clamps && self.rises && way.ring < self.above(wide) {
             keys.extend(Extend::new(way.ring, self.above(wide), Sign::NonNegative).keys(len));
         }
@@ -160,7 +169,7 @@ impl Piecewise<'_> {
                 privet_gmw::piecewise(&mut party, x, &self.shared(way, to.bits(), &lines), &lines)?
             }
             Engine::Fss(mut party, seeds, body) => {
-                self.gate(way, to.bits()).evaluate(&mut party, &seeds.seed(), body, x, &lines)?
+                self.gate(way, &lines, to.bits()).evaluate(&mut party, &seeds.seed(), body, x, &lines)?
             }
         })
     }
