@@ -101,7 +101,9 @@ impl ClientHalf {
         Self {
             triples: Triples::new(plan, triples, plan.triples().iter().map(&mut product).collect()),
             masks: plan.masks().iter().map(|&len| uniform(&mut masks, len, ring)).collect(),
-            shares: plan.linear().iter().map(|layer| uniform(&mut shares, layer.plan.output_len(), ring)).collect(),
+            shares: (plan.linear().iter())
+                .map(|layer| uniform(&mut shares, layer.plan.output_len(), plan.share_ring(layer)))
+                .collect(),
             correlations,
         }
     }
@@ -129,7 +131,7 @@ pub fn prepare_client(
         observer.progress(Phase::Offline, index + 1, total, &operation.name);
         recorder.layer(&operation.name, "multiply", dealer, |_| {
             let product = multiply(plan, layer, layer.mask_in(&masks), weights(index)?);
-            add(&mut shares[index], &product, ring(plan));
+            add(&mut shares[index], &product, plan.share_ring(layer));
             Ok::<_, Error>(())
         })?;
     }
@@ -194,7 +196,7 @@ pub fn prepare_server(
     for (done, layer) in plan.linear().iter().enumerate() {
         let operation = plan.operation(layer.operation);
         observer.progress(Phase::Offline, done + 1, total, &operation.name);
-        let receive = |dealer: &mut Channel| receive_values(dealer, layer.plan.output_len(), ring);
+        let receive = |dealer: &mut Channel| receive_values(dealer, layer.plan.output_len(), plan.share_ring(layer));
         shares.push(recorder.layer(&operation.name, "deal", dealer, receive)?);
     }
     let mut products = Vec::with_capacity(plan.triples().len());
@@ -233,6 +235,7 @@ pub fn deal(client: &mut Channel, server: &mut Channel, plan: &Plan) -> Result<(
     }
     for ((layer, weights), share) in plan.linear().iter().zip(mask.layers(plan)).zip(&shares) {
         let product = multiply(plan, layer, layer.mask_in(&masks), weights);
+        let ring = plan.share_ring(layer);
         server.send(&ring.pack(&ring.sub(&product, share)))?;
     }
     let other = Triples::new(plan, server_masks, Vec::new());
@@ -252,7 +255,7 @@ pub fn deal(client: &mut Channel, server: &mut Channel, plan: &Plan) -> Result<(
 pub fn dealt_bytes(plan: &Plan) -> [u64; 2] {
     let ring = ring(plan);
     let product = |triple| (triples::share_ring(plan, triple), triples::output_len(plan, triple));
-    let shares = plan.linear().iter().map(|layer| (ring, layer.plan.output_len()));
+    let shares = plan.linear().iter().map(|layer| (plan.share_ring(layer), layer.plan.output_len()));
     let shares = shares.chain(plan.triples().iter().map(product));
     let shares = shares.map(|(ring, len)| ring.packed_bytes(len) + HEADER_BYTES);
     let corrections = match plan.options().suite {

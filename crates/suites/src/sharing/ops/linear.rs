@@ -13,8 +13,8 @@ use crate::ops::{At, LinearMap};
 
 impl Protocol for At<'_, dyn LinearMap + '_> {
     fn width(&self, _inputs: &[u32], context: &Context) -> u32 {
-        // What OTs make is exact.
-        match context.options.chooses(&self.operation.encrypted()) {
+        // What a dealer or OTs make is exact.
+        match context.options.is_dealt() || context.options.chooses(&self.operation.encrypted()) {
             true => context.bits_read,
             false => context.ring_bits + context.options.guard_bits(),
         }
