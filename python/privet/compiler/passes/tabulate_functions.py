@@ -48,6 +48,8 @@ MOST_BITS = 30
 EXCESS, END = 16.0, 0.5
 """A table ends where the function passes its largest value, if it went on to `EXCESS` times that;
 and at a multiple of `END`."""
+SHORT = 1.5
+"""Units of the last place by which a function is lowered to end its table sooner."""
 POINTS = 8
 """Points in each line where its error is looked at."""
 
@@ -152,6 +154,8 @@ def tabulate_functions(
             problems.append(Problem(node.name, "activation", why, instead))
             return rewriter.copy(node)
         nonnegative = node.operation.nonnegative and not domain.low
+        if nonnegative and not domain.rises:
+            made = shortened(made, scale_bits, error)
         made = replace(made, rises=domain.rises, nonnegative=nonnegative)
         return _looked_up(rewriter, node, made, scale_bits)
 
@@ -238,6 +242,21 @@ def within(
     bottom = math.floor(beyond / END) * END
     bits = max(math.ceil(math.log2((last - bottom) / unit)), INDEX_BITS[0] + 1)
     return Domain(round(bottom / unit), bits)
+
+
+def shortened(table: Piecewise, scale: int, error: float) -> Piecewise:
+    """Half the table of a function of numbers that are not negative, if it changes by `SHORT` units
+    at most from there on: it is lowered by that, and is above the table what it was.
+
+    So an exponential function is 0 there, and however many such values are added up.
+    """
+    half = Domain(table.low, table.bits - 1)
+    top, end = (math.ldexp(table.low + (1 << bits), -scale) for bits in (half.bits, table.bits))
+    left = float(np.subtract(*table.function(np.array([top, end]))))
+    if not left or abs(left) > math.ldexp(SHORT, -scale):
+        return table
+    lowered = Step("shift", (len(table.function.steps),), -left)
+    return fit(Function((*table.function.steps, lowered)), half, scale, error) or table
 
 
 def trimmed(function: Function, domain: Domain, scale: int) -> Domain:

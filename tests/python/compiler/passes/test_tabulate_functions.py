@@ -163,6 +163,25 @@ def test_an_exponential_ends_where_it_passes_its_largest_value(rising: bool) -> 
     assert float(it.magnitudes["y"]) < 2.0
 
 
+@pytest.mark.parametrize(("scale", "end"), [(11, 8.0), (12, 8.0), (13, 16.0)])
+def test_the_exponential_function_of_a_softmax_is_0_from_its_end_on(scale: int, end: float) -> None:
+    """At scale 12 it is lowered by what would be left of it there, which is less than 1.5 units."""
+    nodes = [node("Softmax", ["x"], ["p"]), node("MatMul", ["p", "weights"], ["y"])]
+    made = model(nodes, {"x": (1, 8)}, ["y"], {"weights": np.ones((8, 2), np.float32)})
+    far = {"x": np.array([[0.0, -1.0, -3.0, -7.0, -7.99, -8.01, -20.0, -100.0]], np.float32)}
+    it = compile(made, calibration=[far], scale=scale, smooth="piecewise")
+    first = next(it for it in it.program.operations if it.op == "piecewise")
+    lines = decode(first.op, first.attributes, (1, 8), {})
+    assert isinstance(lines, Piecewise)
+    assert (lines.low, lines.bits, lines.nonnegative) == (0, scale + int(np.log2(end)), True)
+    x = np.arange(0, 110 << scale, 7, dtype=np.int64)
+    found = piecewise_values(x, lines, scale, scale + lines.step_bits, RING) >> lines.step_bits
+    exact = np.ldexp(np.exp(-np.ldexp(x.astype(np.float64), -scale)), scale)
+    assert np.abs(found - exact).max() <= 4.0
+    assert found.min() == 0
+    assert not found[x >= int(end) << scale].any()
+
+
 def test_a_root_of_a_wide_range_takes_several_tables() -> None:
     """It is steep at 0, where few arguments are near one another."""
     made = single("Sqrt", [(1, 64)])
