@@ -151,8 +151,37 @@ pub(super) fn compare(numbers: &[u64], digit: Digit, [low, high]: [&[u64]; 2], [
     }
 }
 
+/// Packs values of `N` whole bytes.
+#[inline(always)]
+fn pack_whole<const N: usize>(out: &mut [u8], values: &[u64]) {
+    for (out, value) in out.as_chunks_mut().0.iter_mut().zip(values) {
+        *out = *value.to_le_bytes().first_chunk::<N>().expect("a word has eight bytes");
+    }
+}
+
+/// The inverse of [`pack_whole`].
+#[inline(always)]
+fn unpack_whole<const N: usize>(out: &mut [u64], bytes: &[u8]) {
+    for (out, bytes) in out.iter_mut().zip(bytes.as_chunks::<N>().0) {
+        let mut word = [0; 8];
+        word[..N].copy_from_slice(bytes);
+        *out = u64::from_le_bytes(word);
+    }
+}
+
 #[inline(always)]
 pub(super) fn pack(out: &mut [u8], values: &[u64], bits: u32) {
+    match bits {
+        8 => return pack_whole::<1>(out, values),
+        16 => return pack_whole::<2>(out, values),
+        24 => return pack_whole::<3>(out, values),
+        32 => return pack_whole::<4>(out, values),
+        40 => return pack_whole::<5>(out, values),
+        48 => return pack_whole::<6>(out, values),
+        56 => return pack_whole::<7>(out, values),
+        64 => return pack_whole::<8>(out, values),
+        _ => {}
+    }
     let (mut pending, mut held) = (0u128, 0u32);
     let mut words = out.chunks_mut(8);
     for &value in values {
@@ -175,6 +204,17 @@ pub(super) fn pack(out: &mut [u8], values: &[u64], bits: u32) {
 
 #[inline(always)]
 pub(super) fn unpack(out: &mut [u64], bytes: &[u8], bits: u32) {
+    match bits {
+        8 => return unpack_whole::<1>(out, bytes),
+        16 => return unpack_whole::<2>(out, bytes),
+        24 => return unpack_whole::<3>(out, bytes),
+        32 => return unpack_whole::<4>(out, bytes),
+        40 => return unpack_whole::<5>(out, bytes),
+        48 => return unpack_whole::<6>(out, bytes),
+        56 => return unpack_whole::<7>(out, bytes),
+        64 => return unpack_whole::<8>(out, bytes),
+        _ => {}
+    }
     let (mut pending, mut held) = (0u128, 0u32);
     let mut words = bytes.chunks(8);
     for out in out {
