@@ -12,7 +12,7 @@ use std::time::Duration;
 use privet_audit::decoders::merging;
 use privet_bfv::{Parameters, Resharing, slots};
 use privet_channel::record::{self, Direction, Transcript};
-use privet_ot::{Demand, Stock, TableCounts};
+use privet_ot::{Demand, ProductCounts, Stock, TableCounts};
 use privet_paillier::{KeySize, PrivateKey};
 use privet_prg::Prg;
 use privet_program::Program;
@@ -36,7 +36,7 @@ fn main() -> Result<(), Failure> {
     let demand = Demand {
         private_ands: 9,
         triples: 9,
-        products_sent_by_server: 3,
+        products_sent_by_server: ProductCounts::of(20, 3),
         tables_sent_by_server: TableCounts { eights: 9, sixteens: 9 },
         ..Demand::NONE
     };

@@ -3,10 +3,10 @@
 //! Bytes count a frame of 5 bytes for each message, as [`privet_channel::Cost`] does; `tests/cost.rs` holds every
 //! formula against the wire.
 
-use std::ops::RangeInclusive;
+use std::ops::{Add, RangeInclusive};
 
 use privet_channel::HEADER_BYTES;
-use privet_ot::{Demand, OneHotCounts, Role, TableCounts};
+use privet_ot::{Demand, OneHotCounts, ProductCounts, Role, TableCounts};
 use privet_ring::tournament::matches;
 use privet_ring::{Field, Modulus};
 
@@ -33,7 +33,7 @@ impl Cost {
     }
 }
 
-impl std::ops::Add for Cost {
+impl Add for Cost {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
@@ -119,7 +119,7 @@ fn lookups(n: usize, steps: &[Step]) -> Cost {
 /// [`crate::multiply`] of `n` pairs of values of `bits` bits.
 pub fn multiply(n: usize, bits: u32) -> Cost {
     let products = n * bits as usize;
-    Cost::exchange(both_ways(products), products.div_ceil(8) + bit_by_bit(n, 1..=bits))
+    Cost::exchange(both_ways(ProductCounts::of(bits, products)), products.div_ceil(8) + bit_by_bit(n, 1..=bits))
 }
 
 /// [`crate::scale`] of `n` values of `bits` bits by factors of `factor_bits` bits.
@@ -127,7 +127,7 @@ pub fn scale(n: usize, factor_bits: u32, bits: u32) -> Cost {
     let chosen = factor_bits.min(bits);
     let products = n * chosen as usize;
     Cost {
-        demand: Demand { products_sent_by_client: products, ..Demand::NONE },
+        demand: Demand { products_sent_by_client: ProductCounts::of(bits, products), ..Demand::NONE },
         client_bytes: message(bit_by_bit(n, bits - chosen + 1..=bits)),
         server_bytes: message(products.div_ceil(8)),
         rounds: 1,
@@ -142,12 +142,12 @@ pub fn square(n: usize, bits: u32) -> Cost {
 /// [`crate::multiply_rows`] of `rows` factors of `bits` bits and as many rows of `row` values.
 pub fn multiply_rows(rows: usize, row: usize, bits: u32) -> Cost {
     let products = 2 * rows * bits as usize;
-    Cost::exchange(both_ways(products), products.div_ceil(8))
+    Cost::exchange(both_ways(ProductCounts::of(u64::BITS, products)), products.div_ceil(8))
         + Cost::exchange(Demand::NONE, bit_by_bit(rows * row, 1..=bits))
 }
 
 /// Products, as many in either direction.
-fn both_ways(products: usize) -> Demand {
+fn both_ways(products: ProductCounts) -> Demand {
     Demand { products_sent_by_server: products, products_sent_by_client: products, ..Demand::NONE }
 }
 
@@ -163,9 +163,9 @@ pub fn mux(n: usize, bits: u32) -> Cost {
 
 /// [`crate::mux_all`] of vectors of `n` values whose widths are `widths`.
 pub fn mux_all(n: usize, widths: &[u32]) -> Cost {
-    let demand = both_ways(n * widths.len());
+    let products = widths.iter().map(|&bits| ProductCounts::of(bits, n)).fold(ProductCounts::NONE, Add::add);
     let bytes = widths.iter().map(|&bits| n.div_ceil(8) + Modulus::new(bits).packed_bytes(n)).sum();
-    Cost::exchange(demand, bytes)
+    Cost::exchange(both_ways(products), bytes)
 }
 
 /// [`crate::is_non_negative`] of `n` values of `bits` bits.
@@ -191,8 +191,13 @@ pub fn leaves(n: usize, depth: u32, bits: u32, to: u32, rounds: Rounds) -> Cost 
 
 /// [`crate::bit_product`] of `n` pairs of bits in a ring of `bits` bits.
 pub fn bit_product(n: usize, bits: u32) -> Cost {
+    product_of_width(n, bits, bits)
+}
+
+/// A product of bits for each of `n` in a ring or field of `bits` bits, over correlations of `width` bits.
+fn product_of_width(n: usize, bits: u32, width: u32) -> Cost {
     Cost {
-        demand: Demand { products_sent_by_server: n, ..Demand::default() },
+        demand: Demand { products_sent_by_server: ProductCounts::of(width, n), ..Demand::default() },
         client_bytes: message(n.div_ceil(8)),
         server_bytes: message(Modulus::new(bits).packed_bytes(n)),
         rounds: 1,
@@ -206,7 +211,7 @@ pub fn extend(n: usize, from: u32, to: u32, sign: Sign, rounds: Rounds) -> Cost 
 
 /// [`crate::to_field`] of `n` values from a ring of `from` bits.
 pub fn to_field(n: usize, from: u32, field: Field, sign: Sign, rounds: Rounds) -> Cost {
-    wraps(n, from, sign, rounds) + bit_product(n, field.packing().bits())
+    wraps(n, from, sign, rounds) + product_of_width(n, field.packing().bits(), u64::BITS)
 }
 
 /// [`crate::from_field`] of `n` values to a ring of `to` bits.

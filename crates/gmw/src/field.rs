@@ -88,9 +88,9 @@ fn field_product(party: &mut Party<'_>, mine: &Bits, factor: u64, field: Field) 
         share ^ (u64::from(flip).wrapping_neg() & (share ^ negated))
     };
     if party.is_server() {
-        let [rho, share] = party.stock.next_products_sent(n)?;
+        let [rho, share] = party.stock.next_products_sent(u64::BITS, n)?;
         // The two words of the OT behind a product, of which the client has one.
-        let words = rho.iter().zip(share).map(|(rho, share)| [0, *rho].map(|x| x.wrapping_sub(*share)));
+        let words = rho.iter().zip(share.iter()).map(|(rho, share)| [0, rho].map(|x| x.wrapping_sub(share)));
         let (shares, rho): (Vec<u64>, Vec<u64>) = words
             .map(|[first, second]| (field.reduce(first), field.reduce(second)))
             .map(|(first, second)| (field.sub(0, first), field.sub(second, first)))
@@ -101,11 +101,11 @@ fn field_product(party: &mut Party<'_>, mine: &Bits, factor: u64, field: Field) 
         let result = flips.iter().zip(rho.iter().zip(&shares));
         Ok(result.map(|(flip, (&rho, &share))| field.add(times(flip, rho), turned(flip, share))).collect())
     } else {
-        let (choice, share) = party.stock.next_products_received(n)?;
+        let (choice, share) = party.stock.next_products_received(u64::BITS, n)?;
         let flips = mine.xor(&choice);
         party.channel.send(&flips.to_bytes())?;
         let theirs = packing.unpack(&party.channel.recv(packing.packed_bytes(n))?, n)?;
-        let shares = share.iter().map(|&share| field.reduce(share));
+        let shares = share.iter().map(|share| field.reduce(share));
         let result = mine.iter().zip(flips.iter()).zip(theirs.iter().zip(shares));
         Ok(result
             .map(|((bit, flip), (&theirs, share))| field.add(times(bit, field.reduce(theirs)), turned(flip, share)))

@@ -4,6 +4,7 @@
 //! of the other: for each bit of the former one product correlation, and of the latter only the bits that count above it. A square
 //! has one such term, twice; a product with a factor that the server knows has one.
 
+use privet_ot::{PackedRef, Room};
 use privet_ring::{BLOCK, Bits, Modulus, planes, select};
 use zeroize::Zeroizing;
 
@@ -52,13 +53,14 @@ fn cross(party: &mut Party<'_>, x: &[u64], y: &[u64], ring: Modulus) -> Result<[
     let (n, width) = (x.len(), ring.bits());
     assert_eq!(n, y.len(), "pairs of values");
     let products = n * width as usize;
-    let claim = party.stock.claim_products(products)?;
+    let claim = party.stock.claim_products(width, products)?;
     let stock = &*party.stock;
     let ([rho, sent], choice, received) = (stock.sent(&claim), stock.choice(&claim), stock.received(&claim));
     // Bit `i` of element `j` is at `i n + j`.
     let flips = join(&planes::from_values(x, width)).xor(&choice);
     let mut message = flips.to_bytes();
-    for (bit, rho) in (0..width).zip(rho.chunks(n.max(1))) {
+    for bit in 0..width {
+        let rho = rho.slice(bit as usize * n..(bit as usize + 1) * n);
         product::mask(&mut message, rho, Modulus::new(width - bit), |block, out| out.copy_from_slice(&y[block]));
     }
     let reply = party.channel.exchange(&message)?;
@@ -69,8 +71,8 @@ fn cross(party: &mut Party<'_>, x: &[u64], y: &[u64], ring: Modulus) -> Result<[
     for bit in 0..width {
         let at = bit as usize * n..(bit as usize + 1) * n;
         let [flips, theirs, choice] = [&flips, &theirs, &*choice].map(|bits| Zeroizing::new(bits.slice(at.start, n)));
-        rest = add_chosen(&mut own, [bit, width], [&flips, &choice], &received[at.clone()], rest);
-        add_offered(&mut others, bit, &theirs, y, &sent[at]);
+        rest = add_chosen(&mut own, [bit, width], [&flips, &choice], received.slice(at.clone()), rest);
+        add_offered(&mut others, bit, &theirs, y, sent.slice(at));
     }
     Ok([own, others])
 }
@@ -92,7 +94,7 @@ pub fn scale(party: &mut Party<'_>, mine: &[u64], factor_bits: u32, ring: Modulu
     if party.is_server() {
         let raised: Vec<u64> = mine.iter().map(|factor| factor.wrapping_add(half)).collect();
         let raised = Zeroizing::new(join(&planes::from_values(&raised, bits)));
-        let (choice, received) = party.stock.next_products_received(products)?;
+        let (choice, received) = party.stock.next_products_received(width, products)?;
         let flips = raised.xor(&choice);
         party.channel.send(&flips.to_bytes())?;
         let reply = party.channel.recv(crate::cost::bit_by_bit(n, width - bits + 1..=width))?;
@@ -100,19 +102,20 @@ pub fn scale(party: &mut Party<'_>, mine: &[u64], factor_bits: u32, ring: Modulu
         for bit in 0..bits {
             let at = bit as usize * n..(bit as usize + 1) * n;
             let [flips, choice] = [&flips, &choice].map(|bits| Zeroizing::new(bits.slice(at.start, n)));
-            rest = add_chosen(&mut shares, [bit, width], [&flips, &choice], &received[at], rest);
+            rest = add_chosen(&mut shares, [bit, width], [&flips, &choice], received.slice(at), rest);
         }
     } else {
-        let [rho, sent] = party.stock.next_products_sent(products)?;
+        let [rho, sent] = party.stock.next_products_sent(width, products)?;
         let mut hidden = Vec::new();
-        for (bit, rho) in (0..bits).zip(rho.chunks(n.max(1))) {
+        for bit in 0..bits {
+            let rho = rho.slice(bit as usize * n..(bit as usize + 1) * n);
             product::mask(&mut hidden, rho, Modulus::new(width - bit), |block, out| out.copy_from_slice(&mine[block]));
         }
         party.channel.send(&hidden)?;
         let theirs = Bits::from_bytes(&party.channel.recv(products.div_ceil(8))?, products)?;
         for bit in 0..bits {
             let at = bit as usize * n..(bit as usize + 1) * n;
-            add_offered(&mut shares, bit, &theirs.slice(at.start, n), mine, &sent[at]);
+            add_offered(&mut shares, bit, &theirs.slice(at.start, n), mine, sent.slice(at));
         }
         shares.iter_mut().zip(mine).for_each(|(share, x)| *share = share.wrapping_sub(half.wrapping_mul(*x)));
     }
@@ -126,7 +129,7 @@ fn add_chosen<'a>(
     own: &mut [u64],
     [bit, width]: [u32; 2],
     [flips, choice]: [&Bits; 2],
-    received: &[u64],
+    received: PackedRef<'_>,
     reply: &'a [u8],
 ) -> &'a [u8] {
     let part = Modulus::new(width - bit);
@@ -135,7 +138,9 @@ fn add_chosen<'a>(
         let chosen = &mut [0; BLOCK][..block.len()];
         let [flips, choice] = [flips, choice].map(|bits| product::words(bits, &block));
         part.unpack_into(masks, &masked[part.packed_bytes(block.start)..part.packed_bytes(block.end)]);
-        select::add_products(chosen, choice, masks, &[0; BLOCK / 64][..choice.len()], &received[block]);
+        let mut room = Room::new();
+        let received = received.widen(block, &mut room);
+        select::add_products(chosen, choice, masks, &[0; BLOCK / 64][..choice.len()], received);
         select::signed(masks, flips, chosen);
         own.iter_mut().zip(masks).for_each(|(own, term)| *own = own.wrapping_add(*term << bit));
     });
@@ -143,10 +148,11 @@ fn add_chosen<'a>(
 }
 
 /// Adds its shares of the other's bits' products with its values `y`, times `2^bit`; `theirs`: the other's flips.
-fn add_offered(others: &mut [u64], bit: u32, theirs: &Bits, y: &[u64], sent: &[u64]) {
+fn add_offered(others: &mut [u64], bit: u32, theirs: &Bits, y: &[u64], sent: PackedRef<'_>) {
     product::in_blocks(others, |block, others, terms| {
         let theirs = product::words(theirs, &block);
-        select::add_products(terms, theirs, &y[block.clone()], theirs, &sent[block]);
+        let mut room = Room::new();
+        select::add_products(terms, theirs, &y[block.clone()], theirs, sent.widen(block, &mut room));
         others.iter_mut().zip(terms).for_each(|(others, term)| *others = others.wrapping_add(*term << bit));
     });
 }

@@ -105,7 +105,7 @@ impl Opened {
         let mut pending = Vec::with_capacity(choices.len());
         for &Choice { bits, values, ring } in choices {
             let n = bits.len();
-            let claim = party.stock.claim_products(n)?;
+            let claim = party.stock.claim_products(ring.bits(), n)?;
             let ([rho, _], my_flips) = (party.stock.sent(&claim), bits.xor(&party.stock.choice(&claim)));
             message.extend_from_slice(&my_flips.to_bytes());
             product::mask(&mut message, rho, ring, |block, out| {
@@ -136,7 +136,9 @@ impl Opened {
         let ([rho, sent], received) = (stock.sent(claim), stock.received(claim));
         let (flips, theirs) = (product::words(flips, &block), &self.reply[*start..]);
         // Their bit, my element: c = flip ^ c', so c delta = flip rho + (1 - 2 flip) c' rho + c e, and they add c e.
-        select::add_products(sums, flips, &rho[block.clone()], flips, &sent[block.clone()]);
+        let [mut first, mut second] = product::rooms();
+        let (rho, sent) = (rho.widen(block.clone(), &mut first), sent.widen(block.clone(), &mut second));
+        select::add_products(sums, flips, rho, flips, sent);
         // My bit, their element; and my bit times my own.
         ring.unpack_into(other, &theirs[ring.packed_bytes(block.start)..ring.packed_bytes(block.end)]);
         other.iter_mut().zip(&values[block.clone()]).for_each(|(other, x)| *other = other.wrapping_add(*x));
@@ -145,7 +147,7 @@ impl Opened {
             product::words(bits, &block),
             other,
             product::words(my_flips, &block),
-            &received[block],
+            received.widen(block, &mut first),
         );
     }
 }

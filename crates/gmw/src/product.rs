@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use privet_ot::{PackedRef, Room};
 use privet_ring::{BLOCK, Bits, Modulus, in_parts, select};
 
 use crate::{Error, Party};
@@ -27,26 +28,27 @@ pub(crate) fn bit_product_then(
     let n = mine.len();
     let mut products = vec![0; n];
     if party.is_server() {
-        let [rho, share] = party.stock.next_products_sent(n)?;
+        let [rho, share] = party.stock.next_products_sent(ring.bits(), n)?;
         let mut message = Vec::new();
         mask(&mut message, rho, ring, |block, out| numbers(mine, &block, out));
         party.channel.send(&message)?;
         let flips = Bits::from_bytes(&party.channel.recv(n.div_ceil(8))?, n)?;
         in_blocks(&mut products, |block, products, spare| {
-            let flips = words(&flips, &block);
-            select::add_products(products, flips, &rho[block.clone()], flips, &share[block.clone()]);
+            let (flips, [mut first, mut second]) = (words(&flips, &block), rooms());
+            let (rho, share) = (rho.widen(block.clone(), &mut first), share.widen(block.clone(), &mut second));
+            select::add_products(products, flips, rho, flips, share);
             ring.reduce_all(products);
             finish(block, products, spare);
         });
     } else {
-        let (choice, share) = party.stock.next_products_received(n)?;
+        let (choice, share) = party.stock.next_products_received(ring.bits(), n)?;
         let flips = mine.xor(&choice);
         party.channel.send(&flips.to_bytes())?;
         let theirs = party.channel.recv(ring.packed_bytes(n))?;
         in_blocks(&mut products, |block, products, spare| {
             let (mine, flips) = (words(mine, &block), words(&flips, &block));
             ring.unpack_into(spare, &theirs[ring.packed_bytes(block.start)..ring.packed_bytes(block.end)]);
-            select::add_products(products, mine, spare, flips, &share[block.clone()]);
+            select::add_products(products, mine, spare, flips, share.widen(block.clone(), &mut Room::new()));
             ring.reduce_all(products);
             finish(block, products, spare);
         });
@@ -57,7 +59,7 @@ pub(crate) fn bit_product_then(
 /// Appends elements behind masks, packed, to `message`: `elements` gives those of each block of indices.
 pub(crate) fn mask(
     message: &mut Vec<u8>,
-    rho: &[u64],
+    rho: PackedRef<'_>,
     ring: Modulus,
     elements: impl Fn(Range<usize>, &mut [u64]) + Sync,
 ) {
@@ -65,7 +67,8 @@ pub(crate) fn mask(
     message.resize(start + ring.packed_bytes(rho.len()), 0);
     in_parts(&mut message[start..], ring.packed_bytes(BLOCK), |index, bytes| {
         let block = index * BLOCK..rho.len().min((index + 1) * BLOCK);
-        let (rho, masked) = (&rho[block.clone()], &mut [0; BLOCK][..block.len()]);
+        let (mut room, masked) = (Room::new(), &mut [0; BLOCK][..block.len()]);
+        let rho = rho.widen(block.clone(), &mut room);
         elements(block, masked);
         masked.iter_mut().zip(rho).for_each(|(masked, rho)| *masked = ring.reduce(masked.wrapping_sub(*rho)));
         ring.pack_into(bytes, masked);
@@ -78,6 +81,11 @@ pub(crate) fn in_blocks(values: &mut [u64], work: impl Fn(Range<usize>, &mut [u6
         let (first, len) = (index * BLOCK, values.len());
         work(first..first + len, values, &mut [0; BLOCK][..len]);
     });
+}
+
+/// Room for two blocks of correlations.
+pub(crate) fn rooms() -> [Room; 2] {
+    [Room::new(), Room::new()]
 }
 
 /// The words of a block's bits; it begins with a whole word.

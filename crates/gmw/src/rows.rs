@@ -24,7 +24,7 @@ pub fn multiply_rows(party: &mut Party<'_>, x: &[u64], y: &[u64], ring: Modulus)
     let row = n.checked_div(rows).unwrap_or(0);
     assert_eq!(rows * row, n, "rows of one length");
     let seeds = rows * ring.bits() as usize;
-    let claim = party.stock.claim_products(2 * seeds)?;
+    let claim = party.stock.claim_products(u64::BITS, 2 * seeds)?;
     let stock = &*party.stock;
     let ([rho, sent], choice, received) = (stock.sent(&claim), stock.choice(&claim), stock.received(&claim));
     // Bit `i` of factor `j` is at `i m + j`.
@@ -43,9 +43,9 @@ pub fn multiply_rows(party: &mut Party<'_>, x: &[u64], y: &[u64], ring: Modulus)
         }
     };
     // The two words of a correlation are `-sent` and `rho - sent`, and a flip swaps them.
-    let of_clear = |at: usize| (rho[at] & mask_of(&theirs, at)).wrapping_sub(sent[at]);
-    let of_set = |at: usize| (rho[at] & !mask_of(&theirs, at)).wrapping_sub(sent[at]);
-    let of_chosen = |at: usize| received[at];
+    let of_clear = |at: usize| (rho.get(at) & mask_of(&theirs, at)).wrapping_sub(sent.get(at));
+    let of_set = |at: usize| (rho.get(at) & !mask_of(&theirs, at)).wrapping_sub(sent.get(at));
+    let of_chosen = |at: usize| received.get(at);
 
     let mut shares: Vec<u64> = (0..n).map(|i| x[i / row].wrapping_mul(y[i])).collect();
     let mut message = Vec::new();

@@ -7,6 +7,7 @@ use zeroize::Zeroizing;
 
 use crate::Error;
 use crate::material::{Reader, write_words};
+use crate::packed::Packed;
 
 /// Vectors with an entry for each of some correlations.
 pub(crate) trait Columns {
@@ -19,7 +20,7 @@ pub(crate) trait Columns {
     /// Takes all away and keeps the memory, which holds them until it is written over or dropped.
     fn empty(&mut self);
 
-    /// Writes those from number `start` on, every vector in the order of the fields: bits packed 8 to a byte, words little-endian.
+    /// Writes those from number `start` on, every vector in the order of the fields: bits packed 8 to a byte, elements little-endian.
     fn write(&self, start: usize, out: &mut dyn Write) -> io::Result<()>;
 
     /// Reads what [`Columns::write`] wrote of `len` correlations into the memory of these, of which nothing is left.
@@ -53,26 +54,25 @@ impl Columns for Bits {
     }
 }
 
-impl Columns for Vec<u64> {
+impl Columns for Packed {
     fn cut(&self, start: usize, len: usize) -> Self {
-        self[start..start + len].to_vec()
+        self.all().slice(start..start + len).copied()
     }
 
     fn join(&mut self, others: &Self) {
-        self.extend_from_slice(others);
+        self.bytes.extend_from_slice(&others.bytes);
     }
 
     fn empty(&mut self) {
-        self.clear();
+        self.bytes.clear();
     }
 
     fn write(&self, start: usize, out: &mut dyn Write) -> io::Result<()> {
-        write_words(&self[start..], 8 * (self.len() - start), out)
+        out.write_all(&self.bytes[start * self.width().bytes()..])
     }
 
     fn read(&mut self, reader: &mut Reader<'_>, len: usize) -> Result<(), Error> {
-        *self = reader.words(len, std::mem::take(self))?;
-        Ok(())
+        reader.elements(len, self)
     }
 }
 
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn all_that_transfers_give_is_wiped_on_drop() {
-        let (bits, words) = (Bits::from_bools(&[true; 70]), vec![7_u64; 70]);
+        let (bits, words) = (Bits::from_bools(&[true; 70]), Packed::of(Width::of(20), &[7; 70]));
         let (planes, both) = (vec![bits.clone(); 3], [bits.clone(), bits.clone()]);
         let (r0, r1) = (bits.clone(), bits.clone());
         wiped(BitsSent { r0, r1 }, |it| it.r0.len() + it.r1.len());
@@ -177,9 +177,6 @@ mod tests {
         wiped(pairs, |it| it.r0.iter().chain(&it.r1).map(Bits::len).sum());
         let pairs = PairsReceived { choice: bits.clone(), received: both.clone() };
         wiped(pairs, |it| it.choice.len() + it.received[0].len() + it.received[1].len());
-        wiped(WordsSent { m0: words.clone(), m1: words.clone() }, |it| it.m0.len() + it.m1.len());
-        let received = WordsReceived { choice: bits.clone(), received: words.clone() };
-        wiped(received, |it| it.choice.len() + it.received.len());
         wiped(ProductsSent { rho: words.clone(), share: words.clone() }, |it| it.rho.len() + it.share.len());
         let received = ProductsReceived { choice: bits.clone(), share: words };
         wiped(received, |it| it.choice.len() + it.share.len());

@@ -11,7 +11,8 @@ use zeroize::{Zeroize, ZeroizeOnDrop};
 use crate::Error;
 use crate::columns::{Columns, columns};
 use crate::material::Reader;
-use crate::random::{BitsReceived, BitsSent, PairsReceived, PairsSent, WordsReceived, WordsSent};
+use crate::packed::{Packed, Width};
+use crate::random::{BitsReceived, BitsSent, PairsReceived, PairsSent};
 
 /// One party's side of ANDs of a bit of the server with a bit of the client: random bit OTs with the server as sender.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,22 +47,22 @@ pub struct PairedTriples {
 }
 
 /// Products of which this party holds the random ring element: `share` plus the peer's share is `rho` where the peer's
-/// bit is 1 and zero elsewhere, modulo 2^64 and so modulo any smaller power of two.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Zeroize, ZeroizeOnDrop)]
+/// bit is 1 and zero elsewhere, modulo what fits their width and so modulo any smaller power of two.
+#[derive(Clone, Debug, PartialEq, Eq, Zeroize, ZeroizeOnDrop)]
 pub struct ProductsSent {
     /// Uniform ring elements.
-    pub rho: Vec<u64>,
+    pub rho: Packed,
     /// This party's shares of the products.
-    pub share: Vec<u64>,
+    pub share: Packed,
 }
 
 /// Products of which this party holds the random bit; see [`ProductsSent`].
-#[derive(Clone, Debug, Default, PartialEq, Eq, Zeroize, ZeroizeOnDrop)]
+#[derive(Clone, Debug, PartialEq, Eq, Zeroize, ZeroizeOnDrop)]
 pub struct ProductsReceived {
     /// Uniform bits.
     pub choice: Bits,
     /// This party's shares of the products.
-    pub share: Vec<u64>,
+    pub share: Packed,
 }
 
 columns! {
@@ -137,17 +138,15 @@ impl PairedTriples {
 }
 
 impl ProductsSent {
-    /// Adds products of random word OTs: the element is `m1 - m0`, the share `-m0`.
-    pub(crate) fn add(&mut self, sent: &WordsSent) {
-        self.rho.extend(sent.m0.iter().zip(&sent.m1).map(|(m0, m1)| m1.wrapping_sub(*m0)));
-        self.share.extend(sent.m0.iter().map(|m0| m0.wrapping_neg()));
+    /// Those of a width, of which there are none.
+    pub(crate) fn none(width: Width) -> Self {
+        Self { rho: Packed::none(width), share: Packed::none(width) }
     }
 }
 
 impl ProductsReceived {
-    /// Adds products of random word OTs: the share is the word received.
-    pub(crate) fn add(&mut self, received: &WordsReceived) {
-        self.choice.extend(&received.choice);
-        self.share.extend_from_slice(&received.received);
+    /// Those of a width, of which there are none.
+    pub(crate) fn none(width: Width) -> Self {
+        Self { choice: Bits::default(), share: Packed::none(width) }
     }
 }

@@ -2,17 +2,18 @@
 //!
 //! Each party expands a seed; the client's stock is nothing else. The server's half must fit the client's, so the dealer,
 //! who knows both seeds, sends it corrections: one bit for each AND, two for a pair of triples, one ring element for each
-//! product, an entry for each table, a bit for each of a one-hot vector. Whoever deals knows both parties' secrets.
+//! product, of its width at most, an entry for each table, a bit for each of a one-hot vector. Whoever deals knows both parties' secrets.
 
-use privet_prg::{Prg, Seed};
+use privet_prg::{Prg, Seed, Wiped};
 use privet_ring::{Bits, Modulus};
 
 use crate::correlations::{PairedTriples, PrivateAnds, ProductsReceived, ProductsSent, Triples};
 use crate::one_hots::{self, OneHots};
+use crate::packed::{Packed, PackedRef, Width};
 use crate::random::{BitsReceived, BitsSent};
-use crate::stock::Tables;
+use crate::stock::{Products, Tables};
 use crate::tables::shift;
-use crate::{Demand, Error, Kind, Role, Shape, Stock, TableCounts, TablesReceived, TablesSent};
+use crate::{Demand, Error, Kind, ProductCounts, Role, Shape, Stock, TableCounts, TablesReceived, TablesSent};
 
 impl Stock {
     /// Deals `demand`: the client's and the server's stock, for any ring.
@@ -36,13 +37,15 @@ impl Stock {
             let mut part = || random_bits(demand.paired_triples, &mut prg);
             PairedTriples { a: part(), b: [part(), part()], c: [part(), part()] }
         };
-        let products_sent = {
-            let mut part = || random_words(demand.products_sent_by_client, &mut prg);
-            ProductsSent { rho: part(), share: part() }
-        };
-        let products_received = ProductsReceived {
-            choice: random_bits(demand.products_sent_by_server, &mut prg),
-            share: random_words(demand.products_sent_by_server, &mut prg),
+        let products = Products {
+            sent: Width::ALL.map(|width| {
+                let mut part = || Packed::random(width, demand.products_sent_by_client.count(width), &mut prg);
+                ProductsSent { rho: part(), share: part() }
+            }),
+            received: Width::ALL.map(|width| {
+                let count = demand.products_sent_by_server.count(width);
+                ProductsReceived { choice: random_bits(count, &mut prg), share: Packed::random(width, count, &mut prg) }
+            }),
         };
         let tables = Tables {
             sent: Shape::ALL.map(|shape| TablesSent {
@@ -56,11 +59,12 @@ impl Stock {
         };
         let one_hots = one_hots(demand, &mut prg);
         let private_ands = PrivateAnds::Client(BitsReceived { choice, received });
-        let (role, taken) = (Role::Client, [0; Kind::COUNT]);
-        Self { role, private_ands, triples, paired_triples, products_sent, products_received, tables, one_hots, taken }
+        let (role, is_of_words, taken) = (Role::Client, false, [0; Kind::COUNT]);
+        Self { role, private_ands, triples, paired_triples, products, is_of_words, tables, one_hots, taken }
     }
 
-    /// The server's half, from its seed and the dealer's corrections; products hold modulo `ring`.
+    /// The server's half, from its seed and the dealer's corrections; products hold modulo `ring`, or
+    /// what fits their width.
     ///
     /// # Errors
     /// [`Error::InvalidStock`] if the corrections are not [`corrections_bytes`] long.
@@ -80,8 +84,15 @@ impl Stock {
         let triples = bits(demand.triples)?;
         let pairs = [bits(demand.paired_triples)?, bits(demand.paired_triples)?];
         let (sent, received) = {
-            let mut words = |count: usize| ring.unpack(take(ring.packed_bytes(count)), count).map_err(|_| malformed());
-            (words(demand.products_sent_by_server)?, words(demand.products_sent_by_client)?)
+            let mut shares = |counts: ProductCounts| -> Result<Vec<Packed>, Error> {
+                let of = |(width, count)| {
+                    let ring = corrected(ring, width);
+                    let words = ring.unpack(take(ring.packed_bytes(count)), count).map_err(|_| malformed())?;
+                    Ok(Packed::of(width, &Wiped::from(words)))
+                };
+                counts.all().map(of).collect()
+            };
+            (shares(demand.products_sent_by_server)?, shares(demand.products_sent_by_client)?)
         };
         let mut bits = |count: usize| Bits::from_bytes(take(count.div_ceil(8)), count).map_err(|_| malformed());
         let mut tables = |counts: TableCounts| -> Result<[Vec<Bits>; 2], Error> {
@@ -115,14 +126,21 @@ impl Stock {
                 TablesReceived { choice: choice_of_sixteens, received: sixteens },
             ],
         };
+        let mut products_sent = rho.into_iter().zip(sent).map(|(rho, share)| ProductsSent { rho, share });
+        let mut products_received =
+            choice.into_iter().zip(received).map(|(choice, share)| ProductsReceived { choice, share });
+        let products = Products {
+            sent: Width::ALL.map(|_| products_sent.next().expect("products of every width")),
+            received: Width::ALL.map(|_| products_received.next().expect("products of every width")),
+        };
         let mut one_hots = numbers.into_iter().zip(vectors).map(|(number, entries)| OneHots { number, entries });
         Ok(Self {
             role: Role::Server,
             private_ands: PrivateAnds::Server(BitsSent { r0, r1 }),
             triples: Triples { a, b, c: triples },
             paired_triples: PairedTriples { a: pair_a, b: pair_b, c: pairs },
-            products_sent: ProductsSent { rho, share: sent },
-            products_received: ProductsReceived { choice, share: received },
+            products,
+            is_of_words: false,
             tables,
             one_hots: std::array::from_fn(|_| one_hots.next().expect("vectors of every length")),
             taken: [0; Kind::COUNT],
@@ -148,10 +166,12 @@ pub fn corrections(demand: &Demand, client: &Seed, server: &Seed, ring: Modulus)
     for i in 0..2 {
         bytes.extend(product(&pair_a, a_client, &pair_b[i], &b_client[i], &c_client[i]));
     }
-    let ProductsReceived { choice: theirs, share } = &client.products_received;
-    bytes.extend(ring.pack(&remainders(theirs, &rho, share)));
-    let ProductsSent { rho: theirs, share } = &client.products_sent;
-    bytes.extend(ring.pack(&remainders(&choice, theirs, share)));
+    for (ProductsReceived { choice, share }, rho) in client.products.received.iter().zip(&rho) {
+        bytes.extend(corrected(ring, rho.width()).pack(&remainders(choice, rho.all(), share.all())));
+    }
+    for (ProductsSent { rho, share }, choice) in client.products.sent.iter().zip(&choice) {
+        bytes.extend(corrected(ring, rho.width()).pack(&remainders(choice, rho.all(), share.all())));
+    }
     for (entries, theirs) in differences.iter_mut().zip(&client.tables.received) {
         shift(entries, &theirs.choice);
         entries.iter().zip(&theirs.received).for_each(|(entry, received)| bytes.extend(entry.xor(received).to_bytes()));
@@ -177,13 +197,21 @@ pub fn corrections_bytes(demand: &Demand, ring: Modulus) -> usize {
     bits(demand.private_ands)
         + bits(demand.triples)
         + 2 * bits(demand.paired_triples)
-        + ring.packed_bytes(demand.products_sent_by_server)
-        + ring.packed_bytes(demand.products_sent_by_client)
+        + [demand.products_sent_by_server, demand.products_sent_by_client]
+            .into_iter()
+            .flat_map(ProductCounts::all)
+            .map(|(width, count)| corrected(ring, width).packed_bytes(count))
+            .sum::<usize>()
         + [Role::Server, Role::Client]
             .into_iter()
             .flat_map(|sender| Shape::ALL.map(|shape| shape.entry_bits() * bits(demand.tables(sender).count(shape))))
             .sum::<usize>()
         + demand.one_hots.all().map(|(size, count)| bits(count) << size).sum::<usize>()
+}
+
+/// Modulo what the server's shares of products of this width are right.
+fn corrected(ring: Modulus, width: Width) -> Modulus {
+    Modulus::new(ring.bits().min(width.ring().bits()))
 }
 
 /// What the server's seed alone decides.
@@ -194,8 +222,10 @@ struct Free {
     b: Bits,
     pair_a: Bits,
     pair_b: [Bits; 2],
-    rho: Vec<u64>,
-    choice: Bits,
+    /// Of products that it sends, by width.
+    rho: [Packed; Width::COUNT],
+    /// Of products that it receives, by width.
+    choice: [Bits; Width::COUNT],
     /// Of the tables that it sends, by shape: what each entry is more than the first.
     differences: [Vec<Bits>; 2],
     /// Its choices of the tables that it receives.
@@ -213,8 +243,8 @@ impl Free {
             b: random_bits(demand.triples, prg),
             pair_a: random_bits(demand.paired_triples, prg),
             pair_b: [random_bits(demand.paired_triples, prg), random_bits(demand.paired_triples, prg)],
-            rho: random_words(demand.products_sent_by_server, prg),
-            choice: random_bits(demand.products_sent_by_client, prg),
+            rho: Width::ALL.map(|width| Packed::random(width, demand.products_sent_by_server.count(width), prg)),
+            choice: Width::ALL.map(|width| random_bits(demand.products_sent_by_client.count(width), prg)),
             differences: Shape::ALL.map(|shape| {
                 let (count, first) = (demand.tables_sent_by_server.count(shape), shape.entry_bits());
                 let mut entries = vec![Bits::zeros(count); first];
@@ -238,9 +268,10 @@ fn one_hots(demand: &Demand, prg: &mut Prg) -> [OneHots; one_hots::COUNT] {
 }
 
 /// `choice * rho - share`.
-fn remainders(choice: &Bits, rho: &[u64], share: &[u64]) -> Vec<u64> {
-    let product = |(choice, rho): (bool, &u64)| rho & u64::from(choice).wrapping_neg();
-    choice.iter().zip(rho).map(product).zip(share).map(|(product, share)| product.wrapping_sub(*share)).collect()
+fn remainders(choice: &Bits, rho: PackedRef<'_>, share: PackedRef<'_>) -> Vec<u64> {
+    let product = |(choice, rho): (bool, u64)| rho & u64::from(choice).wrapping_neg();
+    let products = choice.iter().zip(rho.iter()).map(product);
+    products.zip(share.iter()).map(|(product, share)| product.wrapping_sub(share)).collect()
 }
 
 fn random_bits(count: usize, prg: &mut Prg) -> Bits {

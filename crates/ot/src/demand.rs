@@ -2,7 +2,7 @@
 
 use std::ops::Add;
 
-use crate::{OneHotCounts, Role, Shape};
+use crate::{OneHotCounts, Role, Shape, Width};
 
 /// How many tables of each shape.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -47,6 +47,48 @@ impl Add for TableCounts {
     }
 }
 
+/// How many products of each width.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct ProductCounts([usize; Width::COUNT]);
+
+impl ProductCounts {
+    /// None.
+    pub const NONE: Self = Self([0; Width::COUNT]);
+
+    /// `count` that hold modulo `2^bits`.
+    ///
+    /// # Panics
+    /// Unless `1 <= bits <= 64`.
+    pub const fn of(bits: u32, count: usize) -> Self {
+        let mut counts = Self::NONE;
+        counts.0[Width::of(bits).index()] = count;
+        counts
+    }
+
+    /// How many of a width.
+    pub const fn count(self, width: Width) -> usize {
+        self.0[width.index()]
+    }
+
+    /// All counts, with the width of each.
+    pub fn all(self) -> impl Iterator<Item = (Width, usize)> {
+        Width::ALL.into_iter().zip(self.0)
+    }
+
+    /// How many there are.
+    pub fn total(self) -> usize {
+        self.0.iter().sum()
+    }
+}
+
+impl Add for ProductCounts {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self(std::array::from_fn(|i| self.0[i] + other.0[i]))
+    }
+}
+
 /// How many correlations of each kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Demand {
@@ -57,9 +99,9 @@ pub struct Demand {
     /// Pairs of bit triples that share their first bit, each for two ANDs with an operand in common.
     pub paired_triples: usize,
     /// Products of a ring element of the server with a bit of the client.
-    pub products_sent_by_server: usize,
+    pub products_sent_by_server: ProductCounts,
     /// Products of a ring element of the client with a bit of the server.
-    pub products_sent_by_client: usize,
+    pub products_sent_by_client: ProductCounts,
     /// Tables of which the server has all entries and the client one.
     pub tables_sent_by_server: TableCounts,
     /// Tables of which the client has all entries and the server one.
@@ -74,8 +116,8 @@ impl Demand {
         private_ands: 0,
         triples: 0,
         paired_triples: 0,
-        products_sent_by_server: 0,
-        products_sent_by_client: 0,
+        products_sent_by_server: ProductCounts::NONE,
+        products_sent_by_client: ProductCounts::NONE,
         tables_sent_by_server: TableCounts::NONE,
         tables_sent_by_client: TableCounts::NONE,
         one_hots: OneHotCounts::NONE,
@@ -83,7 +125,7 @@ impl Demand {
 
     /// All correlated OTs in which `sender` is the sender.
     pub fn ots(&self, sender: Role) -> usize {
-        let words = self.word_ots(sender) + self.one_hots.ots();
+        let words = self.products(sender).total() + self.one_hots.ots();
         self.bit_ots(sender) + self.paired_triples + words + self.tables(sender).ots()
     }
 
@@ -95,6 +137,14 @@ impl Demand {
         }
     }
 
+    /// Products of which `sender` holds the ring element.
+    pub fn products(&self, sender: Role) -> ProductCounts {
+        match sender {
+            Role::Client => self.products_sent_by_client,
+            Role::Server => self.products_sent_by_server,
+        }
+    }
+
     /// Random bit OTs in which `sender` is the sender.
     pub(crate) fn bit_ots(&self, sender: Role) -> usize {
         match sender {
@@ -103,12 +153,11 @@ impl Demand {
         }
     }
 
-    /// Random word OTs for products in which `sender` is the sender.
-    pub(crate) fn word_ots(&self, sender: Role) -> usize {
-        match sender {
-            Role::Client => self.products_sent_by_client,
-            Role::Server => self.products_sent_by_server,
-        }
+    /// The same demand with products of whole words alone.
+    pub(crate) fn of_words(self) -> Self {
+        let [products_sent_by_server, products_sent_by_client] =
+            [Role::Server, Role::Client].map(|sender| ProductCounts::of(u64::BITS, self.products(sender).total()));
+        Self { products_sent_by_server, products_sent_by_client, ..self }
     }
 }
 

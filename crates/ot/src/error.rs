@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{Shape, one_hots};
+use crate::{Shape, Width, one_hots};
 
 /// Any failure of this crate.
 #[derive(Debug, thiserror::Error)]
@@ -58,10 +58,10 @@ pub enum Kind {
     Triples,
     /// Pairs of bit triples that share their first bit.
     PairedTriples,
-    /// Products of which this party holds the ring element.
-    ProductsSent,
-    /// Products of which this party holds the bit.
-    ProductsReceived,
+    /// Products of which this party holds the ring element, of one width.
+    ProductsSent(Width),
+    /// Products of which this party holds the bit, of one width.
+    ProductsReceived(Width),
     /// Tables of which this party has all entries.
     TablesSent(Shape),
     /// Tables of which this party has one entry each.
@@ -71,8 +71,16 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// How many kinds there are, each shape and length for itself.
-    pub(crate) const COUNT: usize = 9 + one_hots::COUNT;
+    /// How many kinds there are, each width, shape and length for itself.
+    pub(crate) const COUNT: usize = 7 + 2 * Width::COUNT + one_hots::COUNT;
+
+    /// All of them, in order.
+    pub(crate) fn all() -> impl Iterator<Item = Self> {
+        let products = [Self::ProductsSent, Self::ProductsReceived].into_iter().flat_map(|of| Width::ALL.map(of));
+        let tables = [Self::TablesSent, Self::TablesReceived].into_iter().flat_map(|of| Shape::ALL.map(of));
+        let bits = [Self::PrivateAnds, Self::Triples, Self::PairedTriples].into_iter();
+        bits.chain(products).chain(tables).chain(one_hots::SIZES.map(Self::OneHots))
+    }
 
     /// Its place in what counts every kind.
     pub(crate) fn index(self) -> usize {
@@ -80,11 +88,11 @@ impl Kind {
             Self::PrivateAnds => 0,
             Self::Triples => 1,
             Self::PairedTriples => 2,
-            Self::ProductsSent => 3,
-            Self::ProductsReceived => 4,
-            Self::TablesSent(shape) => 5 + shape as usize,
-            Self::TablesReceived(shape) => 7 + shape as usize,
-            Self::OneHots(bits) => 9 + (bits - one_hots::SIZES.start()) as usize,
+            Self::ProductsSent(width) => 3 + width.index(),
+            Self::ProductsReceived(width) => 3 + Width::COUNT + width.index(),
+            Self::TablesSent(shape) => 3 + 2 * Width::COUNT + shape as usize,
+            Self::TablesReceived(shape) => 5 + 2 * Width::COUNT + shape as usize,
+            Self::OneHots(bits) => 7 + 2 * Width::COUNT + one_hots::index(bits),
         }
     }
 }
@@ -95,11 +103,22 @@ impl fmt::Display for Kind {
             Self::PrivateAnds => "private ANDs",
             Self::Triples => "bit triples",
             Self::PairedTriples => "paired bit triples",
-            Self::ProductsSent => "products sent",
-            Self::ProductsReceived => "products received",
+            Self::ProductsSent(_) => "products sent",
+            Self::ProductsReceived(_) => "products received",
             Self::TablesSent(_) => "tables sent",
             Self::TablesReceived(_) => "tables received",
             Self::OneHots(_) => "one-hot vectors",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_has_its_place() {
+        let places: Vec<usize> = Kind::all().map(Kind::index).collect();
+        assert_eq!(places, (0..Kind::COUNT).collect::<Vec<_>>());
     }
 }

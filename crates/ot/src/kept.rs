@@ -214,7 +214,7 @@ mod tests {
     use privet_channel::{Channel, pair};
 
     use super::*;
-    use crate::{Extension, FieldBits, OtParty, Size};
+    use crate::{Extension, FieldBits, OtParty, Size, Width};
 
     const EXTENSIONS: [Extension; 3] = [
         Extension::SoftSpoken(FieldBits::Two),
@@ -236,15 +236,19 @@ mod tests {
             let mut outputs = [Vec::new(), Vec::new()];
             for sender in [Role::Client, Role::Server] {
                 if sender == role {
-                    let sent = party.send_words(&mut channel, 1000).expect("OTs");
+                    let sent = party.send_products(&mut channel, Width::WORD, 1000).expect("OTs");
                     channel.flush().expect("a flush");
-                    outputs[0] = [&*sent.m0, &sent.m1].concat();
+                    let (rho, share) = (sent.rho.all().to_words(), sent.share.all().to_words());
+                    let first = share.iter().map(|share| share.wrapping_neg());
+                    let second = rho.iter().zip(&*share).map(|(rho, share)| rho.wrapping_sub(*share));
+                    outputs[0] = first.chain(second).collect();
                 } else {
                     party.begin(&mut channel).expect("the beginning");
                     channel.flush().expect("a flush");
-                    let received = party.receive_words(&mut channel, 1000).expect("OTs");
+                    let received = party.receive_products(&mut channel, Width::WORD, 1000).expect("OTs");
                     channel.flush().expect("a flush");
-                    let chosen = received.received.iter().zip(received.choice.iter());
+                    let share = received.share.all().to_words();
+                    let chosen = share.iter().zip(received.choice.iter());
                     outputs[1] = chosen.flat_map(|(&word, bit)| [word, u64::from(bit)]).collect();
                 }
             }

@@ -9,7 +9,7 @@
 //! | `silent` | OT extension from LPN with regular noise | Yang et al., "Ferret" (CCS 2020); Guo et al., "Half-Tree" (EUROCRYPT 2023) |
 //! | `random` | random OTs from correlated ones | Ishai, Kilian, Nissim and Petrank (CRYPTO 2003) |
 //! | `tables` | 1-of-8 and 1-of-16 random OTs from correlated ones | Kolesnikov and Kumaresan (CRYPTO 2013) |
-//! | `one_hots` | random one-hot vectors from word OTs | |
+//! | `one_hots` | random one-hot vectors from products | |
 //! | `correlations` and `stock` | private ANDs, bit triples, products | Asharov, Lindell, Schneider and Zohner (CCS 2013) |
 //!
 //! Threat model: both parties follow the protocol (semi-honest); each sees all of its own messages and randomness.
@@ -29,6 +29,7 @@ mod extension;
 mod kept;
 mod material;
 mod one_hots;
+mod packed;
 mod party;
 mod random;
 mod schedule;
@@ -42,15 +43,16 @@ mod vole;
 
 pub use correlated::{CotReceiver, CotSender};
 pub use correlations::{PairedTriples, PrivateAnds, ProductsReceived, ProductsSent, Triples};
-pub use demand::{Demand, TableCounts};
+pub use demand::{Demand, ProductCounts, TableCounts};
 pub use error::{Error, Kind};
 pub use extension::Extension;
 pub use kept::{BaseOts, Kept};
-pub use material::{STOCK_HEADER_BYTES, one_hots_bytes};
+pub use material::STOCK_HEADER_BYTES;
 pub use one_hots::{OneHotCounts, OneHots};
+pub use packed::{Packed, PackedRef, Room, Width};
 pub use party::OtParty;
 pub use privet_channel::Role;
-pub use random::{BitsReceived, BitsSent, PairsReceived, PairsSent, WordsReceived, WordsSent};
+pub use random::{BitsReceived, BitsSent, PairsReceived, PairsSent};
 pub use silent::{SilentReceiver, SilentSender, Size};
 pub use softspoken::{FieldBits, SoftSpokenReceiver, SoftSpokenSender};
 pub use stock::{Claim, Stock};

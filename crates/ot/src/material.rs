@@ -1,81 +1,63 @@
 //! A stock as bytes, for a store of material made ahead of time.
 //!
-//! Layout: `privet stock` and the version (5), the role (0 client, 1 server), nine 64-bit counts ([`COUNTED`]), then every vector in the order of the structs' fields. Version 2 has no tables, and five counts. With one-hot vectors it
-//! is version 6: seven more counts, and the vectors at the end. Versions 3 and 4 are the same, but entries of their tables of 16 had two bits: such tables are refused. Bits are packed 8 to a byte, words
-//! little-endian. Only what is left is written. The bytes are secret, and using them twice breaks every secret they
-//! protect: a store must hand them out once.
+//! Layout: `privet stock` and the version (7), the role (0 client, 1 server), a 64-bit count of each [`Kind`], then every vector in the
+//! order of the kinds and of the structs' fields. Bits are packed 8 to a byte, ring elements little-endian in the bytes of their width.
+//! Version 2, which Privet 0.2 wrote, has counts of [`OLD`] alone, and elements of whole words, which serve for products of any width.
+//! Only what is left is written. The bytes are secret, and using them twice breaks every secret they protect: a store must hand them out
+//! once.
 
 use std::io::{self, Read, Write};
 
+use privet_prg::wipe;
 use privet_ring::Bits;
 use zeroize::{Zeroize, Zeroizing};
 
 use crate::columns::Columns;
 use crate::one_hots;
-use crate::{Error, Kind, OneHotCounts, Role, Shape, Stock};
+use crate::packed::{Packed, Width};
+use crate::{Error, Kind, Role, Stock};
 
 const MAGIC: &[u8; 12] = b"privet stock";
 
 /// Bytes of a stored stock before its correlations.
-pub const STOCK_HEADER_BYTES: u64 = 12 + 2 + 9 * 8;
+pub const STOCK_HEADER_BYTES: u64 = (12 + 2 + 8 * Kind::COUNT) as u64;
 
-const VERSION: u8 = 5;
-const WITH_ONE_HOTS: u8 = 6;
-const WITHOUT_TABLES: u8 = 2;
+const VERSION: u8 = 7;
+const OLD_VERSION: u8 = 2;
 
-/// Versions before 5, and that with one-hot vectors.
-const OLD: [u8; 3] = [WITHOUT_TABLES, 3, 4];
-const OLD_WITH_ONE_HOTS: u8 = 4;
-
-/// The kinds whose counts every version has, in order.
-const COUNTED: [Kind; 9] = [
+/// What is counted in version 2.
+const OLD: [Kind; 5] = [
     Kind::PrivateAnds,
     Kind::Triples,
     Kind::PairedTriples,
-    Kind::ProductsSent,
-    Kind::ProductsReceived,
-    Kind::TablesSent(Shape::Eight),
-    Kind::TablesSent(Shape::Sixteen),
-    Kind::TablesReceived(Shape::Eight),
-    Kind::TablesReceived(Shape::Sixteen),
+    Kind::ProductsSent(Width::WORD),
+    Kind::ProductsReceived(Width::WORD),
 ];
 
-/// Bytes of a stored stock's correlations of this kind, with their counts: none without any.
-pub fn one_hots_bytes(counts: &OneHotCounts) -> u64 {
-    let header = if *counts == OneHotCounts::NONE { 0 } else { 8 * one_hots::COUNT };
-    (header + counts.stored_bytes()) as u64
-}
-
 impl Stock {
-    /// Writes what is left, in the layout of version 5, or 6 with one-hot vectors. No copy of it is made: there may be hundreds of
-    /// megabytes.
+    /// Writes what is left. No copy of it is made: there may be hundreds of megabytes.
     ///
     /// # Errors
     /// Those of `out`.
     pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
-        let mut one_hots: Vec<Kind> = one_hots::SIZES.map(Kind::OneHots).collect();
-        if one_hots.iter().all(|&kind| self.left_of(kind) == 0) {
-            one_hots.clear();
-        }
-        let version = if one_hots.is_empty() { VERSION } else { WITH_ONE_HOTS };
         out.write_all(MAGIC)?;
-        out.write_all(&[version, self.role.code()])?;
-        for kind in COUNTED.into_iter().chain(one_hots.iter().copied()) {
+        out.write_all(&[if self.is_of_words { OLD_VERSION } else { VERSION }, self.role.code()])?;
+        for kind in counted(self.is_of_words) {
             out.write_all(&(self.left_of(kind) as u64).to_le_bytes())?;
         }
-        let taken = |kind: Kind| self.taken[kind.index()];
-        self.private_ands.write(taken(Kind::PrivateAnds), out)?;
-        self.triples.write(taken(Kind::Triples), out)?;
-        self.paired_triples.write(taken(Kind::PairedTriples), out)?;
-        self.products_sent.write(taken(Kind::ProductsSent), out)?;
-        self.products_received.write(taken(Kind::ProductsReceived), out)?;
-        for shape in Shape::ALL {
-            self.tables.sent[shape as usize].write(taken(Kind::TablesSent(shape)), out)?;
-        }
-        for shape in Shape::ALL {
-            self.tables.received[shape as usize].write(taken(Kind::TablesReceived(shape)), out)?;
-        }
-        self.one_hots.iter().zip(one_hots).try_for_each(|(vectors, kind)| vectors.write(taken(kind), out))
+        counted(self.is_of_words).try_for_each(|kind| {
+            let taken = self.taken[kind.index()];
+            match kind {
+                Kind::PrivateAnds => self.private_ands.write(taken, out),
+                Kind::Triples => self.triples.write(taken, out),
+                Kind::PairedTriples => self.paired_triples.write(taken, out),
+                Kind::ProductsSent(width) => self.products.sent[width.index()].write(taken, out),
+                Kind::ProductsReceived(width) => self.products.received[width.index()].write(taken, out),
+                Kind::TablesSent(shape) => self.tables.sent[shape as usize].write(taken, out),
+                Kind::TablesReceived(shape) => self.tables.received[shape as usize].write(taken, out),
+                Kind::OneHots(bits) => self.one_hots[one_hots::index(bits)].write(taken, out),
+            }
+        })
     }
 
     /// What [`Stock::write`] writes.
@@ -104,48 +86,42 @@ impl Stock {
             return Err(Error::InvalidStock { what: "they are no stored stock" });
         }
         let [version, role] = reader.array()?;
-        if ![VERSION, WITH_ONE_HOTS].contains(&version) && !OLD.contains(&version) {
+        if ![VERSION, OLD_VERSION].contains(&version) {
             return Err(Error::InvalidStock { what: "they have another version" });
         }
         let role = Role::from_code(role).ok_or(Error::InvalidStock { what: "their role is unknown" })?;
-        let (ands, triples, pairs) = (reader.count()?, reader.count()?, reader.count()?);
-        let (sent, received) = (reader.count()?, reader.count()?);
-        let mut tables = || if version == WITHOUT_TABLES { Ok(0) } else { reader.count() };
-        let counts = [[tables()?, tables()?], [tables()?, tables()?]];
-        let sixteens = counts.iter().any(|count| count[Shape::Sixteen as usize] > 0);
-        if OLD.contains(&version) && sixteens {
-            return Err(Error::InvalidStock { what: "their tables are of another version" });
-        }
-        let mut vectors = [0; one_hots::COUNT];
-        if [WITH_ONE_HOTS, OLD_WITH_ONE_HOTS].contains(&version) {
-            for count in &mut vectors {
-                *count = reader.count()?;
-            }
+        let is_of_words = version == OLD_VERSION;
+        let mut counts = [0; Kind::COUNT];
+        for kind in counted(is_of_words) {
+            counts[kind.index()] = reader.count()?;
         }
         if used.role != role {
             used = Self::empty(role);
         }
         // Whatever fails, `used` is wiped with all that was read.
-        used.private_ands.read(&mut reader, ands)?;
-        used.triples.read(&mut reader, triples)?;
-        used.paired_triples.read(&mut reader, pairs)?;
-        used.products_sent.read(&mut reader, sent)?;
-        used.products_received.read(&mut reader, received)?;
-        for (tables, count) in used.tables.sent.iter_mut().zip(counts[0]) {
-            tables.read(&mut reader, count)?;
-        }
-        for (tables, count) in used.tables.received.iter_mut().zip(counts[1]) {
-            tables.read(&mut reader, count)?;
-        }
-        for (vectors, count) in used.one_hots.iter_mut().zip(vectors) {
-            vectors.read(&mut reader, count)?;
+        for (kind, count) in Kind::all().zip(counts) {
+            match kind {
+                Kind::PrivateAnds => used.private_ands.read(&mut reader, count),
+                Kind::Triples => used.triples.read(&mut reader, count),
+                Kind::PairedTriples => used.paired_triples.read(&mut reader, count),
+                Kind::ProductsSent(width) => used.products.sent[width.index()].read(&mut reader, count),
+                Kind::ProductsReceived(width) => used.products.received[width.index()].read(&mut reader, count),
+                Kind::TablesSent(shape) => used.tables.sent[shape as usize].read(&mut reader, count),
+                Kind::TablesReceived(shape) => used.tables.received[shape as usize].read(&mut reader, count),
+                Kind::OneHots(bits) => used.one_hots[one_hots::index(bits)].read(&mut reader, count),
+            }?;
         }
         if reader.left > 0 {
             return Err(Error::InvalidStock { what: "they are too long" });
         }
-        used.taken = [0; Kind::COUNT];
+        (used.is_of_words, used.taken) = (is_of_words, [0; Kind::COUNT]);
         Ok(used)
     }
+}
+
+/// The kinds of a stock that are counted and written, in order.
+fn counted(is_of_words: bool) -> impl Iterator<Item = Kind> {
+    Kind::all().filter(move |kind| !is_of_words || OLD.contains(kind))
 }
 
 /// Bytes that are written at once.
@@ -235,11 +211,18 @@ impl<'a> Reader<'a> {
         bits.map_err(|_| Error::InvalidStock { what: "they are too short" })
     }
 
-    /// Words in the memory of others.
-    pub(crate) fn words(&mut self, count: usize, old: Vec<u64>) -> Result<Vec<u64>, Error> {
-        let bytes = count.checked_mul(8).ok_or(Error::InvalidStock { what: "a count is too large" })?;
-        let mut words = self.filled(bytes, old)?;
-        Ok(std::mem::take(&mut *words))
+    /// Elements in the place and memory of others, of which nothing is left.
+    pub(crate) fn elements(&mut self, count: usize, elements: &mut Packed) -> Result<(), Error> {
+        let bytes = count.checked_mul(elements.width().bytes());
+        let bytes = bytes.ok_or(Error::InvalidStock { what: "a count is too large" })?;
+        self.claim(bytes)?;
+        if elements.bytes.capacity() < bytes {
+            elements.zeroize();
+            elements.bytes = Vec::with_capacity(bytes);
+        }
+        wipe(elements.bytes.get_mut(bytes..).unwrap_or_default());
+        elements.bytes.resize(bytes, 0);
+        self.source.read_exact(&mut elements.bytes).map_err(|error| Error::Unreadable { error })
     }
 }
 

@@ -15,8 +15,7 @@ use privet_ring::{Bits, Modulus, planes};
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use crate::columns::columns;
-use crate::correlations::{ProductsReceived, ProductsSent};
-use crate::{Demand, Error, Role};
+use crate::{Demand, Error, ProductCounts, Role, Stock};
 
 /// Bits of the numbers that vectors are for.
 pub(crate) const SIZES: RangeInclusive<u32> = 6..=12;
@@ -105,7 +104,7 @@ pub(crate) struct Run {
 impl Run {
     /// What they grow over.
     pub(crate) fn demand(self) -> Demand {
-        let words = self.count * words(self.bits);
+        let words = ProductCounts::of(WORD as u32, self.count * words(self.bits));
         Demand { products_sent_by_client: words, products_sent_by_server: words, ..Demand::NONE }
     }
 
@@ -144,16 +143,12 @@ columns! {
     OneHots { number, entries }
 }
 
-/// Vectors from random OTs of words ([`Run::demand`]) in both directions; the peer must do the same.
+/// Vectors from a stock of products of words ([`Run::demand`]) in both directions; the peer must do the same.
 ///
 /// # Errors
 /// If the link or the operating system's randomness fails.
-pub(crate) fn grow(
-    channel: &mut Channel,
-    role: Role,
-    run: Run,
-    (sent, received): (&ProductsSent, &ProductsReceived),
-) -> Result<OneHots, Error> {
+pub(crate) fn grow(channel: &mut Channel, role: Role, run: Run, stock: &Stock) -> Result<OneHots, Error> {
+    let (sent, received) = stock.products.of_words();
     let Run { bits, count } = run;
     let first = {
         let mut words = vec![0; count.div_ceil(WORD)];
@@ -175,8 +170,8 @@ pub(crate) fn grow(
         choices[1..].iter().for_each(|choice| flips.extend(&choice.xor(own)));
         let mut message = flips.to_bytes();
         for (word, column) in vector.iter().enumerate() {
-            let words = sent.rho[at(word)].iter().zip(&sent.share[at(word)]);
-            let masked = column.iter().zip(words).map(|(column, (rho, share))| {
+            let [rho, share] = [&sent.rho, &sent.share].map(|elements| elements.all().slice(at(word)).to_words());
+            let masked = column.iter().zip(rho.iter().zip(&*share)).map(|(column, (rho, share))| {
                 let [m0, m1] = words_behind(*rho, *share);
                 width.reduce(column ^ m0 ^ m1)
             });
@@ -195,7 +190,8 @@ pub(crate) fn grow(
                 0 => Bits::zeros(count),
                 _ => theirs.slice((word - 1) * count, count),
             };
-            let (rho, share, known) = (&sent.rho[at(word)], &sent.share[at(word)], &received.share[at(word)]);
+            let [rho, share, known] =
+                [&sent.rho, &sent.share, &received.share].map(|elements| elements.all().slice(at(word)).to_words());
             let product = |i: usize| {
                 let [m0, m1] = words_behind(rho[i], share[i]);
                 let kept = m0 ^ (m0 ^ m1) & mask(&flips, i);
@@ -270,9 +266,7 @@ mod tests {
         let demand = run.demand();
         let (client, server) = Stock::deal(&demand, &mut Prg::from_seed(&Seed::from_block(seed.into())));
         let (mut near, mut far) = pair();
-        let side = |stock: &Stock, channel: &mut Channel, role| {
-            grow(channel, role, run, (&stock.products_sent, &stock.products_received)).expect("vectors")
-        };
+        let side = |stock: &Stock, channel: &mut Channel, role| grow(channel, role, run, stock).expect("vectors");
         std::thread::scope(|scope| {
             let other = scope.spawn(|| side(&server, &mut far, Role::Server));
             [side(&client, &mut near, Role::Client), other.join().expect("the server's thread")]
@@ -330,14 +324,14 @@ mod tests {
             let peer = std::thread::spawn(move || -> Vec<Vec<u8>> {
                 run.messages().map(|len| far.exchange(&vec![0; len]).expect("a message")).collect()
             });
-            grow(&mut near, role, run, (&stock.products_sent, &stock.products_received)).expect("vectors");
+            grow(&mut near, role, run, &stock).expect("vectors");
             for (bit, message) in (1..).zip(peer.join().expect("the peer does not panic")) {
                 let flips = (words_of(bit) - 1) * run.count / 8;
                 let (flips, mut words) = message.split_at(flips);
                 let mut columns = vec![flips.iter().map(|byte| u64::from(byte.count_ones())).sum::<u64>()];
                 // Nor do flips tell the bit.
-                let own =
-                    stock.products_received.choice.slice((1..bit).map(words_of).sum::<usize>() * run.count, run.count);
+                let (_, received) = stock.products.of_words();
+                let own = received.choice.slice((1..bit).map(words_of).sum::<usize>() * run.count, run.count);
                 columns.push(flips.iter().zip(own.to_bytes()).map(|(a, b)| u64::from((a ^ b).count_ones())).sum());
                 if flips.is_empty() {
                     columns.clear();

@@ -4,18 +4,19 @@ use privet_channel::{Channel, Link};
 use privet_prg::hash::Keys;
 use privet_prg::{Prg, Seed};
 use sha2::{Digest, Sha256};
-use zeroize::{Zeroize, Zeroizing};
+use zeroize::Zeroizing;
 
 use crate::correlated::{CotReceiver, CotSender};
 use crate::kept::{BaseOts, Keys as BaseKeys, Leaving};
-use crate::random::{self, BitsReceived, BitsSent, PairsReceived, PairsSent, WordsReceived, WordsSent};
+use crate::packed::Width;
+use crate::random::{self, BitsReceived, BitsSent, PairsReceived, PairsSent};
 use crate::silent::{SilentReceiver, SilentSender};
 use crate::softspoken::{SoftSpokenReceiver, SoftSpokenSender};
 use crate::tables::{self, Shape, TablesReceived, TablesSent};
-use crate::{Demand, Error, Extension, Role, base, tree};
+use crate::{Demand, Error, Extension, ProductsReceived, ProductsSent, Role, base, tree};
 
 /// Version of the setup; both parties must speak the same.
-const VERSION: u8 = 4;
+const VERSION: u8 = 5;
 
 /// Bytes of either party's first message: version, role, extension, the sender's point, the receiver's points.
 pub(crate) const FIRST_BYTES: usize = 3 + base::POINT_BYTES + base::RECEIVER_BYTES;
@@ -29,9 +30,6 @@ pub struct OtParty {
     keys: [Keys; 2],
     sent: u64,
     received: u64,
-    /// The last word OTs in either direction.
-    words_sent: WordsSent,
-    words_received: WordsReceived,
 }
 
 impl OtParty {
@@ -111,8 +109,7 @@ impl OtParty {
             let seed = *digest.finalize().first_chunk().expect("32 bytes");
             Keys::new(&Seed::from_bytes(seed))
         });
-        let (words_sent, words_received) = (WordsSent::default(), WordsReceived::default());
-        Self { role, sender, receiver, keys, sent: 0, received: 0, words_sent, words_received }
+        Self { role, sender, receiver, keys, sent: 0, received: 0 }
     }
 
     /// Which party this is.
@@ -175,29 +172,30 @@ impl OtParty {
         Ok(PairsReceived { choice, received: random::bits(&self.keys[1], t, 0, first) })
     }
 
-    /// `count` random word OTs as sender, which the next call writes over; the peer must call [`Self::receive_words`].
+    /// `count` products of which this party holds the ring element; the peer must call [`Self::receive_products`].
     ///
     /// # Errors
     /// Those of [`CotSender::extend`].
-    pub fn send_words(&mut self, channel: &mut Channel, count: usize) -> Result<&WordsSent, Error> {
+    pub fn send_products(&mut self, channel: &mut Channel, width: Width, count: usize) -> Result<ProductsSent, Error> {
         let delta = self.sender.delta();
         let q = self.sender.extend(channel, count)?;
         let first = advance(&mut self.sent, count);
-        random::both_words(&self.keys[0], q, delta, first, &mut self.words_sent);
-        Ok(&self.words_sent)
+        Ok(random::products_sent(&self.keys[0], q, delta, first, width))
     }
 
-    /// `count` random word OTs as receiver, which the next call writes over; the peer must call [`Self::send_words`].
+    /// `count` products of which this party holds the bit; the peer must call [`Self::send_products`].
     ///
     /// # Errors
     /// Those of [`CotReceiver::extend`].
-    pub fn receive_words(&mut self, channel: &mut Channel, count: usize) -> Result<&WordsReceived, Error> {
+    pub fn receive_products(
+        &mut self,
+        channel: &mut Channel,
+        width: Width,
+        count: usize,
+    ) -> Result<ProductsReceived, Error> {
         let (choice, t) = self.receiver.extend(channel, count)?;
         let first = advance(&mut self.received, count);
-        random::words(&self.keys[1], t, first, &mut self.words_received.received);
-        self.words_received.choice.zeroize();
-        self.words_received.choice = choice;
-        Ok(&self.words_received)
+        Ok(random::products_received(&self.keys[1], choice, t, first, width))
     }
 
     /// `count` tables as sender; the peer must call [`Self::receive_tables`].

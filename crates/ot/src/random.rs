@@ -3,15 +3,18 @@
 //! index of the chunk's first OT chooses.
 //!
 //! The sender's two messages are `H(q)` and `H(q ^ delta)`; the receiver knows `H(t)`, the one its choice bit
-//! selects. A bit OT keeps bit 0 of the hash, one of two bits the lowest two, a word OT the low 64. All of it is wiped on drop.
+//! selects. A bit OT keeps bit 0 of the hash, one of two bits the lowest two, and a product as many low bytes as are wanted of it. All of
+//! it is wiped on drop.
 
 use privet_prg::Block;
 use privet_prg::hash::Keys;
-use privet_ring::Bits;
+use privet_ring::{BLOCK, Bits};
 use rayon::prelude::*;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
 use crate::columns::columns;
+use crate::correlations::{ProductsReceived, ProductsSent};
+use crate::packed::{Packed, Room, Width};
 
 /// Blocks hashed at once, under one key.
 pub(crate) const CHUNK: usize = 4096;
@@ -55,24 +58,6 @@ pub struct PairsReceived {
     pub received: [Bits; 2],
 }
 
-/// The sender's side of random word OTs.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Zeroize, ZeroizeOnDrop)]
-pub struct WordsSent {
-    /// What the receiver gets where it chose 0.
-    pub m0: Vec<u64>,
-    /// What the receiver gets where it chose 1.
-    pub m1: Vec<u64>,
-}
-
-/// The receiver's side of random word OTs.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Zeroize, ZeroizeOnDrop)]
-pub struct WordsReceived {
-    /// The choice bits.
-    pub choice: Bits,
-    /// `m0` where the choice bit is 0, `m1` where it is 1.
-    pub received: Vec<u64>,
-}
-
 columns! {
     BitsSent { r0, r1 }
     BitsReceived { choice, received }
@@ -108,30 +93,52 @@ pub(crate) fn both_bits<const N: usize>(keys: &Keys, q: &[Block], delta: Block, 
     [packed(&r0, q.len()), packed(&r1, q.len())]
 }
 
-/// Hashes of all `blocks[i]`, the first with index `first`: the low word of each, in place of those in `words`.
-pub(crate) fn words(keys: &Keys, blocks: &[Block], first: u64, words: &mut Vec<u64>) {
-    resize(words, blocks.len());
-    blocks.par_chunks(CHUNK).zip(words.par_chunks_mut(CHUNK)).enumerate().with_min_len(CHUNKS_PER_TASK).for_each(
-        |(chunk, (blocks, words))| {
-            keys.at(first + (chunk * CHUNK) as u64).words(blocks, 0, words);
-        },
-    );
-}
-
-/// As [`words`], for both messages of the sender.
-pub(crate) fn both_words(keys: &Keys, q: &[Block], delta: Block, first: u64, words: &mut WordsSent) {
-    resize(&mut words.m0, q.len());
-    resize(&mut words.m1, q.len());
+/// Products of a width whose first OT has index `first`, as sender: with the low bytes of both hashes, the element is `m1 - m0` and the share
+/// `-m0`.
+pub(crate) fn products_sent(keys: &Keys, q: &[Block], delta: Block, first: u64, width: Width) -> ProductsSent {
+    let [mut rho, mut share] = [0; 2].map(|_| Packed::zeros(width, q.len()));
+    let (ring, block) = (width.ring(), BLOCK * width.bytes());
     q.par_chunks(CHUNK)
-        .zip(words.m0.par_chunks_mut(CHUNK))
-        .zip(words.m1.par_chunks_mut(CHUNK))
+        .zip(rho.bytes.par_chunks_mut(CHUNK * width.bytes()))
+        .zip(share.bytes.par_chunks_mut(CHUNK * width.bytes()))
         .enumerate()
         .with_min_len(CHUNKS_PER_TASK)
-        .for_each(|(chunk, ((q, m0), m1))| {
+        .for_each(|(chunk, ((q, rho), share))| {
             let hash = keys.at(first + (chunk * CHUNK) as u64);
-            hash.words(q, 0, m0);
-            hash.words(q, delta, m1);
+            let [mut clear, mut set] = [0; 2].map(|_| Room::new());
+            for ((q, rho), share) in q.chunks(BLOCK).zip(rho.chunks_mut(block)).zip(share.chunks_mut(block)) {
+                let (m0, m1) = (&mut clear.0[..q.len()], &mut set.0[..q.len()]);
+                hash.words(q, 0, m0);
+                hash.words(q, delta, m1);
+                for (m0, m1) in m0.iter_mut().zip(&mut *m1) {
+                    (*m1, *m0) = (ring.reduce(m1.wrapping_sub(*m0)), ring.reduce(m0.wrapping_neg()));
+                }
+                ring.pack_into(rho, m1);
+                ring.pack_into(share, m0);
+            }
         });
+    ProductsSent { rho, share }
+}
+
+/// As [`products_sent`], as receiver: the share is what it chose.
+pub(crate) fn products_received(keys: &Keys, choice: Bits, t: &[Block], first: u64, width: Width) -> ProductsReceived {
+    let mut share = Packed::zeros(width, t.len());
+    let (ring, block) = (width.ring(), BLOCK * width.bytes());
+    t.par_chunks(CHUNK)
+        .zip(share.bytes.par_chunks_mut(CHUNK * width.bytes()))
+        .enumerate()
+        .with_min_len(CHUNKS_PER_TASK)
+        .for_each(|(chunk, (t, share))| {
+            let hash = keys.at(first + (chunk * CHUNK) as u64);
+            let mut chosen = Room::new();
+            for (t, share) in t.chunks(BLOCK).zip(share.chunks_mut(block)) {
+                let chosen = &mut chosen.0[..t.len()];
+                hash.words(t, 0, chosen);
+                ring.reduce_all(chosen);
+                ring.pack_into(share, chosen);
+            }
+        });
+    ProductsReceived { choice, share }
 }
 
 /// Makes so many values of those there, which mean nothing. What is too short is wiped, not moved.
@@ -175,17 +182,30 @@ mod tests {
             let ([r0, r1], received) = (both_bits::<2>(&keys, &q, delta, first), bits::<2>(&keys, &t, 0, first));
             let ([[only0], [only1]], [only]) = (both_bits(&keys, &q, delta, first), bits(&keys, &t, 0, first));
             prop_assert_eq!((&r0[0], &r1[0], &received[0]), (&only0, &only1, &only));
-            let (mut sent_words, mut received_words) = (WordsSent::default(), vec![1; 5000]);
-            both_words(&keys, &q, delta, first, &mut sent_words);
-            words(&keys, &t, first, &mut received_words);
+            let chosen = Bits::from_bools(&choice);
+            let products = Width::ALL.map(|width| {
+                let sent = products_sent(&keys, &q, delta, first, width);
+                let received = products_received(&keys, chosen.clone(), &t, first, width);
+                let words = [&sent.rho, &sent.share, &received.share].map(|elements| elements.all().to_words());
+                prop_assert!(words.iter().all(|words| words.len() == count));
+                for i in 0..count {
+                    let product = if choice[i] { words[0][i] } else { 0 };
+                    prop_assert_eq!(width.ring().reduce(words[1][i].wrapping_add(words[2][i])), product);
+                }
+                Ok(words)
+            });
+            let whole = products[7].as_ref().map_err(Clone::clone)?;
+            for (products, width) in products.iter().zip(Width::ALL) {
+                for (narrow, whole) in products.as_ref().map_err(Clone::clone)?.iter().zip(whole) {
+                    prop_assert!(narrow.iter().zip(&**whole).all(|(narrow, whole)| *narrow == width.ring().reduce(*whole)));
+                }
+            }
             for i in 0..count {
                 let chosen = if choice[i] { &r1 } else { &r0 };
                 for bit in 0..2 {
                     prop_assert_eq!(received[bit].get(i), chosen[bit].get(i));
-                    prop_assert_eq!(received[bit].get(i), received_words[i] >> bit & 1 == 1);
+                    prop_assert_eq!(received[bit].get(i), whole[2][i] >> bit & 1 == 1);
                 }
-                let chosen = if choice[i] { &sent_words.m1 } else { &sent_words.m0 };
-                prop_assert_eq!(received_words[i], chosen[i]);
             }
         }
     }

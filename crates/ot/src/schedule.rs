@@ -1,6 +1,6 @@
 //! In which portions a demand is made: all lengths and the order of messages depend on the demand alone.
 
-use crate::{Demand, OneHotCounts, Role, Shape, one_hots};
+use crate::{Demand, OneHotCounts, Role, Shape, Width, one_hots};
 
 /// OTs per message: large enough to amortise, small enough that a message's OTs stay in cache until they are hashed.
 pub(crate) const RUN: usize = 1 << 16;
@@ -16,7 +16,7 @@ pub(crate) const BATCH: usize = 32;
 pub(crate) enum Run {
     Bits(usize),
     Pairs(usize),
-    Words(usize),
+    Products(Width, usize),
     Tables(Shape, usize),
 }
 
@@ -24,7 +24,7 @@ impl Run {
     /// How many OTs.
     pub(crate) fn count(self) -> usize {
         match self {
-            Self::Bits(count) | Self::Pairs(count) | Self::Words(count) => count,
+            Self::Bits(count) | Self::Pairs(count) | Self::Products(_, count) => count,
             Self::Tables(shape, count) => count * shape.choice_bits(),
         }
     }
@@ -36,14 +36,15 @@ pub(crate) fn parts(demand: &Demand) -> Vec<Demand> {
     [plain].into_iter().chain(demand.one_hots.runs().into_iter().map(one_hots::Run::demand)).collect()
 }
 
-/// The messages of the direction in which `sender` sends: bit OTs, those of two bits, word OTs, then tables.
+/// The messages of the direction in which `sender` sends: bit OTs, those of two bits, products, then tables.
 pub(crate) fn runs(demand: &Demand, sender: Role) -> Vec<Run> {
     let bits = portions(demand.bit_ots(sender), RUN).map(Run::Bits);
     let pairs = portions(demand.paired_triples, RUN).map(Run::Pairs);
-    let words = portions(demand.word_ots(sender), RUN).map(Run::Words);
+    let of = |(width, count)| portions(count, RUN).map(move |count| Run::Products(width, count));
+    let products = demand.products(sender).all().flat_map(of).collect::<Vec<_>>();
     let tables = demand.tables(sender);
     let of = |shape| portions(tables.count(shape), TABLES).map(move |count| Run::Tables(shape, count));
-    bits.chain(pairs).chain(words).chain(Shape::ALL.into_iter().flat_map(of)).collect()
+    bits.chain(pairs).chain(products).chain(Shape::ALL.into_iter().flat_map(of)).collect()
 }
 
 /// Batches of the two directions side by side, until both are through.
@@ -60,7 +61,7 @@ fn portions(total: usize, most: usize) -> impl Iterator<Item = usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::TableCounts;
+    use crate::{ProductCounts, TableCounts};
 
     #[test]
     fn portions_add_up() {
@@ -76,13 +77,13 @@ mod tests {
             private_ands: 30 * RUN,
             triples: 20 * RUN,
             paired_triples: 20 * RUN,
-            products_sent_by_server: 3,
-            products_sent_by_client: RUN + 1,
+            products_sent_by_server: ProductCounts::of(9, 2) + ProductCounts::of(40, 1),
+            products_sent_by_client: ProductCounts::of(64, RUN + 1),
             tables_sent_by_server: TableCounts { eights: TABLES + 1, sixteens: 7 },
             ..Demand::NONE
         };
         let (outgoing, incoming) = (runs(&demand, Role::Server), runs(&demand, Role::Client));
-        assert_eq!((outgoing.len(), incoming.len()), (74, 42));
+        assert_eq!((outgoing.len(), incoming.len()), (75, 42));
         assert!(outgoing.iter().all(|run| run.count() <= RUN));
         let (out, into): (Vec<_>, Vec<_>) = batches(&outgoing, &incoming).unzip();
         assert_eq!(out.len(), 3);

@@ -1,5 +1,7 @@
 //! The stock of correlations: generated ahead of time, handed out once.
 
+use std::ops::Add;
+
 use privet_channel::Channel;
 use privet_ring::Bits;
 use zeroize::{Zeroize, Zeroizing};
@@ -7,9 +9,12 @@ use zeroize::{Zeroize, Zeroizing};
 use crate::columns::Columns;
 use crate::correlations::{PairedTriples, PrivateAnds, ProductsReceived, ProductsSent, Triples};
 use crate::one_hots::{self, OneHots};
+use crate::packed::{Packed, PackedRef, Width};
 use crate::random::{BitsReceived, BitsSent, PairsReceived, PairsSent};
 use crate::schedule::{self, Run};
-use crate::{Demand, Error, Kind, OneHotCounts, OtParty, Role, Shape, TableCounts, TablesReceived, TablesSent};
+use crate::{
+    Demand, Error, Kind, OneHotCounts, OtParty, ProductCounts, Role, Shape, TableCounts, TablesReceived, TablesSent,
+};
 
 /// One party's correlations. Every `take_*` hands out correlations that no other call gets; the two parties must take
 /// the same amounts of each kind in the same order.
@@ -18,8 +23,9 @@ pub struct Stock {
     pub(crate) private_ands: PrivateAnds,
     pub(crate) triples: Triples,
     pub(crate) paired_triples: PairedTriples,
-    pub(crate) products_sent: ProductsSent,
-    pub(crate) products_received: ProductsReceived,
+    pub(crate) products: Products,
+    /// Whether all products are of whole words, which serve for any width.
+    pub(crate) is_of_words: bool,
     pub(crate) tables: Tables,
     /// By the length of the vectors.
     pub(crate) one_hots: [OneHots; one_hots::COUNT],
@@ -27,15 +33,36 @@ pub struct Stock {
     pub(crate) taken: [usize; Kind::COUNT],
 }
 
-/// The most products for which there is room before any is made.
+/// The most products of a width for which there is room before any is made.
 const MOST_ROOM: usize = 1 << 26;
 
 /// Places of products in a stock, as many in either direction; see [`Stock::claim_products`].
 #[derive(Debug)]
 pub struct Claim {
+    width: Width,
     sent: usize,
     received: usize,
     count: usize,
+}
+
+/// All products of a party, by width.
+pub(crate) struct Products {
+    pub(crate) sent: [ProductsSent; Width::COUNT],
+    pub(crate) received: [ProductsReceived; Width::COUNT],
+}
+
+impl Default for Products {
+    fn default() -> Self {
+        Self { sent: Width::ALL.map(ProductsSent::none), received: Width::ALL.map(ProductsReceived::none) }
+    }
+}
+
+impl Products {
+    /// Those of whole words.
+    pub(crate) fn of_words(&self) -> (&ProductsSent, &ProductsReceived) {
+        let place = Width::WORD.index();
+        (&self.sent[place], &self.received[place])
+    }
 }
 
 /// All tables of a party, by shape.
@@ -58,8 +85,7 @@ pub(crate) struct Ots {
     pub(crate) bits_received: BitsReceived,
     pub(crate) pairs_sent: PairsSent,
     pub(crate) pairs_received: PairsReceived,
-    pub(crate) products_sent: ProductsSent,
-    pub(crate) products_received: ProductsReceived,
+    pub(crate) products: Products,
     pub(crate) tables: Tables,
     pub(crate) one_hots: [OneHots; one_hots::COUNT],
 }
@@ -68,21 +94,20 @@ impl Ots {
     /// None yet, in the memory of a stock that is used up, with room for the products of `role`'s part of `demand`, which take the most: what
     /// grows by itself is copied, and ends with up to twice the room.
     fn for_demand(demand: &Demand, role: Role, used: Stock) -> Self {
-        let (by_client, by_server) = (demand.products_sent_by_client, demand.products_sent_by_server);
-        let [sent, received] = match role {
-            Role::Client => [by_client, by_server],
-            Role::Server => [by_server, by_client],
-        };
-        let Stock { mut products_sent, mut products_received, mut tables, mut one_hots, .. } = used;
-        products_sent.empty();
-        products_received.empty();
+        let Stock { mut products, mut tables, mut one_hots, .. } = used;
+        for (made, (_, count)) in products.sent.iter_mut().zip(demand.products(role).all()) {
+            made.empty();
+            make_room(&mut made.rho, count);
+            make_room(&mut made.share, count);
+        }
+        for (made, (_, count)) in products.received.iter_mut().zip(demand.products(role.peer()).all()) {
+            made.empty();
+            make_room(&mut made.share, count);
+        }
         tables.sent.iter_mut().for_each(Columns::empty);
         tables.received.iter_mut().for_each(Columns::empty);
         one_hots.iter_mut().for_each(Columns::empty);
-        make_room(&mut products_sent.rho, sent);
-        make_room(&mut products_sent.share, sent);
-        make_room(&mut products_received.share, received);
-        Self { products_sent, products_received, tables, one_hots, ..Self::default() }
+        Self { products, tables, one_hots, ..Self::default() }
     }
 
     /// Makes `runs` as their receiver.
@@ -91,7 +116,9 @@ impl Ots {
             match run {
                 Run::Bits(count) => self.bits_received.join(&party.receive_bits(channel, count)?),
                 Run::Pairs(count) => self.pairs_received.join(&party.receive_pairs(channel, count)?),
-                Run::Words(count) => self.products_received.add(party.receive_words(channel, count)?),
+                Run::Products(width, count) => {
+                    self.products.received[width.index()].join(&party.receive_products(channel, width, count)?);
+                }
                 Run::Tables(shape, count) => {
                     self.tables.received[shape as usize].join(&party.receive_tables(channel, shape, count)?);
                 }
@@ -106,7 +133,9 @@ impl Ots {
             match run {
                 Run::Bits(count) => self.bits_sent.join(&party.send_bits(channel, count)?),
                 Run::Pairs(count) => self.pairs_sent.join(&party.send_pairs(channel, count)?),
-                Run::Words(count) => self.products_sent.add(party.send_words(channel, count)?),
+                Run::Products(width, count) => {
+                    self.products.sent[width.index()].join(&party.send_products(channel, width, count)?);
+                }
                 Run::Tables(shape, count) => {
                     self.tables.sent[shape as usize].join(&party.send_tables(channel, shape, count)?);
                 }
@@ -116,12 +145,12 @@ impl Ots {
     }
 }
 
-/// Makes room for so many words in an empty vector, or a new one in its place: what does not fit is wiped, not moved.
-fn make_room(words: &mut Vec<u64>, count: usize) {
-    let count = count.min(MOST_ROOM);
-    if words.capacity() < count {
-        words.zeroize();
-        *words = Vec::with_capacity(count);
+/// Makes room for so many elements where there are none, or a new vector in its place: what does not fit is wiped, not moved.
+fn make_room(elements: &mut Packed, count: usize) {
+    let bytes = count.min(MOST_ROOM) * elements.width().bytes();
+    if elements.bytes.capacity() < bytes {
+        elements.zeroize();
+        elements.bytes = Vec::with_capacity(bytes);
     }
 }
 
@@ -152,7 +181,7 @@ impl Stock {
         for (run, demand) in demand.one_hots.runs().into_iter().zip(&parts[1..]) {
             let made = Self::transfer(words, party, channel, demand)?;
             words = Self::assemble(role, demand, made);
-            let made = one_hots::grow(channel, role, run, (&words.products_sent, &words.products_received))?;
+            let made = one_hots::grow(channel, role, run, &words)?;
             ots.one_hots[one_hots::index(run.bits)].join(&made);
         }
         Ok(Self::assemble(role, demand, ots))
@@ -189,7 +218,11 @@ impl Stock {
 
     /// What is left.
     pub fn left(&self) -> Demand {
-        let (sent, received) = (self.left_of(Kind::ProductsSent), self.left_of(Kind::ProductsReceived));
+        let products = |kind: fn(Width) -> Kind| {
+            let counts = Width::ALL.map(|width| ProductCounts::of(8 * width.bytes() as u32, self.left_of(kind(width))));
+            counts.into_iter().fold(ProductCounts::NONE, Add::add)
+        };
+        let (sent, received) = (products(Kind::ProductsSent), products(Kind::ProductsReceived));
         let one_hots = one_hots::SIZES.map(|bits| OneHotCounts::of(bits, self.left_of(Kind::OneHots(bits))));
         let tables = |kind: fn(Shape) -> Kind| TableCounts {
             eights: self.left_of(kind(Shape::Eight)),
@@ -208,8 +241,13 @@ impl Stock {
             products_sent_by_client: by_client,
             tables_sent_by_server: tables_by_server,
             tables_sent_by_client: tables_by_client,
-            one_hots: one_hots.fold(OneHotCounts::NONE, std::ops::Add::add),
+            one_hots: one_hots.fold(OneHotCounts::NONE, Add::add),
         }
+    }
+
+    /// Whether what is left is `demand`; products of whole words serve for those of any width.
+    pub fn has_left(&self, demand: &Demand) -> bool {
+        self.left() == if self.is_of_words { demand.of_words() } else { *demand }
     }
 
     /// The next `count` private ANDs.
@@ -239,68 +277,84 @@ impl Stock {
         Ok(self.paired_triples.cut(start, count))
     }
 
-    /// The next `count` products of which this party holds the ring element.
+    /// The width of stored products that serves for elements of `bits` bits.
+    fn width(&self, bits: u32) -> Width {
+        if self.is_of_words { Width::WORD } else { Width::of(bits) }
+    }
+
+    /// The next `count` products modulo `2^bits` of which this party holds the ring element.
     ///
     /// # Errors
     /// [`Error::StockExhausted`] if fewer are left.
-    pub fn take_products_sent(&mut self, count: usize) -> Result<ProductsSent, Error> {
-        let start = self.claim(Kind::ProductsSent, count)?;
-        Ok(self.products_sent.cut(start, count))
+    pub fn take_products_sent(&mut self, bits: u32, count: usize) -> Result<ProductsSent, Error> {
+        let width = self.width(bits);
+        let start = self.claim(Kind::ProductsSent(width), count)?;
+        Ok(self.products.sent[width.index()].cut(start, count))
     }
 
-    /// The next `count` products of which this party holds the bit.
+    /// The next `count` products modulo `2^bits` of which this party holds the bit.
     ///
     /// # Errors
     /// [`Error::StockExhausted`] if fewer are left.
-    pub fn take_products_received(&mut self, count: usize) -> Result<ProductsReceived, Error> {
-        let start = self.claim(Kind::ProductsReceived, count)?;
-        Ok(self.products_received.cut(start, count))
+    pub fn take_products_received(&mut self, bits: u32, count: usize) -> Result<ProductsReceived, Error> {
+        let width = self.width(bits);
+        let start = self.claim(Kind::ProductsReceived(width), count)?;
+        Ok(self.products.received[width.index()].cut(start, count))
     }
 
-    /// The next `count` products of which this party holds the ring element, where they lie: these, and its shares.
+    /// The next `count` products modulo `2^bits` of which this party holds the ring element, where they lie: these, and its shares.
     ///
     /// # Errors
     /// [`Error::StockExhausted`] if fewer are left.
-    pub fn next_products_sent(&mut self, count: usize) -> Result<[&[u64]; 2], Error> {
-        let start = self.claim(Kind::ProductsSent, count)?;
-        let ProductsSent { rho, share } = &self.products_sent;
-        Ok([rho, share].map(|words| &words[start..][..count]))
+    pub fn next_products_sent(&mut self, bits: u32, count: usize) -> Result<[PackedRef<'_>; 2], Error> {
+        let width = self.width(bits);
+        let start = self.claim(Kind::ProductsSent(width), count)?;
+        let ProductsSent { rho, share } = &self.products.sent[width.index()];
+        Ok([rho, share].map(|elements| elements.all().slice(start..start + count)))
     }
 
-    /// The next `count` products of which this party holds the bit: the bits, and where they lie its shares.
+    /// The next `count` products modulo `2^bits` of which this party holds the bit: the bits, and where they lie its shares.
     ///
     /// # Errors
     /// [`Error::StockExhausted`] if fewer are left.
-    pub fn next_products_received(&mut self, count: usize) -> Result<(Zeroizing<Bits>, &[u64]), Error> {
-        let start = self.claim(Kind::ProductsReceived, count)?;
-        let ProductsReceived { choice, share } = &self.products_received;
-        Ok((Zeroizing::new(choice.slice(start, count)), &share[start..][..count]))
+    pub fn next_products_received(
+        &mut self,
+        bits: u32,
+        count: usize,
+    ) -> Result<(Zeroizing<Bits>, PackedRef<'_>), Error> {
+        let width = self.width(bits);
+        let start = self.claim(Kind::ProductsReceived(width), count)?;
+        let ProductsReceived { choice, share } = &self.products.received[width.index()];
+        Ok((Zeroizing::new(choice.slice(start, count)), share.all().slice(start..start + count)))
     }
 
-    /// The next `count` products in either direction, which stay where they are until [`Stock::sent`], [`Stock::choice`] and
+    /// The next `count` products modulo `2^bits` in either direction, which stay where they are until [`Stock::sent`], [`Stock::choice`] and
     /// [`Stock::received`] read them: there may be hundreds of megabytes.
     ///
     /// # Errors
     /// [`Error::StockExhausted`] if fewer are left.
-    pub fn claim_products(&mut self, count: usize) -> Result<Claim, Error> {
-        let sent = self.claim(Kind::ProductsSent, count)?;
-        Ok(Claim { sent, received: self.claim(Kind::ProductsReceived, count)?, count })
+    pub fn claim_products(&mut self, bits: u32, count: usize) -> Result<Claim, Error> {
+        let width = self.width(bits);
+        let sent = self.claim(Kind::ProductsSent(width), count)?;
+        Ok(Claim { width, sent, received: self.claim(Kind::ProductsReceived(width), count)?, count })
     }
 
     /// The claimed products of which this party holds the ring element: these, and its shares.
-    pub fn sent(&self, claim: &Claim) -> [&[u64]; 2] {
-        let ProductsSent { rho, share } = &self.products_sent;
-        [rho, share].map(|words| &words[claim.sent..][..claim.count])
+    pub fn sent(&self, claim: &Claim) -> [PackedRef<'_>; 2] {
+        let ProductsSent { rho, share } = &self.products.sent[claim.width.index()];
+        [rho, share].map(|elements| elements.all().slice(claim.sent..claim.sent + claim.count))
     }
 
     /// The bits that this party holds of claimed products.
     pub fn choice(&self, claim: &Claim) -> Zeroizing<Bits> {
-        Zeroizing::new(self.products_received.choice.slice(claim.received, claim.count))
+        let ProductsReceived { choice, .. } = &self.products.received[claim.width.index()];
+        Zeroizing::new(choice.slice(claim.received, claim.count))
     }
 
     /// This party's shares of the claimed products of which it holds the bit.
-    pub fn received(&self, claim: &Claim) -> &[u64] {
-        &self.products_received.share[claim.received..][..claim.count]
+    pub fn received(&self, claim: &Claim) -> PackedRef<'_> {
+        let ProductsReceived { share, .. } = &self.products.received[claim.width.index()];
+        share.all().slice(claim.received..claim.received + claim.count)
     }
 
     /// The next `count` tables of which this party has all entries.
@@ -347,9 +401,9 @@ impl Stock {
             }
         };
         let paired_triples = PairedTriples::from_ots(&ots.pairs_sent, &ots.pairs_received);
-        let Ots { products_sent, products_received, tables, one_hots, .. } = ots;
-        let taken = [0; Kind::COUNT];
-        Self { role, private_ands, triples, paired_triples, products_sent, products_received, tables, one_hots, taken }
+        let Ots { products, tables, one_hots, .. } = ots;
+        let (is_of_words, taken) = (false, [0; Kind::COUNT]);
+        Self { role, private_ands, triples, paired_triples, products, is_of_words, tables, one_hots, taken }
     }
 
     pub(crate) fn left_of(&self, kind: Kind) -> usize {
@@ -357,8 +411,8 @@ impl Stock {
             Kind::PrivateAnds => self.private_ands.len(),
             Kind::Triples => self.triples.a.len(),
             Kind::PairedTriples => self.paired_triples.a.len(),
-            Kind::ProductsSent => self.products_sent.rho.len(),
-            Kind::ProductsReceived => self.products_received.share.len(),
+            Kind::ProductsSent(width) => self.products.sent[width.index()].rho.len(),
+            Kind::ProductsReceived(width) => self.products.received[width.index()].share.len(),
             Kind::TablesSent(shape) => self.tables.sent[shape as usize].count(),
             Kind::TablesReceived(shape) => self.tables.received[shape as usize].count(),
             Kind::OneHots(bits) => self.one_hots[one_hots::index(bits)].count(),

@@ -1,6 +1,6 @@
 //! What went over the wire is what the formulas say.
 
-use crate::parties::{generate, set_up};
+use crate::parties::{generate, of_every_width, set_up};
 use privet_ot::{Demand, Error, FieldBits, OneHotCounts, Role, TableCounts, cost};
 
 #[test]
@@ -20,8 +20,8 @@ fn setup_and_generation_cost_what_the_formulas_say() -> Result<(), Error> {
                 private_ands,
                 triples,
                 paired_triples: triples / 3,
-                products_sent_by_server,
-                products_sent_by_client,
+                products_sent_by_server: of_every_width(products_sent_by_server),
+                products_sent_by_client: of_every_width(products_sent_by_client),
                 tables_sent_by_server: TableCounts { eights: private_ands / 2, sixteens: triples / 9 },
                 tables_sent_by_client: TableCounts { eights: triples / 5, sixteens: private_ands },
                 one_hots: OneHotCounts::of(8, private_ands / 9) + OneHotCounts::of(7, products_sent_by_client),

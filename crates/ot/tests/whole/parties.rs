@@ -2,7 +2,8 @@
 #![allow(dead_code, reason = "each test binary uses a part")]
 
 use privet_channel::{Channel, pair};
-use privet_ot::{Demand, Error, FieldBits, OtParty, Role, Stock};
+use privet_ot::{Demand, Error, FieldBits, OtParty, ProductCounts, ProductsReceived, ProductsSent, Role, Stock};
+use privet_ring::Modulus;
 
 /// A party with its channel.
 pub struct Party {
@@ -12,6 +13,36 @@ pub struct Party {
 
 /// What one demand gave the client and the server.
 pub type Stocks = (Result<Stock, Error>, Result<Stock, Error>);
+
+/// As many products, of every width some.
+pub fn of_every_width(count: usize) -> ProductCounts {
+    let part = |bytes: usize| ProductCounts::of(8 * bytes as u32 - 3, (count + 8 - bytes) / 8);
+    (1..=8).map(part).fold(ProductCounts::NONE, std::ops::Add::add)
+}
+
+/// Takes all products that one party sends out of two matching stocks. Of each width, its ring and what both have.
+pub fn take_products(
+    sender: &mut Stock,
+    receiver: &mut Stock,
+    counts: ProductCounts,
+) -> Result<Vec<(Modulus, ProductsSent, ProductsReceived)>, Error> {
+    let of = |(width, count): (privet_ot::Width, usize)| {
+        let bits = width.ring().bits();
+        let (sent, received) = (sender.take_products_sent(bits, count)?, receiver.take_products_received(bits, count)?);
+        assert_eq!([sent.rho.len(), sent.share.len(), received.choice.len(), received.share.len()], [count; 4]);
+        Ok((width.ring(), sent, received))
+    };
+    counts.all().map(of).collect()
+}
+
+/// Whether shares of products sum to them, in `ring`.
+pub fn products_hold(ring: Modulus, sent: &ProductsSent, received: &ProductsReceived) -> bool {
+    let [rho, ours, theirs] = [&sent.rho, &sent.share, &received.share].map(|elements| elements.all().to_words());
+    received.choice.iter().enumerate().all(|(i, bit)| {
+        let product = if bit { rho[i] } else { 0 };
+        ring.reduce(ours[i].wrapping_add(theirs[i])) == ring.reduce(product)
+    })
+}
 
 /// Runs the client's and the server's part at the same time.
 pub fn both<C: Send, S: Send>(client: impl FnOnce() -> C + Send, server: impl FnOnce() -> S + Send) -> (C, S) {

@@ -7,8 +7,8 @@ use crate::parties::{Party, both, generate};
 use privet_channel::record::{self, Direction};
 use privet_channel::{Channel, pair};
 use privet_ot::{
-    CotReceiver, CotSender, Demand, Error, Extension, FieldBits, OneHotCounts, OneHots, OtParty, PrivateAnds, Role,
-    Shape, Size, Stock, TableCounts, shift,
+    CotReceiver, CotSender, Demand, Error, Extension, FieldBits, OneHotCounts, OneHots, OtParty, PrivateAnds,
+    ProductCounts, ProductsSent, Role, Shape, Size, Stock, TableCounts, Width, shift,
 };
 use privet_prg::{Block, Prg, Seed};
 use privet_ring::Bits;
@@ -18,12 +18,13 @@ const TABLES: TableCounts = TableCounts { eights: N, sixteens: N };
 
 /// As many of every kind.
 fn demand() -> Demand {
+    let products = ProductCounts::of(20, N) + ProductCounts::of(64, N);
     Demand {
         private_ands: N,
         triples: N,
         paired_triples: N,
-        products_sent_by_server: N,
-        products_sent_by_client: N,
+        products_sent_by_server: products,
+        products_sent_by_client: products,
         tables_sent_by_server: TABLES,
         tables_sent_by_client: TABLES,
         one_hots: OneHotCounts::of(6, N),
@@ -83,11 +84,14 @@ fn plane(words: &[u64], bit: u32) -> Bits {
 }
 
 fn assert_products_hide(sender: &mut Stock, receiver: &mut Stock) -> Result<(), Error> {
-    let (sent, received) = (sender.take_products_sent(N)?, receiver.take_products_received(N)?);
-    for bit in 0..64 {
-        let (rho, mine, theirs) = (plane(&sent.rho, bit), plane(&sent.share, bit), plane(&received.share, bit));
-        assert_hidden("an element of a product", &rho, &[&received.choice, &theirs]);
-        assert_hidden("the bit of a product", &received.choice, &[&rho, &mine]);
+    for (asked, width) in [(20, 24), (64, 64)] {
+        let (sent, received) = (sender.take_products_sent(asked, N)?, receiver.take_products_received(asked, N)?);
+        let elements = [&sent.rho, &sent.share, &received.share].map(|elements| elements.all().to_words());
+        for bit in 0..width {
+            let [rho, mine, theirs] = elements.each_ref().map(|words| plane(words, bit));
+            assert_hidden("an element of a product", &rho, &[&received.choice, &theirs]);
+            assert_hidden("the bit of a product", &received.choice, &[&rho, &mine]);
+        }
     }
     Ok(())
 }
@@ -202,15 +206,23 @@ fn bit_of_each_chunk(bits: &Bits, chunk: usize) -> Vec<bool> {
     chunks
 }
 
+/// The two words of the OT behind each product.
+fn words_behind(products: &ProductsSent) -> [Vec<u64>; 2] {
+    let (rho, share) = (products.rho.all().to_words(), products.share.all().to_words());
+    let second = rho.iter().zip(&*share).map(|(rho, share)| rho.wrapping_sub(*share)).collect();
+    [share.iter().map(|share| share.wrapping_neg()).collect(), second]
+}
+
 #[test]
 fn every_chunk_is_hashed_under_a_key_of_its_own() -> Result<(), Error> {
     let mut party = OtParty::new(Role::Server, &[7; 32], Box::<Constant>::default(), Box::<Constant>::default());
     let (mut channel, _peer) = pair();
     let (mut sent, mut received) = (HashSet::<u64>::new(), HashSet::<u64>::new());
     for _ in 0..3 {
-        let words = party.send_words(&mut channel, CHUNK + 1)?;
-        sent.extend(words.m0.iter().chain(&words.m1));
-        received.extend(&party.receive_words(&mut channel, CHUNK + 1)?.received);
+        let [first, second] = words_behind(&party.send_products(&mut channel, Width::WORD, CHUNK + 1)?);
+        sent.extend(first.iter().chain(&second));
+        let products = party.receive_products(&mut channel, Width::WORD, CHUNK + 1)?;
+        received.extend(&*products.share.all().to_words());
     }
     // Two chunks a time, two messages of the sender.
     assert_eq!((sent.len(), received.len()), (12, 6));
@@ -250,8 +262,9 @@ fn no_two_sessions_and_no_two_directions_hash_under_the_same_key() -> Result<(),
     let mut hashed = |session: u8| {
         let mut party =
             OtParty::new(Role::Server, &[session; 32], Box::<Constant>::default(), Box::<Constant>::default());
-        let sent = party.send_words(&mut channel, 5000)?.m0.clone();
-        Ok::<_, Error>([sent, party.receive_words(&mut channel, 5000)?.received.clone()])
+        let [sent, _] = words_behind(&party.send_products(&mut channel, Width::WORD, 5000)?);
+        let received = party.receive_products(&mut channel, Width::WORD, 5000)?;
+        Ok::<_, Error>([sent, received.share.all().to_words().to_vec()])
     };
     let [first, other] = [hashed(1)?, hashed(2)?];
     let known: HashSet<u64> = first.iter().flatten().copied().collect();

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::parties::{Party, both, generate};
+use crate::parties::{Party, both, generate, of_every_width, products_hold, take_products};
 use privet_channel::{Channel, Link, pair};
 use privet_ot::{
     Demand, Error, Extension, FieldBits, OneHotCounts, OtParty, PrivateAnds, Role, Shape, Size, Stock, TableCounts,
@@ -34,8 +34,9 @@ fn holds(client: &mut Stock, server: &mut Stock, demand: &Demand) -> Result<bool
     let ands = received.received == sent.r0.xor(&sent.r0.xor(&sent.r1).and(&received.choice));
     let (ours, theirs) = (client.take_triples(demand.triples)?, server.take_triples(demand.triples)?);
     let triples = ours.a.xor(&theirs.a).and(&ours.b.xor(&theirs.b)) == ours.c.xor(&theirs.c);
-    let products = products_hold(server, client, demand.products_sent_by_server)?
-        && products_hold(client, server, demand.products_sent_by_client)?;
+    let mut products = take_products(server, client, demand.products_sent_by_server)?;
+    products.extend(take_products(client, server, demand.products_sent_by_client)?);
+    let products = products.iter().all(|(ring, sent, received)| products_hold(*ring, sent, received));
     let count = demand.paired_triples;
     let (ours, theirs) = (client.take_paired_triples(count)?, server.take_paired_triples(count)?);
     let pairs =
@@ -54,22 +55,14 @@ fn tables_hold(sender: &mut Stock, receiver: &mut Stock, shape: Shape, count: us
     sent.entries[..shape.entry_bits()] == received.received
 }
 
-fn products_hold(sender: &mut Stock, receiver: &mut Stock, count: usize) -> Result<bool, Error> {
-    let (sent, received) = (sender.take_products_sent(count)?, receiver.take_products_received(count)?);
-    Ok((0..count).all(|i| {
-        let expected = if received.choice.get(i) { sent.rho[i] } else { 0 };
-        sent.share[i].wrapping_add(received.share[i]) == expected
-    }))
-}
-
 fn demand(counts: [usize; 4]) -> Demand {
     let [private_ands, triples, products_sent_by_server, products_sent_by_client] = counts;
     Demand {
         private_ands,
         triples,
         paired_triples: triples / 4,
-        products_sent_by_server,
-        products_sent_by_client,
+        products_sent_by_server: of_every_width(products_sent_by_server),
+        products_sent_by_client: of_every_width(products_sent_by_client),
         tables_sent_by_server: TableCounts { eights: triples / 8, sixteens: private_ands / 9 },
         tables_sent_by_client: TableCounts { eights: products_sent_by_client, sixteens: triples / 7 },
         one_hots: OneHotCounts::of(8, products_sent_by_client / 20) + OneHotCounts::of(7, triples / 50),

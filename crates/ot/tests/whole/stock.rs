@@ -1,8 +1,9 @@
 //! The relations between the two parties' correlations, over the real protocol and from a dealer.
 
-use crate::parties::{generate, set_up};
+use crate::parties::{generate, of_every_width, products_hold, set_up, take_products};
 use privet_ot::{
-    Demand, Error, FieldBits, Kind, OneHotCounts, PrivateAnds, Role, Shape, Stock, TableCounts, dealer, shift,
+    Demand, Error, FieldBits, Kind, OneHotCounts, PrivateAnds, ProductCounts, Role, Shape, Stock, TableCounts, dealer,
+    shift,
 };
 use privet_prg::{Prg, Seed};
 use privet_ring::{Bits, Modulus};
@@ -41,8 +42,13 @@ fn assert_relations(client: &mut Stock, server: &mut Stock, demand: &Demand) -> 
     for (bits, count) in demand.one_hots.all() {
         assert_one_hots([&mut *client, &mut *server], bits, count)?;
     }
-    assert_products(server, client, demand.products_sent_by_server)?;
-    assert_products(client, server, demand.products_sent_by_client)
+    for (ring, sent, received) in take_products(server, client, demand.products_sent_by_server)?
+        .into_iter()
+        .chain(take_products(client, server, demand.products_sent_by_client)?)
+    {
+        assert!(products_hold(ring, &sent, &received), "products of {} bits", ring.bits());
+    }
+    Ok(())
 }
 
 fn assert_one_hots(parties: [&mut Stock; 2], bits: u32, count: usize) -> Result<(), Error> {
@@ -65,16 +71,6 @@ fn assert_tables(sender: &mut Stock, receiver: &mut Stock, shape: Shape, count: 
     Ok(())
 }
 
-fn assert_products(sender: &mut Stock, receiver: &mut Stock, count: usize) -> Result<(), Error> {
-    let (sent, received) = (sender.take_products_sent(count)?, receiver.take_products_received(count)?);
-    assert_eq!((sent.rho.len(), received.share.len()), (count, count));
-    for i in 0..count {
-        let expected = if received.choice.get(i) { sent.rho[i] } else { 0 };
-        assert_eq!(sent.share[i].wrapping_add(received.share[i]), expected);
-    }
-    Ok(())
-}
-
 fn near_half(bits: &Bits) -> bool {
     let ones = bits.iter().filter(|&bit| bit).count() as f64;
     let half = bits.len() as f64 / 2.0;
@@ -93,8 +89,8 @@ fn every_relation_holds_for_every_field() -> Result<(), Error> {
                 private_ands,
                 triples,
                 paired_triples: triples / 3,
-                products_sent_by_server,
-                products_sent_by_client,
+                products_sent_by_server: of_every_width(products_sent_by_server),
+                products_sent_by_client: of_every_width(products_sent_by_client),
                 tables_sent_by_server: TableCounts { eights: 900, sixteens: 65 },
                 tables_sent_by_client: TableCounts { eights: 1, sixteens: 20_000 },
                 one_hots: OneHotCounts::of(8, private_ands / 9) + OneHotCounts::of(12, products_sent_by_client),
@@ -120,7 +116,7 @@ fn bits_and_elements_look_uniform() -> Result<(), Error> {
         private_ands: 50_000,
         triples: 50_000,
         paired_triples: 50_000,
-        products_sent_by_server: 20_000,
+        products_sent_by_server: ProductCounts::of(20, 20_000) + ProductCounts::of(64, 20_000),
         ..Demand::NONE
     };
     let (mut client, mut server) = set_up(FieldBits::Four)?;
@@ -139,16 +135,18 @@ fn bits_and_elements_look_uniform() -> Result<(), Error> {
         for bits in [&pairs.a, b0, b1, c0, c1, &b0.xor(b1), &c0.xor(c1), &pairs.a.xor(b0), &pairs.a.xor(b1)] {
             assert!(near_half(bits));
         }
-        let words = match stock.role() {
-            Role::Server => {
-                let products = stock.take_products_sent(20_000)?;
-                [&*products.rho, &products.share].concat()
+        for (asked, width) in [(20, 24), (64, 64)] {
+            let words = match stock.role() {
+                Role::Server => {
+                    let products = stock.take_products_sent(asked, 20_000)?;
+                    [&*products.rho.all().to_words(), &products.share.all().to_words()].concat()
+                }
+                Role::Client => stock.take_products_received(asked, 20_000)?.share.all().to_words().to_vec(),
+            };
+            for bit in 0..width {
+                let plane: Vec<bool> = words.iter().map(|word| word >> bit & 1 == 1).collect();
+                assert!(near_half(&Bits::from_bools(&plane)), "bit {bit}");
             }
-            Role::Client => stock.take_products_received(20_000)?.share.clone(),
-        };
-        for bit in 0..64 {
-            let plane: Vec<bool> = words.iter().map(|word| word >> bit & 1 == 1).collect();
-            assert!(near_half(&Bits::from_bools(&plane)), "bit {bit}");
         }
     }
     Ok(())
@@ -160,8 +158,8 @@ fn two_generations_differ() -> Result<(), Error> {
         private_ands: 500,
         triples: 500,
         paired_triples: 500,
-        products_sent_by_server: 50,
-        products_sent_by_client: 50,
+        products_sent_by_server: ProductCounts::of(33, 50),
+        products_sent_by_client: ProductCounts::of(64, 50),
         tables_sent_by_server: TableCounts { eights: 900, sixteens: 65 },
         tables_sent_by_client: TableCounts { eights: 1, sixteens: 20_000 },
         one_hots: OneHotCounts::of(7, 100),
@@ -174,8 +172,9 @@ fn two_generations_differ() -> Result<(), Error> {
     assert!(one.a != other.a && one.b != other.b && one.c != other.c);
     let (one, other) = (first.take_paired_triples(500)?, second.take_paired_triples(500)?);
     assert!(one.a != other.a && one.b != other.b && one.c != other.c);
-    let (one, other) = (first.take_products_sent(50)?, second.take_products_sent(50)?);
-    assert!(one.rho.iter().all(|rho| !other.rho.contains(rho)));
+    let (one, other) = (first.take_products_sent(64, 50)?, second.take_products_sent(64, 50)?);
+    let (one, other) = (one.rho.all().to_words(), other.rho.all().to_words());
+    assert!(one.iter().all(|rho| !other.contains(rho)));
     let (one, other) = (first.take_one_hots(7, 100)?, second.take_one_hots(7, 100)?);
     assert!(one.number.iter().zip(&other.number).all(|(one, other)| one != other));
     assert_ne!(one.entries, other.entries);
@@ -189,8 +188,8 @@ fn no_correlation_is_handed_out_twice() -> Result<(), Error> {
         private_ands: 10,
         triples: 300,
         paired_triples: 5,
-        products_sent_by_server: 7,
-        products_sent_by_client: 8,
+        products_sent_by_server: ProductCounts::of(20, 7),
+        products_sent_by_client: ProductCounts::of(20, 8) + ProductCounts::of(40, 1),
         tables_sent_by_server: TableCounts { eights: 9, sixteens: 0 },
         tables_sent_by_client: TableCounts { eights: 0, sixteens: 3 },
         one_hots: OneHotCounts::of(6, 11),
@@ -210,11 +209,15 @@ fn no_correlation_is_handed_out_twice() -> Result<(), Error> {
     assert!(matches!(stock.take_private_ands(1), Err(Error::StockExhausted { kind: Kind::PrivateAnds, .. })));
     stock.take_paired_triples(5)?;
     assert!(matches!(stock.take_paired_triples(1), Err(Error::StockExhausted { kind: Kind::PairedTriples, .. })));
-    stock.take_products_sent(7)?;
-    assert!(matches!(stock.take_products_sent(1), Err(Error::StockExhausted { kind: Kind::ProductsSent, .. })));
-    stock.take_products_received(8)?;
-    let refused = stock.take_products_received(usize::MAX);
-    assert!(matches!(refused, Err(Error::StockExhausted { kind: Kind::ProductsReceived, .. })));
+    let all = whole.take_products_sent(17, 7)?;
+    let parts = [stock.take_products_sent(24, 3)?, stock.take_products_sent(18, 4)?];
+    assert_eq!(all.rho.all().to_words()[3..], parts[1].rho.all().to_words()[..]);
+    assert_eq!(all.share.all().to_words()[..3], parts[0].share.all().to_words()[..]);
+    assert!(matches!(stock.take_products_sent(20, 1), Err(Error::StockExhausted { kind: Kind::ProductsSent(_), .. })));
+    stock.take_products_received(20, 8)?;
+    let refused = stock.take_products_received(20, usize::MAX);
+    assert!(matches!(refused, Err(Error::StockExhausted { kind: Kind::ProductsReceived(_), left: 0, .. })));
+    stock.take_products_received(40, 1)?;
     let all = whole.take_tables_sent(Shape::Eight, 9)?;
     assert_eq!(stock.take_tables_sent(Shape::Eight, 4)?.entries[0], all.entries[0].slice(0, 4));
     assert_eq!(stock.take_tables_sent(Shape::Eight, 5)?.entries[7], all.entries[7].slice(4, 5));
@@ -239,7 +242,9 @@ proptest! {
         counts in [0_usize..200, 0_usize..200, 0_usize..100, 0_usize..100], seed: [u8; 16],
     ) {
         let [private_ands, triples, products_sent_by_server, products_sent_by_client] = counts;
-        let demand = Demand { private_ands, triples, paired_triples: triples / 3, products_sent_by_server, products_sent_by_client,
+        let demand = Demand { private_ands, triples, paired_triples: triples / 3,
+            products_sent_by_server: of_every_width(products_sent_by_server),
+            products_sent_by_client: of_every_width(products_sent_by_client),
             tables_sent_by_server: TableCounts { eights: triples, sixteens: private_ands },
             tables_sent_by_client: TableCounts { eights: products_sent_by_client, sixteens: triples },
             one_hots: OneHotCounts::of(6, private_ands) + OneHotCounts::of(9, triples),
@@ -253,7 +258,9 @@ proptest! {
         counts in [0_usize..90, 0_usize..90, 0_usize..90, 0_usize..90], bits in 1_u32..=64, seeds: [[u8; 16]; 2],
     ) {
         let [private_ands, triples, products_sent_by_server, products_sent_by_client] = counts;
-        let demand = Demand { private_ands, triples, paired_triples: triples / 3, products_sent_by_server, products_sent_by_client,
+        let demand = Demand { private_ands, triples, paired_triples: triples / 3,
+            products_sent_by_server: of_every_width(products_sent_by_server),
+            products_sent_by_client: of_every_width(products_sent_by_client),
             tables_sent_by_server: TableCounts { eights: triples, sixteens: private_ands },
             tables_sent_by_client: TableCounts { eights: products_sent_by_client, sixteens: triples },
             one_hots: OneHotCounts::of(6, private_ands) + OneHotCounts::of(9, triples),
@@ -266,17 +273,10 @@ proptest! {
 
         let mut client = Stock::of_client(&demand, &seeds[0]);
         let mut server = Stock::of_server(&demand, &seeds[1], &corrections, ring).unwrap();
-        let (sent, received) = (server.take_products_sent(products_sent_by_server).unwrap(),
-                                client.take_products_received(products_sent_by_server).unwrap());
-        for i in 0..products_sent_by_server {
-            let product = if received.choice.get(i) { sent.rho[i] } else { 0 };
-            prop_assert_eq!(ring.reduce(sent.share[i].wrapping_add(received.share[i])), ring.reduce(product));
-        }
-        let (sent, received) = (client.take_products_sent(products_sent_by_client).unwrap(),
-                                server.take_products_received(products_sent_by_client).unwrap());
-        for i in 0..products_sent_by_client {
-            let product = if received.choice.get(i) { sent.rho[i] } else { 0 };
-            prop_assert_eq!(ring.reduce(sent.share[i].wrapping_add(received.share[i])), ring.reduce(product));
+        let by_server = take_products(&mut server, &mut client, demand.products_sent_by_server).unwrap();
+        let by_client = take_products(&mut client, &mut server, demand.products_sent_by_client).unwrap();
+        for (width, sent, received) in by_server.iter().chain(&by_client) {
+            prop_assert!(products_hold(Modulus::new(ring.bits().min(width.bits())), sent, received));
         }
     }
 }

@@ -193,7 +193,7 @@ fn groups(plan: &Plan) -> Vec<Vec<Run>> {
         while left > 0 {
             let run = Run { way, count: left.min(way.at_once()) };
             left -= run.count;
-            let products = run.cost().demand.products_sent_by_client;
+            let products = run.cost().demand.products_sent_by_client.total();
             match groups.last_mut().filter(|_| made + products <= PRODUCTS_AT_ONCE) {
                 Some(group) => group.push(run),
                 None => {

@@ -2,7 +2,7 @@
 
 use std::ops::Add;
 
-use privet_ot::{Demand, Extension, Role, STOCK_HEADER_BYTES, Shape, cost as ot_cost, one_hots_bytes};
+use privet_ot::{Demand, Extension, Role, STOCK_HEADER_BYTES, Shape, cost as ot_cost};
 use privet_ring::Modulus;
 
 use super::{Encrypted, Plan, Suite, Triples, dealt, elements, keys, making, prepare};
@@ -88,8 +88,8 @@ impl Plan {
                 ("private_ands", demand.private_ands),
                 ("triples", demand.triples),
                 ("paired_triples", demand.paired_triples),
-                ("products_sent_by_server", demand.products_sent_by_server),
-                ("products_sent_by_client", demand.products_sent_by_client),
+                ("products_sent_by_server", demand.products_sent_by_server.total()),
+                ("products_sent_by_client", demand.products_sent_by_client.total()),
             ]
             .into_iter()
             .chain(tables(&demand))
@@ -155,9 +155,9 @@ impl Plan {
         masks + shares + Triples::stored_bytes(self)
     }
 
-    /// Size of a stored entry of suite `gmw` with all correlations in one piece.
-    pub(super) fn whole_bytes(&self, role: Role) -> u64 {
-        self.values_bytes(role) + STOCK_HEADER_BYTES + stored_bytes(&self.online_cost().demand, role)
+    /// Size of a stored entry of suite `gmw`.
+    pub(super) fn entry_bytes(&self, role: Role) -> u64 {
+        self.values_bytes(role) + STOCK_HEADER_BYTES + self.correlated_bytes(role)
     }
 
     /// Size of what non-linear steps use up, as it is stored.
@@ -169,13 +169,12 @@ impl Plan {
     }
 }
 
-/// Size of a stored stock without its fixed header: packed bits, and ring elements of 8 bytes.
+/// Size of a stored stock without its fixed header: packed bits, and ring elements in the bytes of their width.
 pub(super) fn stored_bytes(demand: &Demand, role: Role) -> u64 {
-    let (sent, received) = match role {
-        Role::Client => (demand.products_sent_by_client, demand.products_sent_by_server),
-        Role::Server => (demand.products_sent_by_server, demand.products_sent_by_client),
-    };
     let bits = |count: usize| count.div_ceil(8);
+    let sent = demand.products(role).all().map(|(width, count)| 2 * width.bytes() * count);
+    let received = demand.products(role.peer()).all().map(|(width, count)| bits(count) + width.bytes() * count);
+    let products: usize = sent.chain(received).sum();
     let triples = 3 * bits(demand.triples) + 5 * bits(demand.paired_triples);
     let tables: usize = Shape::ALL
         .into_iter()
@@ -184,6 +183,6 @@ pub(super) fn stored_bytes(demand: &Demand, role: Role) -> u64 {
             shape.sent_bits() * sent + shape.received_bits() * received
         })
         .sum();
-    let whole = 2 * bits(demand.private_ands) + triples + 16 * sent + bits(received) + 8 * received + tables;
-    whole as u64 + one_hots_bytes(&demand.one_hots)
+    let whole = 2 * bits(demand.private_ands) + triples + products + tables + demand.one_hots.stored_bytes();
+    whole as u64
 }

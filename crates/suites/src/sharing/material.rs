@@ -99,8 +99,8 @@ impl Head {
     fn of(mut stored: Stored, plan: &Plan, role: Role) -> Result<Self, Error> {
         let keys: u64 = plan.keys().iter().map(|batches| keys::body_bytes(batches, role)).sum();
         let (mut later, end) = (plan.later_bytes(role), stored.seek(SeekFrom::End(0)).map_err(unreadable)?);
-        // Versions before 0.3 had no chunks: all of their entry is the head, and shorter by the headers of later chunks.
-        if later > 0 && end <= plan.whole_bytes(role) {
+        // Versions before 0.3 had no chunks: all of their entry is the head.
+        if later > 0 && end != plan.entry_bytes(role) {
             later = 0;
         }
         stored.seek(SeekFrom::Start(keys + later)).map_err(unreadable)?;
@@ -139,7 +139,7 @@ impl Head {
             Suite::Gmw { .. } => {
                 let stock = refill::read(&mut self.stored, self.left, Stock::empty(Role::Client))?;
                 let demand = if self.is_chunked { plan.stored_chunks()[0].demand } else { plan.online_cost().demand };
-                if stock.left() != demand {
+                if !stock.has_left(&demand) {
                     return Err(damaged());
                 }
                 Ok(Correlated::Stock(Box::new(stock), self.is_chunked.then_some(self.stored)))

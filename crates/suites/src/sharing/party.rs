@@ -37,7 +37,7 @@ impl Supply {
                     Some(file) => Some(Refills::stored(file, role, plan)?),
                     None => {
                         let chunks = plan.stored_chunks();
-                        if chunks.len() > 1 && stock.left() == chunks[0].demand {
+                        if chunks.len() > 1 && stock.has_left(&chunks[0].demand) {
                             return Err(Error::Misuse("the material's later chunks are in the store: read it".into()));
                         }
                         None

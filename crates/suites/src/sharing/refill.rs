@@ -150,7 +150,7 @@ impl Refills {
             }
             Origin::Store(file, role) => {
                 let stock = read(file, STOCK_HEADER_BYTES + stored_bytes(&demand, *role), used)?;
-                let is_this = stock.role() == *role && stock.left() == demand;
+                let is_this = stock.role() == *role && stock.has_left(&demand);
                 is_this.then_some(stock).ok_or_else(damaged)
             }
         }

@@ -126,7 +126,7 @@ pub(super) fn backward_sent(shape: Shape, values: &mut [u64], flips: &Bits, prod
 }
 
 fn sent(pairs: impl Iterator<Item = Pair>, values: &mut [u64], flips: &Bits, products: &ProductsSent) -> Vec<u64> {
-    let made = products.rho.iter().zip(&products.share);
+    let made = products.rho.all().iter().zip(products.share.all().iter());
     pairs
         .zip(made)
         .enumerate()
@@ -135,10 +135,10 @@ fn sent(pairs: impl Iterator<Item = Pair>, values: &mut [u64], flips: &Bits, pro
             let difference = values[y].wrapping_sub(values[x]);
             // b d = flip d + c d' for the choice c = b ^ flip and d' = d, or -d where flip is 1.
             let signed = (difference ^ flip.wrapping_neg()).wrapping_add(flip);
-            let part = (difference & flip.wrapping_neg()).wrapping_add(*share);
+            let part = (difference & flip.wrapping_neg()).wrapping_add(share);
             values[x] = values[x].wrapping_add(part);
             values[y] = values[y].wrapping_sub(part);
-            signed.wrapping_sub(*rho)
+            signed.wrapping_sub(rho)
         })
         .collect()
 }
@@ -171,12 +171,12 @@ impl Receiver {
     }
 
     fn receive(&self, pairs: impl Iterator<Item = Pair>, count: usize, corrections: &[u64], ring: Modulus) -> Vec<u64> {
-        let mut values = vec![0_u64; count];
+        let (mut values, share) = (vec![0_u64; count], self.products.share.all());
         for (index, ([x, y], correction)) in pairs.zip(corrections).enumerate() {
             let mask = |bit: bool| u64::from(bit).wrapping_neg();
             let swap = (values[x] ^ values[y]) & mask(self.bits.get(index));
             let chosen = correction & mask(self.products.choice.get(index));
-            let part = self.products.share[index].wrapping_add(chosen);
+            let part = share.get(index).wrapping_add(chosen);
             values[x] = (values[x] ^ swap).wrapping_add(part);
             values[y] = (values[y] ^ swap).wrapping_sub(part);
         }
@@ -187,6 +187,7 @@ impl Receiver {
 
 #[cfg(test)]
 mod tests {
+    use privet_ot::{Packed, Width};
     use privet_prg::Seed;
 
     use super::*;
@@ -198,6 +199,7 @@ mod tests {
         let (rho, share) = (words(prg), words(prg));
         let chosen = choices.iter().zip(rho.iter().zip(&share));
         let theirs = chosen.map(|(&bit, (rho, share))| (rho * u64::from(bit)).wrapping_sub(*share)).collect();
+        let [rho, share, theirs] = [rho, share, theirs].map(|words: Vec<u64>| Packed::of(Width::of(37), &words));
         (ProductsSent { rho, share }, ProductsReceived { choice: Bits::from_bools(&choices), share: theirs })
     }
 

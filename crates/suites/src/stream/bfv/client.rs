@@ -113,7 +113,7 @@ impl DataProvider {
             let Step::Exchange(exchange) = &plan.steps()[step] else { continue };
             let returned = uniform(&mut self.prg, shape.windows, layout.ring());
             let mut mask = returned.clone();
-            let products = stock.take_products_sent(shape.backward())?;
+            let products = stock.take_products_sent(layout.ring().bits(), shape.backward())?;
             let message = shuffle::backward_sent(shape, &mut mask, &back, &products);
             transport::send_values(channel, layout.ring(), &message)?;
             layout.ring().reduce_all(&mut mask);
@@ -223,7 +223,7 @@ fn forward(
         let mut mask = arranged(plan.program(), exchange, masks.of(exchange.source)?);
         if let Some(shape) = *shape {
             let flips = flips.next().ok_or_else(|| Error::Misuse("bits of another plan".into()))?;
-            let products = stock.take_products_sent(shape.forward())?;
+            let products = stock.take_products_sent(layout.ring().bits(), shape.forward())?;
             let message = shuffle::forward_sent(shape, &mut mask, flips, &products);
             transport::send_values(channel, layout.ring(), &message)?;
         }

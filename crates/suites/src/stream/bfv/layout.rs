@@ -2,7 +2,7 @@
 
 use privet_channel::Link;
 use privet_linear::Resharing;
-use privet_ot::{Demand, Extension, Role};
+use privet_ot::{Demand, Extension, ProductCounts, Role};
 use privet_program::Program;
 use privet_ring::Modulus;
 
@@ -88,7 +88,7 @@ impl Layout {
 
     /// Transfers for one preparation.
     pub fn demand(&self) -> Demand {
-        Demand { products_sent_by_client: self.transfers(), ..Demand::NONE }
+        Demand { products_sent_by_client: ProductCounts::of(self.ring.bits(), self.transfers()), ..Demand::NONE }
     }
 
     /// How many transfers these are.

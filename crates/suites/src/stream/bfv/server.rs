@@ -145,14 +145,16 @@ impl ModelProvider {
             .map(|(step, shape)| {
                 let secret = Secret::draw(shape, &mut self.prg);
                 let [forward, backward] = secret.bits(shape);
-                let backward = Receiver::new(backward, stock.take_products_received(shape.backward())?);
+                let backward =
+                    Receiver::new(backward, stock.take_products_received(layout.ring().bits(), shape.backward())?);
                 Ok((step, shape, secret, forward, backward))
             })
             .collect::<Result<_, Error>>()?;
         drawn
             .into_iter()
             .map(|(step, shape, secret, forward, backward)| {
-                let forward = Receiver::new(forward, stock.take_products_received(shape.forward())?);
+                let forward =
+                    Receiver::new(forward, stock.take_products_received(layout.ring().bits(), shape.forward())?);
                 Ok(Pending { step, shape, secret, forward, backward })
             })
             .collect()
