@@ -46,7 +46,9 @@ fn stock_bytes(demand: &Demand) -> f64 {
     let tables = Shape::ALL.map(|shape| tables.count(shape) * (shape.sent_bits() + shape.received_bits()));
     let bits = bits + tables.into_iter().sum::<usize>();
     let products = demand.products_sent_by_client + demand.products_sent_by_server;
-    bits as f64 / 8.0 + 24.0 * products as f64
+    // An element and a share each at the sender, a share at the receiver.
+    let bytes: usize = products.all().map(|(width, count)| 3 * width.bytes() * count).sum();
+    bits as f64 / 8.0 + bytes as f64
 }
 
 fn protocol(
