@@ -216,10 +216,8 @@ impl<'a> Reader<'a> {
         let bytes = count.checked_mul(elements.width().bytes());
         let bytes = bytes.ok_or(Error::InvalidStock { what: "a count is too large" })?;
         self.claim(bytes)?;
-        if elements.bytes.capacity() < bytes {
-            elements.zeroize();
-            elements.bytes = Vec::with_capacity(bytes);
-        }
+        elements.keep_room(bytes);
+        elements.make_room(bytes);
         wipe(elements.bytes.get_mut(bytes..).unwrap_or_default());
         elements.bytes.resize(bytes, 0);
         self.source.read_exact(&mut elements.bytes).map_err(|error| Error::Unreadable { error })
@@ -228,8 +226,10 @@ impl<'a> Reader<'a> {
 
 #[cfg(test)]
 mod tests {
+    use privet_prg::{Prg, Seed};
+
     use super::*;
-    use crate::Triples;
+    use crate::{Demand, ProductCounts, Triples};
 
     /// What is part of correlations is wiped with them.
     #[test]
@@ -240,5 +240,23 @@ mod tests {
         let read = triples.read(&mut Reader::new(&mut bytes, 13), 50);
         assert!(matches!(read, Err(Error::InvalidStock { .. })));
         assert_eq!(triples, Triples { a: Bits::zeros(50), b: Bits::default(), c: old });
+    }
+
+    /// Stocks of other widths, one after the other in the same memory, take what the largest takes.
+    #[test]
+    fn products_of_another_width_take_no_room_besides() -> Result<(), Error> {
+        let mut used = Stock::empty(Role::Server);
+        let mut prg = Prg::from_seed(&Seed::from_bytes([1; 16]));
+        for width in Width::ALL {
+            let count = 80_000 / width.bytes();
+            let demand =
+                Demand { products_sent_by_server: ProductCounts::of(8 * width.bytes() as u32, count), ..Demand::NONE };
+            let bytes = Stock::deal(&demand, &mut prg).1.to_bytes();
+            used = Stock::read(&mut &bytes[..], bytes.len() as u64, used)?;
+            assert!(used.has_left(&demand));
+            let room = used.products.sent.iter().map(|made| made.rho.bytes.capacity()).sum::<usize>();
+            assert!(room <= 2 * 80_000, "{room} bytes");
+        }
+        Ok(())
     }
 }

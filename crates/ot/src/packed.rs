@@ -74,6 +74,23 @@ impl Packed {
         Self { width, bytes: width.ring().pack(elements) }
     }
 
+    /// Gives its memory back, wiped, if that has more than twice the room for so many bytes: what is made of other widths, one after
+    /// the other, takes no more than the largest.
+    pub(crate) fn keep_room(&mut self, bytes: usize) {
+        if self.bytes.capacity() / 2 > bytes {
+            self.zeroize();
+            self.bytes = Vec::new();
+        }
+    }
+
+    /// Makes room for so many bytes where there are no elements: what does not fit is wiped, not moved.
+    pub(crate) fn make_room(&mut self, bytes: usize) {
+        if self.bytes.capacity() < bytes {
+            self.zeroize();
+            self.bytes = Vec::with_capacity(bytes);
+        }
+    }
+
     /// Bytes of each.
     pub fn width(&self) -> Width {
         self.width

@@ -220,6 +220,7 @@ impl OtParty {
         count: usize,
     ) -> Result<TablesReceived, Error> {
         let (choice, t) = self.receiver.extend(channel, count * shape.choice_bits())?;
+        let choice = Zeroizing::new(choice);
         let first = advance(&mut self.received, count);
         Ok(tables::received(&self.keys[1], shape, &choice, t, first))
     }

@@ -10,7 +10,7 @@ use privet_prg::Block;
 use privet_prg::hash::Keys;
 use privet_ring::{BLOCK, Bits};
 use rayon::prelude::*;
-use zeroize::{Zeroize, ZeroizeOnDrop};
+use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use crate::columns::columns;
 use crate::correlations::{ProductsReceived, ProductsSent};
@@ -67,7 +67,7 @@ columns! {
 
 /// Hashes of all `blocks[i] ^ offset`, the first with index `first`: their low `N` bits, packed.
 pub(crate) fn bits<const N: usize>(keys: &Keys, blocks: &[Block], offset: Block, first: u64) -> [Bits; N] {
-    let mut words = vec![[0; N]; blocks.len().div_ceil(64)];
+    let mut words = Zeroizing::new(vec![[0; N]; blocks.len().div_ceil(64)]);
     blocks.par_chunks(CHUNK).zip(words.par_chunks_mut(CHUNK / 64)).enumerate().with_min_len(CHUNKS_PER_TASK).for_each(
         |(chunk, (blocks, words))| {
             keys.at(first + (chunk * CHUNK) as u64).low_bits(blocks, offset, words);
@@ -79,7 +79,7 @@ pub(crate) fn bits<const N: usize>(keys: &Keys, blocks: &[Block], offset: Block,
 /// As [`bits`], for both messages of the sender.
 pub(crate) fn both_bits<const N: usize>(keys: &Keys, q: &[Block], delta: Block, first: u64) -> [[Bits; N]; 2] {
     let words = q.len().div_ceil(64);
-    let (mut r0, mut r1) = (vec![[0; N]; words], vec![[0; N]; words]);
+    let [mut r0, mut r1] = [0; 2].map(|_| Zeroizing::new(vec![[0; N]; words]));
     q.par_chunks(CHUNK)
         .zip(r0.par_chunks_mut(CHUNK / 64))
         .zip(r1.par_chunks_mut(CHUNK / 64))

@@ -99,6 +99,11 @@ impl SoftSpokenSender {
         self.next_block += 1;
         q
     }
+
+    /// The first blocks `q` of the last extension, which keeps none of them.
+    pub(crate) fn take_blocks(&mut self, count: usize) -> Vec<Block> {
+        taken(&mut self.q, count)
+    }
 }
 
 impl CotSender for SoftSpokenSender {
@@ -178,6 +183,11 @@ impl SoftSpokenReceiver {
         transpose::columns(rows, t);
     }
 
+    /// The first blocks `t` of the last extension, which keeps none of them.
+    pub(crate) fn take_blocks(&mut self, count: usize) -> Vec<Block> {
+        taken(&mut self.t, count)
+    }
+
     /// 128 OTs without a channel: choice bits, blocks `t`, and the message for the sender.
     pub(crate) fn correlate(&mut self) -> (Block, Vec<Block>, Vec<u8>) {
         let mut message = vec![[0; 16]; self.field.sent_blocks()];
@@ -195,7 +205,7 @@ impl CotReceiver for SoftSpokenReceiver {
         let (mut message, mut t) = (std::mem::take(&mut self.message), std::mem::take(&mut self.t));
         message.resize(sent * blocks, [0; 16]);
         resize(&mut t, 128 * blocks);
-        let mut choice = vec![0; blocks];
+        let mut choice = Zeroizing::new(vec![0; blocks]);
         t.par_chunks_mut(128 * CHUNK)
             .zip(choice.par_chunks_mut(CHUNK))
             .zip(message.par_chunks_mut(sent * CHUNK))
@@ -216,6 +226,13 @@ impl CotReceiver for SoftSpokenReceiver {
             Bits::from_words(words, count).map_err(|_| Error::Misuse { what: "a count of OTs is too large" })?;
         Ok((choice, &self.t[..count]))
     }
+}
+
+/// The first of some blocks, which are then gone, as all of them are.
+fn taken(blocks: &mut Zeroizing<Vec<Block>>, count: usize) -> Vec<Block> {
+    let mut taken = std::mem::take(&mut **blocks);
+    taken.truncate(count);
+    taken
 }
 
 /// The working memory of chunks of up to `width` blocks of 128 OTs.

@@ -95,14 +95,24 @@ impl Ots {
     /// grows by itself is copied, and ends with up to twice the room.
     fn for_demand(demand: &Demand, role: Role, used: Stock) -> Self {
         let Stock { mut products, mut tables, mut one_hots, .. } = used;
-        for (made, (_, count)) in products.sent.iter_mut().zip(demand.products(role).all()) {
+        let Products { sent, received } = &mut products;
+        let sent = sent.iter_mut().zip(demand.products(role).all());
+        let received = received.iter_mut().zip(demand.products(role.peer()).all());
+        let mut elements: Vec<(&mut Packed, usize)> = Vec::new();
+        for (made, (_, count)) in sent {
             made.empty();
-            make_room(&mut made.rho, count);
-            make_room(&mut made.share, count);
+            elements.extend([(&mut made.rho, count), (&mut made.share, count)]);
         }
-        for (made, (_, count)) in products.received.iter_mut().zip(demand.products(role.peer()).all()) {
+        for (made, (_, count)) in received {
             made.empty();
-            make_room(&mut made.share, count);
+            elements.push((&mut made.share, count));
+        }
+        // All that is too large goes before anything comes.
+        for (elements, count) in &mut elements {
+            elements.keep_room(room(elements, *count));
+        }
+        for (elements, count) in &mut elements {
+            elements.make_room(room(elements, *count));
         }
         tables.sent.iter_mut().for_each(Columns::empty);
         tables.received.iter_mut().for_each(Columns::empty);
@@ -145,13 +155,9 @@ impl Ots {
     }
 }
 
-/// Makes room for so many elements where there are none, or a new vector in its place: what does not fit is wiped, not moved.
-fn make_room(elements: &mut Packed, count: usize) {
-    let bytes = count.min(MOST_ROOM) * elements.width().bytes();
-    if elements.bytes.capacity() < bytes {
-        elements.zeroize();
-        elements.bytes = Vec::with_capacity(bytes);
-    }
+/// Bytes for which there is room before any of so many elements is made.
+fn room(elements: &Packed, count: usize) -> usize {
+    count.min(MOST_ROOM) * elements.width().bytes()
 }
 
 impl Stock {

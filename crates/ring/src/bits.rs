@@ -1,5 +1,7 @@
 //! Vectors of bits, packed 64 to a word.
 
+use zeroize::Zeroize;
+
 /// A packed vector of bits: bit `i` is at position `i % 64` of word `i / 64`; unused high bits of the last word are zero.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bits {
@@ -17,7 +19,7 @@ pub struct WrongLength {
     pub actual: usize,
 }
 
-impl zeroize::Zeroize for Bits {
+impl Zeroize for Bits {
     /// Wipes the bits and leaves the vector empty.
     fn zeroize(&mut self) {
         self.words.zeroize();
@@ -178,14 +180,19 @@ impl Bits {
         bits
     }
 
-    /// Appends the bits of `other`.
+    /// Appends the bits of `other`. Memory that the bits outgrow is wiped.
     pub fn extend(&mut self, other: &Self) {
+        let needed = self.words.len() + other.words.len() + 1;
+        if self.words.capacity() < needed {
+            let mut grown = Vec::with_capacity(needed.max(2 * self.words.len()));
+            grown.extend_from_slice(&self.words);
+            std::mem::replace(&mut self.words, grown).zeroize();
+        }
         let shift = self.len % 64;
         if shift == 0 {
             self.words.extend_from_slice(&other.words);
         } else {
             let mut begun = self.words.pop().unwrap_or(0);
-            self.words.reserve(other.words.len() + 1);
             self.words.extend(other.words.iter().map(|word| {
                 let whole = begun | word << shift;
                 begun = word >> (64 - shift);

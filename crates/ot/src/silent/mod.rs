@@ -99,7 +99,12 @@ impl<E: End> Extension<E> {
     fn grow(&mut self, channel: &mut Channel, groups: Range<usize>, out: &mut Vec<Block>) -> Result<(), Error> {
         let iteration = self.iteration.as_ref().ok_or(Error::Misuse { what: "an extension that failed goes on" })?;
         let start = out.len();
-        out.resize(start + groups.len() * iteration.parameters().group_outputs(), 0);
+        let end = start + groups.len() * iteration.parameters().group_outputs();
+        if out.capacity() < end {
+            let grown = Vec::with_capacity(end.max(2 * start));
+            Zeroizing::new(std::mem::replace(out, grown)).iter().for_each(|&block| out.push(block));
+        }
+        out.resize(end, 0);
         self.end.grow(channel, iteration, groups, &mut out[start..])
     }
 }
@@ -123,7 +128,8 @@ impl SilentSender {
 
 impl End for SenderEnd {
     fn begin(&mut self, channel: &mut Channel, count: usize) -> Result<Vec<Block>, Error> {
-        let mut q = self.base.extend(channel, count)?.to_vec();
+        self.base.extend(channel, count)?;
+        let mut q = self.base.take_blocks(count);
         q.iter_mut().for_each(|q| *q &= !1);
         Ok(q)
     }
@@ -179,8 +185,9 @@ impl SilentReceiver {
 impl ReceiverEnd {
     /// Sends the message of SoftSpokenOT.
     fn announce(&mut self, channel: &mut Channel, count: usize) -> Result<Zeroizing<Vec<Block>>, Error> {
-        let (choice, t) = self.base.extend(channel, count)?;
-        let mut t = Zeroizing::new(t.to_vec());
+        let (choice, _) = self.base.extend(channel, count)?;
+        let choice = Zeroizing::new(choice);
+        let mut t = Zeroizing::new(self.base.take_blocks(count));
         for (t, choice) in t.iter_mut().zip(choice.iter()) {
             *t = *t & !1 | Block::from(choice);
         }
