@@ -4,7 +4,7 @@ use std::ops::Add;
 
 use privet_channel::Channel;
 use privet_ring::Bits;
-use zeroize::{Zeroize, Zeroizing};
+use zeroize::Zeroizing;
 
 use crate::columns::Columns;
 use crate::correlations::{PairedTriples, PrivateAnds, ProductsReceived, ProductsSent, Triples};
