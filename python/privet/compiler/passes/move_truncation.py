@@ -71,9 +71,11 @@ def kinds_of(graph: Graph) -> dict[int, Kind]:
                 kinds[node.output] = Kind.SUM
             case op.MatMul():
                 kinds[node.output] = Kind.PRODUCT
-            case op.AddConstant() | op.Movement() | op.Pool() | op.Add() | op.Sub():
+            case it if isinstance(it, op.AddConstant | op.Pool) or not (
+                it.reads_ring or it.makes_ring
+            ):
                 given = (kinds[id] for id in node.inputs)
-                kinds[node.output] = next((it for it in given if it != Kind.VALUE), Kind.VALUE)
+                kinds[node.output] = next((of for of in given if of != Kind.VALUE), Kind.VALUE)
     return kinds
 
 
@@ -164,7 +166,7 @@ def read_truncated(graph: Graph) -> set[int]:
         match node.operation:
             case op.Mul() | op.MatMul() | op.MaxPool2d():
                 found.update(node.inputs)
-            case op.Reshape() | op.Transpose() | op.Broadcast() if node.output in found:
+            case op.Movement() if node.output in found:
                 found.update(node.inputs)
     return found
 
@@ -354,7 +356,7 @@ class _Placement:
     def linear(self, node: Node, weight: Array, x: int) -> int:
         """A product with weights. Of many results of functions it reads them truncated: then
         these are made in a narrower ring, which saves more bytes than a truncation sends."""
-        many = math.prod(self.rewriter.builder.shape(x)) >= MANY
+        many = bool(self.rooms) and math.prod(self.rewriter.builder.shape(x)) >= MANY
         if self.scale(x) + self.rise > self.ceiling_of(node, [x]) or (
             many and node.inputs[0] in self.functions
         ):

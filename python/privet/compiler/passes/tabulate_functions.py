@@ -49,7 +49,7 @@ EXCESS, END = 16.0, 0.5
 """A table ends where the function passes its largest value, if it went on to `EXCESS` times that;
 and at a multiple of `END`."""
 SHORT = 1.5
-"""Units of the last place by which a function is lowered to end its table sooner."""
+"""Units of the last place that a function may change by where its table ends sooner."""
 POINTS = 8
 """Points in each line where its error is looked at."""
 
@@ -246,17 +246,23 @@ def within(
 
 def shortened(table: Piecewise, scale: int, error: float) -> Piecewise:
     """Half the table of a function of numbers that are not negative, if it changes by `SHORT` units
-    at most from there on: it is lowered by that, and is above the table what it was.
+    at most from there on: it goes by that in the last of the lines, to what it was at the end.
 
-    So an exponential function is 0 there, and however many such values are added up.
+    So an exponential function is 0 above the table, and however many such values are added up.
     """
     half = Domain(table.low, table.bits - 1)
     top, end = (math.ldexp(table.low + (1 << bits), -scale) for bits in (half.bits, table.bits))
     left = float(np.subtract(*table.function(np.array([top, end]))))
     if not left or abs(left) > math.ldexp(SHORT, -scale):
         return table
-    lowered = Step("shift", (len(table.function.steps),), -left)
-    return fit(Function((*table.function.steps, lowered)), half, scale, error) or table
+    steps, width = table.function.steps, math.ldexp(1.0, table.step_bits - scale)
+    ramp = (
+        Step("shift", (0,), width - top),
+        Step("relu", (len(steps) + 1,)),
+        Step("scale", (len(steps) + 2,), left / width),
+        Step("sub", (len(steps), len(steps) + 3)),
+    )
+    return fit(Function((*steps, *ramp)), half, scale, error) or table
 
 
 def trimmed(function: Function, domain: Domain, scale: int) -> Domain:

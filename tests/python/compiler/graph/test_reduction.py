@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.python.compiler.graph.single import check, single
+from tests.python.compiler.graph.single import check, model, node, single
 
 WITHOUT_SIGN = ("ReduceL1", "ReduceL2", "ReduceSumSquare")
 OF_POSITIVE = ("ReduceLogSum", "ReduceLogSumExp", "ReduceProd")
@@ -46,6 +46,19 @@ def test_reductions_of_few_numbers(operator: str) -> None:
 @pytest.mark.parametrize("count", [1025, 3001])
 def test_more_elements_than_a_window_has(operator: str, count: int) -> None:
     check(single(operator, [(2, count), np.array([1])], opset=18), units=64)
+
+
+def test_the_largest_of_many_is_what_all_are_compared_with() -> None:
+    """In more elements than fold evenly the largest is of truncated ones, and so is what they are
+    less: else it would be below itself, and its exponential function that of a large number."""
+    rng = np.random.default_rng(6)
+    weights = rng.uniform(-1, 1, (4, 1025)).astype(np.float32)
+    nodes = [
+        node("MatMul", ["x", "w"], ["h"]),
+        node("ReduceLogSumExp", ["h"], ["y"], axes=[1]),
+    ]
+    made = model(nodes, {"x": (40, 4)}, ["y"], {"w": weights}, opset=17)
+    check(made, units=256, smooth="piecewise")
 
 
 @pytest.mark.parametrize("how", [{}, {"exclusive": 1}, {"reverse": 1}])

@@ -132,6 +132,26 @@ def test_sums_of_a_softmax_widen_no_ring_but_their_own(monkeypatch: pytest.Monke
     assert min(each) <= alike - 3
 
 
+def test_sums_of_what_keeps_the_ring_of_products_are_of_their_kind() -> None:
+    """Rectified products added up stand in the ring of products: with other values' headroom that
+    sum would need more bits than there are."""
+    rng = np.random.default_rng(5)
+    weights = {"w": rng.uniform(-0.5, 0.5, (64, 64)).astype(np.float32)}
+    nodes = [
+        node("MatMul", ["x", "w"], ["q"]),
+        node("Transpose", ["q"], ["k"], perm=[1, 0]),
+        node("MatMul", ["q", "k"], ["one"]),
+        node("MatMul", ["k", "q"], ["other"]),
+        *(node("Relu", [name], [f"{name}+"]) for name in ("one", "other")),
+        node("Add", ["one+", "other+"], ["sum"]),
+        node("Gelu", ["q"], ["g"]),
+        node("Add", ["sum", "g"], ["y"]),
+    ]
+    made = model(nodes, {"x": (64, 64)}, ["y"], weights)
+    kinds = compile(made, bits=40, scale=SCALE, smooth="piecewise", calibration=[samples(made)])
+    assert kinds.program.ring_bits == 40
+
+
 def test_a_value_beyond_its_ring_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("privet.compiler.executor.widths.MOST_SPARE", 0)
     nodes = [node("MatMul", ["x", "w"], ["h"]), node("Gelu", ["h"], ["y"])]

@@ -62,6 +62,9 @@ class Piecewise(Operation):
         return self.bits - self.index_bits
 
     def fixed(self, operands: Sequence[Array], at: Context) -> Array:
+        if self.nonnegative and int(operands[0].min(initial=self.low)) < self.low:
+            # Suites look at no sign there.
+            raise OverflowError("an argument below all that a function is of")
         return piecewise_values(operands[0], self, *at.scales, at.ring_bits)
 
     def interval(self, operands: Sequence[Interval], at: Context) -> Interval | None:
