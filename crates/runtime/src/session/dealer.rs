@@ -159,7 +159,12 @@ impl Dealer {
             Some((mut first, mut second)) => {
                 let result = self.deal(&mut first, &mut second);
                 if let Err(error) = &result {
-                    for party in [&mut first, &mut second] {
+                    // The server first: its service tells the client the reason, whose own end may only see a link that closes.
+                    let parties = match first.ask.half {
+                        Half::Server => [&mut first, &mut second],
+                        Half::Client => [&mut second, &mut first],
+                    };
+                    for party in parties {
                         party.channel.abort_with(error.abort_reason(), &message_to_parties(error));
                     }
                 }
