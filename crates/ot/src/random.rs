@@ -141,15 +141,6 @@ pub(crate) fn products_received(keys: &Keys, choice: Bits, t: &[Block], first: u
     ProductsReceived { choice, share }
 }
 
-/// Makes so many values of those there, which mean nothing. What is too short is wiped, not moved.
-pub(crate) fn resize<T: Zeroize + Copy + Default>(values: &mut Vec<T>, len: usize) {
-    if values.capacity() < len {
-        values.zeroize();
-        *values = Vec::with_capacity(len);
-    }
-    values.resize(len, T::default());
-}
-
 /// Bit 0 of every block.
 pub(crate) fn lowest_bits(blocks: &[Block]) -> Bits {
     Bits::from_lowest(blocks.iter().map(|&block| block as u64))

@@ -14,7 +14,6 @@ use rayon::prelude::*;
 use zeroize::{Zeroize, Zeroizing};
 
 use crate::correlated::{CotReceiver, CotSender};
-use crate::random::resize;
 use crate::vole::{Forest, add};
 use crate::{Error, tree};
 
@@ -233,6 +232,15 @@ fn taken(blocks: &mut Zeroizing<Vec<Block>>, count: usize) -> Vec<Block> {
     let mut taken = std::mem::take(&mut **blocks);
     taken.truncate(count);
     taken
+}
+
+/// Makes so many blocks of those there, which mean nothing. What is too short is wiped, not moved.
+fn resize(blocks: &mut Vec<Block>, len: usize) {
+    if blocks.capacity() < len {
+        blocks.zeroize();
+        *blocks = Vec::with_capacity(len);
+    }
+    blocks.resize(len, 0);
 }
 
 /// The working memory of chunks of up to `width` blocks of 128 OTs.
