@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use privet_ring::Bits;
-use zeroize::Zeroizing;
+use zeroize::{Zeroize, Zeroizing};
 
 use crate::Error;
 use crate::material::{Reader, write_words};
@@ -12,13 +12,21 @@ use crate::packed::Packed;
 /// Vectors with an entry for each of some correlations.
 pub(crate) trait Columns {
     /// Those of `len` correlations from number `start` on.
-    fn cut(&self, start: usize, len: usize) -> Self;
+    fn cut(&self, start: usize, len: usize) -> Self
+    where
+        Self: Sized;
 
     /// Those of `others` behind these.
-    fn join(&mut self, others: &Self);
+    fn join(&mut self, others: &Self)
+    where
+        Self: Sized;
 
-    /// Takes all away and keeps the memory, which holds them until it is written over or dropped.
-    fn empty(&mut self);
+    /// Takes all away and keeps the memory, which holds them until it is written over or dropped. If it has more than twice the room
+    /// for `count` correlations, it is wiped and given back.
+    fn empty(&mut self, count: usize);
+
+    /// Makes room for `count` correlations where there are none. Memory with less is wiped.
+    fn make_room(&mut self, count: usize);
 
     /// Writes those from number `start` on, every vector in the order of the fields: bits packed 8 to a byte, elements little-endian.
     fn write(&self, start: usize, out: &mut dyn Write) -> io::Result<()>;
@@ -36,8 +44,12 @@ impl Columns for Bits {
         self.extend(others);
     }
 
-    fn empty(&mut self) {
-        self.clear();
+    fn empty(&mut self, count: usize) {
+        self.clear_for(count);
+    }
+
+    fn make_room(&mut self, count: usize) {
+        self.reserve(count);
     }
 
     fn write(&self, start: usize, out: &mut dyn Write) -> io::Result<()> {
@@ -60,11 +72,22 @@ impl Columns for Packed {
     }
 
     fn join(&mut self, others: &Self) {
-        self.bytes.extend_from_slice(&others.bytes);
+        self.grow(others.len()).copy_from_slice(&others.bytes);
     }
 
-    fn empty(&mut self) {
+    fn empty(&mut self, count: usize) {
+        if self.bytes.capacity() / 2 > count * self.width().bytes() {
+            self.zeroize();
+            self.bytes = Vec::new();
+        }
         self.bytes.clear();
+    }
+
+    fn make_room(&mut self, count: usize) {
+        if self.bytes.capacity() < count * self.width().bytes() {
+            self.zeroize();
+            self.bytes = Vec::with_capacity(count * self.width().bytes());
+        }
     }
 
     fn write(&self, start: usize, out: &mut dyn Write) -> io::Result<()> {
@@ -85,8 +108,12 @@ impl Columns for Vec<Bits> {
         self.iter_mut().zip(others).for_each(|(column, other)| column.join(other));
     }
 
-    fn empty(&mut self) {
-        self.iter_mut().for_each(Columns::empty);
+    fn empty(&mut self, count: usize) {
+        self.iter_mut().for_each(|column| column.empty(count));
+    }
+
+    fn make_room(&mut self, count: usize) {
+        self.iter_mut().for_each(|column| column.make_room(count));
     }
 
     fn write(&self, start: usize, out: &mut dyn Write) -> io::Result<()> {
@@ -107,8 +134,12 @@ impl<const N: usize> Columns for [Bits; N] {
         self.iter_mut().zip(others).for_each(|(column, other)| column.join(other));
     }
 
-    fn empty(&mut self) {
-        self.iter_mut().for_each(Columns::empty);
+    fn empty(&mut self, count: usize) {
+        self.iter_mut().for_each(|column| column.empty(count));
+    }
+
+    fn make_room(&mut self, count: usize) {
+        self.iter_mut().for_each(|column| column.make_room(count));
     }
 
     fn write(&self, start: usize, out: &mut dyn Write) -> io::Result<()> {
@@ -132,8 +163,12 @@ macro_rules! columns {
                 $(self.$column.join(&others.$column);)+
             }
 
-            fn empty(&mut self) {
-                $($crate::columns::Columns::empty(&mut self.$column);)+
+            fn empty(&mut self, count: usize) {
+                $($crate::columns::Columns::empty(&mut self.$column, count);)+
+            }
+
+            fn make_room(&mut self, count: usize) {
+                $($crate::columns::Columns::make_room(&mut self.$column, count);)+
             }
 
             fn write(&self, start: usize, out: &mut dyn std::io::Write) -> std::io::Result<()> {

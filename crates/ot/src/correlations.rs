@@ -139,14 +139,14 @@ impl PairedTriples {
 
 impl ProductsSent {
     /// Those of a width, of which there are none.
-    pub(crate) fn none(width: Width) -> Self {
+    pub fn none(width: Width) -> Self {
         Self { rho: Packed::none(width), share: Packed::none(width) }
     }
 }
 
 impl ProductsReceived {
     /// Those of a width, of which there are none.
-    pub(crate) fn none(width: Width) -> Self {
+    pub fn none(width: Width) -> Self {
         Self { choice: Bits::default(), share: Packed::none(width) }
     }
 }

@@ -214,7 +214,7 @@ mod tests {
     use privet_channel::{Channel, pair};
 
     use super::*;
-    use crate::{Extension, FieldBits, OtParty, Size, Width};
+    use crate::{Extension, FieldBits, OtParty, ProductsReceived, ProductsSent, Size, Width};
 
     const EXTENSIONS: [Extension; 3] = [
         Extension::SoftSpoken(FieldBits::Two),
@@ -236,7 +236,8 @@ mod tests {
             let mut outputs = [Vec::new(), Vec::new()];
             for sender in [Role::Client, Role::Server] {
                 if sender == role {
-                    let sent = party.send_products(&mut channel, Width::WORD, 1000).expect("OTs");
+                    let mut sent = ProductsSent::none(Width::WORD);
+                    party.send_products(&mut channel, 1000, &mut sent).expect("OTs");
                     channel.flush().expect("a flush");
                     let (rho, share) = (sent.rho.all().to_words(), sent.share.all().to_words());
                     let first = share.iter().map(|share| share.wrapping_neg());
@@ -245,7 +246,8 @@ mod tests {
                 } else {
                     party.begin(&mut channel).expect("the beginning");
                     channel.flush().expect("a flush");
-                    let received = party.receive_products(&mut channel, Width::WORD, 1000).expect("OTs");
+                    let mut received = ProductsReceived::none(Width::WORD);
+                    party.receive_products(&mut channel, 1000, &mut received).expect("OTs");
                     channel.flush().expect("a flush");
                     let share = received.share.all().to_words();
                     let chosen = share.iter().zip(received.choice.iter());

@@ -216,8 +216,8 @@ impl<'a> Reader<'a> {
         let bytes = count.checked_mul(elements.width().bytes());
         let bytes = bytes.ok_or(Error::InvalidStock { what: "a count is too large" })?;
         self.claim(bytes)?;
-        elements.keep_room(bytes);
-        elements.make_room(bytes);
+        elements.empty(count);
+        elements.make_room(count);
         wipe(elements.bytes.get_mut(bytes..).unwrap_or_default());
         elements.bytes.resize(bytes, 0);
         self.source.read_exact(&mut elements.bytes).map_err(|error| Error::Unreadable { error })

@@ -74,21 +74,17 @@ impl Packed {
         Self { width, bytes: width.ring().pack(elements) }
     }
 
-    /// Gives its memory back, wiped, if that has more than twice the room for so many bytes: what is made of other widths, one after
-    /// the other, takes no more than the largest.
-    pub(crate) fn keep_room(&mut self, bytes: usize) {
-        if self.bytes.capacity() / 2 > bytes {
-            self.zeroize();
-            self.bytes = Vec::new();
+    /// The bytes of `count` more elements, zeros as yet. Where there is no room for them, the memory before is wiped.
+    pub(crate) fn grow(&mut self, count: usize) -> &mut [u8] {
+        let start = self.bytes.len();
+        let needed = start + count * self.width.bytes();
+        if self.bytes.capacity() < needed {
+            let mut grown = Vec::with_capacity(needed.max(2 * start));
+            grown.extend_from_slice(&self.bytes);
+            wipe(&mut std::mem::replace(&mut self.bytes, grown));
         }
-    }
-
-    /// Makes room for so many bytes where there are no elements: what does not fit is wiped, not moved.
-    pub(crate) fn make_room(&mut self, bytes: usize) {
-        if self.bytes.capacity() < bytes {
-            self.zeroize();
-            self.bytes = Vec::with_capacity(bytes);
-        }
+        self.bytes.resize(needed, 0);
+        &mut self.bytes[start..]
     }
 
     /// Bytes of each.

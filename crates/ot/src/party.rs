@@ -8,7 +8,6 @@ use zeroize::Zeroizing;
 
 use crate::correlated::{CotReceiver, CotSender};
 use crate::kept::{BaseOts, Keys as BaseKeys, Leaving};
-use crate::packed::Width;
 use crate::random::{self, BitsReceived, BitsSent, PairsReceived, PairsSent};
 use crate::silent::{SilentReceiver, SilentSender};
 use crate::softspoken::{SoftSpokenReceiver, SoftSpokenSender};
@@ -172,30 +171,33 @@ impl OtParty {
         Ok(PairsReceived { choice, received: random::bits(&self.keys[1], t, 0, first) })
     }
 
-    /// `count` products of which this party holds the ring element; the peer must call [`Self::receive_products`].
+    /// `count` products of which this party holds the ring element, behind `made`; the peer must call [`Self::receive_products`].
     ///
     /// # Errors
     /// Those of [`CotSender::extend`].
-    pub fn send_products(&mut self, channel: &mut Channel, width: Width, count: usize) -> Result<ProductsSent, Error> {
+    pub fn send_products(&mut self, channel: &mut Channel, count: usize, made: &mut ProductsSent) -> Result<(), Error> {
         let delta = self.sender.delta();
         let q = self.sender.extend(channel, count)?;
         let first = advance(&mut self.sent, count);
-        Ok(random::products_sent(&self.keys[0], q, delta, first, width))
+        random::products_sent(&self.keys[0], q, delta, first, made);
+        Ok(())
     }
 
-    /// `count` products of which this party holds the bit; the peer must call [`Self::send_products`].
+    /// `count` products of which this party holds the bit, behind `made`; the peer must call [`Self::send_products`].
     ///
     /// # Errors
     /// Those of [`CotReceiver::extend`].
     pub fn receive_products(
         &mut self,
         channel: &mut Channel,
-        width: Width,
         count: usize,
-    ) -> Result<ProductsReceived, Error> {
+        made: &mut ProductsReceived,
+    ) -> Result<(), Error> {
         let (choice, t) = self.receiver.extend(channel, count)?;
+        let choice = Zeroizing::new(choice);
         let first = advance(&mut self.received, count);
-        Ok(random::products_received(&self.keys[1], choice, t, first, width))
+        random::products_received(&self.keys[1], &choice, t, first, made);
+        Ok(())
     }
 
     /// `count` tables as sender; the peer must call [`Self::receive_tables`].

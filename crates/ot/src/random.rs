@@ -14,7 +14,7 @@ use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use crate::columns::columns;
 use crate::correlations::{ProductsReceived, ProductsSent};
-use crate::packed::{Packed, Room, Width};
+use crate::packed::Room;
 
 /// Blocks hashed at once, under one key.
 pub(crate) const CHUNK: usize = 4096;
@@ -93,14 +93,14 @@ pub(crate) fn both_bits<const N: usize>(keys: &Keys, q: &[Block], delta: Block, 
     [packed(&r0, q.len()), packed(&r1, q.len())]
 }
 
-/// Products of a width whose first OT has index `first`, as sender: with the low bytes of both hashes, the element is `m1 - m0` and the share
-/// `-m0`.
-pub(crate) fn products_sent(keys: &Keys, q: &[Block], delta: Block, first: u64, width: Width) -> ProductsSent {
-    let [mut rho, mut share] = [0; 2].map(|_| Packed::zeros(width, q.len()));
+/// Products whose first OT has index `first`, as sender, behind those that are made: with the low bytes of both hashes, the element is
+/// `m1 - m0` and the share `-m0`.
+pub(crate) fn products_sent(keys: &Keys, q: &[Block], delta: Block, first: u64, made: &mut ProductsSent) {
+    let width = made.rho.width();
     let (ring, block) = (width.ring(), BLOCK * width.bytes());
     q.par_chunks(CHUNK)
-        .zip(rho.bytes.par_chunks_mut(CHUNK * width.bytes()))
-        .zip(share.bytes.par_chunks_mut(CHUNK * width.bytes()))
+        .zip(made.rho.grow(q.len()).par_chunks_mut(CHUNK * width.bytes()))
+        .zip(made.share.grow(q.len()).par_chunks_mut(CHUNK * width.bytes()))
         .enumerate()
         .with_min_len(CHUNKS_PER_TASK)
         .for_each(|(chunk, ((q, rho), share))| {
@@ -117,15 +117,15 @@ pub(crate) fn products_sent(keys: &Keys, q: &[Block], delta: Block, first: u64, 
                 ring.pack_into(share, m0);
             }
         });
-    ProductsSent { rho, share }
 }
 
 /// As [`products_sent`], as receiver: the share is what it chose.
-pub(crate) fn products_received(keys: &Keys, choice: Bits, t: &[Block], first: u64, width: Width) -> ProductsReceived {
-    let mut share = Packed::zeros(width, t.len());
+pub(crate) fn products_received(keys: &Keys, choice: &Bits, t: &[Block], first: u64, made: &mut ProductsReceived) {
+    made.choice.extend(choice);
+    let width = made.share.width();
     let (ring, block) = (width.ring(), BLOCK * width.bytes());
     t.par_chunks(CHUNK)
-        .zip(share.bytes.par_chunks_mut(CHUNK * width.bytes()))
+        .zip(made.share.grow(t.len()).par_chunks_mut(CHUNK * width.bytes()))
         .enumerate()
         .with_min_len(CHUNKS_PER_TASK)
         .for_each(|(chunk, (t, share))| {
@@ -138,7 +138,6 @@ pub(crate) fn products_received(keys: &Keys, choice: Bits, t: &[Block], first: u
                 ring.pack_into(share, chosen);
             }
         });
-    ProductsReceived { choice, share }
 }
 
 /// Bit 0 of every block.
@@ -159,6 +158,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::Width;
 
     proptest! {
         #[test]
@@ -175,8 +175,14 @@ mod tests {
             prop_assert_eq!((&r0[0], &r1[0], &received[0]), (&only0, &only1, &only));
             let chosen = Bits::from_bools(&choice);
             let products = Width::ALL.map(|width| {
-                let sent = products_sent(&keys, &q, delta, first, width);
-                let received = products_received(&keys, chosen.clone(), &t, first, width);
+                let (mut sent, mut received) = (ProductsSent::none(width), ProductsReceived::none(width));
+                // Behind others.
+                let others = count / 2 / CHUNK * CHUNK;
+                let behind = first + others as u64;
+                products_sent(&keys, &q[..others], delta, first, &mut sent);
+                products_sent(&keys, &q[others..], delta, behind, &mut sent);
+                products_received(&keys, &chosen.slice(0, others), &t[..others], first, &mut received);
+                products_received(&keys, &chosen.slice(others, count - others), &t[others..], behind, &mut received);
                 let words = [&sent.rho, &sent.share, &received.share].map(|elements| elements.all().to_words());
                 prop_assert!(words.iter().all(|words| words.len() == count));
                 for i in 0..count {

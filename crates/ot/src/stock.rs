@@ -9,7 +9,7 @@ use zeroize::Zeroizing;
 use crate::columns::Columns;
 use crate::correlations::{PairedTriples, PrivateAnds, ProductsReceived, ProductsSent, Triples};
 use crate::one_hots::{self, OneHots};
-use crate::packed::{Packed, PackedRef, Width};
+use crate::packed::{PackedRef, Width};
 use crate::random::{BitsReceived, BitsSent, PairsReceived, PairsSent};
 use crate::schedule::{self, Run};
 use crate::{
@@ -33,7 +33,7 @@ pub struct Stock {
     pub(crate) taken: [usize; Kind::COUNT],
 }
 
-/// The most products of a width for which there is room before any is made.
+/// The most correlations of a kind for which there is room before any is made.
 const MOST_ROOM: usize = 1 << 26;
 
 /// Places of products in a stock, as many in either direction; see [`Stock::claim_products`].
@@ -91,33 +91,27 @@ pub(crate) struct Ots {
 }
 
 impl Ots {
-    /// None yet, in the memory of a stock that is used up, with room for the products of `role`'s part of `demand`, which take the most: what
-    /// grows by itself is copied, and ends with up to twice the room.
+    /// None yet, in the memory of a stock that is used up, with room for what `role` makes of `demand`: what grows by itself is copied, and ends
+    /// with up to twice the room.
     fn for_demand(demand: &Demand, role: Role, used: Stock) -> Self {
-        let Stock { mut products, mut tables, mut one_hots, .. } = used;
-        let Products { sent, received } = &mut products;
-        let sent = sent.iter_mut().zip(demand.products(role).all());
-        let received = received.iter_mut().zip(demand.products(role.peer()).all());
-        let mut elements: Vec<(&mut Packed, usize)> = Vec::new();
-        for (made, (_, count)) in sent {
-            made.empty();
-            elements.extend([(&mut made.rho, count), (&mut made.share, count)]);
-        }
-        for (made, (_, count)) in received {
-            made.empty();
-            elements.push((&mut made.share, count));
-        }
+        let Stock { products, tables, one_hots, .. } = used;
+        let mut ots = Self { products, tables, one_hots, ..Self::default() };
         // All that is too large goes before anything comes.
-        for (elements, count) in &mut elements {
-            elements.keep_room(room(elements, *count));
-        }
-        for (elements, count) in &mut elements {
-            elements.make_room(room(elements, *count));
-        }
-        tables.sent.iter_mut().for_each(Columns::empty);
-        tables.received.iter_mut().for_each(Columns::empty);
-        one_hots.iter_mut().for_each(Columns::empty);
-        Self { products, tables, one_hots, ..Self::default() }
+        ots.each(demand, role, |columns, count| columns.empty(count));
+        ots.each(demand, role, |columns, count| columns.make_room(count.min(MOST_ROOM)));
+        ots
+    }
+
+    /// Calls `act` with products, tables and one-hot vectors of each kind, and how many of them `role` makes of `demand`.
+    fn each(&mut self, demand: &Demand, role: Role, mut act: impl FnMut(&mut dyn Columns, usize)) {
+        let [sent, received] = [role, role.peer()].map(|sender| demand.products(sender).all());
+        self.products.sent.iter_mut().zip(sent).for_each(|(made, (_, count))| act(made, count));
+        self.products.received.iter_mut().zip(received).for_each(|(made, (_, count))| act(made, count));
+        let [sent, received] =
+            [role, role.peer()].map(|sender| Shape::ALL.map(|shape| demand.tables(sender).count(shape)));
+        self.tables.sent.iter_mut().zip(sent).for_each(|(made, count)| act(made, count));
+        self.tables.received.iter_mut().zip(received).for_each(|(made, count)| act(made, count));
+        self.one_hots.iter_mut().zip(demand.one_hots.all()).for_each(|(made, (_, count))| act(made, count));
     }
 
     /// Makes `runs` as their receiver.
@@ -127,7 +121,7 @@ impl Ots {
                 Run::Bits(count) => self.bits_received.join(&party.receive_bits(channel, count)?),
                 Run::Pairs(count) => self.pairs_received.join(&party.receive_pairs(channel, count)?),
                 Run::Products(width, count) => {
-                    self.products.received[width.index()].join(&party.receive_products(channel, width, count)?);
+                    party.receive_products(channel, count, &mut self.products.received[width.index()])?;
                 }
                 Run::Tables(shape, count) => {
                     self.tables.received[shape as usize].join(&party.receive_tables(channel, shape, count)?);
@@ -144,7 +138,7 @@ impl Ots {
                 Run::Bits(count) => self.bits_sent.join(&party.send_bits(channel, count)?),
                 Run::Pairs(count) => self.pairs_sent.join(&party.send_pairs(channel, count)?),
                 Run::Products(width, count) => {
-                    self.products.sent[width.index()].join(&party.send_products(channel, width, count)?);
+                    party.send_products(channel, count, &mut self.products.sent[width.index()])?;
                 }
                 Run::Tables(shape, count) => {
                     self.tables.sent[shape as usize].join(&party.send_tables(channel, shape, count)?);
@@ -153,11 +147,6 @@ impl Ots {
         }
         Ok(())
     }
-}
-
-/// Bytes for which there is room before any of so many elements is made.
-fn room(elements: &Packed, count: usize) -> usize {
-    count.min(MOST_ROOM) * elements.width().bytes()
 }
 
 impl Stock {
@@ -182,10 +171,10 @@ impl Stock {
     pub fn generate_in(used: Self, party: &mut OtParty, channel: &mut Channel, demand: &Demand) -> Result<Self, Error> {
         let role = party.role();
         let parts = schedule::parts(demand);
-        let mut ots = Self::transfer(used, party, channel, &parts[0])?;
+        let mut ots = Self::transfer(Ots::for_demand(demand, role, used), party, channel, &parts[0])?;
         let mut words = Self::empty(role);
         for (run, demand) in demand.one_hots.runs().into_iter().zip(&parts[1..]) {
-            let made = Self::transfer(words, party, channel, demand)?;
+            let made = Self::transfer(Ots::for_demand(demand, role, words), party, channel, demand)?;
             words = Self::assemble(role, demand, made);
             let made = one_hots::grow(channel, role, run, &words)?;
             ots.one_hots[one_hots::index(run.bits)].join(&made);
@@ -193,10 +182,9 @@ impl Stock {
         Ok(Self::assemble(role, demand, ots))
     }
 
-    /// The OTs of a demand without one-hot vectors, in the memory of a stock that is used up.
-    fn transfer(used: Self, party: &mut OtParty, channel: &mut Channel, demand: &Demand) -> Result<Ots, Error> {
+    /// Makes the OTs of a demand without one-hot vectors, behind none.
+    fn transfer(mut ots: Ots, party: &mut OtParty, channel: &mut Channel, demand: &Demand) -> Result<Ots, Error> {
         let role = party.role();
-        let mut ots = Ots::for_demand(demand, role, used);
         let (outgoing, incoming) = (schedule::runs(demand, role.peer()), schedule::runs(demand, role));
         if !outgoing.is_empty() {
             party.begin(channel)?;

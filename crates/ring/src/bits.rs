@@ -96,10 +96,25 @@ impl Bits {
         bytes
     }
 
-    /// Takes all bits away and keeps the memory, which holds them until it is written over.
-    pub fn clear(&mut self) {
+    /// Takes all bits away and keeps the memory, which holds them until it is written over. If it has more than twice the room for `len`
+    /// bits, it is wiped and given back.
+    pub fn clear_for(&mut self, len: usize) {
+        if self.words.capacity() / 2 > len.div_ceil(64) {
+            std::mem::take(self).zeroize();
+        }
         self.words.clear();
         self.len = 0;
+    }
+
+    /// Makes room for `len` bits in all. The memory before is wiped.
+    pub fn reserve(&mut self, len: usize) {
+        // One word more, which [`Self::extend`] needs for a moment.
+        let words = len.div_ceil(64) + 1;
+        if self.words.capacity() < words {
+            let mut grown = Vec::with_capacity(words);
+            grown.extend_from_slice(&self.words);
+            std::mem::replace(&mut self.words, grown).zeroize();
+        }
     }
 
     /// Number of bits.
@@ -182,11 +197,8 @@ impl Bits {
 
     /// Appends the bits of `other`. Memory that the bits outgrow is wiped.
     pub fn extend(&mut self, other: &Self) {
-        let needed = self.words.len() + other.words.len() + 1;
-        if self.words.capacity() < needed {
-            let mut grown = Vec::with_capacity(needed.max(2 * self.words.len()));
-            grown.extend_from_slice(&self.words);
-            std::mem::replace(&mut self.words, grown).zeroize();
+        if self.words.capacity() <= self.words.len() + other.words.len() {
+            self.reserve((self.len + other.len).max(2 * self.len));
         }
         let shift = self.len % 64;
         if shift == 0 {

@@ -8,7 +8,7 @@ use privet_channel::record::{self, Direction};
 use privet_channel::{Channel, pair};
 use privet_ot::{
     CotReceiver, CotSender, Demand, Error, Extension, FieldBits, OneHotCounts, OneHots, OtParty, PrivateAnds,
-    ProductCounts, ProductsSent, Role, Shape, Size, Stock, TableCounts, Width, shift,
+    ProductCounts, ProductsReceived, ProductsSent, Role, Shape, Size, Stock, TableCounts, Width, shift,
 };
 use privet_prg::{Block, Prg, Seed};
 use privet_ring::Bits;
@@ -219,9 +219,12 @@ fn every_chunk_is_hashed_under_a_key_of_its_own() -> Result<(), Error> {
     let (mut channel, _peer) = pair();
     let (mut sent, mut received) = (HashSet::<u64>::new(), HashSet::<u64>::new());
     for _ in 0..3 {
-        let [first, second] = words_behind(&party.send_products(&mut channel, Width::WORD, CHUNK + 1)?);
+        let mut products = ProductsSent::none(Width::WORD);
+        party.send_products(&mut channel, CHUNK + 1, &mut products)?;
+        let [first, second] = words_behind(&products);
         sent.extend(first.iter().chain(&second));
-        let products = party.receive_products(&mut channel, Width::WORD, CHUNK + 1)?;
+        let mut products = ProductsReceived::none(Width::WORD);
+        party.receive_products(&mut channel, CHUNK + 1, &mut products)?;
         received.extend(&*products.share.all().to_words());
     }
     // Two chunks a time, two messages of the sender.
@@ -262,8 +265,11 @@ fn no_two_sessions_and_no_two_directions_hash_under_the_same_key() -> Result<(),
     let mut hashed = |session: u8| {
         let mut party =
             OtParty::new(Role::Server, &[session; 32], Box::<Constant>::default(), Box::<Constant>::default());
-        let [sent, _] = words_behind(&party.send_products(&mut channel, Width::WORD, 5000)?);
-        let received = party.receive_products(&mut channel, Width::WORD, 5000)?;
+        let mut sent = ProductsSent::none(Width::WORD);
+        party.send_products(&mut channel, 5000, &mut sent)?;
+        let [sent, _] = words_behind(&sent);
+        let mut received = ProductsReceived::none(Width::WORD);
+        party.receive_products(&mut channel, 5000, &mut received)?;
         Ok::<_, Error>([sent, received.share.all().to_words().to_vec()])
     };
     let [first, other] = [hashed(1)?, hashed(2)?];
