@@ -78,7 +78,6 @@ impl Columns for Packed {
     fn empty(&mut self, count: usize) {
         if self.bytes.capacity() / 2 > count * self.width().bytes() {
             self.zeroize();
-            self.bytes = Vec::new();
         }
         self.bytes.clear();
     }

@@ -216,11 +216,16 @@ impl<'a> Reader<'a> {
         let bytes = count.checked_mul(elements.width().bytes());
         let bytes = bytes.ok_or(Error::InvalidStock { what: "a count is too large" })?;
         self.claim(bytes)?;
+        wipe(elements.bytes.get_mut(bytes..).unwrap_or_default());
         elements.empty(count);
         elements.make_room(count);
-        wipe(elements.bytes.get_mut(bytes..).unwrap_or_default());
-        elements.bytes.resize(bytes, 0);
-        self.source.read_exact(&mut elements.bytes).map_err(|error| Error::Unreadable { error })
+        let width = elements.width().bytes();
+        // Each piece is still in the nearest cache when it is read after it was filled with zeros.
+        for first in (0..count).step_by(PIECE / width) {
+            let piece = elements.grow((PIECE / width).min(count - first));
+            self.source.read_exact(piece).map_err(|error| Error::Unreadable { error })?;
+        }
+        Ok(())
     }
 }
 

@@ -81,7 +81,7 @@ impl Packed {
         if self.bytes.capacity() < needed {
             let mut grown = Vec::with_capacity(needed.max(2 * start));
             grown.extend_from_slice(&self.bytes);
-            wipe(&mut std::mem::replace(&mut self.bytes, grown));
+            drop(Self { width: self.width, bytes: std::mem::replace(&mut self.bytes, grown) });
         }
         self.bytes.resize(needed, 0);
         &mut self.bytes[start..]
@@ -109,11 +109,11 @@ impl Packed {
 }
 
 impl Zeroize for Packed {
-    /// With what lies behind the last element.
+    /// With what lies behind the last element; the memory is given back.
     fn zeroize(&mut self) {
-        self.bytes.resize(self.bytes.capacity(), 0);
-        wipe(&mut self.bytes);
-        self.bytes.clear();
+        let mut bytes = std::mem::take(&mut self.bytes);
+        bytes.resize(bytes.capacity(), 0);
+        wipe(&mut bytes);
     }
 }
 

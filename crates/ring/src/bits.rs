@@ -1,5 +1,6 @@
 //! Vectors of bits, packed 64 to a word.
 
+use privet_prg::wipe;
 use zeroize::Zeroize;
 
 /// A packed vector of bits: bit `i` is at position `i % 64` of word `i / 64`; unused high bits of the last word are zero.
@@ -20,10 +21,11 @@ pub struct WrongLength {
 }
 
 impl Zeroize for Bits {
-    /// Wipes the bits and leaves the vector empty.
+    /// Wipes the bits, with what lies behind the last one, and gives the memory back.
     fn zeroize(&mut self) {
-        self.words.zeroize();
-        self.len = 0;
+        let mut words = std::mem::take(self).words;
+        words.resize(words.capacity(), 0);
+        wipe(&mut words);
     }
 }
 
@@ -100,7 +102,7 @@ impl Bits {
     /// bits, it is wiped and given back.
     pub fn clear_for(&mut self, len: usize) {
         if self.words.capacity() / 2 > len.div_ceil(64) {
-            std::mem::take(self).zeroize();
+            self.zeroize();
         }
         self.words.clear();
         self.len = 0;
@@ -113,7 +115,7 @@ impl Bits {
         if self.words.capacity() < words {
             let mut grown = Vec::with_capacity(words);
             grown.extend_from_slice(&self.words);
-            std::mem::replace(&mut self.words, grown).zeroize();
+            Self { words: std::mem::replace(&mut self.words, grown), len: 0 }.zeroize();
         }
     }
 
