@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,7 +16,8 @@ from typing import Any
 
 import pytest
 
-from privet.suites.spawned import deaf_to_ctrl_c, party
+from privet.errors import LinkError
+from privet.suites.spawned import deaf_to_ctrl_c, event, party
 
 
 def _mask() -> set[int]:
@@ -140,3 +142,19 @@ def test_a_party_that_cannot_start_leaves_ctrl_c_as_it_was(tmp_path: Path) -> No
         pass
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert signal.SIGINT not in _mask()
+
+
+@pytest.mark.parametrize(
+    ("command", "how"),
+    [
+        ("kill -KILL $$", "was killed (SIGKILL), as systems do that run out of memory, before"),
+        ("kill -TERM $$", "died of SIGTERM before"),
+        ("exit 3", "ended with exit code 3 before"),
+    ],
+)
+def test_a_party_that_ends_too_soon_says_how(command: str, how: str, tmp_path: Path) -> None:
+    with (
+        party(tmp_path, {"role": "server"}, ["sh", "-c", command]) as process,
+        pytest.raises(LinkError, match=re.escape(f"a party's process {how} 'ready'")),
+    ):
+        event(process, "ready")
