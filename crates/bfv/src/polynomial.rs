@@ -3,10 +3,10 @@
 use privet_prg::{Prg, Seed};
 use zeroize::{Zeroize, Zeroizing};
 
-use crate::arch::{Values, vectorised};
+use crate::arch::{PIECE, Values, vectorised};
 use crate::error::{Error, PeerMisbehaved};
 use crate::ntt::Ntt;
-use crate::sample;
+use crate::sample::{self, Uniform};
 use crate::wire::{pack, packed_bytes, unpack_to};
 
 /// Residues modulo each of `L` primes, `[L][N]`: coefficients or transformed values, as the context says.
@@ -33,11 +33,12 @@ impl<const L: usize> Polynomial<L> {
 
     /// Adds fresh errors to the coefficients.
     pub(crate) fn add_errors(&mut self, ntts: &[Ntt; L], prg: &mut Prg) {
-        let errors = sample::errors(self.0[0].len(), prg);
-        for (residues, ntt) in self.0.iter_mut().zip(ntts) {
-            let (prime, sums) = (*ntt.prime(), residues.iter_mut().zip(errors.iter()));
-            vectorised(|| sums.for_each(|(residue, &error)| *residue = prime.add_signed(*residue, error.into())));
-        }
+        sample::errors(self.0[0].len(), prg, |first, errors| {
+            for (residues, ntt) in self.0.iter_mut().zip(ntts) {
+                let (prime, sums) = (*ntt.prime(), residues[first..].iter_mut().zip(errors));
+                vectorised(|| sums.for_each(|(residue, &error)| *residue = prime.add_signed(*residue, error.into())));
+            }
+        });
     }
 
     pub(crate) fn add(&mut self, ntts: &[Ntt; L], other: &Self) {
@@ -91,19 +92,20 @@ impl<const L: usize> Polynomial<L> {
         let last = *ntts[K].prime();
         let mut rest = std::mem::take(&mut self.0[K]);
         ntts[K].inverse(&mut rest);
-        // From above by half, so that what is taken off is nearest to zero.
-        let half = last.value() / 2;
-        vectorised(|| rest.iter_mut().for_each(|x| *x = last.add(*x, half)));
+        let above = last.value() / 2;
         let mut off = Values::zero(rest.len());
         Polynomial(std::array::from_fn(|i| {
             let (ntt, prime) = (&quotients[i], *quotients[i].prime());
-            let half = prime.add(half, 0);
+            let half = prime.add(above, 0);
             let lowered = off.iter_mut().zip(&rest);
-            vectorised(|| lowered.for_each(|(off, &x)| *off = prime.sub(prime.add(x, 0), half)));
+            // From above by half, so that what is taken off is nearest to zero.
+            vectorised(|| lowered.for_each(|(off, &x)| *off = prime.sub(prime.add(last.add(x, above), 0), half)));
             ntt.forward(&mut off);
             let mut values = std::mem::take(&mut self.0[i]);
-            vectorised(|| values.iter_mut().zip(&off).for_each(|(x, &off)| *x = prime.sub(*x, off)));
-            ntt.scale(&mut values, inverses[i]);
+            for (values, off) in values.chunks_mut(PIECE).zip(off.chunks(PIECE)) {
+                vectorised(|| values.iter_mut().zip(off).for_each(|(x, &off)| *x = prime.sub(*x, off)));
+                ntt.scale(values, inverses[i]);
+            }
             values
         }))
     }
@@ -114,10 +116,16 @@ impl<const L: usize> Polynomial<L> {
         self.add_errors(ntts, prg);
         let mut masked = self.forward(ntts);
         let seed = prg.seed();
-        let a = Self(sample::uniform(&seed, ntts, masked.0[0].len()));
-        masked.multiply_add(ntts, &[(&a, negated)]);
+        let (mut uniform, mut a) = (Uniform::new(&seed), [0; PIECE]);
         out.extend_from_slice(seed.as_bytes());
-        masked.0.iter().zip(ntts).for_each(|(residues, ntt)| pack(residues, ntt.prime().bits(), out));
+        for ((masked, negated), ntt) in masked.0.iter_mut().zip(&negated.0).zip(ntts) {
+            for (masked, negated) in masked.chunks_mut(PIECE).zip(negated.chunks(PIECE)) {
+                let a = &mut a[..masked.len()];
+                uniform.fill(ntt.prime(), a);
+                ntt.multiply_add(masked, &[(a, negated)]);
+                pack(masked, ntt.prime().bits(), out);
+            }
+        }
     }
 
     /// Reads what [`Polynomial::write_masked`] wrote, refusing residues that are not reduced: the polynomial, and what the seed
@@ -159,10 +167,12 @@ impl<const L: usize> Polynomial<L> {
         prg: &mut Prg,
     ) -> [Self; 2] {
         let degree = c0.0[0].len();
-        let u = Self::from_signed(ntts, degree, &sample::ternary(degree, prg));
-        let u = Zeroizing::new(u.forward(ntts));
+        let secret = sample::ternary(degree, prg);
+        let mut u = Zeroizing::new(Values::zero(degree));
         for (i, ntt) in ntts.iter().enumerate() {
-            ntt.multiply_add_pair([&mut c0.0[i], &mut c1.0[i]], &[([&b.0[i], &a.0[i]], [&u.0[i]])]);
+            ntt.prime().reduce_signed_to(&mut u, &secret);
+            ntt.forward(&mut u);
+            ntt.multiply_add_pair([&mut c0.0[i], &mut c1.0[i]], &[([&b.0[i], &a.0[i]], [&u])]);
         }
         let mut c1 = c1.inverse(ntts);
         c1.add_errors(ntts, prg);

@@ -2,8 +2,9 @@
 
 use privet_prg::{Prg, Seed, Wiped};
 
-use crate::arch::{Values, vectorised};
+use crate::arch::{PIECE, Values, vectorised};
 use crate::ntt::Ntt;
+use crate::zq::Prime;
 
 /// Errors stay within this bound: they are a difference of two sums of 21 bits, a centred binomial distribution with
 /// variance 21/2, standard deviation 3.24.
@@ -15,61 +16,69 @@ pub(crate) const ERROR_VARIANCE: f64 = ERROR_BOUND as f64 / 2.0;
 /// Numbers in {-1, 0, 1}, each equally likely up to 2^-63.
 pub(crate) fn ternary(count: usize, prg: &mut Prg) -> Wiped<i32> {
     const THIRD: u64 = u64::MAX / 3;
-    map_words(count, prg, |word| i32::from(word > THIRD) + i32::from(word > 2 * THIRD) - 1)
-}
-
-/// Errors of the encryption: centred binomial, [`ERROR_BOUND`] at most.
-pub(crate) fn errors(count: usize, prg: &mut Prg) -> Wiped<i32> {
-    const ONES: u64 = (1 << ERROR_BOUND) - 1;
-    map_words(count, prg, |word| (word & ONES).count_ones() as i32 - ((word >> ERROR_BOUND) & ONES).count_ones() as i32)
-}
-
-fn map_words(count: usize, prg: &mut Prg, map: impl Fn(u64) -> i32) -> Wiped<i32> {
     let mut numbers = Wiped::from(vec![0; count]);
-    let mut words = Wiped::from(vec![0; PIECE]);
-    for numbers in numbers.chunks_mut(PIECE) {
-        let words = &mut words[..numbers.len()];
-        prg.fill_words(words);
-        vectorised(|| numbers.iter_mut().zip(words).for_each(|(number, word)| *number = map(*word)));
-    }
+    let map = |word| i32::from(word > THIRD) + i32::from(word > 2 * THIRD) - 1;
+    map_words(count, prg, map, |first, piece| numbers[first..][..piece.len()].copy_from_slice(piece));
     numbers
 }
 
-/// Words that are drawn at once: few enough for the nearest cache.
-const PIECE: usize = 512;
+/// Hands errors of the encryption to `take`, some at a time, each time with the number of those before: centred binomial,
+/// [`ERROR_BOUND`] at most.
+pub(crate) fn errors(count: usize, prg: &mut Prg, take: impl FnMut(usize, &[i32])) {
+    const ONES: u64 = (1 << ERROR_BOUND) - 1;
+    let sum = |bits: u64| (bits & ONES).count_ones() as i32;
+    map_words(count, prg, |word| sum(word) - sum(word >> ERROR_BOUND), take);
+}
 
-/// Words of a uniform polynomial that are looked at together.
-const RUN: usize = 64;
+fn map_words(count: usize, prg: &mut Prg, map: impl Fn(u64) -> i32, mut take: impl FnMut(usize, &[i32])) {
+    let (mut words, mut numbers) = (Wiped::from(vec![0; PIECE]), Wiped::from(vec![0; PIECE]));
+    for first in (0..count).step_by(PIECE) {
+        let words = &mut words[..(count - first).min(PIECE)];
+        let numbers = &mut numbers[..words.len()];
+        prg.fill_words(words);
+        vectorised(|| numbers.iter_mut().zip(words).for_each(|(number, word)| *number = map(*word)));
+        take(first, numbers);
+    }
+}
 
 /// The public polynomial of a seed: residues uniform modulo each prime in turn, by rejection.
-pub(crate) fn uniform<const L: usize>(seed: &Seed, ntts: &[Ntt; L], degree: usize) -> [Values; L] {
-    let mut prg = Prg::from_seed(seed);
-    ntts.each_ref().map(|ntt| {
-        let (prime, unused) = (ntt.prime().value(), 64 - ntt.prime().bits());
-        let mut residues = Values::zero(degree);
-        let mut filled = 0;
-        let mut words = [0; PIECE];
-        while filled < degree {
-            let words = &mut words[..(degree - filled).min(PIECE)];
-            prg.fill_words(words);
-            // Most runs are accepted whole: the primes lie just below powers of two.
-            for run in words.chunks(RUN) {
-                let places = &mut residues[filled..filled + run.len()];
-                let below = |(place, &word): (&mut u64, &u64)| {
-                    *place = word >> unused;
-                    u64::from(*place < prime)
-                };
-                let accepted: u64 = vectorised(|| places.iter_mut().zip(run).map(below).sum());
-                if accepted == run.len() as u64 {
-                    filled += run.len();
-                    continue;
-                }
-                for word in run {
-                    residues[filled] = word >> unused;
-                    filled += usize::from(residues[filled] < prime);
-                }
+pub(crate) struct Uniform(Prg);
+
+impl Uniform {
+    pub(crate) fn new(seed: &Seed) -> Self {
+        Self(Prg::from_seed(seed))
+    }
+
+    /// The next residues modulo a prime: of the next words, those whose upper bits are below it.
+    pub(crate) fn fill(&mut self, prime: &Prime, mut residues: &mut [u64]) {
+        let (prime, unused) = (prime.value(), 64 - prime.bits());
+        while !residues.is_empty() {
+            self.0.fill_words(residues);
+            let is_below = |x: &mut u64| {
+                *x >>= unused;
+                u64::from(*x < prime)
+            };
+            // Most are accepted at once: the primes lie just below powers of two.
+            let accepted: u64 = vectorised(|| residues.iter_mut().map(is_below).sum());
+            if accepted == residues.len() as u64 {
+                return;
             }
+            let mut filled = 0;
+            for i in 0..residues.len() {
+                residues[filled] = residues[i];
+                filled += usize::from(residues[i] < prime);
+            }
+            residues = &mut residues[filled..];
         }
+    }
+}
+
+/// All residues of [`Uniform`].
+pub(crate) fn uniform<const L: usize>(seed: &Seed, ntts: &[Ntt; L], degree: usize) -> [Values; L] {
+    let mut uniform = Uniform::new(seed);
+    ntts.each_ref().map(|ntt| {
+        let mut residues = Values::zero(degree);
+        residues.chunks_mut(PIECE).for_each(|piece| uniform.fill(ntt.prime(), piece));
         residues
     })
 }
@@ -98,7 +107,12 @@ mod tests {
 
     #[test]
     fn errors_have_the_stated_mean_spread_and_bound() {
-        let drawn = errors(COUNT, &mut prg(2));
+        let mut drawn = Vec::with_capacity(COUNT);
+        errors(COUNT, &mut prg(2), |first, errors| {
+            assert_eq!(first, drawn.len());
+            drawn.extend_from_slice(errors);
+        });
+        assert_eq!(drawn.len(), COUNT);
         let mean = drawn.iter().sum::<i32>() as f64 / COUNT as f64;
         let variance = drawn.iter().map(|x| x * x).sum::<i32>() as f64 / COUNT as f64;
         assert!(mean.abs() < 6.0 * (10.5 / COUNT as f64).sqrt(), "mean {mean}");
@@ -134,9 +148,11 @@ mod tests {
             let above = (1_u64 << 30) + k * (1 << 20);
             Ntt::find(degree, 31, above).unwrap()
         });
-        for (residues, ntt) in uniform(&Seed::from_bytes([5; 16]), &ntts, degree).iter().zip(&ntts) {
-            assert!(residues.iter().all(|&x| x < ntt.prime().value()));
-            assert!(residues.iter().all(|&x| x != 0));
+        let seed = Seed::from_bytes([5; 16]);
+        let mut prg = Prg::from_seed(&seed);
+        for (residues, ntt) in uniform(&seed, &ntts, degree).iter().zip(&ntts) {
+            let below = std::iter::repeat_with(|| prg.word() >> 33).filter(|&x| x < ntt.prime().value());
+            assert_eq!(residues.to_vec(), below.take(degree).collect::<Vec<_>>());
         }
     }
 }

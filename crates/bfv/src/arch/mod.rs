@@ -42,6 +42,9 @@ impl Transform {
 #[cfg(target_arch = "x86_64")]
 const LANES: usize = 8;
 
+/// Values that go through several steps at a time: few enough for the nearest cache. They fill whole bytes at any width.
+pub(crate) const PIECE: usize = 512;
+
 /// Terms that are added up before a reduction: with primes below 2^50 their sum stays below 2^103.
 pub(crate) const TERMS: usize = 8;
 
