@@ -1,6 +1,6 @@
 //! Between the plaintext ring and the phase of a ciphertext.
 
-use crate::arch::{Values, vectorised};
+use crate::arch::{PIECE, Values, vectorised};
 use crate::parameters::Parameters;
 use crate::polynomial::Polynomial;
 
@@ -13,17 +13,15 @@ pub(crate) fn encode(parameters: &Parameters, message: &[u64]) -> Polynomial {
     let half = 1 << (parameters.ring_bits() - 1);
     let (low, mask) = (parameters.modulus_low(), parameters.ring_mask());
     let remainder = |m: u64| low.wrapping_mul(m).wrapping_add(half) & mask;
-    // Of nothing half is left, so that it becomes zero.
-    let mut remainders = Values::zero(parameters.degree());
-    remainders.fill(half);
-    vectorised(|| remainders.iter_mut().zip(message).for_each(|(x, &m)| *x = remainder(m)));
-    let mut others = Some(remainders.clone());
     Polynomial([0, 1].map(|i| {
         let (ntt, scale) = (&parameters.ntts()[i], parameters.inverse_scale()[i]);
         let (prime, one_half) = (*ntt.prime(), ntt.prime().scale(half, scale));
-        let mut residues = others.take().unwrap_or_else(|| std::mem::take(&mut remainders));
-        ntt.scale(&mut residues, scale.value());
-        vectorised(|| residues.iter_mut().for_each(|x| *x = prime.sub(one_half, *x)));
+        let mut residues = Values::zero(parameters.degree());
+        for (residues, message) in residues[..message.len()].chunks_mut(PIECE).zip(message.chunks(PIECE)) {
+            vectorised(|| residues.iter_mut().zip(message).for_each(|(x, &m)| *x = remainder(m)));
+            ntt.scale(residues, scale.value());
+            vectorised(|| residues.iter_mut().for_each(|x| *x = prime.sub(one_half, *x)));
+        }
         residues
     }))
 }
@@ -31,27 +29,25 @@ pub(crate) fn encode(parameters: &Parameters, message: &[u64]) -> Polynomial {
 /// `round(2^64 x / q)` for the coefficients `x` with these residues, as fractions of one turn: at most 5 units off.
 ///
 /// With `v = (x0 - x1) / p1 mod p0`, `x = x1 + p1 v` and so `x / q = v / p0 + (x1 / p1) / p0`. The second prime is the smaller one.
-fn turns(parameters: &Parameters, [x0, x1]: [&[u64]; 2]) -> Vec<u64> {
+fn turns(parameters: &Parameters, [x0, x1]: [&[u64]; 2], turns: &mut [u64]) {
     let [first, second] = parameters.ntts();
-    let mut turns = digits(parameters, [x0, x1]);
-    first.turns(second, &mut turns, x1);
-    turns
+    digits(parameters, [x0, x1], turns);
+    first.turns(second, turns, x1);
 }
 
 /// `(x0 - x1) / p1 mod p0`.
-fn digits(parameters: &Parameters, [x0, x1]: [&[u64]; 2]) -> Vec<u64> {
+fn digits(parameters: &Parameters, [x0, x1]: [&[u64]; 2], digits: &mut [u64]) {
     let [first, _] = parameters.ntts();
-    let prime = *first.prime();
-    let mut digits: Vec<u64> = vectorised(|| x0.iter().zip(x1).map(|(&x0, &x1)| prime.sub(x0, x1)).collect());
-    first.scale(&mut digits, parameters.inverse_second().value());
-    digits
+    let (prime, places) = (*first.prime(), digits.iter_mut().zip(x0.iter().zip(x1)));
+    vectorised(|| places.for_each(|(digit, (&x0, &x1))| *digit = prime.sub(x0, x1)));
+    first.scale(digits, parameters.inverse_second().value());
 }
 
-/// Coefficients with these residues, switched from `q` to `2^reply_bits`, rounded.
-pub(crate) fn switch(parameters: &Parameters, residues: [&[u64]; 2]) -> Vec<u64> {
-    let (mut switched, bits) = (turns(parameters, residues), parameters.reply_bits());
+/// Coefficients with these residues, switched from `q` to `2^reply_bits`, rounded, to as many places.
+pub(crate) fn switch(parameters: &Parameters, residues: [&[u64]; 2], switched: &mut [u64]) {
+    turns(parameters, residues, switched);
+    let bits = parameters.reply_bits();
     vectorised(|| switched.iter_mut().for_each(|x| *x = round_turn(*x, bits)));
-    switched
 }
 
 /// A fraction of a turn in units of 2^-64, rounded to units of `2^-bits`.
@@ -74,7 +70,8 @@ pub(crate) fn integers(parameters: &Parameters, [x0, x1]: [&[u64]; 2]) -> Vec<u6
         let negative = 0_u64.wrapping_sub(u64::from(digit > p0.value() / 2));
         x1.wrapping_add(p1.value().wrapping_mul(digit)).wrapping_sub(modulus & negative)
     };
-    let mut integers = digits(parameters, [x0, x1]);
+    let mut integers = vec![0; x1.len()];
+    digits(parameters, [x0, x1], &mut integers);
     vectorised(|| integers.iter_mut().zip(x1).for_each(|(x, &x1)| *x = integer(*x, x1)));
     integers
 }
@@ -128,7 +125,9 @@ mod tests {
                 exact = exact << 8 | (rest / q) as u64;
                 rest %= q;
             }
-            let off = exact.wrapping_sub(turns(&parameters, [&[x0], &[x1]])[0]) as i64;
+            let mut turn = [0];
+            turns(&parameters, [&[x0], &[x1]], &mut turn);
+            let off = exact.wrapping_sub(turn[0]) as i64;
             prop_assert!((0..=5).contains(&off), "{off} units off");
         }
 

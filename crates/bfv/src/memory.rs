@@ -25,18 +25,18 @@ impl Parameters {
         self.words(1)
     }
 
-    /// That [`crate::SecretKey::encrypt`] needs, the message included, beyond the bytes it appends: message, words, and two
-    /// polynomials.
+    /// That [`crate::SecretKey::encrypt`] needs, the message included, beyond the bytes it appends: message, a polynomial, and
+    /// some words at a time.
     pub fn encrypt_memory(&self) -> u64 {
-        self.words(2) + 2 * self.polynomial_memory()
+        self.words(2) + self.polynomial_memory()
     }
 
     /// That [`Sum::reply`] needs, the positions included, beyond the sum, the share and the bytes it appends: positions,
-    /// masks, and one polynomial and a vector; or, if resharing is exact, a flood of 128 bits, one of its terms, and the words that this
+    /// masks, and half a vector and a whole one modulo one prime; or, if resharing is exact, a flood of 128 bits, one of its terms, and the words that this
     /// is drawn from.
     pub fn reply_memory(&self) -> u64 {
         match self.resharing() {
-            Resharing::Approximate => self.words(3) + self.polynomial_memory(),
+            Resharing::Approximate => self.words(4),
             Resharing::Exact => self.words(10),
         }
     }

@@ -6,7 +6,7 @@ use privet_prg::{Prg, Wiped};
 use privet_ring::Modulus;
 use zeroize::Zeroizing;
 
-use crate::arch::{ROWS, TERMS, Term, Values, vectorised};
+use crate::arch::{PIECE, ROWS, TERMS, Term, Values, vectorised};
 use crate::encode::{decode, encode, switch};
 use crate::error::{Error, Misuse};
 use crate::keys::{PublicKey, check_positions};
@@ -239,7 +239,7 @@ impl Sum {
             return Ok(shares);
         }
         prg.fill_words(&mut masks);
-        masks.iter_mut().for_each(|mask| *mask &= parameters.reply_mask());
+        vectorised(|| masks.iter_mut().for_each(|mask| *mask &= parameters.reply_mask()));
         Ok(write_reply(&parameters, &c0, &c1, positions, &masks, out))
     }
 
@@ -329,13 +329,19 @@ pub(crate) fn write_reply(
     masks: &[u64],
     out: &mut Vec<u8>,
 ) -> Vec<u64> {
-    let bits = parameters.reply_bits();
-    pack(&switch(parameters, [&c1.0[0], &c1.0[1]]), bits, out);
-    let used = at(c0, positions);
-    let mut masked = Wiped::from(switch(parameters, [&used[0], &used[1]]));
+    let (bits, mut switched) = (parameters.reply_bits(), Wiped::from(vec![0; PIECE]));
+    for (x0, x1) in c1.0[0].chunks(PIECE).zip(c1.0[1].chunks(PIECE)) {
+        let switched = &mut switched[..x0.len()];
+        switch(parameters, [x0, x1], switched);
+        pack(switched, bits, out);
+    }
     let ring = Modulus::new(bits);
-    vectorised(|| masked.iter_mut().zip(masks).for_each(|(x, &mask)| *x = ring.reduce(x.wrapping_add(mask))));
-    pack(&masked, bits, out);
+    for (positions, masks) in positions.chunks(PIECE).zip(masks.chunks(PIECE)) {
+        let (used, switched) = (at(c0, positions), &mut switched[..masks.len()]);
+        switch(parameters, [&used[0], &used[1]], switched);
+        vectorised(|| switched.iter_mut().zip(masks).for_each(|(x, &mask)| *x = ring.reduce(x.wrapping_add(mask))));
+        pack(switched, bits, out);
+    }
     let (mut shares, ring) = (decode(parameters, masks), Modulus::new(parameters.ring_bits()));
     vectorised(|| shares.iter_mut().for_each(|share| *share = ring.reduce(share.wrapping_neg())));
     shares

@@ -134,7 +134,9 @@ fn search(parameters: &Parameters, uniform: &Polynomial, at: usize, reply: &[u8]
         let residue = |prime: &Prime| w.rem_euclid(prime.value() as i64) as u64;
         let [x0, x1] = [(p0, &a.0[0]), (p1, &a.0[1])]
             .map(|(prime, a)| a[..64].iter().map(|&a| prime.multiply(residue(&prime), a)).collect::<Vec<_>>());
-        switch(parameters, [&x0, &x1]) == c1[at..at + 64]
+        let mut switched = [0; 64];
+        switch(parameters, [&x0, &x1], &mut switched);
+        switched == c1[at..at + 64]
     };
     (-(1 << 16)..1 << 16).filter(|&w| fits(w)).collect()
 }

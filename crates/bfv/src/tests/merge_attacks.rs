@@ -53,7 +53,9 @@ fn searching_for_a_weight_in_a_merged_reply_succeeds_only_without_an_encryption_
         let seen = travelling(&parameters, reply);
         let fits = |&weight: &i64| {
             let c1 = sum(weight).c1.inverse(parameters.ntts());
-            switch(&parameters, [&c1.0[0][..64], &c1.0[1][..64]]) == seen[..64]
+            let mut switched = [0; 64];
+            switch(&parameters, [&c1.0[0][..64], &c1.0[1][..64]], &mut switched);
+            switched == seen[..64]
         };
         (-64..64).filter(fits).collect()
     };
