@@ -132,16 +132,18 @@ impl SecretKey {
         let c1 = unpack("reply", c1, degree, bits)?;
         let c0 = unpack("reply", c0, positions.len(), bits)?;
         // The product with s over the integers: N 2^k in absolute value at most, which stays far below q.
-        let used = [0, 1].map(|i| {
-            let (ntt, prime) = (&parameters.ntts()[i], *parameters.ntts()[i].prime());
-            let mut factor = Values::zero(degree);
-            vectorised(|| factor.iter_mut().zip(&c1).for_each(|(x, &c1)| *x = prime.reduce(c1)));
-            ntt.forward(&mut factor);
-            let mut product = Zeroizing::new(Values::zero(degree));
-            ntt.multiply_add(&mut product, &[(&factor, &self.negated.0[i])]);
-            ntt.inverse(&mut product);
-            positions.iter().map(|&at| product[at]).collect::<Wiped<_>>()
-        });
+        let used = {
+            let (mut factor, mut product) = (Values::zero(degree), Zeroizing::new(Values::zero(degree)));
+            [0, 1].map(|i| {
+                let ntt = &parameters.ntts()[i];
+                factor.copy_from_slice(&c1);
+                ntt.forward_unreduced(&mut factor, bits);
+                product.fill(0);
+                ntt.multiply_add(&mut product, &[(&factor, &self.negated.0[i])]);
+                ntt.inverse(&mut product);
+                positions.iter().map(|&at| product[at]).collect::<Wiped<_>>()
+            })
+        };
         let (mut phases, mask) = (Wiped::from(integers(parameters, [&used[0], &used[1]])), parameters.reply_mask());
         vectorised(|| phases.iter_mut().zip(&c0).for_each(|(x, c0)| *x = c0.wrapping_sub(*x) & mask));
         Ok(phases)

@@ -229,8 +229,7 @@ impl<'a> Merge<'a> {
             for (j, ntt) in ntts.iter().enumerate().filter(|(j, _)| *j != i) {
                 let mut digit = self.buffer();
                 digit.copy_from_slice(&other);
-                ntt.scale(&mut digit, 1);
-                ntt.forward(&mut digit);
+                ntt.forward_unreduced(&mut digit, ntts[i].prime().bits());
                 digits[i][j] = digit;
             }
             self.spare.push(other);

@@ -9,11 +9,14 @@ use std::sync::Arc;
 use tfhe_ntt::prime::largest_prime_in_arithmetic_progression64 as largest_prime;
 use tfhe_ntt::prime64::Plan;
 
-use crate::arch::{self, Kernels, Montgomery, MultiplyAdd, ROWS, TERMS, Term, Transform};
+use crate::arch::{self, Kernels, Montgomery, MultiplyAdd, ROWS, TERMS, Term, Transform, vectorised};
 use crate::zq::Prime;
 
 /// Coefficients anywhere, for [`Ntt::forward_columns`].
 pub(crate) const ALL_COLUMNS: u64 = u64::MAX;
+
+/// Bits of values that accelerated transforms take as they are, if the prime has no more.
+const UNREDUCED_BITS: u32 = 46;
 
 /// The transform for one ring degree and one prime.
 #[derive(Clone, Debug)]
@@ -58,6 +61,17 @@ impl Ntt {
             Some(transform) => transform.forward(values, columns),
             None => self.plan.fwd(values),
         }
+    }
+
+    /// [`Ntt::forward`] of values below `2^bits`, reduced or not.
+    pub(crate) fn forward_unreduced(&self, values: &mut [u64], bits: u32) {
+        let prime = self.prime;
+        if bits > 52 {
+            vectorised(|| values.iter_mut().for_each(|x| *x = prime.reduce(*x)));
+        } else if self.transform.is_none() || bits.max(prime.bits()) > UNREDUCED_BITS {
+            self.scale(values, 1);
+        }
+        self.forward(values);
     }
 
     /// Transformed values to coefficients, in place.
@@ -320,9 +334,12 @@ mod tests {
             for values in [drawn, vec![limit - 1; degree]] {
                 let (mut reduced, mut wide) =
                     (values.iter().map(|&x| ntt.prime().reduce(x)).collect::<Vec<_>>(), values);
+                let mut unreduced = wide.clone();
                 ntt.plan.fwd(&mut reduced);
                 ntt.forward(&mut wide);
                 assert_eq!(reduced, wide, "{bits} bits, {degree} from numbers below {limit}");
+                ntt.forward_unreduced(&mut unreduced, u64::BITS - (limit - 1).leading_zeros());
+                assert_eq!(reduced, unreduced, "{bits} bits, {degree} from numbers below {limit}");
             }
         }
     }
