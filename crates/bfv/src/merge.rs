@@ -18,7 +18,7 @@
 use privet_prg::Prg;
 use zeroize::Zeroizing;
 
-use crate::arch::Values;
+use crate::arch::{Values, vectorised};
 use crate::automorphism::sources;
 use crate::error::{Error, Misuse};
 use crate::keys::PublicKey;
@@ -88,9 +88,19 @@ pub(crate) fn read_keys(parameters: &Parameters, bytes: &[u8]) -> Result<Vec<Lev
     (1..).zip(bytes.chunks_exact(parameters.level_key_bytes())).map(key).collect()
 }
 
+/// Values that are permuted at a time: those of a polynomial, or half of them. No parameters of a lower degree merge.
+const BLOCK: usize = 4096;
+
 /// Brings the values at `sources` into their order, each with what is at its new place.
+///
+/// The automorphism of level `j` adds a multiple of `N / 2^j` to the reverse of an index, so a value stays among the `2^j` that it is with.
 fn permute(to: &mut [u64], from: &[u64], sources: &[u32], join: impl Fn(u64, u64) -> u64) {
-    to.iter_mut().zip(sources).for_each(|(x, &source)| *x = join(*x, from[source as usize]));
+    assert!(to.len().is_multiple_of(BLOCK), "whole blocks");
+    let blocks = to.as_chunks_mut::<BLOCK>().0.iter_mut().zip(from.as_chunks::<BLOCK>().0);
+    for ((to, from), sources) in blocks.zip(sources.as_chunks::<BLOCK>().0) {
+        let places = to.iter_mut().zip(sources);
+        vectorised(|| places.for_each(|(x, &source)| *x = join(*x, from[source as usize % BLOCK])));
+    }
 }
 
 /// Sums on their way into one reply.
@@ -251,5 +261,20 @@ impl<'a> Merge<'a> {
     /// Room for residues of a polynomial, with whatever is in it.
     fn buffer(&mut self) -> Values {
         self.spare.pop().unwrap_or_else(|| Values::zero(self.key.parameters().degree()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_stay_among_those_of_their_level() {
+        for degree in [4096_usize, 8192] {
+            for level in 1..degree.ilog2() {
+                let sources = sources(degree, exponent(degree, level));
+                assert!((0..).zip(sources).all(|(i, source)| source >> level == i >> level), "{degree}, level {level}");
+            }
+        }
     }
 }
