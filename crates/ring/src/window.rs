@@ -18,8 +18,19 @@ pub struct Groups {
 
 impl Groups {
     /// Groups of indices into one plane, on `planes` planes of `plane_len` elements.
-    pub fn on_planes(on_plane: Vec<Vec<usize>>, planes: usize, plane_len: usize) -> Self {
-        Self { members: on_plane.concat(), sizes: on_plane.iter().map(Vec::len).collect(), planes, plane_len }
+    pub fn on_planes<G: IntoIterator<Item = usize>>(
+        on_plane: impl IntoIterator<Item = G>,
+        planes: usize,
+        plane_len: usize,
+    ) -> Self {
+        let mut members = Vec::new();
+        let size = |group: G| {
+            let begin = members.len();
+            members.extend(group);
+            members.len() - begin
+        };
+        let sizes = on_plane.into_iter().map(size).collect();
+        Self { members, sizes, planes, plane_len }
     }
 
     /// How many groups there are.
@@ -90,11 +101,15 @@ impl Windows {
     /// For each output position in row-major order, the indices into one image plane of the elements that its window
     /// holds; positions on the padding hold none.
     pub fn elements(&self) -> Vec<Vec<usize>> {
-        let [rows, columns] = [self.along(0), self.along(1)];
-        rows.iter()
-            .flat_map(|ys| columns.iter().map(move |xs| (ys, xs)))
-            .map(|(ys, xs)| ys.iter().flat_map(|y| xs.iter().map(move |x| y * self.image[1] + x)).collect())
-            .collect()
+        self.on_planes(1).iter().map(Iterator::collect).collect()
+    }
+
+    /// The same on `planes` planes.
+    pub fn on_planes(&self, planes: usize) -> Groups {
+        let ([rows, columns], width) = ([self.along(0), self.along(1)], self.image[1]);
+        let windows = rows.iter().flat_map(|ys| columns.iter().map(move |xs| (ys, xs)));
+        let elements = windows.map(|(ys, xs)| ys.iter().flat_map(move |y| xs.iter().map(move |x| y * width + x)));
+        Groups::on_planes(elements, planes, self.image[0] * width)
     }
 
     /// How to find the maximum of every window in the fewest comparisons: groups of indices, stage by stage. The first

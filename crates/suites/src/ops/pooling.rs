@@ -29,7 +29,7 @@ impl Pooling<'_> {
     /// Indices into the input that each output reads.
     pub fn groups(self) -> Groups {
         let input = &self.node.input().shape;
-        Groups::on_planes(self.windows().elements(), input[0] * input[1], input[2] * input[3])
+        self.windows().on_planes(input[0] * input[1])
     }
 
     /// How maxima are computed: indices into the input, and into what each stage leaves to the next ([`Windows::maxima`]).
