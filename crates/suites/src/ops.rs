@@ -21,6 +21,8 @@ mod scale;
 mod step;
 mod truncate;
 
+use std::sync::OnceLock;
+
 use privet_gmw::Sign;
 use privet_program::{Operation, Operator, Program, Value, Weights};
 use privet_ring::Modulus;
@@ -103,7 +105,7 @@ impl<'a> Node<'a> {
     pub fn piecewise(self) -> Option<Piecewise<'a>> {
         match &self.operation.operator {
             &Operator::Piecewise { ref steps, low, bits, index_bits, rises, nonnegative } => {
-                Some(Piecewise { node: self, steps, low, bits, index_bits, rises, nonnegative })
+                Some(Piecewise { node: self, steps, low, bits, index_bits, rises, nonnegative, table: OnceLock::new() })
             }
             _ => None,
         }

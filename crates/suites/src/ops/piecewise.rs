@@ -1,5 +1,7 @@
 //! A public function of each element by lines.
 
+use std::sync::OnceLock;
+
 use privet_program::Step;
 use privet_ring::{Lines, Modulus};
 
@@ -17,6 +19,8 @@ pub(crate) struct Piecewise<'a> {
     pub rises: bool,
     /// Whether no argument is below `low`.
     pub nonnegative: bool,
+    /// Slopes and offsets, once somebody asks.
+    pub table: OnceLock<[Vec<i64>; 2]>,
 }
 
 impl Piecewise<'_> {
@@ -25,10 +29,16 @@ impl Piecewise<'_> {
         self.bits - self.index_bits
     }
 
+    /// Slopes and offsets of all lines.
+    fn table(&self) -> &[Vec<i64>; 2] {
+        let lines = || Function::new(self.node, self.steps).lines(self.low, [self.bits, self.index_bits]);
+        self.table.get_or_init(lines)
+    }
+
     /// The table in `ring`, which follows from the program alone. Above it the function goes on if it `rises`.
     pub fn lines(&self, rises: bool, ring: Modulus) -> Lines {
-        let [slopes, offsets] = Function::new(self.node, self.steps).lines(self.low, [self.bits, self.index_bits]);
-        Lines::new(&slopes, &offsets, self.step_bits(), rises, ring)
+        let [slopes, offsets] = self.table();
+        Lines::new(slopes, offsets, self.step_bits(), rises, ring)
     }
 }
 
@@ -36,10 +46,10 @@ impl Rules for Piecewise<'_> {
     /// Values at both ends of all lines, and of a function that rises what it reaches at the ring's largest number. Where that is taken to be
     /// above the table without a look at its sign, it might be anything.
     fn bounds(&self, _inputs: &[Bounds], width: u32) -> Bounds {
-        let [slopes, offsets] = Function::new(self.node, self.steps).lines(self.low, [self.bits, self.index_bits]);
+        let [slopes, offsets] = self.table();
         let last = (1 << self.step_bits()) - 1;
         let end = |(&slope, &offset): (&i64, &i64)| offset.checked_add(slope.checked_mul(last)?);
-        let ends = slopes.iter().zip(&offsets).map(end).collect::<Option<Vec<_>>>()?;
+        let ends = slopes.iter().zip(offsets).map(end).collect::<Option<Vec<_>>>()?;
         let [low, mut high] = [offsets.iter().chain(&ends).min()?, offsets.iter().chain(&ends).max()?].map(|end| *end);
         if self.rises {
             let over = (1_i64 << (width.max(self.bits + 2) - 1)) - (1 << self.bits);
@@ -70,8 +80,7 @@ mod tests {
         let functions = Node::all(&program).filter(|it| matches!(it.operation.operator, Operator::Piecewise { .. }));
         for node in functions {
             let function = node.piecewise().expect("a function by lines");
-            let [slopes, offsets] =
-                Function::new(node, function.steps).lines(function.low, [function.bits, function.index_bits]);
+            let [slopes, offsets] = function.table();
             for width in [function.bits, function.bits + 2, function.bits + 5] {
                 let half = 1 << (width.max(function.bits + 2) - 1);
                 let value = |x: i64| {

@@ -13,7 +13,7 @@ mod truncate;
 
 use privet_gmw::{Rounds, cost::Cost};
 use privet_program::{Operator, Program};
-use privet_ring::Field;
+use privet_ring::{Field, Lines};
 
 use super::Options;
 use super::keys::Batch;
@@ -57,6 +57,11 @@ pub(super) trait Protocol: Rules {
     /// Keys in suite `fss`, from a ring of `from` bits to one of `to` bits.
     fn keys(&self, [_from, _to]: [u32; 2], _context: &Context) -> Vec<Batch> {
         Vec::new()
+    }
+
+    /// The lines that it looks up, from a ring of `from` bits to one of `to` bits, if it is a function made of lines.
+    fn lines(&self, [_from, _to]: [u32; 2], _context: &Context) -> Option<Lines> {
+        None
     }
 
     /// Bytes that it takes while it runs, beside what it reads and writes.

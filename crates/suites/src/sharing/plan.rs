@@ -8,7 +8,7 @@ use privet_gmw::{Sign, cost};
 use privet_linear::Layer;
 use privet_ot::{Demand, Extension, Role};
 use privet_program::{Operation, Program};
-use privet_ring::{Field, Modulus};
+use privet_ring::{Field, Lines, Modulus};
 
 use super::encrypted::{Chosen, field_of};
 use super::keys::Batch;
@@ -97,6 +97,8 @@ pub struct Plan {
     signs: Vec<Sign>,
     /// Bounds of each value whatever the input, where they are known.
     bounds: Vec<Bounds>,
+    /// Of each value that a function made of lines gives, these.
+    lines: Vec<Option<Lines>>,
     /// Number of elements that each of the client's masks hides.
     masks: Vec<usize>,
     linear: Vec<LinearLayer>,
@@ -130,7 +132,19 @@ impl Plan {
         let product_bits =
             planner.encrypted_bits(planner.triples.iter().filter(of_matrices).map(|triple| triple.operation));
         let Planner {
-            steps, keys, demands, written, signs, bounds, masks, linear, layers, mut triples, masked, ..
+            steps,
+            keys,
+            demands,
+            written,
+            signs,
+            bounds,
+            lines,
+            masks,
+            linear,
+            layers,
+            mut triples,
+            masked,
+            ..
         } = planner;
         let (mut cost, turns) = (planner.cost, planner.turns);
         drop(operations);
@@ -173,6 +187,7 @@ impl Plan {
             written,
             signs,
             bounds,
+            lines,
             masks,
             linear,
             triples,
@@ -358,6 +373,11 @@ impl Plan {
     /// Bounds of value `id`, if they are known.
     pub(super) fn bounds(&self, id: usize) -> Bounds {
         self.bounds[id]
+    }
+
+    /// The lines that give value `id`.
+    pub(super) fn lines(&self, id: usize) -> &Lines {
+        self.lines[id].as_ref().expect("a function made of lines")
     }
 
     /// What is known of the sign of value `id`.

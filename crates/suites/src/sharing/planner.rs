@@ -11,7 +11,7 @@ use privet_gmw::{Sign, Truncation, cost};
 use privet_linear::Layer;
 use privet_ot::Demand;
 use privet_program::{Operator, Program};
-use privet_ring::Field;
+use privet_ring::{Field, Lines};
 
 use super::conversion::{EnterField, Extend, LeaveField, RoundOff};
 use super::keys::{self, Batch};
@@ -39,6 +39,7 @@ pub(super) struct Planner<'a> {
     pub written: Vec<u32>,
     pub signs: Vec<Sign>,
     pub bounds: Vec<Bounds>,
+    pub lines: Vec<Option<Lines>>,
     needs_ring: Vec<bool>,
     /// Whether each value may be in any ring that holds it.
     fits_any_ring: Vec<bool>,
@@ -85,6 +86,7 @@ impl<'a> Planner<'a> {
             widths,
             signs: signs(program, operations),
             bounds: vec![None; program.values().len()],
+            lines: vec![None; program.values().len()],
             needs_ring,
             fits_any_ring: fits_any_ring(program, operations),
             read: bits_read(program, operations, &rooms),
@@ -162,6 +164,7 @@ impl<'a> Planner<'a> {
             Suite::Gmw { rounds } => (protocol.cost(width, rounds, &context), Vec::new()),
             Suite::Fss => with_keys(protocol.keys([width, written], &context)),
         };
+        self.lines[output] = protocol.lines([width, written], &context);
         self.exchange(cost);
         let mut demand = cost.demand;
         if let Some(map) = protocol.linear() {

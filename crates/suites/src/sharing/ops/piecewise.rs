@@ -117,6 +117,11 @@ impl Protocol for Piecewise<'_> {
         keys
     }
 
+    fn lines(&self, [width, wide]: [u32; 2], context: &Context) -> Option<Lines> {
+        let way = self.way(width, context.options.suite);
+        Some(Self::lines(self, way.rises, Modulus::new(wide)))
+    }
+
     fn working_memory(&self, _field: Option<Field>) -> u64 {
         // In suite `gmw` a bit for each line, and a product for each bit of a distance.
         let bits = 2 << self.index_bits;
@@ -127,6 +132,7 @@ impl Protocol for Piecewise<'_> {
     fn run(&self, state: &mut State<'_>, party: &mut Party<'_>) -> Result<Vec<u64>, Error> {
         let ((x, ring), to) = (state.input(self.node), state.output_ring(self.node));
         let way = self.way(ring.bits(), state.plan.options().suite);
+        let looked_up = (state.plan.lines(self.node.operation.output), to);
         let (width, ring, role) = (ring.bits(), Modulus::new(way.ring), party.role);
         let less = |x: &[u64], public: i64| -> Vec<u64> {
             let public = if role == Role::Server { public.cast_unsigned() } else { 0 };
@@ -137,7 +143,7 @@ impl Protocol for Piecewise<'_> {
             false => less(x, self.low),
         };
         if !way.clamps {
-            return self.look_up(party, &x, &way, to);
+            return self.look_up(party, &x, &way, looked_up);
         }
         if !self.nonnegative {
             x = relu(party, &x, [ring; 2])?;
@@ -146,7 +152,7 @@ impl Protocol for Piecewise<'_> {
         let table = Modulus::new(way.table);
         let mut within = ring.sub(&x, &over);
         table.reduce_all(&mut within);
-        let values = self.look_up(party, &within, &way, to)?;
+        let values = self.look_up(party, &within, &way, looked_up)?;
         if !self.rises {
             return Ok(values);
         }
@@ -161,15 +167,18 @@ impl Protocol for Piecewise<'_> {
 }
 
 impl Piecewise<'_> {
-    /// The lines' values at `x`, in the table's ring.
-    fn look_up(&self, party: &mut Party<'_>, x: &[u64], way: &Way, to: Modulus) -> Result<Vec<u64>, Error> {
-        let lines = self.lines(way.rises, to);
+    /// The values of lines into a ring at `x`, in the table's ring.
+    fn look_up(
+        &self,
+        party: &mut Party<'_>,
+        x: &[u64],
+        way: &Way,
+        (lines, to): (&Lines, Modulus),
+    ) -> Result<Vec<u64>, Error> {
         Ok(match party.engine() {
-            Engine::Gmw(mut party) => {
-                privet_gmw::piecewise(&mut party, x, &self.shared(way, to.bits(), &lines), &lines)?
-            }
+            Engine::Gmw(mut party) => privet_gmw::piecewise(&mut party, x, &self.shared(way, to.bits(), lines), lines)?,
             Engine::Fss(mut party, seeds, body) => {
-                self.gate(way, &lines, to.bits()).evaluate(&mut party, &seeds.seed(), body, x, &lines)?
+                self.gate(way, lines, to.bits()).evaluate(&mut party, &seeds.seed(), body, x, lines)?
             }
         })
     }
@@ -238,7 +247,7 @@ mod tests {
 
         let bounds = function.bounds(&[None], width).expect("bounds");
         let looked_up = joined(cost::piecewise(n, &of, Rounds::Linear), &shares, to, |party, x| {
-            function.look_up(party, x, &way, to).expect("a look-up")
+            function.look_up(party, x, &way, (&lines, to)).expect("a look-up")
         });
         let signed = |shares: &[Vec<u64>; 2], ring: Modulus| -> Vec<i64> {
             ring.add(&shares[0], &shares[1]).into_iter().map(|x| ring.signed(x)).collect()
