@@ -12,15 +12,21 @@ fn strides(shape: &[usize]) -> Vec<usize> {
 /// Gathers `shape` elements of `x`, where a step along output axis `i` moves `steps[i]` elements from `origin`.
 fn gather<T: Copy>(x: &[T], shape: &[usize], origin: isize, steps: &[isize]) -> Vec<T> {
     let mut out = Vec::with_capacity(shape.iter().product());
-    let mut index = vec![0; shape.len()];
-    let mut at = origin;
-    'elements: loop {
-        out.push(x[at as usize]);
-        for axis in (0..shape.len()).rev() {
+    let Some((&row, outer)) = shape.split_last() else {
+        return vec![x[origin as usize]];
+    };
+    let mut index = vec![0; outer.len()];
+    let (mut at, step) = (origin, steps[outer.len()]);
+    'rows: loop {
+        match step {
+            1 => out.extend_from_slice(&x[at as usize..][..row]),
+            _ => out.extend((0..row as isize).map(|i| x[(at + i * step) as usize])),
+        }
+        for axis in (0..outer.len()).rev() {
             index[axis] += 1;
             at += steps[axis];
             if index[axis] < shape[axis] {
-                continue 'elements;
+                continue 'rows;
             }
             at -= steps[axis] * shape[axis] as isize;
             index[axis] = 0;
