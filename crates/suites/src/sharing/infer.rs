@@ -188,7 +188,7 @@ impl Half<'_> {
             }
             recorder.layer(name, operator, channel, |channel| {
                 let mut party = Party { role, channel, supply: &mut self.supply };
-                state.step(step, &mut party)
+                state.step(step, &last_uses[done], &mut party)
             })?;
             recorder.used_keys(keys::body_bytes(&plan.keys()[done], role));
             last_uses[done].iter().for_each(|&value| state.forget(value));

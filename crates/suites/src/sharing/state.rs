@@ -86,8 +86,8 @@ impl<'a> State<'a> {
         }
     }
 
-    /// Takes a step of the plan.
-    pub(super) fn step(&mut self, step: &Step, party: &mut Party<'_>) -> Result<(), Error> {
+    /// Takes a step of the plan; `unread`: what nothing reads after it.
+    pub(super) fn step(&mut self, step: &Step, unread: &[usize], party: &mut Party<'_>) -> Result<(), Error> {
         let wide = self.plan.program().ring_bits();
         match *step {
             Step::Extend { value, from } => {
@@ -103,8 +103,15 @@ impl<'a> State<'a> {
             Step::Open { value, mask } => self.opened[mask] = self.open(value, mask, party)?,
             Step::Operation(index) => {
                 let node = Node::at(self.plan.program(), index);
-                let protocol = ops::of(node).expect("a plan has operations with protocols alone");
-                self.shares[node.operation.output] = protocol.run(self, party)?;
+                let (input, output) = (node.operation.inputs[0], node.operation.output);
+                let is_moved = node.keeps_order() && unread.contains(&input);
+                self.shares[output] = match is_moved && self.widths[input] == self.widths[output] {
+                    true => std::mem::take(&mut self.shares[input]),
+                    false => {
+                        let protocol = ops::of(node).expect("a plan has operations with protocols alone");
+                        protocol.run(self, party)?
+                    }
+                };
             }
         }
         Ok(())
@@ -137,7 +144,7 @@ impl<'a> State<'a> {
             assert_eq!(at, ring, "the planner extends what products read");
             ring.sub(share, &self.triples.mask(self.plan, mask))
         };
-        let hidden: Vec<u64> = triple.opens.iter().flat_map(hidden).collect();
+        let hidden = triple.opens.iter().map(hidden).collect::<Vec<_>>().concat();
         let opened = privet_gmw::open(party.channel, &hidden, ring)?;
         let mut rest = opened.as_slice();
         for &mask in &triple.opens {
