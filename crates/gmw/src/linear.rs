@@ -28,8 +28,9 @@ pub fn open_to_server(
             Ok(None)
         }
         None => {
-            let masked = channel.recv(ring.packed_bytes(share.len()))?;
-            Ok(Some(ring.add(share, &ring.unpack(&masked, share.len())?)))
+            let mut opened = ring.unpack(&channel.recv(ring.packed_bytes(share.len()))?, share.len())?;
+            ring.add_assign(&mut opened, share);
+            Ok(Some(opened))
         }
     }
 }
@@ -50,8 +51,9 @@ pub fn open_to_client(
         channel.send(&ring.pack(share))?;
         return Ok(None);
     }
-    let theirs = channel.recv(ring.packed_bytes(share.len()))?;
-    Ok(Some(ring.add(share, &ring.unpack(&theirs, share.len())?)))
+    let mut opened = ring.unpack(&channel.recv(ring.packed_bytes(share.len()))?, share.len())?;
+    ring.add_assign(&mut opened, share);
+    Ok(Some(opened))
 }
 
 /// Both learn `x`; `share`: this party's share, `[n]`.
@@ -61,6 +63,7 @@ pub fn open_to_client(
 /// # Errors
 /// If the link fails.
 pub fn open(channel: &mut Channel, share: &[u64], ring: Modulus) -> Result<Vec<u64>, Error> {
-    let theirs = channel.exchange(&ring.pack(share))?;
-    Ok(ring.add(share, &ring.unpack(&theirs, share.len())?))
+    let mut opened = ring.unpack(&channel.exchange(&ring.pack(share))?, share.len())?;
+    ring.add_assign(&mut opened, share);
+    Ok(opened)
 }

@@ -73,6 +73,12 @@ impl Modulus {
         a.iter().zip(b).map(|(a, b)| self.reduce(a.wrapping_add(*b))).collect()
     }
 
+    /// Elementwise `a + b`, in the place of `a`.
+    pub fn add_assign(self, a: &mut [u64], b: &[u64]) {
+        assert_eq!(a.len(), b.len(), "sum of two lengths");
+        a.iter_mut().zip(b).for_each(|(a, b)| *a = self.reduce(a.wrapping_add(*b)));
+    }
+
     /// Elementwise `a - b`.
     pub fn sub(self, a: &[u64], b: &[u64]) -> Vec<u64> {
         assert_eq!(a.len(), b.len(), "difference of two lengths");

@@ -52,12 +52,11 @@ impl Extend {
         if self.raised == 0 {
             return self.widen(party, x);
         }
-        let raised = party.role.public(self.raised);
-        let moved = |x: &[u64], bits: u32, by: u64| -> Vec<u64> {
-            x.iter().map(|x| Modulus::new(bits).reduce(x.wrapping_add(by))).collect()
-        };
-        let wide = self.widen(party, &moved(x, self.from, raised))?;
-        Ok(moved(&wide, self.to, raised.wrapping_neg()))
+        let (raised, from, to) = (party.role.public(self.raised), Modulus::new(self.from), Modulus::new(self.to));
+        let x: Vec<u64> = x.iter().map(|x| from.reduce(x.wrapping_add(raised))).collect();
+        let mut wide = self.widen(party, &x)?;
+        wide.iter_mut().for_each(|x| *x = to.reduce(x.wrapping_sub(raised)));
+        Ok(wide)
     }
 
     fn widen(&self, party: &mut Party<'_>, x: &[u64]) -> Result<Vec<u64>, Error> {
