@@ -18,7 +18,7 @@ use privet_ring::{Bits, Modulus};
 use zeroize::Zeroizing;
 
 use crate::compared::{ROUND_BYTES, deal_digits, ones, product_bytes, pull_products};
-use crate::digits::{Digits, add_columns, columns, less, parts, products};
+use crate::digits::{Digits, add_columns, columns, less, parts, products, to_bytes};
 use crate::ring_products::RingProducts;
 use crate::streams::Streams;
 use crate::{Error, KeyBytes, Party, Role, Seeds, Source, secrets};
@@ -156,13 +156,13 @@ impl<G: Carried> Masked<G> {
     /// What is opened, and this party's share of the wraps that are known.
     fn open(&self, theirs: &[u8]) -> Result<[Vec<u64>; 2], Error> {
         let low = Modulus::new(self.gate.low_bits());
-        let theirs = low.unpack(theirs, self.own.len())?;
-        let sums = self.own.iter().zip(theirs).map(|(&own, theirs)| low.reduce(own) + theirs);
-        let (mut points, mut wraps): (Vec<u64>, Vec<u64>) = sums.map(|sum| (sum, sum >> low.bits())).unzip();
-        low.reduce_all(&mut points);
-        for (wrap, own) in wraps.iter_mut().zip(&self.own) {
-            *wrap = self.role.public(*wrap).wrapping_add(own >> low.bits());
-        }
+        let mut points = low.unpack(theirs, self.own.len())?;
+        let wraps = points.iter_mut().zip(&self.own).map(|(point, own)| {
+            let sum = low.reduce(*own) + *point;
+            *point = low.reduce(sum);
+            self.role.public(sum >> low.bits()).wrapping_add(own >> low.bits())
+        });
+        let wraps = wraps.collect();
         Ok([points, wraps])
     }
 
@@ -233,7 +233,7 @@ impl LookedUp {
     }
 
     fn message(&self) -> Vec<u8> {
-        self.own.iter().flat_map(Bits::to_bytes).collect()
+        to_bytes(&self.own)
     }
 }
 

@@ -14,12 +14,12 @@
 use std::io::Write;
 use std::ops::Range;
 
-use privet_prg::{Block, KEYS_A_PART, Seed, TreeHashes};
+use privet_prg::{Block, KEYS_A_PART, Seed, TreeHashes, Wiped};
 use privet_ring::{Bits, Modulus};
 use rayon::prelude::*;
 use zeroize::Zeroizing;
 
-use crate::digits::{Digits, add_columns, columns, dealt, less, parts, products, with_single};
+use crate::digits::{Digits, add_columns, columns, dealt, less, parts, products, to_bytes, with_single};
 use crate::point;
 use crate::streams::Streams;
 use crate::{Error, Gate, KeyBytes, Party, Role, Seeds, Source, secrets};
@@ -112,7 +112,7 @@ pub trait Compared: Copy {
     /// This party's first step; see [`Opening`].
     fn start(self, role: Role, seed: &Seed, x: &[u64]) -> (Opening<Self>, Vec<u8>) {
         let mut streams = Streams::new(role, seed);
-        let masks = Zeroizing::new(streams.masks(x.len(), self.input()));
+        let masks = Wiped::from(streams.masks(x.len(), self.input()));
         let own = self.input().add(x, &masks);
         let message = self.input().pack(&own);
         (Opening { gate: self, role, streams, masks, own }, message)
@@ -193,11 +193,12 @@ pub(crate) fn compare(bits: u32, points: &[u64], streams: &mut Streams, body: &m
     let key_bytes = 16 * point::words(bits);
     let hashes = hashes(body)?;
     let region = body.region(points.len() * key_bytes)?;
-    let mut nodes = Zeroizing::new(vec![0 as Block; points.len()]);
+    let mut nodes = Wiped::from(vec![0 as Block; points.len()]);
     streams.roots(&mut nodes);
     let mut bit = vec![0; points.len()];
     let parts = nodes.par_chunks_mut(TREES).zip(points.par_chunks(TREES)).zip(bit.par_chunks_mut(TREES)).enumerate();
-    parts.try_for_each_init(Vec::new, |buffer, (part, ((nodes, points), bit))| {
+    let room = || vec![0; key_bytes * TREES.min(points.len())];
+    parts.try_for_each_init(room, |buffer, (part, ((nodes, points), bit))| {
         let words = region.read(part * TREES * key_bytes, points.len() * key_bytes, buffer)?;
         point::at_most(bits, &hashes.behind(part * TREES), nodes, points, words.as_chunks().0, bit);
         Ok::<_, Error>(())
@@ -211,7 +212,7 @@ pub struct Opening<G> {
     pub(crate) gate: G,
     pub(crate) role: Role,
     pub(crate) streams: Streams,
-    pub(crate) masks: Zeroizing<Vec<u64>>,
+    pub(crate) masks: Wiped<u64>,
     own: Vec<u64>,
 }
 
@@ -222,7 +223,9 @@ impl<G: Compared> Opening<G> {
     /// [`Error::PeerMisbehaved`] if the message has another length.
     pub(crate) fn open(&self, theirs: &[u8]) -> Result<Vec<u64>, Error> {
         let ring = self.gate.input();
-        Ok(ring.add(&self.own, &ring.unpack(theirs, self.own.len())?))
+        let mut opened = ring.unpack(theirs, self.own.len())?;
+        ring.add_assign(&mut opened, &self.own);
+        Ok(opened)
     }
 
     /// Compares, given the other party's message; reads the words from `body`. Returns the next message.
@@ -256,7 +259,7 @@ impl<G: Compared> Opening<G> {
         let mut parts = self.streams.part_streams(parts(count));
         let mut own = digits.look_up(&points, self.role, &mut parts, body)?;
         own.iter_mut().zip(&flips).for_each(|(own, flips)| own.xor_assign(flips));
-        let message = own.iter().flat_map(Bits::to_bytes).collect();
+        let message = to_bytes(&own);
         Ok((Comparing { opening: self, opened, flips, own }, message))
     }
 }
@@ -296,7 +299,7 @@ pub struct Choosing<G> {
     gate: G,
     role: Role,
     streams: Streams,
-    masks: Zeroizing<Vec<u64>>,
+    masks: Wiped<u64>,
     opened: Vec<u64>,
     own: Bits,
 }

@@ -10,6 +10,7 @@
 //! hidden bits ([`monomials`]). [`crate::ring_products`] has these in a ring, [`less`] as bits: there a share of a hidden bit itself is what
 //! the party draws anyway, and the dealer sends shares of products of two and more ([`products`]).
 
+use privet_prg::Wiped;
 use privet_ring::digit::{self, Digit};
 use privet_ring::{Bits, Modulus};
 use rayon::prelude::*;
@@ -111,7 +112,7 @@ impl Digits {
     /// The same for a part; `streams`: what the client's share comes from.
     fn plant(&self, points: impl ExactSizeIterator<Item = u64>, streams: &mut Streams, tables: &mut [u8]) {
         let len = points.len();
-        let mut words = Zeroizing::new(vec![0; self.words() * len]);
+        let mut words = Wiped::from(vec![0; self.words() * len]);
         streams.pads(&mut words);
         for (i, point) in points.enumerate() {
             for bit in self.places(point) {
@@ -159,26 +160,26 @@ impl Digits {
         // Of each part, column by column.
         let mut found = vec![0; columns * points.len().div_ceil(64)];
         let chunks = found.par_chunks_mut(columns * (PART / 64)).zip(points.par_chunks(PART)).zip(parts).enumerate();
-        chunks.try_for_each_init(
-            || (Vec::new(), Zeroizing::new(Vec::new())),
-            |(buffer, words), (part, ((found, points), streams))| {
-                let len = points.len();
-                words.resize(self.words() * len, 0);
-                match &tables {
-                    None => streams.pads(words),
-                    Some(region) => {
-                        let mut rest = region.read(part * self.table_bytes(PART), self.table_bytes(len), buffer)?;
-                        for (ring, words) in self.rings().zip(words.chunks_exact_mut(len)) {
-                            let (bytes, later) = rest.split_at(ring.packed_bytes(len));
-                            ring.unpack_into(words, bytes);
-                            rest = later;
-                        }
+        let most = PART.min(points.len());
+        let read = tables.as_ref().map_or(0, |_| self.table_bytes(most));
+        let room = || (Wiped::from(vec![0; read]), Wiped::from(vec![0; self.words() * most]));
+        chunks.try_for_each_init(room, |(buffer, words), (part, ((found, points), streams))| {
+            let len = points.len();
+            let words = &mut words[..self.words() * len];
+            match &tables {
+                None => streams.pads(words),
+                Some(region) => {
+                    let mut rest = region.read(part * self.table_bytes(PART), self.table_bytes(len), buffer)?;
+                    for (ring, words) in self.rings().zip(words.chunks_exact_mut(len)) {
+                        let (bytes, later) = rest.split_at(ring.packed_bytes(len));
+                        ring.unpack_into(words, bytes);
+                        rest = later;
                     }
                 }
-                self.find(points, queries, words, found);
-                Ok::<_, Error>(())
-            },
-        )?;
+            }
+            self.find(points, queries, words, found);
+            Ok::<_, Error>(())
+        })?;
         let column = |column: usize| {
             let parts = found.chunks(columns * (PART / 64));
             let words = parts.flat_map(|part| &part[column * part.len() / columns..][..part.len() / columns]);
@@ -261,6 +262,11 @@ pub(crate) fn with_single<E>(
 ) -> Result<Zeroizing<Vec<Bits>>, E> {
     let share = |single: Option<usize>| single.map_or_else(&mut products, |column| Ok(own[column].clone()));
     single(own.len()).into_iter().map(share).collect::<Result<_, _>>().map(Zeroizing::new)
+}
+
+/// Columns as a message.
+pub(crate) fn to_bytes(columns: &[Bits]) -> Vec<u8> {
+    columns.iter().map(Bits::to_bytes).collect::<Vec<_>>().concat()
 }
 
 /// Adds the other party's columns of `count` bits to this one's.

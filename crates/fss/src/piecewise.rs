@@ -23,7 +23,7 @@
 use std::io::Write;
 
 use privet_prg::paths::GROUP;
-use privet_prg::{Block, KEYS_A_PART, Seed, TreeHashes};
+use privet_prg::{Block, KEYS_A_PART, Seed, TreeHashes, Wiped};
 use privet_ring::{Bits, Lines, Modulus};
 use rayon::prelude::*;
 use zeroize::Zeroizing;
@@ -31,7 +31,7 @@ use zeroize::Zeroizing;
 use crate::compared::{
     deal_each, deal_products, deal_trees, hashes, ones, product_bytes, pull_product, pull_products, word_bytes,
 };
-use crate::digits::{Digits, PART, Query, add_columns, all, columns, less, parts, products_of_sets, sets};
+use crate::digits::{Digits, PART, Query, add_columns, all, columns, less, parts, products_of_sets, sets, to_bytes};
 use crate::ring_products::RingProducts;
 use crate::source::{Region, Within};
 use crate::streams::Streams;
@@ -129,10 +129,10 @@ impl Piecewise {
         let is_whole = offset_above.is_multiple_of(1 << self.step_bits);
         assert!(is_whole || self.above != Above::RisingWhole, "a multiple of what an argument counts");
         let (mut streams, mut parts) = (Streams::new(role, seed), Vec::new());
-        let masks = Zeroizing::new(streams.masks(count, self.input));
+        let masks = Wiped::from(streams.masks(count, self.input));
         let own = self.input.add(x, &masks);
-        let theirs = self.input.unpack(&party.channel.exchange(&self.input.pack(&own))?, count)?;
-        let opened = self.input.add(&own, &theirs);
+        let mut opened = self.input.unpack(&party.channel.exchange(&self.input.pack(&own))?, count)?;
+        self.input.add_assign(&mut opened, &own);
 
         let hashes = if self.has_tree() { Some(hashes(body)?) } else { None };
         let (trees, alone) = (self.tree_bytes(count), if role == Role::Server { self.alone_bytes(count) } else { 0 });
@@ -142,8 +142,8 @@ impl Piecewise {
         parts.extend(streams.part_streams(self::parts(count)));
         let mut columns = self.compare(&digits, role, &opened, &mut parts, &mut alone)?;
         columns.iter_mut().zip(&flips).for_each(|(column, flips)| column.xor_assign(flips));
-        let message: Vec<u8> = columns.iter().flat_map(Bits::to_bytes).collect();
-        add_columns(&mut columns, &party.channel.exchange(&message)?, count)?;
+        let theirs = party.channel.exchange(&to_bytes(&columns))?;
+        add_columns(&mut columns, &theirs, count)?;
 
         let below = columns.len() - self.top_columns();
         let (index, one) = (self.index(), ones(role, count));
@@ -161,7 +161,7 @@ impl Piecewise {
         let message = [index.pack(&numbers), borrow.to_bytes()].concat();
         let reply = party.channel.exchange(&message)?;
         let (theirs, bits) = reply.split_at(reply.len().min(index.packed_bytes(count)));
-        let numbers = index.add(&numbers, &index.unpack(theirs, count)?);
+        index.add_assign(&mut numbers, &index.unpack(theirs, count)?);
         borrow.xor_assign(&Bits::from_bytes(bits, count)?);
 
         let (opened_top, own_top) = (Top::of(&columns[below..], &borrow), Top::of(&flips[below..], &hides_borrow));
@@ -185,21 +185,18 @@ impl Piecewise {
         };
         // Values count from the one below the table, or from that above where none is below.
         let base = if self.above.has_sides() { 0 } else { offset_above };
-        let at_argument = |([slope, offset, sign], x): (&[u64; 3], &u64)| {
-            slope.wrapping_mul(*x).wrapping_add(*offset).wrapping_sub(base.wrapping_mul(*sign))
-        };
-        let slopes = raw.iter().map(|[slope, ..]| *slope).collect::<Vec<_>>();
-        let mut hidden = [slopes, raw.iter().zip(&opened).map(at_argument).collect()];
-        for column in &mut hidden {
-            *column = output.add(column, &Zeroizing::new(streams.masks(count, output)));
+        let [mut slopes, mut values] = [(); 2].map(|()| streams.masks(count, output));
+        for ((slope, value), ([a, b, sign], x)) in slopes.iter_mut().zip(&mut values).zip(raw.iter().zip(&opened)) {
+            *slope = output.reduce(slope.wrapping_add(*a));
+            let at_argument = a.wrapping_mul(*x).wrapping_add(*b).wrapping_sub(base.wrapping_mul(*sign));
+            *value = output.reduce(value.wrapping_add(at_argument));
         }
-        let mut message = hidden.each_ref().map(|column| output.pack(column)).concat();
-        message.extend(places.iter().flat_map(Bits::to_bytes));
+        let message = [output.pack(&slopes), output.pack(&values), to_bytes(&places)].concat();
         let reply = party.channel.exchange(&message)?;
         let (sums, bits) = reply.split_at(reply.len().min(2 * output.packed_bytes(count)));
-        let (slopes, values) = sums.split_at(sums.len().min(output.packed_bytes(count)));
-        let slopes = output.add(&hidden[0], &output.unpack(slopes, count)?);
-        let values = output.add(&hidden[1], &output.unpack(values, count)?);
+        let theirs = sums.split_at(sums.len().min(output.packed_bytes(count)));
+        output.add_assign(&mut slopes, &output.unpack(theirs.0, count)?);
+        output.add_assign(&mut values, &output.unpack(theirs.1, count)?);
         add_columns(&mut places, bits, count)?;
 
         let (base, set) = (role.public(lines.below().wrapping_add(base)), self.set_len());
@@ -290,7 +287,8 @@ impl Piecewise {
         let region = if role == Role::Server { Some(body.region(8 * words * count)?) } else { None };
         let mut found = vec![[0; 3]; count];
         let chunks = numbers.par_chunks(PART).zip(found.par_chunks_mut(PART)).zip(parts).enumerate();
-        let room = || (Vec::new(), Zeroizing::new(vec![0; GROUP * words]));
+        let read = region.as_ref().map_or(0, |_| 8 * words * PART.min(count));
+        let room = || (Wiped::from(vec![0; read]), Wiped::from(vec![0; GROUP * words]));
         chunks.try_for_each_init(room, |(buffer, vectors), (part, ((numbers, found), streams))| {
             let mut bytes = match &region {
                 None => &[],
@@ -324,12 +322,13 @@ impl Piecewise {
         (hashes, region): (&TreeHashes, Region<'_>),
     ) -> Result<Vec<[u64; 3]>, Error> {
         let (words, key_bytes) = (self.vector_words(), 16 * point::words(self.index_bits));
-        let mut roots = Zeroizing::new(vec![0 as Block; numbers.len()]);
+        let mut roots = Wiped::from(vec![0 as Block; numbers.len()]);
         streams.roots(&mut roots);
         let mut found = vec![[0; 3]; numbers.len()];
         let chunks = numbers.par_chunks(KEYS_A_PART).zip(found.par_chunks_mut(KEYS_A_PART));
         let chunks = chunks.zip(roots.par_chunks(KEYS_A_PART)).enumerate();
-        let room = || (Vec::new(), Zeroizing::new(vec![0; GROUP * words]));
+        let read = key_bytes * KEYS_A_PART.min(numbers.len());
+        let room = || (vec![0; read], Wiped::from(vec![0; GROUP * words]));
         chunks.try_for_each_init(room, |(buffer, vectors), (part, ((numbers, found), roots))| {
             let (hash, first) = (hashes.part(part), part * KEYS_A_PART);
             let keys = region.read(first * key_bytes, roots.len() * key_bytes, buffer)?;

@@ -4,6 +4,7 @@
 //! ([`monomials`]), of which the dealer shares each as an element of the ring. Sums are made column by column: terms of opened bits choose
 //! and sign whole columns of monomials.
 
+use privet_prg::Wiped;
 use privet_ring::select::add_products;
 use privet_ring::{Bits, Modulus};
 use rayon::prelude::*;
@@ -82,7 +83,7 @@ impl RingProducts {
             let len = PART.min(count - first);
             let (words, ones) = (len.div_ceil(64), vec![1; len]);
             let [everywhere, _] = always(words);
-            let (mut theirs, mut values) = (Zeroizing::new(vec![0; len]), Zeroizing::new(vec![0; len]));
+            let (mut theirs, mut values) = (Wiped::from(vec![0; len]), Wiped::from(vec![0; len]));
             for (column, out) in packed.chunks_exact_mut(ring.packed_bytes(len)).enumerate() {
                 // The client's share comes packed, and what is left takes its place.
                 streams.packed_shares(out);
@@ -116,44 +117,41 @@ impl RingProducts {
         parts: &mut [Streams],
         region: Option<Region<'_>>,
     ) -> Result<Vec<u64>, Error> {
-        let ring = self.ring;
-        let mut sums = vec![0; columns[0].len()];
+        let (ring, count) = (self.ring, columns[0].len());
+        let mut sums = vec![0; count];
         let chunks = sums.par_chunks_mut(PART).zip(parts).enumerate();
-        chunks.try_for_each_init(
-            || (Zeroizing::new(Vec::new()), Zeroizing::new(Vec::new())),
-            |(buffer, column), (part, (sums, streams))| {
-                let (first, len) = (part * PART, sums.len());
-                let words = len.div_ceil(64);
-                let columns: Vec<&[u64]> =
-                    columns.iter().map(|column| &column.words()[first / 64..][..words]).collect();
-                let (mut terms, [chosen, negated]) = (Vec::new(), always(words));
-                self::terms(&columns, None, 0, [&chosen, &negated], &mut terms);
+        let most = PART.min(count);
+        let room = || (Wiped::from(vec![0; self.bytes(most)]), Wiped::from(vec![0; most]));
+        chunks.try_for_each_init(room, |(buffer, column), (part, (sums, streams))| {
+            let (first, len) = (part * PART, sums.len());
+            let (words, column) = (len.div_ceil(64), &mut column[..len]);
+            let columns: Vec<&[u64]> = columns.iter().map(|column| &column.words()[first / 64..][..words]).collect();
+            let (mut terms, [chosen, negated]) = (Vec::new(), always(words));
+            self::terms(&columns, None, 0, [&chosen, &negated], &mut terms);
 
-                let packed = ring.packed_bytes(len);
-                let bytes = match &region {
-                    None => {
-                        buffer.resize(self.count() * packed, 0);
-                        streams.packed_shares(buffer);
-                        buffer.as_slice()
-                    }
-                    Some(region) => region.read(part * self.bytes(PART), self.count() * packed, buffer)?,
-                };
-                let (base, products) = bytes.split_at(if self.based { packed } else { 0 });
-                if self.based {
-                    ring.unpack_into(sums, base);
+            let packed = ring.packed_bytes(len);
+            let bytes = match &region {
+                None => {
+                    let shares = &mut buffer[..self.count() * packed];
+                    streams.packed_shares(shares);
+                    shares
                 }
-                column.clear();
-                column.resize(len, role.public(1));
-                terms.iter().filter(|term| term.monomial.is_none()).for_each(|term| add(sums, term, column));
-                for (monomial, bytes) in products.chunks_exact(packed).enumerate() {
-                    ring.unpack_into(column, bytes);
-                    let of_monomial = terms.iter().filter(|term| term.monomial == Some(monomial));
-                    of_monomial.for_each(|term| add(sums, term, column));
-                }
-                ring.reduce_all(sums);
-                Ok::<_, Error>(())
-            },
-        )?;
+                Some(region) => region.read(part * self.bytes(PART), self.count() * packed, buffer)?,
+            };
+            let (base, products) = bytes.split_at(if self.based { packed } else { 0 });
+            if self.based {
+                ring.unpack_into(sums, base);
+            }
+            column.fill(role.public(1));
+            terms.iter().filter(|term| term.monomial.is_none()).for_each(|term| add(sums, term, column));
+            for (monomial, bytes) in products.chunks_exact(packed).enumerate() {
+                ring.unpack_into(column, bytes);
+                let of_monomial = terms.iter().filter(|term| term.monomial == Some(monomial));
+                of_monomial.for_each(|term| add(sums, term, column));
+            }
+            ring.reduce_all(sums);
+            Ok::<_, Error>(())
+        })?;
         Ok(sums)
     }
 }

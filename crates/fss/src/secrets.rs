@@ -1,5 +1,6 @@
 //! Shares of what the dealer knows: the client's from its seed, the server's as corrections.
 
+use privet_prg::Wiped;
 use privet_ring::Modulus;
 use zeroize::Zeroizing;
 
@@ -41,7 +42,7 @@ pub(crate) fn correct(
     packed.concat()
 }
 
-/// One value for each element from this party's shares of its secrets, which are reduced.
+/// One value for each element from this party's shares of its secrets, of which as many low bits count as their rings have.
 pub(crate) fn fold(
     rings: &[Modulus],
     count: usize,
@@ -55,25 +56,20 @@ pub(crate) fn fold(
         Role::Server => body.pull(bytes(rings, count))?,
     };
     let width = rings.len();
-    let mut shares = Zeroizing::new(vec![0; width * PART]);
+    let mut shares = Wiped::from(vec![0; width * PART.min(count)]);
     let mut values = Vec::with_capacity(count);
     for first in (0..count).step_by(PART) {
         let part = PART.min(count - first);
         let shares = &mut shares[..width * part];
         match role {
-            Role::Client => {
-                streams.shares(shares);
-                for shares in shares.chunks_exact_mut(width) {
-                    shares.iter_mut().zip(rings).for_each(|(share, ring)| *share = ring.reduce(*share));
-                }
-            }
+            Role::Client => streams.shares(shares),
             Role::Server => {
-                let mut column = 0;
+                let (mut begin, mut column) = (0, [0; PART]);
                 for (at, ring) in rings.iter().enumerate() {
-                    let start = column + ring.packed_bytes(first);
-                    let unpacked = ring.unpack(&corrections[start..start + ring.packed_bytes(part)], part)?;
-                    shares.chunks_exact_mut(width).zip(unpacked).for_each(|(shares, share)| shares[at] = share);
-                    column += ring.packed_bytes(count);
+                    let packed = &corrections[begin + ring.packed_bytes(first)..][..ring.packed_bytes(part)];
+                    ring.unpack_into(&mut column[..part], packed);
+                    shares.chunks_exact_mut(width).zip(&column).for_each(|(shares, share)| shares[at] = *share);
+                    begin += ring.packed_bytes(count);
                 }
             }
         }

@@ -5,7 +5,7 @@
 
 use std::io::Write;
 
-use privet_prg::Seed;
+use privet_prg::{Seed, Wiped};
 use privet_ring::{Bits, Modulus};
 use zeroize::Zeroizing;
 
@@ -50,11 +50,11 @@ impl Select {
     pub fn start(self, role: Role, seed: &Seed, bits: &Bits, x: &[u64]) -> (Selecting, Vec<u8>) {
         assert_eq!(bits.len(), x.len(), "one bit for each value");
         let mut streams = Streams::new(role, seed);
-        let own = self.ring.add(x, &Zeroizing::new(streams.masks(x.len(), self.ring)));
+        let own = self.ring.add(x, &Wiped::from(streams.masks(x.len(), self.ring)));
         let own_bits = bits.xor(&streams.flips(x.len()));
         let mut message = own_bits.to_bytes();
         message.extend(self.ring.pack(&own));
-        (Selecting { gate: self, role, streams, x: Zeroizing::new(x.to_vec()), own, own_bits }, message)
+        (Selecting { gate: self, role, streams, x: Wiped::from(x.to_vec()), own, own_bits }, message)
     }
 }
 
@@ -63,7 +63,7 @@ pub struct Selecting {
     gate: Select,
     role: Role,
     streams: Streams,
-    x: Zeroizing<Vec<u64>>,
+    x: Wiped<u64>,
     own: Vec<u64>,
     own_bits: Bits,
 }

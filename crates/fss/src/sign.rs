@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use privet_prg::Seed;
+use privet_prg::{Seed, Wiped};
 use privet_ring::{Bits, Modulus};
 use zeroize::Zeroizing;
 
@@ -36,7 +36,7 @@ impl Sign {
     /// This party's first step. Returns the message for the other.
     pub fn start(self, role: Role, seed: &Seed, x: &[u64]) -> (Signing, Vec<u8>) {
         let mut streams = Streams::new(role, seed);
-        let own = self.ring.add(x, &Zeroizing::new(streams.masks(x.len(), self.ring)));
+        let own = self.ring.add(x, &Wiped::from(streams.masks(x.len(), self.ring)));
         let message = self.ring.pack(&own);
         (Signing { gate: self, role, streams, own }, message)
     }

@@ -56,18 +56,18 @@ impl Region<'_> {
         }
     }
 
-    /// `bytes` bytes from `start` on; `buffer` is room for them if they must be read.
+    /// `bytes` bytes from `start` on; `buffer` is room for as many or more if they must be read.
     ///
     /// # Errors
     /// [`Error::KeyTooShort`] if they end too early, [`Error::Io`] if they cannot be read.
     ///
     /// # Panics
-    /// If a region in memory is shorter.
-    pub fn read<'b>(&'b self, start: usize, bytes: usize, buffer: &'b mut Vec<u8>) -> Result<&'b [u8], Error> {
+    /// If a region in memory is shorter, or `buffer` is.
+    pub fn read<'b>(&'b self, start: usize, bytes: usize, buffer: &'b mut [u8]) -> Result<&'b [u8], Error> {
         match *self {
             Self::Memory(region) => Ok(&region[start..start + bytes]),
             Self::File { file, offset } => {
-                buffer.resize(bytes, 0);
+                let buffer = &mut buffer[..bytes];
                 fill(file, offset + start as u64, buffer)?;
                 Ok(buffer)
             }
@@ -198,15 +198,15 @@ mod tests {
         for (start, count) in [(0, 91), (7, 0), (30, 20), (90, 1)] {
             for region in regions {
                 let expected = &bytes[103 + start..][..count];
-                assert_eq!(region.read(start, count, &mut Vec::new()).unwrap(), expected);
-                assert_eq!(region.behind(start).read(0, count, &mut Vec::new()).unwrap(), expected);
+                assert_eq!(region.read(start, count, &mut [0; 91]).unwrap(), expected);
+                assert_eq!(region.behind(start).read(0, count, &mut [0; 91]).unwrap(), expected);
             }
         }
         let ends = [memory.pull(7).map(<[u8]>::len), file.pull(7).map(<[u8]>::len)];
         for end in ends {
             assert!(matches!(end, Err(Error::KeyTooShort { expected: 7, actual: 6 })), "{end:?}");
         }
-        let beyond = file.region(10).unwrap().read(0, 10, &mut Vec::new()).map(<[u8]>::len);
+        let beyond = file.region(10).unwrap().read(0, 10, &mut [0; 10]).map(<[u8]>::len);
         assert!(matches!(beyond, Err(Error::KeyTooShort { .. })), "{beyond:?}");
     }
 }

@@ -101,7 +101,7 @@ pub(crate) fn at_most(
     }
     let mut out = vec![0; roots.len()];
     let walk = |job: usize, roots: &[Block], x: &[u64], out: &mut [u64]| {
-        let (hash, mut buffer) = (hashes.part(job), Vec::new());
+        let (hash, mut buffer) = (hashes.part(job), vec![0; PART.min(roots.len()) * key_bytes(bits)]);
         let parts = roots.chunks(PART).zip(x.chunks(PART)).zip(out.chunks_mut(PART)).enumerate();
         for (part, ((roots, x), out)) in parts {
             let first = job * JOB + part * PART;
