@@ -95,6 +95,7 @@ def query(job: dict[str, Any]) -> None:
     """Prepares, unless it is not to, and runs one inference; the result goes to `job["result"]`."""
 
     before = resident_memory()
+    progress = _progress if job["progress"] else None
     with (
         np.load(job["inputs"]) as inputs,
         Client(
@@ -112,9 +113,9 @@ def query(job: dict[str, Any]) -> None:
         ) as client,
     ):
         processor = Processor()
-        material = client.prepare(progress=_progress)[0] if job["prepared"] else None
+        material = client.prepare(progress=progress)[0] if job["prepared"] else None
         offline_seconds = processor.lap()
-        result = client.infer(list(inputs.values()), material=material, progress=_progress)
+        result = client.infer(list(inputs.values()), material=material, progress=progress)
         online = replace(result.online, cpu_seconds=processor.lap())
     offline = replace(result.offline, cpu_seconds=offline_seconds) if result.offline else None
     np.savez(job["result"], *result.integers)
@@ -191,10 +192,11 @@ def provide_data(job: dict[str, Any]) -> None:
     with np.load(job["inputs"]) as inputs:
         encoded = _encode(program, list(inputs.values()), samples)
     payload = [array.astype("<i8").tobytes() for array in encoded]
+    progress = _progress if job["progress"] else None
     processor = Processor()
-    offline, made = read_report(client.prepare(plan, _progress))
+    offline, made = read_report(client.prepare(plan, progress))
     offline = replace(offline, cpu_seconds=processor.lap())
-    revealed, report = client.infer(plan, payload, _progress)
+    revealed, report = client.infer(plan, payload, progress)
     client.close()
     online, steps = read_report(report)
     online = replace(online, cpu_seconds=processor.lap())

@@ -46,6 +46,7 @@ def run_local(
             "result": str(folder / "result.npz"),
             "suite": suite.to_json(),
             "prepared": prepared,
+            "progress": job.progress is not None,
             "link": str(job.link) if job.link else None,
             **parties.known,
         }

@@ -51,6 +51,7 @@ def run_local(suite: Stream, job: LocalJob) -> LocalResult:
             "inputs": str(folder / "inputs.npz"),
             "result": str(folder / "result.npz"),
             "program_hash": program.program.program_hash,
+            "progress": job.progress is not None,
             "samples": samples,
             "link": str(job.link) if job.link else None,
             **common,
