@@ -15,13 +15,14 @@ use crate::bodies::Body;
 pub(super) struct Batch {
     gate: Box<dyn Gate + Send + Sync>,
     count: usize,
+    key_bytes: KeyBytes,
     /// Whether its messages travel with those of the batch before.
     joins: bool,
 }
 
 impl Batch {
     pub(super) fn new(gate: impl Gate + Send + Sync + 'static, count: usize) -> Self {
-        Self { gate: Box::new(gate), count, joins: false }
+        Self { key_bytes: gate.key_bytes(count), gate: Box::new(gate), count, joins: false }
     }
 
     /// The same, whose messages travel with those of the batch before.
@@ -31,17 +32,13 @@ impl Batch {
 
     /// Hashes on the path of one of its trees; none without trees.
     pub(super) fn tree_hashes(&self) -> Option<usize> {
-        let per_key = self.key_bytes().words / self.count.max(1) / 16;
+        let per_key = self.key_bytes.words / self.count.max(1) / 16;
         (per_key > 0).then_some(per_key)
     }
 
     /// Seeds that its key draws for its parts.
     pub(super) fn parts(&self) -> usize {
         self.gate.parts(self.count)
-    }
-
-    fn key_bytes(&self) -> KeyBytes {
-        self.gate.key_bytes(self.count)
     }
 
     /// Traffic online, without correlations.
@@ -60,7 +57,7 @@ pub(super) fn cost(batches: &[Batch]) -> Cost {
 
 /// Bytes of the bodies of these batches' keys at one party.
 pub(super) fn body_bytes(batches: &[Batch], role: Role) -> u64 {
-    batches.iter().map(|batch| batch.key_bytes().of(role) as u64).sum()
+    batches.iter().map(|batch| batch.key_bytes.of(role) as u64).sum()
 }
 
 /// The dealer's side of one step: makes the keys of `batches`, one after the other, from both parties' generators.
