@@ -31,7 +31,7 @@ pub trait Carried: Copy + Sync {
     fn output(&self) -> Modulus;
     /// How many low bits of shares are added up, at most 63.
     fn low_bits(&self) -> u32;
-    /// This party's share as it is added up, in the input's ring.
+    /// This party's share, of which as many low bits count as the input's ring has, as it is added up in that ring.
     fn addend(&self, role: Role, share: u64) -> u64;
     /// The ring in which the parties get the carry.
     fn carry_ring(&self) -> Modulus;
@@ -48,8 +48,8 @@ pub trait Carried: Copy + Sync {
         (Masked { gate: self, role, streams, addends, own }, message)
     }
 
-    /// Shares of the gate's value in its output ring; `x`: this party's shares in the input ring. All steps over a channel: two
-    /// rounds, or three where products are bits.
+    /// Shares of the gate's value in its output ring; `x`: this party's shares in the input ring or a
+    /// larger one. All steps over a channel: two rounds, or three where products are bits.
     ///
     /// # Errors
     /// If the link or the key fails.

@@ -43,7 +43,7 @@ impl Carried for Truncate {
     }
 
     fn addend(&self, _: Role, share: u64) -> u64 {
-        share
+        self.input.reduce(share)
     }
 
     fn carry_ring(&self) -> Modulus {

@@ -56,20 +56,19 @@ impl Protocol for Truncate<'_> {
         let (x, ring) = state.input(self.node);
         let guard = ring.bits().saturating_sub(self.node.program.ring_bits());
         let ring = Modulus::new(self.needed(state.output_ring(self.node).bits(), guard));
-        let mut x = x.to_vec();
-        ring.reduce_all(&mut x);
+        let reduced = || x.iter().map(|x| ring.reduce(*x)).collect::<Vec<_>>();
         match (guard, self.bits) {
-            (0, 0) => Ok(x),
+            (0, 0) => Ok(reduced()),
             (0, bits) if state.plan.options().truncation == Truncation::OneBit => {
-                Ok(drop_low_bits(party.role, &x, bits, ring))
+                Ok(drop_low_bits(party.role, &reduced(), bits, ring))
             }
             (0, bits) => Ok(match party.engine() {
-                Engine::Gmw(mut party) => privet_gmw::truncate_exactly(&mut party, &x, bits, ring)?,
+                Engine::Gmw(mut party) => privet_gmw::truncate_exactly(&mut party, &reduced(), bits, ring)?,
                 Engine::Fss(mut party, seeds, body) => {
-                    privet_fss::Truncate::new(ring.bits(), bits).evaluate(&mut party, &seeds.seed(), body, &x)?
+                    privet_fss::Truncate::new(ring.bits(), bits).evaluate(&mut party, &seeds.seed(), body, x)?
                 }
             }),
-            (guard, bits) => round_off(party, &x, [bits, guard], ring),
+            (guard, bits) => round_off(party, &reduced(), [bits, guard], ring),
         }
     }
 }
