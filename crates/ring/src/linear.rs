@@ -175,6 +175,8 @@ fn multiply(
     const HEIGHT: usize = 256;
     /// Most panels of columns that one task takes.
     const PANELS: usize = 4;
+    /// Sums that one task puts in their places, at least.
+    const PLACED: usize = 1 << 16;
     let multiply = if ring.bits() <= 52 { kernels().multiply_52 } else { kernels().multiply };
     let (bands, tiles) = (rows.div_ceil(HEIGHT), columns.div_ceil(LANES));
     let panels = (batch * bands * tiles / (4 * rayon::current_num_threads())).clamp(1, PANELS);
@@ -203,7 +205,8 @@ fn multiply(
     };
     let sums: Vec<Vec<Vec<Row>>> = (0..batch * bands * strips).into_par_iter().map(compute).collect();
     let mut out = vec![0; batch * rows * columns];
-    out.par_chunks_mut(columns.max(1)).enumerate().for_each(|(index, out)| {
+    let lines = out.par_chunks_mut(columns.max(1)).with_min_len(PLACED / columns.max(1));
+    lines.enumerate().for_each(|(index, out)| {
         let (member, row) = (index / rows, index % rows);
         for (tile, out) in out.chunks_mut(LANES).enumerate() {
             let strip = &sums[(member * bands + row / HEIGHT) * strips + tile / panels];

@@ -42,7 +42,7 @@ impl Product<'_> {
             Some(Matrices { batch, rows, inner, columns }) => {
                 linear::products(x, y, [batch, rows, inner, columns], ring)
             }
-            None => x.par_iter().zip(y).with_min_len(1 << 12).map(|(x, y)| ring.reduce(x.wrapping_mul(*y))).collect(),
+            None => x.par_iter().zip(y).with_min_len(1 << 16).map(|(x, y)| ring.reduce(x.wrapping_mul(*y))).collect(),
         }
     }
 }
