@@ -66,10 +66,11 @@ impl Ntt {
     /// [`Ntt::forward`] of values below `2^bits`, reduced or not.
     pub(crate) fn forward_unreduced(&self, values: &mut [u64], bits: u32) {
         let prime = self.prime;
-        if bits > 52 {
-            vectorised(|| values.iter_mut().for_each(|x| *x = prime.reduce(*x)));
-        } else if self.transform.is_none() || bits.max(prime.bits()) > UNREDUCED_BITS {
+        let is_taken = self.transform.is_some() && bits.max(prime.bits()) <= UNREDUCED_BITS;
+        if !is_taken && bits <= 52 && self.accelerated().is_some() {
             self.scale(values, 1);
+        } else if !is_taken {
+            vectorised(|| values.iter_mut().for_each(|x| *x = prime.reduce(*x)));
         }
         self.forward(values);
     }

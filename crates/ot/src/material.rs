@@ -10,7 +10,7 @@ use std::io::{self, Read, Write};
 
 use privet_prg::wipe;
 use privet_ring::Bits;
-use zeroize::{Zeroize, Zeroizing};
+use zeroize::Zeroizing;
 
 use crate::columns::Columns;
 use crate::one_hots;
@@ -179,10 +179,10 @@ impl<'a> Reader<'a> {
         let mut words = Zeroizing::new(words);
         self.claim(bytes)?;
         let count = bytes.div_ceil(8);
-        if words.capacity() < count {
+        if !(count..=2 * count + 1).contains(&words.capacity()) {
             words = Zeroizing::new(Vec::with_capacity(count));
         }
-        words.get_mut(count..).unwrap_or_default().zeroize();
+        wipe(words.get_mut(count..).unwrap_or_default());
         words.clear();
         let mut left = bytes;
         while left > 0 {
@@ -220,7 +220,7 @@ impl<'a> Reader<'a> {
         elements.empty(count);
         elements.make_room(count);
         let width = elements.width().bytes();
-        // Each piece is still in the nearest cache when it is read after it was filled with zeros.
+        // Each piece is still in the second cache when it is read after it was filled with zeros.
         for first in (0..count).step_by(PIECE / width) {
             let piece = elements.grow((PIECE / width).min(count - first));
             self.source.read_exact(piece).map_err(|error| Error::Unreadable { error })?;

@@ -111,9 +111,7 @@ impl Packed {
 impl Zeroize for Packed {
     /// With what lies behind the last element; the memory is given back.
     fn zeroize(&mut self) {
-        let mut bytes = std::mem::take(&mut self.bytes);
-        bytes.resize(bytes.capacity(), 0);
-        wipe(&mut bytes);
+        drop(Wiped::from(std::mem::take(&mut self.bytes)));
     }
 }
 

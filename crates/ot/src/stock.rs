@@ -98,7 +98,10 @@ impl Ots {
         let mut ots = Self { products, tables, one_hots, ..Self::default() };
         // All that is too large goes before anything comes.
         ots.each(demand, role, |columns, count| columns.empty(count));
-        ots.each(demand, role, |columns, count| columns.make_room(count.min(MOST_ROOM)));
+        ots.each(demand, role, |columns, count| match count {
+            0 => (),
+            _ => columns.make_room(count.min(MOST_ROOM)),
+        });
         ots
     }
 

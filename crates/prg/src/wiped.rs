@@ -44,7 +44,8 @@ impl<T: DefaultIsZeroes> DerefMut for Wiped<T> {
 impl<T: DefaultIsZeroes> Drop for Wiped<T> {
     /// With what lies behind the last value.
     fn drop(&mut self) {
+        self.0.clear();
         self.0.resize(self.0.capacity(), T::default());
-        wipe(&mut self.0);
+        optimization_barrier(self.0.as_slice());
     }
 }

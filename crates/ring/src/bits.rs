@@ -1,6 +1,6 @@
 //! Vectors of bits, packed 64 to a word.
 
-use privet_prg::wipe;
+use privet_prg::Wiped;
 use zeroize::Zeroize;
 
 /// A packed vector of bits: bit `i` is at position `i % 64` of word `i / 64`; unused high bits of the last word are zero.
@@ -23,9 +23,7 @@ pub struct WrongLength {
 impl Zeroize for Bits {
     /// Wipes the bits, with what lies behind the last one, and gives the memory back.
     fn zeroize(&mut self) {
-        let mut words = std::mem::take(self).words;
-        words.resize(words.capacity(), 0);
-        wipe(&mut words);
+        drop(Wiped::from(std::mem::take(self).words));
     }
 }
 
