@@ -32,7 +32,7 @@ pub fn run(bench: &mut Bench) {
         Rounds::Log,
         |party| privet_gmw::extend(party, &x, RING, WIDE, Sign::NonNegative).map(drop),
     );
-    let groups = Groups::on_planes([0..4], COUNT / 4, 4);
+    let groups = Groups::on_planes([[0, 1, 2, 3]], COUNT / 4, 4);
     let pooling = cost::max_pool([(4, COUNT / 4)], 25, Rounds::Log);
     protocol(bench, "max-pool-2x2-65536", pooling, Rounds::Log, |party| {
         privet_gmw::max_pool(party, &x, &groups, RING).map(drop)
