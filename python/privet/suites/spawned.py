@@ -159,16 +159,16 @@ def event(
         raise_failure(message)
         if message["event"] == "progress" and progress is not None:
             progress(message["phase"], message["done"], message["total"], message["next"])
-    raise LinkError(f"a party's process {how_it_ended(process.wait())} before {kind!r}")
+    raise LinkError(f"a party's process {_how_it_ended(process.wait())} before {kind!r}")
 
 
-def how_it_ended(code: int) -> str:
+def _how_it_ended(code: int) -> str:
     """What a process with this return code did, for people."""
     if code >= 0:
         return f"ended with exit code {code}"
     if code == -signal.SIGKILL:
-        return "was killed (SIGKILL), as systems do that run out of memory,"
-    return f"died of {signal.Signals(-code).name}"
+        return "was killed (SIGKILL; systems do that when they run out of memory)"
+    return f"died of signal {-code} ({signal.strsignal(-code)})"
 
 
 def _pipe(pipe: IO[str] | None) -> IO[str]:

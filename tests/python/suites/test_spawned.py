@@ -147,14 +147,15 @@ def test_a_party_that_cannot_start_leaves_ctrl_c_as_it_was(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("command", "how"),
     [
-        ("kill -KILL $$", "was killed (SIGKILL), as systems do that run out of memory, before"),
-        ("kill -TERM $$", "died of SIGTERM before"),
-        ("exit 3", "ended with exit code 3 before"),
+        ("kill -KILL $$", "was killed (SIGKILL; systems do that when they run out of memory)"),
+        ("kill -TERM $$", "died of signal 15 (Terminated)"),
+        ("kill -RTMIN $$", "died of signal 34 (Real-time signal 0)"),
+        ("exit 3", "ended with exit code 3"),
     ],
 )
 def test_a_party_that_ends_too_soon_says_how(command: str, how: str, tmp_path: Path) -> None:
     with (
         party(tmp_path, {"role": "server"}, ["sh", "-c", command]) as process,
-        pytest.raises(LinkError, match=re.escape(f"a party's process {how} 'ready'")),
+        pytest.raises(LinkError, match=re.escape(f"process {how} before 'ready'")),
     ):
         event(process, "ready")

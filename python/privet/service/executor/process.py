@@ -7,6 +7,7 @@ import contextlib
 import json
 import logging
 import os
+import signal
 import sys
 from asyncio.subprocess import PIPE, Process, SubprocessStreamProtocol
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from typing import Any
 from privet.errors import error_named
 from privet.logs import trace
 from privet.service import child
-from privet.suites.spawned import deaf_to_ctrl_c, how_it_ended
+from privet.suites.spawned import deaf_to_ctrl_c
 
 START_SECONDS = 60.0
 """How long a process may take to listen; far above what it takes."""
@@ -150,7 +151,9 @@ class WorkerProcess:
         """Waits for the last event and the end of the process; how it ended, for people."""
         await self._events.over.wait()
         code = await self._process.wait()
-        return f"its process {how_it_ended(code)}"
+        if code < 0:
+            return f"its process died of {signal.Signals(-code).name}"
+        return f"its process ended with exit code {code}"
 
     async def kill(self) -> None:
         """Ends the process at once and waits for that."""
