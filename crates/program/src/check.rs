@@ -4,8 +4,8 @@
 //! decides to run it. So the limits are far above any image model, and at all of them together reading and planning still
 //! take fractions of a second (`crates/suites/tests/limits.rs`): no time or memory is spent by the number of elements.
 
-use crate::Error;
 use crate::program::File;
+use crate::{Error, Operator};
 
 /// Longest file, in bytes.
 pub const MAX_BYTES: usize = 4 << 20;
@@ -22,6 +22,9 @@ pub const MAX_OPERATIONS: usize = 1 << 12;
 /// Most operations with weights: convolutions, matrix products and scalings.
 pub const MAX_LINEAR: usize = 1 << 9;
 
+/// Most lines of all functions made of them: a plan holds them.
+pub const MAX_LINES: usize = 1 << 19;
+
 /// Most inputs of all operations together.
 const MAX_INPUTS: usize = 4 * MAX_OPERATIONS;
 
@@ -30,7 +33,7 @@ const MAX_ENDS: usize = 1 << 8;
 
 pub(crate) fn file(file: &File) -> Result<(), Error> {
     header(file)?;
-    let mut written = vec![false; file.values.len()];
+    let (mut written, mut lines) = (vec![false; file.values.len()], 0);
     for input in &file.inputs {
         write(&mut written, input.value, || format!("input {}", input.name))?;
     }
@@ -51,6 +54,12 @@ pub(crate) fn file(file: &File) -> Result<(), Error> {
             return Err(Error::inconsistent(place(), format!("gives {inferred:?}, not {declared:?}")));
         }
         operation.operator.check_bits(file.ring_bits).map_err(|why| Error::inconsistent(place(), why))?;
+        if let Operator::Piecewise { index_bits, .. } = operation.operator {
+            lines += 1 << index_bits;
+        }
+    }
+    if lines > MAX_LINES {
+        return Err(Error::inconsistent("functions", format!("{lines} lines in all, more than {MAX_LINES}")));
     }
     for output in &file.outputs {
         read(&written, output.value, || format!("output {}", output.name))?;

@@ -18,7 +18,7 @@ mod program;
 mod shape;
 mod weights;
 
-pub use check::{MAX_BYTES, MAX_ELEMENTS, MAX_LINEAR, MAX_OPERATIONS, MAX_TOTAL};
+pub use check::{MAX_BYTES, MAX_ELEMENTS, MAX_LINEAR, MAX_LINES, MAX_OPERATIONS, MAX_TOTAL};
 pub use error::Error;
 pub use function::{Constant, Primitive, Step};
 pub use operation::{Operation, Operator, Window};

@@ -8,9 +8,9 @@ use crate::arch::kernels;
 pub const BLOCK: usize = 1024;
 
 /// Blocks that a thread takes at once.
-const BLOCKS_PER_JOB: usize = 128;
+const BLOCKS_PER_JOB: usize = 32;
 
-/// Hands parts of `size` elements of `out`, the last one shorter, to `work` with their indices: on several threads where there are more than 128,
+/// Hands parts of `size` elements of `out`, the last one shorter, to `work` with their indices: on several threads where there are more than 32,
 /// else on this one, as asking others takes longer than so little work.
 pub fn in_parts<T: Send>(out: &mut [T], size: usize, work: impl Fn(usize, &mut [T]) + Sync) {
     let job = |(index, part): (usize, &mut [T])| work(index, part);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use privet_channel::Link;
 use privet_linear::Keep;
-use privet_program::{MAX_BYTES, MAX_LINEAR, MAX_OPERATIONS, Program};
+use privet_program::{MAX_BYTES, MAX_LINEAR, MAX_LINES, MAX_OPERATIONS, Program};
 use privet_suites::sharing::{Plan, Rounds};
 use privet_suites::{registry, stream};
 
@@ -72,6 +72,12 @@ fn relu() -> String {
     r#""op":"relu""#.into()
 }
 
+/// As many functions, of 4096 lines each.
+fn functions(count: usize) -> Vec<u8> {
+    let function = r#""op":"piecewise","steps":[{"name":"exp","operands":[0]}],"low":0,"bits":16,"index_bits":12"#;
+    chain(&[1, 64], &vec![(function.into(), vec![1, 64]); count])
+}
+
 /// A program for which something of each kind is at its limit.
 fn bombs() -> Vec<(&'static str, Vec<u8>)> {
     let wide = vec![1, 16, 4096, 4096];
@@ -108,6 +114,7 @@ fn bombs() -> Vec<(&'static str, Vec<u8>)> {
             "convolutions of a shape with many ways to tile it",
             chain(&[1, 16, 180, 180], &vec![(conv(16, 3), vec![1, 16, 180, 180]); MAX_LINEAR]),
         ),
+        ("functions of as many lines as there may be", functions(MAX_LINES >> 12)),
         (
             "convolutions of channels apart",
             chain(&[1, 64, 90, 90], &vec![(depthwise.into(), vec![1, 64, 90, 90]); MAX_LINEAR]),
@@ -145,6 +152,7 @@ fn a_program_beyond_the_limits_is_refused_with_the_reason() {
     };
     refused(chain(&small, &vec![(relu(), small.clone()); MAX_OPERATIONS + 1]), "more than 4096");
     refused(chain(&small, &vec![(conv(3, 1), small.clone()); MAX_LINEAR + 1]), "513 have weights, more than 512");
+    refused(functions((MAX_LINES >> 12) + 1), "528384 lines in all, more than 524288");
     refused(chain(&widest, &vec![(relu(), widest.clone()); 16]), "4563402752 elements in all");
     refused(chain(&small, &[(conv(1025, 512), small.clone())]), "a kernel of 1025, more than 1024");
     refused(chain(&small, &[(conv(1 << 15, 1 << 14), small.clone())]), "out of bounds");

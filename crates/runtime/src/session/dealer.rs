@@ -159,10 +159,10 @@ impl Dealer {
             Some((mut first, mut second)) => {
                 let result = self.deal(&mut first, &mut second);
                 if let Err(error) = &result {
-                    // The server first: its service tells the client the reason, whose own end may only see a link that closes.
+                    // The client first: once its service says that the job failed, it breaks off and hears nothing more.
                     let parties = match first.ask.half {
-                        Half::Server => [&mut first, &mut second],
-                        Half::Client => [&mut second, &mut first],
+                        Half::Client => [&mut first, &mut second],
+                        Half::Server => [&mut second, &mut first],
                     };
                     for party in parties {
                         party.channel.abort_with(error.abort_reason(), &message_to_parties(error));

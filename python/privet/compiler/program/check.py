@@ -10,6 +10,7 @@ import numpy as np
 from privet.compiler.graph.front import check_front
 from privet.compiler.graph.head import check_head
 from privet.compiler.graph.operations import OPERATIONS, Array, Shape
+from privet.compiler.graph.operations.piecewise import INDEX_BITS
 from privet.compiler.graph.shapes import infer_shape
 from privet.compiler.program.operations import decode
 from privet.compiler.program.public import (
@@ -27,6 +28,7 @@ MAX_ELEMENTS = 1 << 28
 MAX_TOTAL = 1 << 32
 MAX_OPERATIONS = 1 << 12
 MAX_LINEAR = 1 << 9
+MAX_LINES = 1 << 19
 MAX_INPUTS = 4 * MAX_OPERATIONS
 MAX_ENDS = 1 << 8
 MAX_RANK = 8
@@ -98,6 +100,11 @@ def _bounds(program: Program) -> Iterator[tuple[str, str]]:
         total += math.prod(shape)
     if total > MAX_TOTAL:
         yield "weights", f"{total} elements in all, more than {MAX_TOTAL}"
+    tables = [it.attributes.get("index_bits") for it in operations if it.op == "piecewise"]
+    # Others are refused as what they are, by their operation.
+    lines = sum(1 << bits for bits in tables if type(bits) is int and bits in INDEX_BITS)
+    if lines > MAX_LINES:
+        yield "functions", f"{lines} lines in all, more than {MAX_LINES}"
 
 
 def _bounded(shape: Sequence[object]) -> bool:

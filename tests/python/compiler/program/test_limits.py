@@ -12,10 +12,15 @@ from tests.python.compiler.graph.single import model, node
 
 from privet.compiler.compile import compile
 from privet.compiler.program import Program, check
-from privet.compiler.program.check import MAX_ELEMENTS, MAX_LINEAR, MAX_OPERATIONS
+from privet.compiler.program.check import MAX_ELEMENTS, MAX_LINEAR, MAX_LINES, MAX_OPERATIONS
 from privet.errors import InvalidProgram, UnsupportedModel
 
 RELU: dict[str, Any] = {"op": "relu"}
+FUNCTION: dict[str, Any] = {
+    "op": "piecewise",
+    "steps": [{"name": "exp", "operands": [0]}],
+    **{"low": 0, "bits": 16, "index_bits": 12},
+}
 SMALL = [1, 1, 8, 8]
 WIDE = [1, 16, 4096, 4096]
 
@@ -83,6 +88,7 @@ def test_a_program_at_the_limits_is_read_soon_and_in_little_memory(public: bytes
         (chain([1] * 9, RELU, 1), "value 0: shape .* is out of bounds"),
         (chain([1 << 20, 1 << 20, 1 << 20, 1 << 20], RELU, 1), "value 0: .* out of bounds"),
         (chain(SMALL, conv(1, 1, 3, 3), MAX_LINEAR + 1), "513 have weights, more than 512"),
+        (chain(SMALL, FUNCTION, (MAX_LINES >> 12) + 1), "528384 lines in all, more than 524288"),
         (chain(SMALL, conv(1, 1, 1 << 15, 1 << 15), 1), "weights of shape .* out of bounds"),
         (chain(SMALL, conv(1 << 14, 1 << 14, 1, 1), 17), "weights: 4563402752 elements in all"),
         (chain(SMALL, conv(-1, -1, 3, 3), 1), "weights of shape .* out of bounds"),
