@@ -19,7 +19,9 @@ RELU: dict[str, Any] = {"op": "relu"}
 FUNCTION: dict[str, Any] = {
     "op": "piecewise",
     "steps": [{"name": "exp", "operands": [0]}],
-    **{"low": 0, "bits": 16, "index_bits": 12},
+    "low": 0,
+    "bits": 16,
+    "index_bits": 12,
 }
 SMALL = [1, 1, 8, 8]
 WIDE = [1, 16, 4096, 4096]
