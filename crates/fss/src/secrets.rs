@@ -56,7 +56,8 @@ pub(crate) fn fold(
         Role::Server => body.pull(bytes(rings, count))?,
     };
     let width = rings.len();
-    let mut shares = Wiped::from(vec![0; width * PART.min(count)]);
+    let most = PART.min(count);
+    let (mut shares, mut column) = (Wiped::from(vec![0; width * most]), Wiped::from(vec![0; most]));
     let mut values = Vec::with_capacity(count);
     for first in (0..count).step_by(PART) {
         let part = PART.min(count - first);
@@ -64,11 +65,11 @@ pub(crate) fn fold(
         match role {
             Role::Client => streams.shares(shares),
             Role::Server => {
-                let (mut begin, mut column) = (0, [0; PART]);
+                let mut begin = 0;
                 for (at, ring) in rings.iter().enumerate() {
                     let packed = &corrections[begin + ring.packed_bytes(first)..][..ring.packed_bytes(part)];
                     ring.unpack_into(&mut column[..part], packed);
-                    shares.chunks_exact_mut(width).zip(&column).for_each(|(shares, share)| shares[at] = *share);
+                    shares.chunks_exact_mut(width).zip(&*column).for_each(|(shares, share)| shares[at] = *share);
                     begin += ring.packed_bytes(count);
                 }
             }

@@ -185,7 +185,7 @@ impl Stock {
         Ok(Self::assemble(role, demand, ots))
     }
 
-    /// Makes the OTs of a demand without one-hot vectors, behind none.
+    /// Makes the OTs of a demand without one-hot vectors in the room of `ots`, where there are none yet.
     fn transfer(mut ots: Ots, party: &mut OtParty, channel: &mut Channel, demand: &Demand) -> Result<Ots, Error> {
         let role = party.role();
         let (outgoing, incoming) = (schedule::runs(demand, role.peer()), schedule::runs(demand, role));

@@ -132,21 +132,9 @@ impl Plan {
         let product_bits =
             planner.encrypted_bits(planner.triples.iter().filter(of_matrices).map(|triple| triple.operation));
         let Planner {
-            steps,
-            keys,
-            demands,
-            written,
-            signs,
-            bounds,
-            lines,
-            masks,
-            linear,
-            layers,
-            mut triples,
-            masked,
-            ..
+            steps, keys, demands, written, signs, bounds, masks, linear, layers, mut triples, masked, ..
         } = planner;
-        let (mut cost, turns) = (planner.cost, planner.turns);
+        let (mut cost, turns, lines) = (planner.cost, planner.turns, planner.lines);
         drop(operations);
         making::plan(&program, &mut triples, product_bits, options)?;
         let under_bfv = linear.iter().zip(&layers).filter(|(_, layer)| !options.chooses(layer));
