@@ -25,13 +25,16 @@ class Ordeal:
     """A client and a server at work, and what is known of their entries.
 
     `landed` counts what each kill interrupted, by what was found afterwards; `setups` are those
-    that entries were made with, and `gone` those of them that were given up.
+    that entries were made with, `shared` those that both parties have kept at a time, and `gone`
+    those of them that a party has given up since. One that the client died before it stored is
+    kept by the server alone: nobody gave it up.
     """
 
     def __init__(self, stage: Stage, expected: np.ndarray[Any, Any], seed: int) -> None:
         self.stage, self.expected, self.random = stage, expected, random.Random(seed)
         self.landed: Counter[str] = Counter()
         self.setups: dict[str, str] = {}
+        self.shared: set[str] = set()
         self.gone: set[str] = set()
         self.party: dict[Party, Mortal] = {
             "server": stage.start_server(),
@@ -50,6 +53,7 @@ class Ordeal:
         ready = {party: self.stage.ready(party) for party in self.party}
         for party in self.party:
             self.setups |= self.stage.setups(party)
+        self.shared |= self._kept_by_both()
         first = len(self.stage.tap.frames)
         order = infer(material) if material else {"do": "prepare"}
         self.party["client"].tell(order)
@@ -93,6 +97,9 @@ class Ordeal:
         """Entries of setups that this party has given up because a check came to no end."""
         kept = self.stage.keeps(party)
         return {entry for entry, setup in self.setups.items() if setup not in kept}
+
+    def _kept_by_both(self) -> set[str]:
+        return self.stage.keeps("client") & self.stage.keeps("server")
 
     def _list(self) -> list[str]:
         """What the client's own store says is ready."""
@@ -194,7 +201,7 @@ class Ordeal:
         assert len(self.stage.audit().uses) == asked, "the client asked for an entry it had used"
         self.kept = listed - useless - left
         # Entries of a setup that was given up before may turn up later: setups count.
-        gone = {self.setups[entry] for entry in useless}
+        gone = self.shared - self._kept_by_both()
         if gone - self.gone:
             assert material in ledger.begun("server"), "a setup was given up without a check"
         self.gone = gone

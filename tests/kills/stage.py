@@ -128,8 +128,9 @@ class Stage:
         return found
 
     def keeps(self, party: Party) -> set[str]:
-        """The setups that a party keeps."""
-        return {path.name for path in (self.store(party) / "setups").glob("*/*")}
+        """The setups that a party keeps; marks of checks and locks lie beside them."""
+        files = (self.store(party) / "setups").glob("*/*")
+        return {path.name for path in files if not path.suffix and path.name != "lock"}
 
     def copy(self, source: str, target: str) -> None:
         """Makes the state `target` what the state `source` is now."""
