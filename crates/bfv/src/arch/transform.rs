@@ -1,11 +1,12 @@
 //! The negacyclic transform on vectors of 512 bits with 52-bit multiplications (IFMA), modulo primes below 2^50.
 //!
 //! Butterflies are those of Cooley and Tukey on the way there and of Gentleman and Sande on the way back, in the order of Longa and Naehrig
-//! (CANS 2016). Twiddle factors are in Montgomery's form, and a product is left above 0 and below `2p`. Eight vectors, at eight places of
+//! (CANS 2016). A product with a twiddle factor, by its precomputed quotient (Shoup), is left below `2p`. Eight vectors, at eight places of
 //! equal distance, go through three levels in registers. Places within a vector meet once blocks of 64 values are transposed.
 //!
 //! Below 2^46, values grow from level to level and are reduced at the end (there), or where one is the sum of eight (back). Primes from
-//! there on have every sum reduced.
+//! there on have every sum reduced. Multiplications take the lowest 52 bits of what they are given, so those above them are of no account
+//! until values are compared.
 
 use std::arch::x86_64::__m512i;
 use std::array::from_fn;
@@ -31,7 +32,7 @@ const SQUARE: usize = LANES * LANES;
 /// A vector in memory.
 type Lanes = [u64; LANES];
 
-/// Twiddle factors of butterflies: `w 2^52 mod p`, and that by `1 / p mod 2^52`.
+/// Twiddle factors of butterflies: `w`, and `2^52 w / p` rounded down.
 #[derive(Clone, Copy, Debug)]
 struct Factors<T, const N: usize> {
     values: [T; N],
@@ -71,6 +72,10 @@ struct Context<const WIDE: bool> {
     zero: __m512i,
     prime: __m512i,
     twice: __m512i,
+    /// `2^52 - p`.
+    opposite: __m512i,
+    /// `2^52 - 1`.
+    mask: __m512i,
     /// `floor(2^52 / p)`.
     reciprocal: __m512i,
     /// What is added to the differences of the three levels of an octet on its way back: a multiple of the prime that is no less than what is
@@ -230,8 +235,7 @@ impl Direction {
 impl<const N: usize> Factors<u64, N> {
     fn new(montgomery: &Montgomery, factors: [u64; N]) -> Self {
         let prime = u128::from(montgomery.prime);
-        let values = factors.map(|x| (u128::from(x) * u128::from(montgomery.radix) % prime) as u64);
-        Self { values, quotients: values.map(|x| x.wrapping_mul(montgomery.inverse) & ((1 << 52) - 1)) }
+        Self { values: factors, quotients: factors.map(|factor| ((u128::from(factor) << 52) / prime) as u64) }
     }
 }
 
@@ -271,9 +275,11 @@ impl<const WIDE: bool> Context<WIDE> {
     fn new(transform: &Transform) -> Self {
         let (simd, prime) = (transform.simd, transform.montgomery.prime);
         let [first, second, third] = if WIDE { [2; 3] } else { [8, 16, 32] };
-        let vectors = [0, prime, 2 * prime, (1 << 52) / prime, first * prime, second * prime, third * prime];
-        let [zero, prime, twice, reciprocal, first, second, third] = cast(vectors.map(|value| [value; LANES]));
-        Self { simd, zero, prime, twice, reciprocal, lift: [first, second, third] }
+        let [opposite, mask, reciprocal] = [(1 << 52) - prime, (1 << 52) - 1, (1 << 52) / prime];
+        let lift = [first * prime, second * prime, third * prime].map(|value| cast([value; LANES]));
+        let [zero, prime, twice, opposite, mask, reciprocal] =
+            [0, prime, 2 * prime, opposite, mask, reciprocal].map(|value| cast([value; LANES]));
+        Self { simd, zero, prime, twice, opposite, mask, reciprocal, lift }
     }
 
     /// One level, of as many blocks as factors.
@@ -306,7 +312,7 @@ impl<const WIDE: bool> Context<WIDE> {
             for (x, y) in upper.iter_mut().zip(lower) {
                 let (sum, difference) = self.together(cast(*x), cast(*y), value, quotient, self.lift[0]);
                 (*x, *y) = match LAST {
-                    true => (cast(self.scaled(sum, scale)), cast(self.once(difference, self.prime))),
+                    true => (cast(self.scaled(sum, scale)), cast(self.reduced(difference))),
                     false => (cast(self.below_twice(sum)), cast(difference)),
                 };
             }
@@ -346,7 +352,7 @@ impl<const WIDE: bool> Context<WIDE> {
                     let x = self.together_levels(x, &octet);
                     from_fn(
                         #[inline(always)]
-                        |i| if i < 4 { self.scaled(x[i], scale) } else { self.once(x[i], self.prime) },
+                        |i| if i < 4 { self.scaled(x[i], scale) } else { self.reduced(x[i]) },
                     )
                 },
             );
@@ -360,7 +366,7 @@ impl<const WIDE: bool> Context<WIDE> {
             let outer = self.apart_octet(cast(*square), &self.broadcast(octet));
             let mut inner = self.apart_octet(self.transpose(outer), &self.load(lanes));
             for x in &mut inner {
-                *x = self.once(self.below_twice(*x), self.prime);
+                *x = self.reduced(self.below_twice(*x));
             }
             *square = cast(self.transpose(inner));
         }
@@ -387,7 +393,7 @@ impl<const WIDE: bool> Context<WIDE> {
     /// A number below 2^52 times another, reduced.
     #[inline(always)]
     fn scaled(&self, x: __m512i, [value, quotient]: [__m512i; 2]) -> __m512i {
-        self.once(self.times(x, value, quotient), self.prime)
+        self.reduced(self.add_product(self.zero, x, value, quotient))
     }
 
     /// Brings vectors at one place of eight rows through `work`, at those places of each 64 whose bits are set.
@@ -443,36 +449,48 @@ impl<const WIDE: bool> Context<WIDE> {
     /// `x + y w` and `x - y w`: up to `2p` more than `x`; or below `4p` if `WIDE`, as `x`.
     #[inline(always)]
     fn apart(&self, x: __m512i, y: __m512i, value: __m512i, quotient: __m512i) -> (__m512i, __m512i) {
-        let x = if WIDE { self.once(x, self.twice) } else { x };
-        let product = self.times(y, value, quotient);
-        (self.add(x, product), self.sub(self.add(x, self.twice), product))
+        let x = if WIDE { self.once(self.low(x), self.twice) } else { x };
+        let sum = self.add_product(x, y, value, quotient);
+        (sum, self.sub(self.add(x, self.add(x, self.twice)), sum))
     }
 
     /// `x + y`, below `2p` if `WIDE`, and `(x - y) w` below `2p`, for `y` no greater than `lift`.
     #[inline(always)]
     fn together(&self, x: __m512i, y: __m512i, value: __m512i, quotient: __m512i, lift: __m512i) -> (__m512i, __m512i) {
         let (sum, difference) = (self.add(x, y), self.sub(self.add(x, lift), y));
-        (if WIDE { self.once(sum, self.twice) } else { sum }, self.times(difference, value, quotient))
+        let product = self.add_product(self.zero, difference, value, quotient);
+        if WIDE { (self.once(sum, self.twice), self.low(product)) } else { (sum, product) }
     }
 
-    /// `y w`, above 0 and below `2p`, for `y` below 2^52.
+    /// `x + y w` in its lowest 52 bits, where `y w` is reduced below `2p`.
     #[inline(always)]
-    fn times(&self, y: __m512i, value: __m512i, quotient: __m512i) -> __m512i {
+    fn add_product(&self, x: __m512i, y: __m512i, value: __m512i, quotient: __m512i) -> __m512i {
         let ifma = self.simd.avx512ifma;
-        let multiple = ifma._mm512_madd52lo_epu64(self.zero, y, quotient);
-        let product = ifma._mm512_madd52hi_epu64(self.prime, y, value);
-        self.sub(product, ifma._mm512_madd52hi_epu64(self.zero, multiple, self.prime))
+        let times = ifma._mm512_madd52hi_epu64(self.zero, y, quotient);
+        ifma._mm512_madd52lo_epu64(ifma._mm512_madd52lo_epu64(x, y, value), times, self.opposite)
     }
 
     /// Brings a sum below `2p`: of two such numbers if `WIDE`, or anything below 2^52.
     #[inline(always)]
     fn below_twice(&self, x: __m512i) -> __m512i {
         if WIDE {
-            return self.once(x, self.twice);
+            return self.once(self.low(x), self.twice);
         }
         let ifma = self.simd.avx512ifma;
         let times = ifma._mm512_madd52hi_epu64(self.zero, x, self.reciprocal);
-        self.sub(x, ifma._mm512_madd52lo_epu64(self.zero, times, self.prime))
+        ifma._mm512_madd52lo_epu64(x, times, self.opposite)
+    }
+
+    /// Brings a number below `2p` below `p`.
+    #[inline(always)]
+    fn reduced(&self, x: __m512i) -> __m512i {
+        self.once(self.low(x), self.prime)
+    }
+
+    /// The lowest 52 bits.
+    #[inline(always)]
+    fn low(&self, x: __m512i) -> __m512i {
+        self.simd.avx512f._mm512_and_si512(x, self.mask)
     }
 
     /// One subtraction where it is due: a negative difference is a large unsigned number.
