@@ -13,28 +13,43 @@
 //!
 //! The automorphism leaves a ciphertext under `s(X^g)`. Its second part is cut into its residues modulo the primes of `q`, and each digit
 //! meets the part of a key that was made for it, modulo `q P`; dividing by the special prime `P` divides the key's errors as well. The
-//! first part stays multiplied by `P` until all is merged.
+//! first part stays multiplied by `P` until all is merged. For the second one the key is divided beforehand, and what is left is to round.
+
+use std::ops::Range;
 
 use privet_prg::Prg;
 use zeroize::Zeroizing;
 
-use crate::arch::{Values, vectorised};
+use crate::arch::{PIECE, Values, kernels, vectorised};
 use crate::automorphism::sources;
 use crate::error::{Error, Misuse};
 use crate::keys::PublicKey;
+use crate::ntt::Ntt;
 use crate::parameters::{Merging, Parameters};
 use crate::polynomial::{Multiplier, Polynomial};
 use crate::product::Sum;
+
+/// Most levels: up to there a value and its source are in one piece.
+pub(crate) const MOST_LEVELS: u32 = PIECE.ilog2();
 
 /// What folds at one level: of sums with results at multiples of `2^j`.
 #[derive(Debug)]
 pub(crate) struct LevelKey {
     /// For each transformed value, where the automorphism takes it from.
     sources: Vec<u32>,
-    /// `[B, A]` for each digit.
+    /// `[B, A]` for each digit: `A` divided by the special prime, modulo the others.
     digits: [[Multiplier<3>; 2]; 2],
     /// `X^h`, transformed.
     shift: Multiplier<3>,
+}
+
+impl LevelKey {
+    /// Makes `a + X^h b` of `a`, and `a - X^h b` of `b`, which goes to `turned` as the automorphism turns it: of some values of each, a
+    /// whole [`PIECE`], modulo the prime with this number.
+    fn halves(&self, ntt: &Ntt, prime: usize, piece: Range<usize>, [a, b]: [&mut [u64]; 2], turned: &mut [u64]) {
+        ntt.butterfly(a, b, &self.shift.0[prime][piece.clone()]);
+        permute(turned, b, &self.sources[piece]);
+    }
 }
 
 /// `g` of the automorphism for results at multiples of `2^level`.
@@ -72,7 +87,10 @@ pub(crate) fn read_keys(parameters: &Parameters, bytes: &[u8]) -> Result<Vec<Lev
     let key = |(level, bytes): (u32, &[u8])| {
         let (first, second) = bytes.split_at(bytes.len() / 2);
         let read = |bytes| {
-            let parts = Polynomial::read_masked(&merging.ntts, degree, "merging key", bytes)?;
+            let mut parts = Polynomial::read_masked(&merging.ntts, degree, "merging key", bytes)?;
+            for ((values, ntt), &inverse) in parts[1].0.iter_mut().zip(&merging.ntts).zip(&merging.inverse_special) {
+                ntt.scale(values, inverse);
+            }
             Ok::<_, Error>(parts.map(|part| part.multiplier(&merging.ntts)))
         };
         let mut shift = vec![0; degree];
@@ -88,19 +106,18 @@ pub(crate) fn read_keys(parameters: &Parameters, bytes: &[u8]) -> Result<Vec<Lev
     (1..).zip(bytes.chunks_exact(parameters.level_key_bytes())).map(key).collect()
 }
 
-/// Values that are permuted at a time: those of a polynomial, or half of them. No parameters of a lower degree merge.
-const BLOCK: usize = 4096;
-
-/// Brings the values at `sources` into their order, each with what is at its new place.
+/// Brings the values at `sources` into their order: those of a piece.
 ///
-/// The automorphism of level `j` adds a multiple of `N / 2^j` to the reverse of an index, so a value stays among the `2^j` that it is with.
-fn permute(to: &mut [u64], from: &[u64], sources: &[u32], join: impl Fn(u64, u64) -> u64) {
-    assert!(to.len().is_multiple_of(BLOCK), "whole blocks");
-    let blocks = to.as_chunks_mut::<BLOCK>().0.iter_mut().zip(from.as_chunks::<BLOCK>().0);
-    for ((to, from), sources) in blocks.zip(sources.as_chunks::<BLOCK>().0) {
-        let places = to.iter_mut().zip(sources);
-        vectorised(|| places.for_each(|(x, &source)| *x = join(*x, from[source as usize % BLOCK])));
+/// The automorphism of level `j` adds a multiple of `N / 2^j` to the reverse of an index, so a value stays among the `2^j` that it is
+/// with. Of larger ones, each vector of eight is another in some order.
+fn permute(to: &mut [u64], from: &[u64], sources: &[u32]) {
+    let to: &mut [u64; PIECE] = to.try_into().expect("a piece");
+    let (from, sources) = (from.try_into().expect("a piece"), sources.try_into().expect("a piece"));
+    if let Some(kernels) = kernels() {
+        return (kernels.permute)(to, from, sources);
     }
+    let places = to.iter_mut().zip(sources);
+    vectorised(|| places.for_each(|(x, &source)| *x = from[source as usize % PIECE]));
 }
 
 /// Sums on their way into one reply.
@@ -218,44 +235,53 @@ impl<'a> Merge<'a> {
     fn fold(&mut self, first: Part, second: Part, at: usize) -> Part {
         let (ntts, limbs) = (&self.merging.ntts, self.key.parameters().ntts());
         let key = &self.key.levels[self.levels as usize - at - 1];
-        let [mut c0, mut c1] = [Vec::with_capacity(3), Vec::with_capacity(3)];
-        // `other` becomes the difference.
-        for (i, (mut values, mut other)) in first.c0.0.into_iter().zip(second.c0.0).enumerate() {
-            ntts[i].butterfly(&mut values, &mut other, &key.shift.0[i]);
-            permute(&mut values, &other, &key.sources, |x, turned| ntts[i].prime().add(x, turned));
-            self.spare.push(other);
-            c0.push(values);
-        }
+        let pieces = (0..self.key.parameters().degree()).step_by(PIECE).map(|start| start..start + PIECE);
+        let (mut c0, mut c1) = (first.c0, first.c1);
         let mut digits: [[Values; 3]; 2] = Default::default();
-        for (i, (mut values, mut other)) in first.c1.0.into_iter().zip(second.c1.0).enumerate() {
-            ntts[i].butterfly(&mut values, &mut other, &key.shift.0[i]);
-            ntts[i].scale(&mut values, ntts[i].prime().reduce(self.merging.special().prime().value()));
-            c1.push(values);
+        for (i, mut other) in second.c1.0.into_iter().enumerate() {
             let mut turned = self.buffer();
-            permute(&mut turned, &other, &key.sources, |_, turned| turned);
-            other.copy_from_slice(&turned);
-            ntts[i].inverse(&mut other);
+            for piece in pieces.clone() {
+                let [turned, other] = [&mut turned, &mut other].map(|values| &mut values[piece.clone()]);
+                key.halves(&ntts[i], i, piece.clone(), [&mut c1.0[i][piece], other], turned);
+                other.copy_from_slice(turned);
+            }
             digits[i][i] = turned;
-            for (j, ntt) in ntts.iter().enumerate().filter(|(j, _)| *j != i) {
-                let mut digit = self.buffer();
-                digit.copy_from_slice(&other);
-                ntt.forward_unreduced(&mut digit, ntts[i].prime().bits());
+            ntts[i].inverse(&mut other);
+            let mut copy = self.buffer();
+            copy.copy_from_slice(&other);
+            for (j, mut digit) in (0..3).filter(|j| *j != i).zip([copy, other]) {
+                ntts[j].forward_unreduced(&mut digit, ntts[i].prime().bits());
                 digits[i][j] = digit;
+            }
+        }
+        let mut rest = self.buffer();
+        let [values, others] = &mut c1.0;
+        let mut turned = [0; PIECE];
+        for (j, ((c1, mut other), ntt)) in
+            [values, others, &mut rest].into_iter().zip(second.c0.0).zip(ntts).enumerate()
+        {
+            for piece in pieces.clone() {
+                let [c0, c1, other] = [&mut c0.0[j], &mut *c1, &mut other].map(|values| &mut values[piece.clone()]);
+                key.halves(ntt, j, piece.clone(), [c0, other], &mut turned);
+                let sums = c0.iter_mut().zip(&turned);
+                vectorised(|| sums.for_each(|(sum, &turned)| *sum = ntt.prime().add(*sum, turned)));
+                if j == limbs.len() {
+                    c1.fill(0);
+                }
+                let terms = [0, 1].map(|i| {
+                    let parts = key.digits[i].each_ref().map(|part| &part.0[j][piece.clone()]);
+                    (parts, [&digits[i][j][piece.clone()]])
+                });
+                ntt.multiply_add_pair([c0, c1], &terms);
             }
             self.spare.push(other);
         }
-        let mut rest = self.buffer();
-        rest.fill(0);
-        c1.push(rest);
-        for (j, ((first, second), ntt)) in c0.iter_mut().zip(&mut c1).zip(ntts).enumerate() {
-            let terms = [0, 1].map(|i| (key.digits[i].each_ref().map(|part| &part.0[j][..]), [&digits[i][j][..]]));
-            ntt.multiply_add_pair([first, second], &terms);
-        }
+        let mut room = self.buffer();
+        c1.round_off([&mut rest, &mut room], self.merging.special(), limbs, &self.merging.inverse_special);
+        self.spare.extend([rest, room]);
         self.spare.extend(digits.into_iter().flatten());
         self.spare.truncate(SPARE);
-        let [c0, c1] =
-            [c0, c1].map(|part| Polynomial(part.try_into().unwrap_or_else(|_| unreachable!("three primes"))));
-        Part { c0, c1: c1.divide(ntts, limbs, &self.merging.inverse_special) }
+        Part { c0, c1 }
     }
 
     /// Room for residues of a polynomial, with whatever is in it.
@@ -269,12 +295,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_stay_among_those_of_their_level() {
+    fn values_stay_among_those_of_their_level_and_vector() {
         for degree in [4096_usize, 8192] {
             for level in 1..degree.ilog2() {
                 let sources = sources(degree, exponent(degree, level));
+                let vectors = sources.as_chunks::<8>().0;
+                assert!(vectors.iter().all(|of| of.iter().all(|source| source / 8 == of[0] / 8)), "level {level}");
                 assert!((0..).zip(sources).all(|(i, source)| source >> level == i >> level), "{degree}, level {level}");
             }
+        }
+    }
+
+    #[test]
+    fn permuted_values_come_from_their_sources() {
+        for level in 1..=MOST_LEVELS {
+            let sources = sources(4096, exponent(4096, level));
+            let values: Vec<u64> = (0..4096).map(|x| x * x).collect();
+            let mut permuted = vec![0; 4096];
+            let pieces = permuted.chunks_mut(PIECE).zip(values.chunks(PIECE)).zip(sources.chunks(PIECE));
+            pieces.for_each(|((to, from), sources)| permute(to, from, sources));
+            let expected: Vec<u64> = sources.iter().map(|&source| values[source as usize]).collect();
+            assert_eq!(permuted, expected, "level {level}");
         }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::arch::tile;
 use crate::error::{Error, Misuse};
 use crate::flood::Flood;
+use crate::merge::MOST_LEVELS;
 use crate::noise;
 use crate::ntt::Ntt;
 use crate::wire::packed_bytes;
@@ -158,9 +159,9 @@ impl Parameters {
     }
 
     /// The parameters under which up to `2^levels` replies can also be merged into one ([`crate::Merge`]): of the same degree, with a
-    /// special prime beside the modulus. `None` if resharing is exact, or if no secure modulus holds both.
+    /// special prime beside the modulus. `None` if resharing is exact, for more than nine levels, or if no secure modulus holds both.
     pub fn merging(&self, levels: u32) -> Option<Self> {
-        if levels == 0 || levels >= self.degree().ilog2() || self.resharing() == Resharing::Exact {
+        if levels == 0 || levels > MOST_LEVELS || self.resharing() == Resharing::Exact {
             return None;
         }
         let least: u32 = self.prime_bits().iter().sum();

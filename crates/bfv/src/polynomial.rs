@@ -89,25 +89,40 @@ impl<const L: usize> Polynomial<L> {
         quotients: &[Ntt; K],
         inverses: &[u64; K],
     ) -> Polynomial<K> {
-        let last = *ntts[K].prime();
         let mut rest = std::mem::take(&mut self.0[K]);
-        ntts[K].inverse(&mut rest);
-        let above = last.value() / 2;
-        let mut off = Values::zero(rest.len());
-        Polynomial(std::array::from_fn(|i| {
-            let (ntt, prime) = (&quotients[i], *quotients[i].prime());
-            let half = prime.add(above, 0);
-            let lowered = off.iter_mut().zip(&rest);
-            // From above by half, so that what is taken off is nearest to zero.
-            vectorised(|| lowered.for_each(|(off, &x)| *off = prime.sub(prime.add(last.add(x, above), 0), half)));
-            ntt.forward(&mut off);
-            let mut values = std::mem::take(&mut self.0[i]);
-            for (values, off) in values.chunks_mut(PIECE).zip(off.chunks(PIECE)) {
-                vectorised(|| values.iter_mut().zip(off).for_each(|(x, &off)| *x = prime.sub(*x, off)));
-                ntt.scale(values, inverses[i]);
+        let mut divided = Polynomial(std::array::from_fn(|i| std::mem::take(&mut self.0[i])));
+        for ((values, ntt), &inverse) in divided.0.iter_mut().zip(quotients).zip(inverses) {
+            ntt.scale(values, inverse);
+        }
+        let mut room = Values::zero(rest.len());
+        divided.round_off([&mut rest, &mut room], &ntts[K], quotients, inverses);
+        divided
+    }
+
+    /// Rounds a transformed polynomial that was multiplied by the inverse of the prime `last`, after what it was modulo that prime: `rest`,
+    /// transformed. The primes and inverses are as [`Polynomial::divide`] has them; nothing of use is left in `rest` and `off`.
+    pub(crate) fn round_off(
+        &mut self,
+        [rest, off]: [&mut Values; 2],
+        last: &Ntt,
+        ntts: &[Ntt; L],
+        inverses: &[u64; L],
+    ) {
+        last.inverse(rest);
+        let (divisor, above) = (*last.prime(), last.prime().value() / 2);
+        // From above by half, so that what is taken off is nearest to zero.
+        vectorised(|| rest.iter_mut().for_each(|x| *x = divisor.add(*x, above)));
+        for ((values, ntt), &inverse) in self.0.iter_mut().zip(ntts).zip(inverses) {
+            let prime = *ntt.prime();
+            let half = prime.multiply(above, inverse);
+            for (off, rest) in off.chunks_mut(PIECE).zip(rest.chunks(PIECE)) {
+                off.copy_from_slice(rest);
+                ntt.scale(off, inverse);
+                vectorised(|| off.iter_mut().for_each(|off| *off = prime.sub(*off, half)));
             }
-            values
-        }))
+            ntt.forward(off);
+            vectorised(|| values.iter_mut().zip(&*off).for_each(|(x, &off)| *x = prime.sub(*x, off)));
+        }
     }
 
     /// Writes a seed and this polynomial, of coefficients `x`, as `x + e - a s`, transformed: the seed stands for `a`. `negated`:

@@ -95,6 +95,9 @@ pub(crate) type Butterfly = fn(&Montgomery, &mut [u64], &mut [u64], &[u64]);
 /// factors and shifts of the two fractions, and a reciprocal below 2^52.
 pub(crate) type Turns = fn([u64; 2], [u32; 2], u64, &mut [u64], &[u64]);
 
+/// `to[i] = from[sources[i] % PIECE]`, for sources of which each eight in turn lie in one vector of eight, in any order.
+pub(crate) type Permute = fn(&mut [u64; PIECE], &[u64; PIECE], &[u32; PIECE]);
+
 /// What is accelerated.
 #[derive(Clone, Copy)]
 pub(crate) struct Kernels {
@@ -104,6 +107,7 @@ pub(crate) struct Kernels {
     pub(crate) scale: Scale,
     pub(crate) turns: Turns,
     pub(crate) butterfly: Butterfly,
+    pub(crate) permute: Permute,
 }
 
 static KERNELS: LazyLock<Option<Kernels>> = LazyLock::new(|| accelerated().filter(|_| !is_portable_forced()));

@@ -4,7 +4,9 @@
 
 use std::arch::x86_64::*;
 
-use super::{Kernels, LANES, Montgomery, ROWS, TERMS, Term};
+use pulp::cast;
+
+use super::{Kernels, LANES, Montgomery, PIECE, ROWS, TERMS, Term};
 
 /// The kernels, if the processor has what they take.
 pub(crate) fn kernels() -> Option<Kernels> {
@@ -16,6 +18,7 @@ pub(crate) fn kernels() -> Option<Kernels> {
         scale: scale_checked,
         turns: turns_checked,
         butterfly: butterfly_checked,
+        permute: permute_detected,
     })
 }
 
@@ -185,5 +188,20 @@ unsafe fn butterfly(montgomery: &Montgomery, x: &mut [u64], y: &mut [u64], facto
             _mm512_storeu_si512(first, sum);
             _mm512_storeu_si512(second, raise(_mm512_sub_epi64(a, product)));
         }
+    }
+}
+
+fn permute_detected(to: &mut [u64; PIECE], from: &[u64; PIECE], sources: &[u32; PIECE]) {
+    // SAFETY: the features were detected before this function was handed out.
+    unsafe { permute(to, from, sources) }
+}
+
+#[target_feature(enable = "avx512f")]
+fn permute(to: &mut [u64; PIECE], from: &[u64; PIECE], sources: &[u32; PIECE]) {
+    let (vectors, sources) = (from.as_chunks::<LANES>().0, sources.as_chunks::<LANES>().0);
+    for (to, sources) in to.as_chunks_mut::<LANES>().0.iter_mut().zip(sources) {
+        let vector = cast(vectors[sources[0] as usize % PIECE / LANES]);
+        // Of each source, the lowest three bits.
+        *to = cast(_mm512_permutexvar_epi64(_mm512_cvtepu32_epi64(cast(*sources)), vector));
     }
 }
