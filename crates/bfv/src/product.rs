@@ -15,8 +15,9 @@ use crate::parameters::{Parameters, Resharing};
 use crate::polynomial::{Multiplier, Polynomial};
 use crate::wire::pack;
 
-/// Values of a sum that are worked on at a time: a page, of which processors read the rest ahead. Divides every degree.
-const PART: usize = 512;
+/// Values of a sum that are worked on at a time: so few that a part of all operands, and the next one, which is fetched meanwhile, fit the cache
+/// of a core. Divides every degree.
+const PART: usize = 256;
 
 /// A ciphertext of the client, transformed.
 #[derive(Clone, Debug)]

@@ -38,7 +38,8 @@ fn checked<const K: usize, const M: usize>(
     unsafe { multiply_add(montgomery, sums, terms) }
 }
 
-/// Low and high halves of all products are added up apart, and reduced once.
+/// Low and high halves of all products are added up apart, and reduced once. Where there are several rows, what follows each operand in memory
+/// is fetched: the part of a polynomial that is multiplied next.
 ///
 /// # Safety
 /// The processor must have AVX-512F and IFMA; every operand must be as long as the first sum, a multiple of [`LANES`].
@@ -61,6 +62,12 @@ unsafe fn multiply_add<const K: usize, const M: usize>(
         };
         let (mut low, mut high) = ([[zero; K]; M], [[zero; K]; M]);
         for (factors, others) in terms {
+            // So many operands are more than the processor fetches by itself.
+            if M > 1 {
+                for operand in factors.iter().chain(others) {
+                    _mm_prefetch::<_MM_HINT_T1>(operand.as_ptr().wrapping_add(operand.len() + at).cast());
+                }
+            }
             let factors = factors.map(load);
             for m in 0..M {
                 let other = load(others[m]);
