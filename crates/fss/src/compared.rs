@@ -30,6 +30,9 @@ const CHUNK: usize = 2048;
 /// Keys that one thread reads at once: what fits its cache, and shares a hash.
 const TREES: usize = KEYS_A_PART;
 
+/// Times as many that are worth asking another thread.
+const TREES_A_JOB: usize = 4;
+
 /// Bytes of the public seed of a batch's tree hashes, which its words follow.
 pub(crate) const HASHES_BYTES: usize = 16;
 
@@ -196,7 +199,8 @@ pub(crate) fn compare(bits: u32, points: &[u64], streams: &mut Streams, body: &m
     let mut nodes = Wiped::from(vec![0 as Block; points.len()]);
     streams.roots(&mut nodes);
     let mut bit = vec![0; points.len()];
-    let parts = nodes.par_chunks_mut(TREES).zip(points.par_chunks(TREES)).zip(bit.par_chunks_mut(TREES)).enumerate();
+    let parts = nodes.par_chunks_mut(TREES).zip(points.par_chunks(TREES)).zip(bit.par_chunks_mut(TREES));
+    let parts = parts.enumerate().with_min_len(TREES_A_JOB);
     let room = || vec![0; key_bytes * TREES.min(points.len())];
     parts.try_for_each_init(room, |buffer, (part, ((nodes, points), bit))| {
         let words = region.read(part * TREES * key_bytes, points.len() * key_bytes, buffer)?;
@@ -221,10 +225,9 @@ impl<G: Compared> Opening<G> {
     ///
     /// # Errors
     /// [`Error::PeerMisbehaved`] if the message has another length.
-    pub(crate) fn open(&self, theirs: &[u8]) -> Result<Vec<u64>, Error> {
-        let ring = self.gate.input();
-        let mut opened = ring.unpack(theirs, self.own.len())?;
-        ring.add_assign(&mut opened, &self.own);
+    pub(crate) fn open(&mut self, theirs: &[u8]) -> Result<Vec<u64>, Error> {
+        let mut opened = std::mem::take(&mut self.own);
+        self.gate.input().add_packed(&mut opened, theirs)?;
         Ok(opened)
     }
 

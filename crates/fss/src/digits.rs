@@ -24,6 +24,9 @@ use crate::{Error, Role, Source};
 /// starts on a byte.
 pub(crate) const PART: usize = 4096;
 
+/// Parts that a thread takes at once: for fewer, asking another thread takes longer than the work.
+pub(crate) const PARTS_A_JOB: usize = 8;
+
 /// The widest digit: a table of 128 bits.
 const DIGIT_BITS: u32 = 7;
 
@@ -159,7 +162,8 @@ impl Digits {
         let columns = 2 * queries.len();
         // Of each part, column by column.
         let mut found = vec![0; columns * points.len().div_ceil(64)];
-        let chunks = found.par_chunks_mut(columns * (PART / 64)).zip(points.par_chunks(PART)).zip(parts).enumerate();
+        let chunks = found.par_chunks_mut(columns * (PART / 64)).zip(points.par_chunks(PART)).zip(parts);
+        let chunks = chunks.enumerate().with_min_len(PARTS_A_JOB);
         let most = PART.min(points.len());
         let read = tables.as_ref().map_or(0, |_| self.table_bytes(most));
         let room = || (Wiped::from(vec![0; read]), Wiped::from(vec![0; self.words() * most]));

@@ -10,7 +10,7 @@
 use std::io::Write;
 
 use privet_prg::Seed;
-use privet_ring::{Bits, Modulus};
+use privet_ring::{Bits, Modulus, select};
 
 use crate::carry::{self, Carried};
 use crate::digits;
@@ -147,21 +147,26 @@ impl Extending {
     ///
     /// # Errors
     /// [`Error::PeerMisbehaved`] if the message has another length, or what `body` fails with.
-    pub fn finish(mut self, theirs: &[u8], body: &mut dyn Source) -> Result<Vec<u64>, Error> {
+    pub fn finish(self, theirs: &[u8], body: &mut dyn Source) -> Result<Vec<u64>, Error> {
         let (count, ExtendBounded { input, output }) = (self.x.len(), self.gate);
         let theirs = Bits::from_bytes(theirs, count)?;
-        let Self { gate, role, streams, x, flips, own } = &mut self;
-        secrets::fold(&[gate.secret_ring()], count, *role, streams, body, |i, product| {
-            // Either is 1 less a bit that hides it where it is opened as 1, else that bit; this party knows its own.
-            let [own, theirs, flip] = [own.get(i), theirs.get(i), flips.get(i)].map(u64::from);
-            let known = match role {
-                Role::Client => (own ^ flip) * theirs,
-                Role::Server => theirs.wrapping_mul(1_u64.wrapping_sub(2 * own)).wrapping_mul(flip),
-            };
-            let hidden = if own == theirs { product[0] } else { product[0].wrapping_neg() };
-            let wrap = (own ^ flip).wrapping_sub(known).wrapping_sub(hidden);
-            output.reduce(x[i].wrapping_sub(wrap << input.bits()))
-        })
+        let Self { gate, role, streams, mut x, flips, own } = self;
+        // With `a^ = a ^ u` and `b^ = b ^ v` opened, the client's share of the carry is `a (1 - b^)` and the server's `b^ ^ v (1 - a^)`, both
+        // of them bits, less its share of `u v`: more by that where `a^` and `b^` differ.
+        let bits = match role {
+            Role::Client => own.xor(&flips).and(&theirs.not()),
+            Role::Server => own.xor(&flips.and(&theirs.not())),
+        };
+        let (signs, wrap) = (own.xor(&theirs), [(1_u64 << input.bits()).wrapping_neg(); secrets::PART]);
+        secrets::each_part(gate.secret_ring(), count, role, &mut { streams }, body, |first, products| {
+            let words = first / 64..(first + products.len()).div_ceil(64);
+            let x = &mut x[first..][..products.len()];
+            products.iter_mut().for_each(|product| *product <<= input.bits());
+            let (bits, signs) = (&bits.words()[words.clone()], &signs.words()[words]);
+            select::add_products(x, bits, &wrap[..x.len()], signs, products);
+            output.reduce_all(x);
+        })?;
+        Ok(x)
     }
 }
 

@@ -10,7 +10,7 @@ use privet_ring::{Bits, Modulus};
 use rayon::prelude::*;
 use zeroize::Zeroizing;
 
-use crate::digits::{PART, monomials, multiply};
+use crate::digits::{PART, PARTS_A_JOB, monomials, multiply};
 use crate::source::Region;
 use crate::streams::Streams;
 use crate::{Error, Role};
@@ -119,7 +119,7 @@ impl RingProducts {
     ) -> Result<Vec<u64>, Error> {
         let (ring, count) = (self.ring, columns[0].len());
         let mut sums = vec![0; count];
-        let chunks = sums.par_chunks_mut(PART).zip(parts).enumerate();
+        let chunks = sums.par_chunks_mut(PART).zip(parts).enumerate().with_min_len(PARTS_A_JOB);
         let most = PART.min(count);
         let room = || (Wiped::from(vec![0; self.bytes(most)]), Wiped::from(vec![0; most]));
         chunks.try_for_each_init(room, |(buffer, column), (part, (sums, streams))| {

@@ -8,7 +8,7 @@ use crate::streams::Streams;
 use crate::{Error, Role, Source};
 
 /// Elements whose secrets are unpacked at once. A multiple of 64, so that each part of a packed column starts on a byte.
-const PART: usize = 1024;
+pub(crate) const PART: usize = 1024;
 
 /// Bytes of corrections: each secret of a batch as a packed column.
 pub(crate) fn bytes(rings: &[Modulus], count: usize) -> usize {
@@ -40,6 +40,35 @@ pub(crate) fn correct(
         }
     }
     packed.concat()
+}
+
+/// Calls `work` with this party's shares of one secret of each element, [`PART`] at a time and with the first one's index; as many low bits count
+/// as `ring` has.
+pub(crate) fn each_part(
+    ring: Modulus,
+    count: usize,
+    role: Role,
+    streams: &mut Streams,
+    body: &mut dyn Source,
+    mut work: impl FnMut(usize, &mut [u64]),
+) -> Result<(), Error> {
+    let corrections = match role {
+        Role::Client => &[],
+        Role::Server => body.pull(ring.packed_bytes(count))?,
+    };
+    let mut shares = Wiped::from(vec![0; PART.min(count)]);
+    for first in (0..count).step_by(PART) {
+        let shares = &mut shares[..PART.min(count - first)];
+        match role {
+            Role::Client => streams.shares(shares),
+            Role::Server => {
+                let packed = &corrections[ring.packed_bytes(first)..][..ring.packed_bytes(shares.len())];
+                ring.unpack_into(shares, packed);
+            }
+        }
+        work(first, shares);
+    }
+    Ok(())
 }
 
 /// One value for each element from this party's shares of its secrets, of which as many low bits count as their rings have.

@@ -77,8 +77,8 @@ impl Selecting {
         let (ring, count) = (self.gate.ring, self.x.len());
         let (bits, values) = theirs.split_at(theirs.len().min(count.div_ceil(8)));
         let bits = self.own_bits.xor(&Bits::from_bytes(bits, count)?);
-        let opened = ring.add(&self.own, &ring.unpack(values, count)?);
-        let Self { role, streams, x, .. } = &mut self;
+        let Self { role, streams, x, own: opened, .. } = &mut self;
+        ring.add_packed(opened, values)?;
         secrets::fold(&[ring; 2], count, *role, streams, body, |i, secrets| {
             let hidden = secrets[0].wrapping_mul(opened[i]).wrapping_sub(secrets[1]);
             ring.reduce(if bits.get(i) { x[i].wrapping_sub(hidden) } else { hidden })

@@ -61,7 +61,8 @@ impl Signing {
     /// [`Error::PeerMisbehaved`] if the message has another length, or what `body` fails with.
     pub fn finish(mut self, theirs: &[u8], body: &mut dyn Source) -> Result<Bits, Error> {
         let (ring, count) = (self.gate.ring, self.own.len());
-        let opened = ring.add(&self.own, &ring.unpack(theirs, count)?);
+        let mut opened = std::mem::take(&mut self.own);
+        ring.add_packed(&mut opened, theirs)?;
         let points: Vec<u64> = opened.iter().map(|x| self.gate.low(*x)).collect();
         let mut bits = compared::compare(ring.bits() - 1, &points, &mut self.streams, body)?;
         match self.role {

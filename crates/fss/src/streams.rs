@@ -1,9 +1,12 @@
 //! What a party's seed expands to: one stream for each purpose, so that each step of a gate reads its own in order.
 
-use privet_prg::{Block, Prg, Seed};
+use privet_prg::{Block, Prg, Seed, wipe};
 use privet_ring::{Bits, Modulus};
 
 use crate::Role;
+
+/// Masks that are drawn at once: what lies in the nearest cache.
+const BLOCK: usize = 1024;
 
 /// The streams of one party and one batch.
 pub(crate) struct Streams {
@@ -25,9 +28,13 @@ impl Streams {
 
     /// This party's parts of the next `count` masks in `ring`.
     pub(crate) fn masks(&mut self, count: usize, ring: Modulus) -> Vec<u64> {
-        let mut masks = vec![0; count];
-        self.masks.fill_words(&mut masks);
-        ring.reduce_all(&mut masks);
+        let (mut masks, mut block) = (Vec::with_capacity(count), [0; BLOCK]);
+        for first in (0..count).step_by(BLOCK) {
+            let block = &mut block[..BLOCK.min(count - first)];
+            self.masks.fill_words(block);
+            masks.extend(block.iter().map(|&mask| ring.reduce(mask)));
+        }
+        wipe(&mut block);
         masks
     }
 

@@ -2,7 +2,7 @@
 
 use zeroize::Zeroize;
 
-use crate::{Block, Error, KeyStream, Seed};
+use crate::{Block, Error, KeyStream, Seed, wipe};
 
 /// Blocks made ahead: what AES takes at once.
 const BATCH: usize = 64;
@@ -122,7 +122,7 @@ fn make(stream: &KeyStream, next_block: &mut u64, out: &mut [Block]) {
 
 impl Drop for Prg {
     fn drop(&mut self) {
-        self.buffer.zeroize();
+        wipe(&mut self.buffer);
     }
 }
 

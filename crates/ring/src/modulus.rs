@@ -7,17 +7,25 @@ use crate::arch::kernels;
 /// Values packed at once: a multiple of 64, so that a block ends with a whole word in any ring.
 pub const BLOCK: usize = 1024;
 
-/// Blocks that a thread takes at once.
-const BLOCKS_PER_JOB: usize = 32;
+/// Parts that a thread takes at once.
+const PARTS_PER_JOB: usize = 32;
+
+/// Blocks that a thread packs or reads at once.
+const BLOCKS_PER_JOB: usize = 128;
 
 /// Hands parts of `size` elements of `out`, the last one shorter, to `work` with their indices: on several threads where there are more than 32,
 /// else on this one, as asking others takes longer than so little work.
 pub fn in_parts<T: Send>(out: &mut [T], size: usize, work: impl Fn(usize, &mut [T]) + Sync) {
+    in_jobs(out, size, PARTS_PER_JOB, work);
+}
+
+/// The same with `per_job` parts for each thread.
+fn in_jobs<T: Send>(out: &mut [T], size: usize, per_job: usize, work: impl Fn(usize, &mut [T]) + Sync) {
     let job = |(index, part): (usize, &mut [T])| work(index, part);
-    if out.len() <= size * BLOCKS_PER_JOB {
+    if out.len() <= size * per_job {
         out.chunks_mut(size).enumerate().for_each(job);
     } else {
-        out.par_chunks_mut(size).enumerate().with_min_len(BLOCKS_PER_JOB).for_each(job);
+        out.par_chunks_mut(size).enumerate().with_min_len(per_job).for_each(job);
     }
 }
 
@@ -93,7 +101,7 @@ impl Modulus {
     /// Packs values, modulo 2^l, to l bits each, the wire form of a ring vector.
     pub fn pack(self, values: &[u64]) -> Vec<u8> {
         let mut bytes = vec![0; self.packed_bytes(values.len())];
-        in_parts(&mut bytes, self.packed_bytes(BLOCK), |index, bytes| {
+        in_jobs(&mut bytes, self.packed_bytes(BLOCK), BLOCKS_PER_JOB, |index, bytes| {
             let values = &values[index * BLOCK..values.len().min((index + 1) * BLOCK)];
             let reduced = &mut [0; BLOCK][..values.len()];
             reduced.iter_mut().zip(values).for_each(|(reduced, value)| *reduced = self.reduce(*value));
@@ -118,11 +126,28 @@ impl Modulus {
     pub fn unpack(self, bytes: &[u8], count: usize) -> Result<Vec<u64>, crate::WrongLength> {
         self.check_packed(bytes, count)?;
         let mut values = vec![0; count];
-        in_parts(&mut values, BLOCK, |index, values| {
-            let first = self.packed_bytes(index * BLOCK);
-            self.unpack_into(values, &bytes[first..first + self.packed_bytes(values.len())]);
-        });
+        in_jobs(&mut values, BLOCK, BLOCKS_PER_JOB, |index, values| self.unpack_into(values, self.block(bytes, index)));
         Ok(values)
+    }
+
+    /// Adds packed values to `sums`, modulo 2^l.
+    ///
+    /// # Errors
+    /// [`crate::WrongLength`] if `bytes` is not exactly [`Modulus::packed_bytes`] long.
+    pub fn add_packed(self, sums: &mut [u64], bytes: &[u8]) -> Result<(), crate::WrongLength> {
+        self.check_packed(bytes, sums.len())?;
+        in_jobs(sums, BLOCK, BLOCKS_PER_JOB, |index, sums| {
+            let values = &mut [0; BLOCK][..sums.len()];
+            self.unpack_into(values, self.block(bytes, index));
+            self.add_assign(sums, values);
+        });
+        Ok(())
+    }
+
+    /// The bytes of a block of packed values.
+    fn block(self, bytes: &[u8], index: usize) -> &[u8] {
+        let bytes = &bytes[self.packed_bytes(index * BLOCK)..];
+        &bytes[..bytes.len().min(self.packed_bytes(BLOCK))]
     }
 
     /// Reads packed values to `out`.
