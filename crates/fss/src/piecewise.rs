@@ -130,9 +130,9 @@ impl Piecewise {
         assert!(is_whole || self.above != Above::RisingWhole, "a multiple of what an argument counts");
         let (mut streams, mut parts) = (Streams::new(role, seed), Vec::new());
         let masks = Wiped::from(streams.masks(count, self.input));
-        let own = self.input.add(x, &masks);
-        let mut opened = self.input.unpack(&party.channel.exchange(&self.input.pack(&own))?, count)?;
-        self.input.add_assign(&mut opened, &own);
+        let mut opened = self.input.add(x, &masks);
+        let theirs = party.channel.exchange(&self.input.pack(&opened))?;
+        self.input.add_packed(&mut opened, &theirs)?;
 
         let hashes = if self.has_tree() { Some(hashes(body)?) } else { None };
         let (trees, alone) = (self.tree_bytes(count), if role == Role::Server { self.alone_bytes(count) } else { 0 });
@@ -161,7 +161,7 @@ impl Piecewise {
         let message = [index.pack(&numbers), borrow.to_bytes()].concat();
         let reply = party.channel.exchange(&message)?;
         let (theirs, bits) = reply.split_at(reply.len().min(index.packed_bytes(count)));
-        index.add_assign(&mut numbers, &index.unpack(theirs, count)?);
+        index.add_packed(&mut numbers, theirs)?;
         borrow.xor_assign(&Bits::from_bytes(bits, count)?);
 
         let (opened_top, own_top) = (Top::of(&columns[below..], &borrow), Top::of(&flips[below..], &hides_borrow));
@@ -195,8 +195,8 @@ impl Piecewise {
         let reply = party.channel.exchange(&message)?;
         let (sums, bits) = reply.split_at(reply.len().min(2 * output.packed_bytes(count)));
         let theirs = sums.split_at(sums.len().min(output.packed_bytes(count)));
-        output.add_assign(&mut slopes, &output.unpack(theirs.0, count)?);
-        output.add_assign(&mut values, &output.unpack(theirs.1, count)?);
+        output.add_packed(&mut slopes, theirs.0)?;
+        output.add_packed(&mut values, theirs.1)?;
         add_columns(&mut places, bits, count)?;
 
         let (base, set) = (role.public(lines.below().wrapping_add(base)), self.set_len());
@@ -343,10 +343,11 @@ impl Piecewise {
         Ok(found)
     }
 
-    /// Of each opened number the sums of the lines that the bits of its vector choose, and how many these are.
+    /// Of each opened number, at most [`GROUP`] of them, the sums of the lines that the bits of its vector choose, and how many these are.
     fn add_up(self, role: Role, vectors: &[u64], numbers: &[u64], lines: &Lines, found: &mut [[u64; 3]]) {
-        for ((vector, &number), found) in vectors.chunks(self.vector_words()).zip(numbers).zip(found) {
-            let [slope, offset] = lines.chosen(vector, number as usize);
+        let sums = &mut [[0; 2]; GROUP][..numbers.len()];
+        lines.chosen(vectors, numbers, sums);
+        for ((vector, &[slope, offset]), found) in vectors.chunks(self.vector_words()).zip(&*sums).zip(found) {
             let chosen = vector.iter().map(|word| u64::from(word.count_ones())).sum();
             *found = [slope, offset, chosen]
                 .map(|sum| self.output.reduce(if role == Role::Server { sum.wrapping_neg() } else { sum }));

@@ -6,10 +6,12 @@
 //!
 //! Beyond the table the function is constant, or above it rises like its argument.
 
+use std::array;
+
 use rayon::prelude::*;
 
 use crate::Modulus;
-use crate::arch::{Choices, kernels};
+use crate::arch::{CIRCLES, Choices, kernels};
 
 /// Bits that are looked at together.
 const WORD: usize = 64;
@@ -94,20 +96,28 @@ impl Lines {
         self.above
     }
 
-    /// The sum, over each `j` whose bit is set in a circle of bits, of line `index - j` modulo the number of lines: slope, and value at
-    /// argument 0 less that below the table, modulo a multiple of the ring's size. `index` is public; time and addresses do not depend on
-    /// the bits, packed 64 to a word.
+    /// For each index the sum, over each `j` whose bit is set in its circle of bits, of line `index - j` modulo the number of lines: slope, and
+    /// value at argument 0 less that below the table, modulo a multiple of the ring's size. Indices are public; time and addresses do not
+    /// depend on the bits, packed 64 to a word, circle after circle.
     ///
     /// # Panics
-    /// Unless there are as many bits as lines.
-    pub fn chosen(&self, bits: &[u64], index: usize) -> [u64; 2] {
-        assert_eq!(bits.len() * WORD, self.count(), "a bit for each line");
+    /// Unless there are as many bits as lines for each index, and a place in `sums`.
+    pub fn chosen(&self, bits: &[u64], indices: &[u64], sums: &mut [[u64; 2]]) {
+        let words = self.count() / WORD;
+        assert_eq!((bits.len(), sums.len()), (words * indices.len(), indices.len()), "a bit for each line");
         // From the bit behind that of line 0 on, so that those of the table follow, the last line first.
-        let circle = (bits, index.wrapping_add(1) % self.count());
+        let circle = |at: usize| (&bits[words * at..][..words], (indices[at] as usize).wrapping_add(1) % self.count());
         match &self.backwards {
-            Backwards::Wide(tables) => (kernels().choose)(circle, tables.each_ref().map(Vec::as_slice)),
+            Backwards::Wide(tables) => {
+                let choose = |at| (kernels().choose)(circle(at), tables.each_ref().map(Vec::as_slice));
+                sums.iter_mut().enumerate().for_each(|(at, sums)| *sums = choose(at));
+            }
             Backwards::Narrow(tables) => {
-                (kernels().choose_narrow)(circle, tables.each_ref().map(Vec::as_slice)).map(u64::from)
+                for (group, sums) in sums.chunks_mut(CIRCLES).enumerate() {
+                    let circles = array::from_fn(|i| circle((group * CIRCLES + i).min(indices.len() - 1)));
+                    let chosen = (kernels().choose_narrow)(circles, tables.each_ref().map(Vec::as_slice));
+                    sums.iter_mut().zip(chosen).for_each(|(sums, chosen)| *sums = chosen.map(u64::from));
+                }
             }
         }
     }
@@ -146,7 +156,7 @@ fn backwards<T>(count: usize, line: impl Fn(usize) -> [T; 2]) -> [Vec<Choices<T>
     let [mut firsts, mut seconds] = [0, 1].map(|_| Vec::with_capacity(count / WORD));
     for end in (WORD..=count).rev().step_by(WORD) {
         let lines = |part: usize| {
-            Choices(std::array::from_fn(|i| {
+            Choices(array::from_fn(|i| {
                 let [first, second] = line(end - 1 - i);
                 if part == 0 { first } else { second }
             }))
@@ -187,7 +197,9 @@ mod tests {
             let mut ours = theirs;
             ours[at / 64] ^= 1 << (at % 64);
             let line = (index + 128 - at) % 128;
-            let [mine, other] = [&ours, &theirs].map(|bits| lines.chosen(bits, index));
+            let mut sums = [[0; 2]; 2];
+            lines.chosen(&[ours, theirs].concat(), &[index as u64; 2], &mut sums);
+            let [mine, other] = sums;
             let sign = if ours[at / 64] >> (at % 64) & 1 == 1 { 1 } else { u64::MAX };
             let [slope, at_zero] = [0, 1].map(|part| mine[part].wrapping_sub(other[part]).wrapping_mul(sign));
             for d in 0..1 << step {

@@ -56,12 +56,11 @@ fn look_up(bench: &mut Bench, prg: &mut Prg) {
     let lines = 1 << INDEX_BITS;
     let mut values = || (0..lines).map(|_| prg.word().cast_signed()).collect::<Vec<_>>();
     let table = Lines::new(&values(), &values(), 9, true, Modulus::new(37));
-    let mut vectors = vec![0; LOOK_UPS * lines / 64];
+    let (mut vectors, indices, mut sums) = (vec![0; LOOK_UPS * lines / 64], vec![5; LOOK_UPS], vec![[0; 2]; LOOK_UPS]);
     let limit = Limit { aes: (LOOK_UPS * lines / 128) as f64, why: "one AES block for 128 lines", ..Limit::default() };
     bench.run(&format!("fss-lines-{lines}-{LOOK_UPS}"), limit, || {
         prg.fill_words(&mut vectors);
-        for vector in vectors.chunks(lines / 64) {
-            black_box(table.chosen(vector, black_box(5)));
-        }
+        table.chosen(&vectors, black_box(&indices), &mut sums);
+        black_box(&sums);
     });
 }

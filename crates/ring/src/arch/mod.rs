@@ -86,7 +86,13 @@ impl Choice for u32 {
 pub(crate) type Circle<'a> = (&'a [u64], usize);
 
 /// Arguments: `circle`, `tables`.
-type Choose<T> = fn(Circle<'_>, [&[Choices<T>]; 2]) -> [T; 2];
+type Choose = fn(Circle<'_>, [&[Choices<u64>]; 2]) -> [u64; 2];
+
+/// Circles that choose together, so that each part of a table is read once for all of them.
+pub(crate) const CIRCLES: usize = 4;
+
+/// Arguments: `circles`, `tables`.
+type ChooseNarrow = fn([Circle<'_>; CIRCLES], [&[Choices<u32>]; 2]) -> [[u32; 2]; CIRCLES];
 
 /// Arguments: `bits`, `tables`.
 type Select = fn(&[u64], [&[u64]; 2]) -> [[u64; 64]; 2];
@@ -114,9 +120,9 @@ pub(crate) struct Kernels {
     /// See [`crate::select::add_products`].
     pub(crate) add_products: AddProducts,
     /// For each table the sum of the numbers whose bit is set in the circle. As many parts of a table as words of the circle.
-    pub(crate) choose: Choose<u64>,
-    /// The same of numbers of 32 bits, modulo 2^32.
-    pub(crate) choose_narrow: Choose<u32>,
+    pub(crate) choose: Choose,
+    /// The same of numbers of 32 bits, modulo 2^32, for several circles.
+    pub(crate) choose_narrow: ChooseNarrow,
     /// For each table and each bit of a word, the sum of the numbers in whose word that bit is set; a word for each number of a table.
     pub(crate) select: Select,
     /// See [`crate::digit::compare`].
@@ -266,8 +272,12 @@ mod tests {
             for kernels in every_kernels() {
                 let chosen = (kernels.choose)((&circle, begin), parts.each_ref().map(|parts| &parts[..]));
                 prop_assert_eq!(chosen, expected, "{}", kernels.name);
-                let chosen = (kernels.choose_narrow)((&circle, begin), narrow.each_ref().map(|parts| &parts[..]));
-                prop_assert_eq!(chosen, expected.map(|sum| sum as u32), "{}", kernels.name);
+                // One that begins elsewhere among them, so that no two are mistaken for one another.
+                for at in 0..CIRCLES {
+                    let circles = std::array::from_fn(|i| (&circle[..], if i == at { begin } else { bits - 1 - begin }));
+                    let chosen = (kernels.choose_narrow)(circles, narrow.each_ref().map(|parts| &parts[..]));
+                    prop_assert_eq!(chosen[at], expected.map(|sum| sum as u32), "{}", kernels.name);
+                }
             }
         }
 

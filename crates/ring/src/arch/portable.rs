@@ -14,7 +14,7 @@ pub(super) const KERNELS: Kernels = Kernels {
     signed: |out, bits, x| signed(out, bits, x),
     add_products: |out, bits, x, flips, shares| add_products(out, bits, x, flips, shares),
     choose: |circle, tables| choose(circle, tables),
-    choose_narrow: |circle, tables| choose(circle, tables),
+    choose_narrow: |circles, tables| circles.map(|circle| choose(circle, tables)),
     select: |bits, tables| select(bits, tables),
     compare: |numbers, digit, tables, found| compare(numbers, digit, tables, found),
     pack: |out, values, bits| pack(out, values, bits),
@@ -93,7 +93,8 @@ pub(super) fn add_products(out: &mut [u64], bits: &[u64], x: &[u64], flips: &[u6
 #[inline(always)]
 pub(super) fn choose<T: Choice>(circle: Circle<'_>, tables: [&[Choices<T>]; 2]) -> [T; 2] {
     let mut lanes = [[T::ZERO; 8]; 2];
-    for (word, first, second) in turned(circle, tables) {
+    for (part, (first, second)) in tables[0].iter().zip(tables[1]).enumerate() {
+        let word = turned(circle, part);
         for (lanes, table) in lanes.iter_mut().zip([first, second]) {
             for (eighth, part) in table.0.as_chunks::<8>().0.iter().enumerate() {
                 for (lane, sum) in lanes.iter_mut().enumerate() {
@@ -105,16 +106,12 @@ pub(super) fn choose<T: Choice>(circle: Circle<'_>, tables: [&[Choices<T>]; 2]) 
     lanes.map(|lanes| lanes.into_iter().fold(T::ZERO, T::plus))
 }
 
-/// Words of the circle from where it begins on, and the part of each table that they choose from.
+/// Word `part` of the circle from where it begins on.
 #[inline(always)]
-pub(super) fn turned<'a, T>(
-    (bits, begin): Circle<'a>,
-    [first, second]: [&'a [Choices<T>]; 2],
-) -> impl Iterator<Item = (u64, &'a Choices<T>, &'a Choices<T>)> {
-    first.iter().zip(second).enumerate().map(move |(part, (first, second))| {
-        let (at, shift) = ((begin / 64 + part) % bits.len(), begin % 64);
-        (bits[at] >> shift | bits[(at + 1) % bits.len()] << 1 << (63 - shift), first, second)
-    })
+pub(super) fn turned((bits, begin): Circle<'_>, part: usize) -> u64 {
+    // As many words are a power of two: nothing needs to be divided.
+    let (at, last, shift) = (begin / 64 + part, bits.len() - 1, begin % 64);
+    bits[at & last] >> shift | bits[(at + 1) & last] << 1 << (63 - shift)
 }
 
 #[inline(always)]

@@ -3,7 +3,7 @@
 
 use std::arch::x86_64::*;
 
-use super::{Choice, Choices, Circle, Kernels, LANES, Row, portable};
+use super::{CIRCLES, Choices, Circle, Kernels, LANES, Row, portable};
 use crate::digit::Digit;
 
 mod wide;
@@ -21,7 +21,7 @@ fn avx2() -> Option<Kernels> {
         signed: |out, bits, x| signed_256(out, bits, x),
         add_products: |out, bits, x, flips, shares| add_products_256(out, bits, x, flips, shares),
         choose: |circle, tables| choose_256(circle, tables),
-        choose_narrow: |circle, tables| choose_256(circle, tables),
+        choose_narrow: |circles, tables| choose_narrow_256(circles, tables),
         select: |bits, tables| select_256(bits, tables),
         compare: |numbers, digit, tables, found| compare_256(numbers, digit, tables, found),
     } else portable::KERNELS)
@@ -38,7 +38,7 @@ fn avx512() -> Option<Kernels> {
         signed: |out, bits, x| signed_512(out, bits, x),
         add_products: |out, bits, x, flips, shares| add_products_512(out, bits, x, flips, shares),
         choose: |circle, tables| choose_512(circle, tables),
-        choose_narrow: |circle, tables| choose_narrow_512(circle, tables),
+        choose_narrow: |circles, tables| choose_narrow_512(circles, tables),
         select: |bits, tables| select_512(bits, tables),
         compare: |numbers, digit, tables, found| compare_512(numbers, digit, tables, found),
         pack: |out, values, bits| pack_512(out, values, bits),
@@ -158,15 +158,20 @@ fn multiply_rows<const N: usize, const WIDE: bool>(sums: &mut [Row], weights: &[
 }
 
 #[target_feature(enable = "avx2")]
-fn choose_256<T: Choice>(circle: Circle<'_>, tables: [&[Choices<T>]; 2]) -> [T; 2] {
+fn choose_256(circle: Circle<'_>, tables: [&[Choices<u64>]; 2]) -> [u64; 2] {
     portable::choose(circle, tables)
+}
+
+#[target_feature(enable = "avx2")]
+fn choose_narrow_256(circles: [Circle<'_>; CIRCLES], tables: [&[Choices<u32>]; 2]) -> [[u32; 2]; CIRCLES] {
+    circles.map(|circle| portable::choose(circle, tables))
 }
 
 #[target_feature(enable = "avx512f")]
 fn choose_512(circle: Circle<'_>, tables: [&[Choices<u64>]; 2]) -> [u64; 2] {
     let mut sums = [[_mm512_setzero_si512(); 2]; 2];
-    for (word, first, second) in portable::turned(circle, tables) {
-        for (i, mask) in word.to_le_bytes().into_iter().enumerate() {
+    for (part, (first, second)) in tables[0].iter().zip(tables[1]).enumerate() {
+        for (i, mask) in portable::turned(circle, part).to_le_bytes().into_iter().enumerate() {
             for (sums, table) in sums.iter_mut().zip([first, second]) {
                 sums[i % 2] = _mm512_mask_add_epi64(sums[i % 2], mask, sums[i % 2], load(eight(&table.0, i)));
             }
@@ -175,20 +180,23 @@ fn choose_512(circle: Circle<'_>, tables: [&[Choices<u64>]; 2]) -> [u64; 2] {
     sums.map(|[one, other]| _mm512_reduce_add_epi64(_mm512_add_epi64(one, other)).cast_unsigned())
 }
 
-/// Sixteen numbers to a vector.
+/// Sixteen numbers to a vector, each vector loaded once for all circles.
 #[target_feature(enable = "avx512f")]
-fn choose_narrow_512(circle: Circle<'_>, tables: [&[Choices<u32>]; 2]) -> [u32; 2] {
-    let mut sums = [[_mm512_setzero_si512(); 2]; 2];
-    for (word, first, second) in portable::turned(circle, tables) {
+fn choose_narrow_512(circles: [Circle<'_>; CIRCLES], tables: [&[Choices<u32>]; 2]) -> [[u32; 2]; CIRCLES] {
+    let mut sums = [[_mm512_setzero_si512(); 2]; CIRCLES];
+    for (part, (first, second)) in tables[0].iter().zip(tables[1]).enumerate() {
+        let words = circles.map(|circle| portable::turned(circle, part));
         for quarter in 0..4 {
-            let mask = (word >> (16 * quarter)) as u16;
-            for (sums, table) in sums.iter_mut().zip([first, second]) {
-                let (sum, part) = (&mut sums[quarter % 2], load_narrow(&table.0.as_chunks().0[quarter]));
-                *sum = _mm512_mask_add_epi32(*sum, mask, *sum, part);
+            let numbers = [first, second].map(|table| load_narrow(&table.0.as_chunks().0[quarter]));
+            for (sums, word) in sums.iter_mut().zip(words) {
+                let mask = (word >> (16 * quarter)) as u16;
+                for (sum, numbers) in sums.iter_mut().zip(numbers) {
+                    *sum = _mm512_mask_add_epi32(*sum, mask, *sum, numbers);
+                }
             }
         }
     }
-    sums.map(|[one, other]| _mm512_reduce_add_epi32(_mm512_add_epi32(one, other)).cast_unsigned())
+    sums.map(|sums| sums.map(|sum| _mm512_reduce_add_epi32(sum).cast_unsigned()))
 }
 
 #[target_feature(enable = "avx2")]
