@@ -17,6 +17,11 @@ impl KeyStream {
         Self { aes: Aes128::new(seed.as_bytes()) }
     }
 
+    /// The cipher, in the code chosen for this machine.
+    pub(crate) fn cipher(&self) -> &Aes128 {
+        &self.aes
+    }
+
     /// Writes blocks `first .. first + out.len()` of the stream. Fastest for multiples of 64 blocks.
     pub fn blocks(&self, first: u64, out: &mut [Block]) {
         self.aes.counters(first, out);

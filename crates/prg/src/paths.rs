@@ -91,6 +91,7 @@ mod tests {
 
     use super::*;
     use crate::arch::Aes128;
+    use crate::ggm;
     use crate::{Prg, Seed};
 
     const KEY: [u8; 16] = *b"any public key..";
@@ -129,10 +130,10 @@ mod tests {
 
     #[test]
     fn the_hash_is_a_left_child() {
-        let mut nodes = [3, 5, 7, 1 << 127, 0, 0, 0, 0];
-        let children: Vec<Block> = nodes[..4].iter().map(|x| slow_hash(*x)).collect();
-        crate::ggm::grow(&TreeHash::new(&KEY), &mut nodes);
-        assert_eq!(nodes[..4], children);
+        let mut nodes = [3, 5, 7, 1 << 127, 2, 1, 0, 9].repeat(2);
+        let children: Vec<Block> = nodes[..8].iter().map(|x| slow_hash(*x)).collect();
+        ggm::grow(&TreeHash::new(&KEY), &mut nodes, &ggm::Correction::NONE);
+        assert_eq!(nodes[..8], children);
     }
 
     proptest! {

@@ -9,7 +9,7 @@
 //! uniform because choice bits are. The sender sends `q` plus the sum of the left children. On the first level the left
 //! node is `q` itself, so that nothing is to be sent: the known node is `t`.
 
-use privet_prg::ggm::{self, TREES};
+use privet_prg::ggm::{self, Correction, TREES};
 use privet_prg::{Block, TreeHash};
 
 /// A path that no leaf has: all of a sender's leaves have even blocks.
@@ -27,12 +27,12 @@ pub(super) fn plant(hash: &TreeHash, delta: Block, base: &[Block], leaves: &mut 
         leaves[TREES + g] = base[0][g] ^ delta;
     }
     for (level, (base, message)) in base[1..].iter().zip(message).enumerate() {
-        let sums = ggm::grow(hash, &mut leaves[..(4 * TREES) << level]);
+        let sums = ggm::grow(hash, &mut leaves[..(4 * TREES) << level], &Correction::NONE);
         for g in 0..TREES {
             message[g] = (sums[g] ^ base[g]).to_le_bytes();
         }
     }
-    ggm::mark(leaves, &NOWHERE);
+    ggm::mark(leaves, &Correction::NONE, &NOWHERE);
 }
 
 /// The receiver's leaves: the sender's, but for one per tree which differs by `delta`, and which alone has its lowest
@@ -40,23 +40,22 @@ pub(super) fn plant(hash: &TreeHash, delta: Block, base: &[Block], leaves: &mut 
 pub(super) fn grow(hash: &TreeHash, base: &[Block], message: &[[u8; 16]], leaves: &mut [Block]) {
     let (base, _) = base.as_chunks::<TREES>();
     let (message, _) = message.as_chunks::<TREES>();
-    let mut paths = [0; TREES];
+    let (mut paths, mut correction) = ([0; TREES], Correction::NONE);
     for g in 0..TREES {
         leaves[g] = base[0][g];
         leaves[TREES + g] = base[0][g];
         paths[g] = !(base[0][g] as u64) & 1;
     }
     for (level, (base, message)) in base[1..].iter().zip(message).enumerate() {
-        let level_nodes = &mut leaves[..(4 * TREES) << level];
-        let sums = ggm::grow(hash, level_nodes);
+        let sums = ggm::grow(hash, &mut leaves[..(4 * TREES) << level], &correction);
         // The node on the path is the sum of all others, so both sides have the same sum: `sums`.
         let differences = std::array::from_fn(|g| Block::from_le_bytes(message[g]) ^ base[g] ^ sums[g]);
-        ggm::correct(level_nodes, &paths, &differences);
+        correction = Correction { paths, differences };
         for g in 0..TREES {
             paths[g] |= (!(base[g] as u64) & 1) << (level + 1);
         }
     }
-    ggm::mark(leaves, &paths);
+    ggm::mark(leaves, &correction, &paths);
 }
 
 #[cfg(test)]

@@ -21,6 +21,9 @@ const TILE: usize = 1 << 15;
 /// Passes over a tile.
 const PASSES: usize = sparse::PARTS / sparse::PARTS_A_PASS;
 
+/// Blocks of the matrix from a pass over some samples to the same pass over the next ones.
+const STRIDE: u64 = (PASSES * sparse::WORD_BLOCKS) as u64;
+
 /// What an iteration starts from.
 pub(super) struct Iteration {
     parameters: Parameters,
@@ -85,12 +88,9 @@ impl Iteration {
             let first = first + tile * TILE / sparse::ROWS;
             let parts =
                 self.base[..self.parameters.secret()].chunks_exact(sparse::PARTS_A_PASS << self.parameters.part_bits);
-            let mut words = [0; sparse::WORD_BLOCKS];
             for (pass, parts) in parts.enumerate() {
-                for (row, rows) in leaves.as_chunks_mut().0.iter_mut().enumerate() {
-                    self.matrix.blocks(((first + row) * PASSES + pass) as u64 * sparse::WORD_BLOCKS as u64, &mut words);
-                    sparse::add(rows, parts, &words);
-                }
+                let first = ((first * PASSES + pass) * sparse::WORD_BLOCKS) as u64;
+                sparse::add(leaves.as_chunks_mut().0, parts, &self.matrix, first, STRIDE);
             }
         });
     }

@@ -7,7 +7,8 @@ use ::aes::{Aes128Enc, Block as CrateBlock};
 #[cfg(target_arch = "x86_64")]
 use super::x86::{narrow::NarrowVaes128, vaes::Vaes128};
 use crate::Block;
-use crate::ggm::TREES;
+use crate::ggm::{Correction, TREES};
+use crate::sparse::{ROWS, WORD_BLOCKS};
 
 /// Blocks that go through the `aes` crate at once: the widest batch that it keeps in registers.
 pub(super) const BATCH: usize = 64;
@@ -91,12 +92,36 @@ impl Aes128 {
         }
     }
 
+    /// See [`crate::sparse::add`].
+    pub(crate) fn add_sparse(&self, out: &mut [[Block; ROWS]], parts: &[Block], first: u64, stride: u64) {
+        #[cfg(target_arch = "x86_64")]
+        if let Self::Vaes(aes) = self {
+            return aes.add_sparse(out, parts, first, stride);
+        }
+        let mut words = [0; WORD_BLOCKS];
+        for (row, sums) in (0..).zip(out) {
+            self.counters(first.wrapping_add(stride.wrapping_mul(row)), &mut words);
+            (super::kernels().add_sparse)(sums, parts, &words);
+        }
+    }
+
     /// Replaces parents by their left children, and writes the right ones; see [`crate::ggm::grow`]. Returns the sum of
-    /// each tree's left children.
-    pub(crate) fn children(&self, parents: &mut [[Block; TREES]], right: &mut [[Block; TREES]]) -> [Block; TREES] {
+    /// each tree's left children. To parent `correction.paths[g]` of these its difference is added before.
+    pub(crate) fn children(
+        &self,
+        parents: &mut [[Block; TREES]],
+        right: &mut [[Block; TREES]],
+        correction: &Correction,
+    ) -> [Block; TREES] {
         match self {
             Self::Crate(aes) => {
                 let mut sums = [0; TREES];
+                for (j, parents) in (0..).zip(parents.iter_mut()) {
+                    for (g, parent) in parents.iter_mut().enumerate() {
+                        let on_path = Block::from(std::hint::black_box(correction.paths[g] == j)).wrapping_neg();
+                        *parent ^= on_path & correction.differences[g];
+                    }
+                }
                 for (left, right) in parents.chunks_mut(BATCH / TREES).zip(right.chunks_mut(BATCH / TREES)) {
                     let (left, right) = (left.as_flattened_mut(), right.as_flattened_mut());
                     let mut hashes = [0; BATCH];
@@ -113,9 +138,9 @@ impl Aes128 {
                 sums
             }
             #[cfg(target_arch = "x86_64")]
-            Self::Vaes(aes) => aes.children(parents, right),
+            Self::Vaes(aes) => aes.children(parents, right, correction),
             #[cfg(target_arch = "x86_64")]
-            Self::Narrow(aes) => aes.children(parents, right),
+            Self::Narrow(aes) => aes.children(parents, right, correction),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use crate::Block;
-use crate::ggm::TREES;
+use crate::ggm::{Correction, TREES};
 use crate::sparse::{ROWS, WORD_BLOCKS};
 
 mod aes;
@@ -26,10 +26,8 @@ pub(crate) struct Kernels {
     pub(crate) columns: fn(rows: &[Block], out: &mut [Block]),
     /// See [`crate::subset_sums`].
     pub(crate) subset_sums: fn(sums: &mut [Block], terms: &mut [Block], width: usize),
-    /// See [`crate::ggm::correct`].
-    pub(crate) correct: fn(nodes: &mut [Block], paths: &[u64; TREES], differences: &[Block; TREES]),
     /// See [`crate::ggm::mark`].
-    pub(crate) mark: fn(nodes: &mut [Block], paths: &[u64; TREES]),
+    pub(crate) mark: fn(nodes: &mut [Block], correction: &Correction, paths: &[u64; TREES]),
     /// See [`crate::sparse::add`].
     pub(crate) add_sparse: fn(out: &mut [Block; ROWS], parts: &[Block], words: &[Block; WORD_BLOCKS]),
 }

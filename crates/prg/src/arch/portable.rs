@@ -3,7 +3,7 @@
 
 use super::Kernels;
 use crate::Block;
-use crate::ggm::TREES;
+use crate::ggm::{Correction, TREES};
 use crate::sparse::{PARTS_A_PASS, ROWS, WORD_BLOCKS};
 
 /// The kernels that run everywhere.
@@ -11,8 +11,7 @@ pub(super) const KERNELS: Kernels = Kernels {
     name: "portable",
     columns: |rows, out| columns(rows, out),
     subset_sums: |sums, terms, width| subset_sums(sums, terms, width),
-    correct: |nodes, paths, differences| correct(nodes, paths, differences),
-    mark: |nodes, paths| mark(nodes, paths),
+    mark: |nodes, correction, paths| mark(nodes, correction, paths),
     add_sparse: |out, parts, words| add_sparse(out, parts, words),
 };
 
@@ -85,9 +84,20 @@ pub(super) fn subset_sums(sums: &mut [Block], terms: &mut [Block], width: usize)
 }
 
 #[inline(always)]
-pub(super) fn correct(nodes: &mut [Block], paths: &[u64; TREES], differences: &[Block; TREES]) {
-    let paths: [u64; 2 * TREES] = std::array::from_fn(|i| paths[i / 2]);
-    let differences: &[u64; 2 * TREES] = bytemuck::must_cast_ref(differences);
+pub(super) fn mark(nodes: &mut [Block], correction: &Correction, paths: &[u64; TREES]) {
+    correct(nodes, correction);
+    let (nodes, _) = nodes.as_chunks_mut::<TREES>();
+    for (j, nodes) in nodes.iter_mut().enumerate() {
+        for (node, &path) in nodes.iter_mut().zip(paths) {
+            *node = *node & !1 | Block::from(path == j as u64);
+        }
+    }
+}
+
+#[inline(always)]
+fn correct(nodes: &mut [Block], correction: &Correction) {
+    let paths: [u64; 2 * TREES] = std::array::from_fn(|i| correction.paths[i / 2]);
+    let differences: &[u64; 2 * TREES] = bytemuck::must_cast_ref(&correction.differences);
     let words: &mut [u64] = bytemuck::must_cast_slice_mut(nodes);
     let (left, right) = words.split_at_mut(words.len() / 2);
     let (left, _) = left.as_chunks_mut::<{ 2 * TREES }>();
@@ -97,16 +107,6 @@ pub(super) fn correct(nodes: &mut [Block], paths: &[u64; TREES], differences: &[
             let difference = u64::from(paths[i] == j as u64).wrapping_neg() & differences[i];
             left[i] ^= difference;
             right[i] ^= difference;
-        }
-    }
-}
-
-#[inline(always)]
-pub(super) fn mark(nodes: &mut [Block], paths: &[u64; TREES]) {
-    let (nodes, _) = nodes.as_chunks_mut::<TREES>();
-    for (j, nodes) in nodes.iter_mut().enumerate() {
-        for (node, &path) in nodes.iter_mut().zip(paths) {
-            *node = *node & !1 | Block::from(path == j as u64);
         }
     }
 }

@@ -4,10 +4,11 @@
 
 use std::arch::x86_64::*;
 
-use super::wide;
+use super::vaes::twice;
+use super::{sparse, wide};
 use crate::Block;
 use crate::arch::{Kernels, portable};
-use crate::ggm::TREES;
+use crate::ggm::{Correction, TREES};
 use crate::kernels;
 
 /// The kernels for AVX-512, if the processor has all that they need.
@@ -15,20 +16,36 @@ pub(super) fn avx512() -> Option<Kernels> {
     kernels!(Kernels "avx512", ["avx512f", "avx512bw", "avx512vbmi", "gfni", "avx2", "bmi2"], {
         columns: |rows, out| columns(rows, out),
         subset_sums: |sums, terms, width| subset_sums(sums, terms, width),
-        correct: |nodes, paths, differences| correct(nodes, paths, differences),
-        mark: |nodes, paths| mark(nodes, paths),
-        add_sparse: |out, parts, words| wide::add_sparse(out, parts, words),
+        mark: |nodes, correction, paths| mark(nodes, correction, paths),
+        add_sparse: |out, parts, words| sparse::add(out, parts, words),
     })
 }
 
 #[target_feature(enable = "avx512f")]
-fn correct(nodes: &mut [Block], paths: &[u64; TREES], differences: &[Block; TREES]) {
-    portable::correct(nodes, paths, differences);
+fn mark(nodes: &mut [Block], correction: &Correction, paths: &[u64; TREES]) {
+    let (left, right) = nodes.split_at_mut(nodes.len() / 2);
+    let parents = (left.len() / TREES) as u64;
+    mark_children(left, correction, *paths);
+    mark_children(right, correction, paths.map(|path| path.wrapping_sub(parents)));
 }
 
+/// Of children in the order of their parents; both paths count from the first.
+#[inline]
 #[target_feature(enable = "avx512f")]
-fn mark(nodes: &mut [Block], paths: &[u64; TREES]) {
-    portable::mark(nodes, paths);
+fn mark_children(nodes: &mut [Block], correction: &Correction, paths: [u64; TREES]) {
+    let (one, lowest) = (_mm512_set1_epi64(1), _mm512_setr_epi64(1, 0, 1, 0, 1, 0, 1, 0));
+    let differences = load(&correction.differences);
+    // They count down to zero.
+    let (mut until_parent, mut until_node) = (twice(&correction.paths), twice(&paths));
+    for nodes in nodes.as_chunks_mut().0 {
+        let is_parent = _mm512_testn_epi64_mask(until_parent, until_parent);
+        let is_node = _mm512_testn_epi64_mask(until_node, until_node);
+        let node = load(nodes);
+        let cleared = _mm512_andnot_si512(lowest, _mm512_mask_xor_epi64(node, is_parent, node, differences));
+        store(nodes, _mm512_mask_or_epi64(cleared, is_node, cleared, lowest));
+        until_parent = _mm512_sub_epi64(until_parent, one);
+        until_node = _mm512_sub_epi64(until_node, one);
+    }
 }
 
 #[target_feature(enable = "avx512f")]

@@ -5,6 +5,7 @@ use super::Kernels;
 mod gfni;
 pub(super) mod narrow;
 mod paths;
+mod sparse;
 mod tags;
 pub(super) mod vaes;
 mod wide;

@@ -3,7 +3,7 @@
 
 use std::arch::x86_64::*;
 
-use super::vaes::{Vaes128, broadcast, encrypt, load, mix, store};
+use super::vaes::{Vaes128, broadcast, encrypt, load, mix, store, twice};
 use crate::Block;
 use crate::paths::GROUP;
 
@@ -266,8 +266,7 @@ pub(super) fn is_marked(nodes: __m512i) -> __mmask8 {
 #[inline]
 #[target_feature(enable = "avx512f")]
 pub(super) fn doubled(paths: &[u64; GROUP], vector: usize) -> __m512i {
-    let [a, b, c, d] = paths.as_chunks::<4>().0[vector].map(u64::cast_signed);
-    _mm512_setr_epi64(a, a, b, b, c, c, d, d)
+    twice(&paths.as_chunks().0[vector])
 }
 
 /// Asks for the words that are [`LEVELS_AHEAD`], in this group or the next one in memory.

@@ -6,7 +6,7 @@ use std::arch::x86_64::*;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
 use crate::Block;
-use crate::ggm::TREES;
+use crate::ggm::{Correction, TREES};
 
 /// Vectors in flight: with the round keys they fill the register file.
 const COUNTER_VECTORS: usize = 16;
@@ -21,7 +21,11 @@ pub(crate) struct Vaes128 {
 }
 
 fn detected() -> bool {
-    is_x86_feature_detected!("aes") && is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("vaes")
+    is_x86_feature_detected!("aes")
+        && is_x86_feature_detected!("avx2")
+        && is_x86_feature_detected!("bmi2")
+        && is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("vaes")
 }
 
 impl Vaes128 {
@@ -50,9 +54,14 @@ impl Vaes128 {
     }
 
     /// See [`crate::arch::Aes128::children`].
-    pub(crate) fn children(&self, parents: &mut [[Block; TREES]], right: &mut [[Block; TREES]]) -> [Block; TREES] {
+    pub(crate) fn children(
+        &self,
+        parents: &mut [[Block; TREES]],
+        right: &mut [[Block; TREES]],
+        correction: &Correction,
+    ) -> [Block; TREES] {
         // SAFETY: this value exists, so the processor has AVX-512F and VAES.
-        unsafe { children(&self.round_keys, parents, right) }
+        unsafe { children(&self.round_keys, parents, right, correction) }
     }
 }
 
@@ -197,17 +206,25 @@ fn low_halves(
 }
 
 #[target_feature(enable = "avx512f,vaes")]
-fn children(round_keys: &[Block; 11], parents: &mut [[Block; TREES]], right: &mut [[Block; TREES]]) -> [Block; TREES] {
+fn children(
+    round_keys: &[Block; 11],
+    parents: &mut [[Block; TREES]],
+    right: &mut [[Block; TREES]],
+    correction: &Correction,
+) -> [Block; TREES] {
     let keys = broadcast(round_keys);
+    // Counts down to zero.
+    let mut until_corrected = twice(&correction.paths);
+    let differences = load(&correction.differences);
     let mut sum = _mm512_setzero_si512();
     let (parents, parents_left) = parents.as_chunks_mut::<HASH_VECTORS>();
     let (right, right_left) = right.as_chunks_mut::<HASH_VECTORS>();
     for (parents, right) in parents.iter_mut().zip(right) {
-        sum = _mm512_xor_si512(sum, children_batch(&keys, parents, right));
+        sum = _mm512_xor_si512(sum, children_batch(&keys, parents, right, &mut until_corrected, differences));
     }
     for (parents, right) in parents_left.iter_mut().zip(right_left) {
-        let child = children_batch(&keys, std::array::from_mut(parents), std::array::from_mut(right));
-        sum = _mm512_xor_si512(sum, child);
+        let (parents, right) = (std::array::from_mut(parents), std::array::from_mut(right));
+        sum = _mm512_xor_si512(sum, children_batch(&keys, parents, right, &mut until_corrected, differences));
     }
     let mut sums = [0; TREES];
     store(&mut sums, sum);
@@ -221,17 +238,24 @@ fn children_batch<const VECTORS: usize>(
     keys: &[__m512i; 11],
     parents: &mut [[Block; TREES]; VECTORS],
     right: &mut [[Block; TREES]; VECTORS],
+    until_corrected: &mut __m512i,
+    differences: __m512i,
 ) -> __m512i {
-    let mut mixed = [_mm512_setzero_si512(); VECTORS];
-    for (mixed, parents) in mixed.iter_mut().zip(parents.iter()) {
-        *mixed = mix(load(parents));
+    let mut corrected = [_mm512_setzero_si512(); VECTORS];
+    for (corrected, parents) in corrected.iter_mut().zip(parents.iter()) {
+        let (parent, is_here) = (load(parents), _mm512_testn_epi64_mask(*until_corrected, *until_corrected));
+        *corrected = _mm512_mask_xor_epi64(parent, is_here, parent, differences);
+        *until_corrected = _mm512_sub_epi64(*until_corrected, _mm512_set1_epi64(1));
     }
-    let mut outer = mixed;
+    let mut outer = corrected;
+    for outer in &mut outer {
+        *outer = mix(*outer);
+    }
     encrypt(keys, &mut outer);
     let mut sum = _mm512_setzero_si512();
     for (i, (parents, right)) in parents.iter_mut().zip(right).enumerate() {
-        let child = _mm512_xor_si512(mixed[i], outer[i]);
-        store(right, _mm512_xor_si512(load(parents), child));
+        let child = _mm512_xor_si512(mix(corrected[i]), outer[i]);
+        store(right, _mm512_xor_si512(corrected[i], child));
         store(parents, child);
         sum = _mm512_xor_si512(sum, child);
     }
@@ -265,7 +289,7 @@ pub(super) fn encrypt<const VECTORS: usize>(keys: &[__m512i; 11], states: &mut [
 /// The blocks `first, first + 1, first + 2, first + 3`, each below 2^64.
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn counting(first: u64) -> __m512i {
+pub(super) fn counting(first: u64) -> __m512i {
     let firsts = _mm512_maskz_set1_epi64(0b0101_0101, first.cast_signed());
     _mm512_add_epi64(firsts, _mm512_setr_epi64(0, 0, 1, 0, 2, 0, 3, 0))
 }
@@ -279,6 +303,14 @@ pub(super) fn broadcast(round_keys: &[Block; 11]) -> [__m512i; 11] {
         *key = broadcast_one(block);
     }
     keys
+}
+
+/// Every word in both halves of a lane.
+#[inline]
+#[target_feature(enable = "avx512f")]
+pub(super) fn twice(words: &[u64; 4]) -> __m512i {
+    let [a, b, c, d] = words.map(u64::cast_signed);
+    _mm512_setr_epi64(a, a, b, b, c, c, d, d)
 }
 
 /// A block in all four lanes of a vector.
