@@ -62,50 +62,60 @@ struct Extension<E> {
     position: Position,
     /// The current iteration, once there is one.
     iteration: Option<Iteration>,
-    /// The blocks last handed out, so many, and behind them those made and not handed out.
+    /// Memory for blocks, which is written over.
     blocks: Zeroizing<Vec<Block>>,
-    given: usize,
+    /// Where those are that were made and not handed out.
+    ready: Range<usize>,
 }
 
 impl<E: End> Extension<E> {
     fn new(size: Size, end: E) -> Self {
-        Self { end, position: Position::new(size.ladder()), iteration: None, blocks: Zeroizing::default(), given: 0 }
+        Self { end, position: Position::new(size.ladder()), iteration: None, blocks: Zeroizing::default(), ready: 0..0 }
     }
 
     /// The blocks of the next `count` OTs.
     fn blocks(&mut self, channel: &mut Channel, count: usize) -> Result<&[Block], Error> {
-        let mut out = std::mem::take(&mut self.blocks);
-        out.drain(..std::mem::take(&mut self.given));
+        let (mut out, ready) = (std::mem::take(&mut self.blocks), std::mem::take(&mut self.ready));
+        let mut made = ready.len();
+        out.copy_within(ready, 0);
         while let Some(step) = self.position.step(count) {
             let (base, parameters) = match step {
                 Step::Grow(groups) => {
-                    self.grow(channel, groups, &mut out)?;
+                    made = self.grow(channel, groups, &mut out, made)?;
                     continue;
                 }
                 Step::Begin(parameters) => (self.end.begin(channel, parameters.base())?, parameters),
                 Step::Continue(groups, parameters) => {
                     let mut base = Vec::new();
-                    self.grow(channel, groups, &mut base)?;
+                    self.grow(channel, groups, &mut base, 0)?;
                     (base, parameters)
                 }
             };
             self.iteration = Some(Iteration::new(parameters, &self.end.matrix(channel)?, base));
         }
-        (self.blocks, self.given) = (out, count);
+        (self.blocks, self.ready) = (out, count..made);
         Ok(&self.blocks[..count])
     }
 
-    /// Appends the blocks of `groups`.
-    fn grow(&mut self, channel: &mut Channel, groups: Range<usize>, out: &mut Vec<Block>) -> Result<(), Error> {
+    /// Makes the blocks of `groups` from place `start` of `out` on, and returns where they end.
+    fn grow(
+        &mut self,
+        channel: &mut Channel,
+        groups: Range<usize>,
+        out: &mut Vec<Block>,
+        start: usize,
+    ) -> Result<usize, Error> {
         let iteration = self.iteration.as_ref().ok_or(Error::Misuse { what: "an extension that failed goes on" })?;
-        let start = out.len();
         let end = start + groups.len() * iteration.parameters().group_outputs();
         if out.capacity() < end {
-            let grown = Vec::with_capacity(end.max(2 * start));
-            Zeroizing::new(std::mem::replace(out, grown)).iter().for_each(|&block| out.push(block));
+            let mut grown = Vec::with_capacity(end.max(2 * start));
+            grown.extend_from_slice(&out[..start]);
+            drop(Zeroizing::new(std::mem::replace(out, grown)));
         }
-        out.resize(end, 0);
-        self.end.grow(channel, iteration, groups, &mut out[start..])
+        // What was made before is not filled with zeros first.
+        out.resize(end.max(out.len()), 0);
+        self.end.grow(channel, iteration, groups, &mut out[start..end])?;
+        Ok(end)
     }
 }
 
