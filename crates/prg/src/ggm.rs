@@ -119,10 +119,8 @@ mod tests {
             let hash = TreeHash::new(&KEY);
             let correction = Correction { paths, differences };
             let mut nodes = level(2 * parents, seed);
-            let mut expected = nodes.clone();
-            for i in 0..2 * TREES * parents {
-                expected[i] = corrected(&nodes, i, parents, &correction);
-            }
+            let mut expected: Vec<Block> =
+                (0..nodes.len()).map(|i| corrected(&nodes, i, parents, &correction)).collect();
             let sums = grow(&hash, &mut nodes, &correction);
             prop_assert_eq!(sums, grow(&hash, &mut expected, &Correction::NONE));
             prop_assert_eq!(nodes, expected);
