@@ -7,7 +7,7 @@ from privet.scheduler.pairs import Entry, Pair, Stage
 from privet.scheduler.policies.policy import Stream
 from privet.scheduler.profiles import Key
 from privet.scheduler.state import State
-from privet.scheduler.submission import Phase, Refused, Submission, Why
+from privet.scheduler.submission import PHASES, Phase, Refused, Submission, Why
 from privet.scheduler.timers import Alarm
 
 #: What became of a notice, and what a request that refers to it is told. A notice that came to
@@ -70,7 +70,7 @@ def _check(state: State, submission: Submission) -> list[int]:
     ]
     most = max((free.most for free in resources), default=None)
     for batch in set(batches):
-        for phase in (submission.only,) if submission.only is not None else Phase:
+        for phase in (submission.only,) if submission.only is not None else PHASES:
             needed = state.profiles.estimate(Key(model, suite, batch, phase)).memory
             if most is not None and needed > most:
                 raise Refused(

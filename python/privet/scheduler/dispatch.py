@@ -15,7 +15,7 @@ from privet.scheduler.policies.policy import Stream, View
 from privet.scheduler.profiles import Demand, Key
 from privet.scheduler.queues import Lane
 from privet.scheduler.state import State
-from privet.scheduler.submission import Outcome, Phase
+from privet.scheduler.submission import PHASES, Outcome, Phase
 
 Head = tuple[bool, float, bool, float, int, Lane]
 """The first job of a lane: whether its client has lapsed, its client's share, whether it yields to
@@ -39,6 +39,8 @@ class Dispatch:
     def run(self) -> bool:
         """Starts what can start; whether anything did. What starts can change what the policy and
         the reservations leave to others, so call it on a fresh object until nothing does."""
+        if not self._state.queues and not self._state.policy.may_wish:
+            return False
         before = len(self._state.running)
         if self._state.queues:
             self._homeless()
@@ -70,7 +72,7 @@ class Dispatch:
         """Jobs beyond their patience, the oldest first."""
         queues = self._state.queues
         latest = self._now - self._state.limits.patience
-        heads = [pair for phase in Phase if (pair := queues.oldest(phase)) is not None]
+        heads = [pair for phase in PHASES if (pair := queues.oldest(phase)) is not None]
         for head in sorted(heads, key=lambda pair: pair.since):
             phase = queues.lane(head).job.phase
             oldest: Pair | None = head
@@ -187,7 +189,7 @@ class Dispatch:
     def _wishes(self) -> None:
         """Makes material ahead, as the policy wishes, with what is left."""
         state = self._state
-        if state.draining:
+        if state.draining or not state.policy.may_wish:
             return
         for stream in state.policy.wishes(self._now, look(state)):
             self._make(stream)

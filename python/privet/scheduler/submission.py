@@ -19,6 +19,10 @@ class Phase(StrEnum):
     __hash__ = str.__hash__
 
 
+PHASES = tuple(Phase)
+"""Decisions go through them, and an enumeration's own iterator is Python, too."""
+
+
 class Outcome(StrEnum):
     """How a submission ended; each ends in exactly one of these."""
 

@@ -10,13 +10,13 @@ from privet.scheduler.pairs import Pair, Stage
 from privet.scheduler.policies.policy import Stream
 from privet.scheduler.snapshot import Counters, Line, Load, Queued, Snapshot
 from privet.scheduler.state import State
-from privet.scheduler.submission import Outcome, Phase
+from privet.scheduler.submission import PHASES, Outcome
 
 
 def next_event_at(state: State, now: float) -> float | None:
     """The earliest time after `now` at which a decision may differ; see `Scheduler`."""
     times = [state.timers.next_at(), state.policy.next_event_at(now)]
-    for phase in Phase:
+    for phase in PHASES:
         oldest = state.queues.oldest(phase)
         if oldest is not None and oldest.since + state.limits.patience > now:
             times.append(oldest.since + state.limits.patience)

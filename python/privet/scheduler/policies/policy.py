@@ -82,6 +82,8 @@ class Policy:
     online_first = True
     #: Whether clients have shares: `share` then comes before the order of jobs.
     by_client = False
+    #: Whether `wishes` may give anything: else no decision asks for it.
+    may_wish = False
 
     def share(self, client: str) -> float:
         """How much a client had so far; clients with less go first. It may rise while a decision is
@@ -129,6 +131,7 @@ class Over(Policy):
     def __init__(self, name: str, order: Policy) -> None:
         self.name = f"{name}+{order.name}"
         self.online_first, self.by_client = order.online_first, order.by_client
+        self.may_wish = order.may_wish
         self.order = order
 
     def share(self, client: str) -> float:
