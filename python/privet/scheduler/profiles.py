@@ -160,7 +160,8 @@ class Profiles:
         known = self._estimates.get(key)
         if known is None:
             it = self.expected(key)
-            known = replace(it, memory=int(it.memory * self.headroom))
+            memory = int(it.memory * self.headroom)
+            known = Demand(it.cores, memory, it.seconds, it.material, it.scaling)
             if key in self._table:
                 self._estimates[key] = known
         return known
@@ -168,7 +169,7 @@ class Profiles:
     def observe(self, key: Key, usage: Usage) -> None:
         """Feeds back a run that finished; a time on other cores is moved to the profile's."""
         old = self.expected(key)
-        measured = replace(old, cores=usage.cores or old.cores, seconds=usage.seconds)
+        measured = Demand(usage.cores or old.cores, old.memory, usage.seconds, 0, old.scaling)
         taken = measured.on(old.cores).seconds
         if not self.knows(key):
             memory = usage.memory or old.memory
@@ -180,7 +181,7 @@ class Profiles:
             sunk = self.decay * old.memory + (1 - self.decay) * usage.memory
             memory = max(usage.memory, int(sunk))
         material = max(usage.material, old.material)
-        self._table[key] = replace(old, memory=memory, seconds=seconds, material=material)
+        self._table[key] = Demand(old.cores, memory, seconds, material, old.scaling)
         self._estimates.pop(key, None)
 
     def _scaling(self, demand: Demand) -> Demand:

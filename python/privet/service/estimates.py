@@ -37,10 +37,15 @@ class Estimates:
         self._guessed: set[Key] = set()
         self._floors: dict[Key, int] = {}
         self._seconds: dict[Key, float] = {}
+        self._expected: dict[tuple[str, str], tuple[int, Forecast, int]] = {}
         profiles.load(rows)
 
     def expect(self, model: str, suite: str, batch: int, of: Forecast, cores: int) -> None:
         """Jobs of `model` under `suite` will come, `batch` samples at once."""
+        # Each submission says so.
+        if self._expected.get((model, suite)) == (batch, of, cores):
+            return
+        self._expected[model, suite] = (batch, of, cores)
         self._profiles.set_at_once(model, suite, batch)
         for phase, guess in _guesses(of, cores).items():
             floor = max(MEMORY_FLOOR, int(TRUSTED_SHARE * guess.memory))
@@ -82,7 +87,8 @@ class Estimates:
     def measured(self, key: Key, usage: Usage) -> Usage:
         """A run took that much: what the scheduler is to be told of it, after this."""
         memory = max(self._floors.get(key, MEMORY_FLOOR), usage.memory)
-        usage = replace(usage, memory=memory, seconds=self._seconds.get(key, usage.seconds))
+        seconds = self._seconds.get(key, usage.seconds)
+        usage = Usage(seconds, memory, usage.material, usage.cores)
         if key in self._guessed:
             self._guessed.discard(key)
             guess = self._profiles.expected(key)

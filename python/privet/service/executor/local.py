@@ -273,8 +273,8 @@ class LocalExecutor:
 
     def _on_cpus(self, grant: Grant) -> Grant:
         """The grant with the CPUs that its cores are."""
-        cpus = {core % self._apart for core in grant.cores}
-        return replace(grant, cores=tuple(sorted(cpus)))
+        cpus = tuple(sorted({core % self._apart for core in grant.cores}))
+        return grant if cpus == grant.cores else replace(grant, cores=cpus)
 
     def _check_machine(self, machine: str) -> None:
         if machine != self.node.name:
