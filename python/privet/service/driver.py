@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
@@ -122,6 +123,8 @@ class Driver:
         self._removing: set[str] = set()
         self._tasks = Tasks()
         self._wake = asyncio.Event()
+        self._alarm: asyncio.TimerHandle | None = None
+        self._alarm_at = math.inf
         self._closed = False
         self._fault: BaseException | None = None
 
@@ -277,6 +280,7 @@ class Driver:
                     await watch
         finally:
             watch.cancel()
+            self._silence()
 
     async def drained(self) -> None:
         """Waits until everything has ended; `drain` first."""
@@ -290,15 +294,22 @@ class Driver:
         await self._tasks.cancel()
 
     async def _rest(self) -> None:
-        due, alarm = self.scheduler.next_event_at(), None
-        if due is not None:
+        due = self.scheduler.next_event_at()
+        if due is not None and due < self._alarm_at:
+            # One that is set for an earlier time stays: when it rings, the next one is set.
+            self._silence()
             seconds = max(0.0, due - self.clock())
-            alarm = asyncio.get_running_loop().call_later(seconds, self._wake.set)
-        try:
-            await self._wake.wait()
-        finally:
-            if alarm is not None:
-                alarm.cancel()
+            self._alarm = asyncio.get_running_loop().call_later(seconds, self._ring)
+            self._alarm_at = due
+        await self._wake.wait()
+
+    def _ring(self) -> None:
+        self._alarm_at = math.inf
+        self._wake.set()
+
+    def _silence(self) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
 
     async def _watch(self) -> None:
         async for event in self._executor.events():

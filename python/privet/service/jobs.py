@@ -240,17 +240,21 @@ class Jobs:
         it can act on; not at all if `seen` is of another life of the service."""
         if seen > self.sequence(client):
             return
-        deadline = asyncio.get_running_loop().time() + seconds
-        event = asyncio.Event()
+        event, over = asyncio.Event(), False
+
+        def end() -> None:
+            nonlocal over
+            over = True
+            event.set()
+
+        alarm = asyncio.get_running_loop().call_later(seconds, end)
         self._waiting[client].add(event)
         try:
-            async with asyncio.timeout_at(deadline):
-                while not (self._left or self._is_notable(client, seen, id)):
-                    event.clear()
-                    await event.wait()
-        except TimeoutError:
-            return
+            while not (self._left or over or self._is_notable(client, seen, id)):
+                event.clear()
+                await event.wait()
         finally:
+            alarm.cancel()
             self._waiting[client].discard(event)
             if not self._waiting[client]:
                 del self._waiting[client]

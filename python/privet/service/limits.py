@@ -146,15 +146,14 @@ class ActiveClients:
     def __init__(self, changed: Callable[[str, bool], None]) -> None:
         self._changed = changed
         self._waiting: Counter[str] = Counter()
-        self._leaving: dict[str, asyncio.TimerHandle] = {}
+        # When those leave who do not wait. Each has one alarm, which is set again if they came
+        # meanwhile: they come and go far more often than they leave.
+        self._leaving: dict[str, float] = {}
 
     @contextmanager
     def of(self, client: str) -> Iterator[None]:
         """The client is present while this is open."""
-        leaving = self._leaving.pop(client, None)
-        if leaving is not None:
-            leaving.cancel()
-        elif not self._waiting[client]:
+        if client not in self._leaving and not self._waiting[client]:
             self._changed(client, True)
         self._waiting[client] += 1
         try:
@@ -164,8 +163,17 @@ class ActiveClients:
             if not self._waiting[client]:
                 del self._waiting[client]
                 loop = asyncio.get_running_loop()
-                self._leaving[client] = loop.call_later(LEAVING_SECONDS, self._left, client)
+                due, has_alarm = loop.time() + LEAVING_SECONDS, client in self._leaving
+                self._leaving[client] = due
+                if not has_alarm:
+                    loop.call_at(due, self._look, client)
 
-    def _left(self, client: str) -> None:
-        self._leaving.pop(client, None)
-        self._changed(client, False)
+    def _look(self, client: str) -> None:
+        loop, due = asyncio.get_running_loop(), self._leaving[client]
+        if client in self._waiting:
+            del self._leaving[client]
+        elif loop.time() < due:
+            loop.call_at(due, self._look, client)
+        else:
+            del self._leaving[client]
+            self._changed(client, False)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from typing import Any
 
 from privet.errors import Misuse, NotAccepted
@@ -70,10 +69,10 @@ async def request(call: Call[RequestBody]) -> Answer:
 async def news(call: Call[None]) -> Answer:
     """The client's jobs that changed after `seen`; waits for some."""
     wait: News = call.parameters
-    jobs, client = call.service.jobs, call.caller.client
+    client = call.caller.client
     ahead = call.service.presence.of(client) if wait.ahead else nullcontext()
-    with _listening(call), ahead:
-        await jobs.wait(client, wait.seen, wait.wait)
+    with ahead:
+        await _listen(call, wait.seen, wait.wait)
     return answer(_news(call, wait.seen))
 
 
@@ -82,9 +81,7 @@ async def job(call: Call[None]) -> Answer:
     wait: Wait = call.parameters
     found = _own(call)
     if isinstance(found, Job):
-        client = call.caller.client
-        with _listening(call):
-            await call.service.jobs.wait(client, wait.seen, wait.wait, found.id)
+        await _listen(call, wait.seen, wait.wait, found.id)
         return answer(found.document())
     return answer(found)
 
@@ -98,11 +95,11 @@ async def cancel(call: Call[None]) -> Answer:
     return answer(found)
 
 
-@contextmanager
-def _listening(call: Call[Any]) -> Iterator[None]:
-    """The caller listens meanwhile, as long as it is there."""
-    with call.service.listening.of(call.caller.client), while_connected(call.request):
-        yield
+async def _listen(call: Call[Any], seen: int, seconds: float, id: str | None = None) -> None:
+    """Waits for updates as `Jobs.wait`; the caller listens meanwhile, as long as it is there."""
+    service, client = call.service, call.caller.client
+    with service.listening.of(client), while_connected(call.request):
+        await service.jobs.wait(client, seen, seconds, id)
 
 
 def _own(call: Call[None]) -> Job | dict[str, Any]:
@@ -141,8 +138,7 @@ async def _told(call: Call[RequestBody], job: Job, seen: int) -> Answer:
     if not body.wait or 2 * jobs.waiting(client) >= call.service.limits.long_polls:
         return answer(_admitted(job), 202)
     before = job.sequence - 1 if body.seen is None else body.seen
-    with _listening(call):
-        await jobs.wait(client, seen, body.wait, job.id)
+    await _listen(call, seen, body.wait, job.id)
     return answer({**_admitted(job), "news": _news(call, before)}, 202)
 
 
