@@ -54,7 +54,10 @@ class JsonLines(logging.Formatter):
             line["at"] = f"{record.pathname}:{record.lineno}"
         if record.exc_info and record.exc_info[1] is not None:
             line["trace"] = trace(record.exc_info[1])
-        return _ENCODER.encode({name: _unquoted(it) for name, it in line.items()})
+        text = _ENCODER.encode(line)
+        if _ABORTED in text:
+            text = _ENCODER.encode({name: _unquoted(it) for name, it in line.items()})
+        return text
 
 
 class Seldom:

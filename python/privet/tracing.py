@@ -46,6 +46,8 @@ FACTS = frozenset({
 })  # fmt: skip
 """What a span may say. In a trace each is called `privet.` and its name."""
 
+_FACT = (str, int, float, type(None))
+
 TEXT = 200
 """The longest text of a fact; the rest is cut off."""
 
@@ -130,7 +132,7 @@ class Span:
         `Misuse` if a fact is not among `FACTS`, or of another type.
         """
         for name, value in facts.items():
-            if name not in FACTS or not isinstance(value, str | int | float | None):
+            if name not in FACTS or not isinstance(value, _FACT):
                 raise Misuse(f"a span says nothing of {name}")
             if value is not None:
                 self.facts[name] = value[:TEXT] if isinstance(value, str) else value
@@ -254,7 +256,7 @@ def span(
 def call(name: str, parent: str | None, *, begins: bool) -> Iterator[Span | None]:
     """A span around the answer to a call that came with `parent`; with none, only where such a
     call `begins` a trace of its own."""
-    if not begins and _read(parent) is None:
+    if (_send is None or not begins) and _read(parent) is None:
         yield None
         return
     with span(name, parent=parent, kind="server") as made:

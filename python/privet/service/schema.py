@@ -181,6 +181,8 @@ def read(into: type[T], document: Any, where: str) -> T:
     start = f"{where}: " if where else ""
     if not isinstance(document, Mapping):
         raise Misuse(f"{start}an object with named fields is needed")
+    if not document:
+        return into()
     known = _entries(into)
     unknown = [str(name) for name in document if name not in known]
     if unknown:

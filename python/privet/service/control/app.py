@@ -58,7 +58,8 @@ def make_app(service: Service, gate: Gate) -> web.Application:
     app = web.Application(client_max_size=service.limits.body_bytes, middlewares=[front])
     calls = Buckets()
     pages = Pages(ROUTES, service.version)
-    for route in ROUTES:
+    # The router tries them in turn, and each prediction asks by POST.
+    for route in sorted(ROUTES, key=lambda it: it.method != "POST"):
         app.router.add_route(
             route.method, route.path, _endpoint(service, pages, gate, calls, route), name=route.name
         )

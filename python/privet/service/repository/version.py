@@ -94,7 +94,7 @@ class Version:
         """How people call it."""
         return f"{self.model}/{self.number}"
 
-    @property
+    @cached_property
     def key(self) -> str:
         """How schedules call it: material and measurements belong to one program."""
         return f"{self.name}@{self.program.program_hash[:12]}"
