@@ -58,8 +58,8 @@ impl Parameters {
         u64::from(levels + 1) * (self.words(5) + size_of::<Merge<'_>>() as u64)
     }
 
-    /// That [`Merge::add`] and [`Merge::finish`] need beyond what they merge: for the first part one polynomial, turned, and for the
-    /// second one as well, two digits and their product.
+    /// That [`Merge::add`] and [`Merge::finish`] need beyond what they merge: two digits modulo three primes, what their product leaves
+    /// modulo the special prime, and vectors that are kept for the next fold.
     pub fn fold_memory(&self) -> u64 {
         self.words(24)
     }

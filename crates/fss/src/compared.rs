@@ -31,7 +31,7 @@ const CHUNK: usize = 2048;
 const TREES: usize = KEYS_A_PART;
 
 /// Times as many that are worth asking another thread.
-const TREES_A_JOB: usize = 4;
+const TREES_A_JOB: usize = 2;
 
 /// Bytes of the public seed of a batch's tree hashes, which its words follow.
 pub(crate) const HASHES_BYTES: usize = 16;

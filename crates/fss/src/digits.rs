@@ -25,7 +25,7 @@ use crate::{Error, Role, Source};
 pub(crate) const PART: usize = 4096;
 
 /// Parts that a thread takes at once: for fewer, asking another thread takes longer than the work.
-pub(crate) const PARTS_A_JOB: usize = 8;
+const PARTS_A_JOB: usize = 4;
 
 /// The widest digit: a table of 128 bits.
 const DIGIT_BITS: u32 = 7;

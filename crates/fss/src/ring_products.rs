@@ -10,10 +10,13 @@ use privet_ring::{Bits, Modulus};
 use rayon::prelude::*;
 use zeroize::Zeroizing;
 
-use crate::digits::{PART, PARTS_A_JOB, monomials, multiply};
+use crate::digits::{PART, monomials, multiply};
 use crate::source::Region;
 use crate::streams::Streams;
 use crate::{Error, Role};
+
+/// Parts that a thread takes at once: they are longer work than digits are.
+const PARTS_A_JOB: usize = 2;
 
 /// A part of the sum: where `chosen`, a number is added, or subtracted where it is `negated` as well. 64 elements to a word.
 struct Term {

@@ -310,6 +310,7 @@ class Driver:
     def _silence(self) -> None:
         if self._alarm is not None:
             self._alarm.cancel()
+        self._alarm_at = math.inf
 
     async def _watch(self) -> None:
         async for event in self._executor.events():

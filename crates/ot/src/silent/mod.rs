@@ -38,6 +38,9 @@ pub(crate) const BASE_FIELD: FieldBits = FieldBits::Eight;
 /// Bytes of the seed of an iteration's matrix.
 pub(crate) const SEED_BYTES: usize = 16;
 
+/// What was made before an error is lost, but counts as made.
+const FAILED: Error = Error::Misuse { what: "an extension that failed goes on" };
+
 /// What the two ends do differently.
 trait End {
     /// The blocks of `count` OTs of SoftSpokenOT, even at the sender and with the choice bit lowest at the receiver.
@@ -93,6 +96,9 @@ impl<E: End> Extension<E> {
             };
             self.iteration = Some(Iteration::new(parameters, &self.end.matrix(channel)?, base));
         }
+        if made < count {
+            return Err(FAILED);
+        }
         (self.blocks, self.ready) = (out, count..made);
         Ok(&self.blocks[..count])
     }
@@ -105,7 +111,7 @@ impl<E: End> Extension<E> {
         out: &mut Vec<Block>,
         start: usize,
     ) -> Result<usize, Error> {
-        let iteration = self.iteration.as_ref().ok_or(Error::Misuse { what: "an extension that failed goes on" })?;
+        let iteration = self.iteration.as_ref().ok_or(FAILED)?;
         let end = start + groups.len() * iteration.parameters().group_outputs();
         if out.capacity() < end {
             let mut grown = Vec::with_capacity(end.max(2 * start));

@@ -161,6 +161,28 @@ fn groups_have_noise_of_their_own() {
 }
 
 #[test]
+fn every_sample_takes_words_of_its_own_from_the_stream() {
+    use privet_prg::{KeyStream, sparse};
+    let parameters = parameters::Parameters::SMALL;
+    let mut prg = Prg::from_seed(&Seed::from_bytes([8; 16]));
+    let (mut base, matrix) = (vec![0; parameters.base()], prg.seed());
+    prg.fill_blocks(&mut base);
+    let (terms, stream) = (1 << parameters.part_bits, KeyStream::new(&matrix));
+    let samples = Iteration::new(parameters, &matrix, base.clone()).encoded();
+    // Of either end of a row, of a tile and of the whole.
+    for i in [0, 1, 511, 512, 32_767, 32_768, 100_000, parameters.outputs() - 1] {
+        let (row, place) = (i / sparse::ROWS, i % sparse::ROWS);
+        let sum = (0..sparse::PARTS).fold(0, |sum, part| {
+            let mut word = [0];
+            stream.blocks(((row * sparse::PARTS + part) * (sparse::ROWS / 8) + place / 8) as u64, &mut word);
+            let word = (word[0] >> (16 * (place % 8))) as usize % terms;
+            sum ^ base[part * terms + word]
+        });
+        assert_eq!(samples[i], sum, "sample {i}");
+    }
+}
+
+#[test]
 fn every_iteration_starts_from_other_blocks() -> Result<(), Error> {
     let (mut sender, mut receiver) = ends(Size::Small, 7);
     let (mut to_receiver, mut to_sender) = pair();
@@ -203,5 +225,7 @@ fn a_message_of_another_length_is_an_error() -> Result<(), Error> {
     to_receiver.flush()?;
     // The receiver expects another number of trees.
     assert!(matches!(receiver.extend(&mut to_sender, 10_000), Err(Error::Channel(_))));
+    // What was to be made counts as made, and is not there.
+    assert!(matches!(receiver.extend(&mut to_sender, 1), Err(Error::Misuse { .. })));
     Ok(())
 }

@@ -116,12 +116,7 @@ impl Aes128 {
         match self {
             Self::Crate(aes) => {
                 let mut sums = [0; TREES];
-                for (j, parents) in (0..).zip(parents.iter_mut()) {
-                    for (g, parent) in parents.iter_mut().enumerate() {
-                        let on_path = Block::from(std::hint::black_box(correction.paths[g] == j)).wrapping_neg();
-                        *parent ^= on_path & correction.differences[g];
-                    }
-                }
+                super::portable::correct(parents.as_flattened_mut(), correction);
                 for (left, right) in parents.chunks_mut(BATCH / TREES).zip(right.chunks_mut(BATCH / TREES)) {
                     let (left, right) = (left.as_flattened_mut(), right.as_flattened_mut());
                     let mut hashes = [0; BATCH];

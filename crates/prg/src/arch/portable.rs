@@ -85,7 +85,9 @@ pub(super) fn subset_sums(sums: &mut [Block], terms: &mut [Block], width: usize)
 
 #[inline(always)]
 pub(super) fn mark(nodes: &mut [Block], correction: &Correction, paths: &[u64; TREES]) {
-    correct(nodes, correction);
+    let (left, right) = nodes.split_at_mut(nodes.len() / 2);
+    correct(left, correction);
+    correct(right, correction);
     let (nodes, _) = nodes.as_chunks_mut::<TREES>();
     for (j, nodes) in nodes.iter_mut().enumerate() {
         for (node, &path) in nodes.iter_mut().zip(paths) {
@@ -94,19 +96,15 @@ pub(super) fn mark(nodes: &mut [Block], correction: &Correction, paths: &[u64; T
     }
 }
 
+/// Adds to node `correction.paths[g]` of every tree `g` its difference.
 #[inline(always)]
-fn correct(nodes: &mut [Block], correction: &Correction) {
+pub(super) fn correct(nodes: &mut [Block], correction: &Correction) {
     let paths: [u64; 2 * TREES] = std::array::from_fn(|i| correction.paths[i / 2]);
     let differences: &[u64; 2 * TREES] = bytemuck::must_cast_ref(&correction.differences);
     let words: &mut [u64] = bytemuck::must_cast_slice_mut(nodes);
-    let (left, right) = words.split_at_mut(words.len() / 2);
-    let (left, _) = left.as_chunks_mut::<{ 2 * TREES }>();
-    let (right, _) = right.as_chunks_mut::<{ 2 * TREES }>();
-    for (j, (left, right)) in left.iter_mut().zip(right).enumerate() {
+    for (j, words) in words.as_chunks_mut::<{ 2 * TREES }>().0.iter_mut().enumerate() {
         for i in 0..2 * TREES {
-            let difference = u64::from(paths[i] == j as u64).wrapping_neg() & differences[i];
-            left[i] ^= difference;
-            right[i] ^= difference;
+            words[i] ^= u64::from(paths[i] == j as u64).wrapping_neg() & differences[i];
         }
     }
 }

@@ -66,7 +66,6 @@ class Ahead(Over):
         if not (horizon >= 0 and 0 < weight <= 1):
             raise Misuse("the horizon is at least 0 seconds, and the weight lies in (0, 1]")
         super().__init__("ahead", order)
-        self.may_wish = True
         self.budget = budget or Budget()
         self.horizon = horizon
         self.weight = weight

@@ -82,8 +82,11 @@ class Policy:
     online_first = True
     #: Whether clients have shares: `share` then comes before the order of jobs.
     by_client = False
-    #: Whether `wishes` may give anything: else no decision asks for it.
-    may_wish = False
+
+    @property
+    def may_wish(self) -> bool:
+        """Whether `wishes` may give anything: else no decision asks for it."""
+        return type(self).wishes is not Policy.wishes
 
     def share(self, client: str) -> float:
         """How much a client had so far; clients with less go first. It may rise while a decision is
@@ -131,8 +134,11 @@ class Over(Policy):
     def __init__(self, name: str, order: Policy) -> None:
         self.name = f"{name}+{order.name}"
         self.online_first, self.by_client = order.online_first, order.by_client
-        self.may_wish = order.may_wish
         self.order = order
+
+    @property
+    def may_wish(self) -> bool:
+        return type(self).wishes is not Over.wishes or self.order.may_wish
 
     def share(self, client: str) -> float:
         return self.order.share(client)
