@@ -113,7 +113,7 @@ def test_bert_tiny_is_the_executors(
 ) -> None:
     made = onnx.load(zoo.build("bert-tiny", tmp_path))
     found = privet.run(made, samples(made), suite=suite, bits=40)
-    record_property("offline", found.offline)
-    record_property("online", found.online)
-    record_property("dealer", found.dealer)
+    record_property("offline", str(found.offline))
+    record_property("online", str(found.online))
+    record_property("dealer", str(found.dealer))
     assert found.max_fixed_point_error == 0

@@ -64,6 +64,6 @@ def test_fifty_steps_of_128_units(
 ) -> None:
     made = network(50, 128, directions=1)
     found = privet.run(made, samples(made), suite=suite)
-    record_property("offline", found.offline)
-    record_property("online", found.online)
+    record_property("offline", str(found.offline))
+    record_property("online", str(found.online))
     assert found.max_fixed_point_error == 0
