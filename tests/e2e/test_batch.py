@@ -69,9 +69,11 @@ def test_large_batches(suite: Suite, name: str, samples: int, tmp_path: Path) ->
 
 def more_rounds(model: Compiled, suite: Suite) -> int:
     """Rounds that a batch may take beyond those of a sample. Suite `fss` compares many values in a
-    round more: one for each ReLU, and for each of the two levels of maxima of a 2 x 2 pool."""
+    round more: one for each ReLU and each truncation, and for each of the two levels of maxima of a
+    2 x 2 pool."""
     kinds = [operation.op for operation in model.program.operations]
-    return kinds.count("relu") + 2 * kinds.count("max_pool2d") if suite == Fss() else 0
+    once = kinds.count("relu") + kinds.count("truncate")
+    return once + 2 * kinds.count("max_pool2d") if suite == Fss() else 0
 
 
 def test_fewer_samples_than_the_batch(session: Callable[..., Client]) -> None:
