@@ -221,7 +221,7 @@ pub struct Opening<G> {
 }
 
 impl<G: Compared> Opening<G> {
-    /// The opened inputs.
+    /// The opened inputs; once.
     ///
     /// # Errors
     /// [`Error::PeerMisbehaved`] if the message has another length.

@@ -199,6 +199,12 @@ mod tests {
         let values: Vec<u64> = (0..(BLOCK * BLOCKS_PER_JOB + 100) as u64).map(|i| ring.reduce(i * 77)).collect();
         let packed = ring.pack(&values);
         assert_eq!(packed, values.chunks(BLOCK).flat_map(|block| ring.pack(block)).collect::<Vec<_>>());
-        assert_eq!(ring.unpack(&packed, values.len()), Ok(values));
+        assert_eq!(ring.unpack(&packed, values.len()).as_ref(), Ok(&values));
+        let mut sums: Vec<u64> = values.iter().map(|value| ring.reduce(value + 5)).collect();
+        let expected: Vec<u64> = values.iter().map(|value| ring.reduce(2 * value + 5)).collect();
+        assert_eq!(ring.add_packed(&mut sums, &packed), Ok(()));
+        assert_eq!(sums, expected);
+        assert!(ring.add_packed(&mut sums, &packed[1..]).is_err());
+        assert_eq!(sums, expected, "a message of another length changes nothing");
     }
 }

@@ -169,7 +169,9 @@ class Profiles:
     def observe(self, key: Key, usage: Usage) -> None:
         """Feeds back a run that finished; a time on other cores is moved to the profile's."""
         old = self.expected(key)
-        measured = Demand(usage.cores or old.cores, old.memory, usage.seconds, 0, old.scaling)
+        measured = Demand(
+            usage.cores or old.cores, old.memory, usage.seconds, old.material, old.scaling
+        )
         taken = measured.on(old.cores).seconds
         if not self.knows(key):
             memory = usage.memory or old.memory

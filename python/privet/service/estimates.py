@@ -42,7 +42,7 @@ class Estimates:
 
     def expect(self, model: str, suite: str, batch: int, of: Forecast, cores: int) -> None:
         """Jobs of `model` under `suite` will come, `batch` samples at once."""
-        # Each submission says so.
+        # Each submission says so, and nothing else changes what is kept under these names.
         if self._expected.get((model, suite)) == (batch, of, cores):
             return
         self._expected[model, suite] = (batch, of, cores)

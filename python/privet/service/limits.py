@@ -146,8 +146,8 @@ class ActiveClients:
     def __init__(self, changed: Callable[[str, bool], None]) -> None:
         self._changed = changed
         self._waiting: Counter[str] = Counter()
-        # When those leave who do not wait. Each has one alarm, which is set again if they came
-        # meanwhile: they come and go far more often than they leave.
+        # When those leave who do not wait. Each client in here has one alarm, also while it waits
+        # again: clients come and go far more often than they leave.
         self._leaving: dict[str, float] = {}
 
     @contextmanager

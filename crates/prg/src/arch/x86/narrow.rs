@@ -7,6 +7,7 @@ use zeroize::{Zeroize, ZeroizeOnDrop};
 
 use super::vaes::schedule;
 use crate::Block;
+use crate::arch::portable;
 use crate::ggm::{Correction, TREES};
 
 /// Vectors in flight: half the register file, and enough for two instructions a cycle that take four cycles each.
@@ -174,7 +175,7 @@ fn children(
     right: &mut [[Block; TREES]],
     correction: &Correction,
 ) -> [Block; TREES] {
-    correct(parents, correction);
+    portable::correct(parents.as_flattened_mut(), correction);
     let keys = broadcast(round_keys);
     let mut sum = [_mm256_setzero_si256(); 2];
     let (parents, parents_left) = parents.as_chunks_mut::<LEVELS>();
@@ -198,22 +199,6 @@ fn children(
         store(sums, sum);
     }
     sums
-}
-
-/// Adds to parent `correction.paths[g]` of every tree `g` its difference.
-#[inline]
-#[target_feature(enable = "avx2")]
-fn correct(parents: &mut [[Block; TREES]], correction: &Correction) {
-    let [a, b, c, d] = correction.paths.map(u64::cast_signed);
-    let paths = [_mm256_setr_epi64x(a, a, b, b), _mm256_setr_epi64x(c, c, d, d)];
-    let (differences, _) = correction.differences.as_chunks();
-    for (j, parents) in (0..).zip(parents) {
-        for ((parents, path), difference) in parents.as_chunks_mut().0.iter_mut().zip(paths).zip(differences) {
-            let is_here = _mm256_cmpeq_epi64(path, _mm256_set1_epi64x(j));
-            let difference = _mm256_and_si256(is_here, load(difference));
-            store(parents, _mm256_xor_si256(load(parents), difference));
-        }
-    }
 }
 
 /// Adds the left children to `sum`, of two trees in each vector.
