@@ -15,11 +15,12 @@ pub enum Extension {
 
 impl Extension {
     /// Every extension.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::SoftSpoken(FieldBits::One),
         Self::SoftSpoken(FieldBits::Two),
         Self::SoftSpoken(FieldBits::Four),
         Self::SoftSpoken(FieldBits::Eight),
+        Self::Silent(Size::Tiny),
         Self::Silent(Size::Small),
         Self::Silent(Size::Medium),
         Self::Silent(Size::Large),
@@ -66,9 +67,11 @@ impl Extension {
             Self::SoftSpoken(FieldBits::Two) => 7.4e-9,
             Self::SoftSpoken(FieldBits::Four) => 10.5e-9,
             Self::SoftSpoken(FieldBits::Eight) => 46.2e-9,
-            Self::Silent(Size::Small | Size::Medium) => 16.2e-9,
-            Self::Silent(Size::Large) => 19e-9,
-            Self::Silent(Size::Huge) => 23e-9,
+            Self::Silent(Size::Tiny) => 11.5e-9,
+            Self::Silent(Size::Small) => 12.8e-9,
+            Self::Silent(Size::Medium) => 14.2e-9,
+            Self::Silent(Size::Large) => 17e-9,
+            Self::Silent(Size::Huge) => 21e-9,
         }
     }
 
@@ -76,16 +79,16 @@ impl Extension {
     fn seconds_to_start(self) -> f64 {
         match self {
             Self::SoftSpoken(_) => 0.0,
-            Self::Silent(_) => 4e-3,
+            Self::Silent(_) => 8e-3,
         }
     }
 
-    /// Bytes of memory that each direction holds beside the OTs it has made: an upper bound. Silent OT keeps the blocks of
-    /// one iteration and of its trees.
+    /// Bytes of memory that each direction holds beside the OTs it has made: an upper bound. Silent OT keeps the blocks that one iteration
+    /// starts from and makes those for the next, in memory that may be moved once.
     pub fn memory(self) -> u64 {
         match self {
             Self::SoftSpoken(_) => 4 << 20,
-            Self::Silent(size) => (4 << 20) + 2 * 16 * size.outputs() as u64,
+            Self::Silent(size) => (8 << 20) + 3 * 16 * size.kept() as u64,
         }
     }
 
@@ -96,6 +99,7 @@ impl Extension {
             Self::SoftSpoken(FieldBits::Two) => "softspoken-2",
             Self::SoftSpoken(FieldBits::Four) => "softspoken-4",
             Self::SoftSpoken(FieldBits::Eight) => "softspoken-8",
+            Self::Silent(Size::Tiny) => "silent-tiny",
             Self::Silent(Size::Small) => "silent-small",
             Self::Silent(Size::Medium) => "silent-medium",
             Self::Silent(Size::Large) => "silent-large",
@@ -120,10 +124,11 @@ impl Extension {
     pub(crate) fn code(self) -> u8 {
         match self {
             Self::SoftSpoken(field) => field.k() as u8,
-            Self::Silent(Size::Small) => 0x81,
-            Self::Silent(Size::Medium) => 0x82,
-            Self::Silent(Size::Large) => 0x83,
-            Self::Silent(Size::Huge) => 0x84,
+            Self::Silent(Size::Tiny) => 0x81,
+            Self::Silent(Size::Small) => 0x82,
+            Self::Silent(Size::Medium) => 0x83,
+            Self::Silent(Size::Large) => 0x84,
+            Self::Silent(Size::Huge) => 0x85,
         }
     }
 }

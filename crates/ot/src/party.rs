@@ -15,7 +15,7 @@ use crate::tables::{self, Shape, TablesReceived, TablesSent};
 use crate::{Demand, Error, Extension, ProductsReceived, ProductsSent, Role, base, tree};
 
 /// Version of the setup; both parties must speak the same.
-const VERSION: u8 = 5;
+const VERSION: u8 = 6;
 
 /// Bytes of either party's first message: version, role, extension, the sender's point, the receiver's points.
 pub(crate) const FIRST_BYTES: usize = 3 + base::POINT_BYTES + base::RECEIVER_BYTES;

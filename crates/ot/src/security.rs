@@ -5,7 +5,7 @@
 
 use crate::random::CHUNK;
 use crate::schedule::{parts, runs};
-use crate::silent::parameters::Parameters;
+use crate::silent::parameters::{INSTANCES, Parameters};
 use crate::silent::position::{Position, Step};
 use crate::{Demand, Extension, Role, Size};
 
@@ -34,19 +34,14 @@ pub struct Strength {
     /// Bits of the weakest LPN instance; none without silent OT.
     pub lpn_bits: Option<f64>,
     /// LPN instances, both directions together.
-    pub iterations: u64,
+    pub instances: u64,
     /// Hashes of a tree's nodes under one key.
     pub tree_hashes: u64,
 }
 
-/// The cheapest attack known on one iteration, in bits (the table of `docs/reference/protocols/ot.md`, to which tests hold the parameters).
-fn lpn_bits(size: Size) -> f64 {
-    match size {
-        Size::Small => 144.4,
-        Size::Medium => 136.2,
-        Size::Large | Size::Huge => 130.6,
-    }
-}
+/// The cheapest attack known on the weakest LPN instance of any size, in bits (the table of `docs/reference/protocols/ot.md`, to which tests
+/// hold the parameters).
+const LPN_BITS: f64 = 132.2;
 
 impl Extension {
     /// What making `demand` rests on.
@@ -64,16 +59,16 @@ impl Extension {
             delta_bits: 127.0,
             hashed: directions.into_iter().max().unwrap_or(0).min(CHUNK as u64),
             lpn_bits: None,
-            iterations: 0,
+            instances: 0,
             tree_hashes: 0,
         };
         match self {
             Self::SoftSpoken(_) => common,
             Self::Silent(size) => {
                 let most = size.ladder().iter().map(Parameters::tree_hashes).max().unwrap_or(0);
-                let iterations =
-                    [Role::Client, Role::Server].map(|sender| iterations(size, demand, sender)).iter().sum();
-                Strength { lpn_bits: Some(lpn_bits(size)), iterations, tree_hashes: most, ..common }
+                let iterations = [Role::Client, Role::Server].map(|sender| iterations(size, demand, sender));
+                let instances = INSTANCES as u64 * iterations.iter().sum::<u64>();
+                Strength { lpn_bits: Some(LPN_BITS), instances, tree_hashes: most, ..common }
             }
         }
     }
@@ -126,7 +121,7 @@ mod tests {
         for extension in Extension::ALL {
             let strength = extension.strength(&DEMAND);
             let silent = matches!(extension, Extension::Silent(_));
-            assert_eq!((strength.lpn_bits.is_some(), strength.iterations > 0), (silent, silent), "{extension:?}");
+            assert_eq!((strength.lpn_bits.is_some(), strength.instances > 0), (silent, silent), "{extension:?}");
             assert_eq!(strength.hashed, 4096);
         }
         assert_eq!(Extension::SoftSpoken(FieldBits::Four).strength(&DEMAND).seeds, 2 * 32 * 16);

@@ -3,14 +3,20 @@
 
 use crate::{Block, KeyStream};
 
+/// Words that are multiplied by the same matrix, side by side: the blocks of one 512-bit vector, and one line of a cache.
+pub const LANES: usize = 4;
+
+/// A block of every lane.
+pub type Lanes = [Block; LANES];
+
 /// Parts, and so terms of every sum.
 pub const PARTS: usize = 12;
 
 /// Parts that are added in one pass over the sums.
-pub const PARTS_A_PASS: usize = 3;
+pub const PARTS_A_PASS: usize = 4;
 
 /// Sums that are added to at once.
-pub const ROWS: usize = 512;
+pub const ROWS: usize = 256;
 
 /// Blocks of words for them.
 pub const WORD_BLOCKS: usize = PARTS_A_PASS * ROWS / 8;
@@ -23,7 +29,7 @@ pub const WORD_BLOCKS: usize = PARTS_A_PASS * ROWS / 8;
 ///
 /// # Panics
 /// Unless the length of a part is a power of two up to 2^16.
-pub fn add(out: &mut [[Block; ROWS]], parts: &[Block], stream: &KeyStream, first: u64, stride: u64) {
+pub fn add(out: &mut [[Lanes; ROWS]], parts: &[Lanes], stream: &KeyStream, first: u64, stride: u64) {
     let len = parts.len() / PARTS_A_PASS;
     assert!(len.is_power_of_two() && len <= 1 << 16 && parts.len() == PARTS_A_PASS * len, "a power of two of terms");
     stream.cipher().add_sparse(out, parts, first, stride);
@@ -43,10 +49,10 @@ mod tests {
             log_terms in 0_usize..=16, rows in 0_usize..4, first in 0..u64::MAX, stride: u64, seed: [u8; 16],
         ) {
             let mut prg = Prg::from_seed(&Seed::from_bytes(seed));
-            let mut before = vec![[0; ROWS]; rows];
-            let mut parts = vec![0; PARTS_A_PASS << log_terms];
-            prg.fill_blocks(before.as_flattened_mut());
-            prg.fill_blocks(&mut parts);
+            let mut before = vec![[[0; LANES]; ROWS]; rows];
+            let mut parts = vec![[0; LANES]; PARTS_A_PASS << log_terms];
+            prg.fill_blocks(before.as_flattened_mut().as_flattened_mut());
+            prg.fill_blocks(parts.as_flattened_mut());
             let (mut expected, portable) = (before.clone(), Aes128::portable(&seed));
             for (row, sums) in expected.iter_mut().enumerate() {
                 let mut words = [0; WORD_BLOCKS];
@@ -63,10 +69,10 @@ mod tests {
         #[test]
         fn every_implementation_is_the_definition(log_terms in 0_usize..=16, seed: [u8; 16]) {
             let mut prg = Prg::from_seed(&Seed::from_bytes(seed));
-            let (mut before, mut words) = ([0; ROWS], [0; WORD_BLOCKS]);
-            let mut parts = vec![0; PARTS_A_PASS << log_terms];
-            prg.fill_blocks(&mut before);
-            prg.fill_blocks(&mut parts);
+            let (mut before, mut words) = ([[0; LANES]; ROWS], [0; WORD_BLOCKS]);
+            let mut parts = vec![[0; LANES]; PARTS_A_PASS << log_terms];
+            prg.fill_blocks(before.as_flattened_mut());
+            prg.fill_blocks(parts.as_flattened_mut());
             prg.fill_blocks(&mut words);
             for kernels in arch::every_kernels() {
                 let mut out = before;
@@ -75,7 +81,7 @@ mod tests {
                     let expected = parts.chunks(1 << log_terms).enumerate().fold(start, |sum, (part, terms)| {
                         let at = part * ROWS + i;
                         let word = (words[at / 8] >> (16 * (at % 8))) as usize;
-                        sum ^ terms[word % terms.len()]
+                        std::array::from_fn(|lane| sum[lane] ^ terms[word % terms.len()][lane])
                     });
                     prop_assert_eq!(*sum, expected, "{}", kernels.name);
                 }

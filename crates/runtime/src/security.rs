@@ -176,8 +176,8 @@ pub fn transfers(
         ),
     ];
     if let Some(bits) = strength.lpn_bits {
-        let iterations = strength.iterations * inferences * sessions;
-        terms.push(Assumption::new("silent OT", format!("LPN, regular noise, {}", extension.name()), bits, iterations));
+        let instances = strength.instances * inferences * sessions;
+        terms.push(Assumption::new("silent OT", format!("LPN, regular noise, {}", extension.name()), bits, instances));
         terms.push(Assumption::new(
             "trees of silent OT",
             "AES as an ideal cipher, targets under one key",

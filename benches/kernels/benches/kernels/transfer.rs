@@ -17,6 +17,13 @@ pub fn run(bench: &mut Bench) -> Result<(), Box<dyn Error>> {
             "seven AES blocks an OT, both parties",
         ),
         (
+            "ot-silent-tiny",
+            Extension::Silent(Size::Tiny),
+            1 << 22,
+            8.0,
+            "3.5 AES blocks at the receiver, 4.5 at the sender",
+        ),
+        (
             "ot-silent-large",
             Extension::Silent(Size::Large),
             1 << 22,

@@ -1,22 +1,23 @@
 //! One iteration: LPN samples `A * secret + noise`, computed on the blocks that authenticate them.
 //!
 //! Both parties apply the same public matrix `A`, a one to a row in each of [`sparse::PARTS`] parts, to their blocks for the bits of
-//! the secret, and add the leaves of their trees. They go through [`TILE`] samples for a few parts after the other, so that what is
-//! read at random stays in the second-level cache. The relation `q ^ t = c * delta` is linear, so it carries over, and since `delta` is odd and
+//! the secrets, and add the leaves of their trees. All instances are side by side, so that one read serves a sample of each. Parties go
+//! through [`TILE`] rows for a few parts after the other, so that what is read at random stays in the second-level cache. The relation `q ^ t = c * delta` is linear, so it carries over, and since `delta` is odd and
 //! every `q` even, the choice bit `c` is the lowest bit of `t` all the way.
 
 use std::ops::Range;
 
 use privet_prg::ggm::TREES;
+use privet_prg::sparse::Lanes;
 use privet_prg::{Block, KeyStream, Seed, TreeHash, sparse};
 use rayon::prelude::*;
 use zeroize::Zeroizing;
 
 use super::group;
-use super::parameters::Parameters;
+use super::parameters::{INSTANCES, Parameters};
 
-/// Samples that are added to before the next parts: half a MiB.
-const TILE: usize = 1 << 15;
+/// Rows of samples that a thread adds to before the next parts: at most a MiB.
+const TILE: usize = 1 << 14;
 
 /// Passes over a tile.
 const PASSES: usize = sparse::PARTS / sparse::PARTS_A_PASS;
@@ -29,15 +30,20 @@ pub(super) struct Iteration {
     parameters: Parameters,
     /// The public stream of which the matrix is made.
     matrix: KeyStream,
-    /// Blocks for the LPN secret, then for the trees, group after group.
+    /// Blocks for the LPN secrets, bit after bit for all instances, then for the trees, group after group.
     base: Zeroizing<Vec<Block>>,
 }
 
 impl Iteration {
     /// `seed`: the iteration's public one, fresh. `base`: at least [`Parameters::base`] blocks of correlated OTs, used nowhere
     /// else.
-    pub(super) fn new(parameters: Parameters, seed: &Seed, base: Vec<Block>) -> Self {
-        Self { parameters, matrix: KeyStream::new(seed), base: Zeroizing::new(base) }
+    pub(super) fn new(parameters: Parameters, seed: &Seed, base: Zeroizing<Vec<Block>>) -> Self {
+        Self { parameters, matrix: KeyStream::new(seed), base }
+    }
+
+    /// What it started from.
+    pub(super) fn into_base(self) -> Zeroizing<Vec<Block>> {
+        self.base
     }
 
     pub(super) fn parameters(&self) -> &Parameters {
@@ -78,19 +84,21 @@ impl Iteration {
     /// The blocks that the trees of a group start from.
     fn tree_base(&self, group: usize) -> &[Block] {
         let len = TREES * self.parameters.depth;
-        &self.base[self.parameters.secret() + group * len..][..len]
+        &self.base[INSTANCES * self.parameters.secret() + group * len..][..len]
     }
 
-    /// Adds the matrix times the secret to the leaves of all groups from `first` on.
+    /// Adds the matrix times the secrets to the leaves of all groups from `first` on.
     fn encode(&self, first: usize, leaves: &mut [Block]) {
-        let first = first * self.parameters.group_outputs() / sparse::ROWS;
-        leaves.par_chunks_mut(TILE).enumerate().for_each(|(tile, leaves)| {
-            let first = first + tile * TILE / sparse::ROWS;
-            let parts =
-                self.base[..self.parameters.secret()].chunks_exact(sparse::PARTS_A_PASS << self.parameters.part_bits);
+        let secrets: &[Lanes] = self.base[..INSTANCES * self.parameters.secret()].as_chunks().0;
+        let leaves: &mut [[Lanes; sparse::ROWS]] = leaves.as_chunks_mut().0.as_chunks_mut().0;
+        let first = (first << self.parameters.depth) / sparse::ROWS;
+        let tile = leaves.len().div_ceil(rayon::current_num_threads()).clamp(1, TILE / sparse::ROWS);
+        leaves.par_chunks_mut(tile).enumerate().for_each(|(index, leaves)| {
+            let first = first + index * tile;
+            let parts = secrets.chunks_exact(sparse::PARTS_A_PASS << self.parameters.part_bits);
             for (pass, parts) in parts.enumerate() {
                 let first = ((first * PASSES + pass) * sparse::WORD_BLOCKS) as u64;
-                sparse::add(leaves.as_chunks_mut().0, parts, &self.matrix, first, STRIDE);
+                sparse::add(leaves, parts, &self.matrix, first, STRIDE);
             }
         });
     }

@@ -44,7 +44,7 @@ const FAILED: Error = Error::Misuse { what: "an extension that failed goes on" }
 /// What the two ends do differently.
 trait End {
     /// The blocks of `count` OTs of SoftSpokenOT, even at the sender and with the choice bit lowest at the receiver.
-    fn begin(&mut self, channel: &mut Channel, count: usize) -> Result<Vec<Block>, Error>;
+    fn begin(&mut self, channel: &mut Channel, count: usize) -> Result<Zeroizing<Vec<Block>>, Error>;
 
     /// The seed of the next iteration's matrix.
     fn matrix(&mut self, channel: &mut Channel) -> Result<Seed, Error>;
@@ -65,6 +65,8 @@ struct Extension<E> {
     position: Position,
     /// The current iteration, once there is one.
     iteration: Option<Iteration>,
+    /// What the iteration before started from: memory for what the next one starts from, which is written over.
+    spent: Zeroizing<Vec<Block>>,
     /// Memory for blocks, which is written over.
     blocks: Zeroizing<Vec<Block>>,
     /// Where those are that were made and not handed out.
@@ -73,33 +75,43 @@ struct Extension<E> {
 
 impl<E: End> Extension<E> {
     fn new(size: Size, end: E) -> Self {
-        Self { end, position: Position::new(size.ladder()), iteration: None, blocks: Zeroizing::default(), ready: 0..0 }
+        Self {
+            end,
+            position: Position::new(size.ladder()),
+            iteration: None,
+            spent: Zeroizing::default(),
+            blocks: Zeroizing::default(),
+            ready: 0..0,
+        }
     }
 
-    /// The blocks of the next `count` OTs.
+    /// The blocks of the next `count` OTs. After an error there is no iteration, and so nothing more.
     fn blocks(&mut self, channel: &mut Channel, count: usize) -> Result<&[Block], Error> {
         let (mut out, ready) = (std::mem::take(&mut self.blocks), std::mem::take(&mut self.ready));
+        let mut iteration = self.iteration.take();
         let mut made = ready.len();
         out.copy_within(ready, 0);
         while let Some(step) = self.position.step(count) {
             let (base, parameters) = match step {
                 Step::Grow(groups) => {
-                    made = self.grow(channel, groups, &mut out, made)?;
+                    made = self.grow(channel, iteration.as_ref().ok_or(FAILED)?, groups, &mut out, made)?;
                     continue;
                 }
                 Step::Begin(parameters) => (self.end.begin(channel, parameters.base())?, parameters),
                 Step::Continue(groups, parameters) => {
-                    let mut base = Vec::new();
-                    self.grow(channel, groups, &mut base, 0)?;
+                    let before = iteration.take().ok_or(FAILED)?;
+                    let mut base = std::mem::take(&mut self.spent);
+                    self.grow(channel, &before, groups, &mut base, 0)?;
+                    self.spent = before.into_base();
                     (base, parameters)
                 }
             };
-            self.iteration = Some(Iteration::new(parameters, &self.end.matrix(channel)?, base));
+            iteration = Some(Iteration::new(parameters, &self.end.matrix(channel)?, base));
         }
         if made < count {
             return Err(FAILED);
         }
-        (self.blocks, self.ready) = (out, count..made);
+        (self.blocks, self.ready, self.iteration) = (out, count..made, iteration);
         Ok(&self.blocks[..count])
     }
 
@@ -107,11 +119,11 @@ impl<E: End> Extension<E> {
     fn grow(
         &mut self,
         channel: &mut Channel,
+        iteration: &Iteration,
         groups: Range<usize>,
         out: &mut Vec<Block>,
         start: usize,
     ) -> Result<usize, Error> {
-        let iteration = self.iteration.as_ref().ok_or(FAILED)?;
         let end = start + groups.len() * iteration.parameters().group_outputs();
         if out.capacity() < end {
             let mut grown = Vec::with_capacity(end.max(2 * start));
@@ -143,9 +155,9 @@ impl SilentSender {
 }
 
 impl End for SenderEnd {
-    fn begin(&mut self, channel: &mut Channel, count: usize) -> Result<Vec<Block>, Error> {
+    fn begin(&mut self, channel: &mut Channel, count: usize) -> Result<Zeroizing<Vec<Block>>, Error> {
         self.base.extend(channel, count)?;
-        let mut q = self.base.take_blocks(count);
+        let mut q = Zeroizing::new(self.base.take_blocks(count));
         q.iter_mut().for_each(|q| *q &= !1);
         Ok(q)
     }
@@ -212,12 +224,8 @@ impl ReceiverEnd {
 }
 
 impl End for ReceiverEnd {
-    fn begin(&mut self, channel: &mut Channel, count: usize) -> Result<Vec<Block>, Error> {
-        let mut begun = match self.begun.take() {
-            Some(begun) => begun,
-            None => self.announce(channel, count)?,
-        };
-        Ok(std::mem::take(&mut *begun))
+    fn begin(&mut self, channel: &mut Channel, count: usize) -> Result<Zeroizing<Vec<Block>>, Error> {
+        self.begun.take().map_or_else(|| self.announce(channel, count), Ok)
     }
 
     fn matrix(&mut self, channel: &mut Channel) -> Result<Seed, Error> {

@@ -1,13 +1,18 @@
 //! How large an iteration is: four sets of parameters for LPN with regular noise over GF(2).
 
 use privet_prg::ggm::TREES;
-use privet_prg::sparse::PARTS;
+use privet_prg::sparse::{LANES, PARTS};
 
-/// One iteration: `outputs` samples of LPN with a secret of [`PARTS`] parts of `2^part_bits` bits and one noisy sample in each of
-/// `trees` blocks of `2^depth`.
+/// LPN instances of an iteration, of which each has one of the trees that are grown side by side.
+pub(crate) const INSTANCES: usize = TREES;
+
+const _: () = assert!(LANES == TREES, "a level of the trees is a row of the code");
+
+/// One iteration: [`INSTANCES`] instances of LPN under one public matrix, each with a secret of [`PARTS`] parts of `2^part_bits` bits and
+/// one noisy sample in each of `trees` blocks of `2^depth`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Parameters {
-    /// Trees, and so the weight of the noise; a multiple of [`TREES`].
+    /// Trees of an instance, and so the weight of its noise.
     pub(crate) trees: usize,
     /// Levels of a tree.
     pub(crate) depth: usize,
@@ -16,31 +21,34 @@ pub(crate) struct Parameters {
 }
 
 impl Parameters {
-    /// For about 2^17 outputs.
-    pub(crate) const SMALL: Self = Self { trees: 320, depth: 9, part_bits: 12 };
-
     /// For about 2^19.5 outputs.
-    pub(crate) const MEDIUM: Self = Self { trees: 720, depth: 10, part_bits: 13 };
+    pub(crate) const TINY: Self = Self { trees: 720, depth: 8, part_bits: 11 };
 
-    /// For about 2^21.5 outputs.
-    pub(crate) const LARGE: Self = Self { trees: 1440, depth: 11, part_bits: 14 };
+    /// For about 2^21 outputs.
+    pub(crate) const SMALL: Self = Self { trees: 864, depth: 9, part_bits: 12 };
 
     /// For about 2^22 outputs.
-    pub(crate) const HUGE: Self = Self { trees: 1280, depth: 12, part_bits: 15 };
+    pub(crate) const MEDIUM: Self = Self { trees: 1024, depth: 10, part_bits: 13 };
 
-    /// Bits of the LPN secret.
+    /// For about 2^23.5 outputs.
+    pub(crate) const LARGE: Self = Self { trees: 1216, depth: 11, part_bits: 14 };
+
+    /// For about 2^24.5 outputs.
+    pub(crate) const HUGE: Self = Self { trees: 1472, depth: 12, part_bits: 15 };
+
+    /// Bits of the LPN secret of an instance.
     pub(crate) fn secret(&self) -> usize {
         PARTS << self.part_bits
     }
 
     /// Correlated OTs that an iteration starts from: one for every bit of the secret, one for every level of every tree.
     pub(crate) fn base(&self) -> usize {
-        self.secret() + self.trees * self.depth
+        INSTANCES * (self.secret() + self.trees * self.depth)
     }
 
-    /// Groups of [`TREES`] trees that are grown together.
+    /// Groups of trees that are grown together, one of each instance.
     pub(crate) fn groups(&self) -> usize {
-        self.trees / TREES
+        self.trees
     }
 
     /// Samples of one group.
@@ -62,41 +70,49 @@ impl Parameters {
 /// How far a silent extension climbs: how many OTs an iteration gives once it is at its largest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Size {
-    /// 110,592 OTs.
+    /// 615,424 OTs.
+    Tiny,
+    /// 1,540,096 OTs after 508,928.
     Small,
-    /// 630,784 OTs after 57,344.
+    /// 3,760,128 OTs after 303,104.
     Medium,
-    /// 2,736,128 OTs after 581,632.
+    /// 9,117,696 OTs after 3,653,632.
     Large,
-    /// 4,833,280 OTs after 3,121,152.
+    /// 22,462,464 OTs after 2,850,816.
     Huge,
 }
 
 impl Size {
     /// Every size, smallest first.
-    pub const ALL: [Self; 4] = [Self::Small, Self::Medium, Self::Large, Self::Huge];
+    pub const ALL: [Self; 5] = [Self::Tiny, Self::Small, Self::Medium, Self::Large, Self::Huge];
 
     /// The parameters of the first iteration, of the second and so on; the last stay.
     pub(crate) fn ladder(self) -> &'static [Parameters] {
-        const LADDER: [Parameters; 4] = [Parameters::SMALL, Parameters::MEDIUM, Parameters::LARGE, Parameters::HUGE];
         match self {
-            Self::Small => &LADDER[..1],
-            Self::Medium => &LADDER[..2],
-            Self::Large => &LADDER[..3],
-            Self::Huge => &LADDER,
+            Self::Tiny => &[Parameters::TINY],
+            Self::Small => &[Parameters::TINY, Parameters::SMALL],
+            Self::Medium => &[Parameters::TINY, Parameters::MEDIUM],
+            Self::Large => &[Parameters::TINY, Parameters::MEDIUM, Parameters::LARGE],
+            Self::Huge => &[Parameters::TINY, Parameters::MEDIUM, Parameters::HUGE],
         }
     }
 
-    /// Samples of the largest iteration, those for the next one included.
-    pub(crate) fn outputs(self) -> usize {
-        self.ladder().last().map_or(0, Parameters::outputs)
+    /// Correlated OTs of which an iteration at its largest keeps the blocks, in whole groups of whatever rung makes them.
+    pub(crate) fn kept(self) -> usize {
+        self.ladder().iter().map(|rung| rung.base() + rung.group_outputs()).max().unwrap_or(0)
     }
 }
 
+#[cfg(test)]
 impl Parameters {
-    /// Samples.
-    pub(crate) fn outputs(&self) -> usize {
+    /// Samples of an instance.
+    pub(crate) fn samples(&self) -> usize {
         self.trees << self.depth
+    }
+
+    /// Samples of all instances.
+    pub(crate) fn outputs(&self) -> usize {
+        INSTANCES * self.samples()
     }
 }
 
@@ -119,11 +135,17 @@ mod tests {
     #[test]
     fn the_documented_counts_are_right() {
         let free = |a: Parameters, b: Parameters| a.free_groups(&b) * a.group_outputs();
-        let [small, medium, large, huge] = [Parameters::SMALL, Parameters::MEDIUM, Parameters::LARGE, Parameters::HUGE];
-        assert_eq!(free(small, small), 110_592);
-        assert_eq!((free(small, medium), free(medium, medium)), (57_344, 630_784));
-        let before = free(small, medium) + free(medium, large);
-        assert_eq!((before, free(large, large)), (581_632, 2_736_128));
-        assert_eq!((before + free(large, huge), free(huge, huge)), (3_121_152, 4_833_280));
+        for (size, before, each) in [
+            (Size::Tiny, 0, 615_424),
+            (Size::Small, 508_928, 1_540_096),
+            (Size::Medium, 303_104, 3_760_128),
+            (Size::Large, 3_653_632, 9_117_696),
+            (Size::Huge, 2_850_816, 22_462_464),
+        ] {
+            let ladder = size.ladder();
+            let last = ladder[ladder.len() - 1];
+            let climbed: usize = ladder.windows(2).map(|rungs| free(rungs[0], rungs[1])).sum();
+            assert_eq!((climbed, free(last, last)), (before, each), "{size:?}");
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use privet_channel::pair;
 
+use super::parameters::{INSTANCES, Parameters};
 use super::*;
 use crate::tree;
 
@@ -79,7 +80,7 @@ fn choices_and_blocks_look_uniform_in_every_iteration() -> Result<(), Error> {
     // Six standard deviations of a binomial count.
     const SLACK: i64 = 950;
     let near_half = |ones: usize| (ones as i64 - COUNT as i64 / 2).abs() < SLACK;
-    let (mut sender, mut receiver) = ends(Size::Small, 3);
+    let (mut sender, mut receiver) = ends(Size::Tiny, 3);
     let outputs = extend(&mut sender, &mut receiver, &[COUNT; 3])?;
     for (_, choice, t) in &outputs {
         assert!(near_half(choice.iter().filter(|&bit| bit).count()));
@@ -96,35 +97,47 @@ fn choices_and_blocks_look_uniform_in_every_iteration() -> Result<(), Error> {
     Ok(())
 }
 
-/// Choice bits of a whole iteration with its noise, and again without, less the matrix times the secret: the noise alone.
-fn noises(parameters: parameters::Parameters, seed: u8) -> [Vec<bool>; 2] {
+/// A receiver's iteration and all of its blocks. With `alike` the first two instances have the same secret.
+fn receive(parameters: Parameters, seed: u8, alike: bool) -> (Iteration, Vec<Block>) {
     let mut prg = Prg::from_seed(&Seed::from_bytes([seed; 16]));
     let delta = prg.block() | 1;
-    let mut q = vec![0; parameters.base()];
+    let mut q = Zeroizing::new(vec![0; parameters.base()]);
     prg.fill_blocks(&mut q);
     q.iter_mut().for_each(|q| *q &= !1);
-    let t: Vec<Block> = q.iter().map(|q| q ^ if prg.word() & 1 == 1 { delta } else { 0 }).collect();
+    let choose = |q: &Block| q ^ if prg.word() & 1 == 1 { delta } else { 0 };
+    let mut t = Zeroizing::new(q.iter().map(choose).collect::<Vec<_>>());
+    if alike {
+        for blocks in [&mut q, &mut t] {
+            let (bits, _) = blocks[..INSTANCES * parameters.secret()].as_chunks_mut::<INSTANCES>();
+            bits.iter_mut().for_each(|bit| bit[1] = bit[0]);
+        }
+    }
     let matrix = prg.seed();
     let groups = 0..parameters.groups();
     let (mut ours, mut theirs) = (vec![0; parameters.outputs()], vec![0; parameters.outputs()]);
     let message = Iteration::new(parameters, &matrix, q).plant(delta, groups.clone(), &mut ours);
-    let receiver = Iteration::new(parameters, &matrix, t.clone());
+    let receiver = Iteration::new(parameters, &matrix, t);
     receiver.grow(groups, &message, &mut theirs);
+    (receiver, theirs)
+}
 
+/// Choice bits of a whole iteration with its noise, and again without, less the matrix times the secret: the noise alone.
+fn noises(parameters: Parameters, seed: u8) -> [Vec<bool>; 2] {
+    let (receiver, blocks) = receive(parameters, seed, false);
     let bits = |blocks: &[Block]| -> Vec<bool> { blocks.iter().map(|block| block & 1 == 1).collect() };
     let without = receiver.encoded();
     let difference = |a: &[bool]| a.iter().zip(bits(&without)).map(|(a, b)| a ^ b).collect();
-    [difference(&bits(&theirs)), difference(&bits(&without))]
+    [difference(&bits(&blocks)), difference(&bits(&without))]
 }
 
 /// Whether there is exactly one noisy sample in every tree, and at which leaves.
-fn regular(parameters: parameters::Parameters, noise: &[bool]) -> Option<Vec<usize>> {
+fn regular(parameters: Parameters, noise: &[bool]) -> Option<Vec<usize>> {
     use privet_prg::ggm::TREES;
     let leaves = |tree: usize| {
         let group = &noise[tree / TREES * parameters.group_outputs()..][..parameters.group_outputs()];
         group.iter().skip(tree % TREES).step_by(TREES).copied().enumerate().filter(|&(_, noisy)| noisy)
     };
-    (0..parameters.trees)
+    (0..INSTANCES * parameters.trees)
         .map(|tree| match leaves(tree).collect::<Vec<_>>()[..] {
             [(leaf, _)] => Some(leaf),
             _ => None,
@@ -132,66 +145,91 @@ fn regular(parameters: parameters::Parameters, noise: &[bool]) -> Option<Vec<usi
         .collect()
 }
 
+/// Whether no more positions agree than those of uniform ones do: six standard deviations above one in `2^depth`.
+fn few_are_alike(one: &[usize], other: &[usize], parameters: Parameters) -> bool {
+    let pairs = one.len().min(other.len());
+    let expected = pairs as f64 / f64::from(1 << parameters.depth);
+    let same = one.iter().zip(other).filter(|(one, other)| one == other).count() as f64;
+    same < expected + 6.0 * expected.sqrt()
+}
+
 #[test]
 fn noise_is_regular_and_new_in_every_iteration() {
-    for parameters in [parameters::Parameters::SMALL, parameters::Parameters::MEDIUM] {
+    for parameters in [Parameters::TINY, Parameters::SMALL] {
         let [noise, _] = noises(parameters, 4);
-        assert_eq!(noise.iter().filter(|&&bit| bit).count(), parameters.trees);
+        assert_eq!(noise.iter().filter(|&&bit| bit).count(), INSTANCES * parameters.trees);
         let positions = regular(parameters, &noise).expect("one noisy sample per tree");
         let [noise, _] = noises(parameters, 5);
         let others = regular(parameters, &noise).expect("one noisy sample per tree");
-        // Of some hundred pairs of uniform positions among hundreds, few coincide.
-        let same = positions.iter().zip(&others).filter(|(one, other)| one == other).count();
-        assert!(same < 10, "{same} positions came again");
+        assert!(few_are_alike(&positions, &others, parameters));
         let half = 1 << (parameters.depth - 1);
         let upper = positions.iter().filter(|&&leaf| leaf >= half).count() as f64;
-        let trees = parameters.trees as f64;
+        let trees = positions.len() as f64;
         // Six standard deviations.
         assert!((upper - trees / 2.0).abs() < 3.0 * trees.sqrt(), "{upper} of {trees} in the upper half");
     }
 }
 
 #[test]
-fn groups_have_noise_of_their_own() {
+fn trees_have_noise_of_their_own() {
     use privet_prg::ggm::TREES;
-    let parameters = parameters::Parameters::SMALL;
+    let parameters = Parameters::TINY;
     let positions = regular(parameters, &noises(parameters, 4)[0]).expect("one noisy sample per tree");
-    let same = positions.iter().zip(&positions[TREES..]).filter(|(one, next)| one == next).count();
-    assert!(same < 10, "{same} positions come again in the next group");
+    // Of the same instance, and of the others.
+    for distance in 1..=TREES {
+        assert!(few_are_alike(&positions, &positions[distance..], parameters), "{distance} trees on");
+    }
+}
+
+/// Choice bits in which the first two instances differ, less what it would be on average.
+fn differences(alike: bool) -> i64 {
+    let (_, blocks) = receive(Parameters::TINY, 9, alike);
+    let (samples, _) = blocks.as_chunks::<INSTANCES>();
+    let differ = samples.iter().filter(|sample| (sample[0] ^ sample[1]) & 1 == 1).count();
+    differ as i64 - Parameters::TINY.samples() as i64 / 2
+}
+
+#[test]
+fn instances_under_one_matrix_have_secrets_of_their_own() {
+    // Six standard deviations of a binomial count.
+    let slack = (9 * Parameters::TINY.samples()).isqrt() as i64;
+    assert!(differences(false).abs() < slack);
+    // If they had the same one, the difference of two would be noise alone.
+    assert!(differences(true) < -slack);
 }
 
 #[test]
 fn every_sample_takes_words_of_its_own_from_the_stream() {
     use privet_prg::{KeyStream, sparse};
-    let parameters = parameters::Parameters::SMALL;
+    let parameters = Parameters::TINY;
     let mut prg = Prg::from_seed(&Seed::from_bytes([8; 16]));
-    let (mut base, matrix) = (vec![0; parameters.base()], prg.seed());
+    let (mut base, matrix) = (Zeroizing::new(vec![0; parameters.base()]), prg.seed());
     prg.fill_blocks(&mut base);
     let (terms, stream) = (1 << parameters.part_bits, KeyStream::new(&matrix));
     let samples = Iteration::new(parameters, &matrix, base.clone()).encoded();
     // Of either end of a row, of a tile and of the whole.
-    for i in [0, 1, 511, 512, 32_767, 32_768, 100_000, parameters.outputs() - 1] {
+    for i in [0, 1, 255, 256, 16_383, 16_384, 100_000, parameters.samples() - 1] {
         let (row, place) = (i / sparse::ROWS, i % sparse::ROWS);
-        let sum = (0..sparse::PARTS).fold(0, |sum, part| {
+        let sum = (0..sparse::PARTS).fold([0; INSTANCES], |sum, part| {
             let mut word = [0];
             stream.blocks(((row * sparse::PARTS + part) * (sparse::ROWS / 8) + place / 8) as u64, &mut word);
             let word = (word[0] >> (16 * (place % 8))) as usize % terms;
-            sum ^ base[part * terms + word]
+            std::array::from_fn(|instance| sum[instance] ^ base[(part * terms + word) * INSTANCES + instance])
         });
-        assert_eq!(samples[i], sum, "sample {i}");
+        assert_eq!(samples[INSTANCES * i..][..INSTANCES], sum, "sample {i} of every instance");
     }
 }
 
 #[test]
 fn every_iteration_starts_from_other_blocks() -> Result<(), Error> {
-    let (mut sender, mut receiver) = ends(Size::Small, 7);
+    let (mut sender, mut receiver) = ends(Size::Tiny, 7);
     let (mut to_receiver, mut to_sender) = pair();
     receiver.begin(&mut to_sender)?;
     to_sender.flush()?;
     let mut starts = Vec::new();
     for _ in 0..4 {
         // More than an iteration of this size gives.
-        let count = parameters::Parameters::SMALL.outputs();
+        let count = Parameters::TINY.outputs();
         sender.extend(&mut to_receiver, count)?.to_vec();
         to_receiver.flush()?;
         receiver.extend(&mut to_sender, count)?;
@@ -210,14 +248,14 @@ fn every_iteration_starts_from_other_blocks() -> Result<(), Error> {
 
 #[test]
 fn samples_without_noise_are_caught() {
-    let parameters = parameters::Parameters::SMALL;
+    let parameters = Parameters::TINY;
     let [_, nothing] = noises(parameters, 4);
     assert_eq!(regular(parameters, &nothing), None);
 }
 
 #[test]
 fn a_message_of_another_length_is_an_error() -> Result<(), Error> {
-    let ((mut sender, _), (_, mut receiver)) = (ends(Size::Small, 6), ends(Size::Small, 6));
+    let ((mut sender, _), (_, mut receiver)) = (ends(Size::Tiny, 6), ends(Size::Tiny, 6));
     let (mut to_receiver, mut to_sender) = pair();
     receiver.begin(&mut to_sender)?;
     to_sender.flush()?;

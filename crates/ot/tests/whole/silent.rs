@@ -123,7 +123,7 @@ fn generations_go_on_where_the_last_stopped() -> Result<(), Error> {
 
 #[test]
 fn a_large_demand_costs_well_under_half_a_bit_each() {
-    let demand = Demand { private_ands: 40_000_000, ..Demand::NONE };
+    let demand = Demand { private_ands: 100_000_000, ..Demand::NONE };
     let cost = cost::generate(&demand, Size::Huge, Role::Server);
     let bits = 8.0 * (cost.bytes_sent + cost.bytes_received) as f64 / demand.private_ands as f64;
     assert!(bits < 0.45, "{bits}");
@@ -254,8 +254,8 @@ fn relay(
 fn the_relay_alone_disturbs_nothing_and_sees_no_message_twice() -> Result<(), Error> {
     let (held, first) = with_altered(usize::MAX, |_| ())?;
     assert!(held?);
-    // The seed of the matrix, then three groups of four trees of depth nine.
-    assert_eq!(first.iter().map(Vec::len).collect::<Vec<_>>(), [16, 3 * 4 * 8 * 16]);
+    // The seed of the matrix, then five groups of four trees of depth eight.
+    assert_eq!(first.iter().map(Vec::len).collect::<Vec<_>>(), [16, 5 * 4 * 7 * 16]);
     let second = with_altered(usize::MAX, |_| ())?.1;
     let mut blocks: Vec<&[u8; 16]> = first.iter().chain(&second).flat_map(|message| message.as_chunks().0).collect();
     let made = blocks.len();

@@ -8,7 +8,7 @@ use ::aes::{Aes128Enc, Block as CrateBlock};
 use super::x86::{narrow::NarrowVaes128, vaes::Vaes128};
 use crate::Block;
 use crate::ggm::{Correction, TREES};
-use crate::sparse::{ROWS, WORD_BLOCKS};
+use crate::sparse::{Lanes, ROWS, WORD_BLOCKS};
 
 /// Blocks that go through the `aes` crate at once: the widest batch that it keeps in registers.
 pub(super) const BATCH: usize = 64;
@@ -93,7 +93,7 @@ impl Aes128 {
     }
 
     /// See [`crate::sparse::add`].
-    pub(crate) fn add_sparse(&self, out: &mut [[Block; ROWS]], parts: &[Block], first: u64, stride: u64) {
+    pub(crate) fn add_sparse(&self, out: &mut [[Lanes; ROWS]], parts: &[Lanes], first: u64, stride: u64) {
         #[cfg(target_arch = "x86_64")]
         if let Self::Vaes(aes) = self {
             return aes.add_sparse(out, parts, first, stride);

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use crate::Block;
 use crate::ggm::{Correction, TREES};
-use crate::sparse::{ROWS, WORD_BLOCKS};
+use crate::sparse::{Lanes, ROWS, WORD_BLOCKS};
 
 mod aes;
 mod paths;
@@ -29,7 +29,7 @@ pub(crate) struct Kernels {
     /// See [`crate::ggm::mark`].
     pub(crate) mark: fn(nodes: &mut [Block], correction: &Correction, paths: &[u64; TREES]),
     /// See [`crate::sparse::add`].
-    pub(crate) add_sparse: fn(out: &mut [Block; ROWS], parts: &[Block], words: &[Block; WORD_BLOCKS]),
+    pub(crate) add_sparse: fn(out: &mut [Lanes; ROWS], parts: &[Lanes], words: &[Block; WORD_BLOCKS]),
 }
 
 static KERNELS: LazyLock<Kernels> =

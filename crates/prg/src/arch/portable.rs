@@ -4,7 +4,7 @@
 use super::Kernels;
 use crate::Block;
 use crate::ggm::{Correction, TREES};
-use crate::sparse::{PARTS_A_PASS, ROWS, WORD_BLOCKS};
+use crate::sparse::{Lanes, PARTS_A_PASS, ROWS, WORD_BLOCKS};
 
 /// The kernels that run everywhere.
 pub(super) const KERNELS: Kernels = Kernels {
@@ -110,12 +110,13 @@ pub(super) fn correct(nodes: &mut [Block], correction: &Correction) {
 }
 
 #[inline(always)]
-fn add_sparse(out: &mut [Block; ROWS], parts: &[Block], words: &[Block; WORD_BLOCKS]) {
+pub(super) fn add_sparse(out: &mut [Lanes; ROWS], parts: &[Lanes], words: &[Block; WORD_BLOCKS]) {
     let len = parts.len() / PARTS_A_PASS;
     for (terms, words) in parts.chunks_exact(len).zip(words.chunks_exact(ROWS / 8)) {
         for (sums, word) in out.chunks_exact_mut(8).zip(words) {
             for (i, sum) in sums.iter_mut().enumerate() {
-                *sum ^= terms[(word >> (16 * i)) as usize & (len - 1)];
+                let term = &terms[(word >> (16 * i)) as usize & (len - 1)];
+                sum.iter_mut().zip(term).for_each(|(sum, term)| *sum ^= term);
             }
         }
     }

@@ -5,7 +5,7 @@
 use std::arch::x86_64::*;
 
 use super::vaes::twice;
-use super::{sparse, wide};
+use super::wide;
 use crate::Block;
 use crate::arch::{Kernels, portable};
 use crate::ggm::{Correction, TREES};
@@ -13,11 +13,11 @@ use crate::kernels;
 
 /// The kernels for AVX-512, if the processor has all that they need.
 pub(super) fn avx512() -> Option<Kernels> {
-    kernels!(Kernels "avx512", ["avx512f", "avx512bw", "avx512vbmi", "gfni", "avx2", "bmi2"], {
+    kernels!(Kernels "avx512", ["avx512f", "avx512bw", "avx512vbmi", "gfni", "avx2"], {
         columns: |rows, out| columns(rows, out),
         subset_sums: |sums, terms, width| subset_sums(sums, terms, width),
         mark: |nodes, correction, paths| mark(nodes, correction, paths),
-        add_sparse: |out, parts, words| sparse::add(out, parts, words),
+        add_sparse: |out, parts, words| wide::add_sparse(out, parts, words),
     })
 }
 

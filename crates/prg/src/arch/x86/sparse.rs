@@ -1,12 +1,11 @@
-//! Sums of the sparse code. Reads take the time, so all parts of a pass are read at once, 128 bits at a time, where the portable code reads 64
-//! bits of a part after the other.
+//! Sums of the sparse code on 512-bit vectors: a term of all lanes is one read.
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::*;
 
-use super::vaes::{Vaes128, broadcast, counting, encrypt, store};
+use super::vaes::{Vaes128, broadcast, counting, encrypt, load, store};
 use crate::Block;
-use crate::sparse::{PARTS_A_PASS, ROWS, WORD_BLOCKS};
+use crate::sparse::{Lanes, PARTS_A_PASS, ROWS};
 
 /// Words in 64 bits.
 const WORDS: usize = 4;
@@ -17,25 +16,18 @@ const STEP: usize = 32;
 /// Blocks of words of a part.
 const PART_BLOCKS: usize = ROWS / 8;
 
-/// See [`crate::arch::Kernels::add_sparse`].
-#[target_feature(enable = "avx2,bmi2")]
-pub(super) fn add(out: &mut [Block; ROWS], parts: &[Block], words: &[Block; WORD_BLOCKS]) {
-    let (terms, words) = (Terms::of(parts), bytemuck::must_cast_slice(words));
-    terms.add(out, std::array::from_fn(|part| &words[part * (ROWS / WORDS)..][..ROWS / WORDS]));
-}
-
 impl Vaes128 {
     /// See [`crate::sparse::add`].
-    pub(crate) fn add_sparse(&self, out: &mut [[Block; ROWS]], parts: &[Block], first: u64, stride: u64) {
-        // SAFETY: this value exists, so the processor has AVX-512F, VAES, AVX2 and BMI2.
+    pub(crate) fn add_sparse(&self, out: &mut [[Lanes; ROWS]], parts: &[Lanes], first: u64, stride: u64) {
+        // SAFETY: this value exists, so the processor has AVX-512F and VAES.
         unsafe { add_streamed(&self.round_keys, out, parts, first, stride) }
     }
 }
 
 /// Words are made just before they are used: reads of terms would drive more of them out of the first cache. While the terms of one step are
 /// on their way, the next step's words are made.
-#[target_feature(enable = "avx2,bmi2,avx512f,vaes")]
-fn add_streamed(round_keys: &[Block; 11], out: &mut [[Block; ROWS]], parts: &[Block], first: u64, stride: u64) {
+#[target_feature(enable = "avx512f,vaes")]
+fn add_streamed(round_keys: &[Block; 11], out: &mut [[Lanes; ROWS]], parts: &[Lanes], first: u64, stride: u64) {
     let (keys, terms) = (broadcast(round_keys), Terms::of(parts));
     // By turns: what was stored a moment ago is slow to read in other units.
     let (mut now, mut next) = (&mut Words::default(), &mut Words::default());
@@ -47,8 +39,7 @@ fn add_streamed(round_keys: &[Block; 11], out: &mut [[Block; ROWS]], parts: &[Bl
             let following =
                 if step == ROWS / STEP { at.wrapping_add(stride) } else { at.wrapping_add(4 * step as u64) };
             make(&keys, following, next);
-            let [first, second, third]: &[[u64; STEP / WORDS]; PARTS_A_PASS] = bytemuck::must_cast_ref(now);
-            terms.add(sums, [first, second, third]);
+            terms.add(sums, bytemuck::must_cast_ref(now));
             std::mem::swap(&mut now, &mut next);
         }
         at = at.wrapping_add(stride);
@@ -74,7 +65,7 @@ fn make(keys: &[__m512i; 11], first: u64, words: &mut Words) {
 
 /// Parts of a pass, one behind the other.
 struct Terms<'a> {
-    parts: &'a [Block],
+    parts: &'a [Lanes],
     /// Terms of a part: a power of two.
     len: usize,
     /// Of the place of a term in a part, in bytes.
@@ -82,39 +73,31 @@ struct Terms<'a> {
 }
 
 impl<'a> Terms<'a> {
-    fn of(parts: &'a [Block]) -> Self {
+    fn of(parts: &'a [Lanes]) -> Self {
         let len = parts.len() / PARTS_A_PASS;
         assert!(len.is_power_of_two(), "a power of two of terms");
         // Not told, the compiler masks before it shifts.
-        Self { parts, len, mask: std::hint::black_box(16 * (len as u64 - 1)) }
+        Self { parts, len, mask: std::hint::black_box((size_of::<Lanes>() * (len - 1)) as u64) }
     }
 
-    /// Adds to each sum the term of each part that its word chooses; `words`: those of a part, four at a time. The places of four terms are
-    /// read at once and told apart by rotations.
+    /// Adds to each sum the term of each part that its word chooses. The places of four terms are read at once and told apart by rotations.
     #[inline]
-    #[target_feature(enable = "avx2,bmi2")]
-    fn add(&self, sums: &mut [Block], [first, second, third]: [&[u64]; PARTS_A_PASS]) {
+    #[target_feature(enable = "avx512f")]
+    fn add(&self, sums: &mut [Lanes; STEP], words: &[[u64; STEP / WORDS]; PARTS_A_PASS]) {
+        const SHIFT: u32 = size_of::<Lanes>().trailing_zeros();
         let (parts, len, mask) = (self.parts.as_ptr(), self.len, self.mask);
-        let (rows, _) = sums.as_chunks_mut::<WORDS>();
-        for (((sums, &first), &second), &third) in rows.iter_mut().zip(first).zip(second).zip(third) {
+        for (four, sums) in sums.as_chunks_mut::<WORDS>().0.iter_mut().enumerate() {
             for (row, sum) in sums.iter_mut().enumerate() {
                 let mut vector = load(sum);
-                for (part, words) in [first, second, third].into_iter().enumerate() {
-                    let place = words.rotate_left((64 + 4 - 16 * row as u32) % 64) & mask;
-                    // SAFETY: the length of a part is a power of two, so the masked place, in bytes, is in the part.
-                    let term = unsafe { _mm_loadu_si128(parts.add(part * len).byte_add(place as usize).cast()) };
-                    vector = _mm_xor_si128(vector, term);
+                for (part, words) in words.iter().enumerate() {
+                    let place = words[four].rotate_left((64 + SHIFT - 16 * row as u32) % 64) & mask;
+                    // SAFETY: the length of a part is a power of two, so the masked place, in bytes, is in the part; the
+                    // instruction asks for no alignment.
+                    let term = unsafe { _mm512_loadu_si512(parts.add(part * len).byte_add(place as usize).cast()) };
+                    vector = _mm512_xor_si512(vector, term);
                 }
-                // SAFETY: the reference covers the 16 bytes written, and the instruction asks for no alignment.
-                unsafe { _mm_storeu_si128((sum as *mut Block).cast(), vector) };
+                store(sum, vector);
             }
         }
     }
-}
-
-#[inline]
-#[target_feature(enable = "avx2")]
-fn load(block: &Block) -> __m128i {
-    // SAFETY: the reference covers the 16 bytes read, and the instruction asks for no alignment.
-    unsafe { _mm_loadu_si128((block as *const Block).cast()) }
 }
