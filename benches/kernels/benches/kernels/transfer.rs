@@ -20,15 +20,15 @@ pub fn run(bench: &mut Bench) -> Result<(), Box<dyn Error>> {
             "ot-silent-tiny",
             Extension::Silent(Size::Tiny),
             1 << 22,
-            8.0,
-            "3.5 AES blocks at the receiver, 4.5 at the sender",
+            6.3,
+            "2.65 AES blocks at the receiver, 3.65 at the sender",
         ),
         (
             "ot-silent-large",
             Extension::Silent(Size::Large),
             1 << 22,
-            8.0,
-            "3.5 AES blocks at the receiver, 4.5 at the sender",
+            6.0,
+            "2.5 AES blocks at the receiver, 3.5 at the sender",
         ),
     ];
     for (name, extension, count, blocks, why) in extensions {

@@ -30,20 +30,26 @@ pub(super) struct Iteration {
     parameters: Parameters,
     /// The public stream of which the matrix is made.
     matrix: KeyStream,
-    /// Blocks for the LPN secrets, bit after bit for all instances, then for the trees, group after group.
-    base: Zeroizing<Vec<Block>>,
+    /// What it starts from, from place `first` on.
+    memory: Zeroizing<Vec<Block>>,
+    first: usize,
 }
 
 impl Iteration {
-    /// `seed`: the iteration's public one, fresh. `base`: at least [`Parameters::base`] blocks of correlated OTs, used nowhere
-    /// else.
-    pub(super) fn new(parameters: Parameters, seed: &Seed, base: Zeroizing<Vec<Block>>) -> Self {
-        Self { parameters, matrix: KeyStream::new(seed), base }
+    /// `seed`: the iteration's public one, fresh. `base`: from the place given on, at least [`Parameters::base`] blocks of correlated OTs,
+    /// used nowhere else.
+    pub(super) fn new(parameters: Parameters, seed: &Seed, (memory, first): (Zeroizing<Vec<Block>>, usize)) -> Self {
+        Self { parameters, matrix: KeyStream::new(seed), memory, first }
     }
 
-    /// What it started from.
-    pub(super) fn into_base(self) -> Zeroizing<Vec<Block>> {
-        self.base
+    /// The memory of what it started from.
+    pub(super) fn into_memory(self) -> Zeroizing<Vec<Block>> {
+        self.memory
+    }
+
+    /// Blocks for the LPN secrets, bit after bit for all instances, then for the trees, group after group.
+    pub(super) fn base(&self) -> &[Block] {
+        &self.memory[self.first..]
     }
 
     pub(super) fn parameters(&self) -> &Parameters {
@@ -84,12 +90,12 @@ impl Iteration {
     /// The blocks that the trees of a group start from.
     fn tree_base(&self, group: usize) -> &[Block] {
         let len = TREES * self.parameters.depth;
-        &self.base[INSTANCES * self.parameters.secret() + group * len..][..len]
+        &self.base()[INSTANCES * self.parameters.secret() + group * len..][..len]
     }
 
     /// Adds the matrix times the secrets to the leaves of all groups from `first` on.
     fn encode(&self, first: usize, leaves: &mut [Block]) {
-        let secrets: &[Lanes] = self.base[..INSTANCES * self.parameters.secret()].as_chunks().0;
+        let secrets: &[Lanes] = self.base()[..INSTANCES * self.parameters.secret()].as_chunks().0;
         let leaves: &mut [[Lanes; sparse::ROWS]] = leaves.as_chunks_mut().0.as_chunks_mut().0;
         let first = (first << self.parameters.depth) / sparse::ROWS;
         let tile = leaves.len().div_ceil(rayon::current_num_threads()).clamp(1, TILE / sparse::ROWS);
@@ -106,11 +112,6 @@ impl Iteration {
 
 #[cfg(test)]
 impl Iteration {
-    /// What it starts from.
-    pub(super) fn base(&self) -> &[Block] {
-        &self.base
-    }
-
     /// What the samples would be without noise: a control for the tests.
     pub(super) fn encoded(&self) -> Vec<Block> {
         let mut samples = vec![0; self.parameters.outputs()];

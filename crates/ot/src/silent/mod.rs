@@ -20,6 +20,7 @@ pub(crate) mod position;
 use std::ops::Range;
 
 use privet_channel::Channel;
+use privet_prg::sparse::LANES;
 use privet_prg::{Block, Prg, Seed};
 use privet_ring::Bits;
 use zeroize::Zeroizing;
@@ -89,30 +90,40 @@ impl<E: End> Extension<E> {
     fn blocks(&mut self, channel: &mut Channel, count: usize) -> Result<&[Block], Error> {
         let (mut out, ready) = (std::mem::take(&mut self.blocks), std::mem::take(&mut self.ready));
         let mut iteration = self.iteration.take();
-        let mut made = ready.len();
-        out.copy_within(ready, 0);
+        // So that what is made begins where a line does.
+        let first = (line_start(&out) + LANES - ready.len() % LANES) % LANES;
+        let first = if first + ready.len() <= out.len() { first } else { 0 };
+        let mut made = first + ready.len();
+        out.copy_within(ready, first);
         while let Some(step) = self.position.step(count) {
             let (base, parameters) = match step {
                 Step::Grow(groups) => {
                     made = self.grow(channel, iteration.as_ref().ok_or(FAILED)?, groups, &mut out, made)?;
                     continue;
                 }
-                Step::Begin(parameters) => (self.end.begin(channel, parameters.base())?, parameters),
+                Step::Begin(parameters) => {
+                    let begun = self.end.begin(channel, parameters.base())?;
+                    let (mut base, first) = lines(Zeroizing::default(), begun.len());
+                    base.resize(first, 0);
+                    base.extend_from_slice(&begun);
+                    ((base, first), parameters)
+                }
                 Step::Continue(groups, parameters) => {
                     let before = iteration.take().ok_or(FAILED)?;
-                    let mut base = std::mem::take(&mut self.spent);
-                    self.grow(channel, &before, groups, &mut base, 0)?;
-                    self.spent = before.into_base();
-                    (base, parameters)
+                    let len = groups.len() * before.parameters().group_outputs();
+                    let (mut base, first) = lines(std::mem::take(&mut self.spent), len);
+                    self.grow(channel, &before, groups, &mut base, first)?;
+                    self.spent = before.into_memory();
+                    ((base, first), parameters)
                 }
             };
             iteration = Some(Iteration::new(parameters, &self.end.matrix(channel)?, base));
         }
-        if made < count {
+        if made < first + count {
             return Err(FAILED);
         }
-        (self.blocks, self.ready, self.iteration) = (out, count..made, iteration);
-        Ok(&self.blocks[..count])
+        (self.blocks, self.ready, self.iteration) = (out, first + count..made, iteration);
+        Ok(&self.blocks[first..][..count])
     }
 
     /// Makes the blocks of `groups` from place `start` of `out` on, and returns where they end.
@@ -135,6 +146,19 @@ impl<E: End> Extension<E> {
         self.end.grow(channel, iteration, groups, &mut out[start..end])?;
         Ok(end)
     }
+}
+
+/// How many of its first blocks lie before the first line of a cache: rows of blocks that lie in two lines are slow to read.
+fn line_start(blocks: &[Block]) -> usize {
+    blocks.as_ptr().align_offset(size_of::<[Block; LANES]>()) % LANES
+}
+
+/// Memory for so many blocks, which may be that of `used`, and the place at which a line begins.
+fn lines(used: Zeroizing<Vec<Block>>, len: usize) -> (Zeroizing<Vec<Block>>, usize) {
+    let len = len + LANES;
+    let memory = if used.capacity() < len { Zeroizing::new(Vec::with_capacity(len)) } else { used };
+    let first = line_start(&memory);
+    (memory, first)
 }
 
 /// The sender of a silent extension. Its `delta` is odd, and uniform otherwise.

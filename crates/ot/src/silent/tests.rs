@@ -115,8 +115,8 @@ fn receive(parameters: Parameters, seed: u8, alike: bool) -> (Iteration, Vec<Blo
     let matrix = prg.seed();
     let groups = 0..parameters.groups();
     let (mut ours, mut theirs) = (vec![0; parameters.outputs()], vec![0; parameters.outputs()]);
-    let message = Iteration::new(parameters, &matrix, q).plant(delta, groups.clone(), &mut ours);
-    let receiver = Iteration::new(parameters, &matrix, t);
+    let message = Iteration::new(parameters, &matrix, (q, 0)).plant(delta, groups.clone(), &mut ours);
+    let receiver = Iteration::new(parameters, &matrix, (t, 0));
     receiver.grow(groups, &message, &mut theirs);
     (receiver, theirs)
 }
@@ -206,7 +206,7 @@ fn every_sample_takes_words_of_its_own_from_the_stream() {
     let (mut base, matrix) = (Zeroizing::new(vec![0; parameters.base()]), prg.seed());
     prg.fill_blocks(&mut base);
     let (terms, stream) = (1 << parameters.part_bits, KeyStream::new(&matrix));
-    let samples = Iteration::new(parameters, &matrix, base.clone()).encoded();
+    let samples = Iteration::new(parameters, &matrix, (base.clone(), 0)).encoded();
     // Of either end of a row, of a tile and of the whole.
     for i in [0, 1, 255, 256, 16_383, 16_384, 100_000, parameters.samples() - 1] {
         let (row, place) = (i / sparse::ROWS, i % sparse::ROWS);
