@@ -14,6 +14,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 )
 
@@ -100,6 +101,36 @@ func Listen(address string, credentials *Credentials) (*Listener, error) {
 		return nil, err
 	}
 	return &Listener{listener, credentials.config()}, nil
+}
+
+// Serve serves peers on goroutines of their own, at most so many at a time, until the listener is closed; then `closed` is called,
+// and those that are being served are waited for. Further peers wait in the system's queue. `refused` hears of those whose handshake
+// failed.
+func (l *Listener) Serve(most int, timeout time.Duration, serve func(*Channel), refused func(address string, err error), closed func()) error {
+	slots := make(chan struct{}, most)
+	var sessions sync.WaitGroup
+	defer sessions.Wait()
+	defer closed()
+	for {
+		slots <- struct{}{}
+		raw, err := l.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		sessions.Go(func() {
+			defer func() { <-slots }()
+			c, err := l.Handshake(raw, timeout)
+			if err != nil {
+				refused(raw.RemoteAddr().String(), err)
+				return
+			}
+			defer c.Close()
+			serve(c)
+		})
+	}
 }
 
 // Handshake runs TLS on an accepted connection; it belongs on a goroutine of its own, so that a silent client delays no

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"sync"
 
 	"github.com/tuneinsight/lattigo/v6/core/rlwe"
 	"github.com/tuneinsight/lattigo/v6/schemes/ckks"
@@ -11,7 +12,6 @@ import (
 	"privet/ckks/internal/channel"
 	"privet/ckks/internal/collective"
 	"privet/ckks/internal/evaluate"
-	"privet/ckks/internal/network"
 	"privet/ckks/internal/wire"
 )
 
@@ -68,22 +68,26 @@ func (h *hub) statements() ([]byte, error) {
 }
 
 func (h *hub) collect(receive func(*channel.Channel) ([]byte, error)) ([][]byte, error) {
-	messages, failures := make([][]byte, len(h.members)), make([]error, len(h.members))
-	done := make(chan struct{})
+	messages := make([][]byte, len(h.members))
+	return messages, h.each(func(member int, link *channel.Channel) (err error) {
+		messages[member], err = receive(link)
+		return err
+	})
+}
+
+// each does something with all members, side by side, and names those that fail.
+func (h *hub) each(do func(member int, link *channel.Channel) error) error {
+	failures := make([]error, len(h.members))
+	var group sync.WaitGroup
 	for member, link := range h.members {
-		go func() {
-			defer func() { done <- struct{}{} }()
-			message, err := receive(link)
-			if err != nil {
+		group.Go(func() {
+			if err := do(member, link); err != nil {
 				failures[member] = blame(member, err)
 			}
-			messages[member] = message
-		}()
+		})
 	}
-	for range h.members {
-		<-done
-	}
-	return messages, errors.Join(failures...)
+	group.Wait()
+	return errors.Join(failures...)
 }
 
 func (h *hub) broadcast(message []byte) error {
@@ -217,10 +221,13 @@ func (h *hub) infer(model *evaluate.Model, evaluator *ckks.Evaluator, course *Co
 	if err := h.client.Send(h.vouchers); err != nil {
 		return err
 	}
+	next := func() (*rlwe.Ciphertext, error) {
+		return receiver(h.client, h.setup).Next(h.setup.Params.MaxLevel())
+	}
 	inputs := make([][]evaluate.Values, h.setup.Plan.Groups)
 	for group := range inputs {
 		var err error
-		if inputs[group], err = h.inputs(); err != nil {
+		if inputs[group], err = h.setup.Encrypted(next); err != nil {
 			return err
 		}
 	}
@@ -249,27 +256,6 @@ func (h *hub) infer(model *evaluate.Model, evaluator *ckks.Evaluator, course *Co
 		}
 	}
 	return nil
-}
-
-// inputs receives those of a group of samples.
-func (h *hub) inputs() ([]evaluate.Values, error) {
-	var inputs []evaluate.Values
-	params := h.setup.Params
-	for index, node := range h.setup.Network.Nodes {
-		if node.Kind != network.Input {
-			continue
-		}
-		values := make(evaluate.Values, h.setup.Plan.Layouts[index].Ciphertexts)
-		for i := range values {
-			ct, err := receiver(h.client, h.setup).Next(params.MaxLevel())
-			if err != nil {
-				return nil, err
-			}
-			values[i] = ct
-		}
-		inputs = append(inputs, values)
-	}
-	return inputs, nil
 }
 
 // switchResults switches a result to the client's key with a share of every member.

@@ -1,10 +1,8 @@
 package cohort
 
 import (
-	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	"privet/ckks/internal/channel"
 	"privet/ckks/internal/collective"
@@ -45,29 +43,23 @@ func (r *refresher) Refresh(node int, values evaluate.Values, level int) (evalua
 	for i := range shares {
 		shares[i] = make([][]byte, len(h.members))
 	}
-	failures := make([]error, len(h.members))
-	var group sync.WaitGroup
-	for member, link := range h.members {
-		group.Go(func() {
-			for i, ct := range values {
-				err := link.Send(wire.AppendPolys(nil, h.setup.Params, floor, ct.Value[1]))
-				if err == nil {
-					shares[i][member], err = link.Receive(size)
-				}
-				if err != nil {
-					failures[member] = blame(member, err)
-					return
-				}
+	err := h.each(func(member int, link *channel.Channel) error {
+		for i, ct := range values {
+			err := link.Send(wire.AppendPolys(nil, h.setup.Params, floor, ct.Value[1]))
+			if err == nil {
+				shares[i][member], err = link.Receive(size)
 			}
-		})
-	}
-	group.Wait()
-	if err := errors.Join(failures...); err != nil {
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
 		return nil, err
 	}
 	made := make(evaluate.Values, len(values))
 	for i, ct := range values {
-		var err error
 		if made[i], err = h.sums.Refresh(refreshName(r.done), ct, level, h.setup.Plan.Period(node), shares[i]); err != nil {
 			return nil, channel.Misbehaviour(err.Error())
 		}

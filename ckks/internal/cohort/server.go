@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"strings"
 	"sync"
 	"time"
@@ -62,34 +61,13 @@ func (s *Server) Run(listener *channel.Listener) error {
 	s.mutex.Lock()
 	s.waiting, s.changed = map[int]*seat{}, make(chan struct{})
 	s.mutex.Unlock()
-	slots := make(chan struct{}, 2*s.Setup.Members+moreSessions)
-	var sessions sync.WaitGroup
-	defer sessions.Wait()
-	defer s.dismiss()
-	for {
-		slots <- struct{}{}
-		raw, err := listener.Accept()
-		if errors.Is(err, net.ErrClosed) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		sessions.Go(func() {
-			defer func() { <-slots }()
-			s.serveConnection(listener, raw)
-		})
-	}
+	refused := func(address string, err error) { s.Notify(session.Event{Kind: "failed", Peer: address, Err: err}) }
+	return listener.Serve(2*s.Setup.Members+moreSessions, s.Timeout, s.serve, refused, s.dismiss)
 }
 
-func (s *Server) serveConnection(listener *channel.Listener, raw net.Conn) {
-	c, err := listener.Handshake(raw, s.Timeout)
+func (s *Server) serve(c *channel.Channel) {
+	err := s.answer(c)
 	if err != nil {
-		s.Notify(session.Event{Kind: "failed", Peer: raw.RemoteAddr().String(), Err: err})
-		return
-	}
-	defer c.Close()
-	if err = s.serve(c); err != nil {
 		s.notify(c, session.Event{Kind: "failed", Err: err})
 	}
 	if s.Gate != nil {
@@ -114,8 +92,8 @@ func forPeer(err error) error {
 	return err
 }
 
-// serve does what a party has come for.
-func (s *Server) serve(c *channel.Channel) error {
+// answer does what a party has come for.
+func (s *Server) answer(c *channel.Channel) error {
 	if err := session.Greet(c); err != nil {
 		return err
 	}

@@ -117,11 +117,7 @@ func compareSums(c *channel.Channel, own *channel.Credentials, s *Setup, index i
 
 // exchange sends all members a statement, through the coordinator, and gives what each of them sent, in the order of members.
 func exchange(c *channel.Channel, own *channel.Credentials, s *Setup, index int, purpose string, content any) ([][]byte, error) {
-	message, err := json.Marshal(content)
-	if err != nil {
-		return nil, err
-	}
-	mine, err := own.Sign(purpose, message)
+	message, mine, err := signed(own, purpose, content)
 	if err != nil {
 		return nil, err
 	}
@@ -133,6 +129,14 @@ func exchange(c *channel.Channel, own *channel.Credentials, s *Setup, index int,
 		err = channel.Misbehaviour("the coordinator changed what this member said to the others")
 	}
 	return said, err
+}
+
+// signed is what a party says, and its statement of that.
+func signed(own *channel.Credentials, purpose string, content any) (message, statement []byte, err error) {
+	if message, err = json.Marshal(content); err == nil {
+		statement, err = own.Sign(purpose, message)
+	}
+	return message, statement, err
 }
 
 // receiveStatements reads one statement of each member, in order.
@@ -167,11 +171,7 @@ func vouch(c *channel.Channel, own *channel.Credentials, s *Setup, m *collective
 	if err != nil {
 		return err
 	}
-	message, err := json.Marshal(s.keysChecked(key, client))
-	if err != nil {
-		return err
-	}
-	statement, err := own.Sign(purposeKey, message)
+	_, statement, err := signed(own, purposeKey, s.keysChecked(key, client))
 	if err != nil {
 		return err
 	}
@@ -196,11 +196,8 @@ func checkVouchers(c *channel.Channel, own *channel.Credentials, s *Setup, key, 
 
 // signKey is a client's statement about its own public key, under which results are handed out.
 func signKey(own *channel.Credentials, s *Setup, cohort, client *rlwe.PublicKey) ([]byte, error) {
-	message, err := json.Marshal(s.keysChecked(cohort, client))
-	if err != nil {
-		return nil, err
-	}
-	return own.Sign(purposeClient, message)
+	_, statement, err := signed(own, purposeClient, s.keysChecked(cohort, client))
+	return statement, err
 }
 
 // takeClient has a member take the public key of this run's client, and check that it is not the coordinator's own.

@@ -69,20 +69,8 @@ func (s *Setup) coordinatorBytesOnline() int64 {
 
 // modelBytes are the encrypted matrices, biases and coefficients in the order of evaluate.Assemble.
 func (s *Setup) modelBytes() int64 {
-	total := 0
-	for index, node := range s.Network.Nodes {
-		for argument, transforms := range s.Plan.Transforms[index] {
-			level := s.Plan.Entering[index][argument]
-			if node.Public {
-				continue
-			}
-			for _, transform := range transforms {
-				total += len(transform.Diagonals) * wire.PolysBytes(s.Params, level, 2)
-			}
-			if transforms != nil {
-				total += s.Plan.Layouts[index].Ciphertexts * wire.PolysBytes(s.Params, level-1, 2)
-			}
-		}
+	total := s.Plan.ModelBytes(func(level int) int { return wire.PolysBytes(s.Params, level, 2) })
+	for _, node := range s.Network.Nodes {
 		if node.Kind == network.Polynomial && node.Degree != 2 {
 			total += wire.SeriesBytes(node.Degree)
 		}

@@ -119,7 +119,8 @@ func (p *Plan) fillSizes(s *Summary) {
 
 // fillKnown fills in the sizes of an encrypted model that the client evaluates.
 func (p *Plan) fillKnown(s *Summary, built ckks.Parameters) {
-	s.OfflineBytes, s.OfflineBytesServer = 0, s.OfflineBytes+p.modelBytes(built)
+	sealed := func(level int) int { return wire.SeededBytes(built, level) }
+	s.OfflineBytes, s.OfflineBytesServer = 0, s.OfflineBytes+int64(p.ModelBytes(sealed))
 	s.MemoryClient, s.MemoryServer = p.CohortMemory(), p.OwnerMemory()
 	s.MemoryModel, s.MemoryKeys, s.MemoryWorking = p.OwnerMemory(), p.OwnerSession(), p.KeyBytes(p.Set.Depth)
 	s.OnlineBytesClient, s.OnlineBytesServer = 0, 0
@@ -135,8 +136,8 @@ func (p *Plan) fillKnown(s *Summary, built ckks.Parameters) {
 	}
 }
 
-// modelBytes is the size of the encrypted matrices and biases.
-func (p *Plan) modelBytes(built ckks.Parameters) int64 {
+// ModelBytes is the size of the encrypted matrices and biases, in ciphertexts whose size `sealed` tells by their level.
+func (p *Plan) ModelBytes(sealed func(level int) int) int {
 	total := 0
 	for index, node := range p.network.Nodes {
 		for argument, transforms := range p.Transforms[index] {
@@ -145,12 +146,12 @@ func (p *Plan) modelBytes(built ckks.Parameters) int64 {
 			}
 			level := p.Entering[index][argument]
 			for _, transform := range transforms {
-				total += len(transform.Diagonals) * wire.SeededBytes(built, level)
+				total += len(transform.Diagonals) * sealed(level)
 			}
-			total += p.Layouts[index].Ciphertexts * wire.SeededBytes(built, level-1)
+			total += p.Layouts[index].Ciphertexts * sealed(level-1)
 		}
 	}
-	return int64(total)
+	return total
 }
 
 func (p *Plan) refreshed(index int) string {

@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/tuneinsight/lattigo/v6/core/rlwe"
 	"github.com/tuneinsight/lattigo/v6/schemes/ckks"
 
+	"privet/ckks/internal/evaluate"
 	"privet/ckks/internal/network"
 	"privet/ckks/internal/plan"
 	"privet/ckks/internal/program"
@@ -65,6 +67,25 @@ func (a *Arranged) Fill(inputs [][][]float64, first, last int, take func(input i
 		}
 	}
 	return nil
+}
+
+// Encrypted are a group's inputs, their ciphertexts as `next` gives them, in order.
+func (a *Arranged) Encrypted(next func() (*rlwe.Ciphertext, error)) ([]evaluate.Values, error) {
+	var inputs []evaluate.Values
+	for index, node := range a.Network.Nodes {
+		if node.Kind != network.Input {
+			continue
+		}
+		values := make(evaluate.Values, a.Plan.Layouts[index].Ciphertexts)
+		for i := range values {
+			var err error
+			if values[i], err = next(); err != nil {
+				return nil, err
+			}
+		}
+		inputs = append(inputs, values)
+	}
+	return inputs, nil
 }
 
 // Outputs are the output nodes that the ciphertexts of one group's results belong to, in order.

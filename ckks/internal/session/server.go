@@ -4,7 +4,6 @@ package session
 
 import (
 	"errors"
-	"net"
 	"sync"
 	"time"
 
@@ -12,7 +11,6 @@ import (
 
 	"privet/ckks/internal/channel"
 	"privet/ckks/internal/evaluate"
-	"privet/ckks/internal/network"
 	"privet/ckks/internal/secret"
 	"privet/ckks/internal/wire"
 )
@@ -73,38 +71,17 @@ type Server struct {
 	held       int64
 }
 
-// maxSessions bounds sessions at a time; further clients wait in the system's queue.
+// maxSessions bounds sessions at a time.
 const maxSessions = 16
 
 // Run accepts clients until the listener is closed.
 func (s *Server) Run(listener *channel.Listener) error {
-	slots := make(chan struct{}, maxSessions)
-	var sessions sync.WaitGroup
-	defer sessions.Wait()
-	for {
-		slots <- struct{}{}
-		raw, err := listener.Accept()
-		if errors.Is(err, net.ErrClosed) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		sessions.Go(func() {
-			defer func() { <-slots }()
-			s.serveConnection(listener, raw)
-		})
-	}
+	refused := func(address string, err error) { s.Notify(Event{Kind: "failed", Peer: address, Err: err}) }
+	return listener.Serve(maxSessions, s.Timeout, s.serve, refused, func() {})
 }
 
-func (s *Server) serveConnection(listener *channel.Listener, raw net.Conn) {
-	c, err := listener.Handshake(raw, s.Timeout)
-	if err != nil {
-		s.Notify(Event{Kind: "failed", Peer: raw.RemoteAddr().String(), Err: err})
-		return
-	}
-	defer c.Close()
-	err = s.serveRequests(c)
+func (s *Server) serve(c *channel.Channel) {
+	err := s.serveRequests(c)
 	if err != nil {
 		s.notify(c, Event{Kind: "failed", Err: err})
 	}
@@ -203,13 +180,15 @@ func (s *Server) begin(c *channel.Channel, state *clientState, asked request) er
 	if terms := s.Served.Terms; (asked.Request == "model") != (terms.Scenario == EncryptedModel) {
 		return refuse(channel.BadRequest, "%s is offered in scenario %s here", s.Served.Program.Model, terms.Scenario)
 	}
-	if asked.Request == "model" {
-		state.layers = asked.Layers
-		state.key, err = s.provideModel(c, state.layers)
-	} else {
-		state.keys, err = s.prepare(c)
-	}
-	return err
+	return s.during(c, WorkKeys, func() error {
+		if asked.Request == "model" {
+			state.layers = asked.Layers
+			state.key, err = s.provideModel(c, state.layers)
+		} else {
+			state.keys, err = s.prepare(c)
+		}
+		return err
+	})
 }
 
 // admit checks that the client planned as the server did, and sets aside memory for its keys until the function that it gives is
@@ -236,17 +215,12 @@ func (s *Server) admit(asked request) (func(), error) {
 	}, nil
 }
 
-func (s *Server) prepare(c *channel.Channel) (keys *received, err error) {
-	permit, err := s.enter(c, WorkKeys)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { permit.Release(err) }()
+func (s *Server) prepare(c *channel.Channel) (*received, error) {
 	meter := Begin(c)
 	if err := c.Send([]byte{1}); err != nil {
 		return nil, err
 	}
-	keys, err = receiveKeys(c, s.Served.Plan, s.Served.Params)
+	keys, err := receiveKeys(c, s.Served.Plan, s.Served.Params)
 	if err != nil {
 		return nil, err
 	}
@@ -257,16 +231,13 @@ func (s *Server) prepare(c *channel.Channel) (keys *received, err error) {
 	return keys, nil
 }
 
-// enter waits for a permit.
-func (s *Server) enter(c *channel.Channel, work Work) (*Permit, error) {
-	switch {
-	case s.Gate != nil:
-		return s.Gate.Enter(c, work)
-	case work == WorkInference:
-		s.evaluating.Lock()
-		return &Permit{Release: func(error) { s.evaluating.Unlock() }}, nil
+// enter waits for a permit to evaluate: without a gate, until nobody else does.
+func (s *Server) enter(c *channel.Channel) (*Permit, error) {
+	if s.Gate != nil {
+		return s.Gate.Enter(c, WorkInference)
 	}
-	return &Permit{Release: func(error) {}}, nil
+	s.evaluating.Lock()
+	return &Permit{Release: func(error) { s.evaluating.Unlock() }}, nil
 }
 
 // during does work once there is a permit for it; without a gate there is nothing to wait for.
@@ -286,8 +257,11 @@ func (s *Server) infer(c *channel.Channel, keys *received) error {
 	meter, served := Begin(c), s.Served
 	var layers []evaluate.Step
 	observe := func(step evaluate.Step) { layers = append(layers, step) }
+	next := func() (*rlwe.Ciphertext, error) {
+		return receiveSeeded(c, "an input", served.Params, served.Params.MaxLevel())
+	}
 	for range served.Plan.Groups {
-		inputs, err := receiveInputs(c, served)
+		inputs, err := served.Encrypted(next)
 		if err != nil {
 			return err
 		}
@@ -318,7 +292,7 @@ func (s *Server) infer(c *channel.Channel, keys *received) error {
 func (s *Server) evaluate(
 	c *channel.Channel, keys *received, inputs []evaluate.Values, observe func(evaluate.Step),
 ) (outputs []evaluate.Values, err error) {
-	permit, err := s.enter(c, WorkInference)
+	permit, err := s.enter(c)
 	if err != nil {
 		return nil, err
 	}
@@ -330,23 +304,4 @@ func (s *Server) evaluate(
 	}
 	help := evaluate.Helpers{Hiding: hider, Refresher: keys.refresher, Stop: permit.Gone}
 	return served.model.Run(keys.evaluator, help, inputs, observe)
-}
-
-func receiveInputs(c *channel.Channel, served *Served) ([]evaluate.Values, error) {
-	var inputs []evaluate.Values
-	params := served.Params
-	for index, node := range served.Network.Nodes {
-		if node.Kind != network.Input {
-			continue
-		}
-		values := make([]*rlwe.Ciphertext, served.Plan.Layouts[index].Ciphertexts)
-		for i := range values {
-			var err error
-			if values[i], err = receiveSeeded(c, "an input", params, params.MaxLevel()); err != nil {
-				return nil, err
-			}
-		}
-		inputs = append(inputs, values)
-	}
-	return inputs, nil
 }
