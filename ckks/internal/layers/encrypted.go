@@ -5,7 +5,6 @@ import (
 	"github.com/tuneinsight/lattigo/v6/ring"
 	"github.com/tuneinsight/lattigo/v6/schemes/ckks"
 
-	"privet/ckks/internal/codec"
 	"privet/ckks/internal/network"
 	"privet/ckks/internal/packing"
 )
@@ -13,27 +12,8 @@ import (
 // EncryptLinear encodes a matrix's diagonals, has several at a time encrypted, as they are sent, and uses them in the
 // transform's order.
 func EncryptLinear(params ckks.Parameters, t *packing.Transform, matrix *network.Matrix, batch, level int, scale rlwe.Scale, encrypt func(*rlwe.Plaintext) ([]byte, error), use func([]byte) error) error {
-	encoder := codec.New(params)
-	return inChunks(t, matrix, func(work []packing.Plaintext) error {
-		made := make([][]byte, len(work))
-		err := parallel(len(work), func(i int) error {
-			pt, err := encode(encoder, params, work[i], batch, level, scale)
-			if err != nil {
-				return err
-			}
-			made[i], err = encrypt(pt)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		for _, data := range made {
-			if err := use(data); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	take := func(_ packing.Diagonal, data []byte) error { return use(data) }
+	return eachDiagonal(params, t, matrix, batch, level, scale, encrypt, take)
 }
 
 // TakeLinear takes over an encrypted matrix, a ciphertext for each of the transform's diagonals in order.

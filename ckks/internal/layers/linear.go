@@ -39,41 +39,44 @@ type factor struct {
 // EncodeLinear encodes a matrix for inputs at a level; scale is the plaintexts' own.
 func EncodeLinear(params ckks.Parameters, t *packing.Transform, matrix *network.Matrix, batch, level int, scale rlwe.Scale) (*Linear, error) {
 	made := &Linear{transform: t, batch: batch, level: level, scale: scale}
-	encoder := codec.New(params)
-	return made, inChunks(t, matrix, func(work []packing.Plaintext) error {
-		polys := make([]plaintext, len(work))
-		err := parallel(len(work), func(i int) error {
-			pt, err := encode(encoder, params, work[i], batch, level, scale)
-			if err == nil {
-				polys[i] = pack(params.RingQ().AtLevel(level), pt.Value)
-			}
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		for i, diagonal := range work {
-			made.take(diagonal.Diagonal, factor{parts: polys[i : i+1]})
-		}
+	packed := func(pt *rlwe.Plaintext) (plaintext, error) { return pack(params.RingQ().AtLevel(level), pt.Value), nil }
+	return made, eachDiagonal(params, t, matrix, batch, level, scale, packed, func(d packing.Diagonal, p plaintext) error {
+		made.take(d, factor{parts: []plaintext{p}})
 		return nil
 	})
 }
 
-// inChunks gives a matrix's diagonals in order, a few at a time.
-func inChunks(t *packing.Transform, matrix *network.Matrix, use func([]packing.Plaintext) error) error {
+// eachDiagonal makes something of a matrix's diagonals, encoded, a few at a time on all processors, and uses it in their order.
+func eachDiagonal[T any](
+	params ckks.Parameters, t *packing.Transform, matrix *network.Matrix, batch, level int, scale rlwe.Scale,
+	work func(*rlwe.Plaintext) (T, error), use func(packing.Diagonal, T) error,
+) error {
 	const size = 64
-	work := make([]packing.Plaintext, 0, size)
+	encoder, some, made := codec.New(params), make([]packing.Plaintext, 0, size), make([]T, size)
+	flush := func() error {
+		err := parallel(len(some), func(i int) error {
+			pt, err := encode(encoder, params, some[i], batch, level, scale)
+			if err == nil {
+				made[i], err = work(pt)
+			}
+			return err
+		})
+		for i := 0; err == nil && i < len(some); i++ {
+			err = use(some[i].Diagonal, made[i])
+		}
+		some = some[:0]
+		return err
+	}
 	err := t.Plaintexts(matrix, func(p packing.Plaintext) error {
-		if work = append(work, p); len(work) < size {
+		if some = append(some, p); len(some) < size {
 			return nil
 		}
-		defer func() { work = work[:0] }()
-		return use(work)
+		return flush()
 	})
 	if err != nil {
 		return err
 	}
-	return use(work)
+	return flush()
 }
 
 // encode encodes one diagonal for all samples.

@@ -1,5 +1,7 @@
 package network
 
+import "slices"
+
 // Matrix is a sparse matrix by rows. Value is nil where only the places of the entries are known, as at a client.
 type Matrix struct {
 	Rows, Columns int
@@ -40,15 +42,7 @@ func (m *Matrix) Entries() int { return len(m.Column) }
 
 // IsIdentity tells whether the places and values are those of `identity`.
 func (m *Matrix) IsIdentity() bool {
-	if m.Rows != m.Columns || len(m.Column) != m.Rows {
-		return false
-	}
-	for i, column := range m.Column {
-		if int(column) != i || int(m.Start[i]) != i || (m.Value != nil && m.Value[i] != 1) {
-			return false
-		}
-	}
-	return true
+	return m.isPlace() && !slices.ContainsFunc(m.Value, func(value float64) bool { return value != 1 })
 }
 
 // isPlace tells whether the places of the entries are those of `identity`, whatever their values: what both a party with

@@ -136,16 +136,11 @@ func Grid(image []int, side, gap int, fill bool, features int) (layout Layout, o
 		shared = gap * gap
 	}
 	plane := side * PowerOfTwo(height*gap)
-	place := make([]int32, 0, channels*height*width)
-	for channel := range channels {
+	place := placed(image, func(channel, y, x int) int {
 		inside := channel % shared
 		corner := channel/shared*plane + inside/gap*side + inside%gap
-		for y := range height {
-			for x := range width {
-				place = append(place, int32(corner+y*gap*side+x*gap))
-			}
-		}
-	}
+		return corner + y*gap*side + x*gap
+	})
 	extent := (channels-1)/shared*plane + plane
 	name := fmt.Sprintf("grid of %d columns, gap %d", side, gap)
 	if fill {
@@ -160,17 +155,29 @@ func Phases(image []int, step, features int) Layout {
 	channels, height, width := image[0], image[1], image[2]
 	side := PowerOfTwo((width + step - 1) / step)
 	plane := side * PowerOfTwo((height+step-1)/step)
-	place := make([]int32, 0, channels*height*width)
-	for channel := range channels {
-		for y := range height {
-			for x := range width {
-				phase := channel*step*step + y%step*step + x%step
-				place = append(place, int32(phase*plane+y/step*side+x/step))
+	name := fmt.Sprintf("%d phases on grids of %d columns", step*step, side)
+	return newLayout(name, features, channels*step*step*plane, phased(image, step, side, plane))
+}
+
+// phased are places on step^2 grids of so many columns, `stride` places apart: one for each pixel of a square of step x step.
+func phased(image []int, step, columns, stride int) []int32 {
+	return placed(image, func(channel, y, x int) int {
+		phase := channel*step*step + y%step*step + x%step
+		return phase*stride + y/step*columns + x/step
+	})
+}
+
+// placed is where the elements of an image [channels, height, width] lie, in their order.
+func placed(image []int, place func(channel, y, x int) int) []int32 {
+	made := make([]int32, 0, image[0]*image[1]*image[2])
+	for channel := range image[0] {
+		for y := range image[1] {
+			for x := range image[2] {
+				made = append(made, int32(place(channel, y, x)))
 			}
 		}
 	}
-	name := fmt.Sprintf("%d phases on grids of %d columns", step*step, side)
-	return newLayout(name, features, channels*step*step*plane, place)
+	return made
 }
 
 // PowerOfTwo is the smallest power of two that is at least a positive number.

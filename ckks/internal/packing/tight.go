@@ -30,28 +30,13 @@ func NewTight(from, to []int, step, features int) (t Tight, ok bool) {
 
 // Phases lays out the input.
 func (t Tight) Phases(image []int) Layout {
-	place := make([]int32, 0, image[0]*image[1]*image[2])
-	for channel := range image[0] {
-		for y := range image[1] {
-			for x := range image[2] {
-				phase := channel*t.step*t.step + y%t.step*t.step + x%t.step
-				place = append(place, int32(phase*t.stride+y/t.step*t.columns+x/t.step))
-			}
-		}
-	}
+	place := phased(image, t.step, t.columns, t.stride)
 	return t.layout(fmt.Sprintf("%d phases of %d columns", t.step*t.step, t.columns), place)
 }
 
 // Channels lays out the output.
 func (t Tight) Channels(image []int) Layout {
-	place := make([]int32, 0, image[0]*image[1]*image[2])
-	for channel := range image[0] {
-		for y := range image[1] {
-			for x := range image[2] {
-				place = append(place, int32(channel*t.stride+y*t.columns+x))
-			}
-		}
-	}
+	place := phased(image, 1, t.columns, t.stride)
 	return t.layout(fmt.Sprintf("channels of %d columns", t.columns), place)
 }
 

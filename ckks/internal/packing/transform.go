@@ -175,21 +175,20 @@ func (t *Transform) Plaintexts(matrix *network.Matrix, use func(Plaintext) error
 
 // Babies are the rotations, other than none, of an input ciphertext.
 func (t *Transform) Babies() [][]int {
-	found := make([][]int, t.From.Ciphertexts)
-	for _, d := range t.Diagonals {
-		if baby := d.Shift % t.Step; baby != 0 && !slices.Contains(found[d.Input], baby) {
-			found[d.Input] = append(found[d.Input], baby)
-		}
-	}
-	return found
+	return t.rotations(t.From.Ciphertexts, func(d Diagonal) (int, int) { return d.Input, d.Shift % t.Step })
 }
 
 // Giants are the rotations, other than none, of an output ciphertext's sums.
 func (t *Transform) Giants() [][]int {
-	found := make([][]int, t.To.Ciphertexts)
+	return t.rotations(t.To.Ciphertexts, func(d Diagonal) (int, int) { return d.Output, d.Shift - d.Shift%t.Step })
+}
+
+// rotations are those, other than none, that `of` tells of each diagonal, by the ciphertext that they are of.
+func (t *Transform) rotations(ciphertexts int, of func(Diagonal) (ciphertext, places int)) [][]int {
+	found := make([][]int, ciphertexts)
 	for _, d := range t.Diagonals {
-		if giant := d.Shift - d.Shift%t.Step; giant != 0 && !slices.Contains(found[d.Output], giant) {
-			found[d.Output] = append(found[d.Output], giant)
+		if ciphertext, places := of(d); places != 0 && !slices.Contains(found[ciphertext], places) {
+			found[ciphertext] = append(found[ciphertext], places)
 		}
 	}
 	return found

@@ -95,6 +95,28 @@ func (w weigher) polynomial(degree int) float64 {
 	return products * (w.keySwitch() + 4*float64(w.set.Limbs(w.level)))
 }
 
+// node is about what a polynomial or a product of ciphertexts takes for each; other nodes have their matrices only.
+func (w weigher) node(node network.Node) float64 {
+	switch node.Kind {
+	case network.Polynomial:
+		return w.polynomial(node.Degree)
+	case network.Product:
+		return w.keySwitch()
+	}
+	return 0
+}
+
+// levels is how many a node takes beside its matrices.
+func levels(node network.Node) int {
+	switch node.Kind {
+	case network.Polynomial:
+		return depth(node.Degree)
+	case network.Product:
+		return 1
+	}
+	return 0
+}
+
 // depth is how many levels a polynomial takes.
 func depth(degree int) int {
 	levels := 1

@@ -110,13 +110,7 @@ func (s *scheduler) before(index int, from state, chosen choice) (state, bool) {
 		made.cost += s.linear(expression, entering[i], !node.Public && s.refresh.sealed(s.network))
 	}
 	ciphertexts := float64(s.ciphertexts(node.Size))
-	at := weigher{set: s.set, level: argument}
-	switch node.Kind {
-	case network.Polynomial:
-		made.cost += ciphertexts * at.polynomial(node.Degree)
-	case network.Product:
-		made.cost += ciphertexts * at.keySwitch()
-	}
+	made.cost += ciphertexts * weigher{set: s.set, level: argument}.node(node)
 	for _, refreshed := range []bool{chosen.argument, chosen.value} {
 		if refreshed {
 			made.cost += ciphertexts * s.refresh.costOf(s.network, index)
@@ -136,13 +130,7 @@ func (s *scheduler) levels(index, needed int, chosen choice) (made, argument int
 	if chosen.value {
 		made = s.floor
 	}
-	argument = made
-	switch node.Kind {
-	case network.Polynomial:
-		argument += depth(node.Degree)
-	case network.Product:
-		argument++
-	}
+	argument = made + levels(node)
 	before := argument
 	if chosen.argument {
 		if argument <= s.floor {
@@ -227,13 +215,7 @@ func deepest(n *network.Network) int {
 	found := 1
 	for index := len(n.Nodes) - 1; index >= 0; index-- {
 		node := n.Nodes[index]
-		level := needed[index]
-		switch node.Kind {
-		case network.Polynomial:
-			level += depth(node.Degree)
-		case network.Product:
-			level++
-		}
+		level := needed[index] + levels(node)
 		for _, expression := range node.Arguments {
 			entering := level
 			if !expression.Trivial() {

@@ -90,14 +90,10 @@ func (s *search) cost(index int, state assignment, layout packing.Layout) (float
 	}
 	at := weigher{set: s.set, level: s.schedule.Argument[index]}
 	ciphertexts := float64(layout.Ciphertexts * s.groups)
-	switch node.Kind {
-	case network.Input:
+	total += ciphertexts * at.node(node)
+	if node.Kind == network.Input {
 		// What the client encrypts and sends.
 		total = ciphertexts * 4 * float64(s.set.Limbs(s.set.Depth))
-	case network.Polynomial:
-		total += ciphertexts * at.polynomial(node.Degree)
-	case network.Product:
-		total += ciphertexts * at.keySwitch()
 	}
 	for _, refreshed := range []bool{s.schedule.Arguments[index], s.schedule.Values[index]} {
 		if refreshed && layout.Skew > 0 {
