@@ -3,8 +3,8 @@ package main
 import (
 	"encoding/binary"
 	"fmt"
-	"math"
 	"os"
+	"slices"
 
 	"privet/ckks/internal/evaluate"
 	"privet/ckks/internal/network"
@@ -98,15 +98,12 @@ func readInputs(path string, p *program.Program, n *network.Network) ([][][]floa
 	inputs := make([][][]float64, len(p.Inputs))
 	for i := range inputs {
 		for range p.Batch {
-			size := n.Nodes[i].Size
-			if len(data) < 8*size {
+			sample := make([]float64, n.Nodes[i].Size)
+			size, err := binary.Decode(data, binary.LittleEndian, sample)
+			if err != nil {
 				return nil, fmt.Errorf("%s holds too few numbers for the model's inputs", path)
 			}
-			sample := make([]float64, size)
-			for k := range sample {
-				sample[k] = math.Float64frombits(binary.LittleEndian.Uint64(data[8*k:]))
-			}
-			inputs[i], data = append(inputs[i], sample), data[8*size:]
+			inputs[i], data = append(inputs[i], sample), data[size:]
 		}
 	}
 	if len(data) > 0 {
@@ -116,13 +113,9 @@ func readInputs(path string, p *program.Program, n *network.Network) ([][][]floa
 }
 
 func writeOutputs(path string, outputs [][][]float64) error {
-	var data []byte
-	for _, output := range outputs {
-		for _, sample := range output {
-			for _, value := range sample {
-				data = binary.LittleEndian.AppendUint64(data, math.Float64bits(value))
-			}
-		}
+	data, err := binary.Append(nil, binary.LittleEndian, slices.Concat(slices.Concat(outputs...)...))
+	if err != nil {
+		return err
 	}
 	return os.WriteFile(path, data, 0o600)
 }

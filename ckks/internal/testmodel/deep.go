@@ -1,12 +1,9 @@
 package testmodel
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"strings"
 )
 
 // Deep is a model of so many dense layers of one width, each but the last with a polynomial after it.
@@ -26,35 +23,20 @@ func NewDeep(layers, degree int, seed uint64) Deep {
 		coefficients[k] = int64(math.Round(math.Ldexp((rng.Float64()-0.5)/float64(k+1), 24)))
 		p.Coefficients[k] = math.Ldexp(float64(coefficients[k]), -24)
 	}
-	var values, operations []string
-	scale := Scale
-	value := func() {
-		values = append(values, fmt.Sprintf(`{"shape":[%d,%d],"scale":%d}`, Batch, Hidden, scale))
-	}
-	value()
+	program := chain{model: "deep", magnitude: 1, batch: Batch}
+	program.value(Hidden, Scale)
 	for layer := range layers {
-		name := fmt.Sprintf("%d.weight", layer)
-		p.Layers = append(p.Layers, matrix(rng, tensors, name, Hidden, Hidden))
-		scale = 2 * Scale
-		value()
-		operations = append(operations, fmt.Sprintf(`{"op":"dense","name":"dense%d","inputs":[%d],"output":%d,"weight":"%s","weight_shape":[%d,%d],"bias":null}`,
-			layer, len(values)-2, len(values)-1, name, Hidden, Hidden))
+		p.Layers = append(p.Layers, matrix(rng, tensors, fmt.Sprintf("%d.weight", layer), Hidden, Hidden))
+		program.dense(fmt.Sprint("dense", layer), layer, Hidden, Hidden, 2*Scale, "null")
 		if layer == layers-1 {
 			break
 		}
 		tensors[fmt.Sprintf("%d.coefficients", layer)] = coefficients
 		tensors[fmt.Sprintf("%d.bound", layer)] = []int64{deepBound << (2 * Scale)}
-		scale = Scale
-		value()
-		operations = append(operations, fmt.Sprintf(`{"op":"polynomial","name":"act%d","inputs":[%d],"output":%d,"coefficients":"%d.coefficients","bound":"%d.bound","degree":%d}`,
-			layer, len(values)-2, len(values)-1, layer, layer, degree))
+		program.polynomial(fmt.Sprint("act", layer), layer, degree, Hidden, Scale)
 	}
 	p.Private = safetensors(tensors)
-	digest := sha256.Sum256(p.Private)
-	p.Public = fmt.Appendf(nil, `{"format":"privet-program","version":1,"model":"deep","ring_bits":50,"scale_bits":%d,
-		"weight_bits":16,"weights_commitment":"%s","inputs":[{"name":"x","value":0,"magnitude":1.0}],
-		"outputs":[{"name":"y","value":%d,"client":null}],"values":[%s],"operations":[%s],"batch":%d}`,
-		Scale, hex.EncodeToString(digest[:]), len(values)-1, strings.Join(values, ","), strings.Join(operations, ","), Batch)
+	p.Public = program.public(p.Private)
 	return p
 }
 

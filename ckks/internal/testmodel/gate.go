@@ -1,11 +1,6 @@
 package testmodel
 
-import (
-	"crypto/sha256"
-	"encoding/hex"
-	"fmt"
-	"math/rand/v2"
-)
+import "math/rand/v2"
 
 // Gate is a model that multiplies a dense layer's value with a composition of two polynomials of it, as an approximate
 // ReLU does, and ends with another dense layer.
@@ -34,22 +29,14 @@ func NewGate(seed uint64) Gate {
 	tensors["1.bound"] = []int64{innerBound << (2 * Scale)}
 	tensors["2.bound"] = []int64{outerBound << Scale}
 	p.Private = safetensors(tensors)
-	digest := sha256.Sum256(p.Private)
-	values := fmt.Sprintf(`{"shape":[%d,%d],"scale":%d}`, Batch, Inputs, Scale)
-	for _, scale := range []int{2 * Scale, Scale, Scale, 3 * Scale} {
-		values += fmt.Sprintf(`,{"shape":[%d,%d],"scale":%d}`, Batch, Hidden, scale)
-	}
-	values += fmt.Sprintf(`,{"shape":[%d,%d],"scale":%d}`, Batch, Outputs, 4*Scale)
-	p.Public = fmt.Appendf(nil, `{"format":"privet-program","version":1,"model":"gate","ring_bits":50,"scale_bits":%d,
-		"weight_bits":16,"weights_commitment":"%s","inputs":[{"name":"x","value":0,"magnitude":4.0}],
-		"outputs":[{"name":"y","value":5,"client":null}],"values":[%s],"operations":[
-		{"op":"dense","name":"first","inputs":[0],"output":1,"weight":"0.weight","weight_shape":[%d,%d],"bias":null},
-		{"op":"polynomial","name":"inner","inputs":[1],"output":2,"coefficients":"1.coefficients","bound":"1.bound","degree":3},
-		{"op":"polynomial","name":"outer","inputs":[2],"output":3,"coefficients":"2.coefficients","bound":"2.bound","degree":3},
-		{"op":"mul","name":"gate","inputs":[1,3],"output":4},
-		{"op":"dense","name":"second","inputs":[4],"output":5,"weight":"4.weight","weight_shape":[%d,%d],"bias":null}],
-		"batch":%d}`,
-		Scale, hex.EncodeToString(digest[:]), values, Inputs, Hidden, Hidden, Outputs, Batch)
+	program := chain{model: "gate", magnitude: 4, batch: Batch}
+	program.value(Inputs, Scale)
+	program.dense("first", 0, Inputs, Hidden, 2*Scale, "null")
+	program.polynomial("inner", 1, 3, Hidden, Scale)
+	program.polynomial("outer", 2, 3, Hidden, Scale)
+	program.add("mul", "gate", "1,3", Hidden, 3*Scale, "")
+	program.dense("second", 4, Hidden, Outputs, 4*Scale, "null")
+	p.Public = program.public(p.Private)
 	return p
 }
 

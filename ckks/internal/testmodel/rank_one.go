@@ -1,11 +1,6 @@
 package testmodel
 
-import (
-	"crypto/sha256"
-	"encoding/hex"
-	"fmt"
-	"math"
-)
+import "math"
 
 // Width is that of the layers of NewRankOne.
 const Width = 64
@@ -34,18 +29,12 @@ func NewRankOne() RankOne {
 		}
 	}
 	p := RankOne{Private: safetensors(tensors), Magnitude: 1}
-	digest := sha256.Sum256(p.Private)
-	value := func(scale int) string { return fmt.Sprintf(`{"shape":[%d,%d],"scale":%d}`, Batch, Width, scale) }
-	dense := func(layer, from int) string {
-		return fmt.Sprintf(`{"op":"dense","name":"dense%d","inputs":[%d],"output":%d,"weight":"%d.weight","weight_shape":[%d,%d],"bias":null}`,
-			layer, from, from+1, layer, Width, Width)
-	}
-	p.Public = fmt.Appendf(nil, `{"format":"privet-program","version":1,"model":"rank one","ring_bits":50,"scale_bits":%d,
-		"weight_bits":16,"weights_commitment":"%s","inputs":[{"name":"x","value":0,"magnitude":%g}],
-		"outputs":[{"name":"y","value":3,"client":null}],"values":[%s,%s,%s,%s],"operations":[%s,
-		{"op":"polynomial","name":"act","inputs":[1],"output":2,"coefficients":"1.coefficients","bound":"1.bound","degree":2},%s],"batch":%d}`,
-		Scale, hex.EncodeToString(digest[:]), p.Magnitude,
-		value(Scale), value(2*Scale), value(Scale), value(2*Scale), dense(0, 0), dense(2, 2), Batch)
+	program := chain{model: "rank one", magnitude: p.Magnitude, batch: Batch}
+	program.value(Width, Scale)
+	program.dense("dense0", 0, Width, Width, 2*Scale, "null")
+	program.polynomial("act", 1, 2, Width, Scale)
+	program.dense("dense2", 2, Width, Width, 2*Scale, "null")
+	p.Public = program.public(p.Private)
 	return p
 }
 

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 )
 
 // Sizes of the program: inputs, hidden units, outputs. Scale is that of every value, Batch the number of samples.
@@ -40,20 +41,54 @@ func NewBatch(degree int, seed uint64, batch int) Program {
 	tensors["1.bound"] = []int64{int64(p.Bound) << (2 * Scale)}
 	p.Second = matrix(rng, tensors, "2.weight", Hidden, Outputs)
 	p.Private = safetensors(tensors)
-	digest := sha256.Sum256(p.Private)
-	p.Public = fmt.Appendf(nil, `{"format":"privet-program","version":1,"model":"toy","ring_bits":50,"scale_bits":%d,
-		"weight_bits":16,"weights_commitment":"%s","inputs":[{"name":"x","value":0,"magnitude":4.0}],
-		"outputs":[{"name":"y","value":3,"client":null}],
-		"values":[{"shape":[%d,%d],"scale":%d},{"shape":[%d,%d],"scale":%d},{"shape":[%d,%d],"scale":%d},{"shape":[%d,%d],"scale":%d}],
-		"operations":[
-		{"op":"dense","name":"first","inputs":[0],"output":1,"weight":"0.weight","weight_shape":[%d,%d],"bias":"0.bias"},
-		{"op":"polynomial","name":"act","inputs":[1],"output":2,"coefficients":"1.coefficients","bound":"1.bound","degree":%d},
-		{"op":"dense","name":"second","inputs":[2],"output":3,"weight":"2.weight","weight_shape":[%d,%d],"bias":null}],
-		"batch":%d}`,
-		Scale, hex.EncodeToString(digest[:]),
-		batch, Inputs, Scale, batch, Hidden, 2*Scale, batch, Hidden, Scale, batch, Outputs, 2*Scale,
-		Inputs, Hidden, degree, Hidden, Outputs, batch)
+	program := chain{model: "toy", magnitude: 4, batch: batch}
+	program.value(Inputs, Scale)
+	program.dense("first", 0, Inputs, Hidden, 2*Scale, `"0.bias"`)
+	program.polynomial("act", 1, degree, Hidden, Scale)
+	program.dense("second", 2, Hidden, Outputs, 2*Scale, "null")
+	p.Public = program.public(p.Private)
 	return p
+}
+
+// chain is a program in the making, whose dense layers and polynomials read the value before their own.
+type chain struct {
+	model              string
+	magnitude          float64
+	batch              int
+	values, operations []string
+}
+
+func (c *chain) value(width, scale int) {
+	c.values = append(c.values, fmt.Sprintf(`{"shape":[%d,%d],"scale":%d}`, c.batch, width, scale))
+}
+
+// add adds an operation of some attributes, and the value that it makes.
+func (c *chain) add(op, name, inputs string, width, scale int, attributes string) {
+	c.operations = append(c.operations, fmt.Sprintf(`{"op":"%s","name":"%s","inputs":[%s],"output":%d%s}`, op, name, inputs, len(c.values), attributes))
+	c.value(width, scale)
+}
+
+// last is the value that was made last.
+func (c *chain) last() string { return fmt.Sprint(len(c.values) - 1) }
+
+// dense adds a dense layer with the tensors of a number.
+func (c *chain) dense(name string, tensors, rows, columns, scale int, bias string) {
+	c.add("dense", name, c.last(), columns, scale, fmt.Sprintf(`,"weight":"%d.weight","weight_shape":[%d,%d],"bias":%s`, tensors, rows, columns, bias))
+}
+
+// polynomial adds a polynomial with the tensors of a number.
+func (c *chain) polynomial(name string, tensors, degree, width, scale int) {
+	c.add("polynomial", name, c.last(), width, scale, fmt.Sprintf(`,"coefficients":"%[1]d.coefficients","bound":"%[1]d.bound","degree":%[2]d`, tensors, degree))
+}
+
+// public is the program's public half, whose private half is given.
+func (c *chain) public(private []byte) []byte {
+	digest := sha256.Sum256(private)
+	return fmt.Appendf(nil, `{"format":"privet-program","version":1,"model":"%s","ring_bits":50,"scale_bits":%d,
+		"weight_bits":16,"weights_commitment":"%s","inputs":[{"name":"x","value":0,"magnitude":%.1f}],
+		"outputs":[{"name":"y","value":%s,"client":null}],"values":[%s],"operations":[%s],"batch":%d}`,
+		c.model, Scale, hex.EncodeToString(digest[:]), c.magnitude, c.last(),
+		strings.Join(c.values, ","), strings.Join(c.operations, ","), c.batch)
 }
 
 // Run computes the model on one sample in the clear.
