@@ -34,6 +34,11 @@ class Column:
     kind: str = ""
 
 
+def columns(kind: str, **titles: str) -> tuple[Column, ...]:
+    """Columns of one kind by their keys."""
+    return tuple(Column(key, title, kind) for key, title in titles.items())
+
+
 @dataclass
 class Page:
     """A page as it grows, part by part; `legend` says what kinds of columns are, by their name."""

@@ -298,23 +298,3 @@ def figure_8(at: Workplace) -> Grid:
         won = Counter(row["family"] for row in cells if row["phase"] == phase)
         found[f"networks won, {phase}"] = {name: float(count) for name, count in won.items()}
     return _grid(found)
-
-
-RUNNERS = {
-    "table-4": table_4,
-    "table-4-large": table_4_large,
-    "network": network,
-    "table-5": table_5,
-    "table-5-large": table_5_large,
-    "table-6": table_6,
-    "table-6-large": table_6_large,
-    "figure-1": figure_1,
-    "figure-1-large": figure_1_large,
-    "figure-2": figure_2,
-    "figure-3": figure_3,
-    "figure-4": figure_4,
-    "figure-5": figure_5,
-    "figure-6": figure_6,
-    "figure-7": figure_7,
-    "figure-8": figure_8,
-}

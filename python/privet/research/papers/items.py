@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 from privet.errors import Misuse
 from privet.planner import machine
@@ -14,14 +14,10 @@ from privet.research.papers.paper import Grid, Item, Paper
 from privet.research.papers.record import Record
 from privet.research.papers.workplace import Workplace
 
-Runner = Callable[[Workplace], Grid]
 
-
-def runners(of: Paper) -> Mapping[str, Runner]:
-    """The functions of a paper's items by name; its module is loaded only now."""
-    module = import_module(f"{__package__}.{of.name.replace('-', '_')}")
-    found: Mapping[str, Runner] = module.RUNNERS
-    return found
+def module_of(of: Paper) -> ModuleType:
+    """A paper's module, loaded only now: each item has a function that is called like it there."""
+    return import_module(f"{__package__}.{of.name.replace('-', '_')}")
 
 
 def run(of: Paper, item: Item, at: Workplace) -> Record:
@@ -33,7 +29,7 @@ def run(of: Paper, item: Item, at: Workplace) -> Record:
     if item.absent:
         raise Misuse(f"{of.name} {item.name} has no figures here: {item.absent}")
     began = time.monotonic()
-    grid = runners(of)[item.name](at)
+    grid: Grid = getattr(module_of(of), item.name.replace("-", "_"))(at)
     return Record(
         grid,
         machine.describe(),

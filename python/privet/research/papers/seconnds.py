@@ -303,19 +303,3 @@ def _agreement(path: Path, suite: Gmw, inputs: Array, labels: Array, batch: int)
         100 * float(np.mean(ours.argmax(1) == theirs.argmax(1))),
         100 * float(np.mean(np.abs(ours - theirs) / np.abs(theirs).clip(1e-3))),
     ]
-
-
-RUNNERS = {
-    "table-1": table_1,
-    "table-2": table_2,
-    "table-3": table_3,
-    "table-4": table_4,
-    "table-5": table_5,
-    "figure-2": figure_2,
-    "figure-5": figure_5,
-    "links": links,
-    "small": small,
-    "figure-7": figure_7,
-    "prime-field": prime_field,
-    "accuracy": accuracy,
-}

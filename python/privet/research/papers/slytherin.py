@@ -177,14 +177,3 @@ def accuracy(at: Workplace) -> Grid:
         shares = (clear == labels[:count], encrypted == labels[:count], clear == encrypted)
         rows[title] = [100 * float(np.mean(it)) for it in shares]
     return Grid(("in the clear %", "encrypted %", "label agreement %"), rows)
-
-
-RUNNERS = {
-    "table-1": table_1,
-    "figure-4": figure_4,
-    "table-2": table_2,
-    "figure-5": figure_5,
-    "table-3": table_3,
-    "links": links,
-    "accuracy": accuracy,
-}

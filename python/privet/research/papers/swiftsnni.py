@@ -267,18 +267,3 @@ def partition(at: Workplace) -> Grid:
         rows[f"{workload}, shared"] = [shared.delay, shared.makespan]
         rows[f"{workload}, a part for each model"] = [delay, max(it.makespan for it in parts)]
     return Grid(("D", "makespan"), rows)
-
-
-RUNNERS = {
-    "table-1": table_1,
-    "table-2": table_2,
-    "exclusivity": exclusivity,
-    "lengths": lengths,
-    "figure-2": figure_2,
-    "figure-5": figure_5,
-    "figure-6": figure_6,
-    "threads": threads,
-    "profiles": profiles,
-    "starvation": starvation,
-    "partition": partition,
-}

@@ -35,8 +35,7 @@ def _family(rows: Sequence[Row]) -> alt.Color:
         domain=[FAMILIES[place] for place in places],
         range=[COLOURS[place % len(COLOURS)] for place in places],
     )
-    legend = alt.Legend(orient="bottom", columns=3)
-    return alt.Color("family:N", title=None, scale=scale, legend=legend)
+    return alt.Color("family:N", title=None, scale=scale, legend=_below(3))
 
 
 NETWORKS = ("LAN_F", "LAN_S", "WAN_F", "WAN_M", "WAN_S")
@@ -44,6 +43,11 @@ NETWORKS = ("LAN_F", "LAN_S", "WAN_F", "WAN_M", "WAN_S")
 
 def _chart(rows: Sequence[Row]) -> alt.Chart:
     return alt.Chart(alt.InlineData(values=list(rows)), width=WIDTH, height=HEIGHT)
+
+
+def _below(columns: int) -> alt.Legend:
+    """A legend under its chart."""
+    return alt.Legend(orient="bottom", columns=columns)
 
 
 def _encoded(chart: alt.Chart, **channels: Any) -> alt.Chart:
@@ -56,7 +60,7 @@ def batch_sweep(rows: Sequence[Row]) -> alt.TopLevelMixin:
         _chart(rows).mark_line(point=True),
         x=alt.X("batch:Q", title="batch", scale=alt.Scale(type="log", base=2)),
         y=alt.Y("times:Q", title="throughput, times that of batch 1"),
-        color=alt.Color("setting:N", title=None, legend=alt.Legend(orient="bottom", columns=2)),
+        color=alt.Color("setting:N", title=None, legend=_below(2)),
         strokeDash=alt.StrokeDash(
             "phase:N",
             title=None,
@@ -72,9 +76,7 @@ def pools(rows: Sequence[Row]) -> alt.TopLevelMixin:
         _chart(rows).mark_line(),
         x=alt.X("job:Q", title="job"),
         y=alt.Y("seconds:Q", title="seconds from arrival to answer"),
-        color=alt.Color(
-            "pool:N", title="pool", sort=None, legend=alt.Legend(orient="bottom", columns=2)
-        ),
+        color=alt.Color("pool:N", title="pool", sort=None, legend=_below(2)),
     )
 
 
@@ -97,9 +99,7 @@ def shares(rows: Sequence[Row]) -> alt.Chart:
         alt.Chart(alt.InlineData(values=list(rows)), width=WIDTH - 60).mark_bar(),
         y=alt.Y("family:N", title=None, sort=list(FAMILIES)),
         x=alt.X("value:Q", title="share", stack="normalize"),
-        color=alt.Color(
-            "part:N", title=None, sort=None, legend=alt.Legend(orient="bottom", columns=2)
-        ),
+        color=alt.Color("part:N", title=None, sort=None, legend=_below(2)),
         order=alt.Order("part:N"),
         row=alt.Row("network:N", title=None, sort=list(NETWORKS)),
     )

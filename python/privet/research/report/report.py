@@ -12,7 +12,7 @@ import altair as alt
 from privet.errors import Misuse
 from privet.planner.prices import Prices
 from privet.planner.record import Record
-from privet.research.page import Column, Page
+from privet.research.page import Column, Page, columns
 from privet.research.report import figures, tables
 from privet.research.report.charts import drawings
 from privet.research.report.findings import findings
@@ -47,8 +47,8 @@ def write(records: Sequence[Record], output: Path, prices: Prices) -> list[Path]
         "SECURITY.md has a table."
     )
     page.heading("Tables")
-    for name, heading, columns, rows in _tables(records, prices):
-        page.table(name, heading, columns, rows)
+    for name, heading, shown, rows in _tables(records, prices):
+        page.table(name, heading, shown, rows)
         written.append(_write_csv(output, name, rows))
     page.heading("More figures, after those of the paper")
     for name in list(figures_drawn):
@@ -123,65 +123,44 @@ def _write_png(output: Path, name: str, chart: alt.TopLevelMixin) -> Path:
 LEGEND = {"measured": "measured", "predicted": "predicted", "paper": "the paper's, on GPUs"}
 
 MEASURED = (
-    Column("model", "model"),
-    Column("setting", "setting"),
-    Column("batch", "batch"),
-    Column("link", "link"),
-    Column("offline_seconds", "offline s", "measured"),
-    Column("online_seconds", "online s", "measured"),
-    Column("cpu_seconds", "CPU s", "measured"),
-    Column("offline_bytes", "offline bytes", "measured"),
-    Column("online_bytes", "online bytes", "measured"),
-    Column("rounds", "rounds", "measured"),
-    Column("peak_mb", "peak MB", "measured"),
-    Column("material_bytes", "material bytes", "measured"),
-    Column("joules", "J", "measured"),
-    Column("paper_memory_gb", "paper, GB", "paper"),
+    *columns("", model="model", setting="setting", batch="batch", link="link"),
+    *columns("measured", offline_seconds="offline s", online_seconds="online s"),
+    *columns("measured", cpu_seconds="CPU s", offline_bytes="offline bytes"),
+    *columns("measured", online_bytes="online bytes", rounds="rounds", peak_mb="peak MB"),
+    *columns("measured", material_bytes="material bytes", joules="J"),
+    *columns("paper", paper_memory_gb="paper, GB"),
 )
 
-_NAMES = (
-    Column("model", "model"),
-    Column("setting", "setting"),
-    Column("batch", "batch"),
-    Column("network", "network"),
-)
+_NAMES = columns("", model="model", setting="setting", batch="batch", network="network")
 
 LATENCY = (
     *_NAMES,
-    Column("online_latency", "online s", "predicted"),
-    Column("paper_online_latency", "paper", "paper"),
-    Column("latency", "offline + online s", "predicted"),
-    Column("paper_latency", "paper", "paper"),
-    Column("dollars_per_sample", "$/sample", "predicted"),
-    Column("joules_per_sample", "J/sample", "predicted"),
-    Column("idle_joules_per_sample", "idle J", "predicted"),
+    *columns("predicted", online_latency="online s"),
+    *columns("paper", paper_online_latency="paper"),
+    *columns("predicted", latency="offline + online s"),
+    *columns("paper", paper_latency="paper"),
+    *columns("predicted", dollars_per_sample="$/sample", joules_per_sample="J/sample"),
+    *columns("predicted", idle_joules_per_sample="idle J"),
 )
 
 THROUGHPUT = (
     *_NAMES,
-    Column("online_throughput", "online/s", "predicted"),
-    Column("paper_online_throughput", "paper, batch 128", "paper"),
-    Column("throughput", "offline + online/s", "predicted"),
-    Column("paper_throughput", "paper, batch 128", "paper"),
-    Column("pipelined_throughput", "pipelined/s", "predicted"),
+    *columns("predicted", online_throughput="online/s"),
+    *columns("paper", paper_online_throughput="paper, batch 128"),
+    *columns("predicted", throughput="offline + online/s"),
+    *columns("paper", paper_throughput="paper, batch 128"),
+    *columns("predicted", pipelined_throughput="pipelined/s"),
 )
 
 VALIDATION = (
-    Column("model", "model"),
-    Column("setting", "setting"),
-    Column("batch", "batch"),
-    Column("link", "link"),
-    Column("phase", "phase"),
-    Column("measured", "measured s", "measured"),
-    Column("predicted", "predicted s", "predicted"),
-    Column("error", "error, %", "predicted"),
+    *columns("", model="model", setting="setting", batch="batch", link="link", phase="phase"),
+    *columns("measured", measured="measured s"),
+    *columns("predicted", predicted="predicted s", error="error, %"),
 )
 
 MAIN_COSTS = (
-    Column("family", "suite"),
-    Column("what", "of"),
-    Column("first", "largest part"),
-    Column("first_share", "%", "predicted"),
-    Column("second", "next"),
-    Column("second_share", "%", "predicted"),
+    *columns("", family="suite", what="of", first="largest part"),
+    *columns("predicted", first_share="%"),
+    *columns("", second="next"),
+    *columns("predicted", second_share="%"),
 )

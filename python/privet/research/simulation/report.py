@@ -10,7 +10,7 @@ from typing import Any
 
 import altair as alt
 
-from privet.research.page import Column, Page, cell
+from privet.research.page import Page, cell, columns
 from privet.research.simulation.record import Record
 from privet.research.simulation.study import Case, Point, Result, compare, points, table_two
 from privet.scheduler import Phase
@@ -18,19 +18,13 @@ from privet.scheduler import Phase
 LEGEND = {"predicted": "simulated", "paper": "the paper's"}
 
 COLUMNS = (
-    Column("workload", "workload"),
-    Column("policy", "policy"),
-    Column("rate", "requests/s"),
-    Column("notices", "notices, %"),
-    Column("delay", "D, s", "predicted"),
-    Column("paper_delay", "paper's D, s", "paper"),
-    Column("wait", "W, s", "predicted"),
-    Column("throughput", "requests done/s", "predicted"),
-    Column("makespan", "makespan, s", "predicted"),
-    Column("speedup", "speed-up", "predicted"),
-    Column("paper_speedup", "paper's", "paper"),
-    Column("utilisation", "cores in use, %", "predicted"),
-    Column("baseline_delay", "baseline's D, s", "predicted"),
+    *columns("", workload="workload", policy="policy", rate="requests/s", notices="notices, %"),
+    *columns("predicted", delay="D, s"),
+    *columns("paper", paper_delay="paper's D, s"),
+    *columns("predicted", wait="W, s", throughput="requests done/s", makespan="makespan, s"),
+    *columns("predicted", speedup="speed-up"),
+    *columns("paper", paper_speedup="paper's"),
+    *columns("predicted", utilisation="cores in use, %", baseline_delay="baseline's D, s"),
 )
 
 

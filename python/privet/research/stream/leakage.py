@@ -18,6 +18,7 @@ from privet.compiler.executor import execute
 from privet.compiler.executor.reference import random_inputs
 from privet.compiler.graph.operations import Array
 from privet.errors import Misuse
+from privet.research.papers.paper import paper
 from privet.stream.cipher import PAILLIER
 from privet.stream.stages import Stages
 
@@ -127,19 +128,6 @@ def _likeness(found: Array, truth: Array) -> float:
     return float(np.abs(unit[0].T @ unit[1]).max(axis=1).mean())
 
 
-PAPER = {
-    5: 0.2898,
-    6: 0.1767,
-    7: 0.1232,
-    8: 0.1087,
-    9: 0.0783,
-    10: 0.0566,
-    11: 0.0405,
-    12: 0.0289,
-    13: 0.0200,
-}
-"""Table VI: distance correlation by the exponent of the tensors' length."""
-
 LONGEST = 1 << 13
 """Longer tensors than the paper's take minutes each."""
 
@@ -183,8 +171,14 @@ def correlations(compiled: Compiled, samples: Sequence[list[Array] | None]) -> l
         inputs = random_inputs(compiled.program, None, seed) if sample is None else sample
         execute(compiled.program, compiled.weights, inputs, observe=see)
     return [
-        Row(key, len(it), float(np.mean(it)), PAPER.get(key)) for key, it in sorted(found.items())
+        Row(key, len(it), float(np.mean(it)), published(key)) for key, it in sorted(found.items())
     ]
+
+
+def published(exponent: int) -> float | None:
+    """The paper's figure for tensors of that length, if it has one."""
+    cell = paper("ppstream").item("table-6").printed.cell(f"2^{exponent}", "distance correlation")
+    return None if cell is None else float(cell)
 
 
 def attacks(inputs: int = 24, outputs: int = 64, seed: int = 0) -> dict[str, dict[str, float]]:
