@@ -113,35 +113,21 @@ def _network(name: str) -> Callable[[], Any]:
     return build
 
 
+DYNAMO, SCRIPT = (f"`torch.onnx.export(..., dynamo={it})`" for it in (True, False))
+KERAS = "`tf2onnx.convert.from_function`"
 NETWORKS = (
-    ("U-Net, 16x16", "`torch.onnx.export(..., dynamo=True)`", "exported_small/unet_dynamo"),
-    ("Autoencoder", "`torch.onnx.export(..., dynamo=False)`", "exported_small/autoencoder_script"),
-    ("`EmbeddingBag`", "`torch.onnx.export(..., dynamo=False)`", "exported_small/bag_script"),
-    (
-        "Embeddings of categories",
-        "`torch.onnx.export(..., dynamo=True)`",
-        "exported_small/categories_dynamo",
-    ),
-    (
-        "LSTM, 5 steps",
-        "`torch.onnx.export(..., dynamo=True)`",
-        "exported_recurrent/lstm_torch_dynamo",
-    ),
-    ("GRU, 5 steps", "`tf2onnx.convert.from_function`", "exported_recurrent/gru_keras_loop"),
-    ("Convolutions", "`tf2onnx.convert.from_function`", "exported_small/convolutions_keras"),
-    ("Dense network", "`tf2onnx.convert.from_function`", "exported_small/dense_keras"),
-    (
-        "SqueezeNet, narrow",
-        "`torch.onnx.export(..., dynamo=False)`",
-        "exported_networks/squeezenet_script",
-    ),
-    (
-        "ShuffleNet v2, narrow",
-        "`torch.onnx.export(..., dynamo=True)`",
-        "exported_networks/shufflenet_v2_dynamo",
-    ),
+    ("U-Net, 16x16", DYNAMO, "exported_small/unet_dynamo"),
+    ("Autoencoder", SCRIPT, "exported_small/autoencoder_script"),
+    ("`EmbeddingBag`", SCRIPT, "exported_small/bag_script"),
+    ("Embeddings of categories", DYNAMO, "exported_small/categories_dynamo"),
+    ("LSTM, 5 steps", DYNAMO, "exported_recurrent/lstm_torch_dynamo"),
+    ("GRU, 5 steps", KERAS, "exported_recurrent/gru_keras_loop"),
+    ("Convolutions", KERAS, "exported_small/convolutions_keras"),
+    ("Dense network", KERAS, "exported_small/dense_keras"),
+    ("SqueezeNet, narrow", SCRIPT, "exported_networks/squeezenet_script"),
+    ("ShuffleNet v2, narrow", DYNAMO, "exported_networks/shufflenet_v2_dynamo"),
 )
-"""Networks by their title, exporter and file: `torch.onnx.export`, or tf2onnx."""
+"""Networks by their title, exporter and file."""
 
 
 def _digits() -> tuple[onnx.ModelProto, list[Floats], list[Floats]]:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+import socket
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from queue import Queue
 from subprocess import PIPE, Popen, TimeoutExpired
 from threading import Thread
 from typing import Any
+
+from privet import zoo
 
 PRIVET = ("-c", "from privet.cli import main; main()")
 FIRST_SECONDS = 600.0
@@ -78,3 +82,40 @@ def command(*words: object, log: Path | None = None) -> Iterator[Process]:
     """A `privet` command that ends with the block."""
     with program(*PRIVET, *words, "--json", log=log) as process:
         yield process
+
+
+def add_model(repository: Path, name: str, config: str = "") -> Path:
+    """Builds a model of the zoo in a repository; its file."""
+    version = repository / name / "1"
+    version.mkdir(parents=True)
+    (version.parent / "config.toml").write_text(config)
+    return zoo.build(name, version).rename(version / "model.onnx")
+
+
+@contextmanager
+def dealer(keys: Path, log: Path | None = None) -> Iterator[str]:
+    """A dealer; its address."""
+    words = ("dealer", "--keys", keys, "--listen", "127.0.0.1:0")
+    with command(*words, log=log) as process:
+        yield process.line_with("address")["address"]
+
+
+@contextmanager
+def service(
+    repository: Path, keys: Path, state: Path, *options: object, log: Path | None = None
+) -> Iterator[tuple[Process, str]]:
+    """`privet serve`, which holds nobody to a number of requests; the process and its address."""
+    words = ("serve", repository, "--keys", keys, "--state", state, "--listen", "127.0.0.1:0")
+    with command(*words, "--requests-per-minute", 1_000_000, *options, log=log) as process:
+        yield process, process.line_with("address")["address"]
+
+
+def free_ports(count: int) -> range:
+    """So many ports in a row where nobody listens."""
+    for first in range(20_000 + os.getpid() % 8_000, 32_000, count):
+        ports = range(first, first + count)
+        with ExitStack() as stack, suppress(OSError):
+            for port in ports:
+                stack.enter_context(socket.create_server(("127.0.0.1", port)))
+            return ports
+    raise OSError("no free ports")

@@ -31,24 +31,20 @@ def targets(record: Record) -> str:
     """What Privet wants to reach, and by how much it does or does not."""
     rows = []
     for task in tasks():
-        if task.dealt is not None:
-            for name, target in ((ours.FSS, task.dealt.fss), (ours.DEALT, task.dealt.gmw)):
-                if target is not None:
-                    reached = record.median(task.name, name, "online_seconds")
-                    figure = f"online, {_SUITE[name]}"
-                    rows.append(
-                        [task.title, figure, f"{target:g} s", *_verdict(reached, target, "s")]
-                    )
-        if task.target is None:
-            continue
-        wanted = (
-            ("total", "s", task.target.total_seconds, "seconds", 1.0),
-            ("online", "s", task.target.online_seconds, "online_seconds", 1.0),
-            ("traffic", "MB", task.target.megabytes, "bytes_sent", 1e6),
-        )
-        for figure, unit, target, of, size in wanted:
+        wanted: list[tuple[str, str, str, float | None]] = []
+        if (dealt := task.dealt) is not None:
+            for name, target in ((ours.FSS, dealt.fss), (ours.DEALT, dealt.gmw)):
+                wanted.append((name, f"online, {_SUITE[name]}", "online_seconds", target))
+        if (own := task.target) is not None:
+            wanted += [
+                (ours.NAME, "total", "seconds", own.total_seconds),
+                (ours.NAME, "online", "online_seconds", own.online_seconds),
+                (ours.NAME, "traffic", "bytes_sent", own.megabytes),
+            ]
+        for name, figure, of, target in wanted:
             if target is not None:
-                found = record.median(task.name, ours.NAME, of)
+                unit, size = ("MB", 1e6) if of == "bytes_sent" else ("s", 1.0)
+                found = record.median(task.name, name, of)
                 reached = None if found is None else found / size
                 rows.append(
                     [task.title, figure, f"{target:g} {unit}", *_verdict(reached, target, unit)]

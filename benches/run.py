@@ -17,13 +17,13 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from benches import machine, ours, report, spu
 from benches.machine import Load, say
 from benches.record import Record, Sample
-from benches.tasks import Floats, Task, tasks
-from privet.compiler.compile import Compiled
+from benches.tasks import Task, tasks
 from privet.errors import PrivetError
 
 REPEAT = 3
@@ -101,13 +101,15 @@ def _measure(
     contenders: dict[str, Contender] = {}
     try:
         compiled = ours.prepare(model, sample)
-        contenders.update(_ours(task, compiled, sample))
+        for name in ours.SUITES:
+            contenders[name] = partial(ours.measure, name, task, compiled, sample)
     except PrivetError as error:
         yield Sample(task.name, ours.NAME, 0, failure=str(error))
     if with_peers:
         try:
             prepared = spu.prepare(model, sample, folder / f"{task.name}-spu")
-            contenders.update(_peers(task, prepared, limit))
+            for name in spu.PROTOCOLS:
+                contenders[name] = partial(spu.measure, task, name, prepared, limit)
         except spu.PeerFailure as failure:
             yield from (Sample(task.name, name, 0, failure=str(failure)) for name in spu.PROTOCOLS)
     spent = dict.fromkeys(contenders, 0.0)
@@ -118,20 +120,6 @@ def _measure(
                 taken = (made.seconds or 0.0) + (made.again_seconds or 0.0)
                 spent[name] += float("inf") if made.failure else taken
                 yield made
-
-
-def _ours(task: Task, compiled: Compiled, sample: Floats) -> dict[str, Contender]:
-    def contender(name: str) -> Contender:
-        return lambda repetition: ours.measure(name, task, compiled, sample, repetition)
-
-    return {name: contender(name) for name in ours.SUITES}
-
-
-def _peers(task: Task, prepared: spu.Prepared, limit: float) -> dict[str, Contender]:
-    def contender(name: str) -> Contender:
-        return lambda repetition: spu.measure(task, name, prepared, repetition, limit)
-
-    return {name: contender(name) for name in spu.PROTOCOLS}
 
 
 def _watched(task: Task, name: str, contender: Contender, repetition: int) -> Sample:

@@ -34,9 +34,10 @@ import tritonclient.grpc
 import tritonclient.http
 
 from benches.machine import say
-from benches.processes import Process, command
+from benches.processes import Process, add_model, command
+from benches.processes import service as serving
 from benches.vitals import Watch, children
-from privet import keys, zoo
+from privet import keys
 
 MODEL = "m1"
 TOLERANCE = 0.1
@@ -111,13 +112,13 @@ def main(arguments: Sequence[str]) -> int:
 def soak(folder: Path, seconds: float, clients: int, ahead: int) -> dict[str, Any]:
     """Runs everything in `folder`; what came of it."""
     keys.make(folder / "keys")
-    version = folder / "repository" / MODEL / "1"
-    version.mkdir(parents=True)
-    model = zoo.build(MODEL, version).rename(version / "model.onnx").read_bytes()
-    (version.parent / "config.toml").write_text(CONFIG)
+    model = add_model(folder / "repository", MODEL, CONFIG).read_bytes()
     tally = Tally()
-    with _service(folder) as (service, address), _gateway(folder, address, ahead) as front:
-        gateway, places = front
+    folders = (folder / "repository", folder / "keys", folder / "server")
+    with (
+        serving(*folders, log=folder / "service.log") as (service, address),
+        _gateway(folder, address, ahead) as (gateway, places),
+    ):
         callers = [Caller(number, places, model, tally) for number in range(clients)]
         kinds = {
             "gateway": lambda: [gateway.pid],
@@ -168,15 +169,6 @@ def _record(
         "requests_by_outcome": ledger,
         "requests_left_open": open_jobs,
     }
-
-
-@contextlib.contextmanager
-def _service(folder: Path) -> Iterator[tuple[Process, str]]:
-    words = ["serve", folder / "repository", "--keys", folder / "keys"]
-    words += ["--state", folder / "server", "--listen", "127.0.0.1:0"]
-    words += ["--requests-per-minute", 1_000_000]
-    with command(*words, log=folder / "service.log") as process:
-        yield process, process.line_with("address")["address"]
 
 
 @contextlib.contextmanager

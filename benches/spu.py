@@ -15,14 +15,11 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +28,7 @@ import onnx
 
 from benches import exchange
 from benches.machine import ROOT
+from benches.processes import free_ports
 from benches.record import Sample
 from benches.tasks import Floats, Task
 
@@ -60,15 +58,8 @@ def version() -> str | None:
     return asked.stdout.strip() or None
 
 
-@dataclass(frozen=True)
-class Prepared:
-    """A task compiled for SPU; the same for all protocols."""
-
-    folder: Path
-
-
-def prepare(model: Path, sample: Floats, folder: Path) -> Prepared:
-    """Compiles a model in `folder`; not part of the time.
+def prepare(model: Path, sample: Floats, folder: Path) -> Path:
+    """Compiles a model in `folder` for all protocols, which it returns; not part of the time.
 
     # Errors
     `PeerFailure` if SPU cannot compile it.
@@ -78,18 +69,16 @@ def prepare(model: Path, sample: Floats, folder: Path) -> Prepared:
     np.save(folder / "input.npy", sample)
     log = folder / "compile.log"
     _finish([_start("benches.peers.spu_compile", folder, log)], [log], COMPILE_SECONDS)
-    return Prepared(folder)
+    return folder
 
 
 def measure(
-    task: Task, contender: str, prepared: Prepared, repetition: int, limit_seconds: float
+    task: Task, contender: str, prepared: Path, limit_seconds: float, repetition: int
 ) -> Sample:
     """Runs both parties as fresh processes, for `limit_seconds` at most."""
     try:
-        with tempfile.TemporaryDirectory(dir=prepared.folder) as folder:
-            client, server = _parties(
-                prepared.folder, Path(folder), PROTOCOLS[contender], limit_seconds
-            )
+        with tempfile.TemporaryDirectory(dir=prepared) as folder:
+            client, server = _parties(prepared, Path(folder), PROTOCOLS[contender], limit_seconds)
     except PeerFailure as failure:
         return Sample(task.name, contender, repetition, failure=str(failure))
     again = len(client["seconds"]) > 1
@@ -111,7 +100,7 @@ def _parties(
     prepared: Path, folder: Path, protocol: str, limit_seconds: float
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """What the client and the server reported."""
-    ports = _free_ports(2)
+    ports = list(free_ports(2))
     jobs, logs = [], []
     for rank in range(2):
         job = folder / f"{rank}.json"
@@ -183,15 +172,6 @@ def _reason(process: subprocess.Popen[bytes], log: Path) -> str:
     return f"exit code {process.returncode}" + (f": {said[-1][:200]}" if said else "")
 
 
-def _free_ports(count: int) -> list[int]:
-    """Ports of the loopback interface that nobody listens on at the moment."""
-    with ExitStack() as held:
-        listeners = [held.enter_context(socket.socket()) for _ in range(count)]
-        for listener in listeners:
-            listener.bind(("127.0.0.1", 0))
-        return [listener.getsockname()[1] for listener in listeners]
-
-
 def main(arguments: Sequence[str]) -> int:
     """The command: seconds and bytes of a model's last run, of which a short one has a second with
     its keys and base OTs made, in all and by operation."""
@@ -209,9 +189,7 @@ def main(arguments: Sequence[str]) -> int:
         folder = Path(name)
         try:
             prepared = prepare(model, sample, folder / "model")
-            client, server = _parties(
-                prepared.folder, folder, PROTOCOLS["spu-cheetah"], RUN_SECONDS
-            )
+            client, server = _parties(prepared, folder, PROTOCOLS["spu-cheetah"], RUN_SECONDS)
         except PeerFailure as failure:
             sys.stderr.write(f"SPU: {failure}\n")
             return 1

@@ -72,8 +72,8 @@ class Task:
 def tasks() -> tuple[Task, ...]:
     """All tasks, operators first."""
     return (
-        _relu(16, None),
-        _relu(18, None),
+        _relu(16),
+        _relu(18),
         _relu(20, Target(4.0, 0.4), DealtTarget(0.3, 0.4), quick=False),
         _operator(
             "maxpool",
@@ -118,21 +118,10 @@ def tasks() -> tuple[Task, ...]:
 
 
 def _relu(
-    log_elements: int,
-    target: Target | None,
-    dealt: DealtTarget | None = None,
-    *,
-    quick: bool = True,
+    log_elements: int, target: Target | None = None, dealt: DealtTarget | None = None, **sets: bool
 ) -> Task:
-    return Task(
-        f"relu-{log_elements}",
-        f"ReLU, 2^{log_elements} elements",
-        partial(_write, f"relu-{log_elements}", _relu_node, (1, 1 << log_elements)),
-        (1, 1 << log_elements),
-        target,
-        dealt,
-        quick=quick,
-    )
+    name, title = f"relu-{log_elements}", f"ReLU, 2^{log_elements} elements"
+    return _operator(name, title, _relu_node, (1, 1 << log_elements), target, dealt, **sets)
 
 
 def _operator(
@@ -140,10 +129,11 @@ def _operator(
     title: str,
     node: _NodeMaker,
     shape: tuple[int, ...],
-    target: Target,
+    target: Target | None,
     dealt: DealtTarget | None = None,
+    **sets: bool,
 ) -> Task:
-    return Task(name, title, partial(_write, name, node, shape), shape, target, dealt)
+    return Task(name, title, partial(_write, name, node, shape), shape, target, dealt, **sets)
 
 
 def _network(
@@ -160,8 +150,7 @@ def forest_task(count: int, depth: int, target: Target | None = None) -> Task:
     def node(name: str) -> tuple[onnx.NodeProto, list[TensorProto]]:
         return forest(_generator(f"{name}/weight"), count, depth), []
 
-    made = partial(_write, name, node, (1, 30))
-    return Task(name, f"{count} trees of depth {depth}", made, (1, 30), target, peers=False)
+    return _operator(name, f"{count} trees of depth {depth}", node, (1, 30), target, peers=False)
 
 
 _NodeMaker = Callable[[str], tuple[onnx.NodeProto, list[TensorProto]]]

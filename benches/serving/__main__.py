@@ -15,23 +15,16 @@ import tempfile
 from pathlib import Path
 
 from benches.machine import say
+from benches.processes import dealer
 from benches.serving.load import read_jobs, sequential, serve, violations
-from benches.serving.stage import Stage, build, dealer, service
+from benches.serving.stage import Stage, build, service
 from privet.research.simulation.record import Figures, Record, figures
 from privet.research.simulation.workload import Arrival, Traffic, arrivals
 from privet.runtime.quantities import parse_size
 
 COLUMNS = (
-    "Load",
-    "Policy",
-    "Notices",
-    "D",
-    "95 % within",
-    "W",
-    "Done/s",
-    "Makespan",
-    "Speed-up",
-    "Cores",
+    *("Load", "Policy", "Notices", "D", "95 % within", "W"),
+    *("Done/s", "Makespan", "Speed-up", "Cores"),
 )
 POLICIES = ("fcfs", "priority", "ahead+priority")
 MIX = {"m1": 0.5, "m2": 0.25, "hinet": 0.25}
@@ -78,7 +71,7 @@ def main() -> None:
     counts = {model: round(share * given.requests) for model, share in MIX.items()}
     with tempfile.TemporaryDirectory(prefix="privet-bench-") as folder:
         stage = build(Path(folder), list(counts))
-        with dealer(stage) as dealing:
+        with dealer(stage.keys) as dealing:
             # How fast one by one is: requests that come all at once.
             few = {model: count // 10 for model, count in counts.items()}
             probe = arrivals(few, ("gmw", "fss"), Traffic(rate=1e6), given.seed)

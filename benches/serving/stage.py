@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,8 +11,9 @@ from typing import Any
 import numpy as np
 
 import privet
-from benches.processes import command, program
-from privet import keys, zoo
+from benches.processes import add_model, program
+from benches.processes import service as serve
+from privet import keys
 from privet.compiler.compile import Compiled
 from privet.compiler.executor.reference import random_inputs
 
@@ -48,29 +48,17 @@ def build(folder: Path, models: list[str]) -> Stage:
     keys.make(folder / "keys", ())
     programs, inputs = {}, {}
     for name in models:
-        version = folder / "repository" / name / "1"
-        version.mkdir(parents=True)
-        path = zoo.build(name, folder)
+        path = add_model(folder / "repository", name)
         programs[name] = privet.compile(path, name=name)
         inputs[name] = random_inputs(programs[name].program, None)
-        shutil.move(path, version / "model.onnx")
-        (version.parent / "config.toml").write_text("")
     return Stage(folder, programs, inputs)
-
-
-@contextmanager
-def dealer(stage: Stage) -> Iterator[str]:
-    with command("dealer", "--keys", stage.keys, "--listen", "127.0.0.1:0") as process:
-        yield process.line_with("address")["address"]
 
 
 @contextmanager
 def service(stage: Stage, state: Path, dealer: str, *options: object) -> Iterator[str]:
     """`privet serve`; its URL."""
-    words = ["serve", stage.repository, "--keys", stage.keys, "--state", state, "--dealer", dealer]
-    words += ["--listen", "127.0.0.1:0", "--requests-per-minute", 1_000_000, *options]
-    with command(*words) as process:
-        address = process.line_with("address")["address"]
+    words = ("--dealer", dealer, *options)
+    with serve(stage.repository, stage.keys, state, *words) as (process, address):
         process.line_with("models")
         yield f"https://{address}"
 

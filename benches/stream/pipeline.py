@@ -36,13 +36,7 @@ def report(models: Sequence[Prepared]) -> str:
                 f"{one_by_one / together:.2f}",
             ]
         )
-    head = [
-        "model",
-        "one core",
-        "one by one",
-        f"{REQUESTS} at once",
-        "ratio",
-    ]
+    head = ["model", "one core", "one by one", f"{REQUESTS} at once", "ratio"]
     return (
         "## Pipelines\n\nTime for a request: on one core (CPU time of all stages), and in a "
         f"pipeline of both organisations, one request after the other and {REQUESTS} side by side "
@@ -54,15 +48,7 @@ def _offline(rows: list[list[str]]) -> str:
     """What was left out above, and the same with it."""
     if not rows:
         return ""
-    head = [
-        "model",
-        "one by one",
-        f"{REQUESTS} at once",
-        "ratio",
-        "an entry",
-        "CPU",
-        "sent",
-    ]
+    head = ["model", "one by one", f"{REQUESTS} at once", "ratio", "an entry", "CPU", "sent"]
     return (
         f"\nOver BFV the above is online, with {REQUESTS} entries in stock. Below both phases, "
         "from an empty stock: each request prepared when it comes and then run, and requests side "
