@@ -11,6 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..mutation.tests import Test
+
 LIST = Path(__file__).with_name("attacks.toml")
 
 
@@ -43,21 +45,8 @@ def faults(attacks: Sequence[Attack], root: Path) -> Iterator[str]:
         if not attack.tests or not attack.controls:
             yield f"{attack.id}: it needs a test and a control"
         for name in (*attack.tests, *attack.controls):
-            if not _exists(name, root):
+            if not Test(name).exists(root):
                 yield f"{attack.id}: there is no test {name}"
-
-
-def _exists(name: str, root: Path) -> bool:
-    place, _, path = name.partition("::")
-    function = re.escape(path.rpartition("::")[2])
-    if place.startswith("tests/"):
-        sources = [root / place]
-    elif place.startswith("ckks/"):
-        sources = list((root / place).glob("*_test.go"))
-    else:
-        sources = list((root / "crates" / place).rglob("*.rs"))
-    pattern = re.compile(rf"^\s*(async def|def|fn|func) {function}\(", re.MULTILINE)
-    return any(source.is_file() and pattern.search(source.read_text()) for source in sources)
 
 
 def commands(names: Sequence[str]) -> Iterator[tuple[list[str], str, set[str]]]:

@@ -65,16 +65,20 @@ class Test:
         return self.name.rpartition("::")[2]
 
     def exists(self, root: Path) -> bool:
-        """Whether a function of this name is where the test should be, below `root`."""
+        """Whether a function of this name is where the test should be, below `root`; one in Go is
+        called by its folder."""
+        place = root / self.name.partition("::")[0]
         if self.is_python:
-            sources = [root / self.name.partition("::")[0]]
+            sources = [place]
+        elif self.name.startswith("ckks/"):
+            sources = list(place.glob("*_test.go"))
         else:
             crate, suite, _ = self.name.split("::", 2)
             folder = root / "crates" / crate
             suites = folder / "tests"
             in_suite = [suites / f"{suite}.rs", *(suites / suite).rglob("*.rs")]
             sources = list((folder / "src").rglob("*.rs")) if suite == "lib" else in_suite
-        definition = re.compile(rf"^\s*(def|fn) {self.function}\(", re.MULTILINE)
+        definition = re.compile(rf"^\s*(async def|def|fn|func) {self.function}\(", re.MULTILINE)
         return any(path.is_file() and definition.search(path.read_text()) for path in sources)
 
     def command(self) -> list[str]:

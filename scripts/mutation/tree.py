@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from ..check_files import repository_files
 from .masks import Mask
 
 
@@ -26,7 +26,7 @@ class Tree:
         if any(folder.iterdir()) and not (folder / self.MARK).exists():
             raise FileExistsError(f"{folder} has files that are not of a mutation test")
         (folder / self.MARK).touch()
-        names = _files(source)
+        names = {str(path) for path in repository_files(source)}
         for name in names:
             data = (source / name).read_bytes()
             target = folder / name
@@ -49,10 +49,3 @@ class Tree:
         finally:
             for file, text in before.items():
                 (self.folder / file).write_text(text)
-
-
-def _files(root: Path) -> set[str]:
-    """What git tracks or would track."""
-    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
-    listed = subprocess.run(command, cwd=root, check=True, capture_output=True, text=True).stdout
-    return {name for name in listed.split("\0") if name and (root / name).is_file()}
