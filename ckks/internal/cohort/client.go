@@ -6,7 +6,7 @@ import (
 
 	"privet/ckks/internal/channel"
 	"privet/ckks/internal/codec"
-	"privet/ckks/internal/flood"
+	"privet/ckks/internal/secret"
 	"privet/ckks/internal/wire"
 )
 
@@ -19,7 +19,11 @@ func Client(c *channel.Channel, own *channel.Credentials, s *Setup, inputs [][][
 	if err := introduce(c, s.hello(roleClient, 0)); err != nil {
 		return nil, err
 	}
-	secret, public := rlwe.NewKeyGenerator(s.Params).GenKeyPairNew()
+	private, err := secret.New(s.Params)
+	if err != nil {
+		return nil, err
+	}
+	public := private.Public()
 	data, err := c.Receive(wire.QPBytes(s.Params, 2))
 	if err != nil {
 		return nil, err
@@ -45,7 +49,9 @@ func Client(c *channel.Channel, own *channel.Credentials, s *Setup, inputs [][][
 	if err := encrypt(c, s, key, inputs); err != nil {
 		return nil, err
 	}
-	return decrypt(c, s, secret)
+	var outputs [][][]float64
+	err = s.Groups(func(first, last int) error { return s.Decrypt(c, private, &outputs, last-first) })
+	return outputs, err
 }
 
 // encrypt sends inputs group by group.
@@ -63,38 +69,4 @@ func encrypt(c *channel.Channel, s *Setup, key *rlwe.PublicKey, inputs [][][]flo
 		return c.Send(wire.AppendPolys(nil, s.Params, ct.Level(), ct.Value[0], ct.Value[1]))
 	}
 	return s.Groups(func(first, last int) error { return s.Fill(inputs, first, last, send) })
-}
-
-// decrypt receives outputs group by group.
-func decrypt(c *channel.Channel, s *Setup, secret *rlwe.SecretKey) ([][][]float64, error) {
-	decryptor, encoder, level := rlwe.NewDecryptor(s.Params, secret), codec.New(s.Params), s.Plan.Set.Floor()
-	receive := func(output int) ([]float64, error) {
-		data, err := c.Receive(wire.ResultBytes(s.Params, level))
-		if err != nil {
-			return nil, err
-		}
-		ct, err := wire.ReadResult(data, s.Params, level)
-		if err != nil {
-			return nil, err
-		}
-		ct.Scale = s.Params.DefaultScale()
-		slots := make([]float64, s.Params.MaxSlots())
-		pt := decryptor.DecryptNew(ct)
-		flood.Keep(s.Params.RingQ().AtLevel(pt.Level()), pt.Value, s.Plan.Period(output))
-		return slots, encoder.Decode(pt, slots)
-	}
-	var outputs [][][]float64
-	err := s.Groups(func(first, last int) error {
-		var slots [][]float64
-		for _, output := range s.Outputs() {
-			values, err := receive(output)
-			if err != nil {
-				return err
-			}
-			slots = append(slots, values)
-		}
-		s.Collect(&outputs, slots, last-first)
-		return nil
-	})
-	return outputs, err
 }

@@ -13,7 +13,6 @@ import (
 	"privet/ckks/internal/flood"
 	"privet/ckks/internal/program"
 	"privet/ckks/internal/session"
-	"privet/ckks/internal/wire"
 )
 
 // Member takes part in one inference as member `index`. Member 0 has the weights (nil at all others), which it encrypts
@@ -124,11 +123,7 @@ func makeKeys(c *channel.Channel, own *channel.Credentials, s *Setup, index int,
 // switchResults helps with each result: one ciphertext after the other, for the client's key.
 func switchResults(c *channel.Channel, s *Setup, m *collective.Member, client *rlwe.PublicKey) error {
 	for _, output := range s.results() {
-		data, err := c.Receive(wire.ResultBytes(s.Params, s.Plan.Set.Floor()))
-		if err != nil {
-			return err
-		}
-		ct, err := wire.ReadResult(data, s.Params, s.Plan.Set.Floor())
+		ct, err := session.ReceiveResult(c, "a result", s.Params, s.Plan.Set.Floor())
 		if err != nil {
 			return err
 		}

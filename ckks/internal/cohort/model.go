@@ -2,7 +2,6 @@ package cohort
 
 import (
 	"github.com/tuneinsight/lattigo/v6/core/rlwe"
-	"github.com/tuneinsight/lattigo/v6/schemes/ckks"
 
 	"privet/ckks/internal/channel"
 	"privet/ckks/internal/collective"
@@ -68,12 +67,7 @@ func sender(c *channel.Channel, s *Setup, key *rlwe.PublicKey) session.Sender {
 // receiver takes over the parts of a model from its owner.
 func receiver(c *channel.Channel, s *Setup) session.Taker {
 	next := func(level int) (*rlwe.Ciphertext, error) {
-		data, err := c.Receive(wire.PolysBytes(s.Params, level, 2))
-		if err != nil {
-			return nil, err
-		}
-		ct := ckks.NewCiphertext(s.Params, 1, level)
-		return ct, wire.ReadPolys(data, s.Params, level, ct.Value[0], ct.Value[1])
+		return session.ReceiveResult(c, "a ciphertext", s.Params, level)
 	}
 	return session.Taker{Params: s.Params, Batch: s.Plan.Batch, Channel: c, Next: next}
 }

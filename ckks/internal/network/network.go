@@ -145,22 +145,9 @@ func Build(p *program.Program, weights *program.Weights) (*Network, error) {
 		b.values[input.Value] = b.add(Node{Kind: Input, Name: input.Name, Size: value.Len(), Image: image(value.Shape)})
 	}
 	for i := range single.Operations {
-		operation := &single.Operations[i]
-		if err := b.work(b.effort(operation)); err != nil {
-			return nil, fmt.Errorf("layer %s (%s) %w", operation.Name, operation.Op, err)
+		if err := b.evaluate(&single.Operations[i]); err != nil {
+			return nil, fmt.Errorf("layer %s (%s) %w", single.Operations[i].Name, single.Operations[i].Op, err)
 		}
-		made, err := b.operation(operation)
-		if err != nil {
-			return nil, fmt.Errorf("layer %s (%s) %w", operation.Name, operation.Op, err)
-		}
-		fresh := made.room()
-		if operation.Op == "truncate" || operation.Op == "shift_left" {
-			fresh = 0 // the matrices of what it reads
-		}
-		if err := b.spend(fresh); err != nil {
-			return nil, fmt.Errorf("layer %s (%s) %w", operation.Name, operation.Op, err)
-		}
-		b.values[operation.Output] = made
 	}
 	for _, output := range single.Outputs {
 		value := b.read(output.Value)
@@ -168,6 +155,22 @@ func Build(p *program.Program, weights *program.Weights) (*Network, error) {
 		b.add(Node{Kind: Output, Name: output.Name, Size: value.Size, Image: value.Image, Arguments: []Expression{value}})
 	}
 	return b.network, nil
+}
+
+// evaluate adds the value of an operation.
+func (b *builder) evaluate(o *program.Operation) error {
+	if err := b.work(b.effort(o)); err != nil {
+		return err
+	}
+	made, err := b.operation(o)
+	if err != nil {
+		return err
+	}
+	b.values[o.Output] = made
+	if o.Op == "truncate" || o.Op == "shift_left" {
+		return nil // the matrices of what it reads
+	}
+	return b.spend(made.room())
 }
 
 func (b *builder) add(node Node) Expression {

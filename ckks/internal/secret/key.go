@@ -45,6 +45,9 @@ func ForRuns(params ckks.Parameters, runs, results, refreshes int) (*Key, error)
 	return made, err
 }
 
+// Public is a public key that belongs to it.
+func (k *Key) Public() *rlwe.PublicKey { return k.generator.GenPublicKeyNew(k.secret) }
+
 // Relinearisation is the key that brings products up to a level back to two parts, as it is sent.
 func (k *Key) Relinearisation(level int) []byte {
 	made := k.generator.GenRelinearizationKeyNew(k.secret, compressed(level))

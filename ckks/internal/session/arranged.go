@@ -7,10 +7,12 @@ import (
 	"github.com/tuneinsight/lattigo/v6/core/rlwe"
 	"github.com/tuneinsight/lattigo/v6/schemes/ckks"
 
+	"privet/ckks/internal/channel"
 	"privet/ckks/internal/evaluate"
 	"privet/ckks/internal/network"
 	"privet/ckks/internal/plan"
 	"privet/ckks/internal/program"
+	"privet/ckks/internal/secret"
 )
 
 // Arranged is a program as it is evaluated. All parties arrange it alike, each on its own.
@@ -99,6 +101,24 @@ func (a *Arranged) Outputs() []int {
 		}
 	}
 	return found
+}
+
+// Decrypt receives the results of a group of so many samples, and appends the outputs.
+func (a *Arranged) Decrypt(c *channel.Channel, key *secret.Key, outputs *[][][]float64, samples int) error {
+	var slots [][]float64
+	for _, index := range a.Outputs() {
+		ct, err := ReceiveResult(c, "a result", a.Params, a.Plan.Set.Floor())
+		if err != nil {
+			return err
+		}
+		values, err := key.Decrypt(ct, a.Plan.Period(index))
+		if err != nil {
+			return err
+		}
+		slots = append(slots, values)
+	}
+	a.Collect(outputs, slots, samples)
+	return nil
 }
 
 // Collect reads the outputs of so many samples from the slots of a group's results, which are in order, and appends them.

@@ -111,7 +111,7 @@ func (c *Client) Infer(inputs [][][]float64) ([][][]float64, Cost, error) {
 		if err := c.send(inputs, first, last); err != nil {
 			return err
 		}
-		return c.receive(&outputs, last-first)
+		return c.Decrypt(c.channel, c.key, &outputs, last-first)
 	})
 	if err != nil {
 		return nil, Cost{}, err
@@ -141,22 +141,4 @@ func (c *Client) send(inputs [][][]float64, first, last int) error {
 		}
 		return c.channel.Send(data)
 	})
-}
-
-func (c *Client) receive(outputs *[][][]float64, samples int) error {
-	var slots [][]float64
-	level := c.Plan.Set.Floor()
-	for _, index := range c.Outputs() {
-		ct, err := receiveResult(c.channel, c.Params, level)
-		if err != nil {
-			return err
-		}
-		values, err := c.key.Decrypt(ct, c.Plan.Period(index))
-		if err != nil {
-			return err
-		}
-		slots = append(slots, values)
-	}
-	c.Collect(outputs, slots, samples)
-	return nil
 }

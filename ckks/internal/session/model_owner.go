@@ -160,7 +160,7 @@ func (s *Server) decrypt(c *channel.Channel, key *secret.Key) error {
 	}
 	level := served.Plan.Set.Floor()
 	for _, index := range served.Outputs() {
-		ct, err := receiveResult(c, served.Params, level)
+		ct, err := ReceiveResult(c, "a result", served.Params, level)
 		if err != nil {
 			return err
 		}

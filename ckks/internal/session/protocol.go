@@ -76,9 +76,9 @@ func receiveSeeded(c *channel.Channel, what string, params ckks.Parameters, leve
 	})
 }
 
-// receiveResult takes a result at a level.
-func receiveResult(c *channel.Channel, params ckks.Parameters, level int) (*rlwe.Ciphertext, error) {
-	return receive(c, "a result", wire.ResultBytes(params, level), func(data []byte) (*rlwe.Ciphertext, error) {
+// ReceiveResult takes a result, or another ciphertext in both its parts, at a level; `what` it is names it where it is wrong.
+func ReceiveResult(c *channel.Channel, what string, params ckks.Parameters, level int) (*rlwe.Ciphertext, error) {
+	return receive(c, what, wire.ResultBytes(params, level), func(data []byte) (*rlwe.Ciphertext, error) {
 		return wire.ReadResult(data, params, level)
 	})
 }
