@@ -11,7 +11,6 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
-	"math"
 	"runtime/debug"
 	"syscall/js"
 	"time"
@@ -87,9 +86,7 @@ func reals(array js.Value) []float64 {
 	view := js.Global().Get("Uint8Array").New(array.Get("buffer"), array.Get("byteOffset"), len(data))
 	js.CopyBytesToGo(data, view)
 	values := make([]float64, len(data)/8)
-	for i := range values {
-		values[i] = math.Float64frombits(binary.LittleEndian.Uint64(data[8*i:]))
-	}
+	_, _ = binary.Decode(data, binary.LittleEndian, values) // as many as there are bytes for
 	return values
 }
 

@@ -11,9 +11,7 @@ import (
 )
 
 // Client has a session with a server.
-type Client struct {
-	session *session.Client
-}
+type Client struct{ *session.Client }
 
 // Facts are what a person may want to know before anything is sent.
 type Facts struct {
@@ -49,23 +47,17 @@ func Open(link *channel.Channel, hash string, acceptLight bool) (*Client, Facts,
 	}, nil
 }
 
-// Prepare makes a key, keeps it, and sends the evaluation keys that belong to it: once for any number of predictions.
-func (c *Client) Prepare() (session.Cost, error) { return c.session.Prepare() }
-
 // Predict encrypts a sample, `Facts.Size` real numbers, and decrypts what the server computes of it. The other samples of a
 // program's batch are zero.
 func (c *Client) Predict(sample []float64) ([]float64, session.Cost, error) {
-	samples := make([][]float64, c.session.Program.Batch)
+	samples := make([][]float64, c.Program.Batch)
 	samples[0] = sample
 	for i := range samples[1:] {
 		samples[1+i] = make([]float64, len(sample))
 	}
-	outputs, cost, err := c.session.Infer([][][]float64{samples})
+	outputs, cost, err := c.Infer([][][]float64{samples})
 	if err != nil {
 		return nil, cost, err
 	}
 	return outputs[0][0], cost, nil
 }
-
-// Close ends the session.
-func (c *Client) Close() error { return c.session.Close() }

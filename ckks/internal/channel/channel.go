@@ -74,6 +74,14 @@ func (c *Channel) Send(payload []byte) error {
 	return c.send(kindData, payload)
 }
 
+// Deliver sends a message, unless making it failed.
+func (c *Channel) Deliver(payload []byte, err error) error {
+	if err != nil {
+		return err
+	}
+	return c.Send(payload)
+}
+
 func (c *Channel) send(kind byte, payload []byte) error {
 	if uint64(len(payload)) > 1<<32-1 {
 		return fmt.Errorf("a message of %d bytes is too long for a frame", len(payload))

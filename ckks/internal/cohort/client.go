@@ -24,22 +24,15 @@ func Client(c *channel.Channel, own *channel.Credentials, s *Setup, inputs [][][
 		return nil, err
 	}
 	public := private.Public()
-	data, err := c.Receive(wire.QPBytes(s.Params, 2))
+	key, err := receivePublicKey(c, s.Params)
 	if err != nil {
-		return nil, err
-	}
-	key := newPublicKey(s.Params)
-	if err := wire.ReadQP(data, s.Params, key.Value...); err != nil {
 		return nil, err
 	}
 	if err := c.Send(wire.AppendQP(nil, s.Params, public.Value...)); err != nil {
 		return nil, err
 	}
-	statement, err := signKey(own, s, key, public)
-	if err != nil {
-		return nil, err
-	}
-	if err := c.Send(statement); err != nil {
+	// Results are handed out under the key that is stated.
+	if _, err := state(c, own, purposeClient, s.keysChecked(key, public)); err != nil {
 		return nil, err
 	}
 	if err := checkVouchers(c, own, s, key, public); err != nil {

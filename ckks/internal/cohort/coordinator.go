@@ -58,6 +58,16 @@ func (h *hub) gather(size int) ([][]byte, error) {
 	return h.collect(func(link *channel.Channel) ([]byte, error) { return link.Receive(size) })
 }
 
+// sum gathers a share of so many bytes from each member, and adds them up.
+func sum[T any](h *hub, size int, add func(shares [][]byte) (T, error)) (T, error) {
+	shares, err := h.gather(size)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return add(shares)
+}
+
 // statements gathers one of each member, for all.
 func (h *hub) statements() ([]byte, error) {
 	gathered, err := h.collect(func(link *channel.Channel) ([]byte, error) { return link.ReceiveUpTo(channel.MaxStatement) })
@@ -112,11 +122,7 @@ func (h *hub) keys() (rlwe.EvaluationKeySet, error) {
 		return nil, err
 	}
 	h.sums = collective.NewCoordinator(h.setup.Params, common, len(h.members))
-	shares, err := h.gather(h.sums.Sizes().PublicKey)
-	if err != nil {
-		return nil, err
-	}
-	public, err := h.sums.PublicKey(shares)
+	public, err := sum(h, h.sums.Sizes().PublicKey, h.sums.PublicKey)
 	if err != nil {
 		return nil, err
 	}
@@ -127,11 +133,9 @@ func (h *hub) keys() (rlwe.EvaluationKeySet, error) {
 	var rotations []*rlwe.GaloisKey
 	for _, slots := range h.setup.rotations() {
 		level := h.setup.Plan.Rotations[slots]
-		shares, err := h.gather(h.sums.RotationSize(level))
-		if err != nil {
-			return nil, err
-		}
-		key, err := h.sums.Rotation(slots, level, shares)
+		key, err := sum(h, h.sums.RotationSize(level), func(shares [][]byte) (*rlwe.GaloisKey, error) {
+			return h.sums.Rotation(slots, level, shares)
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -143,16 +147,12 @@ func (h *hub) keys() (rlwe.EvaluationKeySet, error) {
 // relinearisation makes the relinearisation key. Between its rounds members compare the sums, of the public key as well, and get
 // the client's.
 func (h *hub) relinearisation(public *rlwe.PublicKey) (*rlwe.RelinearizationKey, error) {
-	shares, err := h.gather(h.sums.Sizes().First)
+	first, err := sum(h, h.sums.Sizes().First, h.sums.RelinearisationFirst)
 	if err != nil {
 		return nil, err
 	}
-	first, err := h.sums.RelinearisationFirst(shares)
-	if err != nil {
-		return nil, err
-	}
-	for _, sum := range [][]byte{wire.AppendQP(nil, h.setup.Params, public.Value[0]), first} {
-		if err := h.broadcast(sum); err != nil {
+	for _, message := range [][]byte{wire.AppendQP(nil, h.setup.Params, public.Value[0]), first} {
+		if err := h.broadcast(message); err != nil {
 			return nil, err
 		}
 	}
@@ -171,10 +171,9 @@ func (h *hub) relinearisation(public *rlwe.PublicKey) (*rlwe.RelinearizationKey,
 	if h.vouchers, err = h.statements(); err != nil {
 		return nil, err
 	}
-	if shares, err = h.gather(h.sums.Sizes().Second); err != nil {
-		return nil, err
-	}
-	return h.sums.Relinearisation(first, shares)
+	return sum(h, h.sums.Sizes().Second, func(shares [][]byte) (*rlwe.RelinearizationKey, error) {
+		return h.sums.Relinearisation(first, shares)
+	})
 }
 
 // clientKey sends the client the cohort's public key, and members the client's.
@@ -267,18 +266,13 @@ func (h *hub) switchResults(ct *rlwe.Ciphertext) error {
 	if err := h.broadcast(data); err != nil {
 		return err
 	}
-	shares, err := h.gather(h.sums.SwitchSize(ct.Level()))
+	result, err := sum(h, h.sums.SwitchSize(ct.Level()), func(shares [][]byte) (*rlwe.Ciphertext, error) {
+		return h.sums.Switch(ct, shares)
+	})
 	if err != nil {
 		return err
 	}
-	made, err := h.sums.Switch(ct, shares)
-	if err != nil {
-		return err
-	}
-	if data, err = wire.AppendResult(nil, h.setup.Params, made); err != nil {
-		return err
-	}
-	return h.client.Send(data)
+	return h.client.Deliver(wire.AppendResult(nil, h.setup.Params, result))
 }
 
 // switched results need no hiding by the evaluator: every member adds its own noise when they are handed out.

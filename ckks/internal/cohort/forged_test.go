@@ -15,6 +15,15 @@ import (
 	"privet/ckks/internal/wire"
 )
 
+// signKey is a client's statement about its own public key, under which results are handed out.
+func signKey(own *channel.Credentials, s *Setup, cohort, client *rlwe.PublicKey) ([]byte, error) {
+	message, err := json.Marshal(s.keysChecked(cohort, client))
+	if err != nil {
+		return nil, err
+	}
+	return own.Sign(purposeClient, message)
+}
+
 // forging is a coordinator that makes sums of shares and relays members' words as it likes.
 type forging struct {
 	sums func(member int, public, first []byte) ([]byte, []byte)
@@ -189,7 +198,7 @@ func TestACoordinatorCannotForgeSums(t *testing.T) {
 // one encrypts would be handed out to that one.
 func TestAClientEncryptsForNoOtherClient(t *testing.T) {
 	s := newStage(t, shallow(2), 2)
-	cohort, client, other := newPublicKey(s.setup.Params), newPublicKey(s.setup.Params), newPublicKey(s.setup.Params)
+	cohort, client, other := rlwe.NewPublicKey(s.setup.Params), rlwe.NewPublicKey(s.setup.Params), rlwe.NewPublicKey(s.setup.Params)
 	cohort.Value[0].Q.Coeffs[0][0], client.Value[0].Q.Coeffs[0][0], other.Value[0].Q.Coeffs[0][0] = 1, 2, 3
 	for name, c := range map[string]struct {
 		keys     [2][2]*rlwe.PublicKey
@@ -231,7 +240,7 @@ func TestAClientEncryptsForNoOtherClient(t *testing.T) {
 // TestOnlyAClientsKeyGetsResults has a coordinator hand members a public key of its own.
 func TestOnlyAClientsKeyGetsResults(t *testing.T) {
 	s := newStage(t, shallow(2), 2)
-	cohort, client := newPublicKey(s.setup.Params), newPublicKey(s.setup.Params)
+	cohort, client := rlwe.NewPublicKey(s.setup.Params), rlwe.NewPublicKey(s.setup.Params)
 	cohort.Value[0].Q.Coeffs[0][0], client.Value[0].Q.Coeffs[0][0] = 1, 2
 	member := s.credentials(t, "member-0")
 	for name, c := range map[string]struct {

@@ -50,11 +50,7 @@ func introduce(c *channel.Channel, h hello) error {
 	if err := session.Greet(c); err != nil {
 		return err
 	}
-	text, err := json.Marshal(h)
-	if err != nil {
-		return err
-	}
-	return c.Send(text)
+	return c.Deliver(json.Marshal(h))
 }
 
 // join adds to the common randomness and makes a share of the key.
@@ -87,16 +83,10 @@ func join(c *channel.Channel, s *Setup) (*collective.Member, error) {
 
 // makeKeys is a member's part in all keys. It gives the client's, the only one that results go out under.
 func makeKeys(c *channel.Channel, own *channel.Credentials, s *Setup, index int, m *collective.Member) (*rlwe.PublicKey, error) {
-	send := func(share []byte, err error) error {
-		if err != nil {
-			return err
-		}
-		return c.Send(share)
-	}
-	if err := send(m.PublicKey()); err != nil {
+	if err := c.Deliver(m.PublicKey()); err != nil {
 		return nil, err
 	}
-	if err := send(m.RelinearisationFirst()); err != nil {
+	if err := c.Deliver(m.RelinearisationFirst()); err != nil {
 		return nil, err
 	}
 	if err := compareSums(c, own, s, index, m); err != nil {
@@ -109,11 +99,11 @@ func makeKeys(c *channel.Channel, own *channel.Credentials, s *Setup, index int,
 	if err := vouch(c, own, s, m, client); err != nil {
 		return nil, err
 	}
-	if err := send(m.RelinearisationSecond()); err != nil {
+	if err := c.Deliver(m.RelinearisationSecond()); err != nil {
 		return nil, err
 	}
 	for _, slots := range s.rotations() {
-		if err := send(m.Rotation(slots, s.Plan.Rotations[slots])); err != nil {
+		if err := c.Deliver(m.Rotation(slots, s.Plan.Rotations[slots])); err != nil {
 			return nil, err
 		}
 	}
@@ -127,11 +117,8 @@ func switchResults(c *channel.Channel, s *Setup, m *collective.Member, client *r
 		if err != nil {
 			return err
 		}
-		share, err := m.Switch(client, ct, flood.New(s.Plan.FloodDeviation(output), s.Plan.Period(output)))
-		if err != nil {
-			return err
-		}
-		if err := c.Send(share); err != nil {
+		noise := flood.New(s.Plan.FloodDeviation(output), s.Plan.Period(output))
+		if err := c.Deliver(m.Switch(client, ct, noise)); err != nil {
 			return err
 		}
 	}

@@ -97,9 +97,5 @@ func refresh(c *channel.Channel, s *Setup, m *collective.Member, name string, as
 		return err
 	}
 	noise := flood.New(s.Plan.RefreshDeviation(asked.Node, asked.Value), s.Plan.Period(asked.Node))
-	share, err := m.Refresh(name, second, asked.Level, noise)
-	if err != nil {
-		return err
-	}
-	return c.Send(share)
+	return c.Deliver(m.Refresh(name, second, asked.Level, noise))
 }

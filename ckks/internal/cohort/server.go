@@ -87,7 +87,7 @@ func (s *Server) notify(c *channel.Channel, event session.Event) {
 func forPeer(err error) error {
 	var blamed *memberError
 	if errors.As(err, &blamed) {
-		return refuse(channel.Busy, "member %d of the cohort left, or broke the protocol: ask again", blamed.member)
+		return session.Refuse(channel.Busy, "member %d of the cohort left, or broke the protocol: ask again", blamed.member)
 	}
 	return err
 }
@@ -103,7 +103,7 @@ func (s *Server) answer(c *channel.Channel) error {
 	}
 	var h hello
 	if err := json.Unmarshal(text, &h); err != nil {
-		return refuse(channel.BadRequest, "the introduction is not readable")
+		return session.Refuse(channel.BadRequest, "the introduction is not readable")
 	}
 	if err := s.Setup.admit(c, h); err != nil {
 		return err
@@ -119,19 +119,15 @@ func (s *Server) answer(c *channel.Channel) error {
 func (s *Setup) admit(c *channel.Channel, h hello) error {
 	switch {
 	case h.Role == roleMember && c.PeerName() != memberName(h.Member):
-		return refuse(channel.BadRequest, "the certificate of %q is not that of member %d", c.PeerName(), h.Member)
+		return session.Refuse(channel.BadRequest, "the certificate of %q is not that of member %d", c.PeerName(), h.Member)
 	case h.Program != s.Program.Hash || h.Members != s.Members:
-		return refuse(channel.BadRequest, "this cohort has %d members and program %.16s", s.Members, s.Program.Hash)
+		return session.Refuse(channel.BadRequest, "this cohort has %d members and program %.16s", s.Members, s.Program.Hash)
 	case h.Light != s.Light:
-		return refuse(channel.NotAllowed, "the results of this cohort are flooded %s: all its parties must ask for that", flooding(s.Light))
+		return session.Refuse(channel.NotAllowed, "the results of this cohort are flooded %s: all its parties must ask for that", flooding(s.Light))
 	case h.Role == roleClient, h.Role == roleMember && h.Member >= 0 && h.Member < s.Members:
 		return nil
 	}
-	return refuse(channel.BadRequest, "there is no such party")
-}
-
-func refuse(reason channel.Reason, format string, arguments ...any) error {
-	return &session.Refusal{Reason: reason, Text: fmt.Sprintf(format, arguments...)}
+	return session.Refuse(channel.BadRequest, "there is no such party")
 }
 
 func flooding(light bool) string {
@@ -214,7 +210,7 @@ func (s *Server) take(c *channel.Channel) (*connections, error) {
 		case <-changed:
 		case <-limit:
 			s.tellAgain()
-			return nil, refuse(channel.Busy, "%s of the cohort has not come: try again later", missing)
+			return nil, session.Refuse(channel.Busy, "%s of the cohort has not come: try again later", missing)
 		}
 	}
 }
@@ -285,7 +281,7 @@ func (s *Server) infer(c *channel.Channel) (err error) {
 	}
 	err = coordinate(s.Setup, taken.members, c, &course)
 	if errors.Is(err, evaluate.ErrStopped) {
-		return refuse(channel.Busy, "the service stopped the inference: it was cancelled, or took too long")
+		return session.Refuse(channel.Busy, "the service stopped the inference: it was cancelled, or took too long")
 	}
 	if err != nil {
 		return err

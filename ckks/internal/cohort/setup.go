@@ -19,6 +19,7 @@ import (
 	"privet/ckks/internal/plan"
 	"privet/ckks/internal/program"
 	"privet/ckks/internal/session"
+	"privet/ckks/internal/wire"
 )
 
 // Setup is what all parties know.
@@ -114,4 +115,11 @@ func (e *memberError) Unwrap() error { return e.error }
 // results are the output nodes that the ciphertexts of one inference's results belong to, in order: group by group.
 func (s *Setup) results() []int { return slices.Repeat(s.Outputs(), s.Plan.Groups) }
 
-func newPublicKey(params ckks.Parameters) *rlwe.PublicKey { return rlwe.NewPublicKey(params) }
+func receivePublicKey(c *channel.Channel, params ckks.Parameters) (*rlwe.PublicKey, error) {
+	data, err := c.Receive(wire.QPBytes(params, 2))
+	if err != nil {
+		return nil, err
+	}
+	key := rlwe.NewPublicKey(params)
+	return key, wire.ReadQP(data, params, key.Value...)
+}

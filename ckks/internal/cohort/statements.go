@@ -117,11 +117,8 @@ func compareSums(c *channel.Channel, own *channel.Credentials, s *Setup, index i
 
 // exchange sends all members a statement, through the coordinator, and gives what each of them sent, in the order of members.
 func exchange(c *channel.Channel, own *channel.Credentials, s *Setup, index int, purpose string, content any) ([][]byte, error) {
-	message, mine, err := signed(own, purpose, content)
+	message, err := state(c, own, purpose, content)
 	if err != nil {
-		return nil, err
-	}
-	if err := c.Send(mine); err != nil {
 		return nil, err
 	}
 	said, err := receiveStatements(c, own, s, purpose)
@@ -131,12 +128,13 @@ func exchange(c *channel.Channel, own *channel.Credentials, s *Setup, index int,
 	return said, err
 }
 
-// signed is what a party says, and its statement of that.
-func signed(own *channel.Credentials, purpose string, content any) (message, statement []byte, err error) {
-	if message, err = json.Marshal(content); err == nil {
-		statement, err = own.Sign(purpose, message)
+// state sends a party's signed statement, and gives what it says.
+func state(c *channel.Channel, own *channel.Credentials, purpose string, content any) ([]byte, error) {
+	message, err := json.Marshal(content)
+	if err != nil {
+		return nil, err
 	}
-	return message, statement, err
+	return message, c.Deliver(own.Sign(purpose, message))
 }
 
 // receiveStatements reads one statement of each member, in order.
@@ -171,11 +169,8 @@ func vouch(c *channel.Channel, own *channel.Credentials, s *Setup, m *collective
 	if err != nil {
 		return err
 	}
-	_, statement, err := signed(own, purposeKey, s.keysChecked(key, client))
-	if err != nil {
-		return err
-	}
-	return c.Send(statement)
+	_, err = state(c, own, purposeKey, s.keysChecked(key, client))
+	return err
 }
 
 // checkVouchers has a client check that all members vouch for the public key that the coordinator sent, and that they hand out
@@ -194,30 +189,21 @@ func checkVouchers(c *channel.Channel, own *channel.Credentials, s *Setup, key, 
 	return nil
 }
 
-// signKey is a client's statement about its own public key, under which results are handed out.
-func signKey(own *channel.Credentials, s *Setup, cohort, client *rlwe.PublicKey) ([]byte, error) {
-	_, statement, err := signed(own, purposeClient, s.keysChecked(cohort, client))
-	return statement, err
-}
-
 // takeClient has a member take the public key of this run's client, and check that it is not the coordinator's own.
 func takeClient(c *channel.Channel, own *channel.Credentials, s *Setup, m *collective.Member) (*rlwe.PublicKey, error) {
-	client := newPublicKey(s.Params)
-	data, err := c.Receive(wire.QPBytes(s.Params, 2))
+	client, err := receivePublicKey(c, s.Params)
 	if err != nil {
 		return nil, err
 	}
-	if err := wire.ReadQP(data, s.Params, client.Value...); err != nil {
-		return nil, err
-	}
-	if data, err = c.ReceiveUpTo(channel.MaxStatement); err != nil {
+	signed, err := c.ReceiveUpTo(channel.MaxStatement)
+	if err != nil {
 		return nil, err
 	}
 	cohort, err := m.CohortKey()
 	if err != nil {
 		return nil, err
 	}
-	return client, checkSigned(data, own, s, c.Peer(), cohort, client)
+	return client, checkSigned(signed, own, s, c.Peer(), cohort, client)
 }
 
 // checkSigned checks a client's statement about its key; the coordinator is known by its fingerprint.

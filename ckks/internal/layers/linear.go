@@ -2,7 +2,6 @@
 package layers
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -169,8 +168,6 @@ func (l *Linear) rotate(eval *ckks.Evaluator, inputs []*rlwe.Ciphertext) ([]map[
 		return nil, fmt.Errorf("%d ciphertexts for a layer that reads %d", len(inputs), l.transform.From.Ciphertexts)
 	}
 	rotated := make([]map[int]*rlwe.Ciphertext, len(inputs))
-	type task struct{ input, baby int }
-	var tasks []task
 	babies := l.transform.Babies()
 	for i, input := range inputs {
 		if input.Level() != l.level || input.Degree() > 1 {
@@ -178,26 +175,22 @@ func (l *Linear) rotate(eval *ckks.Evaluator, inputs []*rlwe.Ciphertext) ([]map[
 		}
 		rotated[i] = map[int]*rlwe.Ciphertext{0: input}
 		for _, baby := range babies[i] {
-			tasks = append(tasks, task{i, baby})
 			rotated[i][baby] = ckks.NewCiphertext(*eval.GetParameters(), input.Degree(), l.level)
 		}
 	}
-	slices.SortFunc(tasks, func(a, b task) int { return cmp.Or(cmp.Compare(a.input, b.input), cmp.Compare(a.baby, b.baby)) })
 	// Inputs one after the other, so that only one decomposition lies in memory; its rotations side by side.
-	for first := 0; first < len(tasks); {
-		last := first
-		for last < len(tasks) && tasks[last].input == tasks[first].input {
-			last++
+	for i, input := range inputs {
+		if len(babies[i]) == 0 {
+			continue
 		}
-		turn := l.turner(eval, inputs[tasks[first].input])
-		err := parallel(last-first, func(i int) error {
-			one := tasks[first+i]
-			return turn(one.baby, rotated[one.input][one.baby])
+		turn := l.turner(eval, input)
+		err := parallel(len(babies[i]), func(k int) error {
+			baby := babies[i][k]
+			return turn(baby, rotated[i][baby])
 		})
 		if err != nil {
 			return nil, err
 		}
-		first = last
 	}
 	return rotated, nil
 }

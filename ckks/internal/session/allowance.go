@@ -23,7 +23,7 @@ func (a *Allowances) Take(peer string, perMinute int, now time.Time) error {
 	defer a.mutex.Unlock()
 	a.forget(now.Add(-time.Minute))
 	if len(a.begun[peer]) >= perMinute {
-		return refuse(channel.Busy, "more than %d inferences in a minute", perMinute)
+		return Refuse(channel.Busy, "more than %d inferences in a minute", perMinute)
 	}
 	if a.begun == nil {
 		a.begun = map[string][]time.Time{}

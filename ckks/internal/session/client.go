@@ -8,20 +8,22 @@ import (
 	"privet/ckks/internal/secret"
 )
 
-// Client is a session of a party that has data, which it encrypts.
-type Client struct {
+// asker is a session of a party that has data, with a server that has the weights.
+type asker struct {
 	*arranged
 	channel *channel.Channel
-	key     *secret.Key
+}
+
+// Client is a session of a party that has data, which it encrypts.
+type Client struct {
+	*asker
+	key *secret.Key
 }
 
 // Open greets the server and gets its program; with `hash`, that very program.
 func Open(c *channel.Channel, hash string) (*Client, error) {
-	made, err := open(c, hash, EncryptedData)
-	if err != nil {
-		return nil, err
-	}
-	return &Client{arranged: made, channel: c}, nil
+	opened, err := open(c, hash, EncryptedData)
+	return &Client{asker: opened}, err
 }
 
 // RefuseLight tells the server that its light flooding is not accepted, and gives the error for a person, who may do something
@@ -34,12 +36,26 @@ func (c *Client) RefuseLight(instead string) error {
 	}
 }
 
-func open(c *channel.Channel, hash, scenario string) (*arranged, error) {
-	terms, public, err := describe(c, scenario)
+func open(c *channel.Channel, hash, scenario string) (*asker, error) {
+	if err := Greet(c); err != nil {
+		return nil, err
+	}
+	if err := sendJSON(c, request{Request: "describe", Scenario: scenario}); err != nil {
+		return nil, err
+	}
+	var terms Terms
+	if err := receiveJSON(c, &terms); err != nil {
+		return nil, err
+	}
+	if terms.Scenario != scenario {
+		return nil, channel.Misbehaviour(fmt.Sprintf("the server offers scenario %s, not %s", terms.Scenario, scenario))
+	}
+	public, err := c.ReceiveUpTo(program.MaxBytes)
 	if err != nil {
 		return nil, err
 	}
-	return arrangePinned(public, terms, hash)
+	pinned, err := arrangePinned(public, terms, hash)
+	return &asker{pinned, c}, err
 }
 
 // arrangePinned arranges a program that must have the hash, unless that is empty. Another is refused before anything is made of
@@ -51,23 +67,6 @@ func arrangePinned(public []byte, terms Terms, hash string) (*arranged, error) {
 	return arrange(public, terms)
 }
 
-func describe(c *channel.Channel, scenario string) (terms Terms, public []byte, err error) {
-	if err := Greet(c); err != nil {
-		return terms, nil, err
-	}
-	if err := sendJSON(c, request{Request: "describe", Scenario: scenario}); err != nil {
-		return terms, nil, err
-	}
-	if err := receiveJSON(c, &terms); err != nil {
-		return terms, nil, err
-	}
-	if terms.Scenario != scenario {
-		return terms, nil, channel.Misbehaviour(fmt.Sprintf("the server offers scenario %s, not %s", terms.Scenario, scenario))
-	}
-	public, err = c.ReceiveUpTo(program.MaxBytes)
-	return terms, public, err
-}
-
 // Prepare makes a key and sends what the server computes with: the offline phase. It serves any number of inferences.
 func (c *Client) Prepare() (Cost, error) {
 	meter := Begin(c.channel)
@@ -75,13 +74,7 @@ func (c *Client) Prepare() (Cost, error) {
 	if err != nil {
 		return Cost{}, err
 	}
-	err = sendJSON(c.channel, request{
-		Request: "keys", Program: c.Program.Hash, Parameters: &c.Plan.Set, Batch: c.Plan.Batch,
-	})
-	if err != nil {
-		return Cost{}, err
-	}
-	if err := acknowledged(c.channel); err != nil {
+	if err := c.ask(request{Request: "keys", Parameters: &c.Plan.Set, Batch: c.Plan.Batch}); err != nil {
 		return Cost{}, err
 	}
 	if err := sendKeys(c.channel, key, c.Plan); err != nil {
@@ -103,7 +96,7 @@ func (c *Client) Infer(inputs [][][]float64) ([][][]float64, Cost, error) {
 	if err := c.Check(inputs); err != nil {
 		return nil, Cost{}, err
 	}
-	if err := sendJSON(c.channel, request{Request: "infer", Program: c.Program.Hash}); err != nil {
+	if err := c.request(request{Request: "infer"}); err != nil {
 		return nil, Cost{}, err
 	}
 	var outputs [][][]float64
@@ -119,13 +112,24 @@ func (c *Client) Infer(inputs [][][]float64) ([][][]float64, Cost, error) {
 	return outputs, meter.End(), nil
 }
 
-// Close ends the session.
-func (c *Client) Close() error { return endSession(c.channel) }
+// Close ends the session. All results are here, so a peer that has already ended it is no error.
+func (a *asker) Close() error {
+	_ = sendJSON(a.channel, request{Request: "bye"})
+	return a.channel.Close()
+}
 
-// endSession sends the last request. All results are here, so a peer that has already ended the session is no error.
-func endSession(c *channel.Channel) error {
-	_ = sendJSON(c, request{Request: "bye"})
-	return c.Close()
+// request asks for something about the program.
+func (a *asker) request(what request) error {
+	what.Program = a.Program.Hash
+	return sendJSON(a.channel, what)
+}
+
+// ask requests something that the server may refuse.
+func (a *asker) ask(what request) error {
+	if err := a.request(what); err != nil {
+		return err
+	}
+	return acknowledged(a.channel)
 }
 
 func acknowledged(c *channel.Channel) error {
@@ -135,10 +139,6 @@ func acknowledged(c *channel.Channel) error {
 
 func (c *Client) send(inputs [][][]float64, first, last int) error {
 	return c.Fill(inputs, first, last, func(_ int, slots []float64) error {
-		data, err := c.key.Encrypt(slots)
-		if err != nil {
-			return err
-		}
-		return c.channel.Send(data)
+		return c.channel.Deliver(c.key.Encrypt(slots))
 	})
 }

@@ -13,10 +13,9 @@ import (
 
 // Evaluator is a session of a party that has data and evaluates somebody else's encrypted model on it: scenario 2.
 type Evaluator struct {
-	*arranged
-	channel *channel.Channel
-	model   *evaluate.Model
-	keys    *received
+	*asker
+	model *evaluate.Model
+	keys  *received
 	// streamed says that each run gets the model layer by layer.
 	streamed bool
 }
@@ -24,14 +23,14 @@ type Evaluator struct {
 // OpenEvaluator greets the server as Open does, for an encrypted model. With a limit (bytes, 0: none), a model that does not fit is
 // sent anew in each run, layer by layer, and refused with the figure if that does not fit either.
 func OpenEvaluator(c *channel.Channel, hash string, limit int64) (*Evaluator, error) {
-	made, err := open(c, hash, EncryptedModel)
+	opened, err := open(c, hash, EncryptedModel)
 	if err != nil {
 		return nil, err
 	}
-	e := &Evaluator{arranged: made, channel: c, streamed: limit > 0 && made.Plan.CohortMemory() > limit}
+	e := &Evaluator{asker: opened, streamed: limit > 0 && opened.Plan.CohortMemory() > limit}
 	if need := e.Needs(); limit > 0 && need > limit {
 		return nil, fmt.Errorf("evaluating %s encrypted takes about %d MB, more than the limit of %d MB: give more memory, or a smaller batch",
-			made.Program.Model, need/1e6, limit/1e6)
+			opened.Program.Model, need/1e6, limit/1e6)
 	}
 	return e, nil
 }
@@ -48,13 +47,8 @@ func (e *Evaluator) Needs() int64 {
 // decryptions allows.
 func (e *Evaluator) Prepare() (Cost, error) {
 	meter := Begin(e.channel)
-	err := sendJSON(e.channel, request{
-		Request: "model", Program: e.Program.Hash, Parameters: &e.Plan.Set, Batch: e.Plan.Batch, Layers: e.streamed,
-	})
+	err := e.ask(request{Request: "model", Parameters: &e.Plan.Set, Batch: e.Plan.Batch, Layers: e.streamed})
 	if err != nil {
-		return Cost{}, err
-	}
-	if err := acknowledged(e.channel); err != nil {
 		return Cost{}, err
 	}
 	if e.keys, err = receiveKeys(e.channel, e.Plan, e.Params); err != nil {
@@ -94,9 +88,6 @@ func (e *Evaluator) Infer(inputs [][][]float64, observe func(evaluate.Step)) ([]
 	return outputs, meter.End(), err
 }
 
-// Close ends the session.
-func (e *Evaluator) Close() error { return endSession(e.channel) }
-
 func (e *Evaluator) evaluate(inputs [][][]float64, first, last int, observe func(evaluate.Step)) ([][]float64, error) {
 	values, err := e.encode(inputs, first, last)
 	if err != nil {
@@ -107,7 +98,7 @@ func (e *Evaluator) evaluate(inputs [][][]float64, first, last int, observe func
 		return nil, err
 	}
 	if e.streamed || e.Plan.Refreshes() > 0 {
-		if err := e.agree("run"); err != nil {
+		if err := e.ask(request{Request: "run"}); err != nil {
 			return nil, err
 		}
 	}
@@ -124,7 +115,7 @@ func (e *Evaluator) evaluate(inputs [][][]float64, first, last int, observe func
 	if err != nil {
 		return nil, err
 	}
-	if err := e.agree("decrypt"); err != nil {
+	if err := e.ask(request{Request: "decrypt"}); err != nil {
 		return nil, err
 	}
 	var slots [][]float64
@@ -138,14 +129,6 @@ func (e *Evaluator) evaluate(inputs [][][]float64, first, last int, observe func
 		}
 	}
 	return slots, nil
-}
-
-// agree asks the server for something that it may refuse.
-func (e *Evaluator) agree(what string) error {
-	if err := sendJSON(e.channel, request{Request: what, Program: e.Program.Hash}); err != nil {
-		return err
-	}
-	return acknowledged(e.channel)
 }
 
 // encode gives inputs the form of ciphertexts of a single part: values that need no encryption here.

@@ -8,7 +8,7 @@ import (
 )
 
 // Agree asks the server for something, in turn or not.
-func (e *Evaluator) Agree(what string) error { return e.agree(what) }
+func (e *Evaluator) Agree(what string) error { return e.ask(request{Request: what}) }
 
 // RefreshZeros has zeros refreshed instead of a value.
 func (e *Evaluator) RefreshZeros(point plan.Point) error {
@@ -26,7 +26,7 @@ func (e *Evaluator) RefreshZeros(point plan.Point) error {
 
 // SendRefresh asks for a refresh of what may be no ciphertext, and waits for what comes of it.
 func (e *Evaluator) SendRefresh(data []byte) error {
-	if err := sendJSON(e.channel, request{Request: "refresh", Program: e.Program.Hash}); err != nil {
+	if err := e.request(request{Request: "refresh"}); err != nil {
 		return err
 	}
 	if err := e.channel.Send(data); err != nil {

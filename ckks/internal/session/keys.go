@@ -17,11 +17,7 @@ import (
 
 // sendKeys makes and sends the evaluation keys of a plan one by one, so that no more than one lies in memory.
 func sendKeys(c *channel.Channel, key *secret.Key, p *plan.Plan) error {
-	zero, err := key.Zero(p.ZeroLevel())
-	if err != nil {
-		return err
-	}
-	if err := c.Send(zero); err != nil {
+	if err := c.Deliver(key.Zero(p.ZeroLevel())); err != nil {
 		return err
 	}
 	if p.RelinearisationLevel >= 0 {

@@ -35,11 +35,7 @@ func (m *masker) Flood(result *rlwe.Ciphertext, _ int) error {
 
 // opened has a masked result decrypted by the server, and takes off the mask.
 func (e *Evaluator) opened(ct *rlwe.Ciphertext, mask ring.Poly, output int) ([]float64, error) {
-	data, err := wire.AppendResult(nil, e.Params, ct)
-	if err != nil {
-		return nil, err
-	}
-	if err := e.channel.Send(data); err != nil {
+	if err := e.channel.Deliver(wire.AppendResult(nil, e.Params, ct)); err != nil {
 		return nil, err
 	}
 	level, period := ct.Level(), e.Plan.Period(output)

@@ -77,7 +77,7 @@ func (s *Server) help(c *channel.Channel, state *clientState, what string) error
 	begun := func() error { return nil }
 	if what == "run" || (state.run == nil && len(points) == 0 && !state.layers) {
 		if !state.key.Covers(len(served.Outputs()), served.Plan.Refreshes()) {
-			return refuse(channel.BadRequest, "the budget of decryptions under this key is spent: a new session has a new key")
+			return Refuse(channel.BadRequest, "the budget of decryptions under this key is spent: a new session has a new key")
 		}
 		if err := s.allowances.Take(c.Peer(), c.PerMinute(), time.Now()); err != nil {
 			return err
@@ -99,20 +99,20 @@ func (s *Server) help(c *channel.Channel, state *clientState, what string) error
 		}
 	}
 	if state.run == nil {
-		return refuse(channel.BadRequest, "a run of the model comes before its refreshes and its results")
+		return Refuse(channel.BadRequest, "a run of the model comes before its refreshes and its results")
 	}
 	switch done := state.run.refreshed; {
 	case what == "run":
 		return nil
 	case what == "refresh" && done == len(points):
-		return refuse(channel.BadRequest, "all %d refreshes of this run are done: the plan has no other", done)
+		return Refuse(channel.BadRequest, "all %d refreshes of this run are done: the plan has no other", done)
 	case what == "refresh":
 		return s.refresh(c, state, points[done], func() error {
 			state.run.refreshed++
 			return state.run.advance(points, nodes)
 		})
 	case done < len(points):
-		return refuse(channel.BadRequest, "results come after %d refreshes, and there were %d", len(points), done)
+		return Refuse(channel.BadRequest, "results come after %d refreshes, and there were %d", len(points), done)
 	}
 	if err := s.decrypt(c, state.key); err != nil {
 		return err
@@ -139,11 +139,7 @@ func (s *Server) refresh(c *channel.Channel, state *clientState, point plan.Poin
 	noise := flood.New(served.Plan.RefreshDeviation(point.Node, point.Value), period)
 	return s.during(c, WorkStep, func() error {
 		for _, ct := range masked {
-			data, err := state.key.Refresh(ct, point.Level, noise)
-			if err != nil {
-				return err
-			}
-			if err := c.Send(data); err != nil {
+			if err := c.Deliver(state.key.Refresh(ct, point.Level, noise)); err != nil {
 				return err
 			}
 		}
@@ -165,11 +161,7 @@ func (s *Server) decrypt(c *channel.Channel, key *secret.Key) error {
 			return err
 		}
 		err = s.during(c, WorkStep, func() error {
-			opened, err := key.Open(ct, flood.New(served.Plan.FloodDeviation(index), served.Plan.Period(index)))
-			if err != nil {
-				return err
-			}
-			return c.Send(opened)
+			return c.Deliver(key.Open(ct, flood.New(served.Plan.FloodDeviation(index), served.Plan.Period(index))))
 		})
 		if err != nil {
 			return err

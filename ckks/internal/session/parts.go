@@ -33,11 +33,7 @@ func (s Sender) Bias(layout packing.Layout, bias []float64, level int) ([]rlwe.O
 		return nil, err
 	}
 	for _, pt := range encoded {
-		data, err := s.Seal(pt)
-		if err != nil {
-			return nil, err
-		}
-		if err := s.Channel.Send(data); err != nil {
+		if err := s.Channel.Deliver(s.Seal(pt)); err != nil {
 			return nil, err
 		}
 	}

@@ -84,11 +84,7 @@ func ReceiveResult(c *channel.Channel, what string, params ckks.Parameters, leve
 }
 
 func sendJSON(c *channel.Channel, what any) error {
-	text, err := json.Marshal(what)
-	if err != nil {
-		return err
-	}
-	return c.Send(text)
+	return c.Deliver(json.Marshal(what))
 }
 
 func receiveJSON(c *channel.Channel, into any) error {
@@ -112,7 +108,8 @@ type Refusal struct {
 
 func (r *Refusal) Error() string { return r.Text }
 
-func refuse(reason channel.Reason, format string, arguments ...any) error {
+// Refuse is a refusal with its reason and text.
+func Refuse(reason channel.Reason, format string, arguments ...any) error {
 	return &Refusal{reason, fmt.Sprintf(format, arguments...)}
 }
 

@@ -21,7 +21,7 @@ type refresher struct {
 // Refresh sends all ciphertexts of a value at once, so that it takes one round trip.
 func (r *refresher) Refresh(node int, values evaluate.Values, level int) (evaluate.Values, error) {
 	e, period := r.evaluator, r.evaluator.Plan.Period(node)
-	if err := sendJSON(e.channel, request{Request: "refresh", Program: e.Program.Hash}); err != nil {
+	if err := e.request(request{Request: "refresh"}); err != nil {
 		return nil, err
 	}
 	masks := make([]ring.Poly, len(values))

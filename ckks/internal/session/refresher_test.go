@@ -26,7 +26,7 @@ func TestTheOwnerOfTheKeySeesUniformValues(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &refresher{randomiser, &Evaluator{arranged: &arranged{Arranged: Arranged{Params: built}}}}
+	r := &refresher{randomiser, &Evaluator{asker: &asker{arranged: &arranged{Arranged: Arranged{Params: built}}}}}
 	value := encryptor.EncryptZeroNew(level)
 	ringQ := built.RingQ().AtLevel(level)
 	ringQ.AddScalar(value.Value[0], 1<<40, value.Value[0])

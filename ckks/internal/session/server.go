@@ -139,7 +139,7 @@ func (s *Server) answer(c *channel.Channel, state *clientState, asked request) e
 	switch asked.Request {
 	case "describe":
 		if asked.Scenario != served.Terms.Scenario {
-			return refuse(channel.BadRequest, "%s is offered in scenario %s here", served.Program.Model, served.Terms.Scenario)
+			return Refuse(channel.BadRequest, "%s is offered in scenario %s here", served.Program.Model, served.Terms.Scenario)
 		}
 		if err := sendJSON(c, served.Terms); err != nil {
 			return err
@@ -149,23 +149,23 @@ func (s *Server) answer(c *channel.Channel, state *clientState, asked request) e
 		return s.begin(c, state, asked)
 	case "infer":
 		if state.keys == nil || served.Program.Hash != asked.Program {
-			return refuse(channel.BadRequest, "keys for this program come before data")
+			return Refuse(channel.BadRequest, "keys for this program come before data")
 		}
 		if err := s.allowances.Take(c.Peer(), c.PerMinute(), time.Now()); err != nil {
 			return err
 		}
 		_, results := served.Plan.Ciphertexts()
 		if state.handed += results; served.Terms.Statistical && state.handed > served.Plan.Budget {
-			return refuse(channel.BadRequest, "the budget of results under these keys is spent: a new session has new keys")
+			return Refuse(channel.BadRequest, "the budget of results under these keys is spent: a new session has new keys")
 		}
 		return s.infer(c, state.keys)
 	case "run", "refresh", "decrypt":
 		if state.key == nil || served.Program.Hash != asked.Program {
-			return refuse(channel.BadRequest, "the model comes before its results")
+			return Refuse(channel.BadRequest, "the model comes before its results")
 		}
 		return s.help(c, state, asked.Request)
 	}
-	return refuse(channel.BadRequest, "there is no such request")
+	return Refuse(channel.BadRequest, "there is no such request")
 }
 
 // begin is the offline phase of either scenario.
@@ -178,7 +178,7 @@ func (s *Server) begin(c *channel.Channel, state *clientState, asked request) er
 	}
 	state.release = release
 	if terms := s.Served.Terms; (asked.Request == "model") != (terms.Scenario == EncryptedModel) {
-		return refuse(channel.BadRequest, "%s is offered in scenario %s here", s.Served.Program.Model, terms.Scenario)
+		return Refuse(channel.BadRequest, "%s is offered in scenario %s here", s.Served.Program.Model, terms.Scenario)
 	}
 	return s.during(c, WorkKeys, func() error {
 		if asked.Request == "model" {
@@ -195,17 +195,17 @@ func (s *Server) begin(c *channel.Channel, state *clientState, asked request) er
 // called.
 func (s *Server) admit(asked request) (func(), error) {
 	if s.Served.Program.Hash != asked.Program {
-		return nil, refuse(channel.UnknownProgram, "no such program here")
+		return nil, Refuse(channel.UnknownProgram, "no such program here")
 	}
 	p := s.Served.Plan
 	if asked.Parameters == nil || *asked.Parameters != p.Set || asked.Batch != p.Batch {
-		return nil, refuse(channel.BadRequest, "the parameters differ from this server's plan: is one side another version?")
+		return nil, Refuse(channel.BadRequest, "the parameters differ from this server's plan: is one side another version?")
 	}
 	need := s.Served.session()
 	s.admission.Lock()
 	defer s.admission.Unlock()
 	if s.Limit > 0 && s.held > 0 && Resident()+need > s.Limit {
-		return nil, refuse(channel.Busy, "no memory for the keys of another client now")
+		return nil, Refuse(channel.Busy, "no memory for the keys of another client now")
 	}
 	s.held += need
 	return func() {
@@ -267,18 +267,14 @@ func (s *Server) infer(c *channel.Channel, keys *received) error {
 		}
 		outputs, err := s.evaluate(c, keys, inputs, observe)
 		if errors.Is(err, evaluate.ErrStopped) {
-			return refuse(channel.Busy, "the service stopped the inference: it was cancelled, or took too long")
+			return Refuse(channel.Busy, "the service stopped the inference: it was cancelled, or took too long")
 		}
 		if err != nil {
 			return err
 		}
 		for _, output := range outputs {
 			for _, ct := range output {
-				data, err := wire.AppendResult(nil, served.Params, ct)
-				if err != nil {
-					return err
-				}
-				if err := c.Send(data); err != nil {
+				if err := c.Deliver(wire.AppendResult(nil, served.Params, ct)); err != nil {
 					return err
 				}
 			}
