@@ -91,6 +91,11 @@ class Function:
         return Function((*inner.steps, *moved))
 
 
+def chain(*names: str) -> Function:
+    """Functions of `SMOOTH`, each of what the one before it gives."""
+    return Function(tuple(Step(name, (index,)) for index, name in enumerate(names)))
+
+
 def combine(name: str, *operands: Function, constant: float = 0.0) -> Function:
     """One step on the values of functions of the same argument; what they share is kept once."""
     joined = _Joined()

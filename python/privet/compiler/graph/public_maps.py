@@ -18,11 +18,9 @@ from privet.compiler.graph.operations import (
     Array,
     AvgPool2d,
     Broadcast,
-    Concat,
     Dense,
     Shape,
     Slice,
-    Transpose,
 )
 from privet.compiler.graph.site import Private, Site
 
@@ -48,8 +46,7 @@ def pick(site: Site, x: Private, axis: int, indices: Sequence[int]) -> Private:
     ahead, behind = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
     flat = site.reshape(x, (ahead, size, behind))
     parts = [_run(site, flat, places[first:last], period) for first, last, period in runs]
-    joined = parts[0] if len(parts) == 1 else site.emit(Concat(1), *parts)
-    return site.reshape(joined, (*x.shape[:axis], len(places), *x.shape[axis + 1 :]))
+    return site.reshape(site.joined(1, parts), (*x.shape[:axis], len(places), *x.shape[axis + 1 :]))
 
 
 def _runs(places: Array) -> list[tuple[int, int, int]]:
@@ -97,8 +94,7 @@ def _run(site: Site, x: Private, places: Array, period: int) -> Private:
         if not step:
             part = site.emit(Broadcast((ahead, count, behind)), part)
         parts.append(site.reshape(part, (ahead, count, 1, behind)))
-    woven = parts[0] if period == 1 else site.emit(Concat(2), *parts)
-    return site.reshape(woven, (ahead, len(places), behind))
+    return site.reshape(site.joined(2, parts), (ahead, len(places), behind))
 
 
 def _picked_by_product(site: Site, x: Private, axis: int, places: Array) -> Private:
@@ -147,8 +143,7 @@ def times_public(site: Site, x: Private, factors: Array) -> Private:
 def as_rows(site: Site, x: Private, axes: Sequence[int]) -> tuple[Private, Shape]:
     """`[rows, n]` with some axes as the columns; the shape of the others comes along."""
     kept = [axis for axis in range(len(x.shape)) if axis not in axes]
-    order = (*kept, *axes)
-    turned = x if order == tuple(range(len(order))) else site.emit(Transpose(order), x)
+    turned = site.transpose(x, (*kept, *axes))
     ahead = tuple(x.shape[axis] for axis in kept)
     rows = math.prod(ahead)
     return site.reshape(turned, (rows, math.prod(x.shape) // rows)), ahead
@@ -156,8 +151,5 @@ def as_rows(site: Site, x: Private, axes: Sequence[int]) -> tuple[Private, Shape
 
 def from_rows(site: Site, rows: Private, ahead: Shape, axis: int, count: int) -> Private:
     """Rows of one axis back in its place, where it has `count` elements."""
-    whole = site.reshape(rows, (*ahead, count))
-    if axis == len(ahead):
-        return whole
     order = (*range(axis), len(ahead), *range(axis, len(ahead)))
-    return site.emit(Transpose(order), whole)
+    return site.transpose(site.reshape(rows, (*ahead, count)), order)

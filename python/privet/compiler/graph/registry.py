@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from privet.compiler.graph.site import Operand, Site, TensorList
 
     Importer = Callable[[Site], Operand | TensorList | tuple[Operand, ...]]
+
+Made = TypeVar("Made", bound=Callable[..., Any])
 
 OLDEST_OPSET = 6
 """The oldest opset of the default domain that the importers know."""
@@ -35,10 +37,10 @@ _SUPPORT: dict[str, OperatorSupport] = {}
 
 def operator(
     name: str, *, domain: str = "ai.onnx", since: int = OLDEST_OPSET, restrictions: str = ""
-) -> Callable[[Importer], Importer]:
+) -> Callable[[Made], Made]:
     """Registers the decorated function as the importer of `name`."""
 
-    def register(importer: Importer) -> Importer:
+    def register(importer: Made) -> Made:
         _IMPORTERS[name] = importer
         _SUPPORT[name] = OperatorSupport(name, domain, since, restrictions)
         return importer

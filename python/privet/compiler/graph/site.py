@@ -166,6 +166,11 @@ class Site:
             self.refuse(f"input {index} is a constant", "Let the data come in at this input")
         return operand
 
+    def rows(self) -> Private:
+        """The first input as rows of features; a vector counts as one."""
+        x = self.private(0)
+        return x if len(x.shape) == 2 else self.reshape(x, (1, math.prod(x.shape)))
+
     def constant(self, index: int, what: str) -> Array:
         """An input that must be a constant; `what` names it for the user."""
         operand = self.operand(index)
@@ -255,6 +260,30 @@ class Site:
         if operand.shape == tuple(shape):
             return operand
         return self.emit(Reshape(tuple(shape)), operand)
+
+    def transpose(self, operand: Private, perm: Sequence[int]) -> Private:
+        """The operand with its axes in this order; itself if that is theirs."""
+        if list(perm) == list(range(len(perm))):
+            return operand
+        return self.emit(Transpose(tuple(map(int, perm))), operand)
+
+    def slice(self, operand: Private, bounds: Sequence[tuple[int, int, int]]) -> Private:
+        """The elements from start to end by a step of each axis; the operand itself if that is all
+        of them."""
+        if list(bounds) == [(0, size, 1) for size in operand.shape]:
+            return operand
+        starts, ends, steps = zip(*bounds, strict=True)
+        return self.emit(Slice(starts, ends, steps), operand)
+
+    def part(self, operand: Private, axis: int, start: int, end: int, step: int = 1) -> Private:
+        """The same of one axis, with all of the others."""
+        bounds = [(0, size, 1) for size in operand.shape]
+        bounds[axis] = (start, end, step)
+        return self.slice(operand, bounds)
+
+    def joined(self, axis: int, parts: Sequence[Private]) -> Private:
+        """Operands next to one another along an axis; a single one as it is."""
+        return parts[0] if len(parts) == 1 else self.emit(Concat(axis), *parts)
 
     def axis(self, axis: int, rank: int) -> int:
         """An axis counted from the front."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from privet.compiler.graph.function import Function, Step
+from privet.compiler.graph.function import chain
 from privet.compiler.graph.operations import (
     Add,
     AddConstant,
@@ -84,7 +84,7 @@ def div(site: Site) -> Operand:
     if isinstance(b, Private):
         if b.integer or (isinstance(a, Private) and a.integer):
             site.refuse("it divides integers", "Cast to float first")
-        inverse = site.emit(Elementwise(Function((Step("reciprocal", (0,)),))), b)
+        inverse = site.emit(Elementwise(chain("reciprocal")), b)
         if not isinstance(a, Private):
             return times_constant(site, inverse, real(a))
         shape = _broadcast(site, [a, b])

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from privet.compiler.graph.function import Function, Step
+from privet.compiler.graph.function import Function, Step, chain
 from privet.compiler.graph.operations import (
     MASKED,
     NO_PADDING,
@@ -26,7 +26,6 @@ from privet.compiler.graph.operations import (
     MaxPool2d,
     Mul,
     Negate,
-    Slice,
     Sub,
     Transpose,
 )
@@ -39,7 +38,7 @@ BLOCKING = -100.0
 """Constants up to this one, added to what a softmax reads, mask an element."""
 DECAY = Function((Step("relu", (0,)), Step("scale", (1,), -1.0), Step("exp", (2,))))
 """`exp(-x)` of `x >= 0`."""
-RECIPROCAL = Function((Step("reciprocal", (0,)),))
+RECIPROCAL = chain("reciprocal")
 
 
 def private_softmax(site: Site) -> Private:
@@ -50,7 +49,7 @@ def private_softmax(site: Site) -> Private:
     if not flatten:
         perm = (*(i for i in range(len(x.shape)) if i != axis), axis)
         turned = x if axis == len(x.shape) - 1 else _turned(site, x, perm)
-        return _turned_back(site, softmax_rows(site, turned), perm)
+        return site.transpose(softmax_rows(site, turned), np.argsort(perm).tolist())
     rows = (math.prod(x.shape[:axis]), math.prod(x.shape[axis:]))
     dead = None if x.dead is None else np.broadcast_to(x.dead, x.shape).reshape(rows)
     flat = replace(site.reshape(replace(x, dead=None), rows), dead=dead)
@@ -84,12 +83,6 @@ def masked(site: Site, x: Private, dead: Array) -> Private:
 def _turned(site: Site, x: Private, perm: tuple[int, ...]) -> Private:
     dead = None if x.dead is None else np.broadcast_to(x.dead, x.shape).transpose(perm)
     return replace(site.emit(Transpose(perm), replace(x, dead=None)), dead=dead)
-
-
-def _turned_back(site: Site, x: Private, perm: tuple[int, ...]) -> Private:
-    if perm == tuple(range(len(perm))):
-        return x
-    return site.emit(Transpose(tuple(int(i) for i in np.argsort(perm))), x)
 
 
 @operator(
@@ -165,11 +158,10 @@ def rotary_embedding(site: Site) -> Operand:
     x = _heads(site, x, site.attribute("num_heads", 0))
     width = site.attribute("rotary_embedding_dim", 0) or x.shape[-1]
     halves = [np.asarray(each)[:, None, : x.shape[2], : width // 2] for each in (cos, sin)]
-    first, rest = _part(site, x, 0, width), None
-    if width < x.shape[-1]:
-        rest = _part(site, x, width, x.shape[-1])
+    first = site.part(x, -1, 0, width)
+    rest = [site.part(x, -1, width, x.shape[-1])] if width < x.shape[-1] else []
     turned = _rotated(site, first, halves[0], halves[1], bool(site.attribute("interleaved", 0)))
-    made = turned if rest is None else site.emit(Concat(3), turned, rest)
+    made = site.joined(3, [turned, *rest])
     if not flat:
         return made
     made = site.emit(Transpose((0, 2, 1, 3)), made)
@@ -179,21 +171,12 @@ def rotary_embedding(site: Site) -> Operand:
 def _rotated(site: Site, x: Private, cos: Array, sin: Array, interleaved: bool) -> Private:
     width = x.shape[-1]
     if interleaved:
-        even, odd = _part(site, x, 0, width, 2), _part(site, x, 1, width, 2)
+        even, odd = site.part(x, -1, 0, width, 2), site.part(x, -1, 1, width, 2)
         pairs = [site.reshape(each, (*each.shape, 1)) for each in (site.emit(Negate(), odd), even)]
         turned = site.reshape(site.emit(Concat(4), *pairs), x.shape)
         cos, sin = np.repeat(cos, 2, axis=-1), np.repeat(sin, 2, axis=-1)
     else:
-        low, high = _part(site, x, 0, width // 2), _part(site, x, width // 2, width)
+        low, high = site.part(x, -1, 0, width // 2), site.part(x, -1, width // 2, width)
         turned = site.emit(Concat(3), site.emit(Negate(), high), low)
         cos, sin = np.concatenate([cos, cos], axis=-1), np.concatenate([sin, sin], axis=-1)
     return site.emit(Add(), times_constant(site, x, cos), times_constant(site, turned, sin))
-
-
-def _part(site: Site, x: Private, start: int, end: int, step: int = 1) -> Private:
-    """Some of the last axis."""
-    if (start, end, step) == (0, x.shape[-1], 1):
-        return x
-    ahead = len(x.shape) - 1
-    bounds = ((*(0,) * ahead, start), (*x.shape[:-1], end), (*(1,) * ahead, step))
-    return site.emit(Slice(*bounds), x)

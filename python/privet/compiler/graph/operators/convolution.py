@@ -6,7 +6,6 @@ import numpy as np
 
 from privet.compiler.graph.operations import (
     Array,
-    Concat,
     Conv2d,
     Pad,
     Slice,
@@ -15,7 +14,16 @@ from privet.compiler.graph.operations import (
 )
 from privet.compiler.graph.registry import operator
 from privet.compiler.graph.site import Operand, Private, Site
-from privet.compiler.graph.windows import Span, as_image, from_image, spans, spatial_of, windows
+from privet.compiler.graph.windows import (
+    Span,
+    Windows,
+    as_image,
+    from_image,
+    image_windows,
+    spans,
+    spatial_of,
+    windows,
+)
 
 
 @operator("Conv", restrictions="1-D to 3-D; weights and bias constant")
@@ -30,20 +38,21 @@ def conv(site: Site) -> Operand:
     if len(spatial) == 3:
         return _volume(site, x, weight, bias, spans(site, spatial, weight.shape[2:]))
     geometry = windows(site, spatial, weight.shape[2:])
-    kernel = Conv2d(
-        weight=weight.reshape(*weight.shape[:2], *geometry.kernel),
-        bias=bias,
-        stride=geometry.stride,
-        padding=geometry.padding,
-        dilation=geometry.dilation,
-        groups=site.attribute("group", 1),
-    )
-    return from_image(site, site.emit(kernel, as_image(site, x)), len(spatial))
+    made = _convolved(site, as_image(site, x), weight, bias, geometry)
+    return from_image(site, made, len(spatial))
+
+
+def _convolved(
+    site: Site, image: Private, weight: Array, bias: Array | None, geometry: Windows
+) -> Private:
+    kernel = weight.reshape(weight.shape[0], -1, *geometry.kernel)
+    sides = (geometry.stride, geometry.padding, geometry.dilation)
+    return site.emit(Conv2d(kernel, bias, *sides, site.attribute("group", 1)), image)
 
 
 def _volume(site: Site, x: Private, weight: Array, bias: Array | None, axes: list[Span]) -> Private:
     """A 3-D convolution: the slices under a window are channels of one image for each depth."""
-    depth, rows, columns = axes
+    depth, *image = axes
     n, c = x.shape[:2]
     if depth.before or depth.after:
         around = [(0, 0, side, 0, 0) for side in (depth.before, depth.after)]
@@ -55,18 +64,9 @@ def _volume(site: Site, x: Private, weight: Array, bias: Array | None, axes: lis
         ends = (n, c, end, *x.shape[3:])
         part = site.emit(Slice((0, 0, first, 0, 0), ends, (1, 1, depth.stride, 1, 1)), x)
         taps.append(site.reshape(part, (n, c, 1, depth.count, *x.shape[3:])))
-    joined = taps[0] if len(taps) == 1 else site.emit(Concat(2), *taps)
-    turned = site.emit(Transpose((0, 3, 1, 2, 4, 5)), joined)
+    turned = site.emit(Transpose((0, 3, 1, 2, 4, 5)), site.joined(2, taps))
     images = site.reshape(turned, (n * depth.count, c * depth.kernel, *x.shape[3:]))
-    kernel = Conv2d(
-        weight=weight.reshape(weight.shape[0], -1, *weight.shape[3:]),
-        bias=bias,
-        stride=(rows.stride, columns.stride),
-        padding=(rows.before, columns.before, rows.after, columns.after),
-        dilation=(rows.dilation, columns.dilation),
-        groups=site.attribute("group", 1),
-    )
-    made = site.emit(kernel, images)
+    made = _convolved(site, images, weight, bias, image_windows(image))
     split = site.reshape(made, (n, depth.count, *made.shape[1:]))
     return site.emit(Transpose((0, 2, 1, 3, 4)), split)
 

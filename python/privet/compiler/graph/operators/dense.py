@@ -90,25 +90,36 @@ def _times(array: Array, factor: float) -> Array:
 def matmul(site: Site) -> Operand:
     """Any rank and numpy's broadcasting, with a constant on either side or on none."""
     a, b = site.operand(0), site.operand(1)
-    if isinstance(a, Private) and isinstance(b, Private):
-        return _two_private(site, a, b)
-    if not isinstance(b, Private):
-        assert isinstance(a, Private)
-        return _times_constant(site, a, real(b))
-    assert not isinstance(a, Private)
-    return _constant_times(site, real(a), b)
-
-
-def _two_private(site: Site, a: Private, b: Private) -> Private:
-    """Vectors on either side as numpy treats them."""
-    rows = a if len(a.shape) > 1 else site.reshape(a, (1, *a.shape))
-    columns = b if len(b.shape) > 1 else site.reshape(b, (*b.shape, 1))
-    shape = list((product := private_product(site, rows, columns)).shape)
+    if not isinstance(a, Private) and len(b.shape) == 1:
+        # A vector on the right is one on the left of the constant turned round.
+        turned = a if a.ndim == 1 else np.swapaxes(a, -1, -2)
+        a, b = b, turned
+    rows = a if len(a.shape) > 1 else _reshaped(site, a, (1, *a.shape))
+    columns = b if len(b.shape) > 1 else _reshaped(site, b, (*b.shape, 1))
+    product = _product(site, rows, columns)
+    shape = list(product.shape)
     if len(b.shape) == 1:
         del shape[-1]
     if len(a.shape) == 1:
         del shape[-1 if len(b.shape) == 1 else -2]
     return site.reshape(product, shape)
+
+
+def _reshaped(site: Site, x: Operand, shape: Shape) -> Operand:
+    return site.reshape(x, shape) if isinstance(x, Private) else x.reshape(shape)
+
+
+def _product(site: Site, a: Operand, b: Operand) -> Private:
+    """`[.., M, K] @ [.., K, N]`, of which one at least is private."""
+    if isinstance(a, Private) and isinstance(b, Private):
+        return private_product(site, a, b)
+    if isinstance(a, Private):
+        assert not isinstance(b, Private)
+        return _times_constant(site, a, real(b))
+    assert isinstance(b, Private)
+    # (A B)^T = B^T A^T puts the constant on the right.
+    turned = _times_constant(site, _swap(site, b), np.swapaxes(real(a), -1, -2))
+    return _swap(site, turned)
 
 
 def private_product(site: Site, a: Private, b: Private) -> Private:
@@ -138,41 +149,13 @@ def private_product(site: Site, a: Private, b: Private) -> Private:
     return site.reshape(site.emit(MatMul(), a, b), (*batch, rows, columns))
 
 
-def _times_constant(site: Site, x: Private, weight: Array) -> Private:
-    """`x @ weight`; vectors on either side as numpy treats them."""
-    vector_x, vector_w = len(x.shape) == 1, weight.ndim == 1
-    if vector_x:
-        x = site.reshape(x, (1, *x.shape))
-    if vector_w:
-        weight = weight[:, None]
-    product = _product(site, x, weight)
-    shape = list(product.shape)
-    if vector_w:
-        del shape[-1]
-    if vector_x:
-        del shape[-1 if vector_w else -2]
-    return site.reshape(product, shape)
-
-
-def _constant_times(site: Site, weight: Array, x: Private) -> Private:
-    """`weight @ x` as `(x^T @ weight^T)^T` over the last two axes."""
-    if len(x.shape) == 1:
-        return _times_constant(site, x, weight if weight.ndim == 1 else np.swapaxes(weight, -1, -2))
-    turned = _swap(site, x)
-    product = _product(site, turned, np.swapaxes(np.atleast_2d(weight), -1, -2))
-    product = _swap(site, product)
-    if weight.ndim == 1:
-        return site.reshape(product, (*product.shape[:-2], product.shape[-1]))
-    return product
-
-
 def _swap(site: Site, x: Private) -> Private:
     axes = list(range(len(x.shape)))
     axes[-1], axes[-2] = axes[-2], axes[-1]
     return site.emit(Transpose(tuple(axes)), x)
 
 
-def _product(site: Site, x: Private, weight: Array) -> Private:
+def _times_constant(site: Site, x: Private, weight: Array) -> Private:
     """`[.., M, K] @ [.., K, N]` with at least two axes each."""
     if x.shape[-1] != weight.shape[-2]:
         site.refuse(f"{list(x.shape)} times {list(weight.shape)}", "Check the model's shapes")
@@ -230,17 +213,9 @@ def einsum(site: Site) -> Operand:
     counts = [math.prod(size[i] for i in group) for group in (batch, rows, inner, columns)]
     a = _ordered(site, a, left, [*batch, *rows, *inner], (counts[0], counts[1], counts[2]))
     b = _ordered(site, b, right, [*batch, *inner, *columns], (counts[0], counts[2], counts[3]))
-    if isinstance(a, Private) and isinstance(b, Private):
-        product = private_product(site, a, b)
-    elif isinstance(a, Private):
-        product = _times_constant(site, a, real(np.asarray(b)))
-    else:
-        assert isinstance(b, Private)
-        product = _constant_times(site, real(a), b)
     order = [*batch, *rows, *columns]
-    found = site.reshape(product, [size[i] for i in order])
-    perm = tuple(order.index(i) for i in made)
-    return found if perm == tuple(range(len(perm))) else site.emit(Transpose(perm), found)
+    found = site.reshape(_product(site, a, b), [size[i] for i in order])
+    return site.transpose(found, [order.index(i) for i in made])
 
 
 def _einsum_indices(site: Site, operands: Sequence[Operand]) -> tuple[list[str], str]:
@@ -275,7 +250,6 @@ def _ordered(
 ) -> Operand:
     """A tensor with its axes in another order, as three axes."""
     perm = tuple(labels.index(i) for i in order)
-    if not isinstance(x, Private):
-        return x.transpose(perm).reshape(shape)
-    turned = x if perm == tuple(range(len(perm))) else site.emit(Transpose(perm), x)
-    return site.reshape(turned, shape)
+    return _reshaped(
+        site, site.transpose(x, perm) if isinstance(x, Private) else x.transpose(perm), shape
+    )

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from privet.compiler.graph.function import Function, Step
+from privet.compiler.graph.function import Function, Step, chain
 from privet.compiler.graph.onnx_model import ML
 from privet.compiler.graph.operations import (
     AddConstant,
@@ -14,9 +14,7 @@ from privet.compiler.graph.operations import (
     ChannelAffine,
     Elementwise,
     Mul,
-    Shape,
     Sub,
-    Transpose,
 )
 from privet.compiler.graph.operators.activation import magnitude
 from privet.compiler.graph.operators.arithmetic import plus_constant, times_constant
@@ -32,7 +30,7 @@ from privet.compiler.graph.site import Operand, Private, Site
 
 _INSIDE = "weights constant; not with `--security malicious`"
 _DIVIDES = "as what divides by a private tensor; rows that are not near 0"
-INVERSE_ROOT = Function((Step("sqrt", (0,)), Step("reciprocal", (1,))))
+INVERSE_ROOT = chain("sqrt", "reciprocal")
 
 
 @operator("BatchNormalization", restrictions="inference form; statistics constant")
@@ -74,7 +72,12 @@ def normalizer(site: Site) -> Operand:
     """Each row by its largest element, its sum of magnitudes or its length; a vector is a row."""
     x = site.private(0)
     rows = site.reshape(x, (math.prod(x.shape[:-1]), x.shape[-1]))
-    match site.attribute("norm", "MAX"):
+    return site.reshape(_divided(site, rows, site.attribute("norm", "MAX")), x.shape)
+
+
+def _divided(site: Site, rows: Private, norm: str) -> Private:
+    """Each row by its norm."""
+    match norm:
         case "MAX":
             by, inverse = largest_of_rows(site, rows), RECIPROCAL
         case "L1":
@@ -83,8 +86,7 @@ def normalizer(site: Site) -> Operand:
             by, inverse = squares_of_rows(site, rows), INVERSE_ROOT
         case other:
             site.refuse(f"its norm is {other!r}", "Use MAX, L1 or L2")
-    factor = site.lift(site.emit(Elementwise(inverse), by), rows.shape)
-    return site.reshape(site.emit(Mul(), rows, factor), x.shape)
+    return site.emit(Mul(), rows, site.lift(site.emit(Elementwise(inverse), by), rows.shape))
 
 
 def _weight(site: Site, index: int) -> np.ndarray:
@@ -144,14 +146,10 @@ def mean_variance_normalization(site: Site) -> Operand:
     x = site.private(0)
     rank = len(x.shape)
     axes = sorted({site.axis(axis, rank) for axis in site.ints("axes") or (0, 2, 3)})
-    rows, _ = as_rows(site, x, axes)
-    made = site.reshape(standardised(site, rows, 0.0), _moved(x.shape, axes))
+    rows, ahead = as_rows(site, x, axes)
+    made = site.reshape(standardised(site, rows, 0.0), (*ahead, *(x.shape[i] for i in axes)))
     back = np.argsort([*(axis for axis in range(rank) if axis not in axes), *axes])
-    return site.emit(Transpose(tuple(map(int, back))), made)
-
-
-def _moved(shape: Shape, axes: list[int]) -> Shape:
-    return (*(n for axis, n in enumerate(shape) if axis not in axes), *(shape[i] for i in axes))
+    return site.transpose(made, back.tolist())
 
 
 @operator("LpNormalization", restrictions="not with `--security malicious`")
@@ -160,12 +158,8 @@ def lp_normalization(site: Site) -> Operand:
     x = site.private(0)
     axis = site.axis(site.attribute("axis", -1), len(x.shape))
     rows, ahead = as_rows(site, x, [axis])
-    if site.attribute("p", 2) == 1:
-        size, function = sum_of_rows(site, magnitude(site, rows)), RECIPROCAL
-    else:
-        size, function = squares_of_rows(site, rows), INVERSE_ROOT
-    inverse = site.lift(site.emit(Elementwise(function), size), rows.shape)
-    return from_rows(site, site.emit(Mul(), rows, inverse), ahead, axis, x.shape[axis])
+    made = _divided(site, rows, "L1" if site.attribute("p", 2) == 1 else "L2")
+    return from_rows(site, made, ahead, axis, x.shape[axis])
 
 
 @operator("LRN", restrictions="not with `--security malicious`")

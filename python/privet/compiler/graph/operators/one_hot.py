@@ -6,11 +6,8 @@ import math
 
 import numpy as np
 
-from privet.compiler.graph.operations import Add, Sub, Transpose
-from privet.compiler.graph.operators.arithmetic import (
-    plus_constant,
-    times_constant,
-)
+from privet.compiler.graph.operations import Add, Sub
+from privet.compiler.graph.operators.arithmetic import plus_constant, times_constant
 from privet.compiler.graph.operators.comparison import SUITES, not_below
 from privet.compiler.graph.operators.reduction import largest_of_rows, running_sum
 from privet.compiler.graph.operators.selection import hits, parts
@@ -55,6 +52,5 @@ def one_hot(site: Site) -> Operand:
         both = site.reshape(hits(site, x, -depth, depth), (math.prod(x.shape), 2, depth))
         hit = site.emit(Add(), *parts(site, both, 1, [1, 1]))
     hit = site.reshape(hit, (*x.shape, depth))
-    if axis < rank:
-        hit = site.emit(Transpose((*range(axis), rank, *range(axis, rank))), hit)
+    hit = site.transpose(hit, (*range(axis), rank, *range(axis, rank)))
     return plus_constant(site, times_constant(site, hit, np.asarray(on - off)), np.asarray(off))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from privet.compiler.graph.function import Function, Step
+from privet.compiler.graph.function import chain
 from privet.compiler.graph.operations import (
     NO_PADDING,
     AvgPool2d,
@@ -58,9 +58,14 @@ Pool = Callable[[Site, Windows, Pair], MaxPool2d | AvgPool2d]
 def _pooled(site: Site, x: Private, spatial: Shape, pool: Pool) -> Private:
     """Over an image at once; over a volume first within its slices, then across them."""
     kernel = site.ints("kernel_shape") or []
+
+    def pooled(geometry: Windows, size: Pair, image: Private) -> Private:
+        if any(0 in _inside(geometry, axis, 0, size[axis]) for axis in range(2)):
+            site.refuse("one of its windows lies wholly on padding", "Use less padding")
+        return site.emit(pool(site, geometry, size), image)
+
     if len(spatial) < 3:
-        geometry = windows(site, spatial, kernel)
-        made = site.emit(pool(site, geometry, as_size(spatial)), as_image(site, x))
+        made = pooled(windows(site, spatial, kernel), as_size(spatial), as_image(site, x))
         return from_image(site, made, len(spatial))
     if len(spatial) > 3:
         site.refuse(f"it works on {len(spatial)} spatial axes", "Use one to three spatial axes")
@@ -68,21 +73,19 @@ def _pooled(site: Site, x: Private, spatial: Shape, pool: Pool) -> Private:
     within = image_windows(image)
     n, c, slices, height, width = x.shape
     flat = site.reshape(x, (n, c * slices, height, width))
-    made = site.emit(pool(site, within, (height, width)), flat)
+    made = pooled(within, (height, width), flat)
     places = within.size[0] * within.size[1]
     across = image_windows((depth, Span(1, 1, 1, 0, 0, places)))
     stacked = site.reshape(made, (n, c, slices, places))
-    made = site.emit(pool(site, across, (slices, places)), stacked)
+    made = pooled(across, (slices, places), stacked)
     return site.reshape(made, (n, c, depth.count, *within.size))
 
 
-def _largest(site: Site, geometry: Windows, size: Pair) -> MaxPool2d:
-    _covered(site, geometry, size)
+def _largest(_site: Site, geometry: Windows, _size: Pair) -> MaxPool2d:
     return MaxPool2d(**vars(geometry))
 
 
 def _average(site: Site, geometry: Windows, size: Pair) -> AvgPool2d:
-    _covered(site, geometry, size)
     down, across = (_counts(site, geometry, size, axis) for axis in range(2))
     factors = (1.0 / np.outer(down, across).reshape(-1)).tolist()
     if len(set(factors)) == 1:
@@ -113,12 +116,10 @@ def _norm(site: Site, x: Private, total: Callable[[Private], Private]) -> Privat
         return total(magnitude(site, x))
     if p != 2:
         site.refuse(f"p is {p}", "Use p 1 or 2")
-    root = Elementwise(Function((Step("sqrt", (0,)),)))
-    return site.emit(root, total(site.emit(Mul(), x, x)))
+    return site.emit(Elementwise(chain("sqrt")), total(site.emit(Mul(), x, x)))
 
 
-def _total(site: Site, geometry: Windows, size: Pair) -> AvgPool2d:
-    _covered(site, geometry, size)
+def _total(_site: Site, geometry: Windows, _size: Pair) -> AvgPool2d:
     return AvgPool2d(**vars(geometry), factors=(1.0,))
 
 
@@ -151,11 +152,6 @@ def _counts(site: Site, geometry: Windows, size: tuple[int, int], axis: int) -> 
     if site.attribute("count_include_pad", 0):
         low, high = -geometry.padding[axis], size[axis] + geometry.padding[axis + 2]
     return _inside(geometry, axis, low, high)
-
-
-def _covered(site: Site, geometry: Windows, size: tuple[int, int]) -> None:
-    if any(0 in _inside(geometry, axis, 0, size[axis]) for axis in range(2)):
-        site.refuse("one of its windows lies wholly on padding", "Use less padding")
 
 
 def _inside(geometry: Windows, axis: int, low: int, high: int) -> list[int]:

@@ -84,4 +84,4 @@ def _in_turn(site: Site, keys: Private, count: int) -> Private:
         found.append(site.reshape(hot, (rows, 1, size)))
         if left:
             keys = plus(site, keys, site.emit(Mul(), hot, site.emit(Sub(), lowest, keys)))
-    return found[0] if count == 1 else site.emit(Concat(1), *found)
+    return site.joined(1, found)

@@ -25,8 +25,7 @@ from privet.compiler.graph.site import Operand, Private, Site
 def transpose(site: Site) -> Operand:
     """Any permutation; the reverse where none is given."""
     x = site.private(0)
-    perm = tuple(site.ints("perm") or range(len(x.shape))[::-1])
-    return x if perm == tuple(range(len(perm))) else site.emit(Transpose(perm), x)
+    return site.transpose(x, site.ints("perm") or range(len(x.shape))[::-1])
 
 
 @operator("Concat")
@@ -34,8 +33,7 @@ def concat(site: Site) -> Operand:
     """Of private tensors and constants."""
     operands = site.operands()
     axis = site.axis(site.attribute("axis", 1), len(operands[0].shape))
-    private = [as_private(site, operand) for operand in operands]
-    return private[0] if len(private) == 1 else site.emit(Concat(axis), *private)
+    return site.joined(axis, [as_private(site, operand) for operand in operands])
 
 
 def as_private(site: Site, operand: Operand, source: Private | None = None) -> Private:
@@ -117,11 +115,8 @@ def _padded(site: Site, size: int, sides: tuple[int, int], mode: str) -> Array:
 
 
 def _crop(site: Site, x: Private, before: list[int], after: list[int]) -> Private:
-    starts = [max(-b, 0) for b in before]
-    ends = [size - max(-a, 0) for size, a in zip(x.shape, after, strict=True)]
-    if tuple(ends) == x.shape and not any(starts):
-        return x
-    return site.emit(Slice(tuple(starts), tuple(ends), (1,) * len(starts)), x)
+    sides = zip(x.shape, before, after, strict=True)
+    return site.slice(x, [(max(-b, 0), size - max(-a, 0), 1) for size, b, a in sides])
 
 
 @operator("DepthToSpace", restrictions="on images")

@@ -20,7 +20,6 @@ from privet.compiler.graph.operations import (
     Mul,
     Negate,
     Pad,
-    Slice,
     Transpose,
     real,
 )
@@ -102,7 +101,7 @@ class Cell:
         """Columns of some gates."""
         start, end = first * self.hidden, last * self.hidden
         if isinstance(x, Private):
-            return _slice(self.site, x, 1, start, end)
+            return self.site.part(x, 1, start, end)
         return None if x is None else x[:, start:end]
 
     def times_weights(self, state: State, first: int, last: int) -> State:
@@ -114,7 +113,7 @@ class Cell:
             weight = direction.states[:, first * self.hidden : last * self.hidden]
             start, end = index * self.rows, (index + 1) * self.rows
             if isinstance(state, Private):
-                part = _slice(self.site, state, 0, start, end)
+                part = self.site.part(state, 0, start, end)
                 made.append(self.site.emit(Dense(weight, None), part))
             else:
                 made.append(state[start:end] @ weight)
@@ -183,15 +182,6 @@ def _lstm(cell: Cell, x: Private, states: Sequence[State]) -> list[State]:
             out = _plus(site, out, _times(site, memory, look))
         out = cell.activate(0, out)
     return [_times(site, out, cell.activate(2, memory)), memory]
-
-
-def _slice(site: Site, x: Private, axis: int, start: int, end: int, step: int = 1) -> Private:
-    if (start, end, step) == (0, x.shape[axis], 1):
-        return x
-    bounds = [(0, size, 1) for size in x.shape]
-    bounds[axis] = (start, end, step)
-    starts, ends, steps = zip(*bounds, strict=True)
-    return site.emit(Slice(starts, ends, steps), x)
 
 
 def _joined(site: Site, parts: Sequence[State], axis: int) -> State:
@@ -365,7 +355,7 @@ class _Net:
         if len(rows) < self.rows:
             x = pick(self.site, x, 1, rows)
             initial = [self._picked(state, rows) for state in initial]
-        x = _slice(self.site, x, 0, 0, length)
+        x = self.site.part(x, 0, 0, length)
         alike = len({it.activations for it in self.directions}) == 1
         indices = range(self.count)
         made = [
@@ -409,7 +399,7 @@ class _Net:
         )
         size = weight.shape[1] // len(directions)
         steps = [
-            self._turned(_slice(site, product, 2, index * size, (index + 1) * size), it)
+            self._turned(site.part(product, 2, index * size, (index + 1) * size), it)
             for index, it in enumerate(directions)
         ]
         inputs = _joined(site, steps, 1)
@@ -417,13 +407,13 @@ class _Net:
         states = [self._begin(state, chosen) for state in initial]
         results = []
         for time in range(length):
-            now = _slice(site, inputs, 0, time, time + 1)
+            now = site.part(inputs, 0, time, time + 1)
             states = self.step(cell, site.reshape(now, inputs.shape[1:]), states)
             results.append(states[0])
         shape = (1, len(directions), rows, self.hidden)
         every = _joined(site, [site.reshape(_private(it), shape) for it in results], 0)
         sides = [
-            self._turned(_slice(site, _private(every), 1, index, index + 1), it)
+            self._turned(site.part(_private(every), 1, index, index + 1), it)
             for index, it in enumerate(directions)
         ]
         last = [site.reshape(_private(state), shape[1:]) for state in states]
@@ -434,14 +424,14 @@ class _Net:
         length = x.shape[0]
         if not direction.is_reverse or length == 1:
             return x
-        return _slice(self.site, x, 0, length - 1, -1, -1)
+        return self.site.part(x, 0, length - 1, -1, -1)
 
     def _begin(self, state: State, chosen: Sequence[int]) -> State:
         """The first state of some directions, as rows."""
         if state is None:
             return None
         if isinstance(state, Private):
-            part = _slice(self.site, state, 0, chosen[0], chosen[-1] + 1)
+            part = self.site.part(state, 0, chosen[0], chosen[-1] + 1)
             return self.site.reshape(part, (len(chosen) * part.shape[1], self.hidden))
         return state[list(chosen)].reshape(-1, self.hidden)
 

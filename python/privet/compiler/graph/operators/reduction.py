@@ -8,12 +8,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from privet.compiler.graph.function import Function, Step
+from privet.compiler.graph.function import chain
 from privet.compiler.graph.operations import (
     NO_PADDING,
     ArgMax,
     AvgPool2d,
-    Concat,
     Elementwise,
     MaxPool2d,
     Mul,
@@ -126,7 +125,7 @@ def _folded(count: int) -> tuple[int, int]:
 
 
 def _smooth(site: Site, name: str, x: Private) -> Private:
-    return site.emit(Elementwise(Function((Step(name, (0,)),))), x)
+    return site.emit(Elementwise(chain(name)), x)
 
 
 def _negated(site: Site, x: Private) -> Private:
@@ -155,7 +154,7 @@ def _product(site: Site, x: Private) -> Private:
         pair = [pick(site, x, 1, range(k * half, (k + 1) * half)) for k in range(2)]
         product = site.emit(Mul(), *pair)
         rest = [pick(site, x, 1, [count - 1])] if count % 2 else []
-        x = site.emit(Concat(1), product, *rest) if rest else product
+        x = site.joined(1, [product, *rest])
     return x
 
 

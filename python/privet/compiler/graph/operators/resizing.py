@@ -25,7 +25,7 @@ ROUNDINGS: dict[str, Callable[[Array], Array]] = {
 def resize(site: Site) -> Operand:
     """Modes nearest, linear and cubic, with every coordinate mode."""
     if site.opset < 11:
-        return _upsampled(site)
+        return upsample(site)
     x = site.private(0)
     rank = len(x.shape)
     axes = [site.axis(axis, rank) for axis in site.ints("axes") or range(rank)]
@@ -43,12 +43,8 @@ def resize(site: Site) -> Operand:
 
 
 @operator("Upsample", since=7, restrictions="scales constant")
-def upsample(site: Site) -> Operand:
+def upsample(site: Site) -> Private:
     """Modes nearest and linear, as opsets up to 10 have them."""
-    return _upsampled(site)
-
-
-def _upsampled(site: Site) -> Private:
     x = site.private(0)
     given = site.floats("scales") if not site.has(1) else np.ravel(site.constant(1, "scales"))
     if len(given) != len(x.shape) or not np.all(given > 0):

@@ -13,7 +13,6 @@ from privet.compiler.graph.operations import (
     AddConstant,
     Array,
     Dense,
-    Slice,
     Step,
     Sub,
     real,
@@ -44,7 +43,7 @@ def slice_of(site: Site) -> Operand:
         whole[axis] = slice(start, end, step).indices(x.shape[axis])
         if not len(range(*whole[axis])):
             site.refuse("it keeps no element", "Check the model")
-    return _slice(site, x, whole)
+    return site.slice(x, whole)
 
 
 @operator("Split", restrictions="sizes constant")
@@ -66,12 +65,8 @@ def parts(site: Site, x: Private, axis: int, sizes: Sequence[int]) -> tuple[Priv
     """An axis cut into parts of these sizes."""
     if sum(sizes) != x.shape[axis] or min(sizes) < 1:
         site.refuse(f"it splits {x.shape[axis]} elements into {sizes}", "Check the model's shapes")
-    made = []
-    for end, part in zip(np.cumsum(sizes), sizes, strict=True):
-        whole = [(0, size, 1) for size in x.shape]
-        whole[axis] = (int(end) - part, int(end), 1)
-        made.append(_slice(site, x, whole))
-    return tuple(made)
+    ends = np.cumsum(sizes).tolist()
+    return tuple(site.part(x, axis, end - n, end) for end, n in zip(ends, sizes, strict=True))
 
 
 @operator("Gather", restrictions="indices constant, or places of classes or rows in a constant")
@@ -111,7 +106,7 @@ def look_up(site: Site, table: Array, ids: Private, *, within: bool = False) -> 
     if ids.one_hot:
         shape = ids.shape[:-1]
         hot = site.reshape(ids, (math.prod(shape), ids.shape[-1]))
-        hot = _slice(site, hot, [(0, hot.shape[0], 1), (0, min(len(table), ids.shape[-1]), 1)])
+        hot = site.part(hot, 1, 0, min(len(table), ids.shape[-1]))
         chosen = site.emit(Dense(rows[: ids.shape[-1]], None), hot)
     elif not within and ids.below > len(table):
         site.refuse(
@@ -146,8 +141,7 @@ def ones_at(site: Site, ids: Private) -> Private:
 def hits(site: Site, ids: Private, first: int, end: int) -> Private:
     """`[count, end - first]`: 1 at the place that each is, of those from `first` on."""
     passed = reached(site, ids, first, end + 1)
-    rows, count = passed.shape[0], end - first
-    sides = [_slice(site, passed, [(0, rows, 1), (k, k + count, 1)]) for k in range(2)]
+    sides = [site.part(passed, 1, k, k + end - first) for k in range(2)]
     return site.emit(Sub(), *sides)
 
 
@@ -208,10 +202,3 @@ def is_nan(site: Site) -> Operand:
     """Never: no private value is."""
     site.assume_present()
     return np.zeros(site.private(0).shape, dtype=bool)
-
-
-def _slice(site: Site, x: Private, bounds: list[tuple[int, int, int]]) -> Private:
-    if all(bound == (0, size, 1) for bound, size in zip(bounds, x.shape, strict=True)):
-        return x
-    starts, ends, steps = zip(*bounds, strict=True)
-    return site.emit(Slice(tuple(starts), tuple(ends), tuple(steps)), x)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from privet.compiler.graph.operations import Concat
 from privet.compiler.graph.operators.rearrangement import as_private
 from privet.compiler.graph.operators.selection import parts
 from privet.compiler.graph.registry import operator
@@ -86,7 +85,7 @@ def concat_from_sequence(site: Site) -> Operand:
     if stacks:
         shapes = [(*item.shape[:axis], 1, *item.shape[axis:]) for item in items]
         private = [site.reshape(x, shape) for x, shape in zip(private, shapes, strict=True)]
-    return private[0] if len(private) == 1 else site.emit(Concat(axis), *private)
+    return site.joined(axis, private)
 
 
 def _position(site: Site, index: int, count: int) -> int:

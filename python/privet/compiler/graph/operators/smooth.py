@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from privet.compiler.graph.function import Function, Step
+from privet.compiler.graph.function import Function, Step, chain
 from privet.compiler.graph.operations import Array, Concat, Elementwise, Mul
 from privet.compiler.graph.operators.arithmetic import plus_constant, product, times_constant
 from privet.compiler.graph.public_maps import pick
@@ -137,8 +137,7 @@ def power(site: Site) -> Operand:
             site.refuse("it is applied to integers", "Cast to float first")
         for _ in range(whole - 1):
             result = site.emit(Mul(), result, x)
-        inverse = Elementwise(Function((Step("reciprocal", (0,)),)))
-        return site.emit(inverse, result) if exponent < 0.0 else result
+        return site.emit(Elementwise(chain("reciprocal")), result) if exponent < 0.0 else result
     if exponent == 0.5:
         return _emit(site, Step("sqrt", (0,)))
     return _emit(site, Step("log", (0,)), Step("scale", (1,), exponent), Step("exp", (2,)))
@@ -166,14 +165,12 @@ def _powers(site: Site, exponents: Array) -> Private:
 def _power_of_positives(site: Site, base: Operand, exponent: Private) -> Operand:
     """`exp(exponent log(base))`."""
     if isinstance(base, Private):
-        logarithm: Operand = site.emit(Elementwise(Function((Step("log", (0,)),))), base)
+        logarithm: Operand = site.emit(Elementwise(chain("log")), base)
     elif (base > 0).all():
         logarithm = np.log(base)
     else:
         site.refuse("its base is not positive", "Write it as products")
-    return site.emit(
-        Elementwise(Function((Step("exp", (0,)),))), product(site, exponent, logarithm)
-    )
+    return site.emit(Elementwise(chain("exp")), product(site, exponent, logarithm))
 
 
 def _hard_sigmoid(alpha: float, beta: float) -> list[Step]:

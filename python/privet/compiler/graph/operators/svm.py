@@ -8,12 +8,11 @@ nodes of their own (`privet.compiler.graph.onnx_svm`).
 
 from __future__ import annotations
 
-import math
 from itertools import combinations
 
 import numpy as np
 
-from privet.compiler.graph.function import Function, Step
+from privet.compiler.graph.function import Function, Step, chain
 from privet.compiler.graph.onnx_model import ML
 from privet.compiler.graph.operations import Array, Concat, Dense, Elementwise, Scale
 from privet.compiler.graph.operators.arithmetic import plus_constant, times_constant
@@ -36,7 +35,7 @@ def svm_classifier(site: Site) -> Operand:
     coefficients, rho = site.floats("coefficients"), site.floats("rho")
     if not counts:
         labels = site.ints("classlabels_ints") or site.attribute("classlabels_strings", [])
-        return _layer(site, rows(site), coefficients.reshape(len(labels), -1).T, rho)
+        return _layer(site, site.rows(), coefficients.reshape(len(labels), -1).T, rho)
     if min(counts) < 0 or sum(counts) > site.floats("support_vectors").size:
         site.refuse(f"{counts} support vectors are not there", "Check the model")
     by_class = np.repeat(np.arange(len(counts)), counts)
@@ -55,19 +54,13 @@ def svm_regressor(site: Site) -> Operand:
     _plain(site)
     weight, rho = site.floats("coefficients").reshape(-1, 1), site.floats("rho")[:1]
     if not site.attribute("n_supports", 0):
-        value = _layer(site, rows(site), weight, rho)
+        value = _layer(site, site.rows(), weight, rho)
     else:
         value = _machine(site, weight, rho)
     if not site.attribute("one_class", 0):
         return value
     twice = times_constant(site, above(site, value, 0.0), np.asarray(2.0))
     return plus_constant(site, twice, np.asarray(-1.0))
-
-
-def rows(site: Site) -> Private:
-    """The features, of which a vector counts as one row."""
-    x = site.private(0)
-    return x if len(x.shape) == 2 else site.reshape(x, (1, math.prod(x.shape)))
 
 
 def _plain(site: Site) -> None:
@@ -78,7 +71,7 @@ def _plain(site: Site) -> None:
 
 def _machine(site: Site, weight: Array, rho: Array) -> Private:
     """Decision values: kernels of the support vectors, `weight` `[S, D]` and `rho` `[D]`."""
-    x = rows(site)
+    x = site.rows()
     vectors = site.floats("support_vectors").reshape(len(weight), x.shape[1]).T
     gamma, offset, degree = (*site.floats("kernel_params"), 0.0, 0.0, 3.0)[:3]
     kernel = site.attribute("kernel_type", "LINEAR")
@@ -101,7 +94,7 @@ def _machine(site: Site, weight: Array, rho: Array) -> Private:
 def _function(site: Site, kernel: str, degree: float) -> Function:
     """What a kernel makes of `gamma x . v + coef0`."""
     if kernel == "SIGMOID":
-        return Function((Step("tanh", (0,)),))
+        return chain("tanh")
     if kernel != "POLY" or degree != int(degree) or not 1 <= degree <= MOST_DEGREE:
         site.refuse(
             f"its kernel is {kernel} of degree {degree:g}",

@@ -41,12 +41,10 @@ def _linear(site: Site, weight: Array, offsets: str = "intercepts") -> Private:
     """`[N, F] * weight.T`; a vector counts as one row."""
     if site.attribute("post_transform", "NONE") != "NONE":
         site.refuse("it transforms its result", "Export it with post_transform NONE")
-    x = site.private(0)
-    rows = x if len(x.shape) == 2 else site.reshape(x, (1, math.prod(x.shape)))
     bias = site.floats(offsets)
     if bias.size not in (0, len(weight)):
         site.refuse(f"{bias.size} {offsets} for {len(weight)} targets", "Check the model")
-    return site.emit(Dense(weight.T, bias if bias.size else None), rows)
+    return site.emit(Dense(weight.T, bias if bias.size else None), site.rows())
 
 
 @operator("Scaler", domain=ML, since=1)
@@ -88,7 +86,7 @@ def binarizer(site: Site) -> Operand:
 def feature_vectorizer(site: Site) -> Operand:
     """Its inputs side by side."""
     rows = [site.private(index) for index in range(len(site.inputs))]
-    return rows[0] if len(rows) == 1 else site.emit(Concat(len(rows[0].shape) - 1), *rows)
+    return site.joined(len(rows[0].shape) - 1, rows)
 
 
 @operator(

@@ -70,8 +70,7 @@ def _emit(site: Site, lists: _NodeLists | _SplitLists, targets: int, how: str) -
         base = _counted(site, base, trees)
     else:
         base = scores if scores.size else np.zeros(targets)
-    x = site.private(0)
-    rows = x if len(x.shape) == 2 else site.reshape(x, (1, math.prod(x.shape)))
+    rows = site.rows()
     if rows.shape[0] > MOST_ROWS:
         site.refuse(
             f"it has {rows.shape[0]} rows at once, more than {MOST_ROWS}",
