@@ -23,9 +23,9 @@ def approximate_relus(graph: Graph, *, error: float) -> Graph:
     """
     rewriter = Rewriter(graph)
 
-    def rewrite(node: Node) -> int:
+    def rewrite(node: Node) -> int | None:
         if not isinstance(node.operation, Relu):
-            return rewriter.copy(node)
+            return None
         old = graph.values[node.inputs[0]]
         x = rewriter.new[node.inputs[0]]
         try:

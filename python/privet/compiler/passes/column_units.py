@@ -78,10 +78,10 @@ class _Units:
         """The graph; outputs that are still to be multiplied are multiplied at the end."""
         return self.rewriter.walk(self._rewrite, lambda id: self._multiplied("units", id))
 
-    def _rewrite(self, node: Node) -> int:
+    def _rewrite(self, node: Node) -> int | None:
         rewriter, old, operation = self.rewriter, node.inputs, node.operation
         if not any(id in self.by for id in old):
-            return rewriter.copy(node)
+            return None
         x, by = rewriter.new[old[0]], self.by.get(old[0])
         shape = rewriter.old.values[node.output].shape
         match operation:
@@ -90,7 +90,7 @@ class _Units:
                 return rewriter.add(node, op.AddConstant(bias / by), x)
             case op.Negate() if by is not None:
                 self.by[node.output] = by
-                return rewriter.copy(node)
+                return None
             case op.Dense(weight=weight, bias=bias) if by is not None and len(by) == 1:
                 return rewriter.add(node, op.Dense(weight * by.reshape(-1, 1), bias), x)
             case op.Scale(weight=weight):
@@ -104,11 +104,11 @@ class _Units:
             # Squares and products of columns are in units of their own, too.
             first, second = (self.by.get(id, np.ones(shape)) for id in old)
             self.by[node.output] = first * second
-            return rewriter.copy(node)
+            return None
         if isinstance(operation, _MOVED):
             each = [self.by.get(id, np.ones(rewriter.old.values[id].shape)) for id in old]
             self.by[node.output] = operation.real(each, shape)
-            return rewriter.copy(node)
+            return None
         return rewriter.add(node, operation, *(self._multiplied(node.name, id) for id in old))
 
     def _multiplied(self, name: str, id: int) -> int:

@@ -37,9 +37,9 @@ def fit_polynomials(graph: Graph, *, margin: float, error: float) -> Graph:
     rewriter = Rewriter(graph)
     problems = []
 
-    def rewrite(node: Node) -> int:
+    def rewrite(node: Node) -> int | None:
         if not isinstance(node.operation, Elementwise):
-            return rewriter.copy(node)
+            return None
         magnitude = graph.values[node.inputs[0]].magnitude
         assert magnitude is not None, "ranges are measured before this pass"
         fitted = fit(node.operation.function, magnitude / margin or 1.0, margin, error)
@@ -49,7 +49,7 @@ def fit_polynomials(graph: Graph, *, margin: float, error: float) -> Graph:
                 "Give calibration inputs, a larger error for activations, or choose another suite"
             )
             problems.append(Problem(node.name, kind(node.operation.function), why, instead))
-            return rewriter.copy(node)
+            return None
         return rewriter.add(node, fitted, *(rewriter.new[id] for id in node.inputs))
 
     fitted = rewriter.walk(rewrite)

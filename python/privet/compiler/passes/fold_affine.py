@@ -10,23 +10,18 @@ import numpy as np
 from privet.compiler.graph import Graph, Node
 from privet.compiler.graph.operations import AddConstant, ChannelAffine, Conv2d, Dense, Reshape
 from privet.compiler.passes.channels import affine, along, plus
-from privet.compiler.passes.rewriter import Rewriter
+from privet.compiler.passes.rewriter import Rewriter, rewritten
 
 
 def fold_affine(graph: Graph) -> Graph:
     """The same function with fewer `AddConstant`."""
-    rewriter = Rewriter(graph)
-
-    def rewrite(node: Node) -> int:
-        if not isinstance(node.operation, AddConstant):
-            return rewriter.copy(node)
-        folded = _fold(rewriter, node, node.operation)
-        return rewriter.copy(node) if folded is None else folded
-
-    return rewriter.walk(rewrite)
+    return rewritten(graph, _fold)
 
 
-def _fold(rewriter: Rewriter, node: Node, addition: AddConstant) -> int | None:
+def _fold(rewriter: Rewriter, node: Node) -> int | None:
+    addition = node.operation
+    if not isinstance(addition, AddConstant):
+        return None
     source = rewriter.source(rewriter.new[node.inputs[0]])
     if source is None:
         return None

@@ -28,43 +28,37 @@ from privet.compiler.graph.operations import (
     Transpose,
 )
 from privet.compiler.passes.channels import affine, plus
-from privet.compiler.passes.rewriter import Rewriter
+from privet.compiler.passes.rewriter import Rewriter, rewritten
 
 
 def fold_batchnorm(graph: Graph) -> Graph:
     """The same function without `ChannelAffine`."""
-    return _lower(_fold_backward(graph))
+    return rewritten(rewritten(graph, _fold_backward), _lower)
 
 
-def _fold_backward(graph: Graph) -> Graph:
-    rewriter = Rewriter(graph)
-
-    def rewrite(node: Node) -> int:
-        if not isinstance(node.operation, ChannelAffine):
-            return rewriter.copy(node)
-        factor, offset = node.operation.factor, node.operation.offset
-        source = rewriter.source(rewriter.new[node.inputs[0]])
-        if source is None:
-            return rewriter.copy(node)
-        if node.operation.uniform and offset is None:
-            scaled = _scaled(rewriter, source, float(factor[0]), node)
-            if scaled is not None:
-                return scaled
-        match source.operation:
-            case Conv2d() | Dense() as layer:
-                return rewriter.add(node, affine(layer, factor, offset), *source.inputs)
-            case ChannelAffine() as inner:
-                moved = offset if inner.offset is None else plus(inner.offset * factor, offset)
-                uniform = inner.uniform and node.operation.uniform
-                joined = ChannelAffine(inner.factor * factor, moved, uniform=uniform)
-                return rewriter.add(node, joined, *source.inputs)
-            case Reshape() as reshape:
-                made = _through(rewriter, source, node.operation)
-                if made is not None:
-                    return rewriter.add(node, reshape, made)
-        return rewriter.copy(node)
-
-    return rewriter.walk(rewrite)
+def _fold_backward(rewriter: Rewriter, node: Node) -> int | None:
+    if not isinstance(node.operation, ChannelAffine):
+        return None
+    factor, offset = node.operation.factor, node.operation.offset
+    source = rewriter.source(rewriter.new[node.inputs[0]])
+    if source is None:
+        return None
+    if node.operation.uniform and offset is None:
+        scaled = _scaled(rewriter, source, float(factor[0]), node)
+        if scaled is not None:
+            return scaled
+    match source.operation:
+        case Conv2d() | Dense() as layer:
+            return rewriter.add(node, affine(layer, factor, offset), *source.inputs)
+        case ChannelAffine() as inner:
+            moved = offset if inner.offset is None else plus(inner.offset * factor, offset)
+            uniform = inner.uniform and node.operation.uniform
+            joined = ChannelAffine(inner.factor * factor, moved, uniform=uniform)
+            return rewriter.add(node, joined, *source.inputs)
+        case Reshape() as reshape:
+            made = _through(rewriter, source, node.operation)
+            return None if made is None else rewriter.add(node, reshape, made)
+    return None
 
 
 def _scaled(rewriter: Rewriter, source: Node, factor: float, node: Node | None) -> int | None:
@@ -126,20 +120,11 @@ def _through(rewriter: Rewriter, reshape: Node, change: ChannelAffine) -> int | 
     return rewriter.add_new(layer.name, affine(layer.operation, factor, offset), *layer.inputs)
 
 
-def _lower(graph: Graph) -> Graph:
-    rewriter = Rewriter(graph)
-
-    def rewrite(node: Node) -> int:
-        if not isinstance(node.operation, ChannelAffine):
-            return rewriter.copy(node)
-        x = rewriter.new[node.inputs[0]]
-        return _layer(rewriter, node, node.operation, x)
-
-    return rewriter.walk(rewrite)
-
-
-def _layer(rewriter: Rewriter, node: Node, change: ChannelAffine, x: int) -> int:
+def _lower(rewriter: Rewriter, node: Node) -> int | None:
     """A layer of its own: a 1x1 convolution over images, an elementwise product over rows."""
+    change, x = node.operation, rewriter.new[node.inputs[0]]
+    if not isinstance(change, ChannelAffine):
+        return None
     factor, offset = change.factor, change.offset
     shape = rewriter.builder.shape(x)
     if change.uniform:

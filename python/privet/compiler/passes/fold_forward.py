@@ -28,9 +28,9 @@ def fold_forward(graph: Graph) -> Graph:
     """The same function with layers that read results of functions and of products themselves."""
     rewriter, made_by, inner = Rewriter(graph), graph.producers(), _inner(graph)
 
-    def rewrite(node: Node) -> int:
+    def rewrite(node: Node) -> int | None:
         if not isinstance(node.operation, Dense):
-            return rewriter.copy(node)
+            return None
         layer, at, reshapes = node.operation, node.inputs[0], []
         weight = layer.weight
         bias = np.zeros(weight.shape[1]) if layer.bias is None else layer.bias
@@ -49,7 +49,7 @@ def fold_forward(graph: Graph) -> Graph:
             at = before.inputs[0]
         ends_well = at in made_by and isinstance(made_by[at].operation, Elementwise | Mul)
         if not is_folded or not ends_well:
-            return rewriter.copy(node)
+            return None
         base = rewriter.new[at]
         for moved in reversed(reshapes):
             base = rewriter.add_new(moved.name, moved.operation, base)

@@ -22,18 +22,18 @@ def join_elementwise(graph: Graph, *, products: bool = False) -> Graph:
     # Values that are a function of one other value, their root.
     terms: dict[int, tuple[int, Function]] = {}
 
-    def rewrite(node: Node) -> int:
+    def rewrite(node: Node) -> int | None:
         operands = [terms.get(id, (id, Function())) for id in node.inputs]
         roots = {root for root, _ in operands}
         made = _made(node.operation, [function for _, function in operands])
         if made is None or len(roots) != 1:
-            return rewriter.copy(node)
+            return None
         (root,) = roots
         terms[node.output] = root, made
         if made.degree == 1 or (products and made.degree is not None):
-            return rewriter.copy(node)
+            return None
         if isinstance(node.operation, op.Elementwise) and root == node.inputs[0]:
-            return rewriter.copy(node)
+            return None
         return rewriter.add(node, op.Elementwise(made), rewriter.new[root])
 
     return rewriter.walk(rewrite)

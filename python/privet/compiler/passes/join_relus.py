@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from privet.compiler.graph import Graph, Node
 from privet.compiler.graph.operations import Concat, Relu
-from privet.compiler.passes.rewriter import Rewriter
+from privet.compiler.passes.rewriter import Rewriter, rewritten
 
 
 def join_relus(graph: Graph) -> Graph:
     """The same function with each group of joined ReLUs made one."""
-    rewriter = Rewriter(graph)
+    return rewritten(graph, _join)
 
-    def rewrite(node: Node) -> int:
-        if not isinstance(node.operation, Concat) or len(set(node.inputs)) < len(node.inputs):
-            return rewriter.copy(node)
-        sources = [rewriter.source(rewriter.new[id]) for id in node.inputs]
-        relus = [s for s in sources if s is not None and isinstance(s.operation, Relu)]
-        if len(relus) < len(sources):
-            return rewriter.copy(node)
-        before = [source.inputs[0] for source in relus]
-        joined = rewriter.add_new(node.name, node.operation, *before)
-        return rewriter.add(node, Relu(), joined, name=relus[0].name)
 
-    return rewriter.walk(rewrite)
+def _join(rewriter: Rewriter, node: Node) -> int | None:
+    if not isinstance(node.operation, Concat) or len(set(node.inputs)) < len(node.inputs):
+        return None
+    sources = [rewriter.source(rewriter.new[id]) for id in node.inputs]
+    relus = [s for s in sources if s is not None and isinstance(s.operation, Relu)]
+    if len(relus) < len(sources):
+        return None
+    before = [source.inputs[0] for source in relus]
+    joined = rewriter.add_new(node.name, node.operation, *before)
+    return rewriter.add(node, Relu(), joined, name=relus[0].name)

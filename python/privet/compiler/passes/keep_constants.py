@@ -22,25 +22,22 @@ from privet.compiler.graph.operations import (
     Scale,
     Shape,
 )
-from privet.compiler.passes.rewriter import Rewriter
+from privet.compiler.passes.rewriter import Rewriter, rewritten
 
 
 def keep_constants(graph: Graph) -> Graph:
     """The same function, with no scaling or shift of its argument alone in an `Elementwise`."""
-    rewriter = Rewriter(graph)
+    return rewritten(graph, _part)
 
-    def rewrite(node: Node) -> int:
-        if not isinstance(node.operation, Elementwise):
-            return rewriter.copy(node)
-        x, shape = rewriter.new[node.inputs[0]], graph.values[node.inputs[0]].shape
-        leading, rest = parted(node.operation.function)
-        for step in leading:
-            x = rewriter.add_new(node.name, _linear(step, shape), x)
-        if not leading:
-            return rewriter.copy(node)
-        return rewriter.add(node, Elementwise(rest), x)
 
-    return rewriter.walk(rewrite)
+def _part(rewriter: Rewriter, node: Node) -> int | None:
+    if not isinstance(node.operation, Elementwise):
+        return None
+    x = rewriter.new[node.inputs[0]]
+    leading, rest = parted(node.operation.function)
+    for step in leading:
+        x = rewriter.add_new(node.name, _linear(step, rewriter.builder.shape(x)), x)
+    return rewriter.add(node, Elementwise(rest), x) if leading else None
 
 
 def parted(function: Function) -> tuple[list[Step], Function]:

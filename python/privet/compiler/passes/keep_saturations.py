@@ -31,10 +31,10 @@ def keep_saturations(graph: Graph, ends: Mapping[int, tuple[float, float]]) -> t
     rewriter = Rewriter(graph)
     kept = 0
 
-    def rewrite(node: Node) -> int:
+    def rewrite(node: Node) -> int | None:
         nonlocal kept
         if not isinstance(node.operation, Saturate):
-            return rewriter.copy(node)
+            return None
         low, high = node.operation.low, node.operation.high
         slack = [node.operation.step / 2.0 + BEYOND * abs(end) for end in (low, high)]
         smallest, largest = ends[node.inputs[0]]

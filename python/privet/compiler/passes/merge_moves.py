@@ -19,10 +19,10 @@ def merge_moves(graph: Graph, *, shared: bool = False) -> Graph:
     before: dict[int, tuple[int, Move]] = {}
     known: dict[tuple[int, Move, int], int] = {}
 
-    def rewrite(node: Node) -> int:
+    def rewrite(node: Node) -> int | None:
         move = node.operation
         if not isinstance(move, Reshape | Transpose):
-            return rewriter.copy(node)
+            return None
         x = rewriter.new[node.inputs[0]]
         while x in before:
             source, first = before[x]

@@ -9,30 +9,29 @@ import math
 
 from privet.compiler.graph import Graph, Node
 from privet.compiler.graph.operations import Broadcast, MatMul, Mul, Reshape
-from privet.compiler.passes.rewriter import Rewriter
+from privet.compiler.passes.rewriter import Rewriter, rewritten
 
 
 def normalize_after(graph: Graph) -> Graph:
     """The same function, where a product has fewer columns than it sums over."""
-    rewriter = Rewriter(graph)
+    return rewritten(graph, _moved)
 
-    def rewrite(node: Node) -> int:
-        if not isinstance(node.operation, MatMul):
-            return rewriter.copy(node)
-        x, y = (rewriter.new[id] for id in node.inputs)
-        batch, rows, inner = rewriter.builder.shape(x)
-        columns = rewriter.builder.shape(y)[2]
-        found = _parted(rewriter, x) if columns < inner else None
-        if found is None:
-            return rewriter.copy(node)
-        weights, factor = found
-        weights = rewriter.add_new(node.name, Reshape((batch, rows, inner)), weights)
-        product = rewriter.add_new(node.name, MatMul(), weights, y)
-        factor = rewriter.add_new(node.name, Reshape((batch, rows, 1)), factor)
-        factor = rewriter.add_new(node.name, Broadcast((batch, rows, columns)), factor)
-        return rewriter.add(node, Mul(), product, factor)
 
-    return rewriter.walk(rewrite)
+def _moved(rewriter: Rewriter, node: Node) -> int | None:
+    if not isinstance(node.operation, MatMul):
+        return None
+    x, y = (rewriter.new[id] for id in node.inputs)
+    batch, rows, inner = rewriter.builder.shape(x)
+    columns = rewriter.builder.shape(y)[2]
+    found = _parted(rewriter, x) if columns < inner else None
+    if found is None:
+        return None
+    weights, factor = found
+    weights = rewriter.add_new(node.name, Reshape((batch, rows, inner)), weights)
+    product = rewriter.add_new(node.name, MatMul(), weights, y)
+    factor = rewriter.add_new(node.name, Reshape((batch, rows, 1)), factor)
+    factor = rewriter.add_new(node.name, Broadcast((batch, rows, columns)), factor)
+    return rewriter.add(node, Mul(), product, factor)
 
 
 def _parted(rewriter: Rewriter, x: int) -> tuple[int, int] | None:

@@ -7,19 +7,18 @@ from __future__ import annotations
 
 from privet.compiler.graph import Graph, Node
 from privet.compiler.graph.operations import MaxPool2d, Relu, Reshape
-from privet.compiler.passes.rewriter import Rewriter
+from privet.compiler.passes.rewriter import Rewriter, rewritten
 
 
 def pool_before_relu(graph: Graph) -> Graph:
     """The same function with ReLUs behind the reshapes and max pools that only they feed."""
-    rewriter = Rewriter(graph)
+    return rewritten(graph, _sink)
 
-    def rewrite(node: Node) -> int:
-        if isinstance(node.operation, MaxPool2d | Reshape):
-            source = rewriter.source(rewriter.new[node.inputs[0]])
-            if source is not None and isinstance(source.operation, Relu):
-                pooled = rewriter.add_new(node.name, node.operation, *source.inputs)
-                return rewriter.add(node, Relu(), pooled, name=source.name)
-        return rewriter.copy(node)
 
-    return rewriter.walk(rewrite)
+def _sink(rewriter: Rewriter, node: Node) -> int | None:
+    if isinstance(node.operation, MaxPool2d | Reshape):
+        source = rewriter.source(rewriter.new[node.inputs[0]])
+        if source is not None and isinstance(source.operation, Relu):
+            pooled = rewriter.add_new(node.name, node.operation, *source.inputs)
+            return rewriter.add(node, Relu(), pooled, name=source.name)
+    return None

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from privet.compiler.graph import Graph, GraphBuilder, Node, Value
 from privet.compiler.graph.operations import Operation
 
 
+def rewritten(graph: Graph, rewrite: Callable[[Rewriter, Node], int | None]) -> Graph:
+    """The graph with every node as `rewrite` makes it, which is given the graph being rebuilt."""
+    rewriter = Rewriter(graph)
+    return rewriter.walk(partial(rewrite, rewriter))
+
+
 class Rewriter:
     """A graph being rebuilt. `new` maps the old graph's values to the new one's.
 
-    A pass gives `walk` a function that maps one old node to the id of its new value, by `copy` or
-    by adding other nodes. What becomes unused disappears when the new graph is built.
+    A pass gives `walk` a function that maps one old node to the id of its new value, by adding
+    other nodes, or to None: then the node stays. What becomes unused disappears when the new graph
+    is built.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -24,7 +32,7 @@ class Rewriter:
         self._made: dict[int, Node] = {}
 
     def walk(
-        self, rewrite: Callable[[Node], int], output: Callable[[int], int] | None = None
+        self, rewrite: Callable[[Node], int | None], output: Callable[[int], int] | None = None
     ) -> Graph:
         """Rebuilds every node by `rewrite` and returns the new graph.
 
@@ -36,7 +44,8 @@ class Rewriter:
             self.new[entry.value] = self.builder.input(entry, value)
             self._old_of[self.new[entry.value]] = entry.value
         for node in self.old.nodes:
-            self.new[node.output] = rewrite(node)
+            made = rewrite(node)
+            self.new[node.output] = self.copy(node) if made is None else made
             self._old_of[self.new[node.output]] = node.output
         for end in self.old.outputs:
             self.builder.output(end.name, output(end.value), end.client, end.kind)

@@ -30,9 +30,9 @@ def select_by_steps(graph: Graph) -> Graph:
             return None
         return step.inputs[0], negated
 
-    def rewrite(node: Node) -> int:
+    def rewrite(node: Node) -> int | None:
         if not isinstance(node.operation, op.Mul):
-            return rewriter.copy(node)
+            return None
         first, second = (rewriter.new[id] for id in node.inputs)
         for condition, y in ((first, second), (second, first)):
             if found := compared(condition):
@@ -41,7 +41,7 @@ def select_by_steps(graph: Graph) -> Graph:
                     return rewriter.add(node, Select(), x, y)
                 selected = rewriter.add_new(node.name, Select(), x, y)
                 return rewriter.add(node, op.Sub(), y, selected)
-        return rewriter.copy(node)
+        return None
 
     return rewriter.walk(rewrite)
 

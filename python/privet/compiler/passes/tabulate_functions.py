@@ -95,9 +95,9 @@ def tabulate_functions(
     rewriter = Rewriter(graph)
     problems = []
 
-    def rewrite(node: Node) -> int:
+    def rewrite(node: Node) -> int | None:
         if not isinstance(node.operation, Elementwise):
-            return rewriter.copy(node)
+            return None
         (x,), function = node.inputs, node.operation.function
         magnitude = graph.values[x].magnitude
         assert magnitude is not None, "ranges are measured before this pass"
@@ -107,7 +107,7 @@ def tabulate_functions(
                 value = float(function(np.array([low]))[0])
             if not math.ldexp(abs(value), scale_bits) < 2.0**MOST_BITS:
                 problems.append(Problem(node.name, "activation", *_constant(low)))
-                return rewriter.copy(node)
+                return None
         if is_reciprocal(function) and lows[x] > 0.0:
             reciprocal = reciprocals(function, lows[x], magnitude, scale_bits)
             if reciprocal is not None:
@@ -152,7 +152,7 @@ def tabulate_functions(
                 "or a larger activation_error to privet.compile"
             )
             problems.append(Problem(node.name, "activation", why, instead))
-            return rewriter.copy(node)
+            return None
         nonnegative = node.operation.nonnegative and not domain.low
         if nonnegative and not domain.rises:
             made = shortened(made, scale_bits, error)
