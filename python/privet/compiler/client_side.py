@@ -8,20 +8,22 @@ rest of the model takes as its input, privately.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
 
 import numpy as np
 import onnx
 
 from privet.compiler.executor.head import run_head
 from privet.compiler.graph.constants import array_of, dense, fold, foldable
+from privet.compiler.graph.control_flow import names_read
 from privet.compiler.graph.front import FRONT, MAX_GIVEN, Front, Given
 from privet.compiler.graph.head import Head, HeadNode, plain
 from privet.compiler.graph.heads import attributes_of
 from privet.compiler.graph.input_shapes import FLOATS, WHOLE, InputShapes, resolve
 from privet.compiler.graph.onnx_model import DEFAULT_DOMAINS, ML, opset_of
 from privet.compiler.graph.operations import Array, Shape
-from privet.compiler.graph.rewriting import copied, without_nodes
+from privet.compiler.graph.rewriting import without_nodes
 from privet.compiler.graph.site import Unsupported
 from privet.errors import InvalidProgram
 
@@ -118,7 +120,7 @@ class _Parting:
         """The two parts."""
         if not self.nodes:
             return None, self.model
-        wanted = {name for node in self.rest for name in _names(node)}
+        wanted = self._wanted()
         wanted |= {output.name for output in self.model.graph.output}
         cut = [name for name in self.made if name in wanted]
         nodes = _needed(self.nodes, cut)
@@ -131,6 +133,10 @@ class _Parting:
         )
         given = tuple(it for it in self.given if it.name in read)
         return Front(given, steps), self._behind(cut)
+
+    def _wanted(self) -> set[str]:
+        """What the nodes of the rest read."""
+        return {name for node in self.rest for name in names_read(node)}
 
     def _behind(self, cut: Sequence[str]) -> onnx.ModelProto:
         model = without_nodes(self.model)
@@ -146,8 +152,7 @@ class _Parting:
         model.graph.input.extend(entries)
         model.graph.node.extend(self.rest)
         known = {tensor.name for tensor in model.graph.initializer}
-        wanted = {name for node in self.rest for name in _names(node)}
-        for name in wanted.intersection(self.constants) - known:
+        for name in self._wanted().intersection(self.constants) - known:
             array = self.constants[name]
             model.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
         return model
@@ -164,7 +169,7 @@ def _kind(entry: onnx.ValueInfoProto) -> str:
 
 def _attributes(node: onnx.NodeProto) -> dict[str, object]:
     """A node's attributes; the one that may be no number as a text."""
-    copy = copied(node)
+    copy = deepcopy(node)
     del copy.attribute[:]
     copy.attribute.extend(it for it in node.attribute if not math.isnan(it.f))
     missing = {it.name: "nan" for it in node.attribute if math.isnan(it.f)}
@@ -174,14 +179,6 @@ def _attributes(node: onnx.NodeProto) -> dict[str, object]:
 def _forgiving(attributes: Mapping[str, object]) -> dict[str, object]:
     """As the attributes, with zeros for what is no category: an example need not be one."""
     return {**attributes, "zeros": 1} if "zeros" in attributes else dict(attributes)
-
-
-def _names(node: onnx.NodeProto) -> Iterable[str]:
-    yield from node.input
-    for attribute in node.attribute:
-        for graph in [*attribute.graphs, *([attribute.g] if attribute.HasField("g") else [])]:
-            for inner in graph.node:
-                yield from _names(inner)
 
 
 def _needed(nodes: Sequence[HeadNode], outputs: Sequence[str]) -> tuple[HeadNode, ...]:

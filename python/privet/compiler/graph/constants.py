@@ -15,12 +15,8 @@ from privet.errors import InvalidModel
 
 RANDOM = frozenset(
     {
-        "Bernoulli",
-        "Multinomial",
-        "RandomNormal",
-        "RandomNormalLike",
-        "RandomUniform",
-        "RandomUniformLike",
+        *("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike"),
+        *("RandomUniform", "RandomUniformLike"),
     }
 )
 SEQUENCES = frozenset(

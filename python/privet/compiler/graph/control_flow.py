@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
 
 import numpy as np
 import onnx
@@ -184,8 +185,7 @@ def _inlined(body: onnx.GraphProto, names: dict[str, str], ahead: str) -> Iterat
 
 
 def _renamed(node: onnx.NodeProto, names: Mapping[str, str], ahead: str = "") -> onnx.NodeProto:
-    copy = onnx.NodeProto()
-    copy.CopyFrom(node)
+    copy = deepcopy(node)
     copy.name = ahead + node.name if node.name else ""
     copy.input[:] = [names.get(name, name) for name in node.input]
     copy.output[:] = [names.get(name, name) for name in node.output]

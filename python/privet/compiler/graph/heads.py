@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,24 +22,15 @@ from privet.compiler.graph.graph import ClientStep
 from privet.compiler.graph.head import ARITHMETIC, OPERATORS, Head, HeadNode, plain
 from privet.compiler.graph.input_shapes import FLOATS
 from privet.compiler.graph.operations import Array
-from privet.compiler.graph.rewriting import copied, without_nodes
+from privet.compiler.graph.rewriting import without_nodes
 from privet.compiler.graph.site import Private, TensorList, Unsupported
 from privet.errors import Misuse
 
 INVERTIBLE = frozenset(
     {
         *("Concat", "Dropout", "Exp", "Flatten", "Identity", "LabelEncoder", "Log", "LogSoftmax"),
-        *(
-            "Neg",
-            "Normalizer",
-            "Probit",
-            "Reciprocal",
-            "Reshape",
-            "Sigmoid",
-            "Softmax",
-            "SoftmaxZero",
-        ),
-        *("Squeeze", "Tanh", "Transpose", "Unsqueeze", "ZipMap"),
+        *("Neg", "Normalizer", "Probit", "Reciprocal", "Reshape", "Sigmoid", "Softmax"),
+        *("SoftmaxZero", "Squeeze", "Tanh", "Transpose", "Unsqueeze", "ZipMap"),
     }
 )
 """Operators whose result tells what they read, softmax and normalisations up to one number."""
@@ -264,7 +256,7 @@ def _two_classes(concat: onnx.NodeProto | None, made_by: dict[str, onnx.NodeProt
 
 
 def _reading(node: onnx.NodeProto, *inputs: str) -> onnx.NodeProto:
-    copy = copied(node)
+    copy = deepcopy(node)
     copy.input[:] = inputs
     return copy
 
@@ -299,7 +291,7 @@ def labels_alone(model: onnx.ModelProto) -> onnx.ModelProto:
             raise Misuse(f"reveal is 'label', and output {scores.name!r} has no axis of classes")
         nodes.append(onnx.helper.make_node("ArgMax", [scores.name], ["label"], axis=1, keepdims=0))
         labels = [onnx.helper.make_tensor_value_info("label", tensors.INT64, None)]
-    kept = [onnx.ValueInfoProto.FromString(label.SerializeToString()) for label in labels]
+    kept = [deepcopy(label) for label in labels]
     del graph.output[:]
     graph.output.extend(kept)
     graph.node.extend(needed(nodes, [label.name for label in kept])[0])

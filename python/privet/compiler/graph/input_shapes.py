@@ -24,10 +24,8 @@ WHOLE = frozenset(
 
 FLOATS = frozenset(
     {
-        onnx.TensorProto.FLOAT,
-        onnx.TensorProto.DOUBLE,
-        onnx.TensorProto.FLOAT16,
-        onnx.TensorProto.BFLOAT16,
+        *(onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE),
+        *(onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16),
     }
 )
 

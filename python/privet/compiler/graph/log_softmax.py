@@ -7,6 +7,7 @@ exponential of it is a softmax, which the parties can compute as well.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import deepcopy
 
 import numpy as np
 import onnx
@@ -31,8 +32,7 @@ def fuse_log_softmax(model: onnx.ModelProto, shapes: Mapping[str, Shape]) -> onn
     ]
     if not found and not powers:
         return model
-    changed = onnx.ModelProto()
-    changed.CopyFrom(model)
+    changed = deepcopy(model)
     for index in found:
         node = changed.graph.node[index]
         del node.input[1]

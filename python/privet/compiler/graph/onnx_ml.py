@@ -7,6 +7,7 @@ apart before a model is cut (`privet.compiler.graph.heads`).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from onnx import helper
 
 from privet.compiler.graph.input_shapes import WHOLE
 from privet.compiler.graph.onnx_model import ML
-from privet.compiler.graph.rewriting import Parts, attributes, copied, labels, without_nodes
+from privet.compiler.graph.rewriting import Parts, attributes, labels, without_nodes
 
 TRANSFORMS = {
     "NONE": None,
@@ -156,7 +157,7 @@ def _transformed(node: onnx.NodeProto) -> list[onnx.NodeProto]:
     targets = next((a.i for a in node.attribute if a.name == "n_targets"), 1)
     if after is None or (targets == 1 and transform != "PROBIT"):
         return [node]  # ONNX Runtime leaves one number as it is
-    raw = copied(node)
+    raw = deepcopy(node)
     raw.attribute.remove(given)
     raw.output[:] = [f"{node.output[0]}_raw"]
     axis: dict[str, Any] = {"axis": 1} if after == "Softmax" else {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from copy import deepcopy
 from pathlib import Path
 
 import numpy as np
@@ -126,8 +127,7 @@ def _check_texts(graph: onnx.GraphProto) -> None:
 def _widened(model: onnx.ModelProto) -> onnx.ModelProto:
     """The model in single precision instead of half: what is computed is in fixed point anyway,
     and ONNX Runtime, the reference, has no kernels for many operators in half precision."""
-    wide = onnx.ModelProto()
-    wide.CopyFrom(model)
+    wide = deepcopy(model)
     for tensor in _tensors(wide.graph):
         if tensor.data_type in _HALVES:
             floats = onnx.numpy_helper.to_array(tensor).astype(np.float32)
@@ -151,8 +151,7 @@ def _sequences_apart(model: onnx.ModelProto) -> onnx.ModelProto:
     lists = {it.output[0]: it for it in model.graph.node if it.op_type == "SequenceConstruct"}
     if not any(output.name in lists for output in model.graph.output):
         return model
-    apart = onnx.ModelProto()
-    apart.CopyFrom(model)
+    apart = deepcopy(model)
     del apart.graph.output[:]
     for output in model.graph.output:
         items = lists[output.name].input if output.name in lists else ()
@@ -209,8 +208,7 @@ def _with_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
     ]
     if not bare:
         return model
-    changed = onnx.ModelProto()
-    changed.CopyFrom(model)
+    changed = deepcopy(model)
     for index in bare:
         changed.graph.output[index].type.tensor_type.shape.SetInParent()
     return changed

@@ -8,13 +8,14 @@ vectors. The rest is votes and probabilities, as ONNX Runtime gives them.
 
 from __future__ import annotations
 
+from copy import deepcopy
 from itertools import combinations
 
 import numpy as np
 import onnx
 
 from privet.compiler.graph.onnx_model import ML
-from privet.compiler.graph.rewriting import Parts, attributes, copied, labels, without_nodes
+from privet.compiler.graph.rewriting import Parts, attributes, expanded, labels
 
 COUPLING = (
     "its probabilities of more than two classes are fitted to decision values step by step",
@@ -27,13 +28,7 @@ def expand_svm(model: onnx.ModelProto) -> onnx.ModelProto:
 
     One with a post_transform stays, for its importer to refuse.
     """
-    if not any(_is_classifier(node) for node in model.graph.node):
-        return model
-    changed = without_nodes(model)
-    for node in model.graph.node:
-        parts = _Classifier(node, changed.graph).nodes() if _is_classifier(node) else [node]
-        changed.graph.node.extend(parts)
-    return changed
+    return expanded(model, _is_classifier, lambda node, graph: _Classifier(node, graph).nodes())
 
 
 def _is_classifier(node: onnx.NodeProto) -> bool:
@@ -50,7 +45,7 @@ class _Classifier(Parts):
         label, scores = (*self.node.output, "")[:2]
         classes, pairs = labels(self.given), bool(self.given.get("vectors_per_class"))
         raw = f"{self.name}_decisions"
-        values = copied(self.node)
+        values = deepcopy(self.node)
         values.output[:] = [raw]
         self.made.append(values)
         two = pairs and len(classes) == 2

@@ -16,7 +16,7 @@ import numpy as np
 import onnx
 
 from privet.compiler.graph.onnx_model import ML
-from privet.compiler.graph.rewriting import Parts, attributes, labels, without_nodes
+from privet.compiler.graph.rewriting import Parts, attributes, expanded, labels
 
 TRANSFORMS = {
     "NONE": "Identity",
@@ -34,13 +34,7 @@ def expand_trees(model: onnx.ModelProto) -> onnx.ModelProto:
 
     One that cannot be taken apart stays, for its importer to refuse.
     """
-    apart = [_is_classifier(node) and why_not(node) is None for node in model.graph.node]
-    if not any(apart):
-        return model
-    changed = without_nodes(model)
-    for node, is_apart in zip(model.graph.node, apart, strict=True):
-        changed.graph.node.extend(_apart(node, changed.graph) if is_apart else [node])
-    return changed
+    return expanded(model, lambda node: _is_classifier(node) and why_not(node) is None, _apart)
 
 
 def why_not(node: onnx.NodeProto) -> str | None:

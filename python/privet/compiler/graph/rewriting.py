@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -14,17 +15,25 @@ from privet.compiler.graph.operations import Array
 
 def without_nodes(model: onnx.ModelProto) -> onnx.ModelProto:
     """A copy of a model, for other nodes."""
-    copy = onnx.ModelProto()
-    copy.CopyFrom(model)
+    copy = deepcopy(model)
     del copy.graph.node[:]
     return copy
 
 
-def copied(node: onnx.NodeProto) -> onnx.NodeProto:
-    """A node like another, to be changed."""
-    copy = onnx.NodeProto()
-    copy.CopyFrom(node)
-    return copy
+def expanded(
+    model: onnx.ModelProto,
+    is_chosen: Callable[[onnx.NodeProto], bool],
+    parts: Callable[[onnx.NodeProto, onnx.GraphProto], Iterable[onnx.NodeProto]],
+) -> onnx.ModelProto:
+    """The model with the `parts` of each chosen node in its place, which are given the graph that
+    gets their constants; itself if none is chosen."""
+    chosen = [is_chosen(node) for node in model.graph.node]
+    if not any(chosen):
+        return model
+    changed = without_nodes(model)
+    for node, is_apart in zip(model.graph.node, chosen, strict=True):
+        changed.graph.node.extend(parts(node, changed.graph) if is_apart else [node])
+    return changed
 
 
 def attributes(node: onnx.NodeProto) -> dict[str, Any]:

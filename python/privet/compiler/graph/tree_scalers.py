@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +24,7 @@ from privet.compiler.graph.control_flow import names_read, needed
 from privet.compiler.graph.onnx_model import ML
 from privet.compiler.graph.operations import Array
 from privet.compiler.graph.order import number_at
-from privet.compiler.graph.rewriting import attributes, copied, without_nodes
+from privet.compiler.graph.rewriting import attributes, without_nodes
 from privet.compiler.graph.tree_columns import FLOAT, Code, Column, Step, Table, trace
 
 LARGEST = 0x7F7FFFFF
@@ -182,7 +183,7 @@ class _Moved:
         """The ensemble on the tensor that has its places side by side."""
         if self.is_plain:
             return self._node
-        made = copied(self._node)
+        made = deepcopy(self._node)
         made.input[0] = rows.of(self.places)
         new = self._lists()
         kept = [a for a in self._node.attribute if a.name not in new]
