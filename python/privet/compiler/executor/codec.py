@@ -40,7 +40,7 @@ def encode_input(program: Program, inputs: Inputs) -> list[Array]:
     names = [entry.name for entry in program.inputs]
     return [
         _encode(program, entry, array)
-        for entry, array in zip(program.inputs, _ordered(names, inputs), strict=True)
+        for entry, array in zip(program.inputs, ordered(names, inputs), strict=True)
     ]
 
 
@@ -87,13 +87,8 @@ def _typed(entry: Given, given: npt.ArrayLike) -> Array:
     return array.astype(_DTYPES[entry.kind])
 
 
-def ordered(program: Program, inputs: Inputs) -> list[npt.ArrayLike]:
-    """The given arrays in the model's order; `InputError` if some are missing or unknown."""
-    names = [entry.name for entry in program.given]
-    return _ordered(names, inputs)
-
-
-def _ordered(names: Sequence[str], inputs: Inputs) -> list[npt.ArrayLike]:
+def ordered(names: Sequence[str], inputs: Inputs) -> list[npt.ArrayLike]:
+    """The given arrays in the order of `names`; `InputError` if some are missing or unknown."""
     if isinstance(inputs, Mapping):
         unknown = [name for name in inputs if name not in names]
         missing = [name for name in names if name not in inputs]

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from privet.compiler.executor import encoders
 from privet.compiler.graph.head import MAX_BYTES, MAX_TOTAL, Head, HeadNode, text_array
 from privet.compiler.graph.operations import Array
 from privet.errors import InvalidProgram
@@ -107,17 +106,23 @@ def _elementwise(function: Callable[..., Any]) -> Callable[[_Call], Array]:
     return run
 
 
-def _by_columns(
-    function: Callable[[Array, Mapping[str, Any]], Array], *names: str
-) -> Callable[[_Call], Array]:
-    """A function of a tensor and of attributes with a number for each column."""
+def _scaler(call: _Call) -> Array:
+    """`(x - offset) * scale`, one of each or one for each column."""
+    offset, scale = (
+        np.array(call.attribute(name, default), np.float64)
+        for name, default in (("offset", [0.0]), ("scale", [1.0]))
+    )
+    _bound(np.broadcast_shapes(call.x.shape, offset.shape, scale.shape))
+    return np.asarray((call.x.astype(np.float64) - offset) * scale)
 
-    def run(call: _Call) -> Array:
-        columns = (np.shape(call.attribute(name, 0)) for name in names)
-        _bound(np.broadcast_shapes(call.x.shape, *columns))
-        return function(call.x, call.node.attributes)
 
-    return run
+def _imputer(call: _Call) -> Array:
+    """A number in place of each missing one: NaN, in attributes a text, or what stands for it."""
+    x, whole = call.x, call.attribute("imputed_value_int64s", None)
+    fresh = np.array(call.attribute("imputed_value_floats", whole or [0.0]))
+    missing = call.number("replaced_value_int64" if whole else "replaced_value_float", 0)
+    _bound(np.broadcast_shapes(x.shape, fresh.shape))
+    return np.where(np.isnan(x) if np.isnan(missing) else x == missing, fresh.astype(x.dtype), x)
 
 
 def sigmoid(x: Array) -> Array:
@@ -353,16 +358,26 @@ def _table(call: _Call, which: str) -> Array:
 
 
 def _one_hot_encoder(call: _Call) -> Array:
-    attributes = call.node.attributes
-    texts = attributes.get("cats_strings")
-    categories = text_array(texts) if texts else attributes.get("cats_int64s", [])
-    _bound((*call.x.shape, len(categories)))
-    return encoders.one_hot_encoder(call.x, attributes)
+    """A last axis for the categories, with a one at that of each element.
+
+    Raises `ValueError` on an element that is none of them where the model has no row of zeros.
+    """
+    x, texts = call.x, call.attribute("cats_strings", None)
+    categories = text_array(texts) if texts else np.array(call.attribute("cats_int64s", []))
+    _bound((*x.shape, len(categories)))
+    entries = x if x.dtype.kind == "U" or texts else x.astype(np.int64)
+    found = entries[..., None] == categories
+    if not call.attribute("zeros", 1) and not found.any(axis=-1).all():
+        strange = entries[~found.any(axis=-1)].ravel()[0]
+        raise ValueError(f"{strange.item()!r} is none of its categories")
+    return np.asarray(found, np.float64)
 
 
 def _features_together(call: _Call) -> Array:
+    """Columns of all operands, one after the other, as reals."""
     _bound((sum(operand.size for operand in call.given),))
-    return encoders.feature_vectorizer(call.given)
+    rows = [x if x.ndim > 1 else x.reshape(1, -1) for x in call.given]
+    return np.concatenate(rows, axis=1).astype(np.float64)
 
 
 def _clip(call: _Call) -> Array:
@@ -377,8 +392,16 @@ def _clip(call: _Call) -> Array:
 
 
 def _split(call: _Call) -> list[Array]:
+    """Parts of given sizes, or else as equal as can be, the last one the smallest."""
     sizes = call.given[1].ravel().tolist() if len(call.given) > 1 else call.attribute("split", [])
-    return encoders.split(call.x, call.axis(0), sizes, len(call.node.outputs))
+    axis, parts = call.axis(0), len(call.node.outputs)
+    length = call.x.shape[axis]
+    if not sizes:
+        each = -(-length // parts)
+        sizes = [min(each, length - i * each) for i in range(parts)]
+    if sum(sizes) != length or min(sizes) < 0 or len(sizes) != parts:
+        raise ValueError(f"parts of {list(sizes)} do not fit {length}")
+    return np.split(call.x, np.cumsum(sizes)[:-1].tolist(), axis=axis)
 
 
 def _zip_map(call: _Call) -> Array:
@@ -449,8 +472,8 @@ _OPERATORS: dict[str, Callable[[_Call], Array | list[Array]]] = {
     "Where": _elementwise(np.where),
     "Split": _split,
     "FeatureVectorizer": _features_together,
-    "Imputer": _by_columns(encoders.imputer, "imputed_value_floats", "imputed_value_int64s"),
+    "Imputer": _imputer,
     "OneHotEncoder": _one_hot_encoder,
-    "Scaler": _by_columns(encoders.scaler, "offset", "scale"),
+    "Scaler": _scaler,
     "ZipMap": _zip_map,
 }

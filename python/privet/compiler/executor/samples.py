@@ -65,7 +65,7 @@ def by_name(program: Program, inputs: Inputs) -> dict[str, Array]:
     `InputError` if some are missing or unknown, or are no arrays.
     """
     names = [it.name for it in program.given]
-    given = zip(names, ordered(program, inputs), strict=True)
+    given = zip(names, ordered(names, inputs), strict=True)
     return {name: as_array(name, array) for name, array in given}
 
 
