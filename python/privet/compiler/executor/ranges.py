@@ -132,8 +132,7 @@ def _steps(graph: Graph, session: Sequence[Sequence[Array]]) -> Iterator[list[Ar
         batch = [state[it.name] if it.state is not None else next(left) for it in graph.inputs]
         if step in reported:
             yield batch
-        with np.errstate(all="ignore"):
-            ends = run(graph, batch, lambda *_: None)
+        ends = run(graph, batch, lambda *_: None)
         after = {it.name: end for it, end in zip(graph.outputs, ends, strict=True)}
         state = {name: after[output] for name, output in names.items()}
 
@@ -183,8 +182,7 @@ def measure(graph: Graph, batches: Iterator[list[Array]]) -> dict[int, tuple[flo
         ends[id] = min(ends[id][0], low), max(ends[id][1], high)
 
     for batch in batches:
-        with np.errstate(all="ignore"):
-            run(graph, batch, observe)
+        run(graph, batch, observe)
     return ends
 
 

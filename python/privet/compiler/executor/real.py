@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from privet.compiler.graph import Graph, Node
 from privet.compiler.graph.operations import Array
 
@@ -13,7 +15,8 @@ def run(
 ) -> list[Array]:
     """The outputs on one batch of inputs; `observe(id, tensor)` sees every value.
 
-    Tensors keep the inputs' type and are dropped after their last use.
+    Tensors keep the inputs' type and are dropped after their last use. What is not finite is for
+    the caller to look for.
     """
     given = {entry.value: array for entry, array in zip(graph.inputs, inputs, strict=True)}
     for id, array in given.items():
@@ -24,4 +27,5 @@ def run(
         observe(node.output, result)
         return result
 
-    return graph.evaluate(given, compute)
+    with np.errstate(all="ignore"):
+        return graph.evaluate(given, compute)

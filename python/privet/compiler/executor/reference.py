@@ -33,12 +33,11 @@ def as_declared(model: onnx.ModelProto, inputs: Mapping[str, Array]) -> dict[str
     kinds = {entry.name: entry.type.tensor_type.elem_type for entry in model.graph.input}
     found = {}
     for name, array in inputs.items():
-        if kinds.get(name) == onnx.TensorProto.STRING:
-            found[name] = array
-            continue
-        found[name] = np.rint(array.astype(np.float64)) if kinds.get(name) in WHOLE else array
+        found[name] = array
         if kinds.get(name) == onnx.TensorProto.BOOL:
             found[name] = (array.astype(np.float64) > 0).astype(np.float64)
+        elif kinds.get(name) in WHOLE:
+            found[name] = np.rint(array.astype(np.float64))
     return found
 
 

@@ -88,13 +88,11 @@ def candidates(
 ) -> Sequence[Widths]:
     """What to try, given what the user asks for: a ring, scales for all values, or that places of
     truncations tell nothing of measured values, with which nothing else may, either."""
+    values = USUAL.scale if scale is None else scale
+    weights = values if weight_scale is None else weight_scale
     if headroom is not None:
-        values = USUAL.scale if scale is None else scale
-        weights = values if weight_scale is None else weight_scale
         return [Widths(USUAL.bits if bits is None else bits, values, weights)]
     if scale is not None or weight_scale is not None:
-        values = USUAL.scale if scale is None else scale
-        weights = values if weight_scale is None else weight_scale
         rings = [bits] if bits is not None else sorted({it.bits for it in CHOSEN})
         return [Widths(ring, values, weights) for ring in rings]
     if bits is None:
@@ -215,21 +213,16 @@ def measure_accuracy(
     for batch in _some(samples, integers):
         exact: dict[int, Array] = {}
         fixed: dict[int, Array] = {}
-        entries = list(zip(placed.inputs, integers.inputs, batch, strict=True))
-        scaled = [
-            places(array)
-            if entry.order
-            else np.rint(np.ldexp(array.astype(np.float64), _scale(integers, it.value)))
-            for entry, it, array in entries
-        ]
-        given = [array.astype(np.int64) for array in scaled]
         reals = [
-            places(array).astype(np.float64) if entry.order else array.astype(np.float64)
-            for entry, _, array in entries
+            (places(array) if entry.order else array).astype(np.float64)
+            for entry, array in zip(placed.inputs, batch, strict=True)
+        ]
+        given = [
+            np.rint(np.ldexp(array, _scale(integers, it.value))).astype(np.int64)
+            for it, array in zip(integers.inputs, reals, strict=True)
         ]
         run_integers(integers, given, ring_bits, fixed.__setitem__)
-        with np.errstate(all="ignore"):
-            real.run(reference, reals, exact.__setitem__)
+        real.run(reference, reals, exact.__setitem__)
         found = {
             node.output: np.ldexp(
                 fixed[integer.output].astype(np.float64), -_scale(integers, integer.output)
@@ -242,8 +235,7 @@ def measure_accuracy(
         if original is not None:
             wanted = {}
             plain = [array.astype(np.float64) for array in batch]
-            with np.errstate(all="ignore"):
-                real.run(original, plain, wanted.__setitem__)
+            real.run(original, plain, wanted.__setitem__)
         true = original or placed
         for at, error, it in zip(numbers, ends, true.outputs, strict=True):
             if at in found:
