@@ -63,12 +63,16 @@ def tanh(x: Reals) -> Reals:
 def softplus(x: Reals) -> Reals:
     """`log(1 + e^x)`, as `max(x, 0) + 2 atanh(s / (2 + s))` with `s = e^-|x|`."""
     small = exp(-np.abs(x))
-    ratio = small / (2.0 + small)
-    square = ratio * ratio
+    return np.asarray(np.where(x < 0.0, 0.0, x) + _twice_atanh(small / (2.0 + small)))
+
+
+def _twice_atanh(x: Reals) -> Reals:
+    """Twice the inverse of the hyperbolic tangent near 0, by Taylor's series."""
+    square = x * x
     total = np.full_like(x, 1.0 / float(2 * ATANH_TERMS + 1))
     for term in range(ATANH_TERMS - 1, -1, -1):
         total = total * square + 1.0 / float(2 * term + 1)
-    return np.asarray(np.where(x < 0.0, 0.0, x) + 2.0 * ratio * total)
+    return 2.0 * x * total
 
 
 def erf(x: Reals) -> Reals:
@@ -90,12 +94,8 @@ def log(x: Reals) -> Reals:
     mantissa, power = 2.0 * half, power.astype(np.float64) - 1.0
     above = mantissa > SQRT_2
     mantissa, power = np.where(above, 0.5 * mantissa, mantissa), np.where(above, power + 1.0, power)
-    ratio = (mantissa - 1.0) / (mantissa + 1.0)
-    square = ratio * ratio
-    total = np.full_like(x, 1.0 / float(2 * ATANH_TERMS + 1))
-    for term in range(ATANH_TERMS - 1, -1, -1):
-        total = total * square + 1.0 / float(2 * term + 1)
-    return np.asarray(power * LN_2_HIGH + (2.0 * ratio * total + power * LN_2_LOW))
+    near = _twice_atanh((mantissa - 1.0) / (mantissa + 1.0))
+    return np.asarray(power * LN_2_HIGH + (near + power * LN_2_LOW))
 
 
 def reciprocal(x: Reals) -> Reals:

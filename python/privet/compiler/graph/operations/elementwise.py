@@ -15,7 +15,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from privet.compiler.graph.function import Function, apply
+from privet.compiler.graph.function import SMOOTH, Function, apply
 from privet.compiler.graph.operations import elementary
 from privet.compiler.graph.operations.elementary import Reals
 from privet.compiler.graph.operations.interval import Interval
@@ -34,20 +34,8 @@ MOST = math.ldexp(1.0, 500)
 FLOAT_ERROR = 1e-14
 """Bound on the relative error of a step of a smooth function, or on the absolute one below 1."""
 
-PRIMITIVES: dict[str, Callable[[Reals], Reals]] = {
-    "cos": elementary.cos,
-    "erf": elementary.erf,
-    "exp": elementary.exp,
-    "log": elementary.log,
-    "reciprocal": elementary.reciprocal,
-    "relu": elementary.relu,
-    "sigmoid": elementary.sigmoid,
-    "sin": elementary.sin,
-    "softplus": elementary.softplus,
-    "sqrt": elementary.sqrt,
-    "tanh": elementary.tanh,
-}
-"""Those of `privet.compiler.graph.function.SMOOTH`, alike on every machine."""
+PRIMITIVES: dict[str, Callable[[Reals], Reals]] = {it: getattr(elementary, it) for it in SMOOTH}
+"""The functions of `SMOOTH`, alike on every machine."""
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -35,18 +35,44 @@ SLAB_ELEMENTS = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
-class Conv2d(Operation):
-    """`[N, C, H, W] -> [N, O, H', W']`; `weight` is `[O, C/groups, kh, kw]`, `bias` `[O]`."""
+class Layer(Operation):
+    """Products with private `weight`, and a private `bias` for each output."""
 
     weight: Array
     bias: Array | None
+
+    outputs: ClassVar[slice]
+    """Where in the shape of `weight` that of `bias` is."""
+    reads_ring: ClassVar[bool] = True
+
+    def form(self, prefix: str) -> tuple[Attributes, Tensors]:
+        tensors = {f"{prefix}.weight": self.weight}
+        if self.bias is not None:
+            tensors[f"{prefix}.bias"] = self.bias
+        attributes, _ = super().form(prefix)
+        attributes |= {"weight": f"{prefix}.weight", "weight_shape": list(self.weight.shape)}
+        return attributes | {"bias": None if self.bias is None else f"{prefix}.bias"}, tensors
+
+    @classmethod
+    def read(cls, given: Attributes, shape: Shape, tensors: Mapping[str, Array]) -> Self:
+        weight = tensor(tensors, given.pop("weight"), given.pop("weight_shape"))
+        name: Any = given.pop("bias")
+        bias = None if name is None else tensor(tensors, name, weight.shape[cls.outputs])
+        others = [it.name for it in fields(cls) if it.name not in ("weight", "bias")]
+        return cls(weight, bias, **{other: given.pop(other) for other in others})
+
+
+@dataclass(frozen=True, eq=False)
+class Conv2d(Layer):
+    """`[N, C, H, W] -> [N, O, H', W']`; `weight` is `[O, C/groups, kh, kw]`, `bias` `[O]`."""
+
     stride: Pair = (1, 1)
     padding: Padding = NO_PADDING
     dilation: Pair = (1, 1)
     groups: int = 1
 
     name: ClassVar[str] = "conv2d"
-    reads_ring: ClassVar[bool] = True
+    outputs: ClassVar[slice] = slice(0, 1)
 
     def result_shape(self, inputs: Sequence[Shape]) -> Shape:
         n, c, *size = image(inputs[0])
@@ -97,22 +123,6 @@ class Conv2d(Operation):
         made = Interval(least.reshape(1, -1, 1, 1) + bias, most.reshape(1, -1, 1, 1) + bias)
         return made.wider(LINEAR_ERROR)
 
-    def form(self, prefix: str) -> tuple[Attributes, Tensors]:
-        attributes, tensors = _weighted(self.weight, self.bias, prefix)
-        attributes |= {
-            "stride": list(self.stride),
-            "padding": list(self.padding),
-            "dilation": list(self.dilation),
-            "groups": self.groups,
-        }
-        return attributes, tensors
-
-    @classmethod
-    def read(cls, given: Attributes, shape: Shape, tensors: Mapping[str, Array]) -> Self:
-        weight, bias = _read_weighted(given, tensors, given["weight_shape"][:1])
-        rest = {key: given.pop(key) for key in ("stride", "padding", "dilation", "groups")}
-        return cls(weight, bias, **rest)
-
     def convolved(self, x: Array, weight: Array, size: Pair) -> Array:
         """The convolution without its bias; `weight` has the type of `x`."""
         groups = self.groups
@@ -134,14 +144,11 @@ class Conv2d(Operation):
 
 
 @dataclass(frozen=True, eq=False)
-class Dense(Operation):
+class Dense(Layer):
     """`[M, K] -> [M, N]`; `weight` is `[K, N]`, `bias` `[N]`."""
 
-    weight: Array
-    bias: Array | None
-
     name: ClassVar[str] = "dense"
-    reads_ring: ClassVar[bool] = True
+    outputs: ClassVar[slice] = slice(1, None)
 
     def result_shape(self, inputs: Sequence[Shape]) -> Shape:
         (x,) = inputs
@@ -177,13 +184,6 @@ class Dense(Operation):
         bias = 0 if self.bias is None else self.bias
         return Interval(least + bias, most + bias).wider(LINEAR_ERROR)
 
-    def form(self, prefix: str) -> tuple[Attributes, Tensors]:
-        return _weighted(self.weight, self.bias, prefix)
-
-    @classmethod
-    def read(cls, given: Attributes, shape: Shape, tensors: Mapping[str, Array]) -> Self:
-        return cls(*_read_weighted(given, tensors, given["weight_shape"][1:]))
-
     def multiplied(self, x: Array) -> Array:
         """`x @ weight`; the weights are brought to the type of `x` slab by slab."""
         weight = self.weight
@@ -213,24 +213,6 @@ def plus(out: Array, bias: Array | None) -> Array:
         return out
     out += bias.astype(out.dtype, copy=False)
     return out
-
-
-def _weighted(weight: Array, bias: Array | None, prefix: str) -> tuple[Attributes, Tensors]:
-    """Attributes and tensors of weights and a bias."""
-    names = {"weight": f"{prefix}.weight", "bias": None if bias is None else f"{prefix}.bias"}
-    tensors = {f"{prefix}.weight": weight}
-    if bias is not None:
-        tensors[f"{prefix}.bias"] = bias
-    return {**names, "weight_shape": list(weight.shape)}, tensors
-
-
-def _read_weighted(
-    given: Attributes, tensors: Mapping[str, Array], bias_shape: Shape
-) -> tuple[Array, Array | None]:
-    """Weights and bias that `_weighted` wrote."""
-    weight = tensor(tensors, given.pop("weight"), given.pop("weight_shape"))
-    name: Any = given.pop("bias")
-    return weight, None if name is None else tensor(tensors, name, bias_shape)
 
 
 def _pad(x: Array, padding: Padding) -> Array:
