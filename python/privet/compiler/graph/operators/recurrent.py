@@ -12,17 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privet.compiler.graph.operations import (
-    Add,
-    Array,
-    Concat,
-    Dense,
-    Mul,
-    Negate,
-    Pad,
-    Transpose,
-    real,
-)
+from privet.compiler.graph import operations as op
+from privet.compiler.graph.operations import Array, real
 from privet.compiler.graph.operators.arithmetic import plus_constant, times_constant
 from privet.compiler.graph.public_maps import pick
 from privet.compiler.graph.registry import operator
@@ -114,7 +105,7 @@ class Cell:
             start, end = index * self.rows, (index + 1) * self.rows
             if isinstance(state, Private):
                 part = self.site.part(state, 0, start, end)
-                made.append(self.site.emit(Dense(weight, None), part))
+                made.append(self.site.emit(op.Dense(weight, None), part))
             else:
                 made.append(state[start:end] @ weight)
         return _joined(self.site, made, 0)
@@ -144,7 +135,7 @@ def _gru(cell: Cell, x: Private, states: Sequence[State]) -> list[State]:
         through = cell.times_weights(_times(site, reset, state), 2, 3)
     new = cell.activate(1, _plus(site, cell.gates(x, 2, 3), through))
     assert isinstance(new, Private)
-    gap = _plus(site, site.emit(Negate(), new), state)
+    gap = _plus(site, site.emit(op.Negate(), new), state)
     return [_plus(site, new, _times(site, cell.gates(gates, 0, 1), gap))]
 
 
@@ -169,7 +160,7 @@ def _lstm(cell: Cell, x: Private, states: Sequence[State]) -> list[State]:
     given, forget = cell.gates(kept, 0, 1), cell.gates(kept, 1, 2)
     if site.attribute("input_forget", 0):
         assert isinstance(given, Private)
-        forget = _plus(site, site.emit(Negate(), given), np.asarray(1.0))
+        forget = _plus(site, site.emit(op.Negate(), given), np.asarray(1.0))
         kept = _joined(site, [given, forget], 1)
     if isinstance(memory, Private):
         both = _times(site, kept, _joined(site, [new, memory], 1))
@@ -186,11 +177,11 @@ def _lstm(cell: Cell, x: Private, states: Sequence[State]) -> list[State]:
 
 def _joined(site: Site, parts: Sequence[State], axis: int) -> State:
     """Parts of one kind next to one another."""
-    if len(parts) == 1:
-        return parts[0]
     private = [part for part in parts if isinstance(part, Private)]
     if private:
-        return site.emit(Concat(axis), *private)
+        return site.joined(axis, private)
+    if len(parts) == 1:
+        return parts[0]
     return np.concatenate([part for part in parts if isinstance(part, np.ndarray)], axis)
 
 
@@ -200,7 +191,7 @@ def _plus(site: Site, a: State, b: State) -> State:
     if a is None or b is None:
         return a if b is None else b
     if isinstance(a, Private):
-        return site.emit(Add(), a, b) if isinstance(b, Private) else plus_constant(site, a, b)
+        return site.emit(op.Add(), a, b) if isinstance(b, Private) else plus_constant(site, a, b)
     return np.asarray(a + b)
 
 
@@ -210,52 +201,46 @@ def _times(site: Site, a: State, b: State) -> State:
     if a is None or b is None:
         return None
     if isinstance(a, Private):
-        return site.emit(Mul(), a, b) if isinstance(b, Private) else times_constant(site, a, b)
+        return site.emit(op.Mul(), a, b) if isinstance(b, Private) else times_constant(site, a, b)
     return np.asarray(a * b)
 
 
 Cells = Callable[[Cell, Private, Sequence[State]], list[State]]
 
 
+CELLS: dict[str, tuple[Cells, tuple[int, ...], tuple[str, ...]]] = {
+    "RNN": (_rnn, (0,), ("Tanh",)),
+    "GRU": (_gru, (0, 1, 2), ("Sigmoid", "Tanh")),
+    "LSTM": (_lstm, (0, 2, 1, 3), ("Sigmoid", "Tanh", "Tanh")),
+}
+"""The cell of each operator, which of ONNX's gates it has at which place, and its activations where
+a node names none."""
+
+
 @operator("RNN", since=7, restrictions=_RESTRICTIONS)
-def rnn(site: Site) -> tuple[Operand, ...]:
-    """With any of ONNX's activations."""
-    return _Net(site, _rnn, gates=(0,), activations=("Tanh",)).outputs()
-
-
 @operator("GRU", since=7, restrictions=_RESTRICTIONS)
-def gru(site: Site) -> tuple[Operand, ...]:
-    """The linear layer before or after the reset gate."""
-    return _Net(site, _gru, gates=(0, 1, 2), activations=("Sigmoid", "Tanh")).outputs()
-
-
 @operator("LSTM", since=7, restrictions=_RESTRICTIONS)
-def lstm(site: Site) -> tuple[Operand, ...]:
-    """With peepholes, and coupled gates."""
-    made = _Net(site, _lstm, gates=(0, 2, 1, 3), activations=("Sigmoid", "Tanh", "Tanh"))
-    return made.outputs()
+def unrolled(site: Site) -> tuple[Operand, ...]:
+    """With any of ONNX's activations; GRU with the linear layer before or after the reset gate,
+    LSTM with peepholes and coupled gates."""
+    return _Net(site).outputs()
 
 
 class _Net:
-    """A node: its weights, and the walk over the steps.
+    """A node: its weights, and the walk over the steps."""
 
-    `gates` says which of ONNX's gates the cell has at which place.
-    """
-
-    def __init__(
-        self, site: Site, step: Cells, *, gates: Sequence[int], activations: Sequence[str]
-    ) -> None:
-        self.site, self.step = site, step
-        self.order, self.defaults = gates, activations
+    def __init__(self, site: Site) -> None:
+        self.site = site
+        self.step, self.order, self.defaults = CELLS[site.operator]
         x = site.private(0)
         if x.integer:
             site.refuse("its sequence is of integers", "Cast to float first")
         self.is_batch_first = bool(site.attribute("layout", 0))
-        self.x = site.emit(Transpose((1, 0, 2)), x) if self.is_batch_first else x
+        self.x = site.emit(op.Transpose((1, 0, 2)), x) if self.is_batch_first else x
         self.length, self.rows, self.width = self.x.shape
-        self.states = 2 if step is _lstm else 1
+        self.states = 2 if self.step is _lstm else 1
         weight = real(site.constant(1, "weights"))
-        self.count, self.hidden = weight.shape[0], weight.shape[1] // len(gates)
+        self.count, self.hidden = weight.shape[0], weight.shape[1] // len(self.order)
         self.clip = float(site.attribute("clip", 0.0))
         way = site.attribute("direction", "forward")
         self.directions = [
@@ -329,12 +314,11 @@ class _Net:
         axes = (2, *([1] * self.states))
         whole = []
         for axis, made in zip(axes, zip(*parts, strict=True), strict=True):
-            joined = _joined(site, made, axis)
-            assert isinstance(joined, Private)
+            joined = site.joined(axis, made)
             if back != list(range(self.rows)):
                 joined = pick(site, joined, axis, back)
             if self.is_batch_first:
-                joined = site.emit(Transpose((2, 0, 1, 3) if axis == 2 else (1, 0, 2)), joined)
+                joined = site.emit(op.Transpose((2, 0, 1, 3) if axis == 2 else (1, 0, 2)), joined)
             whole.append(joined)
         return tuple(whole)
 
@@ -344,7 +328,7 @@ class _Net:
             return None
         given = self.site.operand(index)
         if isinstance(given, Private):
-            return self.site.emit(Transpose((1, 0, 2)), given) if self.is_batch_first else given
+            return self.site.emit(op.Transpose((1, 0, 2)), given) if self.is_batch_first else given
         if not given.any():
             return None
         return np.swapaxes(real(given), 0, 1) if self.is_batch_first else real(given)
@@ -362,14 +346,12 @@ class _Net:
             self._chain(x, chosen, initial)
             for chosen in ([tuple(indices)] if alike else [(index,) for index in indices])
         ]
-        found = []
-        for axis, parts in zip((1, *([0] * self.states)), zip(*made, strict=True), strict=True):
-            joined = _joined(self.site, parts, axis)
-            assert isinstance(joined, Private)
-            found.append(joined)
+        axes = (1, *([0] * self.states))
+        parts = zip(axes, zip(*made, strict=True), strict=True)
+        found = [self.site.joined(axis, each) for axis, each in parts]
         if length < self.length:
             after = (self.length - length, 0, 0, 0)
-            found[0] = self.site.emit(Pad((0, 0, 0, 0), after, 0.0), found[0])
+            found[0] = self.site.emit(op.Pad((0, 0, 0, 0), after, 0.0), found[0])
         return found
 
     def _picked(self, state: State, rows: Sequence[int]) -> State:
@@ -395,15 +377,14 @@ class _Net:
         bias = np.concatenate([it.input_bias for it in directions])
         flat = site.reshape(x, (length * rows, width))
         product = site.reshape(
-            site.emit(Dense(weight, bias), flat), (length, rows, weight.shape[1])
+            site.emit(op.Dense(weight, bias), flat), (length, rows, weight.shape[1])
         )
         size = weight.shape[1] // len(directions)
         steps = [
             self._turned(site.part(product, 2, index * size, (index + 1) * size), it)
             for index, it in enumerate(directions)
         ]
-        inputs = _joined(site, steps, 1)
-        assert isinstance(inputs, Private)
+        inputs = site.joined(1, steps)
         states = [self._begin(state, chosen) for state in initial]
         results = []
         for time in range(length):
@@ -411,13 +392,13 @@ class _Net:
             states = self.step(cell, site.reshape(now, inputs.shape[1:]), states)
             results.append(states[0])
         shape = (1, len(directions), rows, self.hidden)
-        every = _joined(site, [site.reshape(_private(it), shape) for it in results], 0)
+        every = site.joined(0, [site.reshape(_private(it), shape) for it in results])
         sides = [
-            self._turned(site.part(_private(every), 1, index, index + 1), it)
+            self._turned(site.part(every, 1, index, index + 1), it)
             for index, it in enumerate(directions)
         ]
         last = [site.reshape(_private(state), shape[1:]) for state in states]
-        return (_private(_joined(site, sides, 1)), *last)
+        return (site.joined(1, sides), *last)
 
     def _turned(self, x: Private, direction: Direction) -> Private:
         """The steps in the order in which a direction takes them."""
