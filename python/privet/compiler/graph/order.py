@@ -9,16 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from privet.compiler.graph import operations as op
 from privet.compiler.graph.graph import Graph
-from privet.compiler.graph.operations import (
-    Array,
-    Broadcast,
-    Concat,
-    Reshape,
-    Slice,
-    Transpose,
-    Trees,
-)
+from privet.compiler.graph.operations import Array
 
 PLACE_BITS = 31
 """Places of finite numbers and of infinity are below `2^31 - 2^22` in magnitude."""
@@ -42,7 +35,7 @@ def number_at(place: Array) -> Array:
     return (np.abs(place) | signs).astype(np.uint32).view(np.float32)
 
 
-MOVING = (Broadcast, Concat, Reshape, Slice, Transpose)
+MOVING = (op.Broadcast, op.Concat, op.Reshape, op.Slice, op.Transpose)
 
 
 def compared_values(graph: Graph) -> set[int]:
@@ -53,7 +46,7 @@ def compared_values(graph: Graph) -> set[int]:
     for node in graph.nodes:
         if not isinstance(node.operation, MOVING):
             used.add(node.output)
-            used.update(() if isinstance(node.operation, Trees) else node.inputs)
+            used.update(() if isinstance(node.operation, op.Trees) else node.inputs)
     size = -1
     while size < len(used):  # what one side of a join may not be, the other may not, either
         size = len(used)
@@ -69,11 +62,11 @@ def compared_values(graph: Graph) -> set[int]:
 
 def may_be_missing(graph: Graph) -> set[int]:
     """Those of `compared_values` of which any number may be NaN."""
-    trees = [node.operation for node in graph.nodes if isinstance(node.operation, Trees)]
+    trees = [node.operation for node in graph.nodes if isinstance(node.operation, op.Trees)]
     return compared_values(graph) if all(it.missing for it in trees) else set()
 
 
 def only_compares(graph: Graph) -> bool:
     """Whether the graph is trees on places of its inputs: no value can leave its range."""
-    known = all(isinstance(node.operation, (*MOVING, Trees)) for node in graph.nodes)
+    known = all(isinstance(node.operation, (*MOVING, op.Trees)) for node in graph.nodes)
     return known and {entry.value for entry in graph.inputs} <= compared_values(graph)

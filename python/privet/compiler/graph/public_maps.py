@@ -12,16 +12,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from privet.compiler.graph.operations import (
-    NO_PADDING,
-    Add,
-    Array,
-    AvgPool2d,
-    Broadcast,
-    Dense,
-    Shape,
-    Slice,
-)
+from privet.compiler.graph import operations as op
+from privet.compiler.graph.operations import Array, Shape
 from privet.compiler.graph.site import Private, Site
 
 MOST_PARTS = 256
@@ -90,9 +82,9 @@ def _run(site: Site, x: Private, places: Array, period: int) -> Private:
         part = x
         end = first + (count - 1) * step + (1 if step >= 0 else -1) if step else first + 1
         if (first, end, step) != (0, size, 1):
-            part = site.emit(Slice((0, first, 0), (ahead, end, behind), (1, step or 1, 1)), x)
+            part = site.emit(op.Slice((0, first, 0), (ahead, end, behind), (1, step or 1, 1)), x)
         if not step:
-            part = site.emit(Broadcast((ahead, count, behind)), part)
+            part = site.emit(op.Broadcast((ahead, count, behind)), part)
         parts.append(site.reshape(part, (ahead, count, 1, behind)))
     return site.reshape(site.joined(2, parts), (ahead, len(places), behind))
 
@@ -108,7 +100,7 @@ def _picked_by_product(site: Site, x: Private, axis: int, places: Array) -> Priv
     matrix[places, np.arange(len(places))] = 1.0
     rows, back = as_rows(site, x, [axis])
     made = site.emit(
-        Dense(matrix, None), site.reshape(rows, (-(-math.prod(x.shape) // size), size))
+        op.Dense(matrix, None), site.reshape(rows, (-(-math.prod(x.shape) // size), size))
     )
     return from_rows(site, made, back, axis, len(places))
 
@@ -123,7 +115,7 @@ def blend(site: Site, x: Private, axis: int, places: Array, weights: Array) -> P
         part = pick(site, rows, 1, places[k].tolist())
         if not np.all(weights[k] == 1.0):
             part = times_public(site, part, weights[k])
-        total = part if total is None else site.emit(Add(), total, part)
+        total = part if total is None else site.emit(op.Add(), total, part)
     assert total is not None
     return from_rows(site, total, back, axis, count)
 
@@ -135,7 +127,7 @@ def times_public(site: Site, x: Private, factors: Array) -> Private:
     last = x.shape[len(x.shape) - factors.ndim :]
     count = math.prod(last)
     full = tuple(float(factor) for factor in np.broadcast_to(factors, last).ravel())
-    pool = AvgPool2d((1, 1), (1, 1), NO_PADDING, (1, 1), (1, count), full)
+    pool = op.AvgPool2d((1, 1), (1, 1), op.NO_PADDING, (1, 1), (1, count), full)
     image = site.reshape(x, (1, math.prod(x.shape) // count, 1, count))
     return site.reshape(site.emit(pool, image), x.shape)
 

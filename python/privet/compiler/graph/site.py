@@ -13,27 +13,15 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 import onnx
 
+from privet.compiler.graph import operations as op
 from privet.compiler.graph import registry
 from privet.compiler.graph.graph import ClientStep, GraphBuilder
-from privet.compiler.graph.operations import (
-    LINEAR,
-    AddConstant,
-    ArgMax,
-    Array,
-    AvgPool2d,
-    Broadcast,
-    Concat,
-    Operation,
-    Reshape,
-    Shape,
-    Slice,
-    Transpose,
-)
+from privet.compiler.graph.operations import Array, Operation, Shape
 from privet.compiler.graph.rewriting import attributes
 from privet.compiler.graph.shapes import MAX_SAMPLE
 
 Default = TypeVar("Default")
-MOVES = (Broadcast, Concat, Reshape, Slice, Transpose)
+MOVES = (op.Broadcast, op.Concat, op.Reshape, op.Slice, op.Transpose)
 
 
 @dataclass(frozen=True)
@@ -184,7 +172,7 @@ class Site:
     def lift(self, operand: Private, shape: Shape) -> Private:
         if operand.shape == shape:
             return operand
-        return self.emit(Broadcast(shape), operand)
+        return self.emit(op.Broadcast(shape), operand)
 
     def uses(self, output: int) -> bool:
         """Whether anything reads an output of the node."""
@@ -238,8 +226,8 @@ class Site:
         except ValueError as error:
             self.refuse(str(error), "Check the model's shapes, or give other input_shapes")
         self.bound(math.prod(self._builder.shape(id)))
-        integer = isinstance(operation, ArgMax) or (
-            not isinstance(operation, (*LINEAR, AddConstant, AvgPool2d))
+        integer = isinstance(operation, op.ArgMax) or (
+            not isinstance(operation, (*op.LINEAR, op.AddConstant, op.AvgPool2d))
             and all(x.integer for x in inputs)
         )
         moved = inputs if isinstance(operation, MOVES) else ()
@@ -259,13 +247,13 @@ class Site:
         """The operand in another shape; itself if it has that shape already."""
         if operand.shape == tuple(shape):
             return operand
-        return self.emit(Reshape(tuple(shape)), operand)
+        return self.emit(op.Reshape(tuple(shape)), operand)
 
     def transpose(self, operand: Private, perm: Sequence[int]) -> Private:
         """The operand with its axes in this order; itself if that is theirs."""
         if list(perm) == list(range(len(perm))):
             return operand
-        return self.emit(Transpose(tuple(map(int, perm))), operand)
+        return self.emit(op.Transpose(tuple(map(int, perm))), operand)
 
     def slice(self, operand: Private, bounds: Sequence[tuple[int, int, int]]) -> Private:
         """The elements from start to end by a step of each axis; the operand itself if that is all
@@ -273,7 +261,7 @@ class Site:
         if list(bounds) == [(0, size, 1) for size in operand.shape]:
             return operand
         starts, ends, steps = zip(*bounds, strict=True)
-        return self.emit(Slice(starts, ends, steps), operand)
+        return self.emit(op.Slice(starts, ends, steps), operand)
 
     def part(self, operand: Private, axis: int, start: int, end: int, step: int = 1) -> Private:
         """The same of one axis, with all of the others."""
@@ -283,7 +271,7 @@ class Site:
 
     def joined(self, axis: int, parts: Sequence[Private]) -> Private:
         """Operands next to one another along an axis; a single one as it is."""
-        return parts[0] if len(parts) == 1 else self.emit(Concat(axis), *parts)
+        return parts[0] if len(parts) == 1 else self.emit(op.Concat(axis), *parts)
 
     def axis(self, axis: int, rank: int) -> int:
         """An axis counted from the front."""

@@ -7,7 +7,7 @@ was measured, with its margin. Beyond the interval values explode.
 from __future__ import annotations
 
 from privet.compiler.graph import Graph, Node, Value
-from privet.compiler.graph.operations import Mul, Polynomial, Relu
+from privet.compiler.graph import operations as op
 from privet.compiler.passes import minimax
 from privet.compiler.passes.rewriter import Rewriter
 from privet.errors import Misuse
@@ -24,7 +24,7 @@ def approximate_relus(graph: Graph, *, error: float) -> Graph:
     rewriter = Rewriter(graph)
 
     def rewrite(node: Node) -> int | None:
-        if not isinstance(node.operation, Relu):
+        if not isinstance(node.operation, op.Relu):
             return None
         old = graph.values[node.inputs[0]]
         x = rewriter.new[node.inputs[0]]
@@ -39,9 +39,9 @@ def approximate_relus(graph: Graph, *, error: float) -> Graph:
             if last:
                 coefficients /= 2.0
                 coefficients[0] += 0.5
-            polynomial = Polynomial(coefficients, (old.magnitude or 1.0) if index == 0 else 1.0)
+            polynomial = op.Polynomial(coefficients, (old.magnitude or 1.0) if index == 0 else 1.0)
             name = f"{node.name}.sign{index + 1}"
             half = rewriter.add_new(name, polynomial, half, like=Value(old.shape, name, 1.0))
-        return rewriter.add(node, Mul(), x, half)
+        return rewriter.add(node, op.Mul(), x, half)
 
     return rewriter.walk(rewrite)

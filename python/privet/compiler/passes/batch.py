@@ -14,20 +14,8 @@ from dataclasses import replace
 import numpy as np
 
 from privet.compiler.graph import Graph, Node
-from privet.compiler.graph.operations import (
-    AddConstant,
-    ArgMax,
-    Array,
-    Broadcast,
-    Concat,
-    Operation,
-    Pad,
-    Reshape,
-    Scale,
-    Shape,
-    Slice,
-    Transpose,
-)
+from privet.compiler.graph import operations as op
+from privet.compiler.graph.operations import Array, Operation, Shape
 from privet.compiler.passes.merge_moves import merge_moves
 from privet.compiler.passes.rewriter import Rewriter
 from privet.errors import Problem, UnsupportedModel
@@ -97,24 +85,24 @@ class _Widening:
     ) -> Operation | None:
         """The operation on joined samples; None if it acts along the first axis."""
         match operation:
-            case Reshape():
-                return Reshape(self._wide(made))
-            case Scale(weight=weight):
-                return Scale(self._repeated(weight))
-            case AddConstant(bias=bias):
+            case op.Reshape():
+                return op.Reshape(self._wide(made))
+            case op.Scale(weight=weight):
+                return op.Scale(self._repeated(weight))
+            case op.AddConstant(bias=bias):
                 differs = made and bias.ndim == len(made) and bias.shape[0] > 1
-                return AddConstant(self._repeated(bias)) if differs else operation
-            case Broadcast():
-                return Broadcast(self._wide(made)) if made[:1] == shapes[0][:1] else None
-            case Transpose(perm=perm):
+                return op.AddConstant(self._repeated(bias)) if differs else operation
+            case op.Broadcast():
+                return op.Broadcast(self._wide(made)) if made[:1] == shapes[0][:1] else None
+            case op.Transpose(perm=perm):
                 return operation if perm[:1] == (0,) else None
-            case Slice(starts=starts, ends=ends, steps=steps):
+            case op.Slice(starts=starts, ends=ends, steps=steps):
                 if not starts or (starts[0], ends[0], steps[0]) != (0, *shapes[0][:1], 1):
                     return None
-                return Slice(starts, (self.samples * ends[0], *ends[1:]), steps)
-            case Concat(axis=axis) | ArgMax(axis=axis):
+                return op.Slice(starts, (self.samples * ends[0], *ends[1:]), steps)
+            case op.Concat(axis=axis) | op.ArgMax(axis=axis):
                 return operation if axis else None
-            case Pad(before=before, after=after):
+            case op.Pad(before=before, after=after):
                 return None if any(before[:1] + after[:1]) else operation
             case _:
                 return operation
@@ -124,27 +112,27 @@ class _Widening:
         operation, samples = node.operation, self.samples
         lifted: Operation
         match operation:
-            case Broadcast():
+            case op.Broadcast():
                 shapes = [(1,) * (len(made) - len(shapes[0])) + shapes[0]]
-                lifted = Broadcast((samples, *made))
-            case Transpose(perm=perm):
-                lifted = Transpose((0, *(axis + 1 for axis in perm)))
-            case Slice(starts=starts, ends=ends, steps=steps):
-                lifted = Slice((0, *starts), (samples, *ends), (1, *steps))
-            case Concat(axis=axis) | ArgMax(axis=axis):
+                lifted = op.Broadcast((samples, *made))
+            case op.Transpose(perm=perm):
+                lifted = op.Transpose((0, *(axis + 1 for axis in perm)))
+            case op.Slice(starts=starts, ends=ends, steps=steps):
+                lifted = op.Slice((0, *starts), (samples, *ends), (1, *steps))
+            case op.Concat(axis=axis) | op.ArgMax(axis=axis):
                 lifted = replace(operation, axis=axis + 1)
-            case Pad(before=before, after=after):
+            case op.Pad(before=before, after=after):
                 lifted = replace(operation, before=(0, *before), after=(0, *after))
             case _:
                 raise AssertionError(f"{operation} does not act along the first axis")
         split = []
         for id, shape in zip(node.inputs, shapes, strict=True):
-            wide, like = Reshape((samples, *shape)), self.rewriter.old.values[id]
+            wide, like = op.Reshape((samples, *shape)), self.rewriter.old.values[id]
             new = self.rewriter.new[id]
             split.append(self.rewriter.add_new(node.name, wide, new, like=like))
         like = self.rewriter.old.values[node.output]
         result = self.rewriter.add_new(node.name, lifted, *split, like=like)
-        return self.rewriter.add(node, Reshape(self._wide(made)), result)
+        return self.rewriter.add(node, op.Reshape(self._wide(made)), result)
 
     def _wide(self, shape: Shape) -> Shape:
         """The shape of the samples' values joined; scalars become a vector."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from privet.compiler.graph.operations import Array, Conv2d, Dense, Shape
+from privet.compiler.graph import operations as op
+from privet.compiler.graph.operations import Array, Shape
 
 
 def along(constant: Array, shape: Shape, axis: int) -> Array | None:
@@ -16,16 +17,18 @@ def along(constant: Array, shape: Shape, axis: int) -> Array | None:
     return np.broadcast_to(padded.reshape(-1), (shape[axis],))
 
 
-def affine(layer: Conv2d | Dense, factor: Array, offset: Array | None) -> Conv2d | Dense:
+def affine(
+    layer: op.Conv2d | op.Dense, factor: Array, offset: Array | None
+) -> op.Conv2d | op.Dense:
     """The layer followed by `y * factor + offset` per output channel or column."""
     kind = layer.weight.dtype
     bias = offset
     if layer.bias is not None:
         bias = plus(layer.bias.astype(np.float64) * factor, offset)
-    if isinstance(layer, Dense):
-        return Dense(layer.weight * factor.astype(kind), bias)
+    if isinstance(layer, op.Dense):
+        return op.Dense(layer.weight * factor.astype(kind), bias)
     weight = layer.weight * factor.astype(kind)[:, None, None, None]
-    return Conv2d(weight, bias, layer.stride, layer.padding, layer.dilation, layer.groups)
+    return op.Conv2d(weight, bias, layer.stride, layer.padding, layer.dilation, layer.groups)
 
 
 def plus(a: Array, b: Array | None) -> Array:

@@ -8,24 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from privet.compiler.graph import Graph
-from privet.compiler.graph.operations import (
-    BLOCKED,
-    MASKED,
-    Add,
-    AddConstant,
-    Broadcast,
-    ChannelAffine,
-    Concat,
-    Elementwise,
-    MaxPool2d,
-    Negate,
-    Operation,
-    Reshape,
-    Scale,
-    Slice,
-    Sub,
-    Transpose,
-)
+from privet.compiler.graph import operations as op
+from privet.compiler.graph.operations import Operation
 from privet.errors import Problem, UnsupportedModel
 
 NOTHING = 16.0
@@ -41,16 +25,16 @@ def check_masks(graph: Graph) -> Graph:
     producers = graph.producers()
     problems = []
     for node in graph.nodes:
-        if not isinstance(node.operation, MaxPool2d):
+        if not isinstance(node.operation, op.MaxPool2d):
             continue
         before = producers.get(node.inputs[0])
-        if before is not None and isinstance(before.operation, Reshape):
+        if before is not None and isinstance(before.operation, op.Reshape):
             before = producers.get(before.inputs[0])
-        if before is None or not isinstance(before.operation, AddConstant):
+        if before is None or not isinstance(before.operation, op.AddConstant):
             continue
         reach = graph.values[before.inputs[0]].magnitude or 0.0
-        if (before.operation.bias == -MASKED).any() and 2.0 * reach + NOTHING > MASKED:
-            most = (MASKED - NOTHING) / 2.0
+        if (before.operation.bias == -op.MASKED).any() and 2.0 * reach + NOTHING > op.MASKED:
+            most = (op.MASKED - NOTHING) / 2.0
             why = f"what it masks reaches {reach:.4g}, and at most {most:g} is possible"
             instead = "Give calibration inputs, or scale the scores as attention does"
             problems.append(Problem(node.name, "Softmax", why, instead))
@@ -59,7 +43,7 @@ def check_masks(graph: Graph) -> Graph:
     return graph
 
 
-_MOVES = (Broadcast, Concat, Negate, Reshape, Slice, Transpose)
+_MOVES = (op.Broadcast, op.Concat, op.Negate, op.Reshape, op.Slice, op.Transpose)
 
 
 def has_private_masks(graph: Graph) -> bool:
@@ -83,12 +67,12 @@ def masks_hold(graph: Graph, ends: Mapping[int, tuple[float, float]], margin: fl
             lowered[node.output] = _Lowered(0.0, is_mask=True)
         elif any(known):
             found = [it or _Lowered(reach[id]) for it, id in zip(known, node.inputs, strict=True)]
-            if isinstance(operation, MaxPool2d):
-                if found[0].is_mask or 2.0 * found[0].reach + NOTHING > BLOCKED:
+            if isinstance(operation, op.MaxPool2d):
+                if found[0].is_mask or 2.0 * found[0].reach + NOTHING > op.BLOCKED:
                     return False
             elif (made := _passed(operation, found)) is not None:
                 lowered[node.output] = made
-            elif not isinstance(operation, Elementwise):
+            elif not isinstance(operation, op.Elementwise):
                 return False
     return True
 
@@ -105,18 +89,18 @@ class _Lowered:
 def _passed(operation: Operation, operands: Sequence[_Lowered]) -> _Lowered | None:
     """What comes of lowered values, if they stay such."""
     reaches, is_mask = [it.reach for it in operands], all(it.is_mask for it in operands)
-    if isinstance(operation, Add | Sub):
+    if isinstance(operation, op.Add | op.Sub):
         return _Lowered(sum(reaches), is_mask)
-    if isinstance(operation, AddConstant):
+    if isinstance(operation, op.AddConstant):
         return _Lowered(reaches[0] + float(np.abs(operation.bias).max()), is_mask)
     return _Lowered(max(reaches), is_mask) if isinstance(operation, _MOVES) else None
 
 
 def _blocks(operation: Operation) -> bool:
-    if isinstance(operation, Scale):
+    if isinstance(operation, op.Scale):
         factors = operation.weight
-    elif isinstance(operation, ChannelAffine) and operation.offset is None:
+    elif isinstance(operation, op.ChannelAffine) and operation.offset is None:
         factors = operation.factor
     else:
         return False
-    return operation.uniform and bool((np.abs(factors) == BLOCKED).all())
+    return operation.uniform and bool((np.abs(factors) == op.BLOCKED).all())

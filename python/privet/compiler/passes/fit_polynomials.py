@@ -12,8 +12,8 @@ import numpy.typing as npt
 from numpy.polynomial import chebyshev
 
 from privet.compiler.graph import Graph, Node
+from privet.compiler.graph import operations as op
 from privet.compiler.graph.function import SMOOTH, Function
-from privet.compiler.graph.operations import Elementwise, Polynomial
 from privet.compiler.passes.rewriter import Rewriter
 from privet.errors import Problem, UnsupportedModel
 
@@ -38,7 +38,7 @@ def fit_polynomials(graph: Graph, *, margin: float, error: float) -> Graph:
     problems = []
 
     def rewrite(node: Node) -> int | None:
-        if not isinstance(node.operation, Elementwise):
+        if not isinstance(node.operation, op.Elementwise):
             return None
         magnitude = graph.values[node.inputs[0]].magnitude
         assert magnitude is not None, "ranges are measured before this pass"
@@ -64,7 +64,7 @@ def kind(function: Function) -> str:
     return " of ".join(names) or "activation"
 
 
-def fit(function: Function, measured: float, margin: float, error: float) -> Polynomial | None:
+def fit(function: Function, measured: float, margin: float, error: float) -> op.Polynomial | None:
     """A polynomial for `function` of arguments up to `measured`; None if none is good enough."""
     points = HIGHEST_DEGREE + 1
     exact = function.degree is not None and function.degree <= HIGHEST_DEGREE
@@ -86,7 +86,7 @@ def fit(function: Function, measured: float, margin: float, error: float) -> Pol
         return None  # a tail that is cut off by the number of points says nothing
     # Degrees up to 2^k - 1 take k products in a row; a square alone takes one.
     reached = degree if degree <= 2 else (1 << degree.bit_length()) - 1
-    return Polynomial(series[: reached + 1], bound)
+    return op.Polynomial(series[: reached + 1], bound)
 
 
 def interpolant(function: Function, bound: float, points: int) -> Reals:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from privet.compiler.graph import Graph, Node
-from privet.compiler.graph.operations import AddConstant, ChannelAffine, Conv2d, Dense, Reshape
+from privet.compiler.graph import operations as op
 from privet.compiler.passes.channels import affine, along, plus
 from privet.compiler.passes.rewriter import Rewriter, rewritten
 
@@ -20,38 +20,38 @@ def fold_affine(graph: Graph) -> Graph:
 
 def _fold(rewriter: Rewriter, node: Node) -> int | None:
     addition = node.operation
-    if not isinstance(addition, AddConstant):
+    if not isinstance(addition, op.AddConstant):
         return None
     source = rewriter.source(rewriter.new[node.inputs[0]])
     if source is None:
         return None
     shape = rewriter.builder.shape(source.output)
     reshape = None
-    if isinstance(source.operation, Reshape):
+    if isinstance(source.operation, op.Reshape):
         reshape, source = source, rewriter.source(source.inputs[0])
-        if source is None or not isinstance(source.operation, Conv2d | Dense):
+        if source is None or not isinstance(source.operation, op.Conv2d | op.Dense):
             return None
     layer = source.operation
     axis = 1
     if reshape is not None:
         inner = rewriter.builder.shape(source.output)
-        if isinstance(layer, Dense) and inner[-1] == shape[-1]:
+        if isinstance(layer, op.Dense) and inner[-1] == shape[-1]:
             axis = -1
         elif inner[:2] != shape[:2]:
             return None
     match layer:
-        case AddConstant(bias=bias):
+        case op.AddConstant(bias=bias):
             total = np.asarray(bias.astype(np.float64) + addition.bias)
-            return rewriter.add(node, AddConstant(total), *source.inputs)
-        case ChannelAffine(factor=factor, offset=offset, uniform=uniform):
+            return rewriter.add(node, op.AddConstant(total), *source.inputs)
+        case op.ChannelAffine(factor=factor, offset=offset, uniform=uniform):
             vector = along(addition.bias, shape, 1)
             if vector is None:
                 return None
-            joined = ChannelAffine(
+            joined = op.ChannelAffine(
                 factor, plus(vector, offset), uniform=uniform and addition.bias.size == 1
             )
             return rewriter.add(node, joined, *source.inputs)
-        case Conv2d() | Dense():
+        case op.Conv2d() | op.Dense():
             vector = along(addition.bias, shape, axis)
             if vector is None:
                 return None

@@ -12,21 +12,8 @@ import math
 import numpy as np
 
 from privet.compiler.graph import Graph, Node
-from privet.compiler.graph.operations import (
-    NO_PADDING,
-    AddConstant,
-    Array,
-    AvgPool2d,
-    ChannelAffine,
-    Conv2d,
-    Dense,
-    MatMul,
-    Operation,
-    Reshape,
-    Scale,
-    Shape,
-    Transpose,
-)
+from privet.compiler.graph import operations as op
+from privet.compiler.graph.operations import Array, Operation, Shape
 from privet.compiler.passes.channels import affine, plus
 from privet.compiler.passes.rewriter import Rewriter, rewritten
 
@@ -37,7 +24,7 @@ def fold_batchnorm(graph: Graph) -> Graph:
 
 
 def _fold_backward(rewriter: Rewriter, node: Node) -> int | None:
-    if not isinstance(node.operation, ChannelAffine):
+    if not isinstance(node.operation, op.ChannelAffine):
         return None
     factor, offset = node.operation.factor, node.operation.offset
     source = rewriter.source(rewriter.new[node.inputs[0]])
@@ -48,14 +35,14 @@ def _fold_backward(rewriter: Rewriter, node: Node) -> int | None:
         if scaled is not None:
             return scaled
     match source.operation:
-        case Conv2d() | Dense() as layer:
+        case op.Conv2d() | op.Dense() as layer:
             return rewriter.add(node, affine(layer, factor, offset), *source.inputs)
-        case ChannelAffine() as inner:
+        case op.ChannelAffine() as inner:
             moved = offset if inner.offset is None else plus(inner.offset * factor, offset)
             uniform = inner.uniform and node.operation.uniform
-            joined = ChannelAffine(inner.factor * factor, moved, uniform=uniform)
+            joined = op.ChannelAffine(inner.factor * factor, moved, uniform=uniform)
             return rewriter.add(node, joined, *source.inputs)
-        case Reshape() as reshape:
+        case op.Reshape() as reshape:
             made = _through(rewriter, source, node.operation)
             return None if made is None else rewriter.add(node, reshape, made)
     return None
@@ -69,12 +56,12 @@ def _scaled(rewriter: Rewriter, source: Node, factor: float, node: Node | None) 
     """
     made: Operation
     match source.operation:
-        case Conv2d() | Dense() as layer:
-            count = layer.weight.shape[0 if isinstance(layer, Conv2d) else 1]
+        case op.Conv2d() | op.Dense() as layer:
+            count = layer.weight.shape[0 if isinstance(layer, op.Conv2d) else 1]
             made, inputs = affine(layer, np.full(count, factor), None), source.inputs
-        case Reshape() | Transpose() | MatMul():
+        case op.Reshape() | op.Transpose() | op.MatMul():
             made, exponent = source.operation, 0
-            if isinstance(made, MatMul):
+            if isinstance(made, op.MatMul):
                 factor, exponent = math.frexp(factor)
             before = rewriter.source(source.inputs[0])
             first = None if before is None else _scaled(rewriter, before, factor, None)
@@ -96,19 +83,19 @@ def _shifted(
     """A product of two values, times a power of two."""
     product = rewriter.add_new(source.name, source.operation, *inputs)
     shape = _, rows, columns = rewriter.builder.shape(product)
-    image = rewriter.add_new(source.name, Reshape((1, *shape)), product)
+    image = rewriter.add_new(source.name, op.Reshape((1, *shape)), product)
     factors = (math.ldexp(1.0, exponent),)
-    pool = AvgPool2d((1, 1), (1, 1), NO_PADDING, (1, 1), (rows, columns), factors)
+    pool = op.AvgPool2d((1, 1), (1, 1), op.NO_PADDING, (1, 1), (rows, columns), factors)
     halved = rewriter.add_new(source.name, pool, image)
     if node is not None:
-        return rewriter.add(node, Reshape(shape), halved)
-    return rewriter.add_new(source.name, Reshape(shape), halved)
+        return rewriter.add(node, op.Reshape(shape), halved)
+    return rewriter.add_new(source.name, op.Reshape(shape), halved)
 
 
-def _through(rewriter: Rewriter, reshape: Node, change: ChannelAffine) -> int | None:
+def _through(rewriter: Rewriter, reshape: Node, change: op.ChannelAffine) -> int | None:
     """Folds into the layer in front of a reshape, if the channels stay or share one number."""
     layer = rewriter.source(reshape.inputs[0])
-    if layer is None or not isinstance(layer.operation, Conv2d | Dense):
+    if layer is None or not isinstance(layer.operation, op.Conv2d | op.Dense):
         return None
     shape = rewriter.builder.shape(layer.output)
     factor, offset = change.factor, change.offset
@@ -123,7 +110,7 @@ def _through(rewriter: Rewriter, reshape: Node, change: ChannelAffine) -> int | 
 def _lower(rewriter: Rewriter, node: Node) -> int | None:
     """A layer of its own: a 1x1 convolution over images, an elementwise product over rows."""
     change, x = node.operation, rewriter.new[node.inputs[0]]
-    if not isinstance(change, ChannelAffine):
+    if not isinstance(change, op.ChannelAffine):
         return None
     factor, offset = change.factor, change.offset
     shape = rewriter.builder.shape(x)
@@ -133,10 +120,10 @@ def _lower(rewriter: Rewriter, node: Node) -> int | None:
     if len(shape) > 2:
         image = (*shape[:2], math.prod(shape[2:-1]), shape[-1])
         return _convolve(rewriter, node, x, image, factor, offset)
-    scale = Scale(np.array(np.broadcast_to(factor, shape)))
+    scale = op.Scale(np.array(np.broadcast_to(factor, shape)))
     if offset is None:
         return rewriter.add(node, scale, x)
-    return rewriter.add(node, AddConstant(offset), rewriter.add_new(node.name, scale, x))
+    return rewriter.add(node, op.AddConstant(offset), rewriter.add_new(node.name, scale, x))
 
 
 def _convolve(
@@ -144,8 +131,8 @@ def _convolve(
 ) -> int:
     """A depthwise 1x1 convolution over `x` seen as `image`."""
     shape = rewriter.builder.shape(x)
-    layer = Conv2d(factor.reshape(-1, 1, 1, 1), offset, groups=len(factor))
+    layer = op.Conv2d(factor.reshape(-1, 1, 1, 1), offset, groups=len(factor))
     if image == shape:
         return rewriter.add(node, layer, x)
-    seen = rewriter.add_new(node.name, Reshape(image), x)
-    return rewriter.add(node, Reshape(shape), rewriter.add_new(node.name, layer, seen))
+    seen = rewriter.add_new(node.name, op.Reshape(image), x)
+    return rewriter.add(node, op.Reshape(shape), rewriter.add_new(node.name, layer, seen))

@@ -12,15 +12,8 @@ from __future__ import annotations
 import numpy as np
 
 from privet.compiler.graph import Graph, Node
-from privet.compiler.graph.operations import (
-    AddConstant,
-    Array,
-    Dense,
-    Elementwise,
-    Mul,
-    Reshape,
-    Scale,
-)
+from privet.compiler.graph import operations as op
+from privet.compiler.graph.operations import Array
 from privet.compiler.passes.rewriter import Rewriter
 
 
@@ -29,7 +22,7 @@ def fold_forward(graph: Graph) -> Graph:
     rewriter, made_by, inner = Rewriter(graph), graph.producers(), _inner(graph)
 
     def rewrite(node: Node) -> int | None:
-        if not isinstance(node.operation, Dense):
+        if not isinstance(node.operation, op.Dense):
             return None
         layer, at, reshapes = node.operation, node.inputs[0], []
         weight = layer.weight
@@ -37,23 +30,23 @@ def fold_forward(graph: Graph) -> Graph:
         is_folded = False
         while at in made_by and at in inner:
             before = made_by[at]
-            if isinstance(before.operation, Scale | AddConstant):
+            if isinstance(before.operation, op.Scale | op.AddConstant):
                 row, is_folded = _row(before.operation, graph.values[at].shape), True
                 assert row is not None, "it folds"
-                if isinstance(before.operation, Scale):
+                if isinstance(before.operation, op.Scale):
                     weight = weight * row[:, None]
                 else:
                     bias = bias + row @ weight
             else:
                 reshapes.append(before)
             at = before.inputs[0]
-        ends_well = at in made_by and isinstance(made_by[at].operation, Elementwise | Mul)
+        ends_well = at in made_by and isinstance(made_by[at].operation, op.Elementwise | op.Mul)
         if not is_folded or not ends_well:
             return None
         base = rewriter.new[at]
         for moved in reversed(reshapes):
             base = rewriter.add_new(moved.name, moved.operation, base)
-        return rewriter.add(node, Dense(weight, bias), base)
+        return rewriter.add(node, op.Dense(weight, bias), base)
 
     return rewriter.walk(rewrite)
 
@@ -70,7 +63,7 @@ def _inner(graph: Graph) -> set[int]:
     for node in reversed(graph.nodes):
         readers = read_by.get(node.output, [])
         serves_layers = all(
-            isinstance(reader.operation, Dense) or reader.output in inner for reader in readers
+            isinstance(reader.operation, op.Dense) or reader.output in inner for reader in readers
         )
         if node.output not in ends and serves_layers and _folds(graph, node):
             inner.add(node.output)
@@ -81,17 +74,17 @@ def _folds(graph: Graph, node: Node) -> bool:
     """Whether a node keeps columns apart and treats all rows alike, by its form."""
     shape = graph.values[node.output].shape
     match node.operation:
-        case Reshape():
+        case op.Reshape():
             return graph.values[node.inputs[0]].shape[-1:] == shape[-1:]
-        case Scale() | AddConstant():
+        case op.Scale() | op.AddConstant():
             return _row(node.operation, shape) is not None
         case _:
             return False
 
 
-def _row(operation: Scale | AddConstant, shape: tuple[int, ...]) -> Array | None:
+def _row(operation: op.Scale | op.AddConstant, shape: tuple[int, ...]) -> Array | None:
     """A constant for each column, if the form of the constants says that all rows have the same."""
-    if isinstance(operation, Scale):
+    if isinstance(operation, op.Scale):
         if operation.uniform or operation.by_column:
             row: Array = operation.weight.reshape(-1, shape[-1])[0].astype(np.float64)
             return row

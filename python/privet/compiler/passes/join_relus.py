@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from privet.compiler.graph import Graph, Node
-from privet.compiler.graph.operations import Concat, Relu
+from privet.compiler.graph import operations as op
 from privet.compiler.passes.rewriter import Rewriter, rewritten
 
 
@@ -13,12 +13,12 @@ def join_relus(graph: Graph) -> Graph:
 
 
 def _join(rewriter: Rewriter, node: Node) -> int | None:
-    if not isinstance(node.operation, Concat) or len(set(node.inputs)) < len(node.inputs):
+    if not isinstance(node.operation, op.Concat) or len(set(node.inputs)) < len(node.inputs):
         return None
     sources = [rewriter.source(rewriter.new[id]) for id in node.inputs]
-    relus = [s for s in sources if s is not None and isinstance(s.operation, Relu)]
+    relus = [s for s in sources if s is not None and isinstance(s.operation, op.Relu)]
     if len(relus) < len(sources):
         return None
     before = [source.inputs[0] for source in relus]
     joined = rewriter.add_new(node.name, node.operation, *before)
-    return rewriter.add(node, Relu(), joined, name=relus[0].name)
+    return rewriter.add(node, op.Relu(), joined, name=relus[0].name)

@@ -13,15 +13,9 @@ from dataclasses import replace
 import numpy as np
 
 from privet.compiler.graph import Graph, Node
+from privet.compiler.graph import operations as op
 from privet.compiler.graph.function import Function, Step
-from privet.compiler.graph.operations import (
-    AddConstant,
-    ChannelAffine,
-    Elementwise,
-    Operation,
-    Scale,
-    Shape,
-)
+from privet.compiler.graph.operations import Operation, Shape
 from privet.compiler.passes.rewriter import Rewriter, rewritten
 
 
@@ -31,13 +25,13 @@ def keep_constants(graph: Graph) -> Graph:
 
 
 def _part(rewriter: Rewriter, node: Node) -> int | None:
-    if not isinstance(node.operation, Elementwise):
+    if not isinstance(node.operation, op.Elementwise):
         return None
     x = rewriter.new[node.inputs[0]]
     leading, rest = parted(node.operation.function)
     for step in leading:
         x = rewriter.add_new(node.name, _linear(step, rewriter.builder.shape(x)), x)
-    return rewriter.add(node, Elementwise(rest), x) if leading else None
+    return rewriter.add(node, op.Elementwise(rest), x) if leading else None
 
 
 def parted(function: Function) -> tuple[list[Step], Function]:
@@ -53,7 +47,7 @@ def parted(function: Function) -> tuple[list[Step], Function]:
 
 def _linear(step: Step, shape: Shape) -> Operation:
     if step.name == "shift":
-        return AddConstant(np.full((1,) * len(shape), step.constant))
+        return op.AddConstant(np.full((1,) * len(shape), step.constant))
     if len(shape) < 2:
-        return Scale(np.full(shape, step.constant), uniform=True)
-    return ChannelAffine(np.full(shape[1], step.constant), None, uniform=True)
+        return op.Scale(np.full(shape, step.constant), uniform=True)
+    return op.ChannelAffine(np.full(shape[1], step.constant), None, uniform=True)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from privet.compiler.graph import Graph, Node
-from privet.compiler.graph.operations import AddConstant, Relu, Saturate, Sub
+from privet.compiler.graph import operations as op
 from privet.compiler.passes.rewriter import Rewriter
 
 BEYOND = 1.0 / 32.0
@@ -20,7 +20,7 @@ BEYOND = 1.0 / 32.0
 
 def saturations(graph: Graph) -> int:
     """How many values the model keeps in a range."""
-    return sum(isinstance(node.operation, Saturate) for node in graph.nodes)
+    return sum(isinstance(node.operation, op.Saturate) for node in graph.nodes)
 
 
 def keep_saturations(graph: Graph, ends: Mapping[int, tuple[float, float]]) -> tuple[Graph, int]:
@@ -33,7 +33,7 @@ def keep_saturations(graph: Graph, ends: Mapping[int, tuple[float, float]]) -> t
 
     def rewrite(node: Node) -> int | None:
         nonlocal kept
-        if not isinstance(node.operation, Saturate):
+        if not isinstance(node.operation, op.Saturate):
             return None
         low, high = node.operation.low, node.operation.high
         slack = [node.operation.step / 2.0 + BEYOND * abs(end) for end in (low, high)]
@@ -45,7 +45,7 @@ def keep_saturations(graph: Graph, ends: Mapping[int, tuple[float, float]]) -> t
         if not is_above:
             return x if over is None else _shifted(rewriter, node, over, low)
         excess = _above(rewriter, node, x, high)
-        within = rewriter.add_new(node.name, Sub(), x if over is None else over, excess)
+        within = rewriter.add_new(node.name, op.Sub(), x if over is None else over, excess)
         return within if over is None else _shifted(rewriter, node, within, low)
 
     return rewriter.walk(rewrite), kept
@@ -53,8 +53,8 @@ def keep_saturations(graph: Graph, ends: Mapping[int, tuple[float, float]]) -> t
 
 def _above(rewriter: Rewriter, node: Node, x: int, bound: float) -> int:
     """`max(x - bound, 0)`."""
-    return rewriter.add_new(node.name, Relu(), _shifted(rewriter, node, x, -bound))
+    return rewriter.add_new(node.name, op.Relu(), _shifted(rewriter, node, x, -bound))
 
 
 def _shifted(rewriter: Rewriter, node: Node, x: int, by: float) -> int:
-    return x if by == 0 else rewriter.add_new(node.name, AddConstant(np.asarray(by)), x)
+    return x if by == 0 else rewriter.add_new(node.name, op.AddConstant(np.asarray(by)), x)

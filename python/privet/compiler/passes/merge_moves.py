@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from privet.compiler.graph import Graph, Node
-from privet.compiler.graph.operations import Reshape, Shape, Transpose
+from privet.compiler.graph import operations as op
+from privet.compiler.graph.operations import Shape
 from privet.compiler.passes.rewriter import Rewriter
 
-Move = Reshape | Transpose
+Move = op.Reshape | op.Transpose
 
 
 def merge_moves(graph: Graph, *, shared: bool = False) -> Graph:
@@ -21,7 +22,7 @@ def merge_moves(graph: Graph, *, shared: bool = False) -> Graph:
 
     def rewrite(node: Node) -> int | None:
         move = node.operation
-        if not isinstance(move, Reshape | Transpose):
+        if not isinstance(move, op.Reshape | op.Transpose):
             return None
         x = rewriter.new[node.inputs[0]]
         while x in before:
@@ -34,7 +35,7 @@ def merge_moves(graph: Graph, *, shared: bool = False) -> Graph:
         plain = _plain(move, shape)
         # Of the arguments of functions a reshape says how fine they are.
         fine = rewriter.old.values[node.output].fine
-        if plain == Reshape(shape) and fine == rewriter.builder.value(x).fine:
+        if plain == op.Reshape(shape) and fine == rewriter.builder.value(x).fine:
             return x
         if shared and (x, plain, fine) in known:
             return known[x, plain, fine]
@@ -48,19 +49,19 @@ def merge_moves(graph: Graph, *, shared: bool = False) -> Graph:
 
 def _plain(move: Move, shape: Shape) -> Move:
     """The same move of a value of this shape, as a reshape if elements keep their order."""
-    if isinstance(move, Transpose):
+    if isinstance(move, op.Transpose):
         long = [axis for axis in move.perm if shape[axis] != 1]
         if long == sorted(long):
-            return Reshape(tuple(shape[axis] for axis in move.perm))
+            return op.Reshape(tuple(shape[axis] for axis in move.perm))
     return move
 
 
 def _joined(first: Move, second: Move, shape: Shape) -> Move | None:
     """One move that does both to a value of this shape, or None."""
-    if isinstance(first, Transpose) and isinstance(second, Transpose):
-        return Transpose(tuple(first.perm[axis] for axis in second.perm))
+    if isinstance(first, op.Transpose) and isinstance(second, op.Transpose):
+        return op.Transpose(tuple(first.perm[axis] for axis in second.perm))
     first = _plain(first, shape)
-    if not isinstance(first, Reshape):
+    if not isinstance(first, op.Reshape):
         return None
     second = _plain(second, first.shape)
-    return second if isinstance(second, Reshape) else None
+    return second if isinstance(second, op.Reshape) else None

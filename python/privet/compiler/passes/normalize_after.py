@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from privet.compiler.graph import Graph, Node
-from privet.compiler.graph.operations import Broadcast, MatMul, Mul, Reshape
+from privet.compiler.graph import operations as op
 from privet.compiler.passes.rewriter import Rewriter, rewritten
 
 
@@ -18,7 +18,7 @@ def normalize_after(graph: Graph) -> Graph:
 
 
 def _moved(rewriter: Rewriter, node: Node) -> int | None:
-    if not isinstance(node.operation, MatMul):
+    if not isinstance(node.operation, op.MatMul):
         return None
     x, y = (rewriter.new[id] for id in node.inputs)
     batch, rows, inner = rewriter.builder.shape(x)
@@ -27,25 +27,25 @@ def _moved(rewriter: Rewriter, node: Node) -> int | None:
     if found is None:
         return None
     weights, factor = found
-    weights = rewriter.add_new(node.name, Reshape((batch, rows, inner)), weights)
-    product = rewriter.add_new(node.name, MatMul(), weights, y)
-    factor = rewriter.add_new(node.name, Reshape((batch, rows, 1)), factor)
-    factor = rewriter.add_new(node.name, Broadcast((batch, rows, columns)), factor)
-    return rewriter.add(node, Mul(), product, factor)
+    weights = rewriter.add_new(node.name, op.Reshape((batch, rows, inner)), weights)
+    product = rewriter.add_new(node.name, op.MatMul(), weights, y)
+    factor = rewriter.add_new(node.name, op.Reshape((batch, rows, 1)), factor)
+    factor = rewriter.add_new(node.name, op.Broadcast((batch, rows, columns)), factor)
+    return rewriter.add(node, op.Mul(), product, factor)
 
 
 def _parted(rewriter: Rewriter, x: int) -> tuple[int, int] | None:
     """What is multiplied by one number for each row, and these numbers."""
     width = rewriter.builder.shape(x)[-1]
     node = rewriter.source(x)
-    while node is not None and isinstance(node.operation, Reshape):
+    while node is not None and isinstance(node.operation, op.Reshape):
         if rewriter.builder.shape(node.inputs[0])[-1] != width:
             return None
         node = rewriter.source(node.inputs[0])
-    if node is None or not isinstance(node.operation, Mul):
+    if node is None or not isinstance(node.operation, op.Mul):
         return None
     lifted = rewriter.source(node.inputs[1])
-    if lifted is None or not isinstance(lifted.operation, Broadcast):
+    if lifted is None or not isinstance(lifted.operation, op.Broadcast):
         return None
     shape = rewriter.builder.shape(lifted.inputs[0])
     full = rewriter.builder.shape(node.inputs[0])

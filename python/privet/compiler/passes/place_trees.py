@@ -27,7 +27,7 @@ import numpy as np
 
 from privet.compiler.graph import Node, Value
 from privet.compiler.graph import operations as op
-from privet.compiler.graph.operations import Array, Operation, Trees
+from privet.compiler.graph.operations import Array, Operation
 from privet.compiler.graph.order import INFINITY, MISSING, PLACE_BITS, places
 from privet.compiler.passes.check_ranges import GUARD_BITS
 
@@ -47,13 +47,13 @@ def place_trees(rewriter: Rewriter, node: Node, x: int, ring_bits: int) -> int:
 
     At scale 0 `x` has places in the order of float32.
     """
-    assert isinstance(node.operation, Trees)
+    assert isinstance(node.operation, op.Trees)
     return _Ensemble(rewriter, node, x, node.operation, ring_bits).emit()
 
 
 class _Ensemble:
     def __init__(
-        self, rewriter: Rewriter, node: Node, x: int, trees: Trees, ring_bits: int
+        self, rewriter: Rewriter, node: Node, x: int, trees: op.Trees, ring_bits: int
     ) -> None:
         self.rewriter, self.node, self.trees, self.ring_bits = rewriter, node, trees, ring_bits
         self.x, self.input = x, rewriter.builder.value(x)

@@ -6,7 +6,7 @@ A ReLU also sinks below a reshape, so that one-dimensional pooling is reached.
 from __future__ import annotations
 
 from privet.compiler.graph import Graph, Node
-from privet.compiler.graph.operations import MaxPool2d, Relu, Reshape
+from privet.compiler.graph import operations as op
 from privet.compiler.passes.rewriter import Rewriter, rewritten
 
 
@@ -16,9 +16,9 @@ def pool_before_relu(graph: Graph) -> Graph:
 
 
 def _sink(rewriter: Rewriter, node: Node) -> int | None:
-    if isinstance(node.operation, MaxPool2d | Reshape):
+    if isinstance(node.operation, op.MaxPool2d | op.Reshape):
         source = rewriter.source(rewriter.new[node.inputs[0]])
-        if source is not None and isinstance(source.operation, Relu):
+        if source is not None and isinstance(source.operation, op.Relu):
             pooled = rewriter.add_new(node.name, node.operation, *source.inputs)
-            return rewriter.add(node, Relu(), pooled, name=source.name)
+            return rewriter.add(node, op.Relu(), pooled, name=source.name)
     return None

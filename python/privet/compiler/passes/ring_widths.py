@@ -9,7 +9,7 @@ than this, it holds more.
 from __future__ import annotations
 
 from privet.compiler.graph import Graph
-from privet.compiler.graph.operations import Truncate
+from privet.compiler.graph import operations as op
 
 
 def ring_widths(graph: Graph, ring_bits: int) -> dict[int, int]:
@@ -18,11 +18,11 @@ def ring_widths(graph: Graph, ring_bits: int) -> dict[int, int]:
     made = dict(current)
     for node in graph.nodes:
         widths = {current[id] for id in node.inputs}
-        drops = isinstance(node.operation, Truncate) and node.operation.bits > 0
+        drops = isinstance(node.operation, op.Truncate) and node.operation.bits > 0
         if node.operation.reads_ring or drops or len(widths) > 1:
             current.update(dict.fromkeys(node.inputs, ring_bits))
         width = ring_bits if node.operation.makes_ring else current[node.inputs[0]]
-        if isinstance(node.operation, Truncate):
+        if isinstance(node.operation, op.Truncate):
             width -= node.operation.bits
             width = min(width, node.operation.width or width)
         current[node.output] = made[node.output] = width

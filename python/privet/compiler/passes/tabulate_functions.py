@@ -19,8 +19,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from privet.compiler.graph import Graph, Node
+from privet.compiler.graph import operations as op
 from privet.compiler.graph.function import Function, Step
-from privet.compiler.graph.operations import Add, Elementwise, Piecewise, Reshape
 from privet.compiler.passes.check_ranges import GUARD_BITS, RING_BITS
 from privet.compiler.passes.rewriter import Rewriter
 from privet.errors import OverflowRisk, Problem, UnsupportedModel
@@ -70,7 +70,7 @@ class Domain:
 class Tables:
     """Tables that follow one another, and bits that arguments and values keep beyond others'."""
 
-    tables: tuple[Piecewise, ...]
+    tables: tuple[op.Piecewise, ...]
     argument: int = 0
     value: int = 0
 
@@ -96,7 +96,7 @@ def tabulate_functions(
     problems = []
 
     def rewrite(node: Node) -> int | None:
-        if not isinstance(node.operation, Elementwise):
+        if not isinstance(node.operation, op.Elementwise):
             return None
         (x,), function = node.inputs, node.operation.function
         magnitude = graph.values[x].magnitude
@@ -244,7 +244,7 @@ def within(
     return Domain(round(bottom / unit), bits)
 
 
-def shortened(table: Piecewise, scale: int, error: float) -> Piecewise:
+def shortened(table: op.Piecewise, scale: int, error: float) -> op.Piecewise:
     """Half the table of a function of numbers that are not negative, if it changes by `SHORT` units
     at most from there on: it goes by that in the last of the lines, to what it was at the end.
 
@@ -284,7 +284,7 @@ def trimmed(function: Function, domain: Domain, scale: int) -> Domain:
 
 def parts(
     function: Function, domain: Domain, scale: int, error: float
-) -> tuple[Piecewise, ...] | None:
+) -> tuple[op.Piecewise, ...] | None:
     """Tables that follow one another and are close, for a function that is steep at one end; None
     if that takes too many."""
     unit, end = 2.0**-scale, domain.low + (1 << domain.bits)
@@ -292,7 +292,7 @@ def parts(
     allowed = max(unit, relative_error(scale) * most)
     while True:
         for index_bits in (PIECE_BITS, INDEX_BITS[-1]):
-            tables: list[Piecewise] = []
+            tables: list[op.Piecewise] = []
             at = domain.low
             while at < end and len(tables) < MOST_PIECES:
                 base = float(function(np.array([at * unit]))[0]) if tables else 0.0
@@ -302,7 +302,7 @@ def parts(
                     table
                     for bits in range(index_bits + 1, domain.bits + 1)
                     if at + (1 << bits - 1) < end or bits == index_bits + 1
-                    for table in [Piecewise(changed, at, bits, index_bits)]
+                    for table in [op.Piecewise(changed, at, bits, index_bits)]
                     if _error(table, scale)[0] <= allowed
                 ]
                 if not fitting:
@@ -334,7 +334,7 @@ def reciprocals(function: Function, low: float, high: float, scale: int) -> Tabl
     most = float(np.abs(function(np.array([start, end]))).max())
     if scale + value + math.ceil(math.log2(most)) > MOST_BITS:
         return None
-    tables: list[Piecewise] = []
+    tables: list[op.Piecewise] = []
     at, unit = start, 2.0 ** -(scale + argument)
     while at < end and len(tables) < MOST_PIECES:
         first, bits = round(at / unit), PIECE_BITS + 1
@@ -349,7 +349,7 @@ def reciprocals(function: Function, low: float, high: float, scale: int) -> Tabl
             if tables
             else function.steps
         )
-        tables.append(Piecewise(Function(steps), first, bits, PIECE_BITS))
+        tables.append(op.Piecewise(Function(steps), first, bits, PIECE_BITS))
         at += unit * 2**bits
     return Tables(tuple(tables), argument, value) if at >= end else None
 
@@ -369,14 +369,14 @@ def _joined(rewriter: Rewriter, node: Node, found: Tables, scale: int) -> int:
     x = node.inputs[0]
     old, made = rewriter.old.values[x], rewriter.old.values[node.output]
     entry = rewriter.add_new(
-        node.name, Reshape(old.shape), rewriter.new[x], like=replace(old, fine=found.argument)
+        node.name, op.Reshape(old.shape), rewriter.new[x], like=replace(old, fine=found.argument)
     )
     total = None
     for table in found.tables:
         part = _looked_up(rewriter, node, table, scale, x=entry, fine=found.value)
         if total is not None:
             part = rewriter.add_new(
-                node.name, Add(), total, part, like=replace(made, fine=found.value)
+                node.name, op.Add(), total, part, like=replace(made, fine=found.value)
             )
         total = part
     assert total is not None
@@ -393,14 +393,14 @@ def relative_error(scale: int) -> float:
     return float(2.0 ** -(RELATIVE_BITS if scale <= RELATIVE_BITS else scale + 2))
 
 
-def fit(function: Function, domain: Domain, scale: int, error: float) -> Piecewise | None:
+def fit(function: Function, domain: Domain, scale: int, error: float) -> op.Piecewise | None:
     """The fewest lines that are close enough; None if no number of lines is."""
     most = 0.0
     found = None
     for index_bits in INDEX_BITS:
         if index_bits >= domain.bits:
             break
-        found = Piecewise(function, domain.low, domain.bits, index_bits)
+        found = op.Piecewise(function, domain.low, domain.bits, index_bits)
         off, most = _error(found, scale)
         if off <= max(2.0**-scale, relative_error(scale) * most):
             return found
@@ -409,7 +409,7 @@ def fit(function: Function, domain: Domain, scale: int, error: float) -> Piecewi
     return found
 
 
-def _error(operation: Piecewise, scale: int) -> tuple[float, float]:
+def _error(operation: op.Piecewise, scale: int) -> tuple[float, float]:
     """The largest distance of lines from the function, and the function's largest magnitude."""
     step = 1 << operation.step_bits
     starts = operation.low + step * np.arange(1 << operation.index_bits)
@@ -425,7 +425,7 @@ def _error(operation: Piecewise, scale: int) -> tuple[float, float]:
 def _looked_up(
     rewriter: Rewriter,
     node: Node,
-    table: Piecewise,
+    table: op.Piecewise,
     scale: int,
     *,
     x: int | None = None,

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from privet.compiler.graph import operations as op
 from privet.compiler.graph.graph import ClientStep
-from privet.compiler.graph.operations import Add, AddConstant, Array, Negate, Relu, Sub, real
+from privet.compiler.graph.operations import Array, real
 from privet.compiler.graph.operators.arithmetic import plus_constant, times_constant
 from privet.compiler.graph.operators.attention import private_softmax
 from privet.compiler.graph.operators.comparison import above
@@ -18,7 +19,7 @@ from privet.compiler.graph.site import Operand, Private, Site
 @operator("Relu")
 def relu(site: Site) -> Operand:
     """`max(x, 0)`."""
-    return site.emit(Relu(), site.private(0))
+    return site.emit(op.Relu(), site.private(0))
 
 
 @operator("LeakyRelu")
@@ -28,8 +29,8 @@ def leaky_relu(site: Site) -> Operand:
     rest = 1.0 - float(site.attribute("alpha", 0.01))
     if rest == 0:
         return x
-    below = site.emit(Relu(), site.emit(Negate(), x))
-    return site.emit(Add(), x, times_constant(site, below, np.asarray(rest, dtype=np.float64)))
+    below = site.emit(op.Relu(), site.emit(op.Negate(), x))
+    return site.emit(op.Add(), x, times_constant(site, below, np.asarray(rest, dtype=np.float64)))
 
 
 @operator("PRelu", restrictions="slope constant")
@@ -39,8 +40,8 @@ def prelu(site: Site) -> Operand:
     rest = 1.0 - real(site.constant(1, "slope"))
     if site.opset < 7 and rest.ndim == 1 and len(x.shape) > 1:
         rest = rest.reshape(-1, *([1] * (len(x.shape) - 2)))
-    below = site.emit(Relu(), site.emit(Negate(), x))
-    return site.emit(Add(), x, times_constant(site, below, rest))
+    below = site.emit(op.Relu(), site.emit(op.Negate(), x))
+    return site.emit(op.Add(), x, times_constant(site, below, rest))
 
 
 @operator(
@@ -49,10 +50,10 @@ def prelu(site: Site) -> Operand:
 def thresholded_relu(site: Site) -> Operand:
     """`x` above `alpha`, else 0: `max(x - alpha, 0)` and `alpha` where `x` is above it."""
     x, alpha = site.private(0), float(site.attribute("alpha", 1.0))
-    over = site.emit(Relu(), _shift(site, x, -alpha))
+    over = site.emit(op.Relu(), _shift(site, x, -alpha))
     if alpha == 0:
         return over
-    return site.emit(Add(), over, times_constant(site, above(site, x, alpha), np.asarray(alpha)))
+    return site.emit(op.Add(), over, times_constant(site, above(site, x, alpha), np.asarray(alpha)))
 
 
 @operator(
@@ -65,13 +66,13 @@ def shrink(site: Site) -> Operand:
     x, lambd = site.private(0), float(site.attribute("lambd", 0.5))
     rest = np.asarray(lambd - float(site.attribute("bias", 0.0)))
     parts = []
-    for side in (x, site.emit(Negate(), x)):
-        over = site.emit(Relu(), _shift(site, side, -lambd))
+    for side in (x, site.emit(op.Negate(), x)):
+        over = site.emit(op.Relu(), _shift(site, side, -lambd))
         if rest != 0:
             step = times_constant(site, above(site, side, lambd), rest)
-            over = site.emit(Add(), over, step)
+            over = site.emit(op.Add(), over, step)
         parts.append(over)
-    return site.emit(Sub(), *parts)
+    return site.emit(op.Sub(), *parts)
 
 
 @operator("Abs")
@@ -82,8 +83,8 @@ def absolute(site: Site) -> Operand:
 
 def magnitude(site: Site, x: Private) -> Private:
     """`|x|`: one comparison."""
-    below = site.emit(Relu(), site.emit(Negate(), x))
-    return site.emit(Add(), x, times_constant(site, below, np.asarray(2.0)))
+    below = site.emit(op.Relu(), site.emit(op.Negate(), x))
+    return site.emit(op.Add(), x, times_constant(site, below, np.asarray(2.0)))
 
 
 @operator("Max")
@@ -101,16 +102,16 @@ def extreme(site: Site, operands: Sequence[Operand], *, sign: float) -> Private:
         a, b = private.pop(0), private.pop(0)
         shape = np.broadcast_shapes(a.shape, b.shape)
         a, b = site.lift(a, shape), site.lift(b, shape)
-        over = site.emit(Relu(), site.emit(Sub(), *((a, b) if sign > 0 else (b, a))))
-        private.append(site.emit(Add() if sign > 0 else Sub(), b, over))
+        over = site.emit(op.Relu(), site.emit(op.Sub(), *((a, b) if sign > 0 else (b, a))))
+        private.append(site.emit(op.Add() if sign > 0 else op.Sub(), b, over))
     if not constants:
         return private[0]
     bound = constants[0]
     for other in constants[1:]:
         bound = np.maximum(bound, other) if sign > 0 else np.minimum(bound, other)
     apart = plus_constant(site, private[0], -bound)
-    over = site.emit(Relu(), apart if sign > 0 else site.emit(Negate(), apart))
-    return plus_constant(site, over if sign > 0 else site.emit(Negate(), over), bound)
+    over = site.emit(op.Relu(), apart if sign > 0 else site.emit(op.Negate(), apart))
+    return plus_constant(site, over if sign > 0 else site.emit(op.Negate(), over), bound)
 
 
 @operator("Clip", restrictions="bounds constant")
@@ -125,12 +126,12 @@ def clip(site: Site) -> Operand:
     if low is None:
         # min(x, high) = high - max(high - x, 0)
         assert high is not None
-        gap = site.emit(Relu(), _shift(site, site.emit(Negate(), x), high))
-        return _shift(site, site.emit(Negate(), gap), high)
-    over = site.emit(Relu(), _shift(site, x, -low))
+        gap = site.emit(op.Relu(), _shift(site, site.emit(op.Negate(), x), high))
+        return _shift(site, site.emit(op.Negate(), gap), high)
+    over = site.emit(op.Relu(), _shift(site, x, -low))
     if high is not None:
         # Both comparisons read x, so they can run side by side.
-        over = site.emit(Sub(), over, site.emit(Relu(), _shift(site, x, -high)))
+        over = site.emit(op.Sub(), over, site.emit(op.Relu(), _shift(site, x, -high)))
     return _shift(site, over, low)
 
 
@@ -146,7 +147,7 @@ def _bound(site: Site, name: str, index: int) -> float | None:
 
 
 def _shift(site: Site, x: Private, by: float) -> Private:
-    return x if by == 0 else site.emit(AddConstant(np.asarray(by, dtype=np.float64)), x)
+    return x if by == 0 else site.emit(op.AddConstant(np.asarray(by, dtype=np.float64)), x)
 
 
 @operator("Softmax", restrictions="inside the network not with `--security malicious`")

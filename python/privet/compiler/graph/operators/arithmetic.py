@@ -6,20 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from privet.compiler.graph import operations as op
 from privet.compiler.graph.function import chain
-from privet.compiler.graph.operations import (
-    Add,
-    AddConstant,
-    Array,
-    ChannelAffine,
-    Elementwise,
-    Mul,
-    Negate,
-    Scale,
-    Shape,
-    Sub,
-    real,
-)
+from privet.compiler.graph.operations import Array, Shape, real
 from privet.compiler.graph.registry import operator
 from privet.compiler.graph.site import Operand, Private, Site
 
@@ -63,7 +52,7 @@ def mean_of(site: Site) -> Operand:
 @operator("Neg")
 def neg(site: Site) -> Operand:
     """`-x`."""
-    return site.emit(Negate(), site.private(0))
+    return site.emit(op.Negate(), site.private(0))
 
 
 @operator("Mul")
@@ -84,11 +73,11 @@ def div(site: Site) -> Operand:
     if isinstance(b, Private):
         if b.integer or (isinstance(a, Private) and a.integer):
             site.refuse("it divides integers", "Cast to float first")
-        inverse = site.emit(Elementwise(chain("reciprocal")), b)
+        inverse = site.emit(op.Elementwise(chain("reciprocal")), b)
         if not isinstance(a, Private):
             return times_constant(site, inverse, real(a))
         shape = _broadcast(site, [a, b])
-        return site.emit(Mul(), site.lift(a, shape), site.lift(inverse, shape))
+        return site.emit(op.Mul(), site.lift(a, shape), site.lift(inverse, shape))
     assert isinstance(a, Private)
     if a.integer:
         site.refuse("it divides integers", "Cast to float first")
@@ -105,16 +94,16 @@ def times_constant(site: Site, x: Private, constant: Array) -> Private:
     padded = constant.reshape((1,) * (len(shape) - constant.ndim) + constant.shape)
     if channels and padded.size in (1, channels) and padded.size == padded.shape[1]:
         factor = np.broadcast_to(padded.reshape(-1), (channels,))
-        return site.emit(ChannelAffine(factor, None, uniform=constant.size == 1), x)
+        return site.emit(op.ChannelAffine(factor, None, uniform=constant.size == 1), x)
     weight = np.array(np.broadcast_to(padded, shape))
     by_column = constant.size > 1 and constant.shape[-1] == constant.size
-    return site.emit(Scale(weight, uniform=constant.size == 1, by_column=by_column), x)
+    return site.emit(op.Scale(weight, uniform=constant.size == 1, by_column=by_column), x)
 
 
 def plus_constant(site: Site, x: Private, constant: Array) -> Private:
     """`x + constant`, broadcasting either."""
     x = site.lift(x, _broadcast(site, [x, constant]))
-    return site.emit(AddConstant(constant), x)
+    return site.emit(op.AddConstant(constant), x)
 
 
 def minus(site: Site, a: Operand, b: Operand) -> Private:
@@ -123,16 +112,16 @@ def minus(site: Site, a: Operand, b: Operand) -> Private:
         assert isinstance(a, Private)
         return plus_constant(site, a, -real(b))
     if not isinstance(a, Private):
-        return plus_constant(site, site.emit(Negate(), b), real(a))
+        return plus_constant(site, site.emit(op.Negate(), b), real(a))
     shape = _broadcast(site, [a, b])
-    return site.emit(Sub(), site.lift(a, shape), site.lift(b, shape))
+    return site.emit(op.Sub(), site.lift(a, shape), site.lift(b, shape))
 
 
 def product(site: Site, a: Operand, b: Operand) -> Private:
     """`a * b`, broadcasting, of which one at least is private."""
     if isinstance(a, Private) and isinstance(b, Private):
         shape = _broadcast(site, [a, b])
-        return site.emit(Mul(), site.lift(a, shape), site.lift(b, shape))
+        return site.emit(op.Mul(), site.lift(a, shape), site.lift(b, shape))
     private, constant = (a, b) if isinstance(a, Private) else (b, a)
     assert isinstance(private, Private)
     assert not isinstance(constant, Private)
@@ -145,10 +134,10 @@ def plus(site: Site, *operands: Operand) -> Private:
     private = [operand for operand in operands if isinstance(operand, Private)]
     total = site.lift(private[0], shape)
     for operand in private[1:]:
-        total = site.emit(Add(), total, site.lift(operand, shape))
+        total = site.emit(op.Add(), total, site.lift(operand, shape))
     constants = [real(operand) for operand in operands if not isinstance(operand, Private)]
     if constants:
-        total = site.emit(AddConstant(np.asarray(sum(constants[1:], constants[0]))), total)
+        total = site.emit(op.AddConstant(np.asarray(sum(constants[1:], constants[0]))), total)
     return total
 
 

@@ -13,22 +13,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from privet.compiler.graph import operations as op
 from privet.compiler.graph.function import Function, Step, chain
-from privet.compiler.graph.operations import (
-    MASKED,
-    NO_PADDING,
-    Add,
-    AddConstant,
-    Array,
-    AvgPool2d,
-    Concat,
-    Elementwise,
-    MaxPool2d,
-    Mul,
-    Negate,
-    Sub,
-    Transpose,
-)
+from privet.compiler.graph.operations import Array
 from privet.compiler.graph.operators.arithmetic import times_constant
 from privet.compiler.graph.operators.dense import private_product
 from privet.compiler.graph.registry import operator
@@ -64,14 +51,14 @@ def softmax_rows(site: Site, x: Private) -> Private:
         dead = np.broadcast_to(x.dead, x.shape)
         if dead.all(axis=-1).any():
             site.refuse("a row of it is masked whole", "Leave an element in each row")
-        x = site.emit(AddConstant(np.where(x.dead, -MASKED, 0.0)), replace(x, dead=None))
+        x = site.emit(op.AddConstant(np.where(x.dead, -op.MASKED, 0.0)), replace(x, dead=None))
     row = site.reshape(x, (1, rows, 1, columns))
-    window = ((1, columns), (1, 1), NO_PADDING, (1, 1), (1, 1))
-    largest = site.lift(site.emit(MaxPool2d(*window), row), row.shape)
-    e = site.emit(Elementwise(DECAY, nonnegative=True), site.emit(Sub(), largest, row))
-    total = site.emit(AvgPool2d(*window, factors=(1.0,)), e)
-    inverse = site.emit(Elementwise(RECIPROCAL), total)
-    return site.reshape(site.emit(Mul(), e, site.lift(inverse, e.shape)), x.shape)
+    window = ((1, columns), (1, 1), op.NO_PADDING, (1, 1), (1, 1))
+    largest = site.lift(site.emit(op.MaxPool2d(*window), row), row.shape)
+    e = site.emit(op.Elementwise(DECAY, nonnegative=True), site.emit(op.Sub(), largest, row))
+    total = site.emit(op.AvgPool2d(*window, factors=(1.0,)), e)
+    inverse = site.emit(op.Elementwise(RECIPROCAL), total)
+    return site.reshape(site.emit(op.Mul(), e, site.lift(inverse, e.shape)), x.shape)
 
 
 def masked(site: Site, x: Private, dead: Array) -> Private:
@@ -82,7 +69,7 @@ def masked(site: Site, x: Private, dead: Array) -> Private:
 
 def _turned(site: Site, x: Private, perm: tuple[int, ...]) -> Private:
     dead = None if x.dead is None else np.broadcast_to(x.dead, x.shape).transpose(perm)
-    return replace(site.emit(Transpose(perm), replace(x, dead=None)), dead=dead)
+    return replace(site.emit(op.Transpose(perm), replace(x, dead=None)), dead=dead)
 
 
 @operator(
@@ -105,7 +92,7 @@ def attention(site: Site) -> Operand:
         site.refuse(f"{count} heads of queries share {groups} of keys", "Check the model")
     q = times_constant(site, q, np.asarray(site.attribute("scale", 1.0 / math.sqrt(size))))
     q = site.reshape(q, (batch, groups, count // groups, rows, size))
-    k = site.reshape(site.emit(Transpose((0, 1, 3, 2)), k), (batch, groups, 1, size, keys))
+    k = site.reshape(site.emit(op.Transpose((0, 1, 3, 2)), k), (batch, groups, 1, size, keys))
     scores = site.reshape(private_product(site, q, k), (batch, count, rows, keys))
     if site.attribute("is_causal", 0):
         scores = masked(site, scores, ~np.tri(rows, keys, dtype=bool))
@@ -120,7 +107,7 @@ def attention(site: Site) -> Operand:
     found = site.reshape(private_product(site, weights, v), (batch, count, rows, v.shape[-1]))
     if not flat:
         return found
-    found = site.emit(Transpose((0, 2, 1, 3)), found)
+    found = site.emit(op.Transpose((0, 2, 1, 3)), found)
     return site.reshape(found, (batch, rows, count * v.shape[-1]))
 
 
@@ -132,7 +119,7 @@ def _heads(site: Site, x: Private, count: int) -> Private:
     if not count or width % count:
         site.refuse(f"{width} numbers for {count} heads", "Check the model")
     split = site.reshape(x, (batch, rows, count, width // count))
-    return site.emit(Transpose((0, 2, 1, 3)), split)
+    return site.emit(op.Transpose((0, 2, 1, 3)), split)
 
 
 def plus_mask(site: Site, x: Private, mask: Array) -> Private:
@@ -141,7 +128,7 @@ def plus_mask(site: Site, x: Private, mask: Array) -> Private:
     rest = np.where(dead, 0.0, mask)
     summed = x
     if rest.any():
-        summed = site.emit(AddConstant(rest), replace(x, dead=None))
+        summed = site.emit(op.AddConstant(rest), replace(x, dead=None))
         summed = replace(summed, dead=x.dead)
     return masked(site, summed, np.broadcast_to(dead, np.broadcast_shapes(dead.shape, x.shape)))
 
@@ -164,7 +151,7 @@ def rotary_embedding(site: Site) -> Operand:
     made = site.joined(3, [turned, *rest])
     if not flat:
         return made
-    made = site.emit(Transpose((0, 2, 1, 3)), made)
+    made = site.emit(op.Transpose((0, 2, 1, 3)), made)
     return site.reshape(made, site.private(0).shape)
 
 
@@ -172,11 +159,13 @@ def _rotated(site: Site, x: Private, cos: Array, sin: Array, interleaved: bool) 
     width = x.shape[-1]
     if interleaved:
         even, odd = site.part(x, -1, 0, width, 2), site.part(x, -1, 1, width, 2)
-        pairs = [site.reshape(each, (*each.shape, 1)) for each in (site.emit(Negate(), odd), even)]
-        turned = site.reshape(site.emit(Concat(4), *pairs), x.shape)
+        pairs = [
+            site.reshape(each, (*each.shape, 1)) for each in (site.emit(op.Negate(), odd), even)
+        ]
+        turned = site.reshape(site.emit(op.Concat(4), *pairs), x.shape)
         cos, sin = np.repeat(cos, 2, axis=-1), np.repeat(sin, 2, axis=-1)
     else:
         low, high = site.part(x, -1, 0, width // 2), site.part(x, -1, width // 2, width)
-        turned = site.emit(Concat(3), site.emit(Negate(), high), low)
+        turned = site.emit(op.Concat(3), site.emit(op.Negate(), high), low)
         cos, sin = np.concatenate([cos, cos], axis=-1), np.concatenate([sin, sin], axis=-1)
-    return site.emit(Add(), times_constant(site, x, cos), times_constant(site, turned, sin))
+    return site.emit(op.Add(), times_constant(site, x, cos), times_constant(site, turned, sin))

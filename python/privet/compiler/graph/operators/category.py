@@ -12,8 +12,9 @@ from dataclasses import replace
 import numpy as np
 import onnx
 
+from privet.compiler.graph import operations as op
 from privet.compiler.graph.onnx_model import ML
-from privet.compiler.graph.operations import Array, Dense, Sub
+from privet.compiler.graph.operations import Array
 from privet.compiler.graph.operators.arithmetic import plus_constant
 from privet.compiler.graph.operators.comparison import not_below
 from privet.compiler.graph.registry import operator
@@ -46,7 +47,7 @@ def label_encoder(site: Site) -> Operand:
     keys, values = keys[known].astype(np.float64), values[known].astype(np.float64)
     x = site.private(0)
     weight = (values - default)[:, None]
-    made = site.emit(Dense(weight, np.array([default])), _known(site, x, keys))
+    made = site.emit(op.Dense(weight, np.array([default])), _known(site, x, keys))
     return replace(site.reshape(made, x.shape), whole=whole)
 
 
@@ -62,7 +63,7 @@ def _known(site: Site, x: Private, numbers: Array) -> Private:
         not_below(site, plus_constant(site, column, (side - numbers)[None]))
         for side in (apart, -apart)
     ]
-    return site.emit(Sub(), *sides)
+    return site.emit(op.Sub(), *sides)
 
 
 def _table(site: Site, which: str) -> Array:

@@ -11,7 +11,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from privet.compiler.graph.operations import Add, AddConstant, Negate, Step, Sub, real
+from privet.compiler.graph import operations as op
+from privet.compiler.graph.operations import real
 from privet.compiler.graph.operators.arithmetic import (
     minus,
     plus,
@@ -38,7 +39,7 @@ def truth(x: Private) -> Private:
 
 def not_below(site: Site, x: Private) -> Private:
     """1 where `x >= 0`, else 0."""
-    return truth(site.emit(Step(0), x))
+    return truth(site.emit(op.Step(0), x))
 
 
 def above(site: Site, x: Private, bound: float) -> Private:
@@ -48,15 +49,15 @@ def above(site: Site, x: Private, bound: float) -> Private:
 
 def negated(site: Site, x: Private) -> Private:
     """1 for 0 and 0 for 1."""
-    return truth(site.emit(AddConstant(ONE, defined=True), site.emit(Negate(), x)))
+    return truth(site.emit(op.AddConstant(ONE, defined=True), site.emit(op.Negate(), x)))
 
 
 @operator("Sign", since=9, restrictions=SUITES)
 def sign(site: Site) -> Operand:
     """1, 0 or -1: two comparisons."""
     x = site.private(0)
-    both = not_below(site, x), not_below(site, site.emit(Negate(), x))
-    return replace(site.emit(Sub(), *both), whole=True)
+    both = not_below(site, x), not_below(site, site.emit(op.Negate(), x))
+    return replace(site.emit(op.Sub(), *both), whole=True)
 
 
 @operator("Greater", since=7, restrictions=SUITES)
@@ -83,7 +84,7 @@ def equal(site: Site) -> Operand:
     """1 where `a >= b` and `b >= a`, of which one always holds: their sum less 1."""
     a, b = site.operand(0), site.operand(1)
     both = not_below(site, minus(site, a, b)), not_below(site, minus(site, b, a))
-    return truth(plus_constant(site, site.emit(Add(), *both), -ONE))
+    return truth(plus_constant(site, site.emit(op.Add(), *both), -ONE))
 
 
 @operator("Where", since=9, restrictions=_PRODUCT)

@@ -4,14 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from privet.compiler.graph.operations import (
-    Array,
-    Conv2d,
-    Pad,
-    Slice,
-    Transpose,
-    real,
-)
+from privet.compiler.graph import operations as op
+from privet.compiler.graph.operations import Array, real
 from privet.compiler.graph.registry import operator
 from privet.compiler.graph.site import Operand, Private, Site
 from privet.compiler.graph.windows import (
@@ -47,7 +41,7 @@ def _convolved(
 ) -> Private:
     kernel = weight.reshape(weight.shape[0], -1, *geometry.kernel)
     sides = (geometry.stride, geometry.padding, geometry.dilation)
-    return site.emit(Conv2d(kernel, bias, *sides, site.attribute("group", 1)), image)
+    return site.emit(op.Conv2d(kernel, bias, *sides, site.attribute("group", 1)), image)
 
 
 def _volume(site: Site, x: Private, weight: Array, bias: Array | None, axes: list[Span]) -> Private:
@@ -56,19 +50,19 @@ def _volume(site: Site, x: Private, weight: Array, bias: Array | None, axes: lis
     n, c = x.shape[:2]
     if depth.before or depth.after:
         around = [(0, 0, side, 0, 0) for side in (depth.before, depth.after)]
-        x = site.emit(Pad(around[0], around[1], 0.0), x)
+        x = site.emit(op.Pad(around[0], around[1], 0.0), x)
     taps = []
     for tap in range(depth.kernel):
         first = tap * depth.dilation
         end = first + (depth.count - 1) * depth.stride + 1
         ends = (n, c, end, *x.shape[3:])
-        part = site.emit(Slice((0, 0, first, 0, 0), ends, (1, 1, depth.stride, 1, 1)), x)
+        part = site.emit(op.Slice((0, 0, first, 0, 0), ends, (1, 1, depth.stride, 1, 1)), x)
         taps.append(site.reshape(part, (n, c, 1, depth.count, *x.shape[3:])))
-    turned = site.emit(Transpose((0, 3, 1, 2, 4, 5)), site.joined(2, taps))
+    turned = site.emit(op.Transpose((0, 3, 1, 2, 4, 5)), site.joined(2, taps))
     images = site.reshape(turned, (n * depth.count, c * depth.kernel, *x.shape[3:]))
     made = _convolved(site, images, weight, bias, image_windows(image))
     split = site.reshape(made, (n, depth.count, *made.shape[1:]))
-    return site.emit(Transpose((0, 2, 1, 3, 4)), split)
+    return site.emit(op.Transpose((0, 2, 1, 3, 4)), split)
 
 
 @operator("ConvTranspose", restrictions="1-D and 2-D; weights and bias constant")
@@ -100,12 +94,12 @@ def conv_transpose(site: Site) -> Operand:
     ]
     padding = tuple(max(side, 0) for side in (*low, *high))
     bias = real(site.constant(2, "bias")) if site.has(2) else None
-    turned = Conv2d(kernel, bias, (1, 1), padding, (dilations[0], dilations[1]), groups)
+    turned = op.Conv2d(kernel, bias, (1, 1), padding, (dilations[0], dilations[1]), groups)
     made = site.emit(turned, image)
     starts = (0, 0, *(max(-side, 0) for side in low))
     ends = [size - max(-side, 0) for size, side in zip(made.shape[2:], high, strict=True)]
     if any(starts) or tuple(ends) != made.shape[2:]:
-        made = site.emit(Slice(starts, (*made.shape[:2], *ends), (1, 1, 1, 1)), made)
+        made = site.emit(op.Slice(starts, (*made.shape[:2], *ends), (1, 1, 1, 1)), made)
     return from_image(site, made, rank)
 
 
@@ -130,7 +124,7 @@ def _spread(site: Site, x: Private, strides: list[int]) -> Private:
         return x
     n, c, h, w = x.shape
     after = (0, 0, 0, strides[0] - 1, 0, strides[1] - 1)
-    wide = site.emit(Pad((0,) * 6, after, 0.0), site.reshape(x, (n, c, h, 1, w, 1)))
+    wide = site.emit(op.Pad((0,) * 6, after, 0.0), site.reshape(x, (n, c, h, 1, w, 1)))
     image = site.reshape(wide, (n, c, h * strides[0], w * strides[1]))
     ends = (n, c, (h - 1) * strides[0] + 1, (w - 1) * strides[1] + 1)
-    return site.emit(Slice((0,) * 4, ends, (1,) * 4), image)
+    return site.emit(op.Slice((0,) * 4, ends, (1,) * 4), image)

@@ -7,19 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from privet.compiler.graph.operations import (
-    Add,
-    AddConstant,
-    Array,
-    Broadcast,
-    Conv2d,
-    Dense,
-    MatMul,
-    Scale,
-    Shape,
-    Transpose,
-    real,
-)
+from privet.compiler.graph import operations as op
+from privet.compiler.graph.operations import Array, Shape, real
 from privet.compiler.graph.registry import operator
 from privet.compiler.graph.site import Operand, Private, Site
 
@@ -30,11 +19,11 @@ def gemm(site: Site) -> Operand:
     a, b = site.operand(0), site.operand(1)
     alpha, beta = site.attribute("alpha", 1.0), site.attribute("beta", 1.0)
     if isinstance(a, Private) and isinstance(b, Private):
-        a = site.emit(Transpose((1, 0)), a) if site.attribute("transA", 0) else a
-        b = site.emit(Transpose((1, 0)), b) if site.attribute("transB", 0) else b
+        a = site.emit(op.Transpose((1, 0)), a) if site.attribute("transA", 0) else a
+        b = site.emit(op.Transpose((1, 0)), b) if site.attribute("transB", 0) else b
         both = private_product(site, a, b)
         if alpha != 1.0:
-            both = site.emit(Scale(np.full(both.shape, alpha), uniform=True), both)
+            both = site.emit(op.Scale(np.full(both.shape, alpha), uniform=True), both)
         return _plus(site, both, beta)
     if not isinstance(a, Private) and not isinstance(b, Private):
         known = (a.T if site.attribute("transA", 0) else a) @ (
@@ -44,13 +33,13 @@ def gemm(site: Site) -> Operand:
     if not isinstance(b, Private):
         assert isinstance(a, Private)
         weight = _times(b.T if site.attribute("transB", 0) else b, alpha)
-        x = site.emit(Transpose((1, 0)), a) if site.attribute("transA", 0) else a
+        x = site.emit(op.Transpose((1, 0)), a) if site.attribute("transA", 0) else a
         return _add_c(site, x, weight, beta)
     assert not isinstance(a, Private)
     # (A * B)^T = B^T * A^T puts the constant on the right.
     weight = _times(a if site.attribute("transA", 0) else a.T, alpha)
-    x = b if site.attribute("transB", 0) else site.emit(Transpose((1, 0)), b)
-    product = site.emit(Transpose((1, 0)), site.emit(Dense(weight, None), x))
+    x = b if site.attribute("transB", 0) else site.emit(op.Transpose((1, 0)), b)
+    product = site.emit(op.Transpose((1, 0)), site.emit(op.Dense(weight, None), x))
     return _plus(site, product, beta)
 
 
@@ -61,8 +50,8 @@ def _add_c(site: Site, x: Private, weight: Array, beta: float) -> Operand:
         columns = weight.shape[-1]
         if not isinstance(c, Private) and c.size in (1, columns) and math.prod(c.shape[:-1]) == 1:
             bias = np.broadcast_to(_times(c, beta).reshape(-1), (columns,))
-            return site.emit(Dense(weight, bias), x)
-    return _plus(site, site.emit(Dense(weight, None), x), beta)
+            return site.emit(op.Dense(weight, bias), x)
+    return _plus(site, site.emit(op.Dense(weight, None), x), beta)
 
 
 def _plus(site: Site, product: Operand, beta: float) -> Operand:
@@ -71,13 +60,13 @@ def _plus(site: Site, product: Operand, beta: float) -> Operand:
     c = site.operand(2)
     if not isinstance(c, Private):
         assert isinstance(product, Private)
-        return site.emit(AddConstant(_times(c, beta)), product)
+        return site.emit(op.AddConstant(_times(c, beta)), product)
     c = site.lift(c, product.shape)
     if beta != 1.0:
-        c = site.emit(Scale(np.full(c.shape, beta), uniform=True), c)
+        c = site.emit(op.Scale(np.full(c.shape, beta), uniform=True), c)
     if not isinstance(product, Private):
-        return site.emit(AddConstant(product), c)
-    return site.emit(Add(), product, c)
+        return site.emit(op.AddConstant(product), c)
+    return site.emit(op.Add(), product, c)
 
 
 def _times(array: Array, factor: float) -> Array:
@@ -146,13 +135,13 @@ def private_product(site: Site, a: Private, b: Private) -> Private:
     count = math.prod(batch[:shared])
     a = site.reshape(a, (count, math.prod(batch[shared:]) * rows, inner))
     b = site.reshape(b, (count, inner, columns))
-    return site.reshape(site.emit(MatMul(), a, b), (*batch, rows, columns))
+    return site.reshape(site.emit(op.MatMul(), a, b), (*batch, rows, columns))
 
 
 def _swap(site: Site, x: Private) -> Private:
     axes = list(range(len(x.shape)))
     axes[-1], axes[-2] = axes[-2], axes[-1]
-    return site.emit(Transpose(tuple(axes)), x)
+    return site.emit(op.Transpose(tuple(axes)), x)
 
 
 def _times_constant(site: Site, x: Private, weight: Array) -> Private:
@@ -167,7 +156,7 @@ def _times_constant(site: Site, x: Private, weight: Array) -> Private:
         site.refuse(f"{list(x.shape)} times {list(weight.shape)}", "Check the model's shapes")
     if math.prod(weight.shape[:-2]) == 1:
         flat = site.reshape(x, (math.prod(x.shape[:-1]), inner))
-        product = site.emit(Dense(weight.reshape(inner, columns), None), flat)
+        product = site.emit(op.Dense(weight.reshape(inner, columns), None), flat)
         return site.reshape(product, (*batch, rows, columns))
     return _batched(site, x, weight, batch)
 
@@ -177,13 +166,13 @@ def _batched(site: Site, x: Private, weight: Array, batch: Shape) -> Private:
     rows, inner = x.shape[-2:]
     columns, groups = weight.shape[-1], math.prod(batch)
     if x.shape[:-2] != batch:
-        x = site.emit(Broadcast((*batch, rows, inner)), x)
+        x = site.emit(op.Broadcast((*batch, rows, inner)), x)
     weight = np.broadcast_to(weight, (*batch, inner, columns)).reshape(groups, inner, columns)
-    image = site.emit(Transpose((0, 2, 1)), site.reshape(x, (groups, rows, inner)))
+    image = site.emit(op.Transpose((0, 2, 1)), site.reshape(x, (groups, rows, inner)))
     image = site.reshape(image, (1, groups * inner, rows, 1))
     kernel = np.swapaxes(weight, 1, 2).reshape(groups * columns, inner, 1, 1)
-    image = site.emit(Conv2d(kernel, None, groups=groups), image)
-    product = site.emit(Transpose((0, 2, 1)), site.reshape(image, (groups, columns, rows)))
+    image = site.emit(op.Conv2d(kernel, None, groups=groups), image)
+    product = site.emit(op.Transpose((0, 2, 1)), site.reshape(image, (groups, columns, rows)))
     return site.reshape(product, (*batch, rows, columns))
 
 

@@ -10,7 +10,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from privet.compiler.graph.operations import Add, Array, Concat, MatMul, Mul
+from privet.compiler.graph import operations as op
+from privet.compiler.graph.operations import Array
 from privet.compiler.graph.operators.activation import extreme
 from privet.compiler.graph.operators.rearrangement import as_private
 from privet.compiler.graph.operators.selection import kept, number_of, ones_at
@@ -33,7 +34,7 @@ def gather_elements(site: Site) -> Operand:
         if not last or hot.shape[:-2] != shape[:-1] or hot.shape[-1] != shape[-1]:
             site.refuse("its places are not of the last axis", "Transpose before it")
         rows = site.reshape(x, (ahead, shape[-1], math.prod(x.shape) // (ahead * shape[-1])))
-        taken = site.emit(MatMul(), site.reshape(hot, (ahead, *hot.shape[-2:])), rows)
+        taken = site.emit(op.MatMul(), site.reshape(hot, (ahead, *hot.shape[-2:])), rows)
         made = site.reshape(taken, (*ids.shape[: len(shape)], *x.shape[len(shape) :]))
         return replace(made, integer=x.integer, one_hot=x.one_hot)
     x = number_of(site, x) if x.one_hot else x
@@ -151,7 +152,7 @@ def _scattered(site: Site, data: Private, places: Array) -> Private:
             fresh = _reduced(site, reduction, pick(site, flat, 0, at.tolist()), fresh)
         sources = np.arange(flat.shape[0])
         sources[at] = flat.shape[0] + np.arange(len(at))
-        flat = pick(site, site.emit(Concat(0), flat, fresh), 0, sources.tolist())
+        flat = pick(site, site.emit(op.Concat(0), flat, fresh), 0, sources.tolist())
         left = np.setdiff1d(left, chosen)
     return site.reshape(flat, data.shape)
 
@@ -159,9 +160,9 @@ def _scattered(site: Site, data: Private, places: Array) -> Private:
 def _reduced(site: Site, reduction: str, old: Private, new: Private) -> Private:
     match reduction:
         case "add":
-            return site.emit(Add(), old, new)
+            return site.emit(op.Add(), old, new)
         case "mul":
-            return site.emit(Mul(), old, new)
+            return site.emit(op.Mul(), old, new)
         case "max" | "min":
             return extreme(site, [old, new], sign=1.0 if reduction == "max" else -1.0)
         case other:

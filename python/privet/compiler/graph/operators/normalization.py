@@ -6,16 +6,9 @@ import math
 
 import numpy as np
 
+from privet.compiler.graph import operations as op
 from privet.compiler.graph.function import Function, Step, chain
 from privet.compiler.graph.onnx_model import ML
-from privet.compiler.graph.operations import (
-    AddConstant,
-    AvgPool2d,
-    ChannelAffine,
-    Elementwise,
-    Mul,
-    Sub,
-)
 from privet.compiler.graph.operators.activation import magnitude
 from privet.compiler.graph.operators.arithmetic import plus_constant, times_constant
 from privet.compiler.graph.operators.attention import RECIPROCAL
@@ -49,7 +42,7 @@ def batch_normalization(site: Site) -> Operand:
         for index, name in enumerate(("scale", "bias", "mean", "variance"), start=1)
     )
     factor = scale / np.sqrt(variance + site.attribute("epsilon", 1e-5))
-    return site.emit(ChannelAffine(factor, offset - mean * factor), x)
+    return site.emit(op.ChannelAffine(factor, offset - mean * factor), x)
 
 
 @operator("LayerNormalization", since=17, restrictions=_INSIDE)
@@ -86,7 +79,7 @@ def _divided(site: Site, rows: Private, norm: str) -> Private:
             by, inverse = squares_of_rows(site, rows), INVERSE_ROOT
         case other:
             site.refuse(f"its norm is {other!r}", "Use MAX, L1 or L2")
-    return site.emit(Mul(), rows, site.lift(site.emit(Elementwise(inverse), by), rows.shape))
+    return site.emit(op.Mul(), rows, site.lift(site.emit(op.Elementwise(inverse), by), rows.shape))
 
 
 def _weight(site: Site, index: int) -> np.ndarray:
@@ -105,11 +98,11 @@ def standardised(site: Site, rows: Private, epsilon: float, *, centred: bool = T
     """`[rows, n]`: each row less its mean, over the root of its variance plus `epsilon`."""
     if centred:
         mean = sum_of_rows(site, rows, mean=True)
-        rows = site.emit(Sub(), rows, site.lift(mean, rows.shape))
-    variance = sum_of_rows(site, site.emit(Mul(), rows, rows), mean=True)
-    shifted = site.emit(AddConstant(np.asarray(epsilon)), variance)
-    inverse = site.emit(Elementwise(INVERSE_ROOT), shifted)
-    return site.emit(Mul(), rows, site.lift(inverse, rows.shape))
+        rows = site.emit(op.Sub(), rows, site.lift(mean, rows.shape))
+    variance = sum_of_rows(site, site.emit(op.Mul(), rows, rows), mean=True)
+    shifted = site.emit(op.AddConstant(np.asarray(epsilon)), variance)
+    inverse = site.emit(op.Elementwise(INVERSE_ROOT), shifted)
+    return site.emit(op.Mul(), rows, site.lift(inverse, rows.shape))
 
 
 def _per_channel(site: Site, x: Private, index: int) -> np.ndarray:
@@ -172,9 +165,9 @@ def local_response_normalization(site: Site) -> Operand:
     image = site.reshape(x, (n, 1, c, places))
     around = ((size - 1) // 2, 0, size // 2, 0)
     factors = (site.attribute("alpha", 1e-4) / size,)
-    pool = AvgPool2d((size, 1), (1, 1), around, (1, 1), (c, places), factors)
-    energy = site.emit(pool, site.emit(Mul(), image, image))
-    base = site.emit(AddConstant(np.asarray(site.attribute("bias", 1.0))), energy)
+    pool = op.AvgPool2d((size, 1), (1, 1), around, (1, 1), (c, places), factors)
+    energy = site.emit(pool, site.emit(op.Mul(), image, image))
+    base = site.emit(op.AddConstant(np.asarray(site.attribute("bias", 1.0))), energy)
     power = (Step("log", (0,)), Step("scale", (1,), -site.attribute("beta", 0.75)))
-    inverse = site.emit(Elementwise(Function((*power, Step("exp", (2,))))), base)
-    return site.reshape(site.emit(Mul(), image, inverse), x.shape)
+    inverse = site.emit(op.Elementwise(Function((*power, Step("exp", (2,))))), base)
+    return site.reshape(site.emit(op.Mul(), image, inverse), x.shape)

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from privet.compiler.graph.operations import Add, Sub
+from privet.compiler.graph import operations as op
 from privet.compiler.graph.operators.arithmetic import plus_constant, times_constant
 from privet.compiler.graph.operators.comparison import SUITES, not_below
 from privet.compiler.graph.operators.reduction import largest_of_rows, running_sum
@@ -32,10 +32,10 @@ def hardmax(site: Site) -> Operand:
 def first_largest(site: Site, rows: Private) -> Private:
     """`[rows, n]`: 1 at the first of the largest elements of each row."""
     largest = site.lift(largest_of_rows(site, rows), rows.shape)
-    is_largest = not_below(site, site.emit(Sub(), rows, largest))
+    is_largest = not_below(site, site.emit(op.Sub(), rows, largest))
     # Twice itself less those up to it is 1 at the first one, and below 1 elsewhere.
-    twice = site.emit(Add(), is_largest, is_largest)
-    rest = site.emit(Sub(), twice, running_sum(site, is_largest))
+    twice = site.emit(op.Add(), is_largest, is_largest)
+    rest = site.emit(op.Sub(), twice, running_sum(site, is_largest))
     return not_below(site, plus_constant(site, rest, np.asarray(-1.0)))
 
 
@@ -50,7 +50,7 @@ def one_hot(site: Site) -> Operand:
         hit = hits(site, x, 0, depth)
     else:
         both = site.reshape(hits(site, x, -depth, depth), (math.prod(x.shape), 2, depth))
-        hit = site.emit(Add(), *parts(site, both, 1, [1, 1]))
+        hit = site.emit(op.Add(), *parts(site, both, 1, [1, 1]))
     hit = site.reshape(hit, (*x.shape, depth))
     hit = site.transpose(hit, (*range(axis), rank, *range(axis, rank)))
     return plus_constant(site, times_constant(site, hit, np.asarray(on - off)), np.asarray(off))

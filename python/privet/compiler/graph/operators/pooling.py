@@ -7,16 +7,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from privet.compiler.graph import operations as op
 from privet.compiler.graph.function import chain
-from privet.compiler.graph.operations import (
-    NO_PADDING,
-    AvgPool2d,
-    Elementwise,
-    MaxPool2d,
-    Mul,
-    Pair,
-    Shape,
-)
+from privet.compiler.graph.operations import Pair, Shape
 from privet.compiler.graph.operations.linear import MAX_KERNEL
 from privet.compiler.graph.operators.activation import magnitude
 from privet.compiler.graph.operators.reduction import largest_of_rows, sum_of_rows
@@ -52,7 +45,7 @@ def average_pool(site: Site) -> Operand:
     return _pooled(site, x, spatial, _average)
 
 
-Pool = Callable[[Site, Windows, Pair], MaxPool2d | AvgPool2d]
+Pool = Callable[[Site, Windows, Pair], op.MaxPool2d | op.AvgPool2d]
 
 
 def _pooled(site: Site, x: Private, spatial: Shape, pool: Pool) -> Private:
@@ -81,16 +74,16 @@ def _pooled(site: Site, x: Private, spatial: Shape, pool: Pool) -> Private:
     return site.reshape(made, (n, c, depth.count, *within.size))
 
 
-def _largest(_site: Site, geometry: Windows, _size: Pair) -> MaxPool2d:
-    return MaxPool2d(**vars(geometry))
+def _largest(_site: Site, geometry: Windows, _size: Pair) -> op.MaxPool2d:
+    return op.MaxPool2d(**vars(geometry))
 
 
-def _average(site: Site, geometry: Windows, size: Pair) -> AvgPool2d:
+def _average(site: Site, geometry: Windows, size: Pair) -> op.AvgPool2d:
     down, across = (_counts(site, geometry, size, axis) for axis in range(2))
     factors = (1.0 / np.outer(down, across).reshape(-1)).tolist()
     if len(set(factors)) == 1:
         factors = factors[:1]
-    return AvgPool2d(**vars(geometry), factors=tuple(factors))
+    return op.AvgPool2d(**vars(geometry), factors=tuple(factors))
 
 
 @operator("LpPool", restrictions="1-D to 3-D; p 1 or 2; not with `--security malicious`")
@@ -116,11 +109,11 @@ def _norm(site: Site, x: Private, total: Callable[[Private], Private]) -> Privat
         return total(magnitude(site, x))
     if p != 2:
         site.refuse(f"p is {p}", "Use p 1 or 2")
-    return site.emit(Elementwise(chain("sqrt")), total(site.emit(Mul(), x, x)))
+    return site.emit(op.Elementwise(chain("sqrt")), total(site.emit(op.Mul(), x, x)))
 
 
-def _total(_site: Site, geometry: Windows, _size: Pair) -> AvgPool2d:
-    return AvgPool2d(**vars(geometry), factors=(1.0,))
+def _total(_site: Site, geometry: Windows, _size: Pair) -> op.AvgPool2d:
+    return op.AvgPool2d(**vars(geometry), factors=(1.0,))
 
 
 @operator("GlobalAveragePool")
@@ -135,10 +128,10 @@ def global_pool(site: Site) -> Operand:
         reduced = sum_of_rows(site, rows, mean=True) if average else largest_of_rows(site, rows)
         return site.reshape(reduced, ends)
     size = as_size(spatial)
-    whole = Windows(size, (1, 1), NO_PADDING, (1, 1), (1, 1))
-    pool = AvgPool2d(**vars(whole), factors=(1.0 / math.prod(size),))
+    whole = Windows(size, (1, 1), op.NO_PADDING, (1, 1), (1, 1))
+    pool = op.AvgPool2d(**vars(whole), factors=(1.0 / math.prod(size),))
     image = site.reshape(x, (*x.shape[:2], *size))
-    return site.reshape(site.emit(pool if average else MaxPool2d(**vars(whole)), image), ends)
+    return site.reshape(site.emit(pool if average else op.MaxPool2d(**vars(whole)), image), ends)
 
 
 def as_size(spatial: tuple[int, ...]) -> tuple[int, int]:

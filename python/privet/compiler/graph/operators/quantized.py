@@ -12,7 +12,8 @@ from dataclasses import replace
 import numpy as np
 import onnx
 
-from privet.compiler.graph.operations import Array, Saturate
+from privet.compiler.graph import operations as op
+from privet.compiler.graph.operations import Array
 from privet.compiler.graph.operators.arithmetic import plus_constant, times_constant
 from privet.compiler.graph.registry import operator
 from privet.compiler.graph.site import Operand, Private, Quantized, Site
@@ -101,7 +102,7 @@ def _quantized(site: Site, x: Private, scale: int, zero: int) -> Private:
     low, high = ((end - origin) * step for end in RANGES[kind.name])
     if x.quantized is not None:
         x = _dequantized(site, x, 1.0, 0.0)
-    made = site.emit(Saturate(low, high, step), x)
+    made = site.emit(op.Saturate(low, high, step), x)
     return replace(made, integer=False, whole=False, quantized=Quantized(step, origin))
 
 

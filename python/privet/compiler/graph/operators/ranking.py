@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from privet.compiler.graph.operations import Concat, MatMul, Mul, Negate, Sub
+from privet.compiler.graph import operations as op
 from privet.compiler.graph.operators.arithmetic import minus, plus, plus_constant
 from privet.compiler.graph.operators.comparison import not_below
 from privet.compiler.graph.operators.one_hot import first_largest
@@ -40,11 +40,11 @@ def top_k(site: Site) -> tuple[Private, Private]:
         site.refuse(f"it takes {count} of {size} elements", "Check the model")
     ahead, samples = x.shape[:-1], math.prod(x.shape[:-1])
     rows = site.reshape(x, (samples, size))
-    keys = rows if site.attribute("largest", 1) else site.emit(Negate(), rows)
+    keys = rows if site.attribute("largest", 1) else site.emit(op.Negate(), rows)
     if size > MOST_PAIRED and count > MOST_FOUND:
         site.refuse(f"it takes {count} of {size} elements", f"Take {MOST_FOUND} at most")
     hot = _by_ranks(site, keys, count) if size <= MOST_PAIRED else _in_turn(site, keys, count)
-    values = site.emit(MatMul(), hot, site.reshape(rows, (samples, size, 1)))
+    values = site.emit(op.MatMul(), hot, site.reshape(rows, (samples, size, 1)))
     places = site.reshape(hot, (*ahead, count, size))
     return site.reshape(values, (*ahead, count)), replace(places, integer=True, one_hot=True)
 
@@ -56,7 +56,7 @@ def _by_ranks(site: Site, keys: Private, count: int) -> Private:
     across = site.lift(site.reshape(keys, (rows, 1, size)), shape)
     down = site.lift(site.reshape(keys, (rows, size, 1)), shape)
     # Of a pair i, j with j < i: whether j is before i, as equal ones are.
-    before = kept(site, not_below(site, site.emit(Sub(), across, down)), np.tri(size, k=-1) > 0)
+    before = kept(site, not_below(site, site.emit(op.Sub(), across, down)), np.tri(size, k=-1) > 0)
     mine = site.reshape(before, (rows * size, size))
     turned = site.apply("Transpose", before, perm=[0, 2, 1])
     theirs = site.reshape(turned, (rows * size, size))
@@ -70,18 +70,18 @@ def _by_ranks(site: Site, keys: Private, count: int) -> Private:
         return reached
     first = pick(site, reached, 1, [0])
     steps = [pick(site, reached, 1, range(at, count - 1 + at)) for at in (1, 0)]
-    return site.emit(Concat(1), first, site.emit(Sub(), *steps))
+    return site.emit(op.Concat(1), first, site.emit(op.Sub(), *steps))
 
 
 def _in_turn(site: Site, keys: Private, count: int) -> Private:
     """`[rows, count, n]`: what was found is put below all others, and the next one looked for."""
     rows, size = keys.shape
-    least = site.emit(Negate(), largest_of_rows(site, site.emit(Negate(), keys)))
+    least = site.emit(op.Negate(), largest_of_rows(site, site.emit(op.Negate(), keys)))
     lowest = site.lift(plus_constant(site, least, np.asarray(-1.0)), keys.shape)
     found = []
     for left in reversed(range(count)):
         hot = first_largest(site, keys)
         found.append(site.reshape(hot, (rows, 1, size)))
         if left:
-            keys = plus(site, keys, site.emit(Mul(), hot, site.emit(Sub(), lowest, keys)))
+            keys = plus(site, keys, site.emit(op.Mul(), hot, site.emit(op.Sub(), lowest, keys)))
     return site.joined(1, found)

@@ -6,16 +6,8 @@ import math
 
 import numpy as np
 
-from privet.compiler.graph.operations import (
-    AddConstant,
-    Array,
-    Concat,
-    Pad,
-    Slice,
-    Sub,
-    Transpose,
-    real,
-)
+from privet.compiler.graph import operations as op
+from privet.compiler.graph.operations import Array, real
 from privet.compiler.graph.public_maps import pick
 from privet.compiler.graph.registry import operator
 from privet.compiler.graph.site import Operand, Private, Site
@@ -41,10 +33,10 @@ def as_private(site: Site, operand: Operand, source: Private | None = None) -> P
     if isinstance(operand, Private):
         return operand
     source = source or next(x for x in site.inputs if isinstance(x, Private))
-    one = site.emit(Slice((0,), (1,), (1,)), site.reshape(source, (math.prod(source.shape),)))
-    zero = site.emit(Sub(), one, one)
+    one = site.emit(op.Slice((0,), (1,), (1,)), site.reshape(source, (math.prod(source.shape),)))
+    zero = site.emit(op.Sub(), one, one)
     corner = site.reshape(zero, (1,) * operand.ndim)
-    return site.emit(AddConstant(real(operand)), site.lift(corner, operand.shape))
+    return site.emit(op.AddConstant(real(operand)), site.lift(corner, operand.shape))
 
 
 @operator("Expand", since=8, restrictions="shape constant")
@@ -68,7 +60,7 @@ def tile(site: Site) -> Operand:
         site.refuse(f"repeats {repeats} on input {list(x.shape)}", "Check the model's shapes")
     for axis, count in enumerate(repeats):
         if count > 1:
-            x = site.emit(Concat(axis), *([x] * count))
+            x = site.emit(op.Concat(axis), *([x] * count))
     return x
 
 
@@ -95,7 +87,7 @@ def pad(site: Site) -> Operand:
         return x
     mode = site.attribute("mode", "constant")
     if mode == "constant":
-        return site.emit(Pad(tuple(before), tuple(after), value), x)
+        return site.emit(op.Pad(tuple(before), tuple(after), value), x)
     for axis, sides in enumerate(zip(before, after, strict=True)):
         size = x.shape[axis]
         if mode == "reflect" and max(sides) >= max(size, 2):
@@ -128,7 +120,7 @@ def depth_to_space(site: Site) -> Operand:
         split, perm = (n, b, b, c // (b * b), h, w), (0, 3, 4, 1, 5, 2)
     else:
         split, perm = (n, c // (b * b), b, b, h, w), (0, 1, 4, 2, 5, 3)
-    moved = site.emit(Transpose(perm), site.reshape(x, split))
+    moved = site.emit(op.Transpose(perm), site.reshape(x, split))
     return site.reshape(moved, (n, c // (b * b), h * b, w * b))
 
 
@@ -147,5 +139,5 @@ def space_to_depth(site: Site) -> Operand:
     b = site.attribute("blocksize", 1)
     split = site.reshape(x, (n, c, h // b, b, w // b, b))
     first = site.attribute("mode", "DCR") == "DCR"
-    moved = site.emit(Transpose((0, 3, 5, 1, 2, 4) if first else (0, 1, 3, 5, 2, 4)), split)
+    moved = site.emit(op.Transpose((0, 3, 5, 1, 2, 4) if first else (0, 1, 3, 5, 2, 4)), split)
     return site.reshape(moved, (n, c * b * b, h // b, w // b))

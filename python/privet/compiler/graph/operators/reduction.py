@@ -8,18 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from privet.compiler.graph import operations as op
 from privet.compiler.graph.function import chain
-from privet.compiler.graph.operations import (
-    NO_PADDING,
-    ArgMax,
-    AvgPool2d,
-    Elementwise,
-    MaxPool2d,
-    Mul,
-    Negate,
-    Pad,
-    Sub,
-)
 from privet.compiler.graph.operations.linear import MAX_KERNEL
 from privet.compiler.graph.operators.activation import magnitude
 from privet.compiler.graph.operators.arithmetic import plus
@@ -42,7 +32,7 @@ def cum_sum(site: Site) -> Operand:
     rows, ahead = as_rows(site, x, [axis])
     sums = running_sum(site, rows, reverse=bool(site.attribute("reverse", 0)))
     if site.attribute("exclusive", 0):
-        sums = site.emit(Sub(), sums, rows)
+        sums = site.emit(op.Sub(), sums, rows)
     return from_rows(site, sums, ahead, axis, x.shape[axis])
 
 
@@ -52,7 +42,7 @@ def running_sum(site: Site, x: Private, *, reverse: bool = False) -> Private:
     if width > MAX_KERNEL:
         site.refuse(f"it sums {width} elements, more than {MAX_KERNEL}", "Split the axis")
     padding = (0, 0, 0, width - 1) if reverse else (0, width - 1, 0, 0)
-    windows = AvgPool2d((1, width), (1, 1), padding, (1, 1), (1, width), factors=(1.0,))
+    windows = op.AvgPool2d((1, width), (1, 1), padding, (1, 1), (1, width), factors=(1.0,))
     image = site.reshape(x, (1, rows, 1, width))
     return site.reshape(site.emit(windows, image), x.shape)
 
@@ -70,13 +60,13 @@ def arg_max(site: Site) -> Operand:
     # Softmax keeps the order along its axis, so ArgMax may read what Softmax read.
     keepdims = bool(site.attribute("keepdims", 1))
     select_last = bool(site.attribute("select_last_index", 0))
-    return replace(site.emit(ArgMax(axis, keepdims, select_last), x), below=x.shape[axis])
+    return replace(site.emit(op.ArgMax(axis, keepdims, select_last), x), below=x.shape[axis])
 
 
 @operator("ArgMin")
 def arg_min(site: Site) -> Operand:
     """The index of the largest of the negated elements."""
-    return site.apply("ArgMax", site.emit(Negate(), site.private(0)), **site.attributes)
+    return site.apply("ArgMax", site.emit(op.Negate(), site.private(0)), **site.attributes)
 
 
 def reduced(site: Site) -> Operand:
@@ -101,9 +91,9 @@ def sum_of_rows(site: Site, x: Private, *, mean: bool = False) -> Private:
         return x
     size = _folded(count)
     if missing := math.prod(size) - count:
-        x = site.emit(Pad((0, 0), (0, missing), 0.0), x)
+        x = site.emit(op.Pad((0, 0), (0, missing), 0.0), x)
     factors = (1.0 / count if mean else 1.0,)
-    pool = AvgPool2d(size, (1, 1), NO_PADDING, (1, 1), (1, 1), factors)
+    pool = op.AvgPool2d(size, (1, 1), op.NO_PADDING, (1, 1), (1, 1), factors)
     return site.reshape(site.emit(pool, site.reshape(x, (1, rows, *size))), (rows, 1))
 
 
@@ -114,7 +104,7 @@ def largest_of_rows(site: Site, x: Private) -> Private:
         return x
     size = _folded(count)
     x = pick(site, x, 1, np.minimum(np.arange(math.prod(size)), count - 1).tolist())
-    pool = MaxPool2d(size, (1, 1), NO_PADDING, (1, 1), (1, 1))
+    pool = op.MaxPool2d(size, (1, 1), op.NO_PADDING, (1, 1), (1, 1))
     return site.reshape(site.emit(pool, site.reshape(x, (1, rows, *size))), (rows, 1))
 
 
@@ -125,23 +115,23 @@ def _folded(count: int) -> tuple[int, int]:
 
 
 def _smooth(site: Site, name: str, x: Private) -> Private:
-    return site.emit(Elementwise(chain(name)), x)
+    return site.emit(op.Elementwise(chain(name)), x)
 
 
 def _negated(site: Site, x: Private) -> Private:
-    return site.emit(Negate(), x)
+    return site.emit(op.Negate(), x)
 
 
 def squares_of_rows(site: Site, x: Private) -> Private:
     """`[rows, n]` to sums of squares `[rows, 1]`."""
-    return sum_of_rows(site, site.emit(Mul(), x, x))
+    return sum_of_rows(site, site.emit(op.Mul(), x, x))
 
 
 def _log_sum_exp(site: Site, x: Private) -> Private:
     """`m + log(sum(exp(x - m)))` with the largest element m."""
     largest = largest_of_rows(site, x)
-    below = site.emit(Sub(), site.lift(largest, x.shape), x)
-    total = sum_of_rows(site, site.emit(Elementwise(DECAY, nonnegative=True), below))
+    below = site.emit(op.Sub(), site.lift(largest, x.shape), x)
+    total = sum_of_rows(site, site.emit(op.Elementwise(DECAY, nonnegative=True), below))
     return plus(site, largest, _smooth(site, "log", total))
 
 
@@ -152,7 +142,7 @@ def _product(site: Site, x: Private) -> Private:
     while (count := x.shape[1]) > 1:
         half = count // 2
         pair = [pick(site, x, 1, range(k * half, (k + 1) * half)) for k in range(2)]
-        product = site.emit(Mul(), *pair)
+        product = site.emit(op.Mul(), *pair)
         rest = [pick(site, x, 1, [count - 1])] if count % 2 else []
         x = site.joined(1, [product, *rest])
     return x

@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from privet.compiler.graph.operations import AddConstant, Array
+from privet.compiler.graph import operations as op
+from privet.compiler.graph.operations import Array
 from privet.compiler.graph.public_maps import blend, pick, times_public
 from privet.compiler.graph.registry import operator
 from privet.compiler.graph.site import Operand, Private, Site
@@ -113,7 +114,9 @@ def _along(
     column = outside.reshape(-1, *[1] * (len(x.shape) - axis - 1))
     value = float(site.attribute("extrapolation_value", 0.0))
     filled = np.broadcast_to(column, made.shape[axis:])
-    return site.emit(AddConstant(np.where(filled, value, 0.0)), times_public(site, made, ~filled))
+    return site.emit(
+        op.AddConstant(np.where(filled, value, 0.0)), times_public(site, made, ~filled)
+    )
 
 
 def _coordinates(

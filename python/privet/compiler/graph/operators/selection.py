@@ -8,15 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from privet.compiler.graph.operations import (
-    Add,
-    AddConstant,
-    Array,
-    Dense,
-    Step,
-    Sub,
-    real,
-)
+from privet.compiler.graph import operations as op
+from privet.compiler.graph.operations import Array, real
 from privet.compiler.graph.operators.attention import BLOCKING, masked
 from privet.compiler.graph.public_maps import pick, times_public
 from privet.compiler.graph.registry import operator
@@ -107,7 +100,7 @@ def look_up(site: Site, table: Array, ids: Private, *, within: bool = False) -> 
         shape = ids.shape[:-1]
         hot = site.reshape(ids, (math.prod(shape), ids.shape[-1]))
         hot = site.part(hot, 1, 0, min(len(table), ids.shape[-1]))
-        chosen = site.emit(Dense(rows[: ids.shape[-1]], None), hot)
+        chosen = site.emit(op.Dense(rows[: ids.shape[-1]], None), hot)
     elif not within and ids.below > len(table):
         site.refuse(
             f"it takes elements of a constant of {len(table)} at private places up to "
@@ -121,7 +114,7 @@ def look_up(site: Site, table: Array, ids: Private, *, within: bool = False) -> 
         if not within and not 1 < ids.below <= len(table):
             first, rows = -len(table), np.concatenate([rows, rows])
         passed = reached(site, ids, first + 1, len(table))
-        chosen = site.emit(Dense(np.diff(rows, axis=0), rows[0]), passed)
+        chosen = site.emit(op.Dense(np.diff(rows, axis=0), rows[0]), passed)
     whole = table.dtype.kind in "iub"
     below = int(table.max()) + 1 if whole and table.min() >= 0 else 0
     found = site.reshape(chosen, (*shape, *table.shape[1:]))
@@ -142,14 +135,14 @@ def hits(site: Site, ids: Private, first: int, end: int) -> Private:
     """`[count, end - first]`: 1 at the place that each is, of those from `first` on."""
     passed = reached(site, ids, first, end + 1)
     sides = [site.part(passed, 1, k, k + end - first) for k in range(2)]
-    return site.emit(Sub(), *sides)
+    return site.emit(op.Sub(), *sides)
 
 
 def reached(site: Site, ids: Private, first: int, end: int) -> Private:
     """`[count, end - first]`: whether each is at the places from `first` on, or beyond."""
     places = np.arange(first, end)
     bounds = np.where(places > 0, places - BESIDE, places - 1 + BESIDE) if ids.cut else places - 0.5
-    return site.emit(Step(0), _above_places(site, ids, bounds))
+    return site.emit(op.Step(0), _above_places(site, ids, bounds))
 
 
 def number_of(site: Site, ids: Private) -> Private:
@@ -157,7 +150,7 @@ def number_of(site: Site, ids: Private) -> Private:
     shape, count = ids.shape[:-1], ids.shape[-1]
     rows = site.reshape(replace(ids, one_hot=False), (math.prod(shape), count))
     places = np.arange(count, dtype=np.float32)[:, None]
-    number = site.reshape(site.emit(Dense(places, None), rows), shape)
+    number = site.reshape(site.emit(op.Dense(places, None), rows), shape)
     return replace(number, integer=ids.integer, whole=True, below=count)
 
 
@@ -166,7 +159,7 @@ def _above_places(site: Site, ids: Private, places: Array) -> Private:
     count = math.prod(ids.shape)
     column = replace(site.reshape(ids, (count, 1)), integer=False)
     wide = site.lift(column, (count, len(places)))
-    return site.emit(AddConstant(-places[None]), wide)
+    return site.emit(op.AddConstant(-places[None]), wide)
 
 
 def where_constant(site: Site) -> Operand:
@@ -183,18 +176,18 @@ def where_constant(site: Site) -> Operand:
     if isinstance(b, Private):
         if a.dead is not None or b.dead is not None:
             site.refuse("it chooses among masked elements", "Mask after it")
-        return site.emit(Add(), kept(site, a, keeps), kept(site, site.lift(b, shape), ~keeps))
+        return site.emit(op.Add(), kept(site, a, keeps), kept(site, site.lift(b, shape), ~keeps))
     dropped = np.broadcast_to(real(b), shape)[~np.broadcast_to(keeps, shape)]
     if (dropped <= BLOCKING).all():
         return masked(site, a, np.broadcast_to(~keeps, shape))
     if a.dead is not None:
         site.refuse("it chooses among masked elements", "Mask after it")
-    return site.emit(AddConstant(np.where(keeps, 0.0, real(b))), kept(site, a, keeps))
+    return site.emit(op.AddConstant(np.where(keeps, 0.0, real(b))), kept(site, a, keeps))
 
 
 def kept(site: Site, x: Private, keeps: Array) -> Private:
     """0 where an element is not kept; which ones are is public."""
-    return times_public(site, x, keeps) if keeps.any() else site.emit(Sub(), x, x)
+    return times_public(site, x, keeps) if keeps.any() else site.emit(op.Sub(), x, x)
 
 
 @operator("IsNaN", since=9)

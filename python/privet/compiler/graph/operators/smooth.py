@@ -11,8 +11,9 @@ import math
 
 import numpy as np
 
+from privet.compiler.graph import operations as op
 from privet.compiler.graph.function import Function, Step, chain
-from privet.compiler.graph.operations import Array, Concat, Elementwise, Mul
+from privet.compiler.graph.operations import Array
 from privet.compiler.graph.operators.arithmetic import plus_constant, product, times_constant
 from privet.compiler.graph.public_maps import pick
 from privet.compiler.graph.registry import OLDEST_OPSET, operator
@@ -27,7 +28,7 @@ def _emit(site: Site, *steps: Step) -> Operand:
     x = site.private(0)
     if x.integer:
         site.refuse("it is applied to integers", "Cast to float first")
-    return site.emit(Elementwise(Function(steps)), x)
+    return site.emit(op.Elementwise(Function(steps)), x)
 
 
 def of_one_step(site: Site) -> Operand:
@@ -136,8 +137,8 @@ def power(site: Site) -> Operand:
         if x.integer:
             site.refuse("it is applied to integers", "Cast to float first")
         for _ in range(whole - 1):
-            result = site.emit(Mul(), result, x)
-        return site.emit(Elementwise(chain("reciprocal")), result) if exponent < 0.0 else result
+            result = site.emit(op.Mul(), result, x)
+        return site.emit(op.Elementwise(chain("reciprocal")), result) if exponent < 0.0 else result
     if exponent == 0.5:
         return _emit(site, Step("sqrt", (0,)))
     return _emit(site, Step("log", (0,)), Step("scale", (1,), exponent), Step("exp", (2,)))
@@ -159,18 +160,18 @@ def _powers(site: Site, exponents: Array) -> Private:
             part = site.apply("Pow", part, np.asarray(exponent))
         parts.append(part)
         order += places
-    return pick(site, site.emit(Concat(axis), *parts), axis, np.argsort(order).tolist())
+    return pick(site, site.emit(op.Concat(axis), *parts), axis, np.argsort(order).tolist())
 
 
 def _power_of_positives(site: Site, base: Operand, exponent: Private) -> Operand:
     """`exp(exponent log(base))`."""
     if isinstance(base, Private):
-        logarithm: Operand = site.emit(Elementwise(chain("log")), base)
+        logarithm: Operand = site.emit(op.Elementwise(chain("log")), base)
     elif (base > 0).all():
         logarithm = np.log(base)
     else:
         site.refuse("its base is not positive", "Write it as products")
-    return site.emit(Elementwise(chain("exp")), product(site, exponent, logarithm))
+    return site.emit(op.Elementwise(chain("exp")), product(site, exponent, logarithm))
 
 
 def _hard_sigmoid(alpha: float, beta: float) -> list[Step]:

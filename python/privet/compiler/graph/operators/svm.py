@@ -12,9 +12,10 @@ from itertools import combinations
 
 import numpy as np
 
+from privet.compiler.graph import operations as op
 from privet.compiler.graph.function import Function, Step, chain
 from privet.compiler.graph.onnx_model import ML
-from privet.compiler.graph.operations import Array, Concat, Dense, Elementwise, Scale
+from privet.compiler.graph.operations import Array
 from privet.compiler.graph.operators.arithmetic import plus_constant, times_constant
 from privet.compiler.graph.operators.comparison import above
 from privet.compiler.graph.registry import operator
@@ -80,14 +81,16 @@ def _machine(site: Site, weight: Array, rho: Array) -> Private:
     if kernel == "RBF":
         # The square root of gamma is on both sides, so that weights need few bits.
         vectors, root = np.sqrt(gamma) * vectors, np.full(x.shape, np.sqrt(gamma))
-        scaled = site.emit(Scale(root), x)
-        squares = site.emit(Elementwise(SQUARE), scaled)
+        scaled = site.emit(op.Scale(root), x)
+        squares = site.emit(op.Elementwise(SQUARE), scaled)
         layer = np.concatenate([-2 * vectors, np.ones_like(vectors)])
-        both = site.emit(Concat(1), scaled, squares)
-        values = site.emit(Elementwise(BELL), _layer(site, both, layer, (vectors**2).sum(axis=0)))
+        both = site.emit(op.Concat(1), scaled, squares)
+        values = site.emit(
+            op.Elementwise(BELL), _layer(site, both, layer, (vectors**2).sum(axis=0))
+        )
     else:
         products = _layer(site, x, gamma * vectors, np.full(len(weight), offset))
-        values = site.emit(Elementwise(_function(site, kernel, degree)), products)
+        values = site.emit(op.Elementwise(_function(site, kernel, degree)), products)
     return _layer(site, values, weight, rho)
 
 
@@ -106,4 +109,4 @@ def _function(site: Site, kernel: str, degree: float) -> Function:
 def _layer(site: Site, x: Private, weight: Array, bias: Array) -> Private:
     if bias.size not in (1, weight.shape[1]):
         site.refuse(f"{bias.size} rho for {weight.shape[1]} results", "Check the model")
-    return site.emit(Dense(weight, np.broadcast_to(bias, weight.shape[1]).copy()), x)
+    return site.emit(op.Dense(weight, np.broadcast_to(bias, weight.shape[1]).copy()), x)

@@ -10,8 +10,9 @@ import math
 
 import numpy as np
 
+from privet.compiler.graph import operations as op
 from privet.compiler.graph.onnx_model import ML
-from privet.compiler.graph.operations import ArgMax, Array, Concat, Dense, Sub
+from privet.compiler.graph.operations import Array
 from privet.compiler.graph.operators.arithmetic import plus_constant, times_constant
 from privet.compiler.graph.operators.selection import look_up, number_of
 from privet.compiler.graph.public_maps import pick
@@ -44,7 +45,7 @@ def _linear(site: Site, weight: Array, offsets: str = "intercepts") -> Private:
     bias = site.floats(offsets)
     if bias.size not in (0, len(weight)):
         site.refuse(f"{bias.size} {offsets} for {len(weight)} targets", "Check the model")
-    return site.emit(Dense(weight.T, bias if bias.size else None), site.rows())
+    return site.emit(op.Dense(weight.T, bias if bias.size else None), site.rows())
 
 
 @operator("Scaler", domain=ML, since=1)
@@ -76,9 +77,9 @@ def binarizer(site: Site) -> Operand:
     x = site.private(0)
     above = plus_constant(site, x, np.asarray(-float(site.attribute("threshold", 0.0))))
     column = site.reshape(above, (*x.shape, 1))
-    zero = site.emit(Sub(), column, column)
+    zero = site.emit(op.Sub(), column, column)
     axis = len(x.shape)
-    place = site.emit(ArgMax(axis, False, False), site.emit(Concat(axis), zero, column))
+    place = site.emit(op.ArgMax(axis, False, False), site.emit(op.Concat(axis), zero, column))
     return Private(place.id, place.shape)
 
 

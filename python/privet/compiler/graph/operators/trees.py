@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import onnx
 
+from privet.compiler.graph import operations as op
 from privet.compiler.graph.ensemble import Branch, Leaf, Test, Tree, ensemble, walk
 from privet.compiler.graph.onnx_model import ML
 from privet.compiler.graph.onnx_trees import BASE_SCORES, why_not
-from privet.compiler.graph.operations import Array, Negate
+from privet.compiler.graph.operations import Array
 from privet.compiler.graph.operators.arithmetic import plus_constant
 from privet.compiler.graph.operators.reduction import largest_of_rows
 from privet.compiler.graph.registry import operator
@@ -120,7 +121,7 @@ def _extreme(
     samples = rows.shape[0]
     largest = largest_of_rows(site, site.reshape(each, (samples * targets, count)))
     largest = site.reshape(largest, (samples, targets))
-    largest = largest if sign > 0 else site.emit(Negate(), largest)
+    largest = largest if sign > 0 else site.emit(op.Negate(), largest)
     return plus_constant(site, largest, base) if base.any() else largest
 
 
