@@ -200,16 +200,14 @@ def compile(
     tried = candidates(bits, scale, weight_scale, headroom)
     if headroom is not None and not 0 <= headroom <= tried[0].bits:
         raise Misuse(f"headroom is {headroom}; 0 to {tried[0].bits} bits are possible")
-    if relu not in RELUS:
-        raise Misuse(f"relu is {relu!r}; possible are {', '.join(RELUS)}")
-    if smooth not in SMOOTH:
-        raise Misuse(f"smooth is {smooth!r}; possible are {', '.join(SMOOTH)}")
+    choices = (("relu", relu, RELUS), ("smooth", smooth, SMOOTH), ("reveal", reveal, REVEALS))
+    for option, chosen, possible in choices:
+        if chosen not in possible:
+            raise Misuse(f"{option} is {chosen!r}; possible are {', '.join(possible)}")
     if relu == "sign" and smooth != "polynomial":
         raise Misuse(
             f"relu is 'sign', a polynomial, and smooth is {smooth!r}: give one or the other"
         )
-    if reveal not in REVEALS:
-        raise Misuse(f"reveal is {reveal!r}; possible are {', '.join(REVEALS)}")
     source = load_model(model)
     beyond = [it for it in wider(bits, tried) if it.bits <= widest]
     may_widen = bool(beyond) and calibration is not None and headroom is None and not sound
