@@ -8,23 +8,15 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from . import (
-    alexnet,
-    bert,
-    gpt,
-    hinet,
-    minionn,
-    perceptron,
-    ppstream,
-    resnet,
-    slytherin,
-    squeezenet,
-    vgg,
-    vit,
-)
+from . import bert, gpt, minionn, resnet, slytherin, vgg, vit
 from . import trained as training
+from .alexnet import alexnet
 from .graph import Graph
+from .hinet import hinet
 from .initial import draw
+from .perceptron import perceptron, squared
+from .ppstream import mnist_2
+from .squeezenet import squeezenet
 from .writer import write
 
 Weights = Literal["random", "trained"]
@@ -65,57 +57,40 @@ _RANDOM = {
     "m1": _Recipe("M1, MNIST CNN", _MINIONN, minionn.m1),
     "m1-silu": _Recipe("M1 with averages and SiLU", "after " + _MINIONN, minionn.m1_silu),
     "m2": _Recipe("M2, CIFAR-10 CNN", _MINIONN, minionn.m2),
-    "hinet": _Recipe("HiNet, CIFAR-10 CNN", "Jawalkar et al., Orca (2024)", hinet.hinet),
-    "alexnet": _Recipe(
-        "AlexNet, ImageNet", "Krizhevsky et al. (2012), in SHARK's form", alexnet.alexnet
-    ),
+    "hinet": _Recipe("HiNet, CIFAR-10 CNN", "Jawalkar et al., Orca (2024)", hinet),
+    "alexnet": _Recipe("AlexNet, ImageNet", "Krizhevsky et al. (2012), in SHARK's form", alexnet),
     "vgg16": _Recipe("VGG-16, ImageNet", "Simonyan and Zisserman (2015)", vgg.vgg16),
-    "mnist-1": _Recipe(
-        "MNIST-1, three dense layers", _PPSTREAM, partial(perceptron.perceptron, "mnist-1")
-    ),
-    "mnist-2": _Recipe("MNIST-2, one convolution and two dense", _PPSTREAM, ppstream.mnist_2),
+    "mnist-1": _Recipe("MNIST-1, three dense layers", _PPSTREAM, partial(perceptron, "mnist-1")),
+    "mnist-2": _Recipe("MNIST-2, one convolution and two dense", _PPSTREAM, mnist_2),
     "mnist-3": _Recipe(
         "MNIST-3, two convolutions and two dense", _PPSTREAM, partial(minionn.m1, "mnist-3")
     ),
-    "breast": _Recipe("Breast cancer MLP", _PPSTREAM, partial(perceptron.perceptron, "breast")),
-    "heart": _Recipe("Heart disease MLP", _PPSTREAM, partial(perceptron.perceptron, "heart")),
-    "cardio": _Recipe(
-        "Cardiovascular disease MLP", _PPSTREAM, partial(perceptron.perceptron, "cardio")
-    ),
+    "breast": _Recipe("Breast cancer MLP", _PPSTREAM, partial(perceptron, "breast")),
+    "heart": _Recipe("Heart disease MLP", _PPSTREAM, partial(perceptron, "heart")),
+    "cardio": _Recipe("Cardiovascular disease MLP", _PPSTREAM, partial(perceptron, "cardio")),
     "vgg13-cifar": _Recipe("VGG13, CIFAR-10", _PPSTREAM, partial(vgg.vgg_cifar, 13)),
     "vgg16-cifar": _Recipe("VGG16, CIFAR-10", _PPSTREAM, partial(vgg.vgg_cifar, 16)),
     "vgg19-cifar": _Recipe("VGG19, CIFAR-10", _PPSTREAM, partial(vgg.vgg_cifar, 19)),
     "nn5": _Recipe("NN5, softplus of degree 2", _SLYTHERIN, slytherin.nn5),
     "nn20": _Recipe("NN20, SiLU of degree 63", _SLYTHERIN, partial(slytherin.deep, 20)),
     "nn50": _Recipe("NN50, softplus of degree 63", _SLYTHERIN, partial(slytherin.deep, 50)),
-    "mlp-square": _Recipe(
-        "MLP with squares, MNIST", "Ebel et al., Orion (2025)", perceptron.squared
-    ),
-    "squeezenet": _Recipe(
-        "SqueezeNet v1.1, ImageNet", "Iandola et al. (2016)", squeezenet.squeezenet
-    ),
+    "mlp-square": _Recipe("MLP with squares, MNIST", "Ebel et al., Orion (2025)", squared),
+    "squeezenet": _Recipe("SqueezeNet v1.1, ImageNet", "Iandola et al. (2016)", squeezenet),
     "resnet20": _Recipe("ResNet-20, CIFAR-10", _RESNET, resnet.resnet20),
     "resnet50": _Recipe("ResNet-50 v1, ImageNet", _RESNET, resnet.resnet50),
-    "bert-tiny": _Recipe(
-        "BERT-Tiny encoder, 128 tokens",
-        _BERT,
-        partial(bert.encoder, "bert-tiny", layers=2, heads=2, width=128),
-    ),
     **{
-        f"bert-tiny-{tokens}": _Recipe(
-            f"BERT-Tiny encoder, {tokens} tokens",
+        name: _Recipe(
+            f"{size} encoder, {tokens} tokens",
             _BERT,
-            partial(
-                bert.encoder, f"bert-tiny-{tokens}", layers=2, heads=2, width=128, tokens=tokens
-            ),
+            partial(bert.encoder, name, layers=layers, heads=layers, width=width, tokens=tokens),
         )
-        for tokens in (64, 256)
+        for name, size, layers, width, tokens in (
+            ("bert-tiny", "BERT-Tiny", 2, 128, 128),
+            ("bert-tiny-64", "BERT-Tiny", 2, 128, 64),
+            ("bert-tiny-256", "BERT-Tiny", 2, 128, 256),
+            ("bert-base", "BERT-Base", 12, 768, 128),
+        )
     },
-    "bert-base": _Recipe(
-        "BERT-Base encoder, 128 tokens",
-        _BERT,
-        partial(bert.encoder, "bert-base", layers=12, heads=12, width=768),
-    ),
     "vit-tiny": _Recipe("ViT-Tiny, ImageNet", "Touvron et al., DeiT (2021)", vit.tiny),
     "gpt2": _Recipe("GPT-2 small, 32 tokens", "Radford et al. (2019)", gpt.small),
     "gpt2-cached": _Recipe(

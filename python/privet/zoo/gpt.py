@@ -32,7 +32,7 @@ def gpt(
     """
     net = Transformer(name, (1, tokens), moment=1.0, ids=True)
     x = net.positions(net.embed(net.input, vocabulary, width))
-    x = _blocks(net, x, layers, heads)
+    x = net.blocks(x, layers, Heads(heads, heads, causal=True), "tanh")
     if not every:
         x = net.token(x, tokens - 1, "last")
     _scores(net, x, vocabulary)
@@ -59,23 +59,9 @@ def cached(
     table = net.constant("masks", hidden)
     row = (1, 1, context)
     mask = net.node("Gather", [table, place], row, signed=1.0, label="mask", axis=0)
-    x = _blocks(net, x, layers, heads, Cache(context, mask))
+    x = net.blocks(x, layers, Heads(heads, heads), "tanh", Cache(context, mask))
     _scores(net, x, vocabulary)
     return net
-
-
-def _blocks(
-    net: Transformer, x: Value, layers: int, heads: int, cache: Cache | None = None
-) -> Value:
-    gain, width = 1 / math.sqrt(2 * layers), x.shape[-1]
-    seen = Heads(heads, heads, causal=True)
-    for index in range(1, layers + 1):
-        label = f"layer{index}"
-        y = net.attention(net.norm(x, f"{label}.attention.norm"), seen, label, gain, cache)
-        x = net.residual(x, y, f"{label}.attention")
-        y = net.norm(x, f"{label}.output.norm")
-        x = net.residual(x, net.feed_forward(y, 4 * width, label, gain, "tanh"), f"{label}.output")
-    return net.norm(x, "norm")
 
 
 def _scores(net: Transformer, x: Value, vocabulary: int) -> None:

@@ -1,4 +1,5 @@
-"""Three dense layers: PP-Stream's MNIST-1 and its three medical models, and Orion's MLP.
+"""Three dense layers: PP-Stream's MNIST-1 and its three medical models, one of which is trained as
+`breast-mlp`, and Orion's MLP.
 
 PP-Stream gives no widths; these are ours.
 """
@@ -10,6 +11,7 @@ from .network import Network
 WIDTHS = {
     "mnist-1": (784, 128, 128, 10),
     "breast": (30, 64, 32, 2),
+    "breast-mlp": (30, 64, 32, 2),
     "heart": (13, 64, 32, 2),
     "cardio": (11, 64, 32, 2),
 }

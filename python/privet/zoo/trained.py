@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from .bert import classifier
 from .gpt import cached, gpt
 from .graph import Value
 from .network import Network
+from .perceptron import perceptron
 from .transformer import Transformer
 from .vit import vit
 
-
-def breast_mlp() -> Network:
-    """Breast cancer: standardised features 30-64-32-2."""
-    net = Network("breast-mlp", (1, 30), moment=1.0)
-    x = net.input
-    for features in (64, 32):
-        x = net.relu(net.dense(x, features))
-    net.finish(net.dense(x, 2))
-    return net
+breast_mlp = partial(perceptron, "breast-mlp")
+"""Breast cancer: standardised features 30-64-32-2."""
 
 
 def digits_cnn() -> Network:

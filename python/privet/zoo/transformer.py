@@ -163,6 +163,20 @@ class Transformer(Graph):
         )
         return self.more_output(joined, f"present.{name}")
 
+    def blocks(
+        self, x: Value, layers: int, heads: Heads, form: str, cache: Cache | None = None
+    ) -> Value:
+        """Layers with a LayerNorm before each part, as GPT-2 has them, and one behind."""
+        gain = 1 / math.sqrt(2 * layers)
+        for index in range(1, layers + 1):
+            label = f"layer{index}"
+            y = self.attention(self.norm(x, f"{label}.attention.norm"), heads, label, gain, cache)
+            x = self.residual(x, y, f"{label}.attention")
+            y = self.norm(x, f"{label}.output.norm")
+            y = self.feed_forward(y, 4 * x.shape[-1], label, gain, form)
+            x = self.residual(x, y, f"{label}.output")
+        return self.norm(x, "norm")
+
     def feed_forward(self, x: Value, hidden: int, label: str, gain: float, form: str) -> Value:
         """Two dense layers around GELU: `form` is `erf` or, as GPT-2 has it, `tanh`."""
         y = self.project(x, hidden, f"{label}.up")

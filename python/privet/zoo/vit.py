@@ -42,15 +42,8 @@ def vit(
     x = net.transpose(net.reshape(x, (1, width, count), "patches.flat"), (0, 2, 1), "patches.rows")
     own = net.weight("class.weight", (1, 1, width), Normal(1.0))
     x = net.node("Concat", [own, x], (1, count + 1, width), signed=1.0, label="class", axis=1)
-    x = net.positions(x)
-    gain = 1 / math.sqrt(2 * layers)
-    for index in range(1, layers + 1):
-        label = f"layer{index}"
-        y = net.attention(net.norm(x, f"{label}.attention.norm"), Heads(heads, heads), label, gain)
-        x = net.residual(x, y, f"{label}.attention")
-        y = net.norm(x, f"{label}.output.norm")
-        x = net.residual(x, net.feed_forward(y, 4 * width, label, gain, "erf"), f"{label}.output")
-    x = net.token(net.norm(x, "norm"), 0, "first")
+    x = net.blocks(net.positions(x), layers, Heads(heads, heads), "erf")
+    x = net.token(x, 0, "first")
     net.finish(net.project(x, classes, "classifier"))
     return net
 
