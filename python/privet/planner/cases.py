@@ -9,9 +9,8 @@ from pathlib import Path
 from privet import zoo
 from privet.errors import Misuse
 from privet.planner.network import Network
-from privet.planner.record import Record
+from privet.planner.record import file_name
 from privet.planner.setting import Setting
-from privet.suites import Phase
 
 
 @dataclass(frozen=True)
@@ -38,11 +37,7 @@ class Case:
 
     @property
     def file_name(self) -> str:
-        empty = Phase(0.0, None, 0, 0, 0)
-        it = Record(
-            self.model.stem, "", self.setting, self.batch, empty, empty, {}, {}, link=self.link
-        )
-        return it.file_name
+        return file_name(self.model.stem, self.setting, self.batch, self.link)
 
     def __str__(self) -> str:
         text = f"{self.model.stem}, {self.setting.name}, batch {self.batch}"

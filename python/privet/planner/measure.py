@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 
 from privet.compiler.compile import Compiled, compile
@@ -21,7 +22,7 @@ from privet.planner.cases import Case, time_left
 from privet.planner.machine import Counters
 from privet.planner.record import Record, file_sha256
 from privet.runtime import PhaseCost, Run, run
-from privet.suites import Costing, Phase
+from privet.suites import Costing, Phase, Precision
 
 Progress = Callable[[int, int, str, float | None], None]
 """Called with cases done, cases in all, the next one's name, and seconds left (None: unknown)."""
@@ -54,14 +55,15 @@ def measure(
     left = [it for it in cases if not (resume and (folder / it.file_name).exists())]
     records: list[Record] = []
     skipped: list[Skipped] = []
-    compiler = _Compiler()
+    # Settings of a suite and batch follow one another.
+    compiled = lru_cache(maxsize=1)(_compiled)
     begun = time.monotonic()
     for done, case in enumerate(left):
         if progress is not None:
             ahead = time_left(left, done, time.monotonic() - begun)
             progress(done, len(left), str(case), ahead)
         try:
-            record = _measure(case, compiler)
+            record = _measure(case, compiled)
         except (PrivetError, OSError) as error:
             skipped.append(Skipped(case, str(error).splitlines()[0].rstrip(":")))
             continue
@@ -72,34 +74,20 @@ def measure(
     return records, skipped
 
 
-class _Compiler:
-    """Compiles a model once for all settings of a suite and batch, which follow one another."""
-
-    def __init__(self) -> None:
-        self._key: tuple[object, ...] | None = None
-        self._compiled: Compiled | UnsupportedModel | None = None
-
-    def program(self, case: Case) -> Compiled:
-        widths = case.setting.config.precision
-        batch = case.setting.compiled_batch(case.batch)
-        key = (case.model, str(widths), batch, case.input_range)
-        if key != self._key:
-            self._key = key
-            try:
-                self._compiled = compile(
-                    case.model, batch=batch, input_range=case.input_range, **vars(widths)
-                )
-            except UnsupportedModel as error:
-                self._compiled = error
-        if isinstance(self._compiled, UnsupportedModel):
-            raise self._compiled
-        if self._compiled is None:
-            raise AssertionError("nothing was compiled")
-        return self._compiled
+def _compiled(
+    model: Path, precision: Precision, batch: int, input_range: tuple[float, float] | None
+) -> Compiled | UnsupportedModel:
+    try:
+        return compile(model, batch=batch, input_range=input_range, **vars(precision))
+    except UnsupportedModel as error:
+        return error
 
 
-def _measure(case: Case, compiler: _Compiler) -> Record:
-    compiled = compiler.program(case)
+def _measure(case: Case, compiler: Callable[..., Compiled | UnsupportedModel]) -> Record:
+    batch = case.setting.compiled_batch(case.batch)
+    compiled = compiler(case.model, case.setting.config.precision, batch, case.input_range)
+    if isinstance(compiled, UnsupportedModel):
+        raise compiled
     case.setting.config.check_supports(compiled.program)
     costing = case.setting.config.cost(compiled.program, case.batch)
     _check_room(costing)

@@ -52,18 +52,28 @@ class Record:
     @property
     def file_name(self) -> str:
         """Where `write` puts it."""
-        link = "" if self.link is None else "-" + self.link.replace(",", "-").replace("/", "")
-        return f"{self.model}-{self.setting.name}-{self.batch}{link}.json"
+        return file_name(self.model, self.setting, self.batch, self.link)
 
     def write(self, folder: Path) -> Path:
-        """Writes the record into `folder`; a reader never finds half of it."""
+        """Writes the record into `folder`."""
         fields = {**asdict(self), "setting": self.setting.name}
         document = {"format": FORMAT, "version": VERSION, **fields}
         path = folder / self.file_name
-        draft = path.with_suffix(".draft")
-        draft.write_text(json.dumps(document, indent=1) + "\n")
-        draft.replace(path)
+        write_whole(path, document)
         return path
+
+
+def file_name(model: str, setting: Setting, batch: int, link: str | None) -> str:
+    """What the record of a run is called."""
+    behind = "" if link is None else "-" + link.replace(",", "-").replace("/", "")
+    return f"{model}-{setting.name}-{batch}{behind}.json"
+
+
+def write_whole(path: Path, document: Mapping[str, Any]) -> None:
+    """Writes JSON of which a reader never finds half."""
+    draft = path.with_suffix(".draft")
+    draft.write_text(json.dumps(document, indent=1) + "\n")
+    draft.replace(path)
 
 
 def costed(costing: Costing, model: str, sha256: str, setting: Setting, batch: int) -> Record:

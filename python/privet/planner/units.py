@@ -21,7 +21,7 @@ import numpy.typing as npt
 from privet.planner import machine
 from privet.planner.cases import Case, find_models, plan_cases
 from privet.planner.measure import Progress, measure
-from privet.planner.record import Record
+from privet.planner.record import Record, write_whole
 from privet.planner.setting import SUITES, Setting, settings
 from privet.suites import Phase
 
@@ -72,9 +72,7 @@ class UnitCosts:
         """Keeps them in a file."""
         path.parent.mkdir(parents=True, exist_ok=True)
         document = {"format": FORMAT, "version": VERSION, **vars(self)}
-        draft = path.with_suffix(".draft")
-        draft.write_text(json.dumps(document, indent=1) + "\n")
-        draft.replace(path)
+        write_whole(path, document)
 
 
 def _total(prices: Prices, work: Mapping[str, float]) -> float:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from privet.errors import Misuse
+from privet.planner.record import write_whole
 from privet.research.papers.paper import Grid, Item, Paper
 
 FORMAT = "privet-paper-record"
@@ -40,9 +41,7 @@ class Record:
             "columns": list(self.grid.columns),
             "rows": {name: list(row) for name, row in self.grid.rows.items()},
         }
-        draft = path.with_suffix(".draft")
-        draft.write_text(json.dumps(document, indent=1) + "\n")
-        draft.replace(path)
+        write_whole(path, document)
         return path
 
 
