@@ -15,6 +15,7 @@ from typing import ClassVar, Self
 from privet.compiler.program.public import Program
 from privet.suites.base import Suite
 from privet.suites.material.planning import ExtensionForecast
+from privet.suites.refusals import refusal
 
 Work = Mapping[str, float]
 """Counts of what a phase computes, by kind."""
@@ -122,6 +123,9 @@ class Costed(Suite):
     def setting(self) -> str:
         """The name of the instance: its family, and what differs within that."""
         return self.family
+
+    def refusal(self, operation: str) -> tuple[str, str] | None:
+        return refusal(operation, self.name)
 
     @abstractmethod
     def link_use(self, phase: str) -> LinkUse:

@@ -18,7 +18,6 @@ from privet.suites.costing import Costed, Costing, LinkUse, Trial
 from privet.suites.options import choice, number
 from privet.suites.policy import Mode
 from privet.suites.precision import Precision
-from privet.suites.refusals import refusal
 from privet.suites.security import ckks_security
 
 ENCRYPTED_DATA, ENCRYPTED_MODEL, COLLECTIVE = "encrypted-data", "encrypted-model", "collective"
@@ -186,9 +185,6 @@ class Ckks(Costed):
         made = "evaluation keys" if self.scenario == ENCRYPTED_DATA else "the encrypted model"
         pair = ("client", "server")
         return Job("keys", made, pair, serves=None), Job("infer", "prediction", pair)
-
-    def refusal(self, operation: str) -> tuple[str, str] | None:
-        return refusal(operation, self.name)
 
     def plan(self, program: Program, link: Link | None = None) -> Planned:
         self.check_supports(program)

@@ -19,7 +19,6 @@ from privet.suites.material.planning import account, ciphertexts, forecast, onli
 from privet.suites.options import choice
 from privet.suites.policy import Mode
 from privet.suites.precision import Precision
-from privet.suites.refusals import refusal
 from privet.suites.security import security
 
 DEALER_TRUST = "needs a dealer that colludes with neither party"
@@ -132,9 +131,6 @@ class MaterialSuite(Costed):
         As `native`.
         """
         return {it: it.native(public, link) for it in self.alternatives()}
-
-    def refusal(self, operation: str) -> tuple[str, str] | None:
-        return refusal(operation, self.name)
 
     def plan(self, program: Program, link: Link | None = None) -> Planned:
         plans = self.plans(program.to_public_bytes(), link)

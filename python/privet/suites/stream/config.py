@@ -18,7 +18,6 @@ from privet.suites.costs import Load
 from privet.suites.options import choice, switch
 from privet.suites.policy import Mode
 from privet.suites.precision import Precision
-from privet.suites.refusals import refusal
 from privet.suites.security import security
 from privet.suites.single import Answer, ProgramHost, SingleJobSuite
 from privet.suites.stream import costing
@@ -167,9 +166,6 @@ class Stream(Costed, SingleJobSuite):
         made = "masks" if self.cipher == BFV else "noise"
         pair = ("client", "server")
         return Job("prepare", made, pair, ahead=False), Job("infer", "prediction", pair)
-
-    def refusal(self, operation: str) -> tuple[str, str] | None:
-        return refusal(operation, self.name)
 
     def runs(self, program: Program) -> bool:
         try:
