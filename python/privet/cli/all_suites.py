@@ -11,7 +11,6 @@ import typer
 
 from privet import suites
 from privet.cli import show
-from privet.cli.console import Console
 from privet.compiler.compile import Compiled, compile
 from privet.compiler.graph import ModelSource
 from privet.compiler.program import Program
@@ -120,17 +119,12 @@ def print_survey(verdicts: list[Verdict], as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps({"suites": [asdict(it) for it in verdicts]}))
         return
-    show_survey(show.make_console(), verdicts)
-
-
-def show_survey(console: Console, verdicts: list[Verdict]) -> None:
-    """One table: what runs where, and why not."""
     table = show.table(("suite", "runs", "ring", "what its defaults refuse"), ())
     for it in verdicts:
         runs = "no" if it.options is None else f"with {it.flags}" if it.options else "yes"
         ring = "" if it.ring_bits is None else f"{it.ring_bits} bits, scale {it.scale_bits}"
         table.add_row(it.suite, runs, ring, _why(it))
-    console.print(table)
+    show.make_console().print(table)
 
 
 def _why(verdict: Verdict) -> str:

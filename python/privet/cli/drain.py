@@ -17,7 +17,7 @@ GLANCE_SECONDS = 0.5
 
 
 def drain(
-    address: Annotated[str, typer.Argument(metavar="HOST:PORT", help="The control plane.")],
+    address: options.ControlPlane,
     machine: Annotated[
         str, typer.Argument(metavar="MACHINE", help="Its name, as `privet top` shows it.")
     ],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Annotated
@@ -13,12 +12,11 @@ import typer
 
 from privet import suites
 from privet.cli import options, show
-from privet.cli.asking import TOKEN, until_stopped
+from privet.cli.asking import connect, until_stopped
 from privet.cli.configuration import Config
 from privet.cli.suite_options import Suite
 from privet.errors import Misuse
 from privet.logs import log_to_stderr
-from privet.runtime import Credentials
 from privet.runtime.quantities import split_address
 from privet.runtime.shortage import take_all_files
 
@@ -79,7 +77,7 @@ def gateway(
     where the data is. SIGTERM or Ctrl-C stops it.
     """
     # These libraries are for this command alone.
-    from privet.gateway import ServiceClient, Terms
+    from privet.gateway import Terms
     from privet.gateway.ahead import Ahead
     from privet.gateway.endpoint import EndpointKeys, check_place, serve_grpc, serve_rest
     from privet.gateway.oip.exchange import Exchange
@@ -106,11 +104,10 @@ def gateway(
     console = show.make_console()
 
     async def main() -> None:
-        client = ServiceClient(
+        client = connect(
             server,
-            Credentials.from_directory(keys, "client"),
+            keys,
             state=state,
-            token=os.environ.get(TOKEN),
             server_name=server_name,
             dealer=dealer,
             link=link,

@@ -91,7 +91,7 @@ def infer(
         async with asking.connect(
             address,
             keys,
-            state,
+            state=state,
             server_name=server_name,
             dealer=dealer,
             link=link,

@@ -196,6 +196,10 @@ Trace = Annotated[
         "(https://HOST:PORT); never a value.",
     ),
 ]
+Records = Annotated[
+    Path, typer.Option("-o", "--output", metavar="DIR", help="Where records go.", file_okay=False)
+]
+ControlPlane = Annotated[str, typer.Argument(metavar="HOST:PORT", help="The control plane.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 Prices = Annotated[
     Path | None,

@@ -18,10 +18,6 @@ from privet.research.papers.workplace import Workplace
 app = typer.Typer(help="The papers' tables and figures, run here.", no_args_is_help=True)
 
 Name = Annotated[str, typer.Argument(metavar="PAPER", help=f"One of {', '.join(NAMES)}.")]
-Folder = Annotated[
-    Path,
-    typer.Option("-o", "--output", metavar="DIR", help="Where records go.", file_okay=False),
-]
 
 
 @app.command("list")
@@ -63,7 +59,7 @@ def run_command(
     chosen: Annotated[
         list[str] | None, typer.Argument(metavar="[ITEM]...", help="Only these; else all.")
     ] = None,
-    output: Folder = Path("papers"),
+    output: options.Records = Path("papers"),
     resume: Annotated[
         bool, typer.Option("--resume", help="Leave out what has a record already.")
     ] = False,
@@ -105,7 +101,7 @@ def run_command(
 
 @app.command("report")
 def report_command(
-    output: Folder = Path("papers"),
+    output: options.Records = Path("papers"),
     pages: Annotated[
         Path,
         typer.Option(metavar="DIR", help="Where the pages go, one for each paper."),

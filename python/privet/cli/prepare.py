@@ -94,7 +94,7 @@ def prepare(
         return asking.connect(
             address,
             keys,
-            state,
+            state=state,
             server_name=server_name,
             dealer=dealer,
             link=link,

@@ -32,7 +32,22 @@ def show(console: Console, suite: Suite, compiled: Compiled) -> None:
 def fields(suite: Suite, compiled: Compiled) -> dict[str, Any]:
     """The same for programs."""
     ranges = compiled.ranges(narrow=suite.reach == "narrow")
-    return reach_fields(ranges) if suite.reach == "reals" else range_fields(ranges)
+    layers: list[dict[str, Any]] = [
+        {
+            "name": layer.name,
+            "operator": layer.operator,
+            "can_reach": None if layer.sound is None else _unit(layer) * layer.sound,
+            "measured": _unit(layer) * layer.measured,
+        }
+        for layer in ranges.layers
+    ]
+    if suite.reach == "reals":
+        return {"note": NO_RINGS, "layers": layers}
+    for row, layer in zip(layers, ranges.layers, strict=True):
+        row |= {"ring_bits": layer.ring_bits, "holds": _unit(layer) * layer.holds}
+        row |= {"sound": layer.is_sound}
+    sound = {"sound": ranges.is_sound, "sound_bits": ranges.sound_bits}
+    return {**sound, "safe_share": float(ranges.safe_share()), "layers": layers}
 
 
 def show_ranges(console: Console, ranges: Ranges) -> None:
@@ -74,34 +89,6 @@ def show_reach(console: Console, ranges: Ranges) -> None:
         table.add_row(layer.name, layer.operator, reach, _real(layer, layer.measured))
     console.print(table)
     console.print(NO_RINGS, soft_wrap=True)
-
-
-def reach_fields(ranges: Ranges) -> dict[str, Any]:
-    """The same for programs."""
-    kept = ("name", "operator", "can_reach", "measured")
-    layers = range_fields(ranges)["layers"]
-    return {"note": NO_RINGS, "layers": [{name: it[name] for name in kept} for it in layers]}
-
-
-def range_fields(ranges: Ranges) -> dict[str, Any]:
-    """The same for programs."""
-    return {
-        "sound": ranges.is_sound,
-        "sound_bits": ranges.sound_bits,
-        "safe_share": float(ranges.safe_share()),
-        "layers": [
-            {
-                "name": layer.name,
-                "operator": layer.operator,
-                "can_reach": None if layer.sound is None else _unit(layer) * layer.sound,
-                "measured": _unit(layer) * layer.measured,
-                "ring_bits": layer.ring_bits,
-                "holds": _unit(layer) * layer.holds,
-                "sound": layer.is_sound,
-            }
-            for layer in ranges.layers
-        ],
-    }
 
 
 def _unit(layer: LayerRange) -> float:

@@ -34,9 +34,6 @@ app = typer.Typer(help="What suites cost: measure, predict, report.", no_args_is
 FAMILIES = tuple(dict.fromkeys(it.family for it in ALL.values()))
 MODELS = "m1,m2,nn5,resnet20,squeezenet,resnet50"
 
-Folder = Annotated[
-    Path, typer.Option("-o", "--output", metavar="DIR", help="Where records go.", file_okay=False)
-]
 Models = Annotated[
     str | None,
     typer.Option(metavar="NAME,...", help=f"Of `privet zoo list`, or ONNX files. [{MODELS}]"),
@@ -54,7 +51,7 @@ Suites = Annotated[
 
 @app.command("measure")
 def measure_command(
-    output: Folder,
+    output: options.Records,
     models: Models = None,
     suites: Suites = None,
     batches: Annotated[
@@ -335,9 +332,7 @@ def _compared(console: Console, found: list[Comparison]) -> None:
 
 @app.command("leakage")
 def leakage_command(
-    model: Annotated[
-        Path, typer.Argument(metavar="MODEL.onnx", help="The model.", exists=True, dir_okay=False)
-    ],
+    model: options.Model,
     input: Annotated[
         list[Path] | None,
         typer.Option(help="Samples to measure on; random ones by default.", dir_okay=False),

@@ -28,7 +28,7 @@ SPAN_SECONDS = 60.0
 
 
 def top(
-    address: Annotated[str, typer.Argument(metavar="HOST:PORT", help="The control plane.")],
+    address: options.ControlPlane,
     keys: options.Keys,
     role: options.OperatorRole = "operator",
     token: options.Token = None,
