@@ -9,7 +9,7 @@ import numpy as np
 
 from privet.compiler.graph import operations as op
 from privet.compiler.graph.function import chain
-from privet.compiler.graph.operations import Pair, Shape
+from privet.compiler.graph.operations import Pair
 from privet.compiler.graph.operations.linear import MAX_KERNEL
 from privet.compiler.graph.operators.activation import magnitude
 from privet.compiler.graph.operators.reduction import largest_of_rows, sum_of_rows
@@ -30,27 +30,23 @@ from privet.compiler.graph.windows import (
 @operator("MaxPool", restrictions="1-D to 3-D; without the output Indices")
 def max_pool(site: Site) -> Operand:
     """Dilation, ceil_mode, explicit pads and every auto_pad."""
-    x = site.private(0)
     if site.uses(1):
         site.refuse("its output Indices is used", "Use only its first output")
-    spatial = spatial_of(site, x)
-    return _pooled(site, x, spatial, _largest)
+    return _pooled(site, site.private(0), _largest)
 
 
 @operator("AveragePool", restrictions="1-D to 3-D")
 def average_pool(site: Site) -> Operand:
     """count_include_pad, ceil_mode, dilation, explicit pads and every auto_pad."""
-    x = site.private(0)
-    spatial = spatial_of(site, x)
-    return _pooled(site, x, spatial, _average)
+    return _pooled(site, site.private(0), _average)
 
 
 Pool = Callable[[Site, Windows, Pair], op.MaxPool2d | op.AvgPool2d]
 
 
-def _pooled(site: Site, x: Private, spatial: Shape, pool: Pool) -> Private:
+def _pooled(site: Site, x: Private, pool: Pool) -> Private:
     """Over an image at once; over a volume first within its slices, then across them."""
-    kernel = site.ints("kernel_shape") or []
+    spatial, kernel = spatial_of(site, x), site.ints("kernel_shape") or []
 
     def pooled(geometry: Windows, size: Pair, image: Private) -> Private:
         if any(0 in _inside(geometry, axis, 0, size[axis]) for axis in range(2)):
@@ -89,9 +85,7 @@ def _average(site: Site, geometry: Windows, size: Pair) -> op.AvgPool2d:
 @operator("LpPool", restrictions="1-D to 3-D; p 1 or 2; not with `--security malicious`")
 def lp_pool(site: Site) -> Operand:
     """The sum of magnitudes, or the root of the sum of squares."""
-    x = site.private(0)
-    spatial = spatial_of(site, x)
-    return _norm(site, x, lambda y: _pooled(site, y, spatial, _total))
+    return _norm(site, site.private(0), lambda y: _pooled(site, y, _total))
 
 
 @operator("GlobalLpPool", restrictions="p 1 or 2; not with `--security malicious`")
