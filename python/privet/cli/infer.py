@@ -14,7 +14,6 @@ import typer
 
 from privet import suites
 from privet.cli import asking, options, show
-from privet.cli.console import Console
 from privet.cli.inputs import read_inputs, read_labels
 from privet.cli.suite_options import Suite
 from privet.compiler.executor.codec import Inputs
@@ -110,7 +109,7 @@ def infer(
             ready = await client.stock(name, terms) if keeps else 0
             return _Answer(name, program, result, ready, client.link)
 
-    with show.progress(Console(stderr=True), not as_json and console.is_terminal) as progress:
+    with show.progress(not as_json and console.is_terminal) as progress:
         found = asyncio.run(main(progress))
     if as_json:
         typer.echo(json.dumps(_as_object(found)))

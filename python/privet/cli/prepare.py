@@ -107,7 +107,7 @@ def prepare(
     if keep is not None:
         asyncio.run(_keep(console, connect(), wanted, terms, keep, wait, as_json))
         return
-    with show.progress(Console(stderr=True), not as_json and console.is_terminal) as progress:
+    with show.progress(not as_json and console.is_terminal) as progress:
         client = connect(progress)
         found = asyncio.run(_make(client, wanted, terms, count or 1, timeout, wait, progress))
     for made in found:

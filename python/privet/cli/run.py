@@ -74,7 +74,7 @@ def run(
     if modes is not None:
         show_modes(console, suite, run_modes(model, inputs, modes, **shared), as_json)
         return
-    with show.progress(Console(stderr=True), not as_json and console.is_terminal) as progress:
+    with show.progress(not as_json and console.is_terminal) as progress:
         result = run_locally(model, inputs, progress=progress, **shared)
     if as_json:
         typer.echo(json.dumps(as_object(result)))

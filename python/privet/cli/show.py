@@ -236,6 +236,10 @@ def _warned(head: str, text: str) -> Text:
     return Text.assemble((head, "bold yellow"), f" {text}")
 
 
+def _warn(head: str, text: str) -> None:
+    Console(stderr=True).print(_warned(head, text), soft_wrap=True)
+
+
 def trust(console: Console, caution: str | None) -> None:
     """What a result rests on beyond the two parties, if anything."""
     if caution is not None:
@@ -283,13 +287,10 @@ def policy(console: Console, accepted: Policy, suites: Iterable[str] = ()) -> No
 def warn_uncalibrated(basis: str) -> None:
     """Tells the owner of a program, on standard error, what its results will say."""
     if caveat(basis) is not None:
-        Console(stderr=True).print(
-            _warned(
-                "No calibration samples:",
-                "ranges were measured on random inputs, and every result will say so. Give "
-                "--calibration samples.npz with some real inputs.",
-            ),
-            soft_wrap=True,
+        _warn(
+            "No calibration samples:",
+            "ranges were measured on random inputs, and every result will say so. Give "
+            "--calibration samples.npz with some real inputs.",
         )
 
 
@@ -325,13 +326,13 @@ def front(console: Console, program: Program) -> None:
 def warn_inaccurate(accuracy: Accuracy) -> None:
     """Tells the owner of a program, on standard error, which layer loses accuracy, if one does."""
     if accuracy.warning is not None:
-        Console(stderr=True).print(_warned("Not accurate:", f"{accuracy.warning}."), soft_wrap=True)
+        _warn("Not accurate:", f"{accuracy.warning}.")
 
 
 def warn_widened(widened: str | None) -> None:
     """Tells the owner of a program, on standard error, that its ring is wider than usual."""
     if widened is not None:
-        Console(stderr=True).print(_warned("A wide ring:", f"{widened}."), soft_wrap=True)
+        _warn("A wide ring:", f"{widened}.")
 
 
 def calibration(console: Console, basis: str) -> None:
@@ -367,8 +368,9 @@ CASES = "[{number}/{total}{left}] {name}"
 
 
 @contextmanager
-def progress(console: Console, enabled: bool) -> Iterator[Listener | None]:
-    """Bars for the two phases, drawn at most ten times a second; None if not enabled."""
+def progress(enabled: bool) -> Iterator[Listener | None]:
+    """Bars for the two phases on standard error, drawn at most ten times a second; None if not
+    enabled."""
     if not enabled:
         yield None
         return
@@ -378,7 +380,7 @@ def progress(console: Console, enabled: bool) -> Iterator[Listener | None]:
         MofNCompleteColumn(),
         TextColumn("{task.fields[step]}", markup=False),
     )
-    with Progress(*columns, console=console, transient=True) as bars:
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
         tasks: dict[str, TaskID] = {}
         drawn = 0.0
 
