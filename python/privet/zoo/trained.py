@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from .bert import classifier
 from .gpt import cached, gpt
 from .graph import Value
@@ -12,8 +10,10 @@ from .perceptron import perceptron
 from .transformer import Transformer
 from .vit import vit
 
-breast_mlp = partial(perceptron, "breast-mlp")
-"""Breast cancer: standardised features 30-64-32-2."""
+
+def breast_mlp() -> Network:
+    """Breast cancer: standardised features 30-64-32-2."""
+    return perceptron("breast-mlp")
 
 
 def digits_cnn() -> Network:
