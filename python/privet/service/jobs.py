@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from itertools import islice, takewhile
+from itertools import takewhile
 from typing import Any, Literal
 
 from privet import tracing
@@ -124,6 +124,7 @@ class Jobs:
         self._open_of: Counter[str] = Counter()
         self._open_for: Counter[tuple[str, str]] = Counter()
         self._clients: dict[str, dict[str, Job]] = defaultdict(dict)
+        self._ended: dict[str, dict[str, Job]] = defaultdict(dict)
         self._keys: dict[tuple[str, str], Job] = {}
         self._sequences: dict[str, int] = defaultdict(int)
         self._notable: dict[str, int] = defaultdict(int)
@@ -137,12 +138,12 @@ class Jobs:
         mine[job.id] = job
         if job.key is not None:
             self._keys[job.client, job.key] = job
-        if len(mine) > KEPT:
-            ended = (it for it in mine.values() if it.state == "ended")
-            for old in list(islice(ended, len(mine) - KEPT)):
-                del mine[old.id], self._jobs[old.id]
-                if old.key is not None:
-                    del self._keys[old.client, old.key]
+        ended = self._ended[job.client]
+        while ended and len(mine) > KEPT:
+            old = ended.pop(next(iter(ended)))
+            del mine[old.id], self._jobs[old.id]
+            if old.key is not None:
+                del self._keys[old.client, old.key]
         self.changed(job)
 
     def find(self, id: str) -> Job | None:
@@ -185,6 +186,10 @@ class Jobs:
         mine = self._clients[job.client]
         if job.id in mine:
             mine[job.id] = mine.pop(job.id)  # the latest change stands last
+            if job.state == "ended":
+                ended = self._ended[job.client]
+                ended.pop(job.id, None)
+                ended[job.id] = job
         if not quietly:
             self._notable[job.client] = job.notable = job.sequence
             for event in self._waiting.get(job.client, ()):
