@@ -110,6 +110,8 @@ def trace(error: BaseException) -> list[str]:
 def log_to_stderr(level: int = logging.INFO) -> None:
     """Sends what Privet logs, and warnings of others, to standard error as JSON lines; exceptions
     that nobody catches as well."""
+    # No line says which process and thread wrote it, and each record would look for that.
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
     root = logging.getLogger()
