@@ -65,10 +65,6 @@ class Queues:
     def __len__(self) -> int:
         return len(self._where)
 
-    def count(self, phase: Phase) -> int:
-        """Jobs of a phase that wait."""
-        return len(self._oldest[phase])
-
     def push(self, pair: Pair, phase: Phase) -> None:
         """Puts `pair` in by its key, or moves it."""
         stream = pair.stream

@@ -9,8 +9,8 @@ import asyncio
 import contextlib
 import json
 import logging
+import os
 import secrets
-import shutil
 import time
 from collections import Counter
 from dataclasses import dataclass, field
@@ -87,7 +87,8 @@ _log = logging.getLogger(__name__)
 
 def free_bytes(folder: Path) -> int:
     """Bytes that are free on a folder's disk."""
-    return shutil.disk_usage(folder).free
+    disk = os.statvfs(folder)
+    return disk.f_bavail * disk.f_frsize
 
 
 @dataclass(frozen=True)

@@ -86,7 +86,8 @@ class Repository:
 
     def versions(self, model: str) -> list[Version]:
         """The versions of a model that are served, the oldest first; none if there is no such."""
-        return self._served(self._models.get(model, _Model()))
+        known = self._models.get(model)
+        return [] if known is None else self._served(known)
 
     def version(self, model: str, number: int | None = None) -> Version | None:
         """The version of a model, or its newest; None if it is not served."""
