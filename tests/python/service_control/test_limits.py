@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from privet.service import jobs as service_jobs
 from privet.service import limits
 from privet.service.jobs import Job, Jobs
 from privet.service.limits import Bucket, Buckets
@@ -125,3 +126,35 @@ def test_a_job_that_ended_is_never_open_again() -> None:
     job.state = "preparing"
     jobs.changed(job)
     assert (jobs.count_open(), jobs.count_open("m", "c"), jobs.open()) == (0, 0, [])
+
+
+def test_of_jobs_that_ended_those_that_changed_last_are_remembered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(service_jobs, "KEPT", 4)
+    jobs, none, version = Jobs(), cast(Any, None), cast(Any, SimpleNamespace(model="m"))
+
+    def add(id: str, client: str = "c") -> Job:
+        job = Job(id, client, "request", version, none, 1, None, 0.0, f"key-{id}")
+        jobs.add(job)
+        return job
+
+    def end(job: Job) -> None:
+        job.state = "ended"
+        jobs.changed(job)
+
+    made = {id: add(id) for id in "abcd"}
+    other = add("o", "another")
+    for id in "bca":
+        end(made[id])
+    end(other)
+    jobs.changed(made["b"], quietly=True)
+    for id in "ef":
+        add(id)
+    known = {id for id in "abcdefo" if jobs.find(id) is not None}
+    # c and then a were the first to change; d, e and f live.
+    assert known == set("bdefo")
+    assert {id for id in "abcdef" if jobs.keyed("c", f"key-{id}")} == set("bdef")
+    for id in "gh":
+        add(id)
+    assert {id for id in "bdefgh" if jobs.mine("c", id)} == set("defgh")
