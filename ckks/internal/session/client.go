@@ -23,7 +23,10 @@ type Client struct {
 // Open greets the server and gets its program; with `hash`, that very program.
 func Open(c *channel.Channel, hash string) (*Client, error) {
 	opened, err := open(c, hash, EncryptedData)
-	return &Client{asker: opened}, err
+	if err != nil {
+		return nil, err
+	}
+	return &Client{asker: opened}, nil
 }
 
 // RefuseLight tells the server that its light flooding is not accepted, and gives the error for a person, who may do something
@@ -55,7 +58,10 @@ func open(c *channel.Channel, hash, scenario string) (*asker, error) {
 		return nil, err
 	}
 	pinned, err := arrangePinned(public, terms, hash)
-	return &asker{pinned, c}, err
+	if err != nil {
+		return nil, err
+	}
+	return &asker{pinned, c}, nil
 }
 
 // arrangePinned arranges a program that must have the hash, unless that is empty. Another is refused before anything is made of
