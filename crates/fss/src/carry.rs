@@ -17,8 +17,8 @@ use privet_prg::Seed;
 use privet_ring::{Bits, Modulus};
 use zeroize::Zeroizing;
 
-use crate::compared::{ROUND_BYTES, deal_digits, ones, product_bytes, pull_products};
-use crate::digits::{Digits, add_columns, columns, less, parts, products, to_bytes};
+use crate::compared::{OpenedDigits, ROUND_BYTES, deal_digits, less_by_digits, product_bytes};
+use crate::digits::{Digits, columns, parts, products};
 use crate::ring_products::RingProducts;
 use crate::streams::Streams;
 use crate::{Error, KeyBytes, Party, Role, Seeds, Source, secrets};
@@ -38,29 +38,48 @@ pub trait Carried: Copy + Sync {
     /// This party's share of the result: from its addend and its share of the carry.
     fn complete(&self, role: Role, addend: u64, carry: u64) -> u64;
 
-    /// This party's first step; see [`Masked`].
-    fn start(self, role: Role, seed: &Seed, x: &[u64]) -> (Masked<Self>, Vec<u8>) {
-        let (mut streams, low) = (Streams::new(role, seed), Modulus::new(self.low_bits()));
-        let addends: Vec<u64> = x.iter().map(|&x| self.addend(role, x)).collect();
-        let mut own = streams.masks(x.len(), low);
-        own.iter_mut().zip(&addends).for_each(|(own, &addend)| *own += low.reduce(addend));
-        let message = low.pack(&own);
-        (Masked { gate: self, role, streams, addends, own }, message)
-    }
-
-    /// Shares of the gate's value in its output ring; `x`: this party's shares in the input ring or a
-    /// larger one. All steps over a channel: two rounds, or three where products are bits.
+    /// Shares of the gate's value in its output ring; `x`: this party's shares in the input ring or a larger one. Two rounds, or three
+    /// where products are bits.
     ///
     /// # Errors
     /// If the link or the key fails.
     fn evaluate(self, party: &mut Party<'_>, seed: &Seed, body: &mut dyn Source, x: &[u64]) -> Result<Vec<u64>, Error> {
-        let (masked, message) = self.start(party.role, seed, x);
-        let theirs = party.channel.exchange(&message)?;
-        if let Some(digits) = by_bits(&self, x.len()) {
-            return masked.by_bits(&digits, &theirs, party, body);
+        let (role, count, low) = (party.role, x.len(), Modulus::new(self.low_bits()));
+        let mut streams = Streams::new(role, seed);
+        let addends: Vec<u64> = x.iter().map(|&x| self.addend(role, x)).collect();
+        // Low bits with the mask, not reduced.
+        let mut own = streams.masks(count, low);
+        own.iter_mut().zip(&addends).for_each(|(own, &addend)| *own += low.reduce(addend));
+        let mut points = low.unpack(&party.channel.exchange(&low.pack(&own))?, count)?;
+        // What is opened, and this party's share of the wraps that are known.
+        let wraps = points.iter_mut().zip(&own).map(|(point, own)| {
+            let sum = low.reduce(*own) + *point;
+            *point = low.reduce(sum);
+            role.public(sum >> low.bits()).wrapping_add(own >> low.bits())
+        });
+        let (wraps, output) = (wraps.collect::<Vec<_>>(), self.output());
+        if let Some(digits) = by_bits(&self, count) {
+            let mut bit = less_by_digits(&digits, &points, &mut streams, party, body)?;
+            bit.xor_assign(&Bits::from_lowest(wraps.iter().map(|wraps| wraps & 1)));
+            bit.xor_assign(&streams.flips(count));
+            bit.xor_assign(&Bits::from_bytes(&party.channel.exchange(&bit.to_bytes())?, count)?);
+            return secrets::fold(&[self.carry_ring()], count, role, &mut streams, body, |i, flip| {
+                let carry = if bit.get(i) { role.public(1).wrapping_sub(flip[0]) } else { flip[0] };
+                output.reduce(self.complete(role, addends[i], carry))
+            });
         }
-        let (carrying, message) = masked.compare(&theirs, body)?;
-        carrying.finish(&party.channel.exchange(&message)?, body)
+        let digits = cut(&self);
+        let mut opened = OpenedDigits::new(&digits, &points, &mut streams, party, body)?;
+        let products = ring_products(&self, &digits);
+        let region = match role {
+            Role::Client => None,
+            Role::Server => Some(body.region(products.bytes(count))?),
+        };
+        let mut results = products.sum(role, &opened.columns, &mut opened.parts, region)?;
+        for (result, (wraps, &addend)) in results.iter_mut().zip(wraps.iter().zip(&addends)) {
+            *result = output.reduce(self.complete(role, addend, wraps.wrapping_sub(*result)));
+        }
+        Ok(results)
     }
 }
 
@@ -140,135 +159,6 @@ pub(crate) fn deal(gate: &impl Carried, count: usize, seeds: &Seeds, _: &mut dyn
     corrections.resize(tables + products.bytes(count), 0);
     products.deal(&hidden, &wraps, &mut parts, &mut corrections[tables..]);
     Ok(corrections)
-}
-
-/// A batch whose masked input is on its way; made by [`Carried::start`].
-pub struct Masked<G> {
-    gate: G,
-    role: Role,
-    streams: Streams,
-    addends: Vec<u64>,
-    /// Low bits with the mask, not reduced.
-    own: Vec<u64>,
-}
-
-impl<G: Carried> Masked<G> {
-    /// What is opened, and this party's share of the wraps that are known.
-    fn open(&self, theirs: &[u8]) -> Result<[Vec<u64>; 2], Error> {
-        let low = Modulus::new(self.gate.low_bits());
-        let mut points = low.unpack(theirs, self.own.len())?;
-        let wraps = points.iter_mut().zip(&self.own).map(|(point, own)| {
-            let sum = low.reduce(*own) + *point;
-            *point = low.reduce(sum);
-            self.role.public(sum >> low.bits()).wrapping_add(own >> low.bits())
-        });
-        let wraps = wraps.collect();
-        Ok([points, wraps])
-    }
-
-    /// Compares digits, given the other party's message; the server reads its tables from `body`. Returns the next message.
-    ///
-    /// # Errors
-    /// [`Error::PeerMisbehaved`] if the message has another length, or what `body` fails with.
-    pub fn compare(mut self, theirs: &[u8], body: &mut dyn Source) -> Result<(Carrying<G>, Vec<u8>), Error> {
-        let [points, wraps] = self.open(theirs)?;
-        let digits = cut(&self.gate);
-        let looked_up = LookedUp::new(&digits, &points, self.role, &mut self.streams, body)?;
-        let message = looked_up.message();
-        let LookedUp { parts, own, .. } = looked_up;
-        let Self { gate, role, addends, .. } = self;
-        Ok((Carrying { gate, role, parts, addends, wraps, own, digits }, message))
-    }
-
-    /// What follows where products are bits.
-    fn by_bits(
-        mut self,
-        digits: &Digits,
-        theirs: &[u8],
-        party: &mut Party<'_>,
-        body: &mut dyn Source,
-    ) -> Result<Vec<u64>, Error> {
-        let [points, wraps] = self.open(theirs)?;
-        let (count, role) = (points.len(), self.role);
-        let mut looked_up = LookedUp::new(digits, &points, role, &mut self.streams, body)?;
-        let theirs = party.channel.exchange(&looked_up.message())?;
-        add_columns(&mut looked_up.own, &theirs, count)?;
-        let Self { gate, mut streams, addends, .. } = self;
-        let monomials = pull_products(role, &looked_up.flips, &mut streams, body)?;
-        let mut bit = less(&looked_up.own, &ones(role, count), &monomials);
-        bit.xor_assign(&Bits::from_lowest(wraps.iter().map(|wraps| wraps & 1)));
-        bit.xor_assign(&streams.flips(count));
-        bit.xor_assign(&Bits::from_bytes(&party.channel.exchange(&bit.to_bytes())?, count)?);
-        let output = gate.output();
-        secrets::fold(&[gate.carry_ring()], count, role, &mut streams, body, |i, flip| {
-            let carry = if bit.get(i) { role.public(1).wrapping_sub(flip[0]) } else { flip[0] };
-            output.reduce(gate.complete(role, addends[i], carry))
-        })
-    }
-}
-
-/// This party's shares of what digits compare to, behind bits of its own.
-pub(crate) struct LookedUp {
-    /// Streams of the batch's parts.
-    pub(crate) parts: Vec<Streams>,
-    /// This party's parts of the bits that hide columns.
-    pub(crate) flips: Vec<Bits>,
-    pub(crate) own: Vec<Bits>,
-}
-
-impl LookedUp {
-    fn new(
-        digits: &Digits,
-        points: &[u64],
-        role: Role,
-        streams: &mut Streams,
-        body: &mut dyn Source,
-    ) -> Result<Self, Error> {
-        let count = points.len();
-        let flips: Vec<Bits> = (0..columns(digits.count())).map(|_| streams.flips(count)).collect();
-        let mut parts = streams.part_streams(parts(count));
-        let mut own = digits.look_up(points, role, &mut parts, body)?;
-        own.iter_mut().zip(&flips).for_each(|(own, flips)| own.xor_assign(flips));
-        Ok(Self { parts, flips, own })
-    }
-
-    fn message(&self) -> Vec<u8> {
-        to_bytes(&self.own)
-    }
-}
-
-/// A batch whose compared digits are on their way.
-pub struct Carrying<G> {
-    gate: G,
-    role: Role,
-    /// What the client's tables and secrets come from.
-    parts: Vec<Streams>,
-    addends: Vec<u64>,
-    wraps: Vec<u64>,
-    own: Vec<Bits>,
-    digits: Digits,
-}
-
-impl<G: Carried> Carrying<G> {
-    /// This party's shares of the results, `[n]` in the gate's output ring; the server reads its secrets from `body`.
-    ///
-    /// # Errors
-    /// [`Error::PeerMisbehaved`] if the message has another length, or what `body` fails with.
-    pub fn finish(mut self, theirs: &[u8], body: &mut dyn Source) -> Result<Vec<u64>, Error> {
-        let (count, gate, role) = (self.addends.len(), self.gate, self.role);
-        add_columns(&mut self.own, theirs, count)?;
-        let products = ring_products(&gate, &self.digits);
-        let region = match role {
-            Role::Client => None,
-            Role::Server => Some(body.region(products.bytes(count))?),
-        };
-        let mut results = products.sum(role, &self.own, &mut self.parts, region)?;
-        let (output, wraps) = (gate.output(), self.wraps.iter().zip(&self.addends));
-        for (result, (wraps, &addend)) in results.iter_mut().zip(wraps) {
-            *result = output.reduce(gate.complete(role, addend, wraps.wrapping_sub(*result)));
-        }
-        Ok(results)
-    }
 }
 
 #[cfg(test)]

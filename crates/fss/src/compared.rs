@@ -112,32 +112,79 @@ pub trait Compared: Copy {
     /// The ring of the result.
     fn output(&self) -> Modulus;
 
-    /// This party's first step; see [`Opening`].
-    fn start(self, role: Role, seed: &Seed, x: &[u64]) -> (Opening<Self>, Vec<u8>) {
-        let mut streams = Streams::new(role, seed);
-        let masks = Wiped::from(streams.masks(x.len(), self.input()));
-        let own = self.input().add(x, &masks);
-        let message = self.input().pack(&own);
-        (Opening { gate: self, role, streams, masks, own }, message)
-    }
-
-    /// Shares of the gate's value in its output ring; `x`: this party's shares in the input ring. All steps over a channel: two
-    /// rounds, or three by digits.
+    /// Shares of the gate's value in its output ring; `x`: this party's shares in the input ring. Two rounds, or three by digits.
     ///
     /// # Errors
     /// If the link or the key fails.
     fn evaluate(self, party: &mut Party<'_>, seed: &Seed, body: &mut dyn Source, x: &[u64]) -> Result<Vec<u64>, Error> {
-        let (opening, message) = self.start(party.role, seed, x);
-        let reply = party.channel.exchange(&message)?;
-        let (choosing, message) = match digits_for(&self, x.len()) {
-            None => opening.compare(&reply, body)?,
-            Some(digits) => {
-                let (comparing, message) = opening.look_up(digits, &reply, body)?;
-                comparing.compare(&party.channel.exchange(&message)?, body)?
-            }
+        let (role, count, ring) = (party.role, x.len(), self.input());
+        let mut streams = Streams::new(role, seed);
+        let masks = Wiped::from(streams.masks(count, ring));
+        let mut opened = ring.add(x, &masks);
+        let theirs = party.channel.exchange(&ring.pack(&opened))?;
+        ring.add_packed(&mut opened, &theirs)?;
+        let points: Vec<u64> = opened.iter().map(|x| self.public_point(*x)).collect();
+        let mut bits = match digits_for(&self, count) {
+            None => compare(self.compared_bits(), &points, &mut streams, body)?,
+            // The secret is at most the public number unless that is less.
+            Some(digits) => less_by_digits(&digits, &points, &mut streams, party, body)?.xor(&ones(role, count)),
         };
-        choosing.finish(&party.channel.exchange(&message)?, body)
+        bits.xor_assign(&streams.flips(count));
+        bits.xor_assign(&Bits::from_bytes(&party.channel.exchange(&bits.to_bytes())?, count)?);
+        let output = self.output();
+        secrets::fold(&self.secret_rings(), count, role, &mut streams, body, |i, secrets| {
+            output.reduce(self.choose(role, masks[i], opened[i], bits.get(i), secrets))
+        })
     }
+}
+
+/// What the digits of a batch compare to, opened behind hidden bits.
+pub(crate) struct OpenedDigits {
+    /// Streams of the batch's parts, behind their tables.
+    pub(crate) parts: Vec<Streams>,
+    /// This party's parts of the bits that hide columns.
+    flips: Vec<Bits>,
+    pub(crate) columns: Vec<Bits>,
+}
+
+impl OpenedDigits {
+    /// Looks digits up and opens what they compare to; the server reads its tables from `body`. One round.
+    ///
+    /// # Errors
+    /// If the link fails, or what `body` fails with.
+    pub(crate) fn new(
+        digits: &Digits,
+        points: &[u64],
+        streams: &mut Streams,
+        party: &mut Party<'_>,
+        body: &mut dyn Source,
+    ) -> Result<Self, Error> {
+        let count = points.len();
+        let flips: Vec<Bits> = (0..columns(digits.count())).map(|_| streams.flips(count)).collect();
+        let mut parts = streams.part_streams(parts(count));
+        let mut columns = digits.look_up(points, party.role, &mut parts, body)?;
+        columns.iter_mut().zip(&flips).for_each(|(own, flips)| own.xor_assign(flips));
+        let theirs = party.channel.exchange(&to_bytes(&columns))?;
+        add_columns(&mut columns, &theirs, count)?;
+        Ok(Self { parts, flips, columns })
+    }
+}
+
+/// This party's shares of whether each of `points` is less than the number that the dealer knows, digit by digit; the server reads its
+/// tables and its shares of products from `body`. One round.
+///
+/// # Errors
+/// If the link fails, or what `body` fails with.
+pub(crate) fn less_by_digits(
+    digits: &Digits,
+    points: &[u64],
+    streams: &mut Streams,
+    party: &mut Party<'_>,
+    body: &mut dyn Source,
+) -> Result<Bits, Error> {
+    let opened = OpenedDigits::new(digits, points, streams, party, body)?;
+    let monomials = pull_products(party.role, &opened.flips, streams, body)?;
+    Ok(less(&opened.columns, &ones(party.role, points.len()), &monomials))
 }
 
 /// Bytes of the words of `count` comparisons or point functions, with the seed of their hashes.
@@ -209,118 +256,6 @@ pub(crate) fn compare(bits: u32, points: &[u64], streams: &mut Streams, body: &m
     })?;
     let packed = bit.chunks(64).map(|bits| bits.iter().enumerate().fold(0, |word, (i, bit)| word | bit << i)).collect();
     Ok(Bits::from_words(packed, points.len())?)
-}
-
-/// A batch whose masked input is on its way; made by [`Compared::start`].
-pub struct Opening<G> {
-    pub(crate) gate: G,
-    pub(crate) role: Role,
-    pub(crate) streams: Streams,
-    pub(crate) masks: Wiped<u64>,
-    own: Vec<u64>,
-}
-
-impl<G: Compared> Opening<G> {
-    /// The opened inputs; once.
-    ///
-    /// # Errors
-    /// [`Error::PeerMisbehaved`] if the message has another length.
-    pub(crate) fn open(&mut self, theirs: &[u8]) -> Result<Vec<u64>, Error> {
-        let mut opened = std::mem::take(&mut self.own);
-        self.gate.input().add_packed(&mut opened, theirs)?;
-        Ok(opened)
-    }
-
-    /// Compares, given the other party's message; reads the words from `body`. Returns the next message.
-    ///
-    /// # Errors
-    /// [`Error::PeerMisbehaved`] if the message has another length, or what `body` fails with.
-    pub fn compare(mut self, theirs: &[u8], body: &mut dyn Source) -> Result<(Choosing<G>, Vec<u8>), Error> {
-        let opened = self.open(theirs)?;
-        let points: Vec<u64> = opened.iter().map(|x| self.gate.public_point(*x)).collect();
-        let mut own = compare(self.gate.compared_bits(), &points, &mut self.streams, body)?;
-        own.xor_assign(&self.streams.flips(opened.len()));
-        let message = own.to_bytes();
-        let Self { gate, role, streams, masks, .. } = self;
-        Ok((Choosing { gate, role, streams, masks, opened, own }, message))
-    }
-
-    /// Looks digits up, given the other party's message; the server reads its tables from `body`. Returns the next message.
-    ///
-    /// # Errors
-    /// [`Error::PeerMisbehaved`] if the message has another length, or what `body` fails with.
-    fn look_up(
-        mut self,
-        digits: Digits,
-        theirs: &[u8],
-        body: &mut dyn Source,
-    ) -> Result<(Comparing<G>, Vec<u8>), Error> {
-        let opened = self.open(theirs)?;
-        let count = opened.len();
-        let points: Vec<u64> = opened.iter().map(|x| self.gate.public_point(*x)).collect();
-        let flips: Vec<Bits> = (0..columns(digits.count())).map(|_| self.streams.flips(count)).collect();
-        let mut parts = self.streams.part_streams(parts(count));
-        let mut own = digits.look_up(&points, self.role, &mut parts, body)?;
-        own.iter_mut().zip(&flips).for_each(|(own, flips)| own.xor_assign(flips));
-        let message = to_bytes(&own);
-        Ok((Comparing { opening: self, opened, flips, own }, message))
-    }
-}
-
-/// A batch whose compared digits are on their way.
-pub struct Comparing<G> {
-    opening: Opening<G>,
-    opened: Vec<u64>,
-    /// This party's parts of the bits that hide what is opened.
-    flips: Vec<Bits>,
-    own: Vec<Bits>,
-}
-
-impl<G: Compared> Comparing<G> {
-    /// Puts digits together, given the other party's message; the server reads its shares of products from `body`. Returns the next
-    /// message.
-    ///
-    /// # Errors
-    /// [`Error::PeerMisbehaved`] if the message has another length, or what `body` fails with.
-    fn compare(self, theirs: &[u8], body: &mut dyn Source) -> Result<(Choosing<G>, Vec<u8>), Error> {
-        let Self { opening, opened, flips, own: mut digit_columns } = self;
-        let Opening { gate, role, mut streams, masks, .. } = opening;
-        let count = opened.len();
-        add_columns(&mut digit_columns, theirs, count)?;
-        let monomials = pull_products(role, &flips, &mut streams, body)?;
-        let one = ones(role, count);
-        // The secret is at most the public number unless that is less.
-        let mut own = less(&digit_columns, &one, &monomials).xor(&one);
-        own.xor_assign(&streams.flips(count));
-        let message = own.to_bytes();
-        Ok((Choosing { gate, role, streams, masks, opened, own }, message))
-    }
-}
-
-/// A batch whose comparison is on its way.
-pub struct Choosing<G> {
-    gate: G,
-    role: Role,
-    streams: Streams,
-    masks: Wiped<u64>,
-    opened: Vec<u64>,
-    own: Bits,
-}
-
-impl<G: Compared> Choosing<G> {
-    /// This party's shares of the results, `[n]` in the gate's output ring; the server reads its corrections from `body`.
-    ///
-    /// # Errors
-    /// [`Error::PeerMisbehaved`] if the message has another length, or what `body` fails with.
-    pub fn finish(mut self, theirs: &[u8], body: &mut dyn Source) -> Result<Vec<u64>, Error> {
-        let count = self.opened.len();
-        let bits = self.own.xor(&Bits::from_bytes(theirs, count)?);
-        let Self { gate, role, streams, masks, opened, .. } = &mut self;
-        let output = gate.output();
-        secrets::fold(&gate.secret_rings(), count, *role, streams, body, |i, secrets| {
-            output.reduce(gate.choose(*role, masks[i], opened[i], bits.get(i), secrets))
-        })
-    }
 }
 
 impl<G: Compared> Gate for G {

@@ -114,43 +114,11 @@ impl ExtendBounded {
         body: &mut dyn Source,
         x: &[u64],
     ) -> Result<Vec<u64>, Error> {
-        let (opening, message) = self.start(party.role, seed, x);
-        opening.finish(&party.channel.exchange(&message)?, body)
-    }
-
-    /// This party's first step. Returns the message for the other.
-    pub fn start(self, role: Role, seed: &Seed, x: &[u64]) -> (Extending, Vec<u8>) {
+        let (role, count, Self { input, output }) = (party.role, x.len(), self);
         let mut streams = Streams::new(role, seed);
-        let flips = streams.flips(x.len());
-        let own = Bits::from_lowest(x.iter().map(|&x| self.input.sign(x))).xor(&flips);
-        let message = own.to_bytes();
-        (Extending { gate: self, role, streams, x: x.to_vec(), flips, own }, message)
-    }
-
-    fn secret_ring(self) -> Modulus {
-        Modulus::new(self.output.bits() - self.input.bits())
-    }
-}
-
-/// A batch of [`ExtendBounded`] whose top bits are on their way.
-pub struct Extending {
-    gate: ExtendBounded,
-    role: Role,
-    streams: Streams,
-    x: Vec<u64>,
-    flips: Bits,
-    own: Bits,
-}
-
-impl Extending {
-    /// This party's shares of the results, `[n]`; the server reads its corrections from `body`.
-    ///
-    /// # Errors
-    /// [`Error::PeerMisbehaved`] if the message has another length, or what `body` fails with.
-    pub fn finish(self, theirs: &[u8], body: &mut dyn Source) -> Result<Vec<u64>, Error> {
-        let (count, ExtendBounded { input, output }) = (self.x.len(), self.gate);
-        let theirs = Bits::from_bytes(theirs, count)?;
-        let Self { gate, role, streams, mut x, flips, own } = self;
+        let flips = streams.flips(count);
+        let own = Bits::from_lowest(x.iter().map(|&x| input.sign(x))).xor(&flips);
+        let theirs = Bits::from_bytes(&party.channel.exchange(&own.to_bytes())?, count)?;
         // With `a^ = a ^ u` and `b^ = b ^ v` opened, the client's share of the carry is `a (1 - b^)` and the server's `b^ ^ v (1 - a^)`, both
         // of them bits, less its share of `u v`: more by that where `a^` and `b^` differ.
         let bits = match role {
@@ -158,15 +126,20 @@ impl Extending {
             Role::Server => own.xor(&flips.and(&theirs.not())),
         };
         let (signs, wrap) = (own.xor(&theirs), [(1_u64 << input.bits()).wrapping_neg(); secrets::PART]);
-        secrets::each_part(gate.secret_ring(), count, role, &mut { streams }, body, |first, products| {
+        let mut results = x.to_vec();
+        secrets::each_part(self.secret_ring(), count, role, &mut streams, body, |first, products| {
             let words = first / 64..(first + products.len()).div_ceil(64);
-            let x = &mut x[first..][..products.len()];
+            let results = &mut results[first..][..products.len()];
             products.iter_mut().for_each(|product| *product <<= input.bits());
             let (bits, signs) = (&bits.words()[words.clone()], &signs.words()[words]);
-            select::add_products(x, bits, &wrap[..x.len()], signs, products);
-            output.reduce_all(x);
+            select::add_products(results, bits, &wrap[..results.len()], signs, products);
+            output.reduce_all(results);
         })?;
-        Ok(x)
+        Ok(results)
+    }
+
+    fn secret_ring(self) -> Modulus {
+        Modulus::new(self.output.bits() - self.input.bits())
     }
 }
 

@@ -47,7 +47,7 @@ impl Select {
     ///
     /// # Panics
     /// If the lengths differ.
-    pub fn start(self, role: Role, seed: &Seed, bits: &Bits, x: &[u64]) -> (Selecting, Vec<u8>) {
+    pub(crate) fn start(self, role: Role, seed: &Seed, bits: &Bits, x: &[u64]) -> (Selecting, Vec<u8>) {
         assert_eq!(bits.len(), x.len(), "one bit for each value");
         let mut streams = Streams::new(role, seed);
         let own = self.ring.add(x, &Wiped::from(streams.masks(x.len(), self.ring)));
@@ -59,7 +59,7 @@ impl Select {
 }
 
 /// A batch of [`Select`] whose masked input is on its way.
-pub struct Selecting {
+pub(crate) struct Selecting {
     gate: Select,
     role: Role,
     streams: Streams,
@@ -73,7 +73,7 @@ impl Selecting {
     ///
     /// # Errors
     /// [`Error::PeerMisbehaved`] if the message has another length, or what `body` fails with.
-    pub fn finish(mut self, theirs: &[u8], body: &mut dyn Source) -> Result<Vec<u64>, Error> {
+    pub(crate) fn finish(mut self, theirs: &[u8], body: &mut dyn Source) -> Result<Vec<u64>, Error> {
         let (ring, count) = (self.gate.ring, self.x.len());
         let (bits, values) = theirs.split_at(theirs.len().min(count.div_ceil(8)));
         let bits = self.own_bits.xor(&Bits::from_bytes(bits, count)?);

@@ -29,44 +29,15 @@ impl Sign {
     /// # Errors
     /// If the link or the key fails.
     pub fn evaluate(self, party: &mut Party<'_>, seed: &Seed, body: &mut dyn Source, x: &[u64]) -> Result<Bits, Error> {
-        let (signing, message) = self.start(party.role, seed, x);
-        signing.finish(&party.channel.exchange(&message)?, body)
-    }
-
-    /// This party's first step. Returns the message for the other.
-    pub fn start(self, role: Role, seed: &Seed, x: &[u64]) -> (Signing, Vec<u8>) {
-        let mut streams = Streams::new(role, seed);
-        let own = self.ring.add(x, &Wiped::from(streams.masks(x.len(), self.ring)));
-        let message = self.ring.pack(&own);
-        (Signing { gate: self, role, streams, own }, message)
-    }
-
-    fn low(self, value: u64) -> u64 {
-        value & (self.ring.mask() >> 1)
-    }
-}
-
-/// A batch of [`Sign`] whose masked input is on its way.
-pub struct Signing {
-    gate: Sign,
-    role: Role,
-    streams: Streams,
-    own: Vec<u64>,
-}
-
-impl Signing {
-    /// This party's shares of the bits, `[n]`; reads the words, and for the server its corrections, from `body`.
-    ///
-    /// # Errors
-    /// [`Error::PeerMisbehaved`] if the message has another length, or what `body` fails with.
-    pub fn finish(mut self, theirs: &[u8], body: &mut dyn Source) -> Result<Bits, Error> {
-        let (ring, count) = (self.gate.ring, self.own.len());
-        let mut opened = std::mem::take(&mut self.own);
-        ring.add_packed(&mut opened, theirs)?;
-        let points: Vec<u64> = opened.iter().map(|x| self.gate.low(*x)).collect();
-        let mut bits = compared::compare(ring.bits() - 1, &points, &mut self.streams, body)?;
-        match self.role {
-            Role::Client => bits.xor_assign(&self.streams.flips(count)),
+        let (ring, count) = (self.ring, x.len());
+        let mut streams = Streams::new(party.role, seed);
+        let mut opened = ring.add(x, &Wiped::from(streams.masks(count, ring)));
+        let theirs = party.channel.exchange(&ring.pack(&opened))?;
+        ring.add_packed(&mut opened, &theirs)?;
+        let points: Vec<u64> = opened.iter().map(|x| self.low(*x)).collect();
+        let mut bits = compared::compare(ring.bits() - 1, &points, &mut streams, body)?;
+        match party.role {
+            Role::Client => bits.xor_assign(&streams.flips(count)),
             Role::Server => {
                 bits.xor_assign(&Bits::from_bytes(body.pull(count.div_ceil(8))?, count)?);
                 let tops: Vec<bool> = opened.iter().map(|x| ring.sign(*x) == 1).collect();
@@ -74,6 +45,10 @@ impl Signing {
             }
         }
         Ok(bits)
+    }
+
+    fn low(self, value: u64) -> u64 {
+        value & (self.ring.mask() >> 1)
     }
 }
 

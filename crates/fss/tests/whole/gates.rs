@@ -3,8 +3,8 @@
 use std::io::Write;
 
 use privet_fss::{
-    Above, Carried, Compared, Error, Extend, ExtendBounded, Gate, KeyBytes, KeyFile, Lift, Piecewise, Relu, Role,
-    Seeds, Select, Sign, Source, Truncate, argmax, leaves, max_pool,
+    Above, Carried, Compared, Error, Extend, ExtendBounded, Gate, KeyBytes, KeyFile, Lift, Party, Piecewise, Relu,
+    Role, Seeds, Select, Sign, Source, Truncate, argmax, leaves, max_pool,
 };
 use privet_prg::{Prg, Seed};
 use privet_ring::tournament::{Ties, matches};
@@ -12,7 +12,7 @@ use privet_ring::{Bits, Lines, Modulus};
 use privet_seal::Stored;
 use proptest::prelude::*;
 
-use crate::support::{both, deal, prg, run_gate, share};
+use crate::support::{alone, both, deal, prg, run_gate, share};
 
 /// Every value of the ring many times over, so that random masks take every value beside it.
 fn everything(bits: u32) -> Vec<u64> {
@@ -180,38 +180,14 @@ fn many_values_of_one_bit_have_nothing_to_compare() {
 #[test]
 fn a_relu_of_many_values_refuses_short_keys_and_messages_of_another_length() {
     let (gate, count) = (Relu::new(25, 37), 4096);
-    let key = deal(&gate, count, &mut prg(1));
-    let messages = &gate.message_bytes(count);
-    let run = |replies: &[Vec<u8>], body: &[u8]| {
-        let (mut near, mut far) = privet_channel::pair();
-        std::thread::scope(|scope| {
-            scope.spawn(move || {
-                for (reply, &bytes) in replies.iter().zip(messages) {
-                    let answered = far.send(reply).and_then(|()| far.flush()).and_then(|()| far.recv(bytes));
-                    if answered.is_err() {
-                        return;
-                    }
-                }
-            });
-            let mut party = privet_fss::Party { role: Role::Server, channel: &mut near };
-            let found = gate.evaluate(&mut party, &key.seeds.server, &mut &body[..], &vec![0; count]);
-            drop(near);
-            found
-        })
-    };
-    let fitting: Vec<Vec<u8>> = gate.message_bytes(count).into_iter().map(|bytes| vec![0; bytes]).collect();
-    assert!(run(&fitting, &key.bodies[1]).is_ok());
-    for wrong in 0..fitting.len() {
-        for reply in misfits(fitting[wrong].len()) {
-            let mut replies = fitting.clone();
-            replies[wrong] = reply;
-            let found = run(&replies, &key.bodies[1]);
-            assert!(matches!(found, Err(Error::Channel(_) | Error::PeerMisbehaved(_))), "{found:?}");
-        }
-    }
+    let x = vec![0; count];
+    refuses_misfits(&gate, count, Role::Server, |party, seed, body| gate.evaluate(party, seed, body, &x));
+    let (key, replies) = (deal(&gate, count, &mut prg(1)), replies(&gate, count));
     let [tables, products] = [16 * count, 16 * count + 94 * count / 8];
     for bytes in [0, tables - 1, products - 1, key.bodies[1].len() - 1] {
-        assert!(matches!(run(&fitting, &key.bodies[1][..bytes]), Err(Error::KeyTooShort { .. })));
+        let mut body = &key.bodies[1][..bytes];
+        let result = alone(Role::Server, &replies, |party| gate.evaluate(party, &key.seeds.server, &mut body, &x));
+        assert!(matches!(result, Err(Error::KeyTooShort { .. })), "{bytes} bytes: {result:?}");
     }
 }
 
@@ -495,97 +471,90 @@ fn a_batch_of_several_parts_is_right_from_a_file_too() {
     assert_eq!(Modulus::new(40).add(&results[0].0, &results[1].0), expected);
 }
 
+/// Replies of the lengths that a gate says.
+fn replies(gate: &dyn Gate, count: usize) -> Vec<Vec<u8>> {
+    gate.message_bytes(count).into_iter().map(|bytes| vec![0; bytes]).collect()
+}
+
 #[test]
-fn a_carry_refuses_short_keys_and_messages_of_another_length() {
+fn a_carry_refuses_short_keys() {
     let (gate, count, mut prg) = (Truncate::new(37, 12), 100, prg(1));
-    let key = deal(&gate, count, &mut prg);
-    let [masked, bits] = gate.message_bytes(count)[..] else { panic!("two messages") };
-    let start = || gate.start(Role::Server, &key.seeds.server, &[0; 100]).0;
-    for theirs in misfits(masked) {
-        let refused = start().compare(&theirs, &mut &key.bodies[1][..]).err();
-        assert!(matches!(refused, Some(Error::PeerMisbehaved(_))), "{refused:?}");
+    let (key, replies) = (deal(&gate, count, &mut prg), replies(&gate, count));
+    let evaluate = |mut body: &[u8]| {
+        alone(Role::Server, &replies, |party| gate.evaluate(party, &key.seeds.server, &mut body, &vec![0; count]))
+    };
+    let (body, tables) = (&key.bodies[1][..], 16 * count);
+    // The control: the whole key.
+    assert!(evaluate(body).is_ok());
+    for short in [tables - 1, tables, body.len() - 1] {
+        assert!(matches!(evaluate(&body[..short]), Err(Error::KeyTooShort { .. })), "{short} bytes");
     }
-    for theirs in misfits(bits) {
-        let mut body = &key.bodies[1][..];
-        let (carrying, _) = start().compare(&vec![0; masked], &mut body).expect("a message that fits");
-        assert!(matches!(carrying.finish(&theirs, &mut body), Err(Error::PeerMisbehaved(_))));
-    }
-    let tables = 16 * count;
-    assert!(matches!(
-        start().compare(&vec![0; masked], &mut &key.bodies[1][..tables - 1]),
-        Err(Error::KeyTooShort { .. })
-    ));
-    let mut body = &key.bodies[1][..key.bodies[1].len() - 1];
-    let (carrying, _) = start().compare(&vec![0; masked], &mut body).expect("all tables");
-    assert!(matches!(carrying.finish(&vec![0; bits], &mut body), Err(Error::KeyTooShort { .. })));
 }
 
 #[test]
 fn a_key_for_fewer_elements_is_refused() {
     let (gate, mut prg) = (Relu::new(25, 37), prg(1));
-    let key = deal(&gate, 63, &mut prg);
+    let (key, replies) = (deal(&gate, 63, &mut prg), replies(&gate, 64));
     for (role, seed, body) in
         [(Role::Client, &key.seeds.client, &key.bodies[0]), (Role::Server, &key.seeds.server, &key.bodies[1])]
     {
-        let (opening, message) = gate.start(role, seed, &[0; 64]);
-        let mut body = &body[..];
-        let result = opening.compare(&message, &mut body).and_then(|(last, bits)| last.finish(&bits, &mut body));
+        let result = alone(role, &replies, |party| gate.evaluate(party, seed, &mut &body[..], &[0; 64]));
         assert!(matches!(result, Err(Error::KeyTooShort { .. })), "{role:?}");
     }
 }
 
-/// Messages of other lengths than `bytes`.
-fn misfits(bytes: usize) -> impl Iterator<Item = Vec<u8>> {
-    [0, bytes - 1, bytes + 1, 2 * bytes].into_iter().map(|length| vec![0xff; length])
+/// Whether each message of another length than the gate says ends a party's run, whichever it is of those that it waits for.
+fn refuses_misfits<T>(
+    gate: &dyn Gate,
+    count: usize,
+    role: Role,
+    evaluate: impl Fn(&mut Party<'_>, &Seed, &mut dyn Source) -> Result<T, Error>,
+) {
+    let key = deal(gate, count, &mut prg(1));
+    let (seed, body) = match role {
+        Role::Client => (&key.seeds.client, &key.bodies[0]),
+        Role::Server => (&key.seeds.server, &key.bodies[1]),
+    };
+    let run = |replies: &[Vec<u8>]| alone(role, replies, |party| evaluate(party, seed, &mut &body[..]));
+    let fitting = replies(gate, count);
+    // The control: messages that fit.
+    assert!(run(&fitting).is_ok());
+    for wrong in 0..fitting.len() {
+        let bytes = fitting[wrong].len();
+        for length in [0, bytes - 1, bytes + 1, 2 * bytes] {
+            let mut replies = fitting.clone();
+            replies[wrong] = vec![0xff; length];
+            let refused = run(&replies).err();
+            let is_refused = matches!(
+                refused,
+                Some(Error::PeerMisbehaved(_) | Error::Channel(privet_channel::Error::PeerMisbehaved(_)))
+            );
+            assert!(is_refused, "message {wrong} of {length} bytes, not {bytes}: {refused:?}");
+        }
+    }
 }
 
 #[test]
 fn messages_of_another_length_are_refused() {
-    let (count, mut prg) = (100, prg(1));
-    let x = vec![0; count];
-    let (relu, sign, select, extend) =
-        (Relu::new(25, 37), Sign::new(25), Select::new(25), ExtendBounded::non_negative(25, 37));
-    let key = deal(&relu, count, &mut prg);
-    let seed = &key.seeds.client;
-    let [masked, bits] = relu.message_bytes(count)[..] else { panic!("two messages") };
-    for theirs in misfits(masked) {
-        let refused = |error: Option<Error>| assert!(matches!(error, Some(Error::PeerMisbehaved(_))), "{error:?}");
-        let mut body = &key.bodies[0][..];
-        refused(relu.start(Role::Client, seed, &x).0.compare(&theirs, &mut body).err());
-        refused(sign.start(Role::Client, seed, &x).0.finish(&theirs, &mut body).err());
-        refused(extend.start(Role::Client, seed, &x).0.finish(&theirs, &mut body).err());
-    }
-    for theirs in misfits(bits) {
-        let mut body = &key.bodies[0][..];
-        let (choosing, _) =
-            relu.start(Role::Client, seed, &x).0.compare(&vec![0; masked], &mut body).expect("a message that fits");
-        assert!(matches!(choosing.finish(&theirs, &mut body), Err(Error::PeerMisbehaved(_))));
-    }
-    // Lines open four times; whoever gets a message of another length stops.
-    let (lines, ring) = (Piecewise::new(18, [8, 6], Above::Rising, 37), Modulus::new(37));
-    let (key, table) = (deal(&lines, count, &mut prg), Lines::new(&[0; 64], &[0; 64], 8, true, ring));
-    let messages = lines.message_bytes(count);
-    for wrong in 0..messages.len() {
-        for reply in misfits(messages[wrong]) {
-            let (mut client, mut server) = privet_channel::pair();
-            std::thread::scope(|scope| {
-                scope.spawn(|| {
-                    for (at, &bytes) in messages.iter().enumerate().take(wrong + 1) {
-                        let sent = if at == wrong { reply.clone() } else { vec![0; bytes] };
-                        let answered =
-                            server.send(&sent).and_then(|()| server.flush()).and_then(|()| server.recv(bytes));
-                        assert!(answered.is_ok() || at == wrong);
-                    }
-                });
-                let mut party = privet_fss::Party { role: Role::Client, channel: &mut client };
-                let found = lines.evaluate(&mut party, seed, &mut &key.bodies[0][..], &x, &table);
-                assert!(matches!(found, Err(Error::Channel(_) | Error::PeerMisbehaved(_))));
-                drop(client);
-            });
-        }
-    }
-    for theirs in misfits(select.message_bytes(count)[0]) {
-        let (selecting, _) = select.start(Role::Client, seed, &Bits::zeros(count), &x);
-        assert!(matches!(selecting.finish(&theirs, &mut &[][..]), Err(Error::PeerMisbehaved(_))));
+    let (count, x) = (100, [0; 100]);
+    let bits = Bits::zeros(count);
+    let (relu, sign, select, extend, truncate, lift) = (
+        Relu::new(25, 37),
+        Sign::new(25),
+        Select::new(25),
+        ExtendBounded::non_negative(25, 37),
+        Truncate::new(37, 12),
+        Lift::new(37),
+    );
+    let lines = Piecewise::new(18, [8, 6], Above::Rising, 37);
+    let table = Lines::new(&[0; 64], &[0; 64], 8, true, Modulus::new(37));
+    for role in [Role::Client, Role::Server] {
+        refuses_misfits(&relu, count, role, |party, seed, body| relu.evaluate(party, seed, body, &x));
+        refuses_misfits(&sign, count, role, |party, seed, body| sign.evaluate(party, seed, body, &x));
+        refuses_misfits(&select, count, role, |party, seed, body| select.evaluate(party, seed, body, &bits, &x));
+        refuses_misfits(&extend, count, role, |party, seed, body| extend.evaluate(party, seed, body, &x));
+        refuses_misfits(&truncate, count, role, |party, seed, body| truncate.evaluate(party, seed, body, &x));
+        refuses_misfits(&lift, count, role, |party, seed, body| lift.evaluate(party, seed, body, &bits));
+        refuses_misfits(&lines, count, role, |party, seed, body| lines.evaluate(party, seed, body, &x, &table));
     }
 }

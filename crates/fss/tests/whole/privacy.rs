@@ -262,26 +262,9 @@ fn a_truncation_shows_nothing() {
 #[test]
 fn digits_are_hidden_by_bits_of_their_own() {
     // What is opened for one digit, added to what is opened for another, tells nothing either.
-    let (gate, value) = (Extend::new(25, 37), 0x155_5555);
-    let key = deal(&gate, COUNT, &mut prg(1));
-    let [shares, others] = [3, value - 3].map(|share| vec![share; COUNT]);
-    let [client, server] =
-        [gate.start(Role::Client, &key.seeds.client, &shares), gate.start(Role::Server, &key.seeds.server, &others)];
-    let (_, ours) = client.0.compare(&server.1, &mut &key.bodies[0][..]).expect("an honest message");
-    let (_, theirs) = server.0.compare(&client.1, &mut &key.bodies[1][..]).expect("an honest message");
-    let columns: Vec<Bits> = (ours.chunks(COUNT / 8).zip(theirs.chunks(COUNT / 8)))
-        .map(|(ours, theirs)| {
-            let [ours, theirs] = [ours, theirs].map(|bytes| Bits::from_bytes(bytes, COUNT).expect("a column"));
-            ours.xor(&theirs)
-        })
-        .collect();
-    assert_eq!(columns.len(), 7);
-    for (i, one) in columns.iter().enumerate() {
-        for (j, other) in columns.iter().enumerate().skip(i + 1) {
-            let sums: Vec<u64> = one.xor(other).iter().map(u64::from).collect();
-            assert!(is_balanced(&sums, BIT), "columns {i} and {j}");
-        }
-    }
+    let gate = Extend::new(25, 37);
+    let sent = [&[Modulus::new(25)], &[BIT; 7][..]].concat();
+    assert_bits_of_their_own(&gate, 0x155_5555, &sent, &|party, seed, body, x| gate.evaluate(party, seed, body, x));
 }
 
 /// What is opened for one value over and over, column by column; `sent`: the rings of all messages' columns.

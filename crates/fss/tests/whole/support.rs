@@ -56,6 +56,19 @@ pub fn both<I: Send, T: Send>(
     })
 }
 
+/// What becomes of a party to which the other one says `replies`, whatever it is sent.
+pub fn alone<T>(
+    role: Role,
+    replies: &[Vec<u8>],
+    run: impl FnOnce(&mut Party<'_>) -> Result<T, Error>,
+) -> Result<T, Error> {
+    let (mut ours, mut theirs) = pair();
+    for reply in replies {
+        theirs.send(reply).and_then(|()| theirs.flush()).expect("a link");
+    }
+    run(&mut Party { role, channel: &mut ours })
+}
+
 /// Deals for shared `values`, runs a gate on both sides, checks that keys are read to their end and that messages are as
 /// the gate says. Returns both results.
 pub fn run_gate<T: Send>(
