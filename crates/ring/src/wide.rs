@@ -177,17 +177,7 @@ impl Conv2d {
         self.out_channels * self.in_channels / self.groups * self.kernel[0] * self.kernel[1]
     }
 
-    /// Convolves `batch` images `x` with `weights`, modulo 2^128.
-    ///
-    /// # Panics
-    /// If the lengths do not fit the shape.
-    pub fn apply_wide(&self, x: Operand<'_>, weights: Operand<'_>, batch: usize) -> Vec<u128> {
-        let mut out = vec![0; self.outputs(batch)];
-        self.add_wide(&mut out, x, weights, batch);
-        out
-    }
-
-    /// Adds to `out` what [`Conv2d::apply_wide`] gives.
+    /// Convolves `batch` images `x` with `weights`, modulo 2^128, and adds the result to `out`.
     ///
     /// # Panics
     /// If the lengths do not fit the shape.
@@ -232,17 +222,7 @@ impl Conv2d {
     }
 }
 
-/// `x` of shape `[rows, inner]` times `weights` of shape `[inner, columns]`, modulo 2^128.
-///
-/// # Panics
-/// If the lengths do not fit the shape.
-pub fn matmul(x: Operand<'_>, weights: Operand<'_>, rows: usize, inner: usize, columns: usize) -> Vec<u128> {
-    let mut out = vec![0; rows * columns];
-    add_matmul(&mut out, x, weights, [rows, inner, columns]);
-    out
-}
-
-/// Adds to `out` what [`matmul`] gives.
+/// Adds to `out` the product of `x`, of shape `[rows, inner]`, and `weights`, of shape `[inner, columns]`, modulo 2^128.
 ///
 /// # Panics
 /// If the lengths do not fit the shape.
@@ -297,6 +277,12 @@ mod tests {
         Operand::doubles(words, 128)
     }
 
+    fn matmul(x: Operand<'_>, weights: Operand<'_>, rows: usize, inner: usize, columns: usize) -> Vec<u128> {
+        let mut out = vec![0; rows * columns];
+        add_matmul(&mut out, x, weights, [rows, inner, columns]);
+        out
+    }
+
     /// `low + 2^64 high`.
     fn joined(low: &[u64], high: &[u64]) -> Vec<u128> {
         low.iter().zip(high).map(|(low, high)| u128::from(*low) | u128::from(*high) << 64).collect()
@@ -347,11 +333,16 @@ mod tests {
             let x = [1, 2].map(|i| words(shape.inputs(batch), seed ^ i));
             let weights = [3, 4].map(|i| words(shape.weights(), seed ^ i));
             let ring = Modulus::new(64);
+            let wide = |x: Operand<'_>, weights: Operand<'_>| {
+                let mut out = vec![0; shape.outputs(batch)];
+                shape.add_wide(&mut out, x, weights, batch);
+                out
+            };
             check([&x[0], &x[1]], [&weights[0], &weights[1]], |x, w| shape.apply(x, w, batch, ring), [
-                &|x, w, _, _| shape.apply_wide(word(x), word(w), batch),
-                &|_, w, x, _| shape.apply_wide(double(x), word(w), batch),
-                &|x, _, _, w| shape.apply_wide(word(x), double(w), batch),
-                &|_, _, x, w| shape.apply_wide(double(x), double(w), batch),
+                &|x, w, _, _| wide(word(x), word(w)),
+                &|_, w, x, _| wide(double(x), word(w)),
+                &|x, _, _, w| wide(word(x), double(w)),
+                &|_, _, x, w| wide(double(x), double(w)),
             ]);
         }
 
