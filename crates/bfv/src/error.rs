@@ -146,3 +146,20 @@ pub enum Misuse {
     #[error("keys, ciphertexts and weights of different parameters cannot be combined")]
     ParametersDiffer,
 }
+
+impl Misuse {
+    /// Refuses an argument whose length is not the one that it must have.
+    pub(crate) fn check_length(what: &'static str, expected: usize, actual: usize) -> Result<(), Self> {
+        if actual == expected { Ok(()) } else { Err(Self::WrongLength { what, expected, actual }) }
+    }
+
+    /// Refuses an argument that is longer than it may be.
+    pub(crate) fn check_most(what: &'static str, most: usize, actual: usize) -> Result<(), Self> {
+        if actual <= most { Ok(()) } else { Err(Self::WrongLength { what, expected: most, actual }) }
+    }
+
+    /// Refuses objects of different parameters: all agree or not.
+    pub(crate) fn check_parameters(agree: bool) -> Result<(), Self> {
+        if agree { Ok(()) } else { Err(Self::ParametersDiffer) }
+    }
+}

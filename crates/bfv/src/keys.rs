@@ -101,10 +101,7 @@ impl SecretKey {
     /// # Errors
     /// [`Misuse::WrongLength`] if the message is longer than `N`.
     pub fn encrypt(&self, message: &[u64], prg: &mut Prg, out: &mut Vec<u8>) -> Result<(), Error> {
-        let degree = self.parameters.degree();
-        if message.len() > degree {
-            return Err(Misuse::WrongLength { what: "message", expected: degree, actual: message.len() }.into());
-        }
+        Misuse::check_most("message", self.parameters.degree(), message.len())?;
         encode(&self.parameters, message).write_masked(self.parameters.ntts(), &self.negated, prg, out);
         Ok(())
     }

@@ -167,9 +167,7 @@ impl<'a> Merge<'a> {
     /// # Errors
     /// [`Misuse::ParametersDiffer`] for a sum of other parameters, [`Misuse::MergeFull`] for one too many.
     pub fn add(&mut self, sum: Sum) -> Result<(), Error> {
-        if !self.key.parameters().agrees_with(&sum.parameters) {
-            return Err(Misuse::ParametersDiffer.into());
-        }
+        Misuse::check_parameters(self.key.parameters().agrees_with(&sum.parameters))?;
         if self.waiting.len() > self.levels as usize {
             return Err(Misuse::MergeFull { most: 1 << self.levels }.into());
         }

@@ -68,9 +68,7 @@ impl Group {
     pub fn read(&mut self, parameters: &Parameters, bytes: &[u8]) -> Result<(), Error> {
         let (degree, each) = (parameters.degree(), parameters.ciphertext_bytes());
         let terms = bytes.len().div_ceil(each);
-        if terms > Self::MOST {
-            return Err(Misuse::WrongLength { what: "group", expected: Self::MOST, actual: terms }.into());
-        }
+        Misuse::check_most("group", Self::MOST, terms)?;
         self.terms = terms;
         for (term, bytes) in bytes.chunks(each).enumerate() {
             let read = Polynomial::read_masked(parameters.ntts(), degree, "ciphertext", bytes)?;
@@ -103,9 +101,7 @@ impl Panel {
     /// # Errors
     /// [`Misuse::WrongLength`] for more than [`Panel::MOST`].
     pub fn groups(&mut self, terms: usize) -> Result<&mut [Group], Error> {
-        if terms > Self::MOST {
-            return Err(Misuse::WrongLength { what: "panel", expected: Self::MOST, actual: terms }.into());
-        }
+        Misuse::check_most("panel", Self::MOST, terms)?;
         self.groups.resize_with(terms.div_ceil(Group::MOST), || Group { terms: 0, parts: Default::default() });
         Ok(&mut self.groups)
     }
@@ -125,17 +121,11 @@ impl Panel {
         if !fits || blocks.block(degree) < WIDTH {
             return Err(Misuse::WrongLength { what: "blocks", expected: degree / WIDTH, actual: blocks.count }.into());
         }
-        let (expected, actual) = (sums.len(), factors.len());
-        if actual != expected {
-            return Err(Misuse::WrongLength { what: "factors", expected, actual }.into());
+        Misuse::check_length("factors", sums.len(), factors.len())?;
+        for factors in factors {
+            Misuse::check_length("factors", terms * blocks.rows(), factors.len())?;
         }
-        let expected = terms * blocks.rows();
-        if let Some(wrong) = factors.iter().find(|factors| factors.len() != expected) {
-            return Err(Misuse::WrongLength { what: "factors", expected, actual: wrong.len() }.into());
-        }
-        if sums.iter().any(|sum| !self.parameters.agrees_with(&sum.parameters)) {
-            return Err(Misuse::ParametersDiffer.into());
-        }
+        Misuse::check_parameters(sums.iter().all(|sum| self.parameters.agrees_with(&sum.parameters)))?;
         let segment = blocks.block(degree) / WIDTH;
         for (prime, ntt) in self.parameters.ntts().iter().enumerate() {
             let product = Product::new(ntt);

@@ -118,12 +118,10 @@ impl<'a> Residues<'a> {
         columns: Columns,
         values: &'a mut Values,
     ) -> Result<Self, Error> {
-        let (ntt, expected, actual) = (&parameters.ntts()[prime], parameters.degree(), coefficients.len());
-        if actual > expected {
-            return Err(Misuse::WrongLength { what: "weights", expected, actual }.into());
-        }
-        values.resize(expected);
-        let (used, rest) = values.split_at_mut(actual);
+        let (ntt, degree) = (&parameters.ntts()[prime], parameters.degree());
+        Misuse::check_most("weights", degree, coefficients.len())?;
+        values.resize(degree);
+        let (used, rest) = values.split_at_mut(coefficients.len());
         ntt.prime().reduce_signed_to(used, coefficients);
         rest.fill(0);
         ntt.forward_columns(values, columns.0);
@@ -176,23 +174,16 @@ impl Sum {
         ciphertexts: &[Vec<&Ciphertext>],
         weights: &[Vec<Residues<'_>>],
     ) -> Result<(), Error> {
-        let (expected, actual) = (ciphertexts.len() * weights.len(), sums.len());
-        if actual != expected {
-            return Err(Misuse::WrongLength { what: "sums", expected, actual }.into());
-        }
+        Misuse::check_length("sums", ciphertexts.len() * weights.len(), sums.len())?;
         let mut lengths = ciphertexts.iter().map(Vec::len).chain(weights.iter().map(Vec::len));
         let expected = lengths.next().unwrap_or(0);
-        if let Some(actual) = lengths.find(|&actual| actual != expected) {
-            return Err(Misuse::WrongLength { what: "terms", expected, actual }.into());
-        }
+        lengths.try_for_each(|actual| Misuse::check_length("terms", expected, actual))?;
         let Some(parameters) = sums.first().map(|sum| sum.parameters.clone()) else { return Ok(()) };
         let fit = |weights: &Residues<'_>| weights.prime == prime && parameters.agrees_with(weights.parameters);
         let agree = sums.iter().all(|sum| parameters.agrees_with(&sum.parameters))
             && ciphertexts.iter().flatten().all(|ciphertext| parameters.agrees_with(&ciphertext.parameters))
             && weights.iter().flatten().all(fit);
-        if !agree {
-            return Err(Misuse::ParametersDiffer.into());
-        }
+        Misuse::check_parameters(agree)?;
         let ntt = &parameters.ntts()[prime];
         for start in (0..parameters.degree()).step_by(PART) {
             let part = Part { ntt, prime, range: start..start + PART };
@@ -227,9 +218,7 @@ impl Sum {
     ) -> Result<Vec<u64>, Error> {
         let parameters = self.parameters.clone();
         check_positions(&parameters, positions)?;
-        if !parameters.agrees_with(key.parameters()) {
-            return Err(Misuse::ParametersDiffer.into());
-        }
+        Misuse::check_parameters(parameters.agrees_with(key.parameters()))?;
         key.spend(positions.len())?;
         let [mut c0, c1] = self.randomise(key, prg);
         let mut masks = Wiped::from(vec![0; positions.len()]);

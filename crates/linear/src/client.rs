@@ -34,10 +34,7 @@ impl ClientKeys {
     }
 
     fn check(&self, plan: &Plan) -> Result<(), Error> {
-        match self.parameters().agrees_with(plan.parameters()) {
-            true => Ok(()),
-            false => Err(Misuse::PlansDiffer { what: "keys" }.into()),
-        }
+        Ok(Misuse::check_plans("keys", self.parameters().agrees_with(plan.parameters()))?)
     }
 }
 
@@ -59,9 +56,7 @@ pub fn receive_public_key(channel: &mut Channel, parameters: &Parameters) -> Res
 /// [`Misuse::WrongLength`], [`Misuse::PlansDiffer`] for keys of other parameters; those of the channel.
 pub fn encrypt(channel: &mut Channel, plan: &Plan, keys: &ClientKeys, r: &[u64], prg: &mut Prg) -> Result<(), Error> {
     keys.check(plan)?;
-    if r.len() != plan.input_len() {
-        return Err(Misuse::WrongLength { what: "r", expected: plan.input_len(), actual: r.len() }.into());
-    }
+    Misuse::check_length("r", plan.input_len(), r.len())?;
     let sizes = (plan.parameters().degree(), plan.parameters().ciphertext_bytes());
     let messages = messages(plan.input_ciphertexts());
     let fill = |index, polynomial: &mut [u64]| plan.packing().fill_input(index, r, polynomial);

@@ -111,6 +111,18 @@ pub enum Misuse {
     Channel(#[from] privet_channel::Misuse),
 }
 
+impl Misuse {
+    /// Refuses an argument whose length is not the one that it must have.
+    pub(crate) fn check_length(what: &'static str, expected: usize, actual: usize) -> Result<(), Self> {
+        if actual == expected { Ok(()) } else { Err(Self::WrongLength { what, expected, actual }) }
+    }
+
+    /// Refuses weights or keys of another plan: they agree or not.
+    pub(crate) fn check_plans(what: &'static str, agree: bool) -> Result<(), Self> {
+        if agree { Ok(()) } else { Err(Self::PlansDiffer { what }) }
+    }
+}
+
 impl From<privet_channel::Error> for Error {
     fn from(error: privet_channel::Error) -> Self {
         match error {

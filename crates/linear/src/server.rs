@@ -46,12 +46,8 @@ pub fn evaluate(
     weights: &TransformedWeights,
     prg: &mut Prg,
 ) -> Result<Vec<u64>, Error> {
-    if !plan.agrees_with(weights.plan()) {
-        return Err(Misuse::PlansDiffer { what: "weights" }.into());
-    }
-    if !plan.parameters().agrees_with(key.parameters()) {
-        return Err(Misuse::PlansDiffer { what: "keys" }.into());
-    }
+    Misuse::check_plans("weights", plan.agrees_with(weights.plan()))?;
+    Misuse::check_plans("keys", plan.parameters().agrees_with(key.parameters()))?;
     let (channels, at_once) = (plan.packing().counts.channels, weights.sections());
     let mut output = vec![0; plan.output_len()];
     let (mut inbox, mut outbox) = (Inbox::new(plan, at_once * channels), Outbox::new(plan));

@@ -207,10 +207,7 @@ impl Triples {
         let Product { batch, rows, inner, columns } = self.product;
         let operands = [("the left operand", left, rows), ("the right operand", right, columns)];
         for (what, operand, other) in operands {
-            let (expected, actual) = (batch * inner * other, operand.len());
-            if actual != expected {
-                return Err(Misuse::WrongLength { what, expected, actual }.into());
-            }
+            Misuse::check_length(what, batch * inner * other, operand.len())?;
         }
         Ok(())
     }

@@ -34,10 +34,7 @@ impl TransformedWeights {
     /// # Errors
     /// [`Misuse::WrongLength`]; [`Misuse::WeightTooLarge`] for a weight that the plan's noise bound does not cover.
     pub fn new(plan: &Plan, weights: &[i64], workspace: Workspace) -> Result<Self, Error> {
-        let (expected, actual) = (plan.weights_len(), weights.len());
-        if actual != expected {
-            return Err(Misuse::WrongLength { what: "weights", expected, actual }.into());
-        }
+        Misuse::check_length("weights", plan.weights_len(), weights.len())?;
         let weight_bits = plan.weight_bits();
         if let Some(index) = weights.iter().position(|w| w.unsigned_abs() >> weight_bits != 0) {
             return Err(Misuse::WeightTooLarge { index, weight_bits }.into());

@@ -87,9 +87,7 @@ impl Rotations {
     /// [`Misuse::NoRotation`] without its key, [`Misuse::ParametersDiffer`] for a sum of other parameters.
     pub fn rotate(&self, sum: Sum, rotation: Rotation) -> Result<Sum, Error> {
         let key = self.keys.get(&rotation).ok_or(Misuse::NoRotation)?;
-        if !self.parameters.agrees_with(&sum.parameters) {
-            return Err(Misuse::ParametersDiffer.into());
-        }
+        Misuse::check_parameters(self.parameters.agrees_with(&sum.parameters))?;
         let inner = self.parameters.inner();
         let mut c0 = sum.c0.permuted(&key.sources);
         let digits = self.digits(&sum.c1.permuted(&key.sources));

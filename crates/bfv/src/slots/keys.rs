@@ -90,10 +90,7 @@ impl SecretKey {
     /// # Errors
     /// [`Misuse::WrongLength`] if there are more than `N`.
     pub fn encrypt(&self, slots: &[u64], prg: &mut Prg, out: &mut Vec<u8>) -> Result<(), Error> {
-        let (expected, actual) = (self.parameters.degree(), slots.len());
-        if actual > expected {
-            return Err(Misuse::WrongLength { what: "slots", expected, actual }.into());
-        }
+        Misuse::check_most("slots", self.parameters.degree(), slots.len())?;
         let message = encode(&self.parameters, &from_slots(&self.parameters, slots));
         message.write_masked(self.parameters.inner().limbs(), &self.short, prg, out);
         Ok(())

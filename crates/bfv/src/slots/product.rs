@@ -51,10 +51,7 @@ impl Weights {
     /// # Errors
     /// [`Misuse::WrongLength`] if there are more than `N`.
     pub fn new(parameters: &Parameters, slots: &[u64]) -> Result<Self, Error> {
-        let (expected, actual) = (parameters.degree(), slots.len());
-        if actual > expected {
-            return Err(Misuse::WrongLength { what: "weights", expected, actual }.into());
-        }
+        Misuse::check_most("weights", parameters.degree(), slots.len())?;
         let limbs = parameters.inner().limbs();
         let values = centred(parameters, &from_slots(parameters, slots)).forward(limbs);
         Ok(Self { parameters: parameters.clone(), values })
@@ -87,9 +84,7 @@ impl Sum {
         let agrees = |(ciphertext, weights): &(&Ciphertext, &Weights)| {
             self.parameters.agrees_with(&ciphertext.parameters) && self.parameters.agrees_with(&weights.parameters)
         };
-        if !terms.iter().all(agrees) {
-            return Err(Misuse::ParametersDiffer.into());
-        }
+        Misuse::check_parameters(terms.iter().all(agrees))?;
         let limbs = self.parameters.inner().limbs();
         let of = |part: fn(&Ciphertext) -> &Multiplier<LIMBS>| -> Vec<_> {
             terms.iter().map(|(ciphertext, weights)| (&weights.values, part(ciphertext))).collect()
@@ -104,9 +99,7 @@ impl Sum {
     /// # Errors
     /// [`Misuse::ParametersDiffer`] if it was made for other parameters.
     pub fn add(&mut self, other: &Self) -> Result<(), Error> {
-        if !self.parameters.agrees_with(&other.parameters) {
-            return Err(Misuse::ParametersDiffer.into());
-        }
+        Misuse::check_parameters(self.parameters.agrees_with(&other.parameters))?;
         let limbs = self.parameters.inner().limbs();
         self.c0.add(limbs, &other.c0);
         self.c1.add(limbs, &other.c1);
@@ -122,9 +115,7 @@ impl Sum {
     /// [`Misuse::ParametersDiffer`] for a key of other parameters, [`Misuse::KeyWornOut`] for one that has served.
     pub fn reply(self, key: &PublicKey, prg: &mut Prg, out: &mut Vec<u8>) -> Result<Vec<u64>, Error> {
         let parameters = self.parameters.clone();
-        if !parameters.agrees_with(&key.parameters) {
-            return Err(Misuse::ParametersDiffer.into());
-        }
+        Misuse::check_parameters(parameters.agrees_with(&key.parameters))?;
         key.left.take(1)?;
         let [mut c0, c1] = self.randomise(key, prg);
         let shares = share(&parameters, &mut c0, prg);

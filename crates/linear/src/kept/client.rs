@@ -25,13 +25,8 @@ pub fn multiply<E: From<Error>>(
     prg: &mut Prg,
 ) -> Result<Vec<Vec<u64>>, E> {
     let product = plan.product();
-    if r.len() != product.rows * product.inner {
-        let expected = product.rows * product.inner;
-        return Err(Error::from(Misuse::WrongLength { what: "r", expected, actual: r.len() }).into());
-    }
-    if !plan.parameters().agrees_with(key.parameters()) {
-        return Err(Error::from(Misuse::PlansDiffer { what: "keys" }).into());
-    }
+    Misuse::check_length("r", product.rows * product.inner, r.len()).map_err(Error::from)?;
+    Misuse::check_plans("keys", plan.parameters().agrees_with(key.parameters())).map_err(Error::from)?;
     let unused = 64 - plan.mask_bits();
     let signed = r.iter().map(|&x| (x << unused).cast_signed() >> unused).collect();
     let signed: Zeroizing<Vec<i64>> = Zeroizing::new(signed);

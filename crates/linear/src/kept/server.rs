@@ -40,9 +40,8 @@ impl ServerKeys {
         self.check(plan)?;
         let product = plan.product();
         let lengths = product.columns.iter().map(|columns| product.inner * columns);
-        let wrong = lengths.zip(weights).find(|(expected, weights)| weights.len() != *expected);
-        if let Some((expected, weights)) = wrong {
-            return Err(Error::from(Misuse::WrongLength { what: "weights", expected, actual: weights.len() }).into());
+        for (expected, weights) in lengths.zip(weights) {
+            Misuse::check_length("weights", expected, weights.len()).map_err(Error::from)?;
         }
         let parameters = plan.parameters();
         for strip in plan.strips() {
@@ -83,10 +82,7 @@ impl ServerKeys {
     }
 
     fn check(&self, plan: &Plan) -> Result<(), Error> {
-        match self.secret.parameters().agrees_with(plan.parameters()) {
-            true => Ok(()),
-            false => Err(Misuse::PlansDiffer { what: "keys" }.into()),
-        }
+        Ok(Misuse::check_plans("keys", self.secret.parameters().agrees_with(plan.parameters()))?)
     }
 }
 

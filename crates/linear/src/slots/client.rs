@@ -17,9 +17,7 @@ use super::plan::{Plan, messages};
 /// [`Misuse::WrongLength`], [`Misuse::PlansDiffer`] for keys of other parameters; those of the channel.
 pub fn encrypt(channel: &mut Channel, plan: &Plan, keys: &ClientKeys, r: &[u64], prg: &mut Prg) -> Result<(), Error> {
     keys.check(plan)?;
-    if r.len() != plan.input_len() {
-        return Err(Misuse::WrongLength { what: "r", expected: plan.input_len(), actual: r.len() }.into());
-    }
+    Misuse::check_length("r", plan.input_len(), r.len())?;
     let inputs = plan.packing().inputs;
     let sizes = (plan.parameters().degree(), plan.parameters().ciphertext_bytes());
     let messages = messages(plan.input_ciphertexts());

@@ -39,10 +39,7 @@ impl ClientKeys {
     }
 
     pub(super) fn check(&self, plan: &Plan) -> Result<(), Error> {
-        match self.secret.parameters().agrees_with(plan.parameters()) {
-            true => Ok(()),
-            false => Err(Misuse::PlansDiffer { what: "keys" }.into()),
-        }
+        Ok(Misuse::check_plans("keys", self.secret.parameters().agrees_with(plan.parameters()))?)
     }
 }
 

@@ -33,12 +33,8 @@ pub fn evaluate(
     weights: &Weights,
     prg: &mut Prg,
 ) -> Result<Vec<u64>, Error> {
-    if !plan.agrees_with(weights.plan()) {
-        return Err(Misuse::PlansDiffer { what: "weights" }.into());
-    }
-    if !plan.parameters().agrees_with(keys.rotations.parameters()) {
-        return Err(Misuse::PlansDiffer { what: "keys" }.into());
-    }
+    Misuse::check_plans("weights", plan.agrees_with(weights.plan()))?;
+    Misuse::check_plans("keys", plan.parameters().agrees_with(keys.rotations.parameters()))?;
     let (packing, parameters) = (plan.packing(), plan.parameters());
     let each = parameters.ciphertext_bytes();
     let (mut due, mut waiting) = (messages(plan.input_ciphertexts()), Vec::new());

@@ -37,10 +37,7 @@ impl Weights {
     /// # Errors
     /// [`Misuse::WrongLength`].
     pub fn new(plan: &Plan, weights: &[i64]) -> Result<Self, Error> {
-        let (expected, actual) = (plan.weights_len(), weights.len());
-        if actual != expected {
-            return Err(Misuse::WrongLength { what: "weights", expected, actual }.into());
-        }
+        Misuse::check_length("weights", plan.weights_len(), weights.len())?;
         let field = plan.field();
         let residues = weights.iter().map(|&weight| field.from_signed(weight)).collect();
         let mut made = Self { plan: plan.clone(), residues, kept: None };
