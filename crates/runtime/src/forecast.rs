@@ -50,7 +50,7 @@ pub struct Forecast {
 }
 
 /// The offline half of one linear layer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LinearForecast {
     /// The ONNX node.
     pub name: String,

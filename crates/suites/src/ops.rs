@@ -223,7 +223,7 @@ pub(crate) struct At<'a, O: ?Sized> {
     pub operation: Box<O>,
 }
 
-impl<O: Rules + ?Sized> Rules for At<'_, O> {
+impl<A: Algebra> Rules for At<'_, dyn Local<A> + '_> {
     fn computes_in_ring(&self) -> bool {
         self.operation.computes_in_ring()
     }
@@ -318,7 +318,7 @@ pub(crate) trait Local<A: Algebra>: Rules {
 }
 
 /// A product with private weights, and perhaps a private bias.
-pub(crate) trait LinearMap: Rules {
+pub(crate) trait LinearMap {
     /// Name of the weights.
     fn weight(&self) -> &str;
 
@@ -359,6 +359,12 @@ pub(crate) trait LinearMap: Rules {
         let mut out = self.apply(x, weights.tensor(self.weight()), ring);
         self.add_bias(&mut out, weights);
         out
+    }
+}
+
+impl Rules for At<'_, dyn LinearMap + '_> {
+    fn computes_in_ring(&self) -> bool {
+        true
     }
 }
 

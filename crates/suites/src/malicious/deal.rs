@@ -41,7 +41,7 @@ pub(super) fn deal_early(plan: &Plan, setup: &Seeds, seeds: &Seeds, bodies: &mut
     let dealer = Dealer::new(&Keys::new(setup), seeds, client, server);
     let mut dealing = Dealing { dealer, masks: HashMap::new(), hiding: Hiding::new(setup), ring: plan.ring() };
     let mut early = HashMap::new();
-    for (index, Placed { step, .. }) in plan.steps().iter().enumerate() {
+    for (index, Placed { step, .. }) in plan.steps.iter().enumerate() {
         step.deal_early(&mut dealing)?;
         early.extend(step.reads_masked().map(|value| (index, Rc::clone(&dealing.masks[&value]))));
     }
@@ -58,7 +58,7 @@ pub(super) fn deal(
 ) -> Result<(), Error> {
     let [client, server] = bodies;
     let mut dealer = Dealer::new(&Keys::new(setup), seeds, client, server);
-    for (index, Placed { step, .. }) in plan.steps().iter().enumerate() {
+    for (index, Placed { step, .. }) in plan.steps.iter().enumerate() {
         let masks = masks.remove(&index);
         step.deal(&mut dealer, masks.as_ref().map_or(&[], |masks| masks.as_slice()))?;
     }
@@ -69,5 +69,5 @@ pub(super) fn deal(
 pub(super) fn deal_codes(plan: &Plan, setup: &Seeds, body: &mut Body) -> Result<(), Error> {
     let mut hiding = Hiding::new(setup);
     let deal = |(_, len): &(String, usize)| hiding.deal(plan.ring(), *len, body);
-    Ok(plan.tensors().iter().try_for_each(deal)?)
+    Ok(plan.tensors.iter().try_for_each(deal)?)
 }

@@ -20,16 +20,13 @@ const SLACK: u64 = 8 << 20;
 impl Plan {
     /// What one preparation and one inference will take.
     pub fn forecast(&self) -> Forecast {
-        let linear = self.steps().iter().filter_map(|placed| {
+        let linear = self.steps.iter().filter_map(|placed| {
             let (layer, (name, operator)) = (placed.step.layer()?, self.describe(placed));
             Some(LinearForecast {
                 name: name.to_owned(),
                 operator: operator.to_owned(),
                 layout: format!("{} elements dealt, {} weights authenticated", layer.outputs(), layer.weights()),
-                ciphertexts: [0, 0],
-                products: 0,
-                bytes_client: 0,
-                bytes_server: 0,
+                ..LinearForecast::default()
             })
         });
         let [dealer_client, dealer_server] = dealt_bytes(self);
@@ -37,17 +34,11 @@ impl Plan {
         let memory = self.memory().peak();
         let [material_bytes_client, material_bytes_server] = self.stored_bytes();
         Forecast {
-            kept_bytes: 0,
             linear: linear.collect(),
-            extension: None,
-            extensions: Vec::new(),
             correlations: BTreeMap::from([("authenticated_weights", self.private_len())]),
-            offline_bytes_client: 0,
-            offline_bytes_server: 0,
             dealer_bytes_client: dealer_client,
             dealer_bytes_server: dealer_server,
             offline_rounds: 1,
-            refill: None,
             online_bytes_client: online.client_bytes,
             online_bytes_server: online.server_bytes,
             online_rounds: online.rounds,
@@ -55,6 +46,7 @@ impl Plan {
             material_bytes_server,
             memory_bytes_client: memory,
             memory_bytes_server: memory,
+            ..Forecast::default()
         }
     }
 

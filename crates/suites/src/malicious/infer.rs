@@ -67,9 +67,9 @@ fn run(
     let mut party = Party::new(&key, channel, &seed, &mut body, session.as_str().as_bytes()).in_turn(turns);
     party.state(plan.program().hash().to_string().as_bytes());
     weights.iter().for_each(|weights| party.state(weights.digest()));
-    let total = plan.steps().len() + 1;
+    let total = plan.steps.len() + 1;
     let last_uses = plan.last_uses();
-    for (done, placed) in plan.steps().iter().enumerate() {
+    for (done, placed) in plan.steps.iter().enumerate() {
         let ((name, operator), step) = (plan.describe(placed), &placed.step);
         observer.progress(Phase::Online, done, total, name);
         let before = party.cost();

@@ -16,11 +16,11 @@ use crate::ops::{check_stateless, last_uses};
 pub struct Plan {
     program: Program,
     config: Config,
-    steps: Vec<Placed>,
+    pub(super) steps: Vec<Placed>,
     /// Ring width of each value when it is written, in bits.
     widths: Vec<u32>,
-    /// Private tensors in the order in which a setup takes them up.
-    tensors: Vec<(String, usize)>,
+    /// Names and lengths of the private tensors in the order in which a setup takes them up.
+    pub(super) tensors: Vec<(String, usize)>,
     traffic: Traffic,
 }
 
@@ -68,10 +68,6 @@ impl Plan {
         self.traffic
     }
 
-    pub(super) fn steps(&self) -> &[Placed] {
-        &self.steps
-    }
-
     /// Width of the ring in which value `id` is when its operation has run, in bits.
     pub fn width(&self, id: usize) -> u32 {
         self.widths[id]
@@ -85,11 +81,6 @@ impl Plan {
     /// The program's ring.
     pub(super) fn ring(&self) -> Modulus {
         Modulus::new(self.program.ring_bits())
-    }
-
-    /// Names and lengths of the private tensors.
-    pub(super) fn tensors(&self) -> &[(String, usize)] {
-        &self.tensors
     }
 
     /// Private numbers in all.

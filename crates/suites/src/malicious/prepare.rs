@@ -107,11 +107,11 @@ pub(crate) fn prepare(
     observer: &mut dyn Observer,
 ) -> Result<Report, Error> {
     let role = opened.setup.key().role();
-    let total = plan.steps().len() + 1;
+    let total = plan.steps.len() + 1;
     let mut preparing = Preparing { weights: opened.weights.iter(), masks: HashMap::new() };
     let mut body = bodies::Receiving::new(dealer, plan.early_bytes(role));
     let mut party = Party::new(opened.setup.key(), peer, &half.seeds[0], &mut body, b"");
-    for (done, placed) in plan.steps().iter().enumerate() {
+    for (done, placed) in plan.steps.iter().enumerate() {
         let (name, operator) = plan.describe(placed);
         let started = Instant::now();
         let Some(made) = placed.step.prepare(&mut preparing, &mut party)? else { continue };
@@ -202,7 +202,7 @@ pub(crate) fn hide_weights(
 /// The client takes them up and writes them behind the setup's seed to `out`. What no server may send is not kept: it would be
 /// refused in every later preparation.
 pub(crate) fn take_weights(channel: &mut Channel, plan: &Plan, out: &mut dyn Write) -> Result<(), Error> {
-    for (_, len) in plan.tensors() {
+    for (_, len) in &plan.tensors {
         let message = channel.recv(plan.ring().packed_bytes(*len))?;
         read_hidden(plan.ring(), *len, &message)?;
         out.write_all(&message).map_err(privet_fss::Error::from)?;
@@ -231,7 +231,7 @@ fn hide(
     let mut setup = Setup::new(Role::Server, &read_seed(&mut stored)?);
     let mut codes = KeyFile::behind(stored, 16);
     let mut weights = Vec::new();
-    for (name, _) in plan.tensors() {
+    for (name, _) in &plan.tensors {
         let (hidden, message) = setup.hide(plan.ring(), tensors.tensor(name), &mut codes)?;
         send(&message)?;
         weights.push(hidden);
@@ -242,7 +242,7 @@ fn hide(
 fn take(plan: &Plan, mut stored: Stored) -> Result<Opened, Error> {
     let mut setup = Setup::new(Role::Client, &read_seed(&mut stored)?);
     let mut weights = Vec::new();
-    for (_, len) in plan.tensors() {
+    for (_, len) in &plan.tensors {
         let mut message = vec![0; plan.ring().packed_bytes(*len)];
         stored.read_exact(&mut message).map_err(damaged)?;
         weights.push(setup.take(plan.ring(), *len, &message)?);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use privet_ring::{Modulus, linear};
 
-use super::{Block, LinearMap, Node, Products, Rules};
+use super::{Block, LinearMap, Node, Products};
 
 /// `[N, C, H, W] -> [N, O, H', W']` with weights `[O, C / groups, kh, kw]`.
 pub(super) struct Conv2d<'a> {
@@ -61,12 +61,6 @@ impl Conv2d<'_> {
             let (row, column) = (along(0, place / self.kernel[1])?, along(1, place % self.kernel[1])?);
             Some(((image * input[1] + channel) * input[2] + row) * input[3] + column)
         })
-    }
-}
-
-impl Rules for Conv2d<'_> {
-    fn computes_in_ring(&self) -> bool {
-        true
     }
 }
 

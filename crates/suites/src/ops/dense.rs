@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use privet_ring::{Modulus, linear};
 
-use super::{Block, LinearMap, Node, Products, Rules};
+use super::{Block, LinearMap, Node, Products};
 
 /// `[M, K] -> [M, N]` with weights `[K, N]`.
 pub(super) struct Dense<'a> {
@@ -18,12 +18,6 @@ pub(super) struct Dense<'a> {
 impl Dense<'_> {
     fn rows(&self) -> usize {
         self.node.input().shape[0]
-    }
-}
-
-impl Rules for Dense<'_> {
-    fn computes_in_ring(&self) -> bool {
-        true
     }
 }
 

@@ -2,18 +2,12 @@
 
 use privet_ring::Modulus;
 
-use super::{LinearMap, Node, Products, Rules};
+use super::{LinearMap, Node, Products};
 
 /// A weight for each element.
 pub(super) struct Scale<'a> {
     pub node: Node<'a>,
     pub weight: &'a str,
-}
-
-impl Rules for Scale<'_> {
-    fn computes_in_ring(&self) -> bool {
-        true
-    }
 }
 
 impl LinearMap for Scale<'_> {

@@ -99,7 +99,7 @@ impl ClientHalf {
         let mut product =
             |triple| uniform(&mut products, triples::output_len(plan, triple), triples::share_ring(plan, triple));
         Self {
-            triples: Triples::new(plan, triples, plan.triples().iter().map(&mut product).collect()),
+            triples: Triples::new(plan, triples, plan.triples.iter().map(&mut product).collect()),
             masks: plan.masks().iter().map(|&len| uniform(&mut masks, len, ring)).collect(),
             shares: (plan.linear().iter())
                 .map(|layer| uniform(&mut shares, layer.plan.output_len(), plan.share_ring(layer)))
@@ -122,7 +122,7 @@ pub fn prepare_client(
     observer: &mut dyn Observer,
 ) -> Result<(Material, Report), Error> {
     let mut recorder = Recorder::start_with(Counterpart::Dealer, Phase::Offline, dealer);
-    let total = plan.linear().len() + plan.keys().len() + 1;
+    let total = plan.linear().len() + plan.keys.len() + 1;
     observer.progress(Phase::Offline, 0, total, "correlations");
     let seed = recorder.layer("correlations", "deal", dealer, receive_seed)?;
     let ClientHalf { masks, mut shares, triples, correlations } = ClientHalf::expand(&seed, plan);
@@ -155,7 +155,7 @@ fn receive_keys(
     observer: &mut dyn Observer,
 ) -> Result<(), Error> {
     let (before, steps) = (plan.linear().len() + 1, plan.steps().len());
-    for (done, (step, batches)) in plan.steps().iter().zip(plan.keys()).enumerate() {
+    for (done, (step, batches)) in plan.steps().iter().zip(&plan.keys).enumerate() {
         if batches.is_empty() {
             continue;
         }
@@ -180,7 +180,7 @@ pub fn prepare_server(
     observer: &mut dyn Observer,
 ) -> Result<(Material, Report), Error> {
     let mut recorder = Recorder::start_with(Counterpart::Dealer, Phase::Offline, dealer);
-    let total = plan.linear().len() + plan.keys().len() + 1;
+    let total = plan.linear().len() + plan.keys.len() + 1;
     let (demand, ring) = (plan.online_cost().demand, ring(plan));
     observer.progress(Phase::Offline, 0, total, "correlations");
     let (triples, correlated) = recorder.layer("correlations", "deal", dealer, |dealer| {
@@ -199,8 +199,8 @@ pub fn prepare_server(
         let receive = |dealer: &mut Channel| receive_values(dealer, layer.plan.output_len(), plan.share_ring(layer));
         shares.push(recorder.layer(&operation.name, "deal", dealer, receive)?);
     }
-    let mut products = Vec::with_capacity(plan.triples().len());
-    for triple in plan.triples() {
+    let mut products = Vec::with_capacity(plan.triples.len());
+    for triple in &plan.triples {
         let (len, ring) = (triples::output_len(plan, triple), triples::share_ring(plan, triple));
         let receive = |dealer: &mut Channel| receive_values(dealer, len, ring);
         products.push(recorder.layer(&plan.operation(triple.operation).name, "deal", dealer, receive)?);
@@ -239,13 +239,13 @@ pub fn deal(client: &mut Channel, server: &mut Channel, plan: &Plan) -> Result<(
         server.send(&ring.pack(&ring.sub(&product, share)))?;
     }
     let other = Triples::new(plan, server_masks, Vec::new());
-    for (triple, share) in plan.triples().iter().zip(&triples.shares) {
+    for (triple, share) in plan.triples.iter().zip(&triples.shares) {
         let correction = triples::correction(plan, triple, [&triples, &other], share);
         server.send(&triples::share_ring(plan, triple).pack(&correction))?;
     }
     let mut generators = [correlations, server_seed].each_ref().map(Prg::from_seed);
     bodies::send([&mut *client, &mut *server], |bodies| {
-        plan.keys().iter().try_for_each(|batches| keys::deal(batches, bodies, &mut generators))
+        plan.keys.iter().try_for_each(|batches| keys::deal(batches, bodies, &mut generators))
     })?;
     client.flush()?;
     Ok(server.flush()?)
@@ -256,15 +256,14 @@ pub fn dealt_bytes(plan: &Plan) -> [u64; 2] {
     let ring = ring(plan);
     let product = |triple| (triples::share_ring(plan, triple), triples::output_len(plan, triple));
     let shares = plan.linear().iter().map(|layer| (plan.share_ring(layer), layer.plan.output_len()));
-    let shares = shares.chain(plan.triples().iter().map(product));
+    let shares = shares.chain(plan.triples.iter().map(product));
     let shares = shares.map(|(ring, len)| ring.packed_bytes(len) + HEADER_BYTES);
     let corrections = match plan.options().suite {
         Suite::Gmw { .. } => dealer::corrections_bytes(&plan.online_cost().demand, ring) + HEADER_BYTES,
         Suite::Fss => 0,
     };
     let seed = (SEED_BYTES + HEADER_BYTES) as u64;
-    let keys =
-        |role| plan.keys().iter().map(|batches| bodies::wire_bytes(keys::body_bytes(batches, role))).sum::<u64>();
+    let keys = |role| plan.keys.iter().map(|batches| bodies::wire_bytes(keys::body_bytes(batches, role))).sum::<u64>();
     [seed + keys(Role::Client), seed + (corrections + shares.sum::<usize>()) as u64 + keys(Role::Server)]
 }
 

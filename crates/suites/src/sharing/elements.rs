@@ -108,7 +108,7 @@ impl Way {
     fn of(plan: &Plan, triple: &Triple) -> Self {
         let (bits, len) = (triples::share_ring(plan, triple).bits(), triples::output_len(plan, triple));
         let [left, right] = &triple.operands;
-        let row = len.checked_div(plan.masked()[triple.operands[few(plan, triple)].mask].len).unwrap_or(0);
+        let row = len.checked_div(plan.masked[triple.operands[few(plan, triple)].mask].len).unwrap_or(0);
         if left.mask == right.mask && left.origin == right.origin {
             Self::Square { bits }
         } else if (LEAST_ROW..=ROWS_AT_ONCE).contains(&row) {
@@ -153,14 +153,14 @@ impl Way {
 
 /// Which operand is made of fewer elements.
 fn few(plan: &Plan, triple: &Triple) -> usize {
-    let [left, right] = triple.operands.each_ref().map(|operand| plan.masked()[operand.mask].len);
+    let [left, right] = triple.operands.each_ref().map(|operand| plan.masked[operand.mask].len);
     usize::from(right < left)
 }
 
 /// Products of single elements that no dealer makes, by the way they are made; those of one way in the order of the program.
 fn by_way(plan: &Plan) -> BTreeMap<Way, Vec<Product<'_>>> {
     let mut ways: BTreeMap<Way, Vec<Product<'_>>> = BTreeMap::new();
-    for triple in plan.triples().iter().filter(|triple| !plan.is_dealt() && triple.matrices.is_none()) {
+    for triple in plan.triples.iter().filter(|triple| !plan.is_dealt() && triple.matrices.is_none()) {
         ways.entry(Way::of(plan, triple)).or_default().push(Product::Values(triple));
     }
     for layer in plan.linear() {
@@ -331,7 +331,7 @@ impl<'a> Operands<'a> {
 /// The places of a product's elements, those with one factor together. `few`: the operand that has the factors.
 fn by_factor(plan: &Plan, triple: &Triple, few: usize) -> Vec<usize> {
     let operand = &triple.operands[few];
-    let numbers: Vec<u64> = (0..plan.masked()[operand.mask].len as u64).collect();
+    let numbers: Vec<u64> = (0..plan.masked[operand.mask].len as u64).collect();
     let factors = operand.origin.arrange(plan.program(), numbers.into(), Modulus::new(64));
     let mut places: Vec<usize> = (0..factors.len()).collect();
     places.sort_by_key(|&place| factors[place]);

@@ -147,34 +147,29 @@ impl Encrypted {
         !matches!(self, Self::Chosen(_))
     }
 
+    /// Elements of the weights, of the input and of the output.
+    fn lens(&self) -> [usize; 3] {
+        match self {
+            Self::Chosen(chosen) => [chosen.len; 3],
+            Self::Ring(plan) => [plan.weights_len(), plan.input_len(), plan.output_len()],
+            Self::Field(plan) => [plan.weights_len(), plan.input_len(), plan.output_len()],
+            Self::Kept(kept) => kept.lens(),
+        }
+    }
+
     /// Elements of the weights.
     pub fn weights_len(&self) -> usize {
-        match self {
-            Self::Chosen(chosen) => chosen.len,
-            Self::Ring(plan) => plan.weights_len(),
-            Self::Field(plan) => plan.weights_len(),
-            Self::Kept(kept) => kept.inner() * kept.columns(),
-        }
+        self.lens()[0]
     }
 
     /// Elements of the input.
     pub fn input_len(&self) -> usize {
-        match self {
-            Self::Chosen(chosen) => chosen.len,
-            Self::Ring(plan) => plan.input_len(),
-            Self::Field(plan) => plan.input_len(),
-            Self::Kept(kept) => kept.rows() * kept.inner(),
-        }
+        self.lens()[1]
     }
 
     /// Elements of the output.
     pub fn output_len(&self) -> usize {
-        match self {
-            Self::Chosen(chosen) => chosen.len,
-            Self::Ring(plan) => plan.output_len(),
-            Self::Field(plan) => plan.output_len(),
-            Self::Kept(kept) => kept.rows() * kept.columns(),
-        }
+        self.lens()[2]
     }
 
     /// Ciphertexts that the client and that the server sends.

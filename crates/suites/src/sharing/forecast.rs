@@ -164,7 +164,7 @@ impl Plan {
     pub(super) fn correlated_bytes(&self, role: Role) -> u64 {
         match self.options().suite {
             Suite::Gmw { .. } => stored_bytes(&self.stored_chunks()[0].demand, role) + self.later_bytes(role),
-            Suite::Fss => 16 + self.keys().iter().map(|batches| keys::body_bytes(batches, role)).sum::<u64>(),
+            Suite::Fss => 16 + self.keys.iter().map(|batches| keys::body_bytes(batches, role)).sum::<u64>(),
         }
     }
 }

@@ -190,7 +190,7 @@ impl Half<'_> {
                 let mut party = Party { role, channel, supply: &mut self.supply };
                 state.step(step, &last_uses[done], &mut party)
             })?;
-            recorder.used_keys(keys::body_bytes(&plan.keys()[done], role));
+            recorder.used_keys(keys::body_bytes(&plan.keys[done], role));
             last_uses[done].iter().for_each(|&value| state.forget(value));
         }
         let mut outputs = Vec::new();

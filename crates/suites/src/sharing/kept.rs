@@ -27,16 +27,11 @@ pub struct Kept {
 }
 
 impl Kept {
-    pub(super) fn rows(&self) -> usize {
-        self.plan.product().rows
-    }
-
-    pub(super) fn inner(&self) -> usize {
-        self.plan.product().inner
-    }
-
-    pub(super) fn columns(&self) -> usize {
-        self.plan.product().columns[self.member]
+    /// Elements of the weights, of the input and of the output.
+    pub(super) fn lens(&self) -> [usize; 3] {
+        let Product { rows, inner, columns } = self.plan.product();
+        let columns = columns[self.member];
+        [inner * columns, rows * inner, rows * columns]
     }
 
     /// The plan of all its layers, at the first of them.
@@ -102,7 +97,7 @@ impl Plan {
                 Some(plan) => plans.push((plan, vec![&layer.weight])),
                 // Members of a plan may lie among others.
                 None => {
-                    let of = plans.iter_mut().rfind(|(plan, names)| kept.is_of(plan, names.len()));
+                    let of = plans.iter_mut().rfind(|(plan, names)| kept.member == names.len() && kept.plan.is(plan));
                     of.expect("a first member").1.push(&layer.weight);
                 }
             }
@@ -124,12 +119,6 @@ impl Plan {
     /// Ciphertexts that a client keeps.
     pub(super) fn kept_ciphertexts(&self) -> u64 {
         self.kept().iter().map(|(plan, _)| plan.ciphertexts() as u64).sum()
-    }
-}
-
-impl Kept {
-    fn is_of(&self, plan: &kept::Plan, member: usize) -> bool {
-        self.member == member && self.plan.is(plan)
     }
 }
 

@@ -164,9 +164,9 @@ pub(super) fn evaluate(
 pub(super) fn in_order(plan: &Plan, elements: Vec<Vec<u64>>, matrices: Vec<Vec<u64>>) -> Vec<Vec<u64>> {
     let (mut elements, mut matrices) = (elements.into_iter(), matrices.into_iter());
     let part = |triple: &Triple| if triple.matrices.is_some() { matrices.next() } else { elements.next() };
-    plan.triples().iter().map_while(part).collect()
+    plan.triples.iter().map_while(part).collect()
 }
 
 fn matrices(plan: &Plan) -> impl Iterator<Item = (&Triple, &MatrixTriples)> {
-    plan.triples().iter().filter_map(|triple| Some((triple, triple.matrices.as_ref()?)))
+    plan.triples.iter().filter_map(|triple| Some((triple, triple.matrices.as_ref()?)))
 }

@@ -68,11 +68,11 @@ impl Material {
 impl Triples {
     /// Writes their part of an entry's head: nothing in a plan without products.
     fn write(&self, plan: &Plan, out: &mut dyn Write) -> io::Result<()> {
-        if plan.triples().is_empty() {
+        if plan.triples.is_empty() {
             return Ok(());
         }
         out.write_all(self.seed.as_bytes())?;
-        let mut shares = plan.triples().iter().zip(&self.shares);
+        let mut shares = plan.triples.iter().zip(&self.shares);
         shares.try_for_each(|(triple, share)| out.write_all(&triples::share_ring(plan, triple).pack(share)))
     }
 }
@@ -97,7 +97,7 @@ struct Head {
 
 impl Head {
     fn of(mut stored: Stored, plan: &Plan, role: Role) -> Result<Self, Error> {
-        let keys: u64 = plan.keys().iter().map(|batches| keys::body_bytes(batches, role)).sum();
+        let keys: u64 = plan.keys.iter().map(|batches| keys::body_bytes(batches, role)).sum();
         let (mut later, end) = (plan.later_bytes(role), stored.seek(SeekFrom::End(0)).map_err(unreadable)?);
         // Versions before 0.3 had no chunks: all of their entry is the head.
         if later > 0 && end != plan.entry_bytes(role) {
@@ -124,12 +124,12 @@ impl Head {
     }
 
     fn triples(&mut self, plan: &Plan) -> Result<Triples, Error> {
-        if plan.triples().is_empty() {
+        if plan.triples.is_empty() {
             return Ok(Triples::none());
         }
         let seed = self.seed()?;
         let share = |triple| self.vector(triples::share_ring(plan, triple), triples::output_len(plan, triple));
-        let shares = plan.triples().iter().map(share).collect::<Result<_, _>>()?;
+        let shares = plan.triples.iter().map(share).collect::<Result<_, _>>()?;
         Ok(Triples::new(plan, seed, shares))
     }
 

@@ -82,7 +82,7 @@ impl Plan {
 
     /// What the largest product of matrices takes, of what they take for themselves: with both parts of the masks as well.
     fn multiplying(&self, products: impl Iterator<Item = u64>) -> u64 {
-        let operands = self.masked().iter().map(|masked| 8 * masked.len as u64).max().unwrap_or(0);
+        let operands = self.masked.iter().map(|masked| 8 * masked.len as u64).max().unwrap_or(0);
         products.map(|bytes| bytes + 3 * operands).max().unwrap_or(0)
     }
 
@@ -145,7 +145,7 @@ impl Plan {
         let (first, later) = (chunks[0], chunks[1..].iter().copied().max().unwrap_or(0));
         let stock = first.max(later);
         let growing = self.stored_chunks().iter().map(|chunk| growing(&chunk.demand)).max().unwrap_or(0);
-        let products = self.triples().iter().map(|triple| 8 * triples::output_len(self, triple) as u64).sum::<u64>();
+        let products = self.triples.iter().map(|triple| 8 * triples::output_len(self, triple) as u64).sum::<u64>();
         let layers = self.prepared_linear().iter().map(|layer| 8 * layer.plan.output_len() as u64);
         let shares = products + layers.sum::<u64>();
         let packed = first + (masks + shares) * u64::from(self.product_ring().bits()) / 64;
@@ -193,7 +193,7 @@ impl Plan {
         let size = |value: usize| 8 * program.value(value).len() as u64;
         let last_use = self.last_uses();
         let opened: HashSet<usize> = self.steps().iter().filter_map(opens).collect();
-        let masked: HashSet<usize> = self.masked().iter().map(|masked| masked.value).collect();
+        let masked: HashSet<usize> = self.masked.iter().map(|masked| masked.value).collect();
         let given = program.inputs().iter().map(|input| input.value);
         let mut live: u64 = given.chain(program.state().iter().map(|state| state.input)).map(size).sum();
         let mut most = live;
@@ -208,7 +208,7 @@ impl Plan {
                     let node = Node::at(program, operation);
                     let protocol = ops::of(node).expect("a plan has operations with protocols alone");
                     let opens = self.triple_of(operation).map_or(&[][..], |triple| &triple.opens);
-                    let opened: u64 = opens.iter().map(|&mask| 8 * self.masked()[mask].len as u64).sum();
+                    let opened: u64 = opens.iter().map(|&mask| 8 * self.masked[mask].len as u64).sum();
                     (size(node.operation.output) + opened, protocol.working_memory(self.field()))
                 }
             };

@@ -7,7 +7,7 @@ use privet_gmw::{Rounds, Truncation};
 use privet_linear::{Layer, Saving};
 
 use crate::Error;
-use crate::config::{Choice, Weakness};
+use crate::config::{Choice, Weakness, vary};
 
 /// What non-linear steps run on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,15 +131,7 @@ impl Options {
 
     /// Suite `fss`, which has a dealer.
     pub const fn fss(truncation: Truncation) -> Self {
-        Self {
-            suite: Suite::Fss,
-            truncation,
-            maker: Maker::Dealer,
-            linear: Linear::Offline,
-            arithmetic: Arithmetic::Ring,
-            encrypts: Encrypts::Masks,
-            saving: Saving::Work,
-        }
+        Self { suite: Suite::Fss, maker: Maker::Dealer, ..Self::gmw(Rounds::Linear, truncation) }
     }
 
     /// Refuses choices that do not go together.
@@ -171,27 +163,14 @@ impl Options {
     pub fn all() -> impl Iterator<Item = Self> {
         let suites = [Rounds::Linear, Rounds::Log, Rounds::Blocks].map(|rounds| Suite::Gmw { rounds });
         let suites = move || suites.into_iter().chain([Suite::Fss]);
-        let of = move |maker, linear, arithmetic, truncation| {
-            let of = move |suite| {
-                [Encrypts::Masks, Encrypts::Weights].map(|encrypts| Self {
-                    suite,
-                    truncation,
-                    maker,
-                    linear,
-                    arithmetic,
-                    encrypts,
-                    saving: Saving::Work,
-                })
-            };
-            suites().flat_map(of)
-        };
-        let makers = [Maker::Parties, Maker::Dealer].into_iter();
-        makers
-            .flat_map(|maker| [Linear::Offline, Linear::Online].map(|linear| (maker, linear)))
-            .flat_map(|(maker, linear)| [Arithmetic::Ring, Arithmetic::Prime].map(|field| (maker, linear, field)))
-            .flat_map(|choices| [Truncation::OneBit, Truncation::Exact].map(|truncation| (choices, truncation)))
-            .flat_map(move |((maker, linear, arithmetic), truncation)| of(maker, linear, arithmetic, truncation))
-            .filter(|options| options.check().is_ok())
+        let all = vary(vec![Self::gmw(Rounds::Linear, Truncation::OneBit)], |it, maker| Self { maker, ..it });
+        let all = vary(all, |it, linear| Self { linear, ..it });
+        let all = vary(all, |it, arithmetic| Self { arithmetic, ..it }).into_iter();
+        let all =
+            all.flat_map(|it| [Truncation::OneBit, Truncation::Exact].map(|truncation| Self { truncation, ..it }));
+        let all = all.flat_map(move |it| suites().map(move |suite| Self { suite, ..it }));
+        let all = vary(all.collect(), |it, encrypts| Self { encrypts, ..it });
+        all.into_iter().filter(|options| options.check().is_ok())
     }
 
     /// Every choice without a dealer and with linear layers ahead of time, on encrypted masks.

@@ -83,29 +83,29 @@ pub struct Plan {
     byte_price: u32,
     buffer: usize,
     /// Bytes that correlations of a chunk of material take in store.
-    chunk_bytes: u64,
+    pub(super) chunk_bytes: u64,
     /// Bytes that may be on their way while a client prepares linear layers.
-    ahead: u64,
+    pub(super) ahead: u64,
     steps: Vec<Step>,
     /// The keys that each step uses up, in suite `fss`.
-    keys: Vec<Vec<Batch>>,
+    pub(super) keys: Vec<Vec<Batch>>,
     /// The correlations that each step uses up, in suite `gmw`.
-    demands: Vec<Demand>,
+    pub(super) demands: Vec<Demand>,
     /// Ring width of each value when it is written, in bits; operations that need the wide ring extend it first.
     written: Vec<u32>,
     /// What is known of each value's sign.
-    signs: Vec<Sign>,
+    pub(super) signs: Vec<Sign>,
     /// Bounds of each value whatever the input, where they are known.
-    bounds: Vec<Bounds>,
+    pub(super) bounds: Vec<Bounds>,
     /// Of each value that a function made of lines gives, these.
     lines: Vec<Option<Lines>>,
     /// Number of elements that each of the client's masks hides.
     masks: Vec<usize>,
     linear: Vec<LinearLayer>,
-    /// Products of two values.
-    triples: Vec<Triple>,
-    /// What they read, behind masks of both parties.
-    masked: Vec<Masked>,
+    /// Products of two values, in order.
+    pub(super) triples: Vec<Triple>,
+    /// The values that they read, by their masks of both parties.
+    pub(super) masked: Vec<Masked>,
     cost: cost::Cost,
     /// The OT extensions that may make correlations.
     extensions: Vec<Extension>,
@@ -223,11 +223,6 @@ impl Plan {
         Self { byte_price: seconds_per_gigabyte, extension: OnceLock::new(), ..self }
     }
 
-    /// The link that material is made over.
-    pub fn link(&self) -> Link {
-        self.link
-    }
-
     /// The same plan with a buffer of so many OTs in either direction, for inferences without material.
     #[must_use]
     pub fn buffering(self, ots: usize) -> Self {
@@ -246,16 +241,6 @@ impl Plan {
     #[must_use]
     pub fn sending_ahead(self, bytes: u64) -> Self {
         Self { ahead: bytes, ..self }
-    }
-
-    /// Bytes of both directions that may be on their way while a client prepares linear layers.
-    pub(super) fn ahead(&self) -> u64 {
-        self.ahead
-    }
-
-    /// Bytes that correlations of a chunk of material take in store, at most.
-    pub(super) fn chunk_bytes(&self) -> u64 {
-        self.chunk_bytes
     }
 
     /// The OT extension that makes the correlations: the one that suits their number, the plan's link and the price of
@@ -289,16 +274,6 @@ impl Plan {
         &self.steps
     }
 
-    /// The keys that each step uses up.
-    pub(super) fn keys(&self) -> &[Vec<Batch>] {
-        &self.keys
-    }
-
-    /// The correlations that each step uses up.
-    pub(super) fn demands(&self) -> &[Demand] {
-        &self.demands
-    }
-
     /// Sizes of the client's masks.
     pub fn masks(&self) -> &[usize] {
         &self.masks
@@ -327,19 +302,9 @@ impl Plan {
         }
     }
 
-    /// Products of two values, in order.
-    pub(super) fn triples(&self) -> &[Triple] {
-        &self.triples
-    }
-
     /// How two parties make triples of matrices, in order; none with a dealer.
     pub(super) fn matrices(&self) -> impl Iterator<Item = &privet_linear::Triples> {
         self.triples.iter().filter_map(|triple| triple.matrices.as_ref())
-    }
-
-    /// The values that they read, by their masks.
-    pub(super) fn masked(&self) -> &[Masked] {
-        &self.masked
     }
 
     /// The product of the operation with this index, if it is one.
@@ -358,19 +323,9 @@ impl Plan {
         self.written[id]
     }
 
-    /// Bounds of value `id`, if they are known.
-    pub(super) fn bounds(&self, id: usize) -> Bounds {
-        self.bounds[id]
-    }
-
     /// The lines that give value `id`.
     pub(super) fn lines(&self, id: usize) -> &Lines {
         self.lines[id].as_ref().expect("a function made of lines")
-    }
-
-    /// What is known of the sign of value `id`.
-    pub(super) fn sign(&self, id: usize) -> Sign {
-        self.signs[id]
     }
 
     /// The ring of the linear layers' results: the program's, and guard bits below the last place if resharing is exact. In a
@@ -550,7 +505,7 @@ mod tests {
     fn only_results_of_relus_and_what_is_chosen_from_them_are_known_to_be_non_negative() {
         let plan = plan();
         let known: Vec<&str> = (plan.program.operations().iter())
-            .filter(|operation| plan.sign(operation.output) == Sign::NonNegative)
+            .filter(|operation| plan.signs[operation.output] == Sign::NonNegative)
             .map(|operation| operation.operator.name())
             .collect();
         assert_eq!(known, ["relu", "relu"]);

@@ -59,7 +59,7 @@ fn homomorphic_costs(plan: &Plan) -> Vec<Cost> {
 /// How often the client turns from sending masks to opening replies.
 pub(super) fn homomorphic_rounds(plan: &Plan) -> u64 {
     let costs = homomorphic_costs(plan);
-    let mut turns = turns(&costs, plan.ahead());
+    let mut turns = turns(&costs, plan.ahead);
     // The replies to kept weights are the client's: it opens none.
     turns.retain(|turn| match *turn {
         Turn::Encrypt(at) => costs[at].bytes_sent > 0,
@@ -83,7 +83,7 @@ pub fn prepare_client(
 ) -> Result<(Material, Report), Error> {
     let mut recorder = Recorder::start(Phase::Offline, channel);
     let layers: Vec<&LinearLayer> = plan.encrypted_linear().collect();
-    let turns = turns(&homomorphic_costs(plan), plan.ahead());
+    let turns = turns(&homomorphic_costs(plan), plan.ahead);
     let total = turns.len() + 2;
     let mut prg = Prg::from_os()?;
     let masks: Vec<Vec<u64>> = plan.masks().iter().map(|&len| mask(&mut prg, len, plan)).collect();

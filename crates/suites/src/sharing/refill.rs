@@ -48,7 +48,7 @@ impl Plan {
         let bytes =
             |demand: &Demand| [Role::Client, Role::Server].map(|role| stored_bytes(demand, role)).into_iter().max();
         let chunked = matches!(self.options().suite, Suite::Gmw { .. }) && !self.is_dealt();
-        let chunks = self.chunks_that(|demand| !chunked || bytes(demand) <= Some(self.chunk_bytes()));
+        let chunks = self.chunks_that(|demand| !chunked || bytes(demand) <= Some(self.chunk_bytes));
         if chunks.is_empty() { vec![Chunk { step: 0, demand: Demand::NONE }] } else { chunks }
     }
 
@@ -60,7 +60,7 @@ impl Plan {
 
     fn chunks_that(&self, fit: impl Fn(&Demand) -> bool) -> Vec<Chunk> {
         let mut chunks: Vec<Chunk> = Vec::new();
-        let demands = self.demands().iter().enumerate().filter(|(_, demand)| **demand != Demand::NONE);
+        let demands = self.demands.iter().enumerate().filter(|(_, demand)| **demand != Demand::NONE);
         for (step, &demand) in demands {
             match chunks.last_mut() {
                 Some(chunk) if fit(&(chunk.demand + demand)) => chunk.demand = chunk.demand + demand,

@@ -27,10 +27,10 @@ impl Plan {
             notes.push("the dealer knows every mask: it must collude with neither party");
             // Two seeds, each with the streams that it grows into, for the deal and for each batch of keys; one for each part of a
             // batch that looks digits up; the server's mask.
-            let batches = self.keys().iter().flatten().count() as u64;
-            let parts = self.keys().iter().flatten().map(Batch::parts).sum::<usize>() as u64;
+            let batches = self.keys.iter().flatten().count() as u64;
+            let parts = self.keys.iter().flatten().map(Batch::parts).sum::<usize>() as u64;
             assumptions.push(seeds(STREAMS * (2 * (1 + batches) + parts) + 1));
-            assumptions.extend(self.keys().iter().flatten().filter_map(Batch::tree_hashes).max().map(trees));
+            assumptions.extend(self.keys.iter().flatten().filter_map(Batch::tree_hashes).max().map(trees));
         } else {
             let demand = elements::demands(self).into_iter().fold(self.online_cost().demand, Add::add);
             assumptions.extend(Some(elements::seeds(self)).filter(|&count| count > 0).map(seeds));

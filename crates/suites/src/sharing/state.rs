@@ -66,7 +66,7 @@ impl<'a> State<'a> {
             shares[input.value] = share;
         }
         let widths = (0..shares.len()).map(|id| plan.width(id)).collect();
-        let (opened, revealed) = (vec![None; plan.masks().len()], vec![None; plan.masked().len()]);
+        let (opened, revealed) = (vec![None; plan.masks().len()], vec![None; plan.masked.len()]);
         Self { plan, side, shares, widths, opened, next_linear: 0, triples, revealed, next_triple: 0 }
     }
 
@@ -81,7 +81,7 @@ impl<'a> State<'a> {
         if let Some(mask) = self.plan.mask_of(value) {
             self.opened[mask] = None;
         }
-        if let Some(mask) = self.plan.masked().iter().position(|masked| masked.value == value) {
+        if let Some(mask) = self.plan.masked.iter().position(|masked| masked.value == value) {
             self.revealed[mask] = None;
         }
     }
@@ -91,7 +91,7 @@ impl<'a> State<'a> {
         let wide = self.plan.program().ring_bits();
         match *step {
             Step::Extend { value, from } => {
-                let extend = Extend::new(from, wide, self.plan.sign(value)).within(self.plan.bounds(value));
+                let extend = Extend::new(from, wide, self.plan.signs[value]).within(self.plan.bounds[value]);
                 self.shares[value] = extend.run(party, &self.shares[value])?;
                 self.widths[value] = wide;
             }
@@ -126,7 +126,7 @@ impl<'a> State<'a> {
         Ok(match self.plan.field() {
             None => privet_gmw::open_to_server(party.channel, share, masks, self.plan.mask_ring())?,
             Some(field) => {
-                let enter = EnterField { from: self.widths[value], field, sign: self.plan.sign(value) };
+                let enter = EnterField { from: self.widths[value], field, sign: self.plan.signs[value] };
                 let share = enter.run(party, share)?;
                 privet_gmw::open_to_server_in_field(party.channel, &share, masks, field)?
             }
@@ -140,7 +140,7 @@ impl<'a> State<'a> {
         }
         let ring = triples::ring(self.plan);
         let hidden = |&mask: &usize| {
-            let (share, at) = self.share(self.plan.masked()[mask].value);
+            let (share, at) = self.share(self.plan.masked[mask].value);
             assert_eq!(at, ring, "the planner extends what products read");
             ring.sub(share, &self.triples.mask(self.plan, mask))
         };
@@ -148,7 +148,7 @@ impl<'a> State<'a> {
         let opened = privet_gmw::open(party.channel, &hidden, ring)?;
         let mut rest = opened.as_slice();
         for &mask in &triple.opens {
-            let (opened, others) = rest.split_at(self.plan.masked()[mask].len);
+            let (opened, others) = rest.split_at(self.plan.masked[mask].len);
             self.revealed[mask] = Some(opened.to_vec());
             rest = others;
         }
@@ -157,7 +157,7 @@ impl<'a> State<'a> {
 
     /// The next product, which is `node`, and this party's part of its `C`: nobody gets it again.
     pub(super) fn next_triple(&mut self, node: Node<'_>) -> (&'a Triple, Vec<u64>) {
-        let (position, triple) = (self.next_triple, &self.plan.triples()[self.next_triple]);
+        let (position, triple) = (self.next_triple, &self.plan.triples[self.next_triple]);
         assert_eq!(self.plan.operation(triple.operation).output, node.operation.output, "products come in order");
         self.next_triple += 1;
         (triple, std::mem::take(&mut self.triples.shares[position]))

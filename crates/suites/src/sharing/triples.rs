@@ -56,7 +56,7 @@ impl Triples {
     /// Those whose masks grow from `seed`.
     pub(super) fn new(plan: &Plan, seed: Seed, shares: Vec<Vec<u64>>) -> Self {
         let mut prg = Prg::from_seed(&seed);
-        let masks = plan.masked().iter().map(|_| prg.seed()).collect();
+        let masks = plan.masked.iter().map(|_| prg.seed()).collect();
         Self { seed, shares, masks }
     }
 
@@ -67,7 +67,7 @@ impl Triples {
 
     /// This party's part of the mask with this index.
     pub(super) fn mask(&self, plan: &Plan, index: usize) -> Vec<u64> {
-        uniform(&mut Prg::from_seed(&self.masks[index]), plan.masked()[index].len, ring(plan))
+        uniform(&mut Prg::from_seed(&self.masks[index]), plan.masked[index].len, ring(plan))
     }
 
     /// This party's parts of the masks of a product's operands.
@@ -81,8 +81,8 @@ impl Triples {
     /// Bytes of the stored form.
     pub(super) fn stored_bytes(plan: &Plan) -> u64 {
         let bytes = |triple| share_ring(plan, triple).packed_bytes(output_len(plan, triple)) as u64;
-        let shares = plan.triples().iter().map(bytes);
-        if plan.triples().is_empty() { 0 } else { 16 + shares.sum::<u64>() }
+        let shares = plan.triples.iter().map(bytes);
+        if plan.triples.is_empty() { 0 } else { 16 + shares.sum::<u64>() }
     }
 }
 
