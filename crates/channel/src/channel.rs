@@ -173,6 +173,11 @@ impl Channel {
         self.transport.peer().map(|peer| peer.fingerprint)
     }
 
+    /// The same in hexadecimal; empty where nobody is authenticated.
+    pub fn peer_fingerprint(&self) -> String {
+        self.peer().map(|peer| peer.to_string()).unwrap_or_default()
+    }
+
     /// The common name in the peer's certificate, as its issuer wrote it, if it has one.
     pub fn peer_name(&self) -> Option<&str> {
         self.transport.peer()?.name.as_deref()

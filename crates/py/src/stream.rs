@@ -93,12 +93,7 @@ impl StreamServer {
             }
         };
         let gate = gate.map(ask);
-        py.detach(|| {
-            on_threads(threads, || match &gate {
-                Some(gate) => self.0.serve_behind(gate, channel, &mut Silent, &mut hear),
-                None => self.0.serve(channel, &mut Silent, &mut hear),
-            })
-        })?;
+        py.detach(|| on_threads(threads, || self.0.serve(gate.as_ref(), channel, &mut Silent, &mut hear)))?;
         raised.map_or(Ok(()), Err)
     }
 }

@@ -44,8 +44,7 @@ pub struct Caller {
 impl Caller {
     /// Whoever is at the other end.
     pub fn of(channel: &Channel) -> Self {
-        let fingerprint = channel.peer().map(|peer| peer.to_string()).unwrap_or_default();
-        Self { fingerprint, name: channel.peer_name().map(str::to_owned) }
+        Self { fingerprint: channel.peer_fingerprint(), name: channel.peer_name().map(str::to_owned) }
     }
 }
 

@@ -68,10 +68,8 @@ impl Client {
     /// sends is another program than the expected one, or not consistent.
     pub fn describe(&mut self, model: Option<&str>, expected: Option<&str>) -> Result<Vec<u8>, Error> {
         self.guarded(|client| {
-            messages::send(&mut client.channel, &Request::Describe { model: model.map(str::to_owned) })?;
-            let bytes = client.channel.recv_at_most(messages::MAX_PROGRAM)?;
-            messages::check_program(&bytes, expected)?;
-            Ok(bytes)
+            let request = Request::Describe { model: model.map(str::to_owned) };
+            messages::ask_program(&mut client.channel, &request, expected)
         })
     }
 
@@ -102,7 +100,7 @@ impl Client {
             Prg::from_os()?.fill(&mut nonce);
             let (program, suite) = (plan.program().hash().to_string(), plan.label());
             let extension = plan.extension().name().to_owned();
-            let (setups, peer) = (client.setups(plan), client.server());
+            let (setups, peer) = (client.setups(plan), client.channel.peer_fingerprint());
             let keeps = client.keeps_base && plan.transfers();
             let held = if keeps { client.store.hold_base(&peer)? } else { None };
             let base = keeps.then(|| Base { kept: held.as_ref().map(|held| held.name.clone()) });
@@ -162,7 +160,7 @@ impl Client {
     }
 
     fn setups(&self, plan: &dyn SuitePlan) -> Setups {
-        self.store.setups(&plan.program().hash().to_string(), &self.server())
+        self.store.setups(&plan.program().hash().to_string(), &self.channel.peer_fingerprint())
     }
 
     /// Material that is ready for `plan` with this server.
@@ -178,19 +176,14 @@ impl Client {
         entry.role == "client"
             && entry.program == plan.program().hash().to_string()
             && entry.suite == plan.label()
-            && entry.peer == self.server()
-    }
-
-    /// Fingerprint of the server's certificate; empty over a link without certificates.
-    fn server(&self) -> String {
-        self.channel.peer().map(|peer| peer.to_string()).unwrap_or_default()
+            && entry.peer == self.channel.peer_fingerprint()
     }
 
     /// The server's hidden weights, if the plan needs them; fetched unless they are here.
     fn hidden_weights(&mut self, plan: &dyn SuitePlan) -> Result<Option<HiddenWeights>, Error> {
         let Some((ring, layers)) = plan.hidden_layers() else { return Ok(None) };
         let program = plan.program().hash().to_string();
-        let path = self.store.hidden_weights(&program, &self.server());
+        let path = self.store.hidden_weights(&program, &self.channel.peer_fingerprint());
         let known = HiddenWeights::name(&self.store, &path);
         messages::send(&mut self.channel, &Request::HiddenWeights { program, known: known.clone() })?;
         let Hidden { mask } = messages::receive(&mut self.channel)?;
@@ -208,7 +201,7 @@ impl Client {
         }
         let recorder = Recorder::start(Phase::Offline, &self.channel);
         let (program, suite) = (plan.program().hash().to_string(), plan.label());
-        let path = self.store.kept_weights(&program, plan.program().model(), &self.server(), &suite);
+        let path = self.store.kept_weights(&program, plan.program().model(), &self.channel.peer_fingerprint(), &suite);
         // Before the server hears of it: no other process may take it for old meanwhile.
         self.store.touch(&path);
         let known = KeptWeights::name(&self.store, &path, bytes);

@@ -78,16 +78,12 @@ struct Party {
 }
 
 impl Party {
-    fn fingerprint(&self) -> String {
-        self.channel.peer().map(|peer| peer.to_string()).unwrap_or_default()
-    }
-
     /// Whether both ask for halves of the same deal, each with the other.
     fn matches(&self, other: &Self) -> bool {
         self.ask.half != other.ask.half
             && (&self.ask.program, &self.ask.suite) == (&other.ask.program, &other.ask.suite)
-            && self.ask.other == other.fingerprint()
-            && other.ask.other == self.fingerprint()
+            && self.ask.other == other.channel.peer_fingerprint()
+            && other.ask.other == self.channel.peer_fingerprint()
     }
 }
 
@@ -177,7 +173,7 @@ impl Dealer {
         messages::greet(channel)?;
         let ask: Ask = messages::receive(channel)?;
         let public = match ask.half {
-            Half::Server => Some(channel.recv_at_most(messages::MAX_PROGRAM)?),
+            Half::Server => Some(channel.recv_at_most(privet_program::MAX_BYTES)?),
             Half::Client => None,
         };
         Ok((ask, public))
@@ -245,7 +241,7 @@ impl Dealer {
 
     /// The first setup on the client's list that both prove to keep as this dealer deals it, or else a new one.
     fn setup(&self, parties: [&Party; 2]) -> Result<DealtSetup, Error> {
-        let names = parties.map(Party::fingerprint);
+        let names = parties.map(|party| party.channel.peer_fingerprint());
         let derive = |name: &MaterialId| {
             let names = names.each_ref().map(String::as_str);
             SetupSeeds::derive(&self.secret, names, &parties[0].ask.program, name)

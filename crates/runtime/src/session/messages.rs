@@ -1,7 +1,7 @@
 //! Control messages: a greeting of fixed length, then small JSON.
 
 use privet_channel::{Channel, HEADER_BYTES};
-use privet_program::{Program, ProgramHash};
+use privet_program::{MAX_BYTES, Program, ProgramHash};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -11,11 +11,8 @@ use crate::{Error, MaterialId, PeerMisbehaved};
 
 const MAGIC: [u8; 6] = *b"PRIVET";
 
-/// Longest control message; a public half may take [`MAX_PROGRAM`].
+/// Longest control message; a public half may take [`MAX_BYTES`].
 const MAX_CONTROL: usize = 4096;
-
-/// Longest public half that a client accepts, in bytes.
-pub const MAX_PROGRAM: usize = privet_program::MAX_BYTES;
 
 /// What a client may ask for.
 #[derive(Debug, Serialize, Deserialize)]
@@ -149,18 +146,20 @@ pub fn receive<T: DeserializeOwned>(channel: &mut Channel) -> Result<T, Error> {
     })
 }
 
-/// Checks a public half that a server sent: first that it is the one with the hash that the client expects, if it expects any.
+/// Asks a server for a public half, and checks what it sends: first that it is the one with the hash that the client expects,
+/// if it expects any.
 ///
 /// # Errors
-/// [`PeerMisbehaved::OtherProgram`] before anything else is looked at, [`PeerMisbehaved::Program`].
-pub fn check_program(public: &[u8], expected: Option<&str>) -> Result<(), Error> {
-    let actual = ProgramHash::of(public).to_string();
-    match expected {
-        Some(expected) if expected != actual => {
-            Err(PeerMisbehaved::OtherProgram { expected: expected.to_owned(), actual }.into())
-        }
-        _ => Ok(Program::parse(public).map(drop).map_err(|error| PeerMisbehaved::Program(error.to_string()))?),
+/// [`PeerMisbehaved::OtherProgram`] before anything else is looked at, [`PeerMisbehaved::Program`]; [`Error::Channel`].
+pub fn ask_program(channel: &mut Channel, request: &impl Serialize, expected: Option<&str>) -> Result<Vec<u8>, Error> {
+    send(channel, request)?;
+    let public = channel.recv_at_most(MAX_BYTES)?;
+    let actual = ProgramHash::of(&public).to_string();
+    if let Some(expected) = expected.filter(|expected| *expected != actual) {
+        return Err(PeerMisbehaved::OtherProgram { expected: expected.to_owned(), actual }.into());
     }
+    Program::parse(&public).map_err(|error| PeerMisbehaved::Program(error.to_string()))?;
+    Ok(public)
 }
 
 /// The name of the entry that these nonces make, the same on both sides.

@@ -71,7 +71,7 @@ impl Session<'_> {
     fn admit(&self, intent: Intent<'_>) -> Result<(), Refusal> {
         self.server.admission.admit(&self.caller())?;
         let Some(gate) = &self.server.gate else { return Ok(()) };
-        gate(&self.peer(), intent).map_err(|why| Refusal::new(AbortReason::NotAllowed, why))
+        gate(&self.channel.peer_fingerprint(), intent).map_err(|why| Refusal::new(AbortReason::NotAllowed, why))
     }
 
     fn describe(&mut self, model: Option<&str>) -> Result<Event, Refusal> {
@@ -103,7 +103,7 @@ impl Session<'_> {
         let _memory = self.memory(plan.server_memory(&served, extension)?.offline)?;
         let mut nonce = [0; 16];
         Prg::from_os()?.fill(&mut nonce);
-        let (setups, peer) = (self.setups(program), self.peer());
+        let (setups, peer) = (self.setups(program), self.channel.peer_fingerprint());
         let half = match base.as_ref().and_then(|base| base.kept.as_ref()) {
             Some(name) => self.server.store.take_base(&peer, name).map_err(Error::from)?,
             None => None,
@@ -149,7 +149,7 @@ impl Session<'_> {
     }
 
     fn setups(&self, program: &str) -> Setups {
-        self.server.store.setups(program, &self.peer())
+        self.server.store.setups(program, &self.channel.peer_fingerprint())
     }
 
     /// Tells the client which mask hides the weights and, if it does not know that one, sends them hidden.
@@ -178,7 +178,7 @@ impl Session<'_> {
             return Err(Refusal::new(AbortReason::BadRequest, format!("in suite {suite:?} nobody keeps weights")));
         }
         let recorder = Recorder::start(Phase::Offline, self.channel);
-        let secret = self.server.store.kept_key(program, &self.peer())?;
+        let secret = self.server.store.kept_key(program, &self.channel.peer_fingerprint())?;
         let weights = plan.kept_name(&secret);
         messages::send(self.channel, &Kept { weights: weights.clone() })?;
         if known.as_deref() != Some(weights.as_str()) {
@@ -251,7 +251,8 @@ impl Session<'_> {
         let suite = metadata.as_ref().ok().map(|metadata| metadata.suite.as_str());
         self.admit(Intent::Infer { program, suite, material: Some(&id) })?;
         let (served, metadata) = (self.served(program)?, metadata?);
-        if metadata.program != program || metadata.peer != self.peer() || metadata.role != "server" {
+        if metadata.program != program || metadata.peer != self.channel.peer_fingerprint() || metadata.role != "server"
+        {
             let text = format!("material {id} was made for another program or client");
             return Err(Refusal::new(AbortReason::StaleSession, text));
         }
@@ -337,10 +338,6 @@ impl Session<'_> {
             let text = "this server does not serve the program with that hash; ask it to describe the model again";
             Refusal::new(AbortReason::UnknownProgram, text)
         })
-    }
-
-    fn peer(&self) -> String {
-        self.channel.peer().map(|peer| peer.to_string()).unwrap_or_default()
     }
 }
 

@@ -130,8 +130,8 @@ impl SuitePlan for Plan {
                 let kept = match self.kept_bytes() {
                     0 => None,
                     _ => {
-                        let client = job.channel.peer().map(|peer| peer.to_string()).unwrap_or_default();
-                        let secret = server.store.kept_key(&self.program().hash().to_string(), &client)?;
+                        let (program, client) = (self.program().hash().to_string(), job.channel.peer_fingerprint());
+                        let secret = server.store.kept_key(&program, &client)?;
                         Some(KeptServer::new(self, &secret))
                     }
                 };

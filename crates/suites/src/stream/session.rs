@@ -95,12 +95,7 @@ impl Client {
     /// [`Error::PeerMisbehaved`] if what comes is another program than the expected one, or not consistent;
     /// [`Error::Channel`].
     pub fn describe(&mut self, expected: Option<&str>) -> Result<Vec<u8>, Error> {
-        self.guarded(|client| {
-            messages::send(&mut client.channel, &Request::Stream)?;
-            let bytes = client.channel.recv_at_most(messages::MAX_PROGRAM)?;
-            messages::check_program(&bytes, expected)?;
-            Ok(bytes)
-        })
+        self.guarded(|client| messages::ask_program(&mut client.channel, &Request::Stream, expected))
     }
 
     /// Makes a key and the noise for one inference, or masks over BFV, at both sides at the same time. Over BFV, later
@@ -252,27 +247,15 @@ impl Server {
         &self.program
     }
 
-    /// Serves one client until it says goodbye; `on_event` is called for each finished request.
+    /// Serves one client until it says goodbye; `on_event` is called for each finished request. A `gate` must admit each
+    /// preparation and each inference before anything is done for it.
     ///
     /// # Errors
-    /// Whatever ended the session early; the client was told why, if the link still carried it.
+    /// Whatever ended the session early; the client was told why, if the link still carried it. [`Error::Refused`] if the gate
+    /// does not admit a request.
     pub fn serve(
         &self,
-        channel: Channel,
-        observer: &mut dyn Observer,
-        on_event: &mut dyn FnMut(Event),
-    ) -> Result<(), Error> {
-        let open: Gate = std::sync::Arc::new(|_, _| Ok(()));
-        self.serve_behind(&open, channel, observer, on_event)
-    }
-
-    /// As [`Server::serve`], if `gate` admits each preparation and each inference before anything is done for it.
-    ///
-    /// # Errors
-    /// As there; [`Error::Refused`] if the gate does not.
-    pub fn serve_behind(
-        &self,
-        gate: &Gate,
+        gate: Option<&Gate>,
         mut channel: Channel,
         observer: &mut dyn Observer,
         on_event: &mut dyn FnMut(Event),
@@ -283,15 +266,16 @@ impl Server {
 
     fn session(
         &self,
-        gate: &Gate,
+        gate: Option<&Gate>,
         channel: &mut Channel,
         observer: &mut dyn Observer,
         on_event: &mut dyn FnMut(Event),
     ) -> Result<(), Error> {
         messages::greet(channel)?;
         let caller = Caller::of(channel);
-        let peer = channel.peer().map(|peer| peer.to_string()).unwrap_or_default();
-        let admit = |intent: Intent<'_>| gate(&peer, intent).map_err(Refused::Outside);
+        let admit = |intent: Intent<'_>| {
+            gate.map_or(Ok(()), |gate| gate(&caller.fingerprint, intent)).map_err(Refused::Outside)
+        };
         // Whatever a client asks here reveals values to it in the end.
         self.guard.check(&caller, &Config::default().mode())?;
         let mut prepared: Option<(Plan, ModelSide)> = None;

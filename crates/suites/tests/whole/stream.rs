@@ -36,7 +36,7 @@ fn session<T>(fixture: &Fixture, client: impl FnOnce(&mut Client) -> T) -> (T, R
     thread::scope(|scope| {
         let serving = scope.spawn(|| {
             let mut events = Vec::new();
-            let result = server.serve(far, &mut Silent, &mut |event| events.push(event));
+            let result = server.serve(None, far, &mut Silent, &mut |event| events.push(event));
             (result, events)
         });
         let mut session = Client::new(near).expect("a greeting");
@@ -200,7 +200,7 @@ fn a_server_for_one_cipher_refuses_all_others() {
             let (mut near, far) = pair();
             near.set_timeout(PATIENCE);
             let refused = thread::scope(|scope| {
-                let serving = scope.spawn(move || server.serve(far, &mut Silent, &mut |_| ()));
+                let serving = scope.spawn(move || server.serve(None, far, &mut Silent, &mut |_| ()));
                 let mut session = Client::new(near).expect("a greeting");
                 let prepared = session.prepare(&plan(&CHOICE, cipher), &mut Silent);
                 drop(session);
@@ -228,7 +228,7 @@ fn residues_that_are_not_reduced_are_refused_by_name() {
     let lengths: Vec<usize> = {
         let server = server(&CHOICE);
         thread::scope(|scope| {
-            scope.spawn(move || server.serve(far, &mut Silent, &mut |_| ()).expect("a clean end"));
+            scope.spawn(move || server.serve(None, far, &mut Silent, &mut |_| ()).expect("a clean end"));
             let mut client = Client::new(near).expect("a greeting");
             client.prepare(&plan(&CHOICE, Cipher::Bfv), &mut Silent).expect("masks");
             client.close().expect("a goodbye");
@@ -246,7 +246,7 @@ fn residues_that_are_not_reduced_are_refused_by_name() {
         far.set_timeout(PATIENCE);
         let server = server(&CHOICE);
         let (refused, served) = thread::scope(|scope| {
-            let serving = scope.spawn(move || server.serve(far, &mut Silent, &mut |_| ()));
+            let serving = scope.spawn(move || server.serve(None, far, &mut Silent, &mut |_| ()));
             let mut client = Client::new(near).expect("a greeting");
             let refused = client.prepare(&plan(&CHOICE, Cipher::Bfv), &mut Silent);
             drop(client);
@@ -282,7 +282,7 @@ fn tampered_within(
     let server = server(&CHOICE);
     let plan = plan(&CHOICE, cipher);
     let ended = thread::scope(|scope| {
-        let serving = scope.spawn(move || server.serve(far, &mut Silent, &mut |_| ()));
+        let serving = scope.spawn(move || server.serve(None, far, &mut Silent, &mut |_| ()));
         let talk = || {
             let mut client = Client::new(near)?;
             client.prepare(&plan, &mut Silent)?;
@@ -302,7 +302,7 @@ fn no_message_can_be_cut_or_lengthened_unnoticed_and_none_makes_a_side_panic() {
     let (near, far, transcript) = record::pair();
     let server = server(&CHOICE);
     thread::scope(|scope| {
-        scope.spawn(move || server.serve(far, &mut Silent, &mut |_| ()).expect("a clean end"));
+        scope.spawn(move || server.serve(None, far, &mut Silent, &mut |_| ()).expect("a clean end"));
         let mut client = Client::new(near).expect("a greeting");
         infer(&mut client, &CHOICE, &plan(&CHOICE, Cipher::Bfv));
         client.close().expect("a goodbye");
