@@ -1,16 +1,14 @@
 //! `Client`: the client's side of a session.
 
-use std::sync::Mutex;
-
 use privet_suites::{MaterialId, session};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::connection::Connection;
 use crate::dealer::Dialer;
-use crate::errors::Failure;
+use crate::errors::{Failure, misuse};
+use crate::held::Held;
 use crate::plan::Plan;
-use crate::progress::Progress;
 use crate::store;
 
 /// An entry that was spent, the outputs (little-endian int64 each), and the cost report.
@@ -18,26 +16,7 @@ type Spent<'py> = (String, Vec<Bound<'py, PyBytes>>, String);
 
 /// A session with a server.
 #[pyclass(frozen)]
-pub(crate) struct Client(Mutex<Option<session::Client>>);
-
-impl Client {
-    /// Runs `work` on the open session without the interpreter's lock.
-    fn with<T: Send>(
-        &self,
-        py: Python<'_>,
-        work: impl FnOnce(&mut session::Client) -> Result<T, privet_suites::Error> + Send,
-    ) -> Result<T, Failure> {
-        py.detach(|| {
-            let mut session = self.0.lock().map_err(|_| misuse("the session broke earlier"))?;
-            work(session.as_mut().ok_or_else(|| misuse("the session is closed"))?)
-        })
-        .map_err(Failure::from)
-    }
-}
-
-pub(crate) fn misuse(problem: &str) -> privet_suites::Error {
-    privet_suites::Error::Misuse(problem.into())
-}
+pub(crate) struct Client(Held<session::Client>);
 
 #[pymethods]
 impl Client {
@@ -56,21 +35,14 @@ impl Client {
         keep_base_ots: bool,
     ) -> Result<Self, Failure> {
         let channel = connection.take()?;
-        let mut session = py.detach(|| {
-            let store = store::open(store, key)?;
-            let store = match material {
-                Some(bytes) => store.within(bytes),
-                None => store,
-            };
-            session::Client::new(channel, store)
-        })?;
+        let mut session = py.detach(|| session::Client::new(channel, store::open(store, key, material)?))?;
         if let Some(dialer) = dealer {
             session = session.with_dealer(dialer.connect.clone());
         }
         if keep_base_ots {
             session = session.keeping_base_ots();
         }
-        Ok(Self(Mutex::new(Some(session))))
+        Ok(Self(Held::new(session)))
     }
 
     /// The public half of `model`, or of the only one served; with `expected`, a program's hash, nothing else is read.
@@ -81,32 +53,30 @@ impl Client {
         model: Option<&str>,
         expected: Option<&str>,
     ) -> Result<Bound<'py, PyBytes>, Failure> {
-        Ok(PyBytes::new(py, &self.with(py, |session| session.describe(model, expected))?))
+        Ok(PyBytes::new(py, &self.0.with(py, |session| session.describe(model, expected))?))
     }
 
     /// Ids of the material that is ready for `plan` with this server.
     fn ready(&self, py: Python<'_>, plan: &Plan) -> Result<Vec<String>, Failure> {
-        let ids = self.with(py, |session| session.ready(&*plan.0))?;
+        let ids = self.0.with(py, |session| session.ready(&*plan.0))?;
         Ok(ids.into_iter().map(String::from).collect())
     }
 
     /// Makes one material entry: its id and the cost report as JSON.
     #[pyo3(signature = (plan, progress=None))]
     fn prepare(&self, py: Python<'_>, plan: &Plan, progress: Option<Py<PyAny>>) -> PyResult<(String, String)> {
-        let mut observer = Progress::new(progress);
-        let (id, report) = self.with(py, |session| session.prepare(&*plan.0, &mut observer))?;
-        observer.finish()?;
+        let (id, report) = self.0.observed(py, progress, |session, observer| session.prepare(&*plan.0, observer))?;
         Ok((id.into(), json(&report)))
     }
 
     /// Fetches the encrypted weights that `plan` wants kept, unless they are here.
     fn fetch(&self, py: Python<'_>, plan: &Plan) -> Result<(), Failure> {
-        self.with(py, |session| session.fetch(&*plan.0).map(drop))
+        self.0.with(py, |session| session.fetch(&*plan.0).map(drop))
     }
 
     /// Which encrypted weights were removed since this was asked last, to make place for others: sentences.
     fn evicted(&self, py: Python<'_>) -> Result<Vec<String>, Failure> {
-        let evicted = self.with(py, |session| Ok(session.take_evicted()))?;
+        let evicted = self.0.with(py, |session| Ok(session.take_evicted()))?;
         Ok(evicted.iter().map(ToString::to_string).collect())
     }
 
@@ -120,11 +90,10 @@ impl Client {
         inputs: Vec<Vec<u8>>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<(Vec<Bound<'py, PyBytes>>, String)> {
-        let id = MaterialId::try_from(material).map_err(|problem| Failure::from(misuse(&problem)))?;
-        let inputs: Vec<Vec<i64>> = inputs.iter().map(|bytes| integers(bytes)).collect();
-        let mut observer = Progress::new(progress);
-        let (outputs, report) = self.with(py, |session| session.infer(&*plan.0, &id, &inputs, &mut observer))?;
-        observer.finish()?;
+        let id = MaterialId::try_from(material).map_err(|problem| Failure::from(misuse(problem)))?;
+        let inputs = vectors(&inputs);
+        let (outputs, report) =
+            self.0.observed(py, progress, |session, observer| session.infer(&*plan.0, &id, &inputs, observer))?;
         Ok((to_python(py, &outputs), json(&report)))
     }
 
@@ -138,10 +107,9 @@ impl Client {
         inputs: Vec<Vec<u8>>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Option<Spent<'py>>> {
-        let inputs: Vec<Vec<i64>> = inputs.iter().map(|bytes| integers(bytes)).collect();
-        let mut observer = Progress::new(progress);
-        let found = self.with(py, |session| session.infer_next(&*plan.0, &inputs, &mut observer))?;
-        observer.finish()?;
+        let inputs = vectors(&inputs);
+        let found =
+            self.0.observed(py, progress, |session, observer| session.infer_next(&*plan.0, &inputs, observer))?;
         Ok(found.map(|(id, (outputs, report))| (id.into(), to_python(py, &outputs), json(&report))))
     }
 
@@ -154,21 +122,20 @@ impl Client {
         inputs: Vec<Vec<u8>>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<(Vec<Bound<'py, PyBytes>>, String)> {
-        let inputs: Vec<Vec<i64>> = inputs.iter().map(|bytes| integers(bytes)).collect();
-        let mut observer = Progress::new(progress);
-        let (outputs, report) = self.with(py, |session| session.infer_unprepared(&*plan.0, &inputs, &mut observer))?;
-        observer.finish()?;
+        let inputs = vectors(&inputs);
+        let (outputs, report) =
+            self.0.observed(py, progress, |session, observer| session.infer_unprepared(&*plan.0, &inputs, observer))?;
         Ok((to_python(py, &outputs), json(&report)))
     }
 
     /// Which step of a sequence the next inference of `plan` is; 0 for the first, and for a program without state.
     fn step(&self, py: Python<'_>, plan: &Plan) -> Result<u64, Failure> {
-        self.with(py, |session| Ok(session.step(&*plan.0)))
+        self.0.with(py, |session| Ok(session.step(&*plan.0)))
     }
 
     /// Ends a sequence: the next inference is the first of another.
     fn end_sequence(&self, py: Python<'_>) -> Result<(), Failure> {
-        self.with(py, |session| {
+        self.0.with(py, |session| {
             session.end_sequence();
             Ok(())
         })
@@ -176,11 +143,7 @@ impl Client {
 
     /// Says goodbye; later calls fail.
     fn close(&self, py: Python<'_>) -> Result<(), Failure> {
-        py.detach(|| {
-            let session = self.0.lock().ok().and_then(|mut session| session.take());
-            session.map_or(Ok(()), session::Client::close)
-        })
-        .map_err(Failure::from)
+        Ok(py.detach(|| self.0.take().map_or(Ok(()), session::Client::close))?)
     }
 }
 
@@ -188,6 +151,11 @@ impl Client {
 pub(crate) fn to_python<'py>(py: Python<'py>, outputs: &[Vec<i64>]) -> Vec<Bound<'py, PyBytes>> {
     let bytes = |values: &Vec<i64>| values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>();
     outputs.iter().map(|values| PyBytes::new(py, &bytes(values))).collect()
+}
+
+/// The other way round.
+pub(crate) fn vectors(inputs: &[Vec<u8>]) -> Vec<Vec<i64>> {
+    inputs.iter().map(|bytes| integers(bytes)).collect()
 }
 
 pub(crate) fn integers(bytes: &[u8]) -> Vec<i64> {

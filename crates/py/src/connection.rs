@@ -1,13 +1,12 @@
 //! `Credentials` and `Connection`: an authenticated link to the other party.
 
-use std::sync::Mutex;
-
 use privet_channel::Channel;
 use privet_channel::tls::{self, Identity, Trust};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::errors::{Failure, duration};
+use crate::errors::{Failure, duration, misuse};
+use crate::held::Held;
 use crate::link::Link;
 
 /// A party's certificate and key, and the certificates it trusts.
@@ -35,7 +34,7 @@ pub(crate) fn authorities<'py>(py: Python<'py>, pem: &[u8]) -> Result<Vec<Bound<
 /// A link to the other party; a session takes it over.
 #[pyclass(frozen)]
 pub(crate) struct Connection {
-    channel: Mutex<Option<Channel>>,
+    channel: Held<Channel>,
     #[pyo3(get)]
     peer: Option<String>,
     /// Seconds there and back through the network; `None` on one machine and at a server.
@@ -47,14 +46,12 @@ impl Connection {
     pub(crate) fn new(channel: Channel) -> Self {
         let peer = channel.peer().map(|peer| peer.to_string());
         let rtt = channel.rtt().map(|rtt| rtt.as_secs_f64());
-        Self { channel: Mutex::new(Some(channel)), peer, rtt }
+        Self { channel: Held::new(channel), peer, rtt }
     }
 
     /// The channel, which can be taken once.
     pub(crate) fn take(&self) -> Result<Channel, Failure> {
-        let channel = self.channel.lock().ok().and_then(|mut channel| channel.take());
-        channel
-            .ok_or_else(|| Failure::from(privet_suites::Error::Misuse("this connection is in use by a session".into())))
+        Ok(self.channel.take().ok_or_else(|| misuse("this connection is in use by a session"))?)
     }
 }
 
@@ -100,18 +97,13 @@ impl Connection {
 
     /// What ends this connection from another thread; to be asked for before a session takes it over.
     fn stopper(&self) -> Result<Option<Stopper>, Failure> {
-        let stopper = self.channel.lock().ok().and_then(|channel| channel.as_ref().map(Channel::stopper));
-        Ok(stopper.transpose()?.flatten().map(Stopper))
+        Ok(self.channel.look(|channel| channel.stopper()).transpose()?.flatten().map(Stopper))
     }
 
     /// Bounds the wait for any one message, in seconds.
     fn set_timeout(&self, seconds: f64) -> Result<(), Failure> {
         let timeout = duration(seconds)?;
-        if let Ok(mut channel) = self.channel.lock()
-            && let Some(channel) = channel.as_mut()
-        {
-            channel.set_timeout(timeout);
-        }
+        self.channel.look(|channel| channel.set_timeout(timeout));
         Ok(())
     }
 }

@@ -9,6 +9,7 @@ mod client;
 mod connection;
 mod dealer;
 mod errors;
+mod held;
 mod link;
 mod listener;
 mod plan;

@@ -1,13 +1,12 @@
 //! `Listener` and `Pending`: waiting for clients.
 
-use std::sync::Mutex;
-
 use privet_channel::tls;
 use privet_channel::{Error, Io};
 use pyo3::prelude::*;
 
 use crate::connection::{Connection, Credentials};
-use crate::errors::{Failure, duration};
+use crate::errors::{Failure, duration, misuse};
+use crate::held::Held;
 
 /// A listening socket.
 #[pyclass(frozen)]
@@ -32,9 +31,7 @@ impl Listener {
     fn accept(&self, py: Python<'_>, timeout: f64) -> Result<Option<Pending>, Failure> {
         let timeout = duration(timeout)?;
         match py.detach(|| self.0.accept(timeout)) {
-            Ok(pending) => {
-                Ok(Some(Pending { address: pending.address().to_string(), inner: Mutex::new(Some(pending)) }))
-            }
+            Ok(pending) => Ok(Some(Pending { address: pending.address().to_string(), inner: Held::new(pending) })),
             Err(Error::Io(Io::TimedOut { .. })) => Ok(None),
             Err(error) => Err(error.into()),
         }
@@ -44,7 +41,7 @@ impl Listener {
 /// A TCP connection whose TLS handshake is still to come, so that a slow client holds up no other.
 #[pyclass(frozen)]
 pub(crate) struct Pending {
-    inner: Mutex<Option<tls::Pending>>,
+    inner: Held<tls::Pending>,
     #[pyo3(get)]
     address: String,
 }
@@ -53,8 +50,7 @@ pub(crate) struct Pending {
 impl Pending {
     /// Does the handshake within `timeout` seconds.
     fn handshake(&self, py: Python<'_>, timeout: f64) -> Result<Connection, Failure> {
-        let pending = self.inner.lock().ok().and_then(|mut pending| pending.take());
-        let pending = pending.ok_or_else(|| privet_suites::Error::Misuse("this handshake is done already".into()))?;
+        let pending = self.inner.take().ok_or_else(|| misuse("this handshake is done already"))?;
         let timeout = duration(timeout)?;
         Ok(Connection::new(py.detach(|| pending.handshake(timeout))?))
     }

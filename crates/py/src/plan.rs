@@ -6,7 +6,7 @@ use privet_suites::sharing::Keep;
 use privet_suites::suite::SuitePlan;
 use pyo3::prelude::*;
 
-use crate::errors::Failure;
+use crate::errors::{Failure, misuse};
 use crate::link::Link;
 
 /// A planned program.
@@ -18,12 +18,8 @@ pub(crate) fn form(name: &str) -> Result<Keep, Failure> {
     Ok(match name {
         "prepared" => Keep::Transformed,
         "none" => Keep::Plain,
-        other => return Err(misuse(format!("weights are \"prepared\" or \"none\", not {other:?}"))),
+        other => return Err(misuse(format!("weights are \"prepared\" or \"none\", not {other:?}")).into()),
     })
-}
-
-fn misuse(problem: String) -> Failure {
-    privet_suites::Error::Misuse(problem).into()
 }
 
 #[pymethods]

@@ -4,8 +4,7 @@ use privet_suites::policy::{self, Admission, Caller, Refused};
 use privet_suites::registry;
 use pyo3::prelude::*;
 
-use crate::client::misuse;
-use crate::errors::Failure;
+use crate::errors::{Failure, misuse};
 
 /// What a server accepts.
 #[pyclass(frozen)]
@@ -22,7 +21,7 @@ impl Policy {
             let error = error.to_string();
             // A place in `text` says nothing to whoever wrote the policy in TOML.
             let problem = error.rsplit_once(" at line ").map_or(&*error, |(problem, _)| problem);
-            misuse(&format!("this is no policy: {problem}"))
+            misuse(format!("this is no policy: {problem}"))
         })?;
         for name in allow {
             policy.accepts.allow(&name)?;
@@ -99,7 +98,7 @@ pub(crate) fn label_of(config: &str) -> Result<String, Failure> {
 /// The mode in JSON of a suite with its options, as material is labelled.
 #[pyfunction]
 pub(crate) fn mode_of(label: &str) -> Result<String, Failure> {
-    let config = registry::parse(label).ok_or_else(|| misuse(&format!("there is no suite {label:?}")))?;
+    let config = registry::parse(label).ok_or_else(|| misuse(format!("there is no suite {label:?}")))?;
     Ok(serde_json::to_string(&config.mode()).expect("a mode is plain data"))
 }
 

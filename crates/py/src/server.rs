@@ -6,10 +6,10 @@ use privet_suites::session::{Budget, Catalog, Connect, Event, Gate, Intent};
 use privet_suites::{MaterialId, Silent, Store, policy, registry, sharing};
 use pyo3::prelude::*;
 
-use crate::client::{json, misuse};
+use crate::client::json;
 use crate::connection::Connection;
 use crate::dealer::Dialer;
-use crate::errors::Failure;
+use crate::errors::{Failure, misuse};
 use crate::plan::form;
 use crate::policy::Policy;
 use crate::store;
@@ -39,11 +39,7 @@ impl Server {
         key: Option<[u8; 32]>,
     ) -> Result<Self, Failure> {
         let dealer = dealer.map(|dialer| dialer.connect.clone());
-        let (store, budget) = (store::open(store, key)?, memory.map(Budget::new));
-        let store = match material {
-            Some(bytes) => store.within(bytes),
-            None => store,
-        };
+        let (store, budget) = (store::open(store, key, material)?, memory.map(Budget::new));
         let policy = policy.map(|policy| policy.0.clone()).unwrap_or_default();
         Ok(Self { catalog: RwLock::default(), store, dealer, budget, policy })
     }
@@ -162,6 +158,6 @@ pub(crate) fn on_threads(
 ) -> Result<(), Failure> {
     let Some(threads) = threads else { return Ok(work()?) };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-    let pool = pool.map_err(|error| privet_suites::Error::Misuse(format!("no pool of {threads} threads: {error}")))?;
+    let pool = pool.map_err(|error| misuse(format!("no pool of {threads} threads: {error}")))?;
     Ok(pool.install(work)?)
 }

@@ -6,8 +6,8 @@ use privet_suites::stream::{Config, Hiding, KeySize, PrivateKey, Randomizer, Sli
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::client::{integers, misuse, to_python};
-use crate::errors::Failure;
+use crate::client::{integers, to_python};
+use crate::errors::{Failure, misuse};
 
 /// Elements of a base or a share, as indices (little-endian uint32), and their rows.
 type Given = (Vec<u8>, Vec<u8>);
@@ -186,7 +186,7 @@ fn by<'a>(key: Option<&'a StreamKey>, masks: &'a [u8]) -> Hiding<'a> {
 fn key_size(bits: usize) -> Result<KeySize, privet_suites::Error> {
     let sizes = [KeySize::Bits2048, KeySize::Bits3072];
     let size = sizes.into_iter().find(|size| size.bits() == bits);
-    size.ok_or_else(|| misuse(&format!("keys have 2048 or 3072 bits, not {bits}")))
+    size.ok_or_else(|| misuse(format!("keys have 2048 or 3072 bits, not {bits}")))
 }
 
 pub(crate) fn indices<'py>(py: Python<'py>, indices: &[usize]) -> Bound<'py, PyBytes> {

@@ -17,7 +17,7 @@ impl Store {
     #[new]
     #[pyo3(signature = (path, key=None))]
     fn new(py: Python<'_>, path: &str, key: Option<[u8; 32]>) -> Result<Self, Failure> {
-        Ok(Self(py.detach(|| open(path, key))?))
+        Ok(Self(py.detach(|| open(path, key, None))?))
     }
 
     /// The entries that are ready, each as JSON: `id`, `program`, `model`, `suite`, `peer`, `bytes` and `age_seconds`.
@@ -53,9 +53,13 @@ impl Store {
     }
 }
 
-/// Opens a store whose files are encrypted under `key`, if there is one.
-pub(crate) fn open(path: &str, key: Option<[u8; 32]>) -> Result<privet_suites::Store, StoreError> {
-    privet_suites::Store::open_with(path, key.map(|bytes| StateKey::new(&bytes)))
+/// Opens a store whose files are encrypted under `key`, if there is one, for `most` bytes of material, if that is a number.
+pub(crate) fn open(path: &str, key: Option<[u8; 32]>, most: Option<u64>) -> Result<privet_suites::Store, StoreError> {
+    let store = privet_suites::Store::open_with(path, key.map(|bytes| StateKey::new(&bytes)))?;
+    Ok(match most {
+        Some(bytes) => store.within(bytes),
+        None => store,
+    })
 }
 
 fn describe(entry: &StoreEntry) -> String {

@@ -1,18 +1,16 @@
 //! `StreamPlan`, `StreamServer` and `StreamClient`: suite `stream`.
 
-use std::sync::Mutex;
-
 use privet_program::Program;
 use privet_suites::stream::{Client, Config, Event, ModelMaterial, Ordered, Plan, Server};
 use privet_suites::{Silent, registry};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::client::{integers, json, misuse, to_python};
+use crate::client::{json, to_python, vectors};
 use crate::connection::Connection;
 use crate::errors::Failure;
+use crate::held::Held;
 use crate::policy::Guard;
-use crate::progress::Progress;
 use crate::server::{ask, on_threads};
 use crate::stages::indices;
 
@@ -112,23 +110,8 @@ fn served<'py>(py: Python<'py>, entry: &ModelMaterial) -> Served<'py> {
 #[pyclass(frozen)]
 pub(crate) struct StreamClient(
     // In a box of its own: keys hold vectors of 64 bytes, and Python's allocator aligns to 16.
-    Mutex<Option<Box<Client>>>,
+    Held<Box<Client>>,
 );
-
-impl StreamClient {
-    /// Runs `work` on the open session without the interpreter's lock.
-    fn with<T: Send>(
-        &self,
-        py: Python<'_>,
-        work: impl FnOnce(&mut Client) -> Result<T, privet_suites::Error> + Send,
-    ) -> Result<T, Failure> {
-        py.detach(|| {
-            let mut session = self.0.lock().map_err(|_| misuse("the session broke earlier"))?;
-            work(session.as_mut().ok_or_else(|| misuse("the session is closed"))?)
-        })
-        .map_err(Failure::from)
-    }
-}
 
 #[pymethods]
 impl StreamClient {
@@ -136,27 +119,25 @@ impl StreamClient {
     #[new]
     fn new(py: Python<'_>, connection: &Connection) -> Result<Self, Failure> {
         let channel = connection.take()?;
-        Ok(Self(Mutex::new(Some(Box::new(py.detach(|| Client::new(channel))?)))))
+        Ok(Self(Held::new(Box::new(py.detach(|| Client::new(channel))?))))
     }
 
     /// The public half of the program served; with `expected`, a program's hash, nothing else is read.
     #[pyo3(signature = (expected=None))]
     fn describe<'py>(&self, py: Python<'py>, expected: Option<&str>) -> Result<Bound<'py, PyBytes>, Failure> {
-        Ok(PyBytes::new(py, &self.with(py, |client| client.describe(expected))?))
+        Ok(PyBytes::new(py, &self.0.with(py, |client| client.describe(expected))?))
     }
 
     /// Makes a key and the noise, or the masks, of one inference: the cost report as JSON.
     #[pyo3(signature = (plan, progress=None))]
     fn prepare(&self, py: Python<'_>, plan: &StreamPlan, progress: Option<Py<PyAny>>) -> PyResult<String> {
-        let mut observer = Progress::new(progress);
-        let report = self.with(py, |session| session.prepare(&plan.0, &mut observer))?;
-        observer.finish()?;
+        let report = self.0.observed(py, progress, |session, observer| session.prepare(&plan.0, observer))?;
         Ok(json(&report))
     }
 
     /// Makes masks over BFV for a request that goes another way, under a name for both sides; with the cost report.
     fn entry<'py>(&self, py: Python<'py>, plan: &StreamPlan, name: &str) -> Result<(Asked<'py>, String), Failure> {
-        let (entry, report) = self.with(py, |session| session.entry(&plan.0, name))?;
+        let (entry, report) = self.0.with(py, |session| session.entry(&plan.0, name))?;
         let rows = |rows: &Vec<u8>| PyBytes::new(py, rows);
         let rounds = entry.rounds.iter().map(|[received, returned]| (rows(received), rows(returned))).collect();
         Ok(((entry.inputs.iter().map(rows).collect(), rounds), json(&report)))
@@ -171,19 +152,14 @@ impl StreamClient {
         inputs: Vec<Vec<u8>>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<(Vec<Bound<'py, PyBytes>>, String)> {
-        let inputs: Vec<Vec<i64>> = inputs.iter().map(|bytes| integers(bytes)).collect();
-        let mut observer = Progress::new(progress);
-        let (outputs, report) = self.with(py, |session| session.infer(&plan.0, &inputs, &mut observer))?;
-        observer.finish()?;
+        let inputs = vectors(&inputs);
+        let (outputs, report) =
+            self.0.observed(py, progress, |session, observer| session.infer(&plan.0, &inputs, observer))?;
         Ok((to_python(py, &outputs), json(&report)))
     }
 
     /// Says goodbye; later calls fail.
     fn close(&self, py: Python<'_>) -> Result<(), Failure> {
-        py.detach(|| {
-            let session = self.0.lock().ok().and_then(|mut session| session.take());
-            session.map_or(Ok(()), |session| session.close())
-        })
-        .map_err(Failure::from)
+        Ok(py.detach(|| self.0.take().map_or(Ok(()), |session| session.close()))?)
     }
 }
