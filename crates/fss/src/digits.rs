@@ -361,6 +361,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn columns_of_another_length_are_refused() {
+        let (count, own) = (12, vec![Bits::zeros(12); 3]);
+        for length in 0..=12 {
+            let added = add_columns(&mut own.clone(), &vec![0; length], count);
+            assert_eq!(added.is_ok(), length == 6, "{length} bytes");
+            assert!(added.is_ok() || matches!(added, Err(Error::PeerMisbehaved(_))));
+        }
+    }
+
+    #[test]
     fn tables_do_not_overlap() {
         for (bits, factor) in (1..64).flat_map(|bits| [(bits, 1), (bits, 64)]) {
             let digits = Digits::cheapest(bits, |digits| factor * products(digits.count()));

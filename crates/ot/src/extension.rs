@@ -67,11 +67,11 @@ impl Extension {
             Self::SoftSpoken(FieldBits::Two) => 7.4e-9,
             Self::SoftSpoken(FieldBits::Four) => 10.5e-9,
             Self::SoftSpoken(FieldBits::Eight) => 46.2e-9,
-            Self::Silent(Size::Tiny) => 11.5e-9,
-            Self::Silent(Size::Small) => 12.8e-9,
-            Self::Silent(Size::Medium) => 14.2e-9,
-            Self::Silent(Size::Large) => 17e-9,
-            Self::Silent(Size::Huge) => 21e-9,
+            Self::Silent(Size::Tiny) => 7.2e-9,
+            Self::Silent(Size::Small) => 7.6e-9,
+            Self::Silent(Size::Medium) => 9.4e-9,
+            Self::Silent(Size::Large) => 10.5e-9,
+            Self::Silent(Size::Huge) => 14.5e-9,
         }
     }
 
@@ -79,7 +79,7 @@ impl Extension {
     fn seconds_to_start(self) -> f64 {
         match self {
             Self::SoftSpoken(_) => 0.0,
-            Self::Silent(_) => 8e-3,
+            Self::Silent(_) => 6e-3,
         }
     }
 

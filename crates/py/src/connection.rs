@@ -97,13 +97,13 @@ impl Connection {
 
     /// What ends this connection from another thread; to be asked for before a session takes it over.
     fn stopper(&self) -> Result<Option<Stopper>, Failure> {
-        Ok(self.channel.look(|channel| channel.stopper()).transpose()?.flatten().map(Stopper))
+        Ok(self.channel.if_held(|channel| channel.stopper()).transpose()?.flatten().map(Stopper))
     }
 
     /// Bounds the wait for any one message, in seconds.
     fn set_timeout(&self, seconds: f64) -> Result<(), Failure> {
         let timeout = duration(seconds)?;
-        self.channel.look(|channel| channel.set_timeout(timeout));
+        self.channel.if_held(|channel| channel.set_timeout(timeout));
         Ok(())
     }
 }

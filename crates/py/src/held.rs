@@ -20,9 +20,9 @@ impl<T: Send> Held<T> {
         self.0.lock().ok().and_then(|mut held| held.take())
     }
 
-    /// What `look` makes of it, unless it is taken.
-    pub(crate) fn look<R>(&self, look: impl FnOnce(&mut T) -> R) -> Option<R> {
-        self.0.lock().ok().and_then(|mut held| held.as_mut().map(look))
+    /// Does something with it and gives what comes of that, or nothing where it is taken.
+    pub(crate) fn if_held<R>(&self, act: impl FnOnce(&mut T) -> R) -> Option<R> {
+        self.0.lock().ok().and_then(|mut held| held.as_mut().map(act))
     }
 
     /// Runs `work` on an open session without the interpreter's lock.

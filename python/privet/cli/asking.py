@@ -1,4 +1,4 @@
-"""What `privet infer` and `privet prepare` share: options, and the service's client."""
+"""What `privet infer`, `prepare` and `gateway` share: options, and the service's client."""
 
 from __future__ import annotations
 

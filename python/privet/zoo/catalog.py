@@ -82,13 +82,15 @@ _RANDOM = {
         name: _Recipe(
             f"{size} encoder, {tokens} tokens",
             _BERT,
-            partial(bert.encoder, name, layers=layers, heads=layers, width=width, tokens=tokens),
+            partial(
+                bert.encoder, name, layers=layers, heads=heads, width=width, tokens=tokens
+            ),
         )
-        for name, size, layers, width, tokens in (
-            ("bert-tiny", "BERT-Tiny", 2, 128, 128),
-            ("bert-tiny-64", "BERT-Tiny", 2, 128, 64),
-            ("bert-tiny-256", "BERT-Tiny", 2, 128, 256),
-            ("bert-base", "BERT-Base", 12, 768, 128),
+        for name, size, layers, heads, width, tokens in (
+            ("bert-tiny", "BERT-Tiny", 2, 2, 128, 128),
+            ("bert-tiny-64", "BERT-Tiny", 2, 2, 128, 64),
+            ("bert-tiny-256", "BERT-Tiny", 2, 2, 128, 256),
+            ("bert-base", "BERT-Base", 12, 12, 768, 128),
         )
     },
     "vit-tiny": _Recipe("ViT-Tiny, ImageNet", "Touvron et al., DeiT (2021)", vit.tiny),

@@ -11,15 +11,15 @@ from .network import Network
 WIDTHS = {
     "mnist-1": (784, 128, 128, 10),
     "breast": (30, 64, 32, 2),
-    "breast-mlp": (30, 64, 32, 2),
     "heart": (13, 64, 32, 2),
     "cardio": (11, 64, 32, 2),
 }
 
 
-def perceptron(name: str) -> Network:
-    """The perceptron of that name; features are standardised, MNIST's pixels in [0, 1]."""
-    first, *hidden, last = WIDTHS[name]
+def perceptron(name: str, like: str | None = None) -> Network:
+    """The perceptron of that name, as wide as that of `like` if that is given; features are
+    standardised, MNIST's pixels in [0, 1]."""
+    first, *hidden, last = WIDTHS[like or name]
     net = Network(name, (1, first), moment=1 / 3 if name == "mnist-1" else 1.0)
     x = net.input
     for features in hidden:

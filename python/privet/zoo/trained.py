@@ -13,7 +13,7 @@ from .vit import vit
 
 def breast_mlp() -> Network:
     """Breast cancer: standardised features 30-64-32-2."""
-    return perceptron("breast-mlp")
+    return perceptron("breast-mlp", like="breast")
 
 
 def digits_cnn() -> Network:

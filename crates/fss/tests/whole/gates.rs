@@ -525,10 +525,7 @@ fn refuses_misfits<T>(
             let mut replies = fitting.clone();
             replies[wrong] = vec![0xff; length];
             let refused = run(&replies).err();
-            let is_refused = matches!(
-                refused,
-                Some(Error::PeerMisbehaved(_) | Error::Channel(privet_channel::Error::PeerMisbehaved(_)))
-            );
+            let is_refused = matches!(refused, Some(Error::Channel(privet_channel::Error::PeerMisbehaved(_))));
             assert!(is_refused, "message {wrong} of {length} bytes, not {bytes}: {refused:?}");
         }
     }

@@ -1,6 +1,7 @@
 //! A dealer and two parties in one process.
 
 use std::thread;
+use std::time::Duration;
 
 use privet_channel::{Channel, Cost, pair};
 use privet_fss::{Error, Gate, Party, Role, Seeds, Source};
@@ -66,6 +67,8 @@ pub fn alone<T>(
     for reply in replies {
         theirs.send(reply).and_then(|()| theirs.flush()).expect("a link");
     }
+    // A gate that waits for one message more must not wait for ever.
+    ours.set_timeout(Duration::from_secs(10));
     run(&mut Party { role, channel: &mut ours })
 }
 

@@ -44,6 +44,13 @@ pub struct Chosen {
     pub bits: u32,
 }
 
+/// Elements of a layer.
+pub(super) struct Lens {
+    pub(super) weights: usize,
+    pub(super) input: usize,
+    pub(super) output: usize,
+}
+
 /// A layer's weights as evaluation takes them.
 pub enum Transformed {
     /// As they are.
@@ -147,29 +154,32 @@ impl Encrypted {
         !matches!(self, Self::Chosen(_))
     }
 
-    /// Elements of the weights, of the input and of the output.
-    fn lens(&self) -> [usize; 3] {
+    fn lens(&self) -> Lens {
         match self {
-            Self::Chosen(chosen) => [chosen.len; 3],
-            Self::Ring(plan) => [plan.weights_len(), plan.input_len(), plan.output_len()],
-            Self::Field(plan) => [plan.weights_len(), plan.input_len(), plan.output_len()],
+            Self::Chosen(Chosen { len, .. }) => Lens { weights: *len, input: *len, output: *len },
+            Self::Ring(plan) => {
+                Lens { weights: plan.weights_len(), input: plan.input_len(), output: plan.output_len() }
+            }
+            Self::Field(plan) => {
+                Lens { weights: plan.weights_len(), input: plan.input_len(), output: plan.output_len() }
+            }
             Self::Kept(kept) => kept.lens(),
         }
     }
 
     /// Elements of the weights.
     pub fn weights_len(&self) -> usize {
-        self.lens()[0]
+        self.lens().weights
     }
 
     /// Elements of the input.
     pub fn input_len(&self) -> usize {
-        self.lens()[1]
+        self.lens().input
     }
 
     /// Elements of the output.
     pub fn output_len(&self) -> usize {
-        self.lens()[2]
+        self.lens().output
     }
 
     /// Ciphertexts that the client and that the server sends.

@@ -16,6 +16,7 @@ use privet_program::Weights;
 use sha2::{Digest, Sha256};
 
 use super::Plan;
+use super::encrypted::Lens;
 use crate::session::KeptWeights;
 use crate::{Error, MaterialId};
 
@@ -27,11 +28,10 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// Elements of the weights, of the input and of the output.
-    pub(super) fn lens(&self) -> [usize; 3] {
+    pub(super) fn lens(&self) -> Lens {
         let Product { rows, inner, columns } = self.plan.product();
         let columns = columns[self.member];
-        [inner * columns, rows * inner, rows * columns]
+        Lens { weights: inner * columns, input: rows * inner, output: rows * columns }
     }
 
     /// The plan of all its layers, at the first of them.

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from privet.compiler.graph.site import Operand, Site, TensorList
 
     Importer = Callable[[Site], Operand | TensorList | tuple[Operand, ...]]
 
-Made = TypeVar("Made", bound=Callable[..., Any])
+Made = TypeVar("Made", bound="Importer")
 
 OLDEST_OPSET = 6
 """The oldest opset of the default domain that the importers know."""

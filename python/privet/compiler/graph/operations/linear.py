@@ -41,7 +41,7 @@ class Layer(Operation):
     weight: Array
     bias: Array | None
 
-    outputs: ClassVar[slice]
+    bias_axes: ClassVar[slice]
     """Where in the shape of `weight` that of `bias` is."""
     reads_ring: ClassVar[bool] = True
 
@@ -57,7 +57,7 @@ class Layer(Operation):
     def read(cls, given: Attributes, shape: Shape, tensors: Mapping[str, Array]) -> Self:
         weight = tensor(tensors, given.pop("weight"), given.pop("weight_shape"))
         name: Any = given.pop("bias")
-        bias = None if name is None else tensor(tensors, name, weight.shape[cls.outputs])
+        bias = None if name is None else tensor(tensors, name, weight.shape[cls.bias_axes])
         others = [it.name for it in fields(cls) if it.name not in ("weight", "bias")]
         return cls(weight, bias, **{other: given.pop(other) for other in others})
 
@@ -72,7 +72,7 @@ class Conv2d(Layer):
     groups: int = 1
 
     name: ClassVar[str] = "conv2d"
-    outputs: ClassVar[slice] = slice(0, 1)
+    bias_axes: ClassVar[slice] = slice(0, 1)
 
     def result_shape(self, inputs: Sequence[Shape]) -> Shape:
         n, c, *size = image(inputs[0])
@@ -148,7 +148,7 @@ class Dense(Layer):
     """`[M, K] -> [M, N]`; `weight` is `[K, N]`, `bias` `[N]`."""
 
     name: ClassVar[str] = "dense"
-    outputs: ClassVar[slice] = slice(1, None)
+    bias_axes: ClassVar[slice] = slice(1, None)
 
     def result_shape(self, inputs: Sequence[Shape]) -> Shape:
         (x,) = inputs

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from privet.compiler.graph import operations as op
@@ -39,7 +41,8 @@ def conv(site: Site) -> Operand:
 def _convolved(
     site: Site, image: Private, weight: Array, bias: Array | None, geometry: Windows
 ) -> Private:
-    kernel = weight.reshape(weight.shape[0], -1, *geometry.kernel)
+    channels = math.prod(weight.shape[1:]) // math.prod(geometry.kernel)
+    kernel = weight.reshape(weight.shape[0], channels, *geometry.kernel)
     sides = (geometry.stride, geometry.padding, geometry.dilation)
     return site.emit(op.Conv2d(kernel, bias, *sides, site.attribute("group", 1)), image)
 

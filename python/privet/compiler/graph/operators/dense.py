@@ -79,6 +79,8 @@ def _times(array: Array, factor: float) -> Array:
 def matmul(site: Site) -> Operand:
     """Any rank and numpy's broadcasting, with a constant on either side or on none."""
     a, b = site.operand(0), site.operand(1)
+    if not a.shape or not b.shape:
+        site.refuse("an operand is a single number", "Use Mul")
     if not isinstance(a, Private) and len(b.shape) == 1:
         # A vector on the right is one on the left of the constant turned round.
         turned = a if a.ndim == 1 else np.swapaxes(a, -1, -2)
