@@ -15,12 +15,11 @@ pub enum Extension {
 
 impl Extension {
     /// Every extension.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 8] = [
         Self::SoftSpoken(FieldBits::One),
         Self::SoftSpoken(FieldBits::Two),
         Self::SoftSpoken(FieldBits::Four),
         Self::SoftSpoken(FieldBits::Eight),
-        Self::Silent(Size::Tiny),
         Self::Silent(Size::Small),
         Self::Silent(Size::Medium),
         Self::Silent(Size::Large),
@@ -67,11 +66,10 @@ impl Extension {
             Self::SoftSpoken(FieldBits::Two) => 7.4e-9,
             Self::SoftSpoken(FieldBits::Four) => 10.5e-9,
             Self::SoftSpoken(FieldBits::Eight) => 46.2e-9,
-            Self::Silent(Size::Tiny) => 7.2e-9,
             Self::Silent(Size::Small) => 7.6e-9,
             Self::Silent(Size::Medium) => 9.4e-9,
-            Self::Silent(Size::Large) => 10.5e-9,
-            Self::Silent(Size::Huge) => 14.5e-9,
+            Self::Silent(Size::Large) => 10.3e-9,
+            Self::Silent(Size::Huge) => 14.3e-9,
         }
     }
 
@@ -99,7 +97,6 @@ impl Extension {
             Self::SoftSpoken(FieldBits::Two) => "softspoken-2",
             Self::SoftSpoken(FieldBits::Four) => "softspoken-4",
             Self::SoftSpoken(FieldBits::Eight) => "softspoken-8",
-            Self::Silent(Size::Tiny) => "silent-tiny",
             Self::Silent(Size::Small) => "silent-small",
             Self::Silent(Size::Medium) => "silent-medium",
             Self::Silent(Size::Large) => "silent-large",
@@ -124,11 +121,10 @@ impl Extension {
     pub(crate) fn code(self) -> u8 {
         match self {
             Self::SoftSpoken(field) => field.k() as u8,
-            Self::Silent(Size::Tiny) => 0x81,
-            Self::Silent(Size::Small) => 0x82,
-            Self::Silent(Size::Medium) => 0x83,
-            Self::Silent(Size::Large) => 0x84,
-            Self::Silent(Size::Huge) => 0x85,
+            Self::Silent(Size::Small) => 0x81,
+            Self::Silent(Size::Medium) => 0x82,
+            Self::Silent(Size::Large) => 0x83,
+            Self::Silent(Size::Huge) => 0x84,
         }
     }
 }

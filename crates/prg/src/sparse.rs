@@ -21,8 +21,8 @@ pub const ROWS: usize = 256;
 /// Blocks of words for them.
 pub const WORD_BLOCKS: usize = PARTS_A_PASS * ROWS / 8;
 
-/// Adds to sum `i` of row `r` of `out` the terms that words `i`, `ROWS + i` and `2 ROWS + i` of 16 bits choose of the first, second and third
-/// of `parts`. The row's words are [`WORD_BLOCKS`] blocks of `stream` from block `first + r stride` on.
+/// Adds to sum `i` of row `r` of `out` the terms that words `i`, `ROWS + i`, `2 ROWS + i` and so on of 16 bits choose of the first, second, third
+/// of `parts`, and so on. The row's words are [`WORD_BLOCKS`] blocks of `stream` from block `first + r stride` on.
 ///
 /// A word chooses by its low bits; `parts` lie one after the other. A block holds eight words, lowest first. Addresses depend on
 /// `stream`, which must be public.

@@ -88,13 +88,9 @@ impl<E: End> Extension<E> {
 
     /// The blocks of the next `count` OTs. After an error there is no iteration, and so nothing more.
     fn blocks(&mut self, channel: &mut Channel, count: usize) -> Result<&[Block], Error> {
-        let (mut out, ready) = (std::mem::take(&mut self.blocks), std::mem::take(&mut self.ready));
+        let (mut out, first) = self.room(count);
+        let mut made = first + std::mem::take(&mut self.ready).len();
         let mut iteration = self.iteration.take();
-        // So that what is made begins where a line does.
-        let first = (line_start(&out) + LANES - ready.len() % LANES) % LANES;
-        let first = if first + ready.len() <= out.len() { first } else { 0 };
-        let mut made = first + ready.len();
-        out.copy_within(ready, first);
         while let Some(step) = self.position.step(count) {
             let (base, parameters) = match step {
                 Step::Grow(groups) => {
@@ -126,7 +122,25 @@ impl<E: End> Extension<E> {
         Ok(&self.blocks[first..][..count])
     }
 
-    /// Makes the blocks of `groups` from place `start` of `out` on, and returns where they end.
+    /// The memory for `count` blocks, with those that are ready from the place given on, behind which a line begins.
+    fn room(&mut self, count: usize) -> (Zeroizing<Vec<Block>>, usize) {
+        let (mut out, ready) = (std::mem::take(&mut self.blocks), self.ready.clone());
+        let first = |start: usize| (start + LANES - ready.len() % LANES) % LANES;
+        let len = ready.len().max(count + self.position.largest_group());
+        if out.capacity() < len + LANES {
+            let (mut moved, start) = lines(Zeroizing::default(), len);
+            moved.resize(first(start), 0);
+            moved.extend_from_slice(&out[ready.clone()]);
+            return (moved, first(start));
+        }
+        let first = first(line_start(&out));
+        let used = out.len().max(first + ready.len());
+        out.resize(used, 0);
+        out.copy_within(ready, first);
+        (out, first)
+    }
+
+    /// Makes the blocks of `groups` from place `start` of `out` on, which has room for them, and returns where they end.
     fn grow(
         &mut self,
         channel: &mut Channel,
@@ -136,11 +150,7 @@ impl<E: End> Extension<E> {
         start: usize,
     ) -> Result<usize, Error> {
         let end = start + groups.len() * iteration.parameters().group_outputs();
-        if out.capacity() < end {
-            let mut grown = Vec::with_capacity(end.max(2 * start));
-            grown.extend_from_slice(&out[..start]);
-            drop(Zeroizing::new(std::mem::replace(out, grown)));
-        }
+        assert!(end <= out.capacity(), "memory that moves would not be wiped");
         // What was made before is not filled with zeros first.
         out.resize(end.max(out.len()), 0);
         self.end.grow(channel, iteration, groups, &mut out[start..end])?;

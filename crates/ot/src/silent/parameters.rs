@@ -1,4 +1,4 @@
-//! How large an iteration is: four sets of parameters for LPN with regular noise over GF(2).
+//! How large an iteration is: five sets of parameters for LPN with regular noise over GF(2).
 
 use privet_prg::ggm::TREES;
 use privet_prg::sparse::{LANES, PARTS};
@@ -21,7 +21,7 @@ pub(crate) struct Parameters {
 }
 
 impl Parameters {
-    /// For about 2^19.5 outputs.
+    /// For about 2^19.5 outputs: with which every size begins.
     pub(crate) const TINY: Self = Self { trees: 720, depth: 8, part_bits: 11 };
 
     /// For about 2^21 outputs.
@@ -70,8 +70,6 @@ impl Parameters {
 /// How far a silent extension climbs: how many OTs an iteration gives once it is at its largest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Size {
-    /// 615,424 OTs.
-    Tiny,
     /// 1,540,096 OTs after 508,928.
     Small,
     /// 3,760,128 OTs after 303,104.
@@ -84,12 +82,11 @@ pub enum Size {
 
 impl Size {
     /// Every size, smallest first.
-    pub const ALL: [Self; 5] = [Self::Tiny, Self::Small, Self::Medium, Self::Large, Self::Huge];
+    pub const ALL: [Self; 4] = [Self::Small, Self::Medium, Self::Large, Self::Huge];
 
     /// The parameters of the first iteration, of the second and so on; the last stay.
     pub(crate) fn ladder(self) -> &'static [Parameters] {
         match self {
-            Self::Tiny => &[Parameters::TINY],
             Self::Small => &[Parameters::TINY, Parameters::SMALL],
             Self::Medium => &[Parameters::TINY, Parameters::MEDIUM],
             Self::Large => &[Parameters::TINY, Parameters::MEDIUM, Parameters::LARGE],
@@ -118,6 +115,8 @@ impl Parameters {
 
 #[cfg(test)]
 mod tests {
+    use privet_prg::sparse::ROWS;
+
     use super::*;
 
     #[test]
@@ -126,7 +125,7 @@ mod tests {
             let ladder = size.ladder();
             for (at, parameters) in ladder.iter().enumerate() {
                 let next = ladder.get(at + 1).unwrap_or(parameters);
-                assert!(parameters.part_bits <= 16 && parameters.trees % TREES == 0);
+                assert!(parameters.part_bits <= 16 && parameters.group_outputs() >= INSTANCES * ROWS, "{parameters:?}");
                 assert!(parameters.outputs() > next.base() && parameters.free_groups(next) > 0, "{parameters:?}");
             }
         }
@@ -136,7 +135,6 @@ mod tests {
     fn the_documented_counts_are_right() {
         let free = |a: Parameters, b: Parameters| a.free_groups(&b) * a.group_outputs();
         for (size, before, each) in [
-            (Size::Tiny, 0, 615_424),
             (Size::Small, 508_928, 1_540_096),
             (Size::Medium, 303_104, 3_760_128),
             (Size::Large, 3_653_632, 9_117_696),

@@ -36,6 +36,11 @@ impl Position {
         self.current.is_none()
     }
 
+    /// The most OTs that a group gives.
+    pub(crate) fn largest_group(&self) -> usize {
+        self.ladder.iter().map(Parameters::group_outputs).max().unwrap_or(0)
+    }
+
     /// What the first iteration starts from.
     pub(crate) fn first(&self) -> Parameters {
         self.ladder[0]

@@ -44,7 +44,7 @@ fn blocks_differ_by_delta_where_the_choice_is_one() -> Result<(), Error> {
         let delta = sender.delta();
         let mut seen = Vec::new();
         // Together over the end of every rung and into the one after it.
-        let counts = [1, 127, 2048, 0, 90_000, 70_001, 400_000, 8191, 300_000];
+        let counts = [1, 127, 2048, 0, 90_000, 70_001, 400_000, 8191, 300_000, 3_400_000];
         for (q, choice, t) in extend(&mut sender, &mut receiver, &counts)? {
             assert_eq!((q.len(), choice.len()), (t.len(), t.len()));
             for i in 0..q.len() {
@@ -64,10 +64,11 @@ fn blocks_differ_by_delta_where_the_choice_is_one() -> Result<(), Error> {
 
 #[test]
 fn pieces_are_the_same_as_the_whole() -> Result<(), Error> {
-    let counts = [3, 100_000, 50_000, 1, 29_996];
-    let (mut sender, mut receiver) = ends(Size::Medium, 2);
+    // Into the fourth iteration, so that memory is used again.
+    let counts = [3, 600_000, 1_500_000, 1, 1_900_000, 29_996];
+    let (mut sender, mut receiver) = ends(Size::Small, 2);
     let chunks = extend(&mut sender, &mut receiver, &counts)?;
-    let (mut sender, mut receiver) = ends(Size::Medium, 2);
+    let (mut sender, mut receiver) = ends(Size::Small, 2);
     let whole = extend(&mut sender, &mut receiver, &[counts.iter().sum()])?;
     let concatenated: Vec<Block> = chunks.iter().flat_map(|(_, _, t)| t.clone()).collect();
     assert_eq!(concatenated, whole[0].2);
@@ -80,8 +81,10 @@ fn choices_and_blocks_look_uniform_in_every_iteration() -> Result<(), Error> {
     // Six standard deviations of a binomial count.
     const SLACK: i64 = 950;
     let near_half = |ones: usize| (ones as i64 - COUNT as i64 / 2).abs() < SLACK;
-    let (mut sender, mut receiver) = ends(Size::Tiny, 3);
-    let outputs = extend(&mut sender, &mut receiver, &[COUNT; 3])?;
+    let (mut sender, mut receiver) = ends(Size::Small, 3);
+    let [first, others] = [508_928 - COUNT, 1_540_096 - COUNT];
+    let outputs: Vec<_> =
+        extend(&mut sender, &mut receiver, &[COUNT, first, COUNT, others, COUNT])?.into_iter().step_by(2).collect();
     for (_, choice, t) in &outputs {
         assert!(near_half(choice.iter().filter(|&bit| bit).count()));
         for bit in 1..128 {
@@ -222,14 +225,14 @@ fn every_sample_takes_words_of_its_own_from_the_stream() {
 
 #[test]
 fn every_iteration_starts_from_other_blocks() -> Result<(), Error> {
-    let (mut sender, mut receiver) = ends(Size::Tiny, 7);
+    let (mut sender, mut receiver) = ends(Size::Small, 7);
     let (mut to_receiver, mut to_sender) = pair();
     receiver.begin(&mut to_sender)?;
     to_sender.flush()?;
     let mut starts = Vec::new();
     for _ in 0..4 {
         // More than an iteration of this size gives.
-        let count = Parameters::TINY.outputs();
+        let count = Parameters::SMALL.outputs();
         sender.extend(&mut to_receiver, count)?.to_vec();
         to_receiver.flush()?;
         receiver.extend(&mut to_sender, count)?;
@@ -255,7 +258,7 @@ fn samples_without_noise_are_caught() {
 
 #[test]
 fn a_message_of_another_length_is_an_error() -> Result<(), Error> {
-    let ((mut sender, _), (_, mut receiver)) = (ends(Size::Tiny, 6), ends(Size::Tiny, 6));
+    let ((mut sender, _), (_, mut receiver)) = (ends(Size::Small, 6), ends(Size::Small, 6));
     let (mut to_receiver, mut to_sender) = pair();
     receiver.begin(&mut to_sender)?;
     to_sender.flush()?;

@@ -57,7 +57,7 @@ fn recorded(extension: Extension, demand: &Demand) -> Result<([Stock; 2], Vec<[u
 #[test]
 fn two_setups_and_generations_share_no_block() -> Result<(), Error> {
     // In silent OT more than one iteration gives.
-    let demand = Demand { private_ands: 200_000, triples: 1000, ..Demand::default() };
+    let demand = Demand { private_ands: 2_100_000, triples: 1000, ..Demand::default() };
     for extension in EXTENSIONS {
         let blocks = [recorded(extension, &demand)?.1, recorded(extension, &demand)?.1].concat();
         let distinct: HashSet<_> = blocks.iter().collect();

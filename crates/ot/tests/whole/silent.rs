@@ -102,7 +102,7 @@ fn bytes_and_messages(cost: privet_channel::Cost) -> [u64; 2] {
 
 #[test]
 fn generations_go_on_where_the_last_stopped() -> Result<(), Error> {
-    let (mut client, mut server) = set_up(Size::Large.into())?;
+    let (mut client, mut server) = set_up(Size::Small.into())?;
     let whole = Demand { triples: 900_000, ..Demand::NONE };
     let before = (client.channel.cost(), server.channel.cost());
     let chunks = [1, 100_000, 300_000, 499_999].map(|triples| Demand { triples, ..Demand::NONE });
@@ -111,12 +111,12 @@ fn generations_go_on_where_the_last_stopped() -> Result<(), Error> {
         assert!(holds(&mut ours?, &mut theirs?, demand)?, "{demand:?}");
     }
     let spent = (client.channel.cost() - before.0, server.channel.cost() - before.1);
-    let formula = |role| cost::generate_in_chunks(&chunks.map(|demand| vec![demand]), Size::Large, role);
+    let formula = |role| cost::generate_in_chunks(&chunks.map(|demand| vec![demand]), Size::Small, role);
     assert_eq!([spent.0.bytes_sent, spent.0.messages_sent], bytes_and_messages(formula(Role::Client)));
     assert_eq!([spent.1.bytes_sent, spent.1.messages_sent], bytes_and_messages(formula(Role::Server)));
     let bytes = spent.0.bytes_sent;
     // The chunks cost what the whole does, but for message headers and a group of trees.
-    let at_once = cost::generate(&whole, Size::Large, Role::Client).bytes_sent;
+    let at_once = cost::generate(&whole, Size::Small, Role::Client).bytes_sent;
     assert!(bytes.abs_diff(at_once) < 1000, "{bytes} rather than {at_once}");
     Ok(())
 }
@@ -144,7 +144,7 @@ fn the_demand_and_the_link_choose_the_extension() -> Result<(), Error> {
     }
     let many = demand([0, 10_000_000, 0, 0]);
     assert_eq!(Extension::for_demand(&many, &fast), Extension::SoftSpoken(FieldBits::Two));
-    assert_eq!(Extension::for_demand(&many, &Link::WAN), Extension::Silent(Size::Medium));
+    assert_eq!(Extension::for_demand(&many, &Link::WAN), Extension::Silent(Size::Small));
     assert_eq!(Extension::for_demand(&many, &slow), Extension::Silent(Size::Huge));
     let (mut client, mut server) = pair();
     let (client, server) = both(
