@@ -82,7 +82,9 @@ class Test:
             suites = folder / "tests"
             in_suite = [suites / f"{suite}.rs", *(suites / suite).rglob("*.rs")]
             sources = list((folder / "src").rglob("*.rs")) if suite == "lib" else in_suite
-        definition = re.compile(rf"^\s*(async def|def|fn|func) {re.escape(self.function)}\(", re.MULTILINE)
+        definition = re.compile(
+            rf"^\s*(async def|def|fn|func) {re.escape(self.function)}\(", re.MULTILINE
+        )
         return any(path.is_file() and definition.search(path.read_text()) for path in sources)
 
     def command(self) -> list[str]:

@@ -82,9 +82,7 @@ _RANDOM = {
         name: _Recipe(
             f"{size} encoder, {tokens} tokens",
             _BERT,
-            partial(
-                bert.encoder, name, layers=layers, heads=heads, width=width, tokens=tokens
-            ),
+            partial(bert.encoder, name, layers=layers, heads=heads, width=width, tokens=tokens),
         )
         for name, size, layers, heads, width, tokens in (
             ("bert-tiny", "BERT-Tiny", 2, 2, 128, 128),

@@ -264,7 +264,7 @@ class Site:
         return self.emit(op.Slice(starts, ends, steps), operand)
 
     def part(self, operand: Private, axis: int, start: int, end: int, step: int = 1) -> Private:
-        """The elements from `start` to `end` of one axis; the operand itself if that is all of them."""
+        """The elements from `start` to `end` of one axis; the operand itself if these are all."""
         bounds = [(0, size, 1) for size in operand.shape]
         bounds[axis] = (start, end, step)
         return self.slice(operand, bounds)
