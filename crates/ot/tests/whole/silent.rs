@@ -103,9 +103,9 @@ fn bytes_and_messages(cost: privet_channel::Cost) -> [u64; 2] {
 #[test]
 fn generations_go_on_where_the_last_stopped() -> Result<(), Error> {
     let (mut client, mut server) = set_up(Size::Small.into())?;
-    let whole = Demand { triples: 900_000, ..Demand::NONE };
+    let whole = Demand { triples: 2_200_000, ..Demand::NONE };
     let before = (client.channel.cost(), server.channel.cost());
-    let chunks = [1, 100_000, 300_000, 499_999].map(|triples| Demand { triples, ..Demand::NONE });
+    let chunks = [1, 100_000, 300_000, 1_799_999].map(|triples| Demand { triples, ..Demand::NONE });
     for demand in &chunks {
         let (ours, theirs) = generate(&mut client, &mut server, demand);
         assert!(holds(&mut ours?, &mut theirs?, demand)?, "{demand:?}");
