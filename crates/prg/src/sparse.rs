@@ -3,8 +3,8 @@
 
 use crate::{Block, KeyStream};
 
-/// Words that are multiplied by the same matrix, side by side: the blocks of one 512-bit vector, and one line of a cache.
-pub const LANES: usize = 4;
+/// Words that are multiplied by the same matrix, side by side: a row of leaves, which is a 512-bit vector and a line of a cache.
+pub const LANES: usize = crate::ggm::TREES;
 
 /// A block of every lane.
 pub type Lanes = [Block; LANES];

@@ -2,8 +2,9 @@
 //!
 //! Both parties apply the same public matrix `A`, a one to a row in each of [`sparse::PARTS`] parts, to their blocks for the bits of
 //! the secrets, and add the leaves of their trees. All instances are side by side, so that one read serves a sample of each. Parties go
-//! through [`TILE`] rows for a few parts after the other, so that what is read at random stays in the second-level cache if parts are small. The relation `q ^ t = c * delta` is linear, so it carries over, and since `delta` is odd and
-//! every `q` even, the choice bit `c` is the lowest bit of `t` all the way.
+//! through [`TILE`] rows for a few parts after the other, so that what is read at random stays in the second-level cache if parts are
+//! small. The relation `q ^ t = c * delta` is linear, so it carries over, and since `delta` is odd and every `q` even, the choice bit `c`
+//! is the lowest bit of `t` all the way.
 
 use std::ops::Range;
 

@@ -4,9 +4,7 @@ use privet_prg::ggm::TREES;
 use privet_prg::sparse::{LANES, PARTS};
 
 /// LPN instances of an iteration, of which each has one of the trees that are grown side by side.
-pub(crate) const INSTANCES: usize = TREES;
-
-const _: () = assert!(LANES == TREES, "a level of the trees is a row of the code");
+pub(crate) const INSTANCES: usize = LANES;
 
 /// One iteration: [`INSTANCES`] instances of LPN under one public matrix, each with a secret of [`PARTS`] parts of `2^part_bits` bits and
 /// one noisy sample in each of `trees` blocks of `2^depth`.
