@@ -7,13 +7,14 @@ import os
 import signal
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from privet.cli.console import Console
 from privet.errors import PrivetError
 from privet.runtime import Credentials
+from privet.suites import Progress
 
 if TYPE_CHECKING:
     from privet.gateway import ServiceClient
@@ -78,13 +79,38 @@ async def reach(client: ServiceClient, wait: float) -> None:
         await asyncio.sleep(READY_SECONDS)
 
 
-def connect(address: str, keys: Path, **options: Any) -> ServiceClient:
-    """A client of the service at an address, with `options` of `ServiceClient`.
+def connect(
+    address: str,
+    keys: Path,
+    *,
+    state: Path,
+    server_name: str | None,
+    dealer: str | None,
+    link: str | None,
+    patience: float,
+    memory: str | None = None,
+    max_disk: str | None = None,
+    offers: bool = False,
+    progress: Progress | None = None,
+) -> ServiceClient:
+    """A client of the service at an address, with the certificate and the token of this process.
 
     # Errors
     `Misuse` if the address or the certificates are none.
     """
     from privet.gateway import ServiceClient
 
-    credentials = Credentials.from_directory(keys, "client")
-    return ServiceClient(address, credentials, token=os.environ.get(TOKEN), **options)
+    return ServiceClient(
+        address,
+        Credentials.from_directory(keys, "client"),
+        state=state,
+        token=os.environ.get(TOKEN),
+        server_name=server_name,
+        dealer=dealer,
+        link=link,
+        memory=memory,
+        max_disk=max_disk,
+        patience=patience,
+        offers=offers,
+        progress=progress,
+    )
