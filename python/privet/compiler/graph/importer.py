@@ -25,8 +25,15 @@ from privet.compiler.graph.heads import AtClient, HeadBuilder, are_labels, compa
 from privet.compiler.graph.input_shapes import FLOATS, WHOLE, InputShapes, resolve
 from privet.compiler.graph.log_softmax import fuse_log_softmax
 from privet.compiler.graph.one_hot import MEASURES, MOVES, table_rows
+from privet.compiler.graph.onnx_fused import expand_fused
 from privet.compiler.graph.onnx_ml import expand
-from privet.compiler.graph.onnx_model import DEFAULT_DOMAINS, ML, opset_of, type_title
+from privet.compiler.graph.onnx_model import (
+    DEFAULT_DOMAINS,
+    FUSED_DOMAIN,
+    ML,
+    opset_of,
+    type_title,
+)
 from privet.compiler.graph.onnx_svm import COUPLING, expand_svm
 from privet.compiler.graph.onnx_trees import expand_trees
 from privet.compiler.graph.operations import Array, Shape
@@ -120,7 +127,7 @@ def import_model(
             f"the model uses opset {opset_of(model)}; opsets {OLDEST_OPSET} to {newest} are "
             f"supported: convert it with onnx.version_converter"
         )
-    made = expand_svm(expand_trees(expand(fold_scalers(model))))
+    made = expand_svm(expand_trees(expand(fold_scalers(expand_fused(model)))))
     made = bound_masks(made) if masks else made
     while True:
         walk = _Walk(made, name, input_shapes, scores, functions)
@@ -328,7 +335,7 @@ class _Walk:
                 self._fold(node, constants)
                 return
         run = registry.importer(node.op_type) if known else None
-        if run is None and node.domain.startswith("com.microsoft"):
+        if run is None and node.domain.startswith(FUSED_DOMAIN):
             raise Unsupported(*EXPORTED.get(node.op_type, FUSED))
         if node.op_type == "PairwiseCoupling":
             raise Unsupported(*COUPLING)

@@ -20,6 +20,8 @@ ModelSource = str | os.PathLike[str] | bytes | onnx.ModelProto
 DEFAULT_DOMAINS = ("", "ai.onnx")
 ML = "ai.onnx.ml"
 """The domain of traditional machine learning."""
+FUSED_DOMAIN = "com.microsoft"
+"""The domain of ONNX Runtime's own operators."""
 
 _UNREADABLE = (DecodeError, json_format.ParseError, text_format.ParseError, onnx.parser.ParseError)
 """What `onnx.load` raises on files that are no models, in each of the forms that names tell it."""
@@ -37,7 +39,7 @@ def load_model(source: ModelSource) -> onnx.ModelProto:
     `InvalidModel` if it cannot be read or breaks the ONNX specification.
     """
     try:
-        model = _read(source)
+        model = _of_runtime(_read(source))
         onnx.checker.check_model(_with_shapes(model))
         if model.functions:
             model = onnx.inliner.inline_local_functions(model)
@@ -55,6 +57,23 @@ def load_model(source: ModelSource) -> onnx.ModelProto:
     if not model.graph.output:
         raise InvalidModel(f"{_title(source)} has no output")
     return _sequences_apart(model)
+
+
+def _of_runtime(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model with norms in ONNX Runtime's domain that its optimiser wrote into a version of the
+    standard which has none; itself if there are no such."""
+    norms = {"SimplifiedLayerNormalization"}
+    if opset_of(model) < 17:
+        norms.add("LayerNormalization")
+    if not any(it.op_type in norms and it.domain in DEFAULT_DOMAINS for it in model.graph.node):
+        return model
+    moved = deepcopy(model)
+    for node in moved.graph.node:
+        if node.op_type in norms:
+            node.domain = FUSED_DOMAIN
+    if not any(it.domain == FUSED_DOMAIN for it in moved.opset_import):
+        moved.opset_import.append(onnx.helper.make_opsetid(FUSED_DOMAIN, 1))
+    return moved
 
 
 def type_title(kind: int) -> str:

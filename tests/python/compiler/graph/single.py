@@ -57,7 +57,9 @@ def model(
         [onnx.helper.make_tensor_value_info(name, undefined, None) for name in outputs],
         tensors,
     )
-    made = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", opset)])
+    versions = {"": opset} | {it.domain: 1 for it in nodes if it.domain}
+    imports = [onnx.helper.make_opsetid(*it) for it in versions.items()]
+    made = onnx.helper.make_model(graph, opset_imports=imports)
     made.ir_version = 4 if opset < 12 else 10
     inferred = onnx.shape_inference.infer_shapes(made)
     for output in inferred.graph.output:
