@@ -28,8 +28,8 @@ mod temporary;
 use std::fs::{self, File, TryLockError};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::thread::sleep;
+use std::sync::{Arc, mpsc};
+use std::thread::{self, JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
 use privet_prg::{Prg, Seed};
@@ -171,6 +171,11 @@ impl Store {
     /// # Errors
     /// [`StoreError::Spent`] if it was claimed before; [`StoreError::Missing`] if it was never here.
     pub fn claim(&self, id: &MaterialId) -> Result<Stored, StoreError> {
+        Ok(self.claim_to_run(id)?.0)
+    }
+
+    /// As [`Store::claim`]; the entry's files are gone when the second is dropped as well.
+    pub(crate) fn claim_to_run(&self, id: &MaterialId) -> Result<(Stored, Removal), StoreError> {
         let material = self.open_entry(id)?;
         // Tells whoever sweeps that this claim is alive.
         material.lock_shared().map_err(|error| io(&self.path(id, "material"), error))?;
@@ -214,20 +219,33 @@ impl Store {
         })
     }
 
-    fn spend(&self, id: &MaterialId, material: File) -> Result<Stored, StoreError> {
+    /// The marker and its name are synced side by side, and the files are removed while the caller goes on: each waits for the
+    /// disk.
+    fn spend(&self, id: &MaterialId, material: File) -> Result<(Stored, Removal), StoreError> {
         let (path, marker) = (self.path(id, "material"), self.spent().join(id.as_str()));
         // An entry that cannot be read is spent all the same.
         let material = self.unseal(&path, material);
-        match self.files.create(&marker) {
-            Ok(file) => self.files.sync_file(&file, &marker).map_err(|error| io(&marker, error))?,
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => return Err(StoreError::Spent { id: id.clone() }),
-            Err(error) => return Err(io(&marker, error)),
-        }
+        let file = self.files.create(&marker).map_err(|error| match error.kind() {
+            ErrorKind::AlreadyExists => StoreError::Spent { id: id.clone() },
+            _ => io(&marker, error),
+        })?;
+        let (safe, synced) = mpsc::channel();
+        let (go, goes) = mpsc::channel();
+        let (store, paths, at) = (self.clone(), [path, self.path(id, "json")], marker.clone());
+        let beside = move || {
+            // Nobody hears it if the folder could not be synced.
+            let _ = safe.send(store.files.sync_file(&file, &at));
+            if goes.recv().is_ok() {
+                // What is left of these two is swept away: the marker says so.
+                paths.iter().for_each(|path| drop(store.remove(path)));
+            }
+        };
+        let thread = thread::Builder::new().spawn(beside).map_err(|error| io(&marker, error))?;
         self.sync(&self.spent())?;
-        // What a crash leaves of these two is swept away: the marker says so.
-        self.remove(&path)?;
-        self.remove(&self.path(id, "json"))?;
-        material
+        synced.recv().expect("the thread sends before it ends").map_err(|error| io(&marker, error))?;
+        go.send(()).expect("the thread waits for it");
+        let removal = Removal(Some(thread));
+        Ok((material?, removal))
     }
 
     /// A secret of the store's owner that outlives the process; drawn when it is first asked for.
@@ -380,12 +398,24 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// As [`Store::claim`].
+    /// As [`Store::claim_to_run`].
     ///
     /// # Errors
     /// As there.
-    pub(crate) fn claim(self) -> Result<Stored, StoreError> {
+    pub(crate) fn claim(self) -> Result<(Stored, Removal), StoreError> {
         self.store.spend(&self.id, self.material)
+    }
+}
+
+/// The removal of a spent entry's files, which has been done when this is dropped.
+pub(crate) struct Removal(Option<JoinHandle<()>>);
+
+impl Drop for Removal {
+    fn drop(&mut self) {
+        if let Some(thread) = self.0.take() {
+            // Files that a panic left are swept away, as above.
+            let _ = thread.join();
+        }
     }
 }
 
@@ -427,6 +457,19 @@ mod tests {
         assert!(matches!(store.put(&first, b"secret"), Err(StoreError::Spent { .. })));
         assert_eq!(store.list().unwrap(), []);
         assert!(matches!(store.claim(&metadata_of(2).id), Err(StoreError::Missing { .. })));
+    }
+
+    #[test]
+    fn a_claim_that_runs_has_its_marker_at_once_and_leaves_no_file_in_the_end() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(directory.path()).unwrap();
+        let first = metadata_of(1);
+        store.put(&first, b"secret").unwrap();
+        let (file, removal) = store.claim_to_run(&first.id).unwrap();
+        assert!(store.spent().join(first.id.as_str()).exists());
+        assert_eq!(std::io::read_to_string(file).unwrap(), "secret");
+        drop(removal);
+        assert_eq!(fs::read_dir(store.ready()).unwrap().count(), 0);
     }
 
     #[test]

@@ -351,7 +351,7 @@ impl Client {
             }
             return Err(error);
         }
-        let file = self.guarded(|_| Ok(held.claim()?))?;
+        let (file, _removal) = self.guarded(|_| Ok(held.claim()?))?;
         let material = Material::Claimed { id: id.clone(), file };
         let result = self.guarded(|client| client.run(plan, material, inputs, observer));
         // The server is told first: it may hold what other runs wait for.

@@ -268,7 +268,7 @@ impl Session<'_> {
         let kept = self.take_state(&*plan, step)?;
         let _memory = self.memory(plan.server_memory(&served, plan.extension())?.online)?;
         self.count(&served)?;
-        let file = self.server.store.claim(&id)?;
+        let (file, _removal) = self.server.store.claim_to_run(&id)?;
         let material = Material::Claimed { id: id.clone(), file };
         let result = self.run_inference(&*plan, &served, material, (step, kept), observer);
         if let (true, Some(setup)) = (result.as_ref().is_err_and(Error::spoils_setup), &metadata.setup) {
