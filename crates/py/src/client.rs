@@ -9,7 +9,7 @@ use crate::dealer::Dialer;
 use crate::errors::{Failure, misuse};
 use crate::held::Held;
 use crate::plan::Plan;
-use crate::store;
+use crate::store::Store;
 
 /// An entry that was spent, the outputs (little-endian int64 each), and the cost report.
 type Spent<'py> = (String, Vec<Bound<'py, PyBytes>>, String);
@@ -20,22 +20,19 @@ pub(crate) struct Client(Held<session::Client>);
 
 #[pymethods]
 impl Client {
-    /// Takes over `connection` and greets the server; material is kept in the directory `store`, which this session
-    /// does not take beyond `material` bytes. `dealer` makes it for plans that want it dealt; `key` encrypts the store;
-    /// `keep_base_ots` takes there what an earlier session left in place of base OTs, and leaves as much.
+    /// Takes over `connection` and greets the server; material is kept in `store`. `dealer` makes it for plans that want it
+    /// dealt; `keep_base_ots` takes there what an earlier session left in place of base OTs, and leaves as much.
     #[new]
-    #[pyo3(signature = (connection, store, dealer=None, material=None, key=None, keep_base_ots=true))]
+    #[pyo3(signature = (connection, store, dealer=None, keep_base_ots=true))]
     fn new(
         py: Python<'_>,
         connection: &Connection,
-        store: &str,
+        store: &Store,
         dealer: Option<&Dialer>,
-        material: Option<u64>,
-        key: Option<[u8; 32]>,
         keep_base_ots: bool,
     ) -> Result<Self, Failure> {
         let channel = connection.take()?;
-        let mut session = py.detach(|| session::Client::new(channel, store::open(store, key, material)?))?;
+        let mut session = py.detach(|| session::Client::new(channel, store.0.clone()))?;
         if let Some(dialer) = dealer {
             session = session.with_dealer(dialer.connect.clone());
         }

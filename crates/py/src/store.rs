@@ -1,4 +1,4 @@
-//! `Store`: a look at a material store without a session.
+//! `Store`: a material store, which sessions share and which can be looked at without one.
 
 use std::time::SystemTime;
 
@@ -9,15 +9,16 @@ use crate::errors::Failure;
 
 /// A directory of material.
 #[pyclass(frozen)]
-pub(crate) struct Store(privet_suites::Store);
+pub(crate) struct Store(pub(crate) privet_suites::Store);
 
 #[pymethods]
 impl Store {
-    /// Opens the store in `path`, encrypted under `key` if there is one; what crashes left there is removed.
+    /// Opens the store in `path`, encrypted under `key` if there is one, for `most` bytes of material if that is a number;
+    /// what crashes left there is removed.
     #[new]
-    #[pyo3(signature = (path, key=None))]
-    fn new(py: Python<'_>, path: &str, key: Option<[u8; 32]>) -> Result<Self, Failure> {
-        Ok(Self(py.detach(|| open(path, key, None))?))
+    #[pyo3(signature = (path, key=None, most=None))]
+    fn new(py: Python<'_>, path: &str, key: Option<[u8; 32]>, most: Option<u64>) -> Result<Self, Failure> {
+        Ok(Self(py.detach(|| open(path, key, most))?))
     }
 
     /// The entries that are ready, each as JSON: `id`, `program`, `model`, `suite`, `peer`, `bytes` and `age_seconds`.

@@ -10,12 +10,13 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, TypeVar
 
 from privet import _native
 from privet.errors import LinkError, PeerMisbehaved, printable
 from privet.gateway.model import Offer, Terms
-from privet.runtime import Credentials
+from privet.runtime import Credentials, MaterialStore
 from privet.runtime.client import network_of
 from privet.runtime.result import Made, Spent
 from privet.runtime.session import Line, Session
@@ -96,6 +97,11 @@ class WorkerClient:
     link: _native.Link | None = None
     max_disk: int | None = None
     progress: Progress | None = None
+
+    @cached_property
+    def store(self) -> MaterialStore:
+        """The client's material, opened once: that waits for the disk, which each attempt would."""
+        return MaterialStore(self.state, most=self.max_disk)
 
 
 class Attempt:
@@ -210,9 +216,8 @@ class Attempt:
                 self.lease.host,
                 self.lease.port,
                 who.credentials,
-                state=who.state,
+                store=who.store,
                 dealer=(who.dealer or self.lease.dealer) if dealt else None,
-                max_disk=who.max_disk,
                 link=who.link,
                 server_name=who.server_name,
                 timeout=self.lease.seconds,

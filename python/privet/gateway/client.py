@@ -34,7 +34,7 @@ from privet.gateway.jobs import AttemptExecutor, ClientJob, Fetch, Notice, Porti
 from privet.gateway.model import Model, Offer, Terms, as_terms, same_terms
 from privet.gateway.sessions import SILENCE, infer_encrypted
 from privet.gateway.updates import WAIT_SECONDS, JobUpdates
-from privet.runtime import Credentials, MaterialStore, Result
+from privet.runtime import Credentials, Result
 from privet.runtime.machine import machine_memory
 from privet.runtime.quantities import parse_size
 from privet.runtime.result import join_results
@@ -353,7 +353,7 @@ class ServiceClient:
 
     def bytes(self) -> int:
         """Bytes of material and encrypted weights in this client's directory, whoever made them."""
-        return MaterialStore(self.state).bytes()
+        return self._executor.worker_client.store.bytes()
 
     async def stock(self, model: str, terms: Terms) -> int:
         """How many material entries for these terms this client has ready at the service.

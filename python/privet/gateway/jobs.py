@@ -27,7 +27,6 @@ from privet.errors import (
 )
 from privet.gateway.attempt import Attempt, Lease, Payload, WorkerClient, read_lease
 from privet.gateway.model import Offer, Terms
-from privet.runtime import MaterialStore
 from privet.runtime.result import Made, Result, Spent, read_result
 from privet.runtime.shortage import shortage
 from privet.suites.costs import read_report
@@ -81,7 +80,7 @@ class AttemptExecutor:
         return not self._kept_names(key) <= self._useless.get(key, frozenset())
 
     def _kept_names(self, key: tuple[str, str]) -> frozenset[str]:
-        return MaterialStore(self.worker_client.state).kept_names(*key)
+        return self.worker_client.store.kept_names(*key)
 
     async def infer(self, attempt: Attempt, payload: Payload) -> tuple[Spent, Made]:
         """Uses material on a thread; also what it cost, if it was made here."""
@@ -101,7 +100,7 @@ class AttemptExecutor:
             await asyncio.wait(self._making, return_when=asyncio.FIRST_COMPLETED)
 
     def _holds(self, material: str) -> bool:
-        return any(it.id == material for it in MaterialStore(self.worker_client.state).entries())
+        return any(it.id == material for it in self.worker_client.store.entries())
 
     async def close(self) -> None:
         """Waits for the threads to end."""

@@ -17,6 +17,7 @@ from privet.runtime.quantities import check_seconds, parse_size
 from privet.runtime.result import Result, Spent, read_result
 from privet.runtime.route import MAKE, REFUSE, WAIT, Dry, Route, check_dealer, fallback
 from privet.runtime.session import Session
+from privet.runtime.store import MaterialStore
 from privet.suites import MaterialSuite, Progress, Suite
 from privet.suites.costs import NOTHING, LayerCost, PhaseCost, read_report
 
@@ -102,9 +103,8 @@ class Client:
             host,
             port,
             credentials,
-            state=state,
+            store=MaterialStore(state, most=parse_size(max_disk, "disk space")),
             dealer=dealer,
-            max_disk=parse_size(max_disk, "disk space"),
             link=self.link,
             server_name=server_name,
             timeout=timeout,

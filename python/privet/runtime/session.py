@@ -5,14 +5,12 @@ from __future__ import annotations
 import contextlib
 import logging
 import operator
-import os
-from pathlib import Path
 
 from privet import _native
 from privet.errors import Misuse, PrivetError
 from privet.runtime.credentials import Credentials, check_credentials
 from privet.runtime.dealer import dialer
-from privet.state_key import state_key
+from privet.runtime.store import MaterialStore
 
 _log = logging.getLogger(__name__)
 
@@ -85,8 +83,8 @@ def _number(port: int) -> int:
 class Session(Line):
     """A line on which `native` speaks, for suites that make material.
 
-    `state` is the client's state directory, `max_disk` the most bytes that it may take. With
-    `keep_base_ots`, preparations leave there what stands in for base OTs the next time.
+    Material is kept in `store`. With `keep_base_ots`, preparations leave there what stands in for
+    base OTs the next time.
 
     # Errors
     As `Line`; `PeerMisbehaved` if the server is no Privet.
@@ -100,16 +98,15 @@ class Session(Line):
         port: int,
         credentials: Credentials,
         *,
-        state: str | os.PathLike[str],
+        store: MaterialStore,
         dealer: str | None,
-        max_disk: int | None,
         link: _native.Link | None,
         server_name: str | None,
         timeout: float,
         patience: float | None = None,
         keep_base_ots: bool = True,
     ) -> None:
-        self._store = (str(Path(state) / "client"), max_disk)
+        self._store = store.native
         self._keeps = keep_base_ots
         self._dialer = dialer(dealer, credentials, timeout, link)
         super().__init__(
@@ -124,10 +121,7 @@ class Session(Line):
 
     def open(self) -> None:
         super().open()
-        store, max_disk = self._store
-        self.native = _native.Client(
-            self.connection, store, self._dialer, max_disk, state_key(), self._keeps
-        )
+        self.native = _native.Client(self.connection, self._store, self._dialer, self._keeps)
 
     def reopen(self) -> None:
         """Leaves a connection that may have broken, and connects again."""

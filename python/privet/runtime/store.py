@@ -49,12 +49,16 @@ class Holding:
 
 
 class MaterialStore:
-    """The store of a party in its state directory `state`, whoever put the material there."""
+    """The store of a party in its state directory `state`, whoever put the material there; who
+    prepares by this object does not take it beyond `most` bytes. Any thread may use it."""
 
     def __init__(
-        self, state: str | os.PathLike[str], party: Literal["client", "server"] = "client"
+        self,
+        state: str | os.PathLike[str],
+        party: Literal["client", "server"] = "client",
+        most: int | None = None,
     ) -> None:
-        self._native = _native.Store(str(Path(state) / party), state_key())
+        self.native = _native.Store(str(Path(state) / party), state_key(), most)
 
     @classmethod
     def at(cls, state: str | os.PathLike[str]) -> MaterialStore:
@@ -69,24 +73,24 @@ class MaterialStore:
 
     def entries(self) -> list[StoreEntry]:
         """What is ready, in order of the ids."""
-        return [StoreEntry(**json.loads(entry)) for entry in self._native.entries()]
+        return [StoreEntry(**json.loads(entry)) for entry in self.native.entries()]
 
     def bytes(self) -> int:
         """Bytes of material and of encrypted weights on disk, with what is being made."""
-        return self._native.bytes()
+        return self.native.bytes()
 
     def entry_bytes(self, id: str) -> int:
         """Bytes on disk of one entry; 0 if it is not here."""
-        return self._native.entry_bytes(id)
+        return self.native.entry_bytes(id)
 
     def kept_names(self, program: str, suite: str) -> frozenset[str]:
         """The files with encrypted weights of a program (its hash) in a suite (its label): one for
         each server that sent some."""
-        return frozenset(self._native.kept_names(program, suite))
+        return frozenset(self.native.kept_names(program, suite))
 
     def discard(self, ids: Iterable[str]) -> list[str]:
         """Removes entries for good, each claimed first; those of them that nobody had claimed."""
-        return [id for id in ids if self._native.discard(id)]
+        return [id for id in ids if self.native.discard(id)]
 
     def holdings(self) -> list[Holding]:
         """The entries by what they serve."""

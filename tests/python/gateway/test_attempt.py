@@ -22,10 +22,11 @@ from privet.compiler.compile import Compiled
 from privet.compiler.graph.front import Front, Given
 from privet.compiler.graph.head import Head
 from privet.errors import InvalidProgram, LinkError, MaterialError, Misuse, PeerMisbehaved
+from privet.gateway import attempt as module
 from privet.gateway.attempt import MOST_SECONDS, Attempt, WorkerClient, read_lease
 from privet.gateway.client import FEW_NUMBERS, _is_small, encode_portions
 from privet.gateway.model import Model, Offer, Offered, Tensor, Terms, read_model
-from privet.runtime import Credentials, Finished, Server
+from privet.runtime import Credentials, Finished, MaterialStore, Server
 from privet.suites import Fss, Gmw
 
 GO: dict[str, Any] = {
@@ -112,6 +113,25 @@ def test_an_entry_is_made_and_spent_once(
         attempt(phase="infer").infer(portion.payload)
     with pytest.raises(MaterialError, match="used"):
         attempt(**infer).infer(portion.payload)
+
+
+def test_attempts_share_a_store_that_is_opened_once(
+    key_folder: Path, tmp_path: Path, compiled: Compiled, port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[MaterialStore] = []
+
+    def store(*given: Any, **options: Any) -> MaterialStore:
+        opened.append(MaterialStore(*given, **options))
+        return opened[-1]
+
+    monkeypatch.setattr(module, "MaterialStore", store)
+    credentials = Credentials.from_directory(key_folder, "client")
+    client = WorkerClient(credentials, tmp_path / "client", "localhost")
+    go = read_lease({**GO, "port": port, "program": compiled.program.program_hash})
+    offer = offer_of(compiled)
+    made = {Attempt(go, client, offer, offer.settle(Terms())).prepare()[0] for _ in range(2)}
+    assert len(opened) == 1
+    assert {entry.id for entry in opened[0].entries()} == made
 
 
 def test_only_what_was_asked_for_is_run(

@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from privet.errors import JobFailed, NotAccepted, PeerBusy
-from privet.gateway import Offer, ServiceClient, Terms, jobs
+from privet.gateway import Offer, ServiceClient, Terms, attempt
 from privet.gateway import client as module
 from privet.gateway.catalog import Admitted
 from privet.gateway.jobs import ClientJob, Fetch
@@ -85,7 +85,8 @@ def play(
         async def main() -> None:
             service = Service()
             names = lambda program, _suite: frozenset({program} & service.kept)  # noqa: E731
-            monkeypatch.setattr(jobs, "MaterialStore", lambda _: SimpleNamespace(kept_names=names))
+            kept = SimpleNamespace(kept_names=names)
+            monkeypatch.setattr(attempt, "MaterialStore", lambda *_, **__: kept)
             monkeypatch.setattr(module, "forecast", lambda _: SimpleNamespace(kept_bytes=1))
             credentials = Credentials.from_directory(key_folder, "client")
             client = ServiceClient("https://localhost:1", credentials, state=tmp_path)
