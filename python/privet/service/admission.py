@@ -44,15 +44,14 @@ Say = Callable[..., None]
 
 @dataclass
 class Lease:
-    """A grant from its arrival to its end, with times of the monotonic clock. `begun` is set when
-    the client has asked, `over` at the end, and then both."""
+    """A grant from its arrival to its end, with times of the monotonic clock. Its start `is_told`
+    once the executor has heard of it."""
 
     grant: Grant
     bound: MemoryBound
     granted: float
     asked: float | None = None
-    begun: threading.Event = field(default_factory=threading.Event)
-    over: threading.Event = field(default_factory=threading.Event)
+    is_told: bool = False
     refused: str | None = None
     links: list[Stopper] = field(default_factory=list)
 
@@ -75,6 +74,8 @@ class Admission:
         self._die = die
         self._lock = threading.RLock()
         self._lease: Lease | None = None
+        self._cores: tuple[int, ...] = ()
+        self._is_trimmed = False
 
     def open(self, grant: Grant) -> None:
         """Admits a job from now on.
@@ -86,18 +87,22 @@ class Admission:
         with self._lock:
             if self._lease is not None:
                 raise Misuse(f"job {self._lease.grant.job} has not ended")
-            confinement.pin(grant.cores)
-            confinement.give_back_memory()
+            if grant.cores != self._cores:
+                # Threads that were started since the last time have the cores of those before.
+                confinement.pin(grant.cores)
+                self._cores = grant.cores
+            if not self._is_trimmed:
+                confinement.give_back_memory()
+            self._is_trimmed = False
             confinement.reset_peak()
-            bound = MemoryBound(grant.memory, self._exceeded)
-            lease = Lease(grant, bound, time.monotonic())
-            bound.start()
+            bound = MemoryBound(grant.memory, self._exceeded, self._attend)
+            self._lease = Lease(grant, bound, time.monotonic())
             try:
-                threading.Thread(target=self._attend, args=(lease,), daemon=True).start()
-            except RuntimeError:
+                bound.start()
+            except (OSError, RuntimeError):
+                self._lease = None
                 bound.end()
                 raise
-            self._lease = lease
         self._say("granted", job=grant.job)
 
     def revoke(self, job: str) -> None:
@@ -159,7 +164,6 @@ class Admission:
                 lease.refused = f"the grant is for suite {grant.suite!r}"
             else:
                 lease.asked = time.monotonic()
-                lease.begun.set()
                 return None
             return lease.refused
 
@@ -182,20 +186,35 @@ class Admission:
                 for link in lease.links:
                     link.stop()
 
-    def leave(self, lease: Lease, link: Stopper) -> None:
-        """A session under this grant is over."""
+    def leave(self, lease: Lease | None, link: Stopper | None) -> None:
+        """A session is over, under this grant if there was one. What a job has left goes back to
+        the system now, and not while the next client waits for its grant."""
         with self._lock:
-            lease.links.remove(link)
+            if lease is not None and link is not None:
+                lease.links.remove(link)
+            self._is_trimmed = lease is not None and self._lease is None
+            if self._is_trimmed:
+                confinement.give_back_memory()
 
-    def _attend(self, lease: Lease) -> None:
-        """Waits for the client's request, and tells of it if the job takes a while then."""
-        grant = lease.grant
-        if not lease.begun.wait(grant.grace):
-            self._give_up(lease)
-        if not lease.over.wait(min(BRIEF_SECONDS, grant.seconds / 2)):
+    def offered(self) -> None:
+        """The process has taken up a program, which leaves memory to give back."""
+        with self._lock:
+            self._is_trimmed = False
+
+    def _attend(self) -> None:
+        """Looks whether the client has let its time pass, and tells of its request if the job takes
+        a while then."""
+        lease, now = self._lease, time.monotonic()
+        if lease is None:
+            return
+        if lease.asked is None:
+            if now > lease.granted + lease.grant.grace:
+                self._give_up(lease)
+        elif not lease.is_told and now > lease.asked + min(BRIEF_SECONDS, lease.grant.seconds / 2):
             with self._lock:
                 if lease is self._lease:
-                    self._say("started", job=grant.job, **lease.times())
+                    lease.is_told = True
+                    self._say("started", job=lease.grant.job, **lease.times())
 
     def _give_up(self, lease: Lease) -> None:
         with self._lock:
@@ -219,8 +238,6 @@ class Admission:
             if lease is not self._lease:
                 return
             self._lease = None
-            lease.begun.set()
-            lease.over.set()
             lease.bound.end()
             memory = {"peak_rss": confinement.peak_bytes(), "base_rss": lease.bound.base}
             self._say(event, job=lease.grant.job, **fields, **memory, **lease.times())
@@ -305,8 +322,7 @@ class ClientSession:
         """The session has ended."""
         if self._linger is not None:
             self._linger.cancel()
-        if self._lease is not None and self._link is not None:
-            self._admission.leave(self._lease, self._link)
+        self._admission.leave(self._lease, self._link)
 
 
 def single(admit: Gate, suite: str) -> Gate:

@@ -29,6 +29,9 @@ the stacks of all threads that peers can make the process start."""
 STACK_BYTES = 8 << 20
 """What a thread reserves for its stack where the system does not say."""
 
+STATUS_BYTES = 1 << 16
+"""More than a status has."""
+
 _PR_SET_PDEATHSIG = 1
 
 
@@ -73,29 +76,36 @@ def give_back_memory() -> None:
 def reset_peak() -> None:
     """Forgets the peak so far; without the permission the peak stays the process's."""
     with contextlib.suppress(OSError):
-        Path("/proc/self/clear_refs").write_text("5")
+        file = os.open("/proc/self/clear_refs", os.O_WRONLY)
+        try:
+            os.write(file, b"5")
+        finally:
+            os.close(file)
 
 
 def resident_bytes() -> int:
     """The resident set now."""
-    return status_bytes("VmRSS")
+    return status_bytes("VmRSS")[0]
 
 
 def peak_bytes() -> int:
     """The largest resident set since the last reset; without a file to read it from, that of the
     process's life, which is no less."""
     try:
-        return status_bytes("VmHWM")
+        return status_bytes("VmHWM")[0]
     except OSError:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
 
 
-def status_bytes(name: str) -> int:
-    """A size in /proc/self/status."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith(f"{name}:"):
-            return int(line.split()[1]) << 10
-    return 0
+def status_bytes(*names: str) -> list[int]:
+    """Sizes in /proc/self/status, by one look; 0 where there is none."""
+    file = os.open("/proc/self/status", os.O_RDONLY)
+    try:
+        text = os.read(file, STATUS_BYTES).decode()
+    finally:
+        os.close(file)
+    values = dict(line.split(":", 1) for line in text.splitlines())
+    return [int(values.get(name, "0").split()[0]) << 10 for name in names]
 
 
 def stack_bytes() -> int:
@@ -106,17 +116,17 @@ def stack_bytes() -> int:
 
 
 class MemoryBound:
-    """Calls `exceeded` from a thread of its own once the process takes `bytes` more than now.
-
-    A context manager; it ends the watch.
+    """Calls `exceeded` from a thread of its own once the process takes `bytes` more than now, and
+    `look` after each look at that.
     """
 
-    def __init__(self, bytes: int, exceeded: Callable[[], None]) -> None:
-        self.base = resident_bytes()
+    def __init__(
+        self, bytes: int, exceeded: Callable[[], None], look: Callable[[], None] = lambda: None
+    ) -> None:
+        self.base, data = status_bytes("VmRSS", "VmData")
         self._limit = self.base + bytes
-        slack = SLACK_FACTOR * bytes + SLACK_BYTES + stack_bytes()
-        self._data = status_bytes("VmData") + slack
-        self._exceeded = exceeded
+        self._data = data + SLACK_FACTOR * bytes + SLACK_BYTES + stack_bytes()
+        self._exceeded, self._look = exceeded, look
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
@@ -145,3 +155,4 @@ class MemoryBound:
                 if int(statm.read(128).split()[1]) * page > self._limit:
                     self._exceeded()
                     return
+                self._look()

@@ -187,6 +187,7 @@ class Worker:
             message = f"{error.filename} cannot be read: {error.strerror}"
             self.say("not offered", error="InvalidProgram", message=message)
         else:
+            self._admission.offered()
             self.say("offered", program=program)
 
     def _grant(self, grant: Grant) -> None:

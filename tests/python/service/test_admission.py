@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from privet.errors import LinkError
+from privet.runtime import PhaseCost
 from privet.service import admission as module
 from privet.service.admission import Admission
+from privet.service.confinement import MemoryBound
 from privet.service.executor.grant import Grant
 
 FETCH_FIRST = "the weights have to be fetched first, by a job for that"
@@ -27,18 +29,11 @@ class Link:
         self.is_broken = True
 
 
-class Bound:
-    """No bound on memory, for a process that tests other things as well."""
+class Bound(MemoryBound):
+    """A bound on memory beyond all that a process that tests other things as well may take."""
 
-    base = 0
-
-    def __init__(self, *_: Any) -> None:
-        pass
-
-    def start(self) -> None:
-        pass
-
-    end = start
+    def __init__(self, _: int, *those: Any) -> None:
+        super().__init__(1 << 45, *those)
 
 
 @pytest.fixture
@@ -109,3 +104,33 @@ def test_weights_of_other_programs_and_suites_are_none_of_the_grant(
     assert first.admit("kept_weights", "another", "gmw") is not None
     assert second.admit("kept_weights", "program", "another") is not None
     assert events == ["granted"]
+
+
+def test_memory_is_given_back_after_a_job_and_not_while_the_next_client_waits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    done: list[str] = []
+    monkeypatch.setattr(module, "MemoryBound", Bound)
+    monkeypatch.setattr(module.confinement, "pin", lambda cores: done.append(f"pin {cores}"))
+    monkeypatch.setattr(module.confinement, "give_back_memory", lambda: done.append("trim"))
+    it = Admission(lambda event, **_: done.append(event), lambda: os._exit(1))
+
+    def job(name: str, *cores: int) -> None:
+        it.open(Grant(name, "infer", "client", "program", "gmw", "here", cores, 1 << 30, 60.0))
+        session = it.session("client", Link())
+        assert session.admit("infer", "program", "gmw") is None
+        session.served(PhaseCost(0.5, 1000, 2000, 3, 10.0))
+        session.over()
+
+    job("a", 0)
+    assert done == ["pin (0,)", "trim", "granted", "finished", "trim"]
+    job("b", 0)
+    assert done[5:] == ["granted", "finished", "trim"]
+    job("c", 1)
+    assert done[8:] == ["pin (1,)", "granted", "finished", "trim"]
+    # What others leave meanwhile goes before the job, whose peak it would hide.
+    it.session("stranger", Link()).over()
+    job("d", 1)
+    it.offered()
+    job("e", 1)
+    assert done[12:] == ["trim", "granted", "finished", "trim"] * 2
