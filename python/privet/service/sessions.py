@@ -296,6 +296,7 @@ class Sessions:
             )
         )
         self._recorder.submitted(job, None)
+        self._recorder.settle()
         return job
 
     def _waited(self, job: Job) -> None:

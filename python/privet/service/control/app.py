@@ -162,9 +162,11 @@ def _endpoint(
             body = await _body(request, route)
         except Misuse as error:
             raise bad_request(str(error)) from error
-        return await route.handler(
+        answer = await route.handler(
             Call(service, pages, gate, caller, request, dict(request.match_info), query, body)
         )
+        service.records.settle()
+        return answer
 
     return endpoint
 
