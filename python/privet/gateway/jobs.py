@@ -95,9 +95,11 @@ class AttemptExecutor:
         The service may be done with its half, and lease a worker for it, before this half is done.
         """
         while material not in self._costs and self._making:
+            # The last of these may end while the store is looked at.
+            making = set(self._making)
             if await asyncio.to_thread(self._holds, material):
                 return
-            await asyncio.wait(self._making, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(making, return_when=asyncio.FIRST_COMPLETED)
 
     def _holds(self, material: str) -> bool:
         return any(it.id == material for it in self.worker_client.store.entries())

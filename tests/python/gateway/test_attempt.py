@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import math
 import queue
@@ -11,7 +12,8 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -25,6 +27,7 @@ from privet.errors import InvalidProgram, LinkError, MaterialError, Misuse, Peer
 from privet.gateway import attempt as module
 from privet.gateway.attempt import MOST_SECONDS, Attempt, WorkerClient, read_lease
 from privet.gateway.client import FEW_NUMBERS, _is_small, encode_portions
+from privet.gateway.jobs import AttemptExecutor
 from privet.gateway.model import Model, Offer, Offered, Tensor, Terms, read_model
 from privet.runtime import Credentials, Finished, MaterialStore, Server
 from privet.suites import Fss, Gmw
@@ -268,3 +271,38 @@ def test_few_numbers_are_small_where_the_program_takes_few_and_nothing_comes_fir
         assert not _is_small(replace(program, values=tuple(values), inputs=inputs), [INPUT])
     front = Front((Given("x", "text", (1, 1)),), Head(17, ("x",), (), {}))
     assert not _is_small(replace(program, front=front), [np.array([["a" * 100_000]])])
+
+
+def test_what_ends_while_the_store_is_looked_at_is_not_waited_for(
+    key_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = threading.Event()
+    credentials = Credentials.from_directory(key_folder, "client")
+    executor = AttemptExecutor(WorkerClient(credentials, tmp_path / "client", "localhost"), 2)
+
+    def prepare() -> tuple[str, str]:
+        assert made.wait(10)
+        raise LinkError("it broke off")
+
+    async def act() -> None:
+        preparing = asyncio.create_task(
+            executor.prepare(cast(Any, SimpleNamespace(prepare=prepare)))
+        )
+        await asyncio.sleep(0)
+        over = threading.Event()
+        preparing.add_done_callback(lambda _: over.set())
+
+        def holds(_: str) -> bool:
+            made.set()
+            return not over.wait(10)
+
+        monkeypatch.setattr(executor, "_holds", holds)
+        lease = SimpleNamespace(material="a" * 32)
+        using: Any = SimpleNamespace(lease=lease, infer=lambda _: (("a", [], ""), None))
+        async with asyncio.timeout(10):
+            assert (await executor.infer(using, []))[0][0] == "a"
+        with pytest.raises(LinkError):
+            await preparing
+        await executor.close()
+
+    asyncio.run(act())
