@@ -79,6 +79,11 @@ KEEPS_QUANTIZED = (
     *("Concat", "Slice", "Split", "Gather", "Expand", "Tile", "DepthToSpace", "SpaceToDepth"),
 )
 """Operators that may read quantised integers: their result has the same steps as what they read."""
+KEEPS_INTEGERS = (
+    *("Abs", "Add", "CumSum", "Einsum", "MatMul", "Max", "Min", "Mul", "Neg", "ReduceMax"),
+    *("ReduceMin", "ReduceProd", "ReduceSum", "Sub", "Sum"),
+)
+"""Operators whose result is of the type of their operands, however it is computed."""
 FUSED = (
     "it is a fused operator of ONNX Runtime",
     "Give the model as it was exported, before ONNX Runtime or optimum optimised it; quantise it "
@@ -382,7 +387,10 @@ class _Walk:
             why = f"its attributes and inputs do not fit together ({error})"
             raise Unsupported(why, "Check the model with onnx.checker") from error
         made = results if isinstance(results, tuple) else (results,)
+        integer = node.op_type in KEEPS_INTEGERS and all(map(_is_integer, operands))
         for tensor, result in zip(node.output, made, strict=False):
+            if integer and isinstance(result, Private):
+                result = replace(result, integer=True)
             if steps is not None and isinstance(result, Private):
                 result = replace(result, quantized=steps)
             if is_cut and isinstance(result, Private):
@@ -538,6 +546,13 @@ def _refuse_client_steps(operands: Sequence[Operand | TensorList | AtClient | No
                 "clear after the private part",
                 "End the model at that result, or do this step on the client",
             )
+
+
+def _is_integer(x: Operand | TensorList | None) -> bool:
+    """Whether an operand, if there is one, is of whole numbers in the model, too."""
+    if isinstance(x, Private):
+        return x.integer
+    return x is None or (isinstance(x, np.ndarray) and x.dtype.kind in "iu")
 
 
 def _refuse_dead(operands: Sequence[Operand | TensorList | AtClient | None]) -> None:

@@ -6,7 +6,7 @@ zeros and a one, and the look-up is a product with the table.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -44,41 +44,27 @@ MEASURES = frozenset({"Shape", "Size"})
 def table_rows(
     nodes: Sequence[onnx.NodeProto], constants: Mapping[str, object], name: str
 ) -> int | None:
-    """The most rows of the tables of which the tensor `name` takes some; None if it has other
-    readers.
+    """The most rows of the tables of which the tensor `name` takes some; None if of none.
 
     `constants` are the tensors of the model that are known.
     """
-    counts: list[int] = []
-    found = _look_ups(nodes, constants, {name}, counts)
-    return max(counts) if found and counts else None
+    return max(_look_ups(nodes, constants, {name}), default=None)
 
 
 def _look_ups(
-    nodes: Sequence[onnx.NodeProto],
-    constants: Mapping[str, object],
-    names: set[str],
-    counts: list[int],
-) -> bool:
-    """Whether nodes, and those of bodies that see the same names, do nothing with tensors in
-    `names` but move them and take rows of tables, whose numbers of rows go to `counts`."""
+    nodes: Sequence[onnx.NodeProto], constants: Mapping[str, object], names: set[str]
+) -> Iterator[int]:
+    """Numbers of rows of the tables that tensors in `names`, or what is moved of them, look up in
+    nodes and in those of bodies that see the same names."""
     for node in nodes:
-        bodies = [it.g for it in node.attribute if it.HasField("g")]
-        if not all(_look_ups(body.node, constants, names, counts) for body in bodies):
-            return False
+        for body in (it.g for it in node.attribute if it.HasField("g")):
+            yield from _look_ups(body.node, constants, names)
         if not names.intersection(node.input):
             continue
-        if node.input[0] in names and not names.intersection(node.input[1:]):
-            if node.op_type in MOVES:
-                names.update(node.output)
-                continue
-            if node.op_type in MEASURES:
-                continue
+        if node.op_type in MOVES and node.input[0] in names:
+            names.update(node.output)
         table = constants.get(node.input[0])
         looks_up = node.op_type == "Gather" and node.input[1] in names
-        if not looks_up or not isinstance(table, np.ndarray) or table.ndim < 1:
-            return False
-        if any(it.name == "axis" and it.i != 0 for it in node.attribute):
-            return False
-        counts.append(len(table))
-    return True
+        looks_up = looks_up and all(it.name != "axis" or it.i == 0 for it in node.attribute)
+        if looks_up and isinstance(table, np.ndarray) and table.ndim > 0:
+            yield len(table)

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from tests.python.compiler.graph.single import check, constant, model, node, single
+from tests.python.compiler.graph.single import check, constant, expected, model, node, single
 
+from privet.compiler.compile import compile
+from privet.compiler.executor import execute
 from privet.compiler.graph import import_model
 from privet.compiler.graph.operations import AddConstant
 from privet.errors import UnsupportedModel
@@ -80,11 +82,39 @@ def test_products_of_two_private_tensors() -> None:
     check(single("Mul", [(2, 3), (3,)]), units=8)
 
 
-def test_division_of_integers_is_refused() -> None:
-    made = single("Div", [(2, 3), (2, 3)])
-    for entry in made.graph.input:
+def integers(nodes: list[Any], constants: dict[str, Any] | None = None) -> onnx.ModelProto:
+    """A model of nodes from the whole numbers `a` and `b` to `y`."""
+    made = model(nodes, {"a": (2, 3), "b": (2, 3)}, ["y"], constants)
+    for entry in (*made.graph.input, *made.graph.output):
         entry.type.tensor_type.elem_type = onnx.TensorProto.INT64
-    with pytest.raises(UnsupportedModel, match="integers"):
+    del made.graph.value_info[:]
+    return made
+
+
+@pytest.mark.parametrize("operator", ["Mul", "MatMul", "Einsum"])
+def test_products_of_integers(operator: str) -> None:
+    """Masks of padding are multiplied with one another, and with places."""
+    how = {"equation": "ij,kj->ik"} if operator == "Einsum" else {}
+    nodes = [node(operator, ["a", "t" if operator == "MatMul" else "b"], ["y"], **how)]
+    if operator == "MatMul":
+        nodes.insert(0, node("Transpose", ["b"], ["t"]))
+    given = {"a": np.array([[3, 0, 1], [-2, 7, 1]]), "b": np.array([[1, 0, 5], [6, -1, 0]])}
+    compiled = compile(integers(nodes), calibration=[given])
+    (found,) = execute(compiled.program, compiled.weights, given).outputs.values()
+    np.testing.assert_array_equal(found, expected(integers(nodes), given)[0])
+
+
+@pytest.mark.parametrize("between", [None, "Add", "Mul", "CumSum", "ReduceSum", "Sum"])
+def test_division_of_integers_is_refused(between: str | None) -> None:
+    """Whatever integers were made of before."""
+    nodes, read = [], "a"
+    if between is not None:
+        nodes, read = [node(between, ["a", "one"], ["c"])], "c"
+    made = integers([*nodes, node("Div", [read, "two"], ["y"])], {"one": 1, "two": 2})
+    with pytest.raises(UnsupportedModel, match="divides integers"):
+        import_model(made, name="m")
+    made = integers([*nodes, node("Div", [read, "b"], ["y"])], {"one": 1})
+    with pytest.raises(UnsupportedModel, match="divides integers"):
         import_model(made, name="m")
 
 

@@ -205,6 +205,15 @@ def test_einsum(equation: str, a: tuple[int, ...], b: tuple[int, ...], private: 
     check(single("Einsum", operands, equation=equation))
 
 
+@pytest.mark.parametrize("private", [(0, 1, 2), (0, 2), (1,)])
+@pytest.mark.parametrize("equation", ["bi,kij,bj->bk", "bi,kij,bj", "bi,...ij,bj->b..."])
+def test_einsum_of_three(equation: str, private: tuple[int, ...]) -> None:
+    operands: list[Any] = [(2, 3), (4, 3, 5), (2, 5)]
+    for place in {0, 1, 2}.difference(private):
+        operands[place] = constant(*operands[place])
+    check(single("Einsum", operands, equation=equation), units=64)
+
+
 @pytest.mark.parametrize("equation", ["abc->cab", "a...->...", "bca", "abc->"])
 def test_einsum_of_one(equation: str) -> None:
     check(single("Einsum", [(2, 3, 4)], equation=equation))
@@ -212,7 +221,7 @@ def test_einsum_of_one(equation: str) -> None:
 
 @pytest.mark.parametrize(
     ("equation", "shapes"),
-    [("ii,i->i", [(3, 3), (3,)]), ("ii", [(3, 3)]), ("ij,j,j->i", [(2, 3), (3,), (3,)])],
+    [("ii,i->i", [(3, 3), (3,)]), ("ii", [(3, 3)]), ("ij,j->i", [(2, 3), (3,), (3,)])],
 )
 def test_other_equations_are_refused(equation: str, shapes: list[Any]) -> None:
     with pytest.raises(UnsupportedModel, match="equation"):

@@ -127,6 +127,52 @@ def test_tables_of_one_length_share_the_input() -> None:
     assert Program.from_public_bytes(compiled.program.to_public_bytes()) == compiled.program
 
 
+def test_places_are_counted_without_padding() -> None:
+    """As RoBERTa has them: each token that is no padding is one further on."""
+    tables: dict[str, Array] = {
+        "table": constant(5, 3),
+        "places": constant(7, 3, seed=2),
+        "pad": np.array(4),
+        "axis": np.array(1),
+        "kinds": np.zeros((1, 7), np.int64),
+        "types": constant(1, 3),
+    }
+    nodes = [
+        node("Gather", ["table", "ids"], ["rows"]),
+        node("Equal", ["ids", "pad"], ["is_pad"]),
+        node("Not", ["is_pad"], ["is_token"]),
+        node("Cast", ["is_token"], ["mask"], to=onnx.TensorProto.INT32),
+        node("CumSum", ["mask", "axis"], ["count"]),
+        node("Mul", ["count", "mask"], ["few"]),
+        node("Cast", ["few"], ["wide"], to=onnx.TensorProto.INT64),
+        node("Add", ["wide", "axis"], ["at"]),
+        node("Gather", ["places", "at"], ["place"]),
+        node("GatherElements", ["kinds", "at"], ["kind"], axis=1),
+        node("Gather", ["types", "kind"], ["type"]),
+        node("Sum", ["rows", "place", "type"], ["y"]),
+    ]
+    made, ids = embedding(nodes, tables), {"ids": IDS}
+    compiled = compile(made, bits=BITS, scale=SCALE)
+    assert compiled.program.inputs[0].one_hot
+    (found,) = execute(compiled.program, compiled.weights, ids).outputs.values()
+    np.testing.assert_allclose(found, expected(made, ids)[0], rtol=0, atol=2e-3)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_elements_of_like_rows_of_a_constant(axis: int) -> None:
+    rows = np.moveaxis(np.tile(constant(5), (4, 1)), 1, axis)
+    made = embedding(
+        [node("GatherElements", ["rows", "ids"], ["y"], axis=axis)], {"rows": rows}, 1, 4
+    )
+    given = {"ids": IDS}
+    compiled = compile(made, bits=BITS, scale=SCALE, calibration=[given])
+    (found,) = execute(compiled.program, compiled.weights, given).outputs.values()
+    np.testing.assert_allclose(found, expected(made, given)[0], rtol=0, atol=2.0**-SCALE)
+    other = embedding(list(made.graph.node), {"rows": constant(*rows.shape)})
+    with pytest.raises(UnsupportedModel, match="rows of a constant that are not alike"):
+        compile(other)
+
+
 def test_other_readers_read_tokens_as_numbers() -> None:
     tables = {"table": constant(5, 3), "one": np.array([[[1.0]]], np.float32)}
     nodes = [
@@ -137,7 +183,7 @@ def test_other_readers_read_tokens_as_numbers() -> None:
     ]
     made, ids = embedding(nodes, tables, 1, 1), {"ids": IDS[:, :1]}
     compiled = compile(made, calibration=[ids])
-    assert not compiled.program.inputs[0].one_hot
+    assert compiled.program.inputs[0].one_hot
     (found,) = execute(compiled.program, compiled.weights, ids).outputs.values()
     np.testing.assert_allclose(found, expected(made, ids)[0], rtol=0, atol=2e-3)
 

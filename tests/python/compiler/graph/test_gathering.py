@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -29,6 +30,27 @@ def test_gather_elements(axis: int) -> None:
 )
 def test_gather_nd(indices: Any, batch: int) -> None:
     check(single("GatherND", [(3, 3, 4), np.array(indices)], batch_dims=batch))
+
+
+@pytest.mark.parametrize("batch", [0, 1])
+@pytest.mark.parametrize("place", [0, 3, 5, -1, -6])
+def test_gather_nd_at_a_private_place(batch: int, place: int) -> None:
+    """As decoders that classify take the state of a text's last token, and CLIP that of its end."""
+    nodes = [
+        node("Concat", ["zero", "place"], ["tuple"], axis=-1),
+        node("GatherND", ["x", "place" if batch else "tuple"], ["y"], batch_dims=batch),
+    ]
+    made = model(nodes, {"x": (1, 6, 2), "place": (1, 1)}, ["y"], {"zero": np.array([[0]])})
+    made.graph.input[1].type.tensor_type.elem_type = onnx.TensorProto.INT64
+    del made.graph.value_info[:]
+    check(made, {"x": constant(1, 6, 2), "place": np.array([[place]])}, units=64)
+
+
+def test_gather_nd_at_private_places_of_two_axes_is_refused() -> None:
+    made = single("GatherND", [(2, 3), (1, 2)])
+    made.graph.input[1].type.tensor_type.elem_type = onnx.TensorProto.INT64
+    with pytest.raises(UnsupportedModel, match="places of several axes"):
+        import_model(made, name="m")
 
 
 @pytest.mark.parametrize("reduction", ["none", "add", "mul", "max", "min"])

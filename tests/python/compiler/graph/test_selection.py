@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from tests.python.compiler.graph.single import check, single
+from tests.python.compiler.graph.single import check, model, node, single
 
 from privet.compiler.graph import import_model
 from privet.errors import UnsupportedModel
@@ -28,6 +28,18 @@ def test_slice(start: int, end: int, step: int, axis: int) -> None:
     assume(len(range(size)[slice(start, end, step)]) > 0)
     bounds = [np.array([entry]) for entry in (start, end, axis, step)]
     check(single("Slice", [(5, 6), *bounds]))
+
+
+@pytest.mark.parametrize("operator", ["IsNaN", "IsInf"])
+def test_a_private_number_is_finite(operator: str) -> None:
+    """So `torch.nan_to_num` leaves it as it is."""
+    nodes = [
+        node(operator, ["x"], ["is"]),
+        node("Greater", ["x", "zero"], ["is_positive"]),
+        node("And", ["is", "is_positive"], ["is_both"]),
+        node("Where", ["is_both", "largest", "x"], ["y"]),
+    ]
+    check(model(nodes, {"x": (2, 3)}, ["y"], {"zero": np.float32(0), "largest": np.float32(3e38)}))
 
 
 def test_slice_as_attributes() -> None:

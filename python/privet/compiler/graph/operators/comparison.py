@@ -109,8 +109,11 @@ def negation(site: Site) -> Operand:
 
 @operator("And", since=7, restrictions=_PRODUCT)
 def conjunction(site: Site) -> Operand:
-    """`a * b`."""
-    return truth(product(site, site.operand(0), site.operand(1)))
+    """`a * b`. Where one is known to be false, so is the result."""
+    a, b = site.operand(0), site.operand(1)
+    if any(not isinstance(x, Private) and not x.any() for x in (a, b)):
+        return np.zeros(np.broadcast_shapes(a.shape, b.shape), bool)
+    return truth(product(site, a, b))
 
 
 @operator("Or", since=7, restrictions=_PRODUCT)

@@ -118,8 +118,6 @@ def private_product(site: Site, a: Private, b: Private) -> Private:
 
     The last of these that only `a` has, such as the queries' heads of one group, become rows.
     """
-    if a.integer or b.integer:
-        site.refuse("it multiplies integers", "Cast to float first")
     rows, inner = a.shape[-2:]
     columns = b.shape[-1]
     try:
@@ -178,11 +176,26 @@ def _batched(site: Site, x: Private, weight: Array, batch: Shape) -> Private:
     return site.reshape(product, (*batch, rows, columns))
 
 
-@operator("Einsum", since=12, restrictions="of one or two tensors, each index at most once in each")
+@operator("Einsum", since=12, restrictions="each index at most once in each tensor")
 def einsum(site: Site) -> Operand:
-    """A product of matrices over the indices that both have and the result has not."""
+    """Products of matrices: the first private tensor times each constant, then each private one."""
     operands = site.operands()
     terms, made = _einsum_indices(site, operands)
+    given = list(zip(operands, terms, strict=True))
+    private = [it for it in given if isinstance(it[0], Private)]
+    constants = [it for it in given if not isinstance(it[0], Private)]
+    (found, term), *others = private[0], *constants, *private[1:]
+    while len(others) > 1:
+        (other, right), *others = others
+        later = {*made, *(i for _, t in others for i in t)}
+        left, term = term, "".join(i for i in dict.fromkeys(term + right) if i in later)
+        found = _contracted(site, [found, other], [left, right], term)
+    last, rights = [x for x, _ in others], [t for _, t in others]
+    return _contracted(site, [found, *last], [term, *rights], made)
+
+
+def _contracted(site: Site, operands: list[Operand], terms: list[str], made: str) -> Operand:
+    """One tensor, or a product of two over the indices that both have and the result has not."""
     for k, x in enumerate(operands):
         kept = {*made, *(i for other in terms[:k] + terms[k + 1 :] for i in other)}
         if summed := [axis for axis, i in enumerate(terms[k]) if i not in kept]:
@@ -215,7 +228,7 @@ def _einsum_indices(site: Site, operands: Sequence[Operand]) -> tuple[list[str],
     equation = str(site.attribute("equation", "")).replace(" ", "")
     before, arrow, made = equation.partition("->")
     terms = before.split(",")
-    if not 0 < len(operands) == len(terms) <= 2:
+    if not len(operands) == len(terms) > 0:
         site.refuse(f"its equation is {equation!r}", "Write it as MatMul and Transpose")
     shapes = [x.shape for x in operands]
     ahead = [len(s) - len(t.replace("...", "")) for t, s in zip(terms, shapes, strict=True)]

@@ -14,7 +14,7 @@ from privet.compiler.graph import operations as op
 from privet.compiler.graph.operations import Array
 from privet.compiler.graph.operators.activation import extreme
 from privet.compiler.graph.operators.rearrangement import as_private
-from privet.compiler.graph.operators.selection import kept, number_of, ones_at
+from privet.compiler.graph.operators.selection import hits, kept, look_up, number_of, ones_at
 from privet.compiler.graph.public_maps import pick
 from privet.compiler.graph.registry import operator
 from privet.compiler.graph.site import Operand, Private, Site
@@ -25,7 +25,10 @@ _CONSTANT = "indices constant"
 @operator("GatherElements", since=11, restrictions=f"{_CONSTANT}, or places of the last axis")
 def gather_elements(site: Site) -> Operand:
     """An element for each index; at private places, a product with rows of zeros with a one."""
-    x, ids = site.private(0), site.operand(1)
+    ids = site.operand(1)
+    if isinstance(ids, Private) and not isinstance(site.operand(0), Private):
+        return _of_constant(site, site.constant(0, "table"), ids)
+    x = site.private(0)
     if isinstance(ids, Private):
         shape = x.shape[:-1] if x.one_hot else x.shape
         hot = ones_at(site, ids)
@@ -42,18 +45,53 @@ def gather_elements(site: Site) -> Operand:
     return _taken(site, x, places)
 
 
-@operator("GatherND", since=11, restrictions=_CONSTANT)
+def _of_constant(site: Site, table: Array, ids: Private) -> Operand:
+    """Elements of a constant at private places, if places mean the same in all of its rows."""
+    axis = site.axis(site.attribute("axis", 0), table.ndim)
+    rows = np.moveaxis(table, axis, -1).reshape(-1, table.shape[axis])
+    if (rows != rows[0]).any():
+        site.refuse(
+            "it takes elements at private places from rows of a constant that are not alike",
+            "Gather from one row of the constant",
+        )
+    if (rows == rows[0, 0]).all():
+        return np.full(ids.shape[:-1] if ids.one_hot else ids.shape, rows[0, 0])
+    return look_up(site, rows[0], ids)
+
+
+@operator("GatherND", since=11, restrictions=f"{_CONSTANT}, or places of one axis")
 def gather_nd(site: Site) -> Operand:
     """Elements or slices at tuples of indices, with batch_dims."""
-    x = site.private(0)
-    indices = site.constant(1, "indices").astype(np.int64)
+    x, tuples = site.private(0), site.operand(1)
     batch = site.attribute("batch_dims", 0)
+    if isinstance(tuples, Private):
+        return _at_places(site, x, tuples, batch)
+    indices = tuples.astype(np.int64)
     if batch:
         grid = np.indices(indices.shape[:batch]).reshape(batch, -1)
         grid = grid.reshape(batch, *indices.shape[:batch], *[1] * (indices.ndim - batch))
         grid = np.moveaxis(np.broadcast_to(grid, (batch, *indices.shape[:-1], 1))[..., 0], 0, -1)
         indices = np.concatenate([grid, indices], axis=-1)
     return _taken(site, x, _at_tuples(site, x.shape, indices))
+
+
+def _at_places(site: Site, x: Private, tuples: Private, batch: int) -> Operand:
+    """Elements or slices at private tuples whose last index alone tells one from another, such as
+    the state of a text's last token: a product with rows of zeros with a one."""
+    axis = batch + tuples.shape[-1] - 1
+    ahead, among, inner = tuples.shape[:batch], tuples.shape[batch:-1], x.shape[axis + 1 :]
+    if ahead != x.shape[:batch] or math.prod(x.shape[batch:axis]) != 1:
+        site.refuse(
+            "its indices depend on the private input and name places of several axes",
+            "Take the places of one axis after the other",
+        )
+    size, rows = x.shape[axis], math.prod(ahead)
+    last = site.part(tuples, len(tuples.shape) - 1, tuples.shape[-1] - 1, tuples.shape[-1])
+    hot = hits(site, last, -size, size)
+    hot = site.emit(op.Add(), site.part(hot, 1, 0, size), site.part(hot, 1, size, 2 * size))
+    hot = site.reshape(hot, (rows, math.prod(among), size))
+    taken = site.emit(op.MatMul(), hot, site.reshape(x, (rows, size, math.prod(inner))))
+    return replace(site.reshape(taken, (*ahead, *among, *inner)), integer=x.integer)
 
 
 @operator("Scatter", since=9, restrictions=_CONSTANT)

@@ -190,6 +190,7 @@ def kept(site: Site, x: Private, keeps: Array) -> Private:
     return times_public(site, x, keeps) if keeps.any() else site.emit(op.Sub(), x, x)
 
 
+@operator("IsInf", since=10)
 @operator("IsNaN", since=9)
 def is_nan(site: Site) -> Operand:
     """Never: no private value is."""
