@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterator
 from copy import deepcopy
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,8 @@ import onnx.inliner
 from google.protobuf import json_format, text_format
 from google.protobuf.message import DecodeError
 
+from privet.compiler.graph.control_flow import names_read
+from privet.compiler.graph.rewriting import without_nodes
 from privet.errors import InvalidModel
 
 ModelSource = str | os.PathLike[str] | bytes | onnx.ModelProto
@@ -39,7 +42,7 @@ def load_model(source: ModelSource) -> onnx.ModelProto:
     `InvalidModel` if it cannot be read or breaks the ONNX specification.
     """
     try:
-        model = _of_runtime(_read(source))
+        model = _of_runtime(_in_order(_read(source)))
         onnx.checker.check_model(_with_shapes(model))
         if model.functions:
             model = onnx.inliner.inline_local_functions(model)
@@ -215,6 +218,23 @@ def _read(source: ModelSource) -> onnx.ModelProto:
 
 def _title(source: ModelSource) -> str:
     return str(source) if isinstance(source, str | os.PathLike) else "the model"
+
+
+def _in_order(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model with nodes behind what they read. ONNX asks for that; converters to half precision
+    append casts at the end, and ONNX Runtime sorts."""
+    nodes = model.graph.node
+    makers = {name: index for index, node in enumerate(nodes) for name in node.output if name}
+    before = [{makers[name] for name in names_read(node) if name in makers} for node in nodes]
+    if all(max(found, default=-1) < index for index, found in enumerate(before)):
+        return model
+    changed = without_nodes(model)
+    try:
+        order = [*TopologicalSorter(dict(enumerate(before))).static_order()]
+    except CycleError:
+        return model
+    changed.graph.node.extend(nodes[index] for index in order)
+    return changed
 
 
 def _with_shapes(model: onnx.ModelProto) -> onnx.ModelProto:

@@ -159,6 +159,12 @@ def test_attention(heads: tuple[int, int], causal: int, flat: bool) -> None:
     assert kinds.count("matmul") == 2
 
 
+def test_a_private_mask_of_attention_is_refused_with_what_to_export() -> None:
+    made = single("Attention", [*[(1, 2, 5, 8)] * 3, (5, 5)], opset=23)
+    with pytest.raises(UnsupportedModel, match=r"mask depends on .* opset below 23"):
+        check(made)
+
+
 def test_attention_is_normalised_after_the_product_where_that_is_cheaper() -> None:
     for columns, last in ((4, ["mul", "reshape"]), (12, ["matmul", "reshape"])):
         shapes = [(1, 1, 8, 4), (1, 1, 8, 4), (1, 1, 8, columns)]

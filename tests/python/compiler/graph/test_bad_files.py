@@ -154,6 +154,27 @@ def test_sparse_initialisers_are_constants(places: Any) -> None:
         compile(made)
 
 
+def test_nodes_in_any_order_run_and_a_circle_is_refused() -> None:
+    """ONNX Runtime runs such files, which converters to half precision write; also over bodies."""
+    constants = {"c": np.array(2, np.float32), "true": np.array(True)}
+    body = onnx.helper.make_graph(
+        [node("Mul", ["a", "a"], ["r"])],
+        "body",
+        [],
+        [onnx.helper.make_tensor_value_info("r", TYPES.FLOAT, (2, 3))],
+    )
+    nodes = [
+        node("Relu", ["b"], ["y"]),
+        node("If", ["true"], ["b"], then_branch=body, else_branch=body),
+        node("Add", ["x", "c"], ["a"]),
+    ]
+    made = model(nodes, {"x": (2, 3)}, ["y"], constants)
+    check(made, units=64)
+    made.graph.node[2].input[1] = "y"
+    with pytest.raises(InvalidModel, match="topologically sorted"):
+        compile(made)
+
+
 @pytest.mark.parametrize("kind", [TYPES.FLOAT16, TYPES.BFLOAT16, TYPES.DOUBLE])
 def test_other_precisions_run(kind: int) -> None:
     wide = single("MatMul", [(1, 4), constant(4, 3)])

@@ -97,7 +97,13 @@ def attention(site: Site) -> Operand:
     if site.attribute("is_causal", 0):
         scores = masked(site, scores, ~np.tri(rows, keys, dtype=bool))
     if site.has(3):
-        mask = site.constant(3, "mask")
+        mask = site.operand(3)
+        if isinstance(mask, Private):
+            site.refuse(
+                "its mask depends on the private input",
+                "Export the model with an opset below 23, whose Softmax reads the mask, or store "
+                "the mask in the model as a constant",
+            )
         if mask.dtype == np.bool_:
             scores = masked(site, scores, ~mask)
         else:
