@@ -13,7 +13,7 @@ from tests.python.compiler.graph.single import check, constant, model, node, sam
 
 from privet.compiler.graph import import_model
 from privet.compiler.graph.public_maps import MOST_PARTS
-from privet.errors import UnsupportedModel
+from privet.errors import ModelError, UnsupportedModel
 
 RNG = np.random.default_rng(3)
 
@@ -71,6 +71,18 @@ def test_scatter_of_and_into_constants() -> None:
     check(single("ScatterND", [constant(2, 3), indices, (2,)]))
     check(single("ScatterND", [(2, 3), indices, constant(2)]))
     check(single("Scatter", [(3, 3), np.array([[1]]), constant(1, 1)], opset=10))
+
+
+@pytest.mark.parametrize(("reduction", "least"), [("max", -3.4e38), ("min", np.inf)])
+@pytest.mark.parametrize("operator", ["ScatterElements", "ScatterND"])
+def test_extremes_begin_with_the_least_float(operator: str, reduction: str, least: float) -> None:
+    """As exporters write maxima of messages in a graph."""
+    indices = np.array([1, 0, 1, 2, 1, 0])
+    indices = indices if operator == "ScatterElements" else indices[:, None]
+    start = np.full(3, least, np.float32)
+    check(single(operator, [start, indices, (6,)], opset=18, reduction=reduction))
+    with pytest.raises(ModelError, match="numbers beyond float32|bits at scale"):
+        check(single(operator, [start, indices[:3], (3,)], opset=18, reduction=reduction))
 
 
 def test_updates_at_one_place_are_added_in_any_number() -> None:

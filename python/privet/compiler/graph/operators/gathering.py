@@ -11,8 +11,9 @@ from dataclasses import replace
 import numpy as np
 
 from privet.compiler.graph import operations as op
-from privet.compiler.graph.operations import Array
+from privet.compiler.graph.operations import Array, real
 from privet.compiler.graph.operators.activation import extreme
+from privet.compiler.graph.operators.comparison import BEYOND
 from privet.compiler.graph.operators.rearrangement import as_private
 from privet.compiler.graph.operators.selection import hits, kept, look_up, number_of, ones_at
 from privet.compiler.graph.public_maps import pick
@@ -20,6 +21,8 @@ from privet.compiler.graph.registry import operator
 from privet.compiler.graph.site import Operand, Private, Site
 
 _CONSTANT = "indices constant"
+_BOUNDS = {"max": -1.0, "min": 1.0}
+"""The side on which a number is no bound to a maximum or minimum."""
 
 
 @operator("GatherElements", since=11, restrictions=f"{_CONSTANT}, or places of the last axis")
@@ -99,14 +102,14 @@ def _at_places(site: Site, x: Private, tuples: Private, batch: int) -> Operand:
 def scatter_elements(site: Site) -> Operand:
     """Replaces elements, or adds to them, multiplies them or takes the larger or smaller; `Scatter`
     is the older name."""
-    data = as_private(site, site.operand(0))
+    data = site.operand(0)
     return _scattered(site, data, _along_axis(site, data.shape, site.constant(1, "indices")))
 
 
 @operator("ScatterND", since=11, restrictions=_CONSTANT)
 def scatter_nd(site: Site) -> Operand:
     """The same at tuples of indices."""
-    data = as_private(site, site.operand(0))
+    data = site.operand(0)
     indices = site.constant(1, "indices").astype(np.int64)
     return _scattered(site, data, _at_tuples(site, data.shape, indices))
 
@@ -174,8 +177,15 @@ def _taken(site: Site, x: Private, places: Array) -> Private:
     return site.reshape(pick(site, flat, 0, places.ravel().tolist()), places.shape)
 
 
-def _scattered(site: Site, data: Private, places: Array) -> Private:
+def _scattered(site: Site, start: Operand, places: Array) -> Private:
     updates, reduction = as_private(site, site.operand(2)), site.attribute("reduction", "none")
+    is_bound = False
+    if not isinstance(start, Private) and reduction in _BOUNDS:
+        # Exporters take maxima from the least float on, where every place has updates.
+        everywhere = len(np.unique(places)) == start.size
+        is_bound = everywhere and bool((_BOUNDS[reduction] * real(start) >= BEYOND).all())
+        start = np.zeros_like(start) if is_bound else start
+    data = as_private(site, start)
     if updates.shape != places.shape:
         site.refuse(f"updates {list(updates.shape)} at {list(places.shape)}", "Check the model")
     flat = site.reshape(data, (math.prod(data.shape),))
@@ -186,7 +196,7 @@ def _scattered(site: Site, data: Private, places: Array) -> Private:
         at, first = np.unique(places.ravel()[left], return_index=True)
         chosen = left[first]
         fresh = pick(site, given, 0, chosen.tolist())
-        if reduction != "none":
+        if reduction != "none" and not (is_bound and left.size == places.size):
             fresh = _reduced(site, reduction, pick(site, flat, 0, at.tolist()), fresh)
         sources = np.arange(flat.shape[0])
         sources[at] = flat.shape[0] + np.arange(len(at))
