@@ -127,3 +127,13 @@ def test_no_number_is_beyond_the_largest_float(operator: str, bound: float, turn
         node("Concat", ["n", "x"], ["y"], axis=1),
     ]
     check(model(nodes, {"x": (2, 3)}, ["y"], {"bound": np.array([bound], np.float32)}))
+
+
+@pytest.mark.parametrize("to", ["UINT8", "INT8", "INT32"])
+def test_truth_values_as_integers(to: str) -> None:
+    """As segmentation ends in a mask of bytes."""
+    nodes = [
+        node("Greater", ["x", "c"], ["is"]),
+        node("Cast", ["is"], ["y"], to=getattr(onnx.TensorProto, to)),
+    ]
+    check(model(nodes, {"x": (2, 3)}, ["y"], {"c": np.array(0.1, np.float32)}), units=0)

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import onnx
 
+from privet.compiler.graph.constants import holds_rows
 from privet.compiler.graph.input_shapes import FLOATS
 from privet.compiler.graph.onnx_model import type_title
 from privet.compiler.graph.registry import operator
@@ -48,6 +49,8 @@ def cast(site: Site) -> Operand:
         return site.apply("Not", site.apply("Equal", x, zero))
     if to in (onnx.TensorProto.INT32, onnx.TensorProto.INT64):
         return replace(x, integer=True, cut=True)
+    if x.below and holds_rows(to, x.below):
+        return replace(x, integer=True)
     site.refuse(
         f"it rounds a private tensor to {type_title(to)}", "Remove the cast, or do it on the client"
     )
