@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
+import secrets
 import socket
 import sys
 from collections.abc import Iterator
@@ -111,8 +111,12 @@ def service(
 
 
 def free_ports(count: int) -> range:
-    """So many ports in a row where nobody listens."""
-    for first in range(20_000 + os.getpid() % 8_000, 32_000, count):
+    """So many ports in a row where nobody listens, below those the system gives to connections.
+
+    They are drawn at random: programs that look at the same time hardly find the same ones.
+    """
+    for _ in range(1000):
+        first = 20_000 + secrets.randbelow(12_000)
         ports = range(first, first + count)
         with ExitStack() as stack, suppress(OSError):
             for port in ports:
