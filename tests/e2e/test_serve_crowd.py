@@ -22,8 +22,12 @@ CLIENTS = 50
 SECONDS = float(os.environ.get("PRIVET_CROWD_SECONDS", "60"))
 """How long; ten minutes for a release: `PRIVET_CROWD_SECONDS=600`."""
 
+RAMP_SECONDS = 5.0
+"""Until all clients are there: fewer handshakes than these may be under way from one address."""
+
 GROWTH_BYTES = 24 * 2**20
-"""What the control plane may grow by between two looks, at a quarter of the time and at its end."""
+"""What the control plane may grow by between two looks, a quarter of the time after all clients are
+there and at the end."""
 
 
 def resident(pid: int) -> int:
@@ -74,6 +78,7 @@ def test_fifty_clients_at_once(tmp_path: Path, figures: list[str]) -> None:
         async with asyncio.TaskGroup() as group:
             for role in roles:
                 group.create_task(client(scene, role, until, told))
+                await asyncio.sleep(RAMP_SECONDS / CLIENTS)
             await asyncio.sleep(SECONDS / 4)
             early = resident(pid), descriptors(pid)
         late = resident(pid), descriptors(pid)
