@@ -218,10 +218,22 @@ def _steps(change: Callable[[Head], Head]) -> Callable[[Front], Front]:
     return lambda front: replace(front, steps=change(front.steps))
 
 
+def _hot(categories: list[Any]) -> HeadNode:
+    return HeadNode("OneHotEncoder", ("num",), ("x",), {"cats_int64s": categories})
+
+
 HOSTILE: dict[str, tuple[Callable[[Front], Front], str]] = {
     "an operator": (
         _steps(lambda it: replace(it, nodes=(HeadNode("Loop", ("num",), ("x",), {}),))),
         "is not one that clients compute",
+    ),
+    "texts for whole numbers": (
+        _steps(lambda it: replace(it, nodes=(_hot(["a", 1]),))),
+        "'cats_int64s' is too long or has entries of another type",
+    ),
+    "lists for whole numbers": (
+        _steps(lambda it: replace(it, nodes=(_hot([[1], [1, 2]]),))),
+        "'cats_int64s' is too long or has entries of another type",
     ),
     "another output": (_steps(lambda it: replace(it, outputs=("s",))), "not the program's inputs"),
     "a kind": (lambda it: replace(it, given=(Given("num", "object", (1, 2)),)), "a kind 'object'"),

@@ -119,7 +119,8 @@ def _scaler(call: _Call) -> Array:
 def _imputer(call: _Call) -> Array:
     """A number in place of each missing one: NaN, in attributes a text, or what stands for it."""
     x, whole = call.x, call.attribute("imputed_value_int64s", None)
-    fresh = np.array(call.attribute("imputed_value_floats", whole or [0.0]))
+    values = call.attribute("imputed_value_floats", whole or [0.0])
+    fresh = np.array(values, np.int64 if values is whole else np.float64)
     missing = call.number("replaced_value_int64" if whole else "replaced_value_float", 0)
     _bound(np.broadcast_shapes(x.shape, fresh.shape))
     return np.where(np.isnan(x) if np.isnan(missing) else x == missing, fresh.astype(x.dtype), x)
@@ -363,7 +364,8 @@ def _one_hot_encoder(call: _Call) -> Array:
     Raises `ValueError` on an element that is none of them where the model has no row of zeros.
     """
     x, texts = call.x, call.attribute("cats_strings", None)
-    categories = text_array(texts) if texts else np.array(call.attribute("cats_int64s", []))
+    whole = call.attribute("cats_int64s", [])
+    categories = text_array(texts) if texts else np.array(whole, np.int64)
     _bound((*x.shape, len(categories)))
     entries = x if x.dtype.kind == "U" or texts else x.astype(np.int64)
     found = entries[..., None] == categories

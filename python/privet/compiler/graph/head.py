@@ -33,6 +33,8 @@ OPERATORS = ARITHMETIC | {
 """What a client computes of a head; all else is refused before anything runs."""
 
 _KINDS = {"real": "f", "integer": "i", "boolean": "b", "text": "U"}
+_LISTS: dict[str, type] = {"strings": str, "int64s": int}
+"""What lists whose names end so have as entries; others have numbers and texts."""
 _DTYPES = {"real": np.float64, "integer": np.int64, "boolean": np.bool_}
 
 
@@ -169,7 +171,6 @@ def _wiring(node: HeadNode, known: Collection[str]) -> Iterator[str]:
         yield "writes what is there already"
     for name, value in node.attributes.items():
         entries = value if isinstance(value, list) else [value]
-        if len(entries) > MAX_CONSTANTS or not all(
-            isinstance(e, int | float | str) for e in entries
-        ):
-            yield f"attribute {name!r} is too long or of no plain type"
+        kind = _LISTS.get(name.rpartition("_")[2], int | float | str)
+        if len(entries) > MAX_CONSTANTS or not all(isinstance(e, kind) for e in entries):
+            yield f"attribute {name!r} is too long or has entries of another type"

@@ -314,6 +314,28 @@ def test_numbers_in_the_place_of_texts_are_refused() -> None:
         run_head(Head(21, ("y",), (encoder,), {}), {"a": np.array(["1"])})
 
 
+@pytest.mark.parametrize(
+    ("op", "name", "entries", "problem"),
+    [
+        # Laid out as texts, each would take the room of the longest.
+        ("OneHotEncoder", "cats_int64s", [LONG] + ["1"] * 99, "invalid literal"),
+        ("OneHotEncoder", "cats_int64s", [10**30, 1], "too large"),
+        ("OneHotEncoder", "cats_int64s", [[1], [1, 2]], "with a sequence"),
+        ("Imputer", "imputed_value_floats", [LONG] + ["1"] * 99, "could not convert"),
+        ("Imputer", "imputed_value_int64s", [LONG] + ["1"] * 99, "invalid literal"),
+    ],
+)
+def test_what_is_no_number_is_refused(op: str, name: str, entries: list[Any], problem: str) -> None:
+    encoder = HeadNode(op, ("a",), ("y",), {name: entries})
+    tracemalloc.start()
+    try:
+        with pytest.raises(InvalidProgram, match=problem):
+            run_head(Head(21, ("y",), (encoder,), {}), {"a": np.ones((1, 100))})
+        assert tracemalloc.get_traced_memory()[1] < MAX_BYTES
+    finally:
+        tracemalloc.stop()
+
+
 def test_what_a_node_names_and_does_not_make_is_missed() -> None:
     names = HeadNode("Neg", ("a",), ("y", "z"), {})
     with pytest.raises(InvalidProgram, match="makes no z"):
