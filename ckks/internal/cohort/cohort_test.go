@@ -1,6 +1,7 @@
 package cohort
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"privet/ckks/internal/program"
 	"privet/ckks/internal/session"
 	"privet/ckks/internal/testmodel"
+	"privet/ckks/internal/wire"
 )
 
 const patience = 30 * time.Second
@@ -422,6 +424,37 @@ func TestAMemberThatFallsSilentIsNamed(t *testing.T) {
 	run := s.accept(t, 2*time.Second)
 	err := run.coordinate()
 	if err == nil || !strings.Contains(err.Error(), "member 1: the peer was silent") || strings.Contains(err.Error(), "member 0") {
+		t.Errorf("%v", err)
+	}
+	run.end(err)
+}
+
+// TestAnInputBeyondItsPrimesIsRefused has the client send a ciphertext of the right size whose coefficients are not reduced.
+func TestAnInputBeyondItsPrimesIsRefused(t *testing.T) {
+	s := newStage(t, shallow(2), 2)
+	weights, err := program.ParseWeights(s.sample.private, s.setup.Program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for index, own := range []*program.Weights{weights, nil} {
+		go func() {
+			role := fmt.Sprintf("member-%d", index)
+			link := s.dial(t, role)
+			defer link.Close()
+			// The coordinator closes the connections.
+			_, _ = Member(link, s.credentials(t, role), s.setup, index, own, func() {}, func() {})
+		}()
+	}
+	go func() {
+		link := s.dial(t, "client")
+		defer link.Close()
+		row := make([]float64, testmodel.Inputs)
+		unreduced := bytes.Repeat([]byte{255}, wire.PolysBytes(s.setup.Params, s.setup.Params.MaxLevel(), 2))
+		// It comes before the ciphertexts of the client's own.
+		_, _ = Client(link, s.credentials(t, "client"), s.setup, [][][]float64{{row, row}}, func() { _ = link.Send(unreduced) })
+	}()
+	run := s.accept(t, patience)
+	if err = run.coordinate(); err == nil || !strings.Contains(err.Error(), "not below its prime") || strings.Contains(err.Error(), "member") {
 		t.Errorf("%v", err)
 	}
 	run.end(err)
