@@ -52,6 +52,12 @@ def test_a_limit_lowers_the_servers_peak_and_changes_no_result(resnet20: Compile
         assert (mine.bytes_client, mine.bytes_server) == (theirs.bytes_client, theirs.bytes_server)
 
 
+def test_a_server_makes_no_weights_ready_that_its_client_does_not_take(resnet20: Compiled) -> None:
+    result = privet.run(resnet20, suite=privet.Gmw(field="prime"))
+    assert result.max_fixed_point_error == 0
+    assert result.memory["server"].peak_mb < 190
+
+
 def test_a_limit_that_cannot_be_kept_is_refused_with_the_figure(resnet20: Compiled) -> None:
     with pytest.raises(Misuse, match=r"resnet20 needs \d+ MB beside the process"):
         privet.run(resnet20, memory="100MB")

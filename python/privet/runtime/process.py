@@ -84,7 +84,7 @@ def serve(job: dict[str, Any]) -> None:
         timeout=job["timeout"],
         on_finished=on_finished,
     ) as server:
-        server.add_saved(job["program"])
+        server.add_saved(job["program"], warm=job.get("warm"))
         server.start()
         processor.lap()
         _say("listening", port=server.address[1], memory=before)

@@ -124,10 +124,17 @@ def serve(
         "state": str(folder / "s"),
         "program": str(folder / "program"),
         "weights": weights,
+        "warm": _warm(suite),
         **known,
     }
     server = running.enter_context(party(folder, serving))
     return Parties(server, dealer, known, event(server, "listening"))
+
+
+def _warm(suite: MaterialSuite) -> bool | None:
+    """False for a suite that does not take weights in the form that a server makes ready."""
+    facts = suite.facts()
+    return False if facts["field"] == "prime" or facts.get("encrypts") == "weights" else None
 
 
 def _phases(result: dict[str, Any], theirs: list[dict[str, Any]]) -> tuple[PhaseCost, PhaseCost]:
