@@ -14,20 +14,27 @@ use crate::forecast::Memory;
 use crate::session::{Budget, HiddenWeights, Served};
 use crate::{Error, MaterialId};
 
-/// A program's weights, and how each linear layer is worked on.
+/// A program's weights, how each linear layer is worked on, and the plan by which weights are laid out before anybody asks.
 pub(super) struct Loaded {
     pub model: Model,
     workspaces: Vec<Workspace>,
+    usual: Plan,
 }
 
 impl Loaded {
-    fn new(served: &Served, workspaces: Vec<Workspace>) -> Self {
-        Self { model: Model::new(Arc::clone(served.weights()), workspaces.clone()), workspaces }
-    }
-
     /// What a server keeps of a program, with what suits its layers unless it was told otherwise.
     pub(super) fn of(served: &Served) -> Result<Arc<Self>, Error> {
-        served.keep(|| Ok(Self::new(served, usual(served.program())?.standard_workspaces())))
+        Self::keep(served, Plan::standard_workspaces)
+    }
+
+    /// As [`Loaded::of`], with these workspaces if nothing is kept yet.
+    fn keep(served: &Served, workspaces: impl FnOnce(&Plan) -> Vec<Workspace>) -> Result<Arc<Self>, Error> {
+        served.keep(|| {
+            let usual = usual(served.program())?;
+            let workspaces = workspaces(&usual);
+            let model = Model::new(Arc::clone(served.weights()), workspaces.clone());
+            Ok(Self { model, workspaces, usual })
+        })
     }
 
     /// What the jobs of `plan` take, with this OT extension.
@@ -52,7 +59,7 @@ pub fn load(public: Vec<u8>, weights: &[u8]) -> Result<Served, Error> {
 /// As [`load`].
 pub fn load_keeping(public: Vec<u8>, weights: &[u8], keep: Keep) -> Result<Served, Error> {
     let served = Served::new(public, weights)?;
-    served.keep(|| Ok(Loaded::new(&served, usual(served.program())?.workspaces_keeping(keep))))?;
+    Loaded::keep(&served, |usual| usual.workspaces_keeping(keep))?;
     Ok(served)
 }
 
@@ -81,7 +88,7 @@ pub fn load_within(public: Vec<u8>, weights: &[u8], budget: &Budget) -> Result<S
         return Err(Error::Misuse(text.into()));
     }
     let served = Served::new(public, weights)?;
-    served.keep(|| Ok(Loaded::new(&served, workspaces)))?;
+    Loaded::keep(&served, |_| workspaces)?;
     Ok(served)
 }
 
@@ -90,7 +97,8 @@ pub fn load_within(public: Vec<u8>, weights: &[u8], budget: &Budget) -> Result<S
 /// # Errors
 /// [`Error::Linear`] if a layer does not fit its plan.
 pub fn warm(served: &Served) -> Result<(), Error> {
-    Loaded::of(served)?.model.transformed(&usual(served.program())?).map(drop)
+    let loaded = Loaded::of(served)?;
+    loaded.model.transformed(&loaded.usual).map(drop)
 }
 
 /// Tells a mask of a program's weights from others.
@@ -100,9 +108,9 @@ pub(crate) fn mask_name(program: &str, secret: &Seed) -> MaterialId {
 
 /// Sends a program's weights behind a mask.
 pub(crate) fn send_hidden(served: &Served, secret: &Seed, channel: &mut Channel) -> Result<(), Error> {
-    let plan = usual(served.program())?;
-    let ring = Modulus::new(plan.program().ring_bits());
-    for layer in mask(secret).hide(&plan, served.weights()) {
+    let loaded = Loaded::of(served)?;
+    let ring = Modulus::new(served.program().ring_bits());
+    for layer in mask(secret).hide(&loaded.usual, served.weights()) {
         HiddenWeights::send(channel, ring, &layer)?;
     }
     Ok(channel.flush()?)
