@@ -23,7 +23,6 @@ pub(crate) struct Vaes128 {
 fn detected() -> bool {
     is_x86_feature_detected!("aes")
         && is_x86_feature_detected!("avx2")
-        && is_x86_feature_detected!("bmi2")
         && is_x86_feature_detected!("avx512f")
         && is_x86_feature_detected!("vaes")
 }
