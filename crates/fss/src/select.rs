@@ -106,3 +106,21 @@ impl Gate for Select {
         }))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_of_another_length_is_refused() {
+        let (gate, count) = (Select::new(37), 12);
+        let whole = gate.message_bytes(count)[0];
+        for length in 0..whole + 10 {
+            let (bits, x, seed) = (Bits::zeros(count), vec![0; count], Seed::from_bytes([1; 16]));
+            let (selecting, _) = gate.start(Role::Client, &seed, &bits, &x);
+            let finished = selecting.finish(&vec![0; length], &mut [].as_slice());
+            assert_eq!(finished.is_ok(), length == whole, "{length} bytes");
+            assert!(finished.is_ok() || matches!(finished, Err(Error::PeerMisbehaved(_))));
+        }
+    }
+}
