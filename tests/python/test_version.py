@@ -20,3 +20,12 @@ def test_the_version_is_the_same_everywhere() -> None:
     assert ours == {version}
     released = re.findall(r"^## \[(\d[^\]]*)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert released[0] == version
+
+
+def test_pages_name_the_version_of_the_protocol() -> None:
+    source = (ROOT / "crates" / "runtime" / "src" / "session.rs").read_text()
+    (version,) = re.findall(r"pub const VERSION: u16 = (\d+);", source)
+    session = (ROOT / "docs" / "reference" / "protocols" / "session.md").read_text()
+    assert f"at present {version}." in session
+    changes = (ROOT / "CHANGELOG.md").read_text().partition("\n## [Unreleased]")[2]
+    assert f"the version of the protocol is {version}," in changes
