@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 import time
@@ -77,10 +76,6 @@ class EventRecorder:
         elif notice is not None:
             self._claims[notice.id] = job.id
 
-    def settle(self) -> None:
-        """Clients may be told of new jobs when this returns: they are on record."""
-        self._records.settle()
-
     def refused(self, reason: str) -> None:
         """Something was not admitted, in a word."""
         self._metrics.refused(reason)
@@ -95,9 +90,6 @@ class EventRecorder:
 
     def on_action(self, action: Action) -> None:
         """The driver carried out an action."""
-        if isinstance(action, Start):
-            # By then the worker has its grant, and takes it up while this writes.
-            asyncio.get_running_loop().call_soon(self.settle)
         if isinstance(action, Ended):
             self._ended(action)
         elif isinstance(action, MaterialReady):

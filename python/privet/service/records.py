@@ -1,11 +1,10 @@
 """What outlives the process: jobs, runs and profiles, in one SQLite file.
 
 Inputs and predictions never come here: the service has neither. A new job is written before its
-client is told that it was taken, while its worker takes up its grant if it can start at once. Ends
-and runs are written together, a moment later or with the next job: after a kill in between, a job
-that had just ended is one that the restart ended. Profiles are written every few seconds: a kill
-loses what the last runs changed of an average. A full disk stops nothing: what cannot be written is
-kept, up to a bound, and written when there is room again.
+client is told that it was taken. Ends and runs are written together, a moment later or with the
+next job: after a kill in between, a job that had just ended is one that the restart ended. Profiles
+are written every few seconds: a kill loses what the last runs changed of an average. A full disk
+stops nothing: what cannot be written is kept, up to a bound, and written when there is room again.
 """
 
 from __future__ import annotations
@@ -103,7 +102,8 @@ _RAN = f"INSERT OR REPLACE INTO runs VALUES ({', '.join(f':{it.name}' for it in 
 
 
 class Records:
-    """The file, of which this object is the only writer; `settle` before a client is told of a job.
+    """The file, of which this object is the only writer; every call is done when it returns, unless
+    the disk is full.
 
     # Errors
     `Misuse` if another service writes the file, or a later version of Privet wrote it.
@@ -122,7 +122,6 @@ class Records:
         self._waiting: deque[tuple[str, Any]] = deque(maxlen=MOST_WAITING)
         self._profiles: dict[tuple[Any, ...], Mapping[str, Any]] = {}
         self._soon: asyncio.TimerHandle | None = None
-        self._is_owed = False
         self._is_late = False
         self._seldom = Seldom()
         self._base = sqlite3.connect(path, isolation_level=None)
@@ -180,13 +179,7 @@ class Records:
         self._profiles.clear()
         self._write_waiting()
 
-    def settle(self) -> None:
-        """Writes new jobs that are not written yet: now a client may be told of them."""
-        if self._is_owed:
-            self._write_waiting()
-
     def _write_waiting(self) -> None:
-        self._is_owed = False
         if self._soon is not None:
             self._soon.cancel()
             self._soon = None
@@ -206,9 +199,8 @@ class Records:
                 _log.error("records cannot be written: is the disk full?", extra=extra)
 
     def submitted(self, job: Job) -> None:
-        """Writes down a new job, by `settle` at the latest."""
-        self._is_owed = True
-        self._write_soon(
+        """Writes down a new job."""
+        self._write(
             "INSERT INTO jobs (id, client, kind, model, version, program, suite, samples, notice,"
             " created, document) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (

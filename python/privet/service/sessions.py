@@ -296,7 +296,6 @@ class Sessions:
             )
         )
         self._recorder.submitted(job, None)
-        self._recorder.settle()
         return job
 
     def _waited(self, job: Job) -> None:

@@ -37,29 +37,23 @@ def done(id: str) -> Any:
     return job(id, ended=1e9 + 1, outcome="done", reason="")
 
 
-def test_jobs_are_written_before_their_clients_hear_and_ends_with_the_next_or_soon(
-    tmp_path: Path,
-) -> None:
+def test_jobs_are_written_at_once_and_ends_with_the_next_or_soon(tmp_path: Path) -> None:
     path = tmp_path / "service.sqlite"
 
     async def act() -> None:
         records = Records(path)
         records.submitted(job("a"))
-        records.settle()
         assert outcomes(path) == {"a": None}
         records.ended(done("a"))
-        records.settle()
         assert outcomes(path) == {"a": None}
         assert records.waiting == 0, "what waits for others is not late"
         records.submitted(job("b"))
-        records.settle()
         assert outcomes(path) == {"a": "done", "b": None}
         records.ended(done("b"))
         past = records.past(CLIENT, "b")
         assert past is not None
         assert past["outcome"] == "done"
         records.submitted(job("c"))
-        records.settle()
         records.ended(done("c"))
         async with asyncio.timeout(10):
             while outcomes(path)["c"] is None:
@@ -75,7 +69,6 @@ def test_a_kill_takes_the_latest_ends_and_no_job(tmp_path: Path) -> None:
     async def act() -> None:
         records = Records(path)
         records.submitted(job("a"))
-        records.settle()
         records.ended(done("a"))
         with closing(sqlite3.connect(path)) as base, closing(sqlite3.connect(copy)) as killed:
             base.backup(killed)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 from collections.abc import Awaitable, Callable
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -68,20 +66,6 @@ def test_a_request_is_told_to_prepare_and_then_to_infer(play: Callable[..., None
         it.executor.finish(job["go"][0]["job"])
         job = await until(caller, id, "ended")
         assert (job["outcome"], job["done"], job["go"]) == ("done", 1, [])
-
-    play(act)
-
-
-def test_a_job_is_on_record_before_its_client_is_told_of_it(
-    play: Callable[..., None], folder: Path
-) -> None:
-    async def act(it: Scene, caller: ServiceCaller) -> None:
-        for ask in (caller.request, caller.request, caller.request, caller.notify):
-            # The first ones start at once, and the others wait.
-            id = await ask("digits")
-            (path,) = folder.rglob(module.RECORDS_FILE)
-            with closing(sqlite3.connect(path)) as base:
-                assert (id,) in base.execute("SELECT id FROM jobs").fetchall()
 
     play(act)
 

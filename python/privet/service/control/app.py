@@ -162,11 +162,9 @@ def _endpoint(
             body = await _body(request, route)
         except Misuse as error:
             raise bad_request(str(error)) from error
-        answer = await route.handler(
+        return await route.handler(
             Call(service, pages, gate, caller, request, dict(request.match_info), query, body)
         )
-        service.records.settle()
-        return answer
 
     return endpoint
 
