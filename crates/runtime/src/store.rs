@@ -225,14 +225,12 @@ impl Store {
         let (path, marker) = (self.path(id, "material"), self.spent().join(id.as_str()));
         // An entry that cannot be read is spent all the same.
         let material = self.unseal(&path, material);
-        let file = self.files.create(&marker).map_err(|error| match error.kind() {
-            ErrorKind::AlreadyExists => StoreError::Spent { id: id.clone() },
-            _ => io(&marker, error),
-        })?;
+        let (give, given) = mpsc::channel();
         let (safe, synced) = mpsc::channel();
         let (go, goes) = mpsc::channel();
         let (store, paths, at) = (self.clone(), [path, self.path(id, "json")], marker.clone());
         let beside = move || {
+            let Ok(file) = given.recv() else { return };
             // Nobody hears it if the folder could not be synced.
             let _ = safe.send(store.files.sync_file(&file, &at));
             if goes.recv().is_ok() {
@@ -240,7 +238,13 @@ impl Store {
                 paths.iter().for_each(|path| drop(store.remove(path)));
             }
         };
+        // An entry stays as it is where no thread can be had.
         let thread = thread::Builder::new().spawn(beside).map_err(|error| io(&marker, error))?;
+        let file = self.files.create(&marker).map_err(|error| match error.kind() {
+            ErrorKind::AlreadyExists => StoreError::Spent { id: id.clone() },
+            _ => io(&marker, error),
+        })?;
+        give.send(file).expect("the thread waits for it");
         self.sync(&self.spent())?;
         synced.recv().expect("the thread sends before it ends").map_err(|error| io(&marker, error))?;
         go.send(()).expect("the thread waits for it");

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import lru_cache
 from typing import Any, Literal, TypeVar
 
 from privet import _native
@@ -24,6 +24,9 @@ from privet.suites import MaterialSuite, Progress, SingleJobSuite, material_suit
 from privet.suites.costs import NOTHING
 
 RETRY_SECONDS = 0.2
+
+REOPEN_SECONDS = 60.0
+"""How long attempts share a store that was opened once."""
 
 MOST_SECONDS = 86_400.0
 """The most that a service's times count for."""
@@ -98,10 +101,17 @@ class WorkerClient:
     max_disk: int | None = None
     progress: Progress | None = None
 
-    @cached_property
+    @property
     def store(self) -> MaterialStore:
-        """The client's material, opened once: that waits for the disk, which each attempt would."""
-        return MaterialStore(self.state, most=self.max_disk)
+        """The client's material. To open it waits for the disk, so attempts share it for a while;
+        opened anew it sweeps away what a full disk has left, and sees whether its key is another.
+        """
+        return _opened(str(self.state), self.max_disk, int(time.monotonic() / REOPEN_SECONDS))
+
+
+@lru_cache(maxsize=8)
+def _opened(state: str, most: int | None, period: int) -> MaterialStore:
+    return MaterialStore(state, most=most)
 
 
 class Attempt:
@@ -216,7 +226,7 @@ class Attempt:
                 self.lease.host,
                 self.lease.port,
                 who.credentials,
-                store=who.store,
+                store=lambda: who.store,
                 dealer=(who.dealer or self.lease.dealer) if dealt else None,
                 link=who.link,
                 server_name=who.server_name,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from functools import partial
 
 from privet import _native, suites
 from privet.compiler.executor import encode_input
@@ -103,7 +104,7 @@ class Client:
             host,
             port,
             credentials,
-            store=MaterialStore(state, most=parse_size(max_disk, "disk space")),
+            store=partial(MaterialStore, state, most=parse_size(max_disk, "disk space")),
             dealer=dealer,
             link=self.link,
             server_name=server_name,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import operator
+from collections.abc import Callable
 
 from privet import _native
 from privet.errors import Misuse, PrivetError
@@ -83,8 +84,8 @@ def _number(port: int) -> int:
 class Session(Line):
     """A line on which `native` speaks, for suites that make material.
 
-    Material is kept in `store`. With `keep_base_ots`, preparations leave there what stands in for
-    base OTs the next time.
+    `store` gives where material is kept, once there is a connection. With `keep_base_ots`,
+    preparations leave there what stands in for base OTs the next time.
 
     # Errors
     As `Line`; `PeerMisbehaved` if the server is no Privet.
@@ -98,7 +99,7 @@ class Session(Line):
         port: int,
         credentials: Credentials,
         *,
-        store: MaterialStore,
+        store: Callable[[], MaterialStore],
         dealer: str | None,
         link: _native.Link | None,
         server_name: str | None,
@@ -106,7 +107,7 @@ class Session(Line):
         patience: float | None = None,
         keep_base_ots: bool = True,
     ) -> None:
-        self._store = store.native
+        self._store = store
         self._keeps = keep_base_ots
         self._dialer = dialer(dealer, credentials, timeout, link)
         super().__init__(
@@ -121,7 +122,8 @@ class Session(Line):
 
     def open(self) -> None:
         super().open()
-        self.native = _native.Client(self.connection, self._store, self._dialer, self._keeps)
+        store = self._store().native
+        self.native = _native.Client(self.connection, store, self._dialer, self._keeps)
 
     def reopen(self) -> None:
         """Leaves a connection that may have broken, and connects again."""

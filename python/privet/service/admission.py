@@ -196,8 +196,8 @@ class Admission:
             if self._is_trimmed:
                 confinement.give_back_memory()
 
-    def offered(self) -> None:
-        """The process has taken up a program, which leaves memory to give back."""
+    def changed(self) -> None:
+        """The process has taken up a program or given one up, which leaves memory to give back."""
         with self._lock:
             self._is_trimmed = False
 
@@ -212,7 +212,7 @@ class Admission:
                 self._give_up(lease)
         elif not lease.is_told and now > lease.asked + min(BRIEF_SECONDS, lease.grant.seconds / 2):
             with self._lock:
-                if lease is self._lease:
+                if lease is self._lease and not lease.is_told:
                     lease.is_told = True
                     self._say("started", job=lease.grant.job, **lease.times())
 
@@ -230,8 +230,10 @@ class Admission:
             lease = self._lease
             if lease is not None:
                 message = f"it took more than the {lease.grant.memory} bytes it may have"
-                self._end(lease, "failed", error="over memory", message=message)
-                self._die()
+                try:
+                    self._end(lease, "failed", error="over memory", message=message)
+                finally:
+                    self._die()
 
     def _end(self, lease: Lease, event: str, **fields: Any) -> None:
         with self._lock:

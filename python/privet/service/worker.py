@@ -173,6 +173,7 @@ class Worker:
                 self._offer(order["folder"], order["warm"], order["hosts"])
             case "withdraw":
                 self._port.withdraw(order["program"])
+                self._admission.changed()
             case "grant":
                 self._grant(Grant(**{**order, "cores": tuple(order["cores"])}))
             case "revoke":
@@ -187,8 +188,9 @@ class Worker:
             message = f"{error.filename} cannot be read: {error.strerror}"
             self.say("not offered", error="InvalidProgram", message=message)
         else:
-            self._admission.offered()
             self.say("offered", program=program)
+        finally:
+            self._admission.changed()
 
     def _grant(self, grant: Grant) -> None:
         try:

@@ -131,6 +131,6 @@ def test_memory_is_given_back_after_a_job_and_not_while_the_next_client_waits(
     # What others leave meanwhile goes before the job, whose peak it would hide.
     it.session("stranger", Link()).over()
     job("d", 1)
-    it.offered()
+    it.changed()
     job("e", 1)
     assert done[12:] == ["trim", "granted", "finished", "trim"] * 2

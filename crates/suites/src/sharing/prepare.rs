@@ -168,8 +168,10 @@ pub fn prepare_server(
     let mut prg = Prg::from_os()?;
     let mut triples = Triples::new(plan, prg.seed(), Vec::new());
 
-    // Weights in another form give way before correlations take their memory.
-    let transformed = if layers == 0 { Arc::default() } else { model.transformed(plan)? };
+    if layers > 0 {
+        // Weights in another form give way before correlations take their memory.
+        drop(model.transformed(plan)?);
+    }
     observer.progress(Phase::Offline, 0, total, "correlations");
     let operands = (&triples, Factors::Weights(model.weights()));
     let (stock, elements) =
@@ -179,6 +181,7 @@ pub fn prepare_server(
         (0, _) | (_, []) => None,
         _ => Some(recorder.layer("keys", "bfv", channel, |channel| ServerKeys::receive(channel, &under_keys))?),
     };
+    let transformed = if layers == 0 { Arc::default() } else { model.transformed(plan)? };
     let mut shares = Vec::with_capacity(layers);
     let weighted = plan.prepared_linear().iter().zip(transformed.iter());
     for (done, (layer, weights)) in weighted.filter(|(layer, _)| layer.plan.is_encrypted()).enumerate() {

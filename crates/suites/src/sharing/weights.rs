@@ -22,6 +22,10 @@ pub(super) struct Loaded {
 }
 
 impl Loaded {
+    fn new(served: &Served, usual: Plan, workspaces: Vec<Workspace>) -> Self {
+        Self { model: Model::new(Arc::clone(served.weights()), workspaces.clone()), workspaces, usual }
+    }
+
     /// What a server keeps of a program, with what suits its layers unless it was told otherwise.
     pub(super) fn of(served: &Served) -> Result<Arc<Self>, Error> {
         Self::keep(served, Plan::standard_workspaces)
@@ -32,8 +36,7 @@ impl Loaded {
         served.keep(|| {
             let usual = usual(served.program())?;
             let workspaces = workspaces(&usual);
-            let model = Model::new(Arc::clone(served.weights()), workspaces.clone());
-            Ok(Self { model, workspaces, usual })
+            Ok(Self::new(served, usual, workspaces))
         })
     }
 
@@ -81,14 +84,14 @@ pub fn load_within(public: Vec<u8>, weights: &[u8], budget: &Budget) -> Result<S
     }
     let job = |plan: &&Plan| plan.server_memory(&plan.standard_workspaces(), threads).job();
     let largest = plans.iter().max_by_key(job).ok_or_else(|| Error::Misuse("there are no options".into()))?;
-    let workspaces = largest.workspaces_within(budget.left(), threads)?;
+    let (workspaces, usual) = (largest.workspaces_within(budget.left(), threads)?, usual(&program)?);
     let memory = largest.server_memory(&workspaces, threads);
     if !budget.take_in(memory.resting, memory.job()) {
         let text = "this program would leave too little memory for jobs of those served already: raise the limit";
         return Err(Error::Misuse(text.into()));
     }
     let served = Served::new(public, weights)?;
-    Loaded::keep(&served, |_| workspaces)?;
+    served.keep(|| Ok(Loaded::new(&served, usual, workspaces)))?;
     Ok(served)
 }
 
