@@ -80,8 +80,9 @@ KEEPS_QUANTIZED = (
 )
 """Operators that may read quantised integers: their result has the same steps as what they read."""
 KEEPS_INTEGERS = (
-    *("Abs", "Add", "CumSum", "Einsum", "MatMul", "Max", "Min", "Mul", "Neg", "ReduceMax"),
-    *("ReduceMin", "ReduceProd", "ReduceSum", "Sub", "Sum"),
+    *("Abs", "Add", "Clip", "Concat", "CumSum", "Einsum", "MatMul", "Max", "Min", "Mul", "Neg"),
+    *("ReduceL1", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare"),
+    *("Scatter", "ScatterElements", "ScatterND", "Sign", "Sub", "Sum", "TopK", "Trilu", "Where"),
 )
 """Operators whose result is of the type of their operands, however it is computed."""
 FUSED = (
@@ -301,7 +302,8 @@ class _Walk:
                 entry.name, "graph input", why, "Give other input_shapes, or smaller ones"
             )
             shape = None
-        rows = table_rows(self.nodes, self.tensors, entry.name) if kind in WHOLE else None
+        is_new = kind in WHOLE and entry.name not in self.state
+        rows = table_rows(self.nodes, self.tensors, entry.name) if is_new else None
         if shape is None:
             self.tensors[entry.name] = None
         elif rows is None:
@@ -387,7 +389,8 @@ class _Walk:
             why = f"its attributes and inputs do not fit together ({error})"
             raise Unsupported(why, "Check the model with onnx.checker") from error
         made = results if isinstance(results, tuple) else (results,)
-        integer = node.op_type in KEEPS_INTEGERS and all(map(_is_integer, operands))
+        numbers = operands[1:] if node.op_type == "Where" else operands
+        integer = node.op_type in KEEPS_INTEGERS and all(map(_is_integer, numbers))
         for tensor, result in zip(node.output, made, strict=False):
             if integer and isinstance(result, Private):
                 result = replace(result, integer=True)

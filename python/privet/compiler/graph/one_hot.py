@@ -6,7 +6,7 @@ zeros and a one, and the look-up is a product with the table.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -41,30 +41,47 @@ MEASURES = frozenset({"Shape", "Size"})
 """Operators that may read such an input, too: what they give is known."""
 
 
+SELECTS = frozenset({"Gather", "Slice", "Split"})
+"""Those of them that may move a part alone."""
+
+
 def table_rows(
     nodes: Sequence[onnx.NodeProto], constants: Mapping[str, object], name: str
 ) -> int | None:
-    """The most rows of the tables of which the tensor `name` takes some; None if of none.
+    """The most rows of the tables of which the tensor `name` takes some; None if of none, or where
+    a part is looked up and others may be numbers.
 
     `constants` are the tensors of the model that are known.
     """
-    return max(_look_ups(nodes, constants, {name}), default=None)
+    readers = _Readers(constants, {name})
+    readers.look(nodes)
+    if readers.is_computed and readers.is_apart:
+        return None
+    return max(readers.rows, default=None)
 
 
-def _look_ups(
-    nodes: Sequence[onnx.NodeProto], constants: Mapping[str, object], names: set[str]
-) -> Iterator[int]:
-    """Numbers of rows of the tables that tensors in `names`, or what is moved of them, look up in
-    nodes and in those of bodies that see the same names."""
-    for node in nodes:
-        for body in (it.g for it in node.attribute if it.HasField("g")):
-            yield from _look_ups(body.node, constants, names)
-        if not names.intersection(node.input):
-            continue
-        if node.op_type in MOVES and node.input[0] in names:
-            names.update(node.output)
-        table = constants.get(node.input[0])
-        looks_up = node.op_type == "Gather" and node.input[1] in names
-        looks_up = looks_up and all(it.name != "axis" or it.i == 0 for it in node.attribute)
-        if looks_up and isinstance(table, np.ndarray) and table.ndim > 0:
-            yield len(table)
+class _Readers:
+    """What reads tensors in `names`, or what is moved of them."""
+
+    def __init__(self, constants: Mapping[str, object], names: set[str]) -> None:
+        self._constants, self._names = constants, names
+        self.rows: list[int] = []
+        self.is_computed = self.is_apart = False
+
+    def look(self, nodes: Sequence[onnx.NodeProto]) -> None:
+        """Through nodes, and those of bodies that see the same names."""
+        for node in nodes:
+            for body in (it.g for it in node.attribute if it.HasField("g")):
+                self.look(body.node)
+            if not self._names.intersection(node.input):
+                continue
+            table = self._constants.get(node.input[0])
+            looks_up = node.op_type == "Gather" and node.input[1] in self._names
+            looks_up = looks_up and all(it.name != "axis" or it.i == 0 for it in node.attribute)
+            if looks_up and isinstance(table, np.ndarray) and table.ndim > 0:
+                self.rows.append(len(table))
+            elif node.op_type in MOVES and node.input[0] in self._names:
+                self._names.update(node.output)
+                self.is_apart |= node.op_type in SELECTS
+            else:
+                self.is_computed |= node.op_type not in MEASURES

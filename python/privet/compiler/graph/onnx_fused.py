@@ -15,7 +15,7 @@ import numpy as np
 import onnx
 
 from privet.compiler.graph.constants import array_of
-from privet.compiler.graph.onnx_model import FUSED_DOMAIN
+from privet.compiler.graph.onnx_model import DEFAULT_DOMAINS, FUSED_DOMAIN
 from privet.compiler.graph.operations import Array
 from privet.compiler.graph.rewriting import Parts, attributes, expanded
 
@@ -25,73 +25,112 @@ BLOCKED = -10000.0
 """What the fused attention adds to scores that its mask leaves out, unless it says otherwise."""
 
 
+_UNFIT = (AttributeError, IndexError, KeyError, TypeError, ValueError, ZeroDivisionError)
+"""What is raised of a node that lacks something, or has something of another type: it stays, and is
+refused."""
+
+
 def expand_fused(model: onnx.ModelProto) -> onnx.ModelProto:
     """The model with fused operators taken apart; itself if it has none."""
-    ranks = _Ranks(model)
-    return expanded(model, lambda node: _is_known(node, ranks), _parts)
+    if not any(node.domain == FUSED_DOMAIN for node in model.graph.node):
+        return model
+    around = _Surroundings(model)
+
+    def is_known(node: onnx.NodeProto) -> bool:
+        try:
+            return node.domain == FUSED_DOMAIN and node.op_type in PARTS and _is_known(node, around)
+        except _UNFIT:
+            return False
+
+    def parts(node: onnx.NodeProto, graph: onnx.GraphProto) -> list[onnx.NodeProto]:
+        try:
+            return _Fused(node, graph, around).nodes()
+        except _UNFIT:
+            return [node]
+
+    return expanded(model, is_known, parts)
 
 
-def _parts(node: onnx.NodeProto, graph: onnx.GraphProto) -> list[onnx.NodeProto]:
-    try:
-        return _Fused(node, graph).nodes()
-    except (KeyError, IndexError, ValueError, ZeroDivisionError):
-        return [node]  # it lacks something, and is refused where it stands
-
-
-class _Ranks:
-    """How many axes the inputs and constants of a model have, and casts of them."""
+class _Surroundings:
+    """What a node has to know of its model: how many axes inputs and constants, and casts of them,
+    have; which tensors are constants, which are read, and all names."""
 
     def __init__(self, model: onnx.ModelProto) -> None:
         graph = model.graph
-        self._known = {it.name: len(it.type.tensor_type.shape.dim) for it in graph.input}
-        self._known |= {it.name: len(it.dims) for it in graph.initializer}
+        self._ranks = {it.name: len(it.type.tensor_type.shape.dim) for it in graph.input}
+        self._ranks |= {it.name: len(it.dims) for it in graph.initializer}
         self.constants = {it.name for it in graph.initializer}
+        self.read = {name for node in graph.node for name in node.input}
+        self.names = self.read | set(self._ranks) | {it.name for it in graph.output}
         for node in graph.node:
-            if node.op_type in ("Cast", "Identity") and node.input[0] in self._known:
-                self._known[node.output[0]] = self._known[node.input[0]]
+            self.names.update(node.output)
+            moves = node.domain in DEFAULT_DOMAINS and node.op_type in ("Cast", "Identity")
+            if moves and node.input and node.output and node.input[0] in self._ranks:
+                self._ranks[node.output[0]] = self._ranks[node.input[0]]
 
-    def of(self, name: str) -> int | None:
-        return self._known.get(name)
+    def rank(self, name: str) -> int | None:
+        return self._ranks.get(name)
 
 
-def _is_known(node: onnx.NodeProto, ranks: _Ranks) -> bool:
-    if node.domain != FUSED_DOMAIN or node.op_type not in PARTS:
-        return False
+def _is_known(node: onnx.NodeProto, around: _Surroundings) -> bool:
     inputs, given = _Inputs(node.input), attributes(node)
-    if node.op_type in ("FusedConv", "FusedGemm"):
+    op = node.op_type
+    if op in ("FusedConv", "FusedGemm"):
         return given.get("activation", b"").decode() in ACTIVATIONS
-    if node.op_type.endswith("LayerNormalization") and node.op_type[0] != "E":
-        return not any(node.output[1:3])
-    if node.op_type == "EmbedLayerNormalization":
+    if op == "EmbedLayerNormalization":
         # The place that the mask ends at is for forms of attention which are not listed.
-        return not given.get("mask_index_type", 0) and not inputs[7]
-    if node.op_type in ("Attention", "MultiHeadAttention"):
-        return _is_plain_attention(node, inputs, given, ranks)
-    if node.op_type == "DynamicQuantizeLSTM":
-        fixed = (inputs[place] in ranks.constants for place in (1, 2, 8, 9, 10, 11))
-        return all(fixed)
-    if node.op_type == "MatMulNBits":
-        fixed = (name in ranks.constants for name in inputs.rest(1) if name)
+        is_measured = bool(around.read.intersection(node.output[1:2]))
+        return not (is_measured or given.get("mask_index_type", 0) or inputs[7])
+    if op.endswith("LayerNormalization"):
+        return not any(node.output[1:3])
+    if op in ("Attention", "MultiHeadAttention"):
+        return _is_plain_attention(node, inputs, given, around)
+    if op == "RotaryEmbedding":
+        return given.get("scale", 1.0) == 1.0 and not given.get("is_packed_batching", 0)
+    if op == "DynamicQuantizeLSTM":
+        return all(inputs[place] in around.constants for place in (1, 2, 8, 9, 10, 11))
+    if op == "MatMulNBits":
+        fixed = (name in around.constants for name in inputs.rest(1) if name)
         return all(fixed) and given.get("bits", 4) in (2, 4, 8) and not inputs[4]
-    return not given.get("channels_last", 0)
+    if op == "QLinearSoftmax":
+        # Else it depends on its own version of the standard what it is taken over.
+        return given.get("axis", -1) == -1 and bool(inputs[4])
+    if op in _POINTS:
+        # Without the point the type of the result is another one's.
+        scale, point = _POINTS[op]
+        has_type = bool(inputs[point]) or (op == "QGemm" and not inputs[scale])
+        return has_type and not given.get("channels_last", 0)
+    return True
+
+
+_POINTS = {"QLinearConcat": (0, 1), "QGemm": (7, 8)} | dict.fromkeys(
+    ("QLinearAdd", "QLinearMul"), (6, 7)
+)
+_POINTS |= dict.fromkeys(
+    ("QLinearAveragePool", "QLinearGlobalAveragePool", "QLinearLeakyRelu", "QLinearSigmoid"), (3, 4)
+)
+"""By operator, which inputs are the scale and the zero point of its result."""
 
 
 def _is_plain_attention(
-    node: onnx.NodeProto, inputs: _Inputs, given: dict[str, Any], ranks: _Ranks
+    node: onnx.NodeProto, inputs: _Inputs, given: dict[str, Any], around: _Surroundings
 ) -> bool:
     """Whether it keeps nothing, and its mask, if it has one, is a zero or one for each key."""
     is_of_one = node.op_type == "Attention"
     mask = inputs[3 if is_of_one else 4]
     if any(node.output[1:]) or any(inputs.rest(6)) or given.get("do_rotary", 0):
         return False
-    if (mask and ranks.of(mask) != 2) or (given.get("unidirectional", 0) and (mask or inputs[5])):
+    if mask and around.rank(mask) != 2:
+        return False
+    # With more keys than queries ONNX Runtime leaves out others than the standard does.
+    if given.get("unidirectional", 0) and (mask or inputs[5] or not is_of_one):
         return False
     if is_of_one:
         sizes = given.get("qkv_hidden_sizes") or [0]
-        return len(set(sizes)) == 1 and inputs[1] in ranks.constants and not inputs[4]
+        return len(set(sizes)) == 1 and inputs[1] in around.constants and not inputs[4]
     bias = inputs[3]
     is_packed = not inputs[1] or not inputs[2]
-    return not is_packed and (bias in ranks.constants if bias else not mask)
+    return not is_packed and (bias in around.constants if bias else not mask)
 
 
 class _Inputs:
@@ -110,8 +149,9 @@ class _Inputs:
 class _Fused(Parts):
     """The nodes that one fused operator stands for."""
 
-    def __init__(self, node: onnx.NodeProto, graph: onnx.GraphProto) -> None:
+    def __init__(self, node: onnx.NodeProto, graph: onnx.GraphProto, around: _Surroundings) -> None:
         super().__init__(node, graph)
+        self.around, self.taken = around, around.names
         self.inputs = _Inputs(node.input)
         # ONNX Runtime gives several nodes one name.
         self.name = self.result = node.output[0]
@@ -121,14 +161,16 @@ class _Fused(Parts):
         PARTS[self.node.op_type](self)
         return self.made
 
-    def tensor(self, index: int) -> onnx.TensorProto:
-        """The constant that the operator reads there."""
-        name = self.inputs[index]
+    def tensor(self, name: str) -> onnx.TensorProto:
+        """A constant of the model."""
         found: onnx.TensorProto = next(it for it in self.graph.initializer if it.name == name)
         return found
 
     def weights(self, index: int) -> Array:
-        return array_of(self.tensor(index))
+        return self.values(self.inputs[index])
+
+    def values(self, name: str) -> Array:
+        return array_of(self.tensor(name))
 
     def number(self, what: str, value: float) -> str:
         return self.constant(what, np.array(value, np.float32))
@@ -198,7 +240,10 @@ class _Fused(Parts):
         bits, size = self.given.get("bits", 4), self.given["block_size"]
         columns, inner = self.given["N"], self.given["K"]
         blocks = -(-inner // size)
-        levels = _unpacked(self.weights(1).reshape(columns, blocks, -1), bits)
+        packed = self.weights(1)
+        if packed.dtype != np.uint8:
+            raise TypeError("weights of a few bits are packed into bytes")
+        levels = _unpacked(packed.reshape(columns, blocks, -1), bits)
         scales = self.weights(2).astype(np.float32).reshape(columns, blocks, 1)
         middle: Array = np.array(1 << (bits - 1), np.float32)
         if self.inputs[3]:
@@ -265,7 +310,7 @@ class _Fused(Parts):
 
     def attention(self) -> None:
         """Of one tensor, whose queries, keys and values are columns of one product."""
-        hidden = self.tensor(1).dims[1] // 3
+        hidden = self.tensor(self.inputs[1]).dims[1] // 3
         x = self.add("MatMul", self.node.input[:2])
         if self.inputs[2]:
             x = self.add("Add", [x, self.inputs[2]])
@@ -289,9 +334,8 @@ class _Fused(Parts):
         if width is None:
             mask = [self.inputs[5]] if self.inputs[5] else []
             counts = {"q_num_heads": heads, "kv_num_heads": heads}
-            scale = {"scale": self.given["scale"]} if self.given.get("scale") else {}
-            causal = self.given.get("unidirectional", 0)
-            self.add("Attention", [*parts, *mask], self.result, is_causal=causal, **counts, **scale)
+            scale = {"scale": float(self.given["scale"])} if self.given.get("scale") else {}
+            self.add("Attention", [*parts, *mask], self.result, **counts, **scale)
             return
         shape = self.whole("shape", [0, 0, heads, width // heads])
         apart = [
@@ -303,7 +347,7 @@ class _Fused(Parts):
     def attended(self, parts: Sequence[str], size: int, mask: str, bias: str) -> None:
         """Heads of queries, keys and values, and what comes of them, side by side again."""
         queries, keys, values = parts
-        scale = self.given.get("scale") or 1.0 / math.sqrt(size)
+        scale = float(self.given.get("scale") or 1.0 / math.sqrt(size))
         if not mask and not bias:
             causal = self.given.get("unidirectional", 0)
             heads = self.add("Attention", parts, scale=scale, is_causal=causal)
@@ -313,6 +357,8 @@ class _Fused(Parts):
             scores = self.add("Mul", [scores, self.number("scale", scale)])
             if mask:
                 filled = self.given.get("mask_filter_value", BLOCKED)
+                if mask in self.around.constants:
+                    mask = self.constant("kept", (self.values(mask) > 0).astype(np.int32))
                 shape = self.whole("row", [0, 1, 1, -1])
                 kept = self.add("Cast", [self.add("Reshape", [mask, shape])], to=1)
                 left_out = self.add("Sub", [self.number("one", 1.0), kept])
@@ -327,9 +373,11 @@ class _Fused(Parts):
 
     # Quantised operators: integers and their steps.
 
-    def real(self, first: int) -> str:
-        """What the integers mean that the operator reads there, before their scale and point."""
-        return self.add("DequantizeLinear", [it for it in self.node.input[first : first + 3] if it])
+    def real(self, first: int, axis: int = 1) -> str:
+        """What the integers mean that the operator reads there, before their scale and point;
+        several scales are those along an axis."""
+        read = [it for it in self.node.input[first : first + 3] if it]
+        return self.add("DequantizeLinear", read, axis=axis)
 
     def quantised(self, x: str, first: int) -> None:
         """The result: integers by the scale and the point that the operator reads there."""
@@ -344,6 +392,8 @@ class _Fused(Parts):
         op = self.node.op_type.removeprefix("QLinear")
         names = ("alpha", "axis", "auto_pad", "ceil_mode", "count_include_pad", "kernel_shape")
         more = self.kept(*names, "pads", "strides")
+        if op == "Softmax":
+            more["axis"] = -1
         self.quantised(self.add(op, [self.real(0)], **more), 3)
 
     def concat(self) -> None:
@@ -353,7 +403,7 @@ class _Fused(Parts):
     def quantised_gemm(self) -> None:
         """A product of integers, to which a bias at the product of their steps is added."""
         more = self.kept("alpha", "transA", "transB")
-        factors = [self.real(0), self.real(3)]
+        factors = [self.real(0), self.real(3, axis=0 if self.given.get("transB", 0) else 1)]
         if self.inputs[6]:
             steps = self.add("Mul", [self.inputs[1], self.inputs[4]])
             if "alpha" in more:
@@ -386,6 +436,8 @@ class _Fused(Parts):
         weights = []
         for place, steps in ((1, 8), (2, 10)):
             levels, scale, point = (self.weights(it) for it in (place, steps, steps + 1))
+            if levels.ndim != 3:
+                raise ValueError("weights of an LSTM have three axes")
             each = [it.reshape(it.shape[0], 1, -1) for it in (scale, point.astype(np.float32))]
             real = (levels.astype(np.float32) - each[1]) * each[0]
             made = np.ascontiguousarray(real.transpose(0, 2, 1), np.float32)

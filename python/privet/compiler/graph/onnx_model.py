@@ -72,7 +72,7 @@ def _of_runtime(model: onnx.ModelProto) -> onnx.ModelProto:
         return model
     moved = deepcopy(model)
     for node in moved.graph.node:
-        if node.op_type in norms:
+        if node.op_type in norms and node.domain in DEFAULT_DOMAINS:
             node.domain = FUSED_DOMAIN
     if not any(it.domain == FUSED_DOMAIN for it in moved.opset_import):
         moved.opset_import.append(onnx.helper.make_opsetid(FUSED_DOMAIN, 1))

@@ -57,17 +57,25 @@ class Parts:
         self.name = node.name or node.output[0]
         self.given = attributes(node)
         self.made: list[onnx.NodeProto] = []
+        self.taken: set[str] = set()
+        """Names of tensors that no part may have."""
 
     def add(self, op: str, inputs: Iterable[str], output: str = "", **more: Any) -> str:
         """Adds a node; the name of its result, which is `output` if that is given."""
-        output = output or f"{self.name}_{len(self.made)}_{op}"
+        output = output or self._fresh(f"{self.name}_{len(self.made)}_{op}")
         self.made.append(helper.make_node(op, list(inputs), [output], name=self.name, **more))
         return output
 
     def constant(self, what: str, array: Array) -> str:
         """Adds a constant; its name."""
-        name = f"{self.name}_{what}"
+        name = self._fresh(f"{self.name}_{what}")
         self.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
+        return name
+
+    def _fresh(self, name: str) -> str:
+        while name in self.taken:
+            name += "_"
+        self.taken.add(name)
         return name
 
     def label(self, scores: str, classes: Array, output: str, place: str = "") -> None:

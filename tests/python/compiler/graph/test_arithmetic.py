@@ -104,6 +104,29 @@ def test_products_of_integers(operator: str) -> None:
     np.testing.assert_array_equal(found, expected(integers(nodes), given)[0])
 
 
+@pytest.mark.parametrize("between", ["Where", "Concat", "Clip", "Sign", "TopK", "ReduceL1"])
+def test_division_is_refused_of_integers_that_were_chosen_or_joined(between: str) -> None:
+    reads = {"Where": ["c", "a", "b"], "Concat": ["a", "b"], "Clip": ["a", "low", "high"]}
+    reads |= {"TopK": ["a", "k"]}
+    more = {"axis": 1} if between == "Concat" else {}
+    nodes = [
+        node("Less", ["a", "b"], ["c"]),
+        node(between, reads.get(between, ["a"]), ["d"], **more),
+        node("Div", ["d", "two"], ["y"]),
+    ]
+    nodes[1].output.extend(["places"] if between == "TopK" else [])
+    nodes = nodes if between == "Where" else nodes[1:]
+    made = integers(nodes, {"two": 2, "low": -9, "high": 9, "k": [2]})
+    with pytest.raises(UnsupportedModel, match="divides integers"):
+        import_model(made, name="m")
+
+
+def test_averages_of_integers_are_refused() -> None:
+    made = integers([node("ReduceMean", ["a"], ["m"]), node("Mul", ["m", "b"], ["y"])])
+    with pytest.raises(UnsupportedModel, match="averages integers"):
+        import_model(made, name="m")
+
+
 @pytest.mark.parametrize("between", [None, "Add", "Mul", "CumSum", "ReduceSum", "Sum"])
 def test_division_of_integers_is_refused(between: str | None) -> None:
     """Whatever integers were made of before."""

@@ -246,15 +246,6 @@ def test_a_gate_of_one_branch_times_the_other() -> None:
     assert kinds.count("mul") == 1
 
 
-def test_fused_operators_are_refused_by_name() -> None:
-    made = single("Relu", [(2, 3)])
-    made.graph.node[0].domain = "com.microsoft"
-    made.graph.node[0].op_type = "SkipLayerNormalization"
-    made.opset_import.append(onnx.helper.make_opsetid("com.microsoft", 1))
-    with pytest.raises(UnsupportedModel, match="fused operator of ONNX Runtime"):
-        compile(made)
-
-
 @pytest.mark.parametrize("both", [False, True])
 def test_a_constant_condition_chooses_elements(both: bool) -> None:
     keep = np.random.default_rng(0).random((3, 4)) < 0.5

@@ -188,6 +188,23 @@ def test_other_readers_read_tokens_as_numbers() -> None:
     np.testing.assert_allclose(found, expected(made, ids)[0], rtol=0, atol=2e-3)
 
 
+def test_numbers_beside_a_part_that_is_looked_up_are_not_bounded_by_its_table() -> None:
+    nodes = [
+        node("Gather", ["ids", "first"], ["kind"], axis=1),
+        node("Gather", ["table", "kind"], ["rows"]),
+        node("Slice", ["ids", "from", "to", "axes"], ["rest"]),
+        node("Cast", ["rest"], ["numbers"], to=onnx.TensorProto.FLOAT),
+        node("MatMul", ["numbers", "w"], ["seen"]),
+        node("Add", ["rows", "seen"], ["y"]),
+    ]
+    tables = {"table": constant(5, 3), "w": constant(3, 3), "first": np.array(0)}
+    tables |= {"from": np.array([1]), "to": np.array([4]), "axes": np.array([1])}
+    made, given = embedding(nodes, tables), {"ids": np.array([[2, 80, 1, 60]])}
+    compiled = compile(made, bits=BITS, scale=SCALE, calibration=[given])
+    (found,) = execute(compiled.program, compiled.weights, given).outputs.values()
+    np.testing.assert_allclose(found, expected(made, given)[0], rtol=0, atol=0.01)
+
+
 @pytest.mark.parametrize("wrong", [5, -1, 0.5])
 def test_tokens_beyond_the_table_are_refused(wrong: float) -> None:
     program = compile(small()).program

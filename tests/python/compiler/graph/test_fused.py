@@ -138,7 +138,7 @@ def test_attention_of_one_tensor(more: dict[str, Any]) -> None:
 
 
 def test_attention_with_a_constant_mask_and_bias() -> None:
-    mask = np.array([[1, 1, 1, 0, 0]], np.int32)
+    mask = np.array([[1, 2, 1, 0, -1]], np.int32)
     operands = [(1, 5, 8), constant(8, 24), constant(24), mask, "", constant(1, 2, 5, 5, seed=9)]
     check(attention("Attention", operands), smooth="piecewise", units=96)
 
@@ -155,17 +155,14 @@ def test_attention_with_a_private_mask() -> None:
     check(made, given, smooth="piecewise", units=128)
 
 
-@pytest.mark.parametrize("form", ["bare", "bias", "scores", "causal"])
+@pytest.mark.parametrize("form", ["bare", "bias", "scores"])
 def test_attention_of_three_tensors(form: str) -> None:
     operands: list[Any] = [(1, 5, 8), (1, 6, 8), (1, 6, 8)]
     if form == "bias":
         operands.append(constant(24))
     if form == "scores":
         operands += ["", "", constant(1, 2, 5, 6, seed=9)]
-    if form == "causal":
-        operands[0] = (1, 6, 8)
-    more = {"unidirectional": 1} if form == "causal" else {}
-    check(attention("MultiHeadAttention", operands, **more), smooth="piecewise", units=96)
+    check(attention("MultiHeadAttention", operands), smooth="piecewise", units=96)
 
 
 def test_rotations_by_position() -> None:
@@ -243,6 +240,19 @@ def test_quantised_products(has_bias: bool, is_real: bool) -> None:
     check(whole, units=2.0**14 * 0.08)
 
 
+@pytest.mark.parametrize("columns", [8, 5])
+@pytest.mark.parametrize("turned", [0, 1])
+def test_products_whose_columns_have_steps_of_their_own(columns: int, turned: int) -> None:
+    weights = levels(columns, 8) if turned else levels(8, columns)
+    constants: dict[str, Any] = {"s": step(0.03), "p": BYTE, "w": weights}
+    constants |= {"v": np.geomspace(0.001, 0.03, columns).astype(np.float32)}
+    constants |= {"z": np.zeros(columns, np.int8), "c": levels(columns, seed=4).astype(np.int32)}
+    product = node("QGemm", ["q", "s", "p", "w", "v", "z", "c"], ["y"], domain=FUSED_DOMAIN)
+    product.attribute.append(onnx.helper.make_attribute("transB", turned))
+    made = model([quantise("x", "s", "q"), product], {"x": (2, 8)}, ["y"], constants)
+    check(made, units=2.0**14 * 0.05)
+
+
 @pytest.mark.parametrize("has_point", [False, True])
 @pytest.mark.parametrize("bits", [4, 8])
 def test_products_with_weights_of_few_bits(bits: int, has_point: bool) -> None:
@@ -315,11 +325,76 @@ def test_the_page_of_operators_lists_what_is_taken_apart() -> None:
     assert [name for name in PARTS if f"`{name}`" not in page] == []
 
 
-def test_other_forms_are_refused_by_name() -> None:
-    past = [(1, 5, 8), constant(8, 24), constant(24), "", (2, 1, 2, 3, 4)]
-    counts = [(1, 5, 8), constant(8, 24), constant(24), np.array([3], np.int32)]
-    for operands in (past, counts):
-        with pytest.raises(UnsupportedModel, match="fused operator of ONNX Runtime"):
-            compile(attention("Attention", operands), bits=44)
+def test_parts_have_names_that_the_model_does_not_use() -> None:
+    made = fused("FusedMatMul", [(2, 4), constant(4, 3)], alpha=0.25)
+    made.graph.initializer.append(onnx.numpy_helper.from_array(constant(3), "y0_alpha"))
+    made.graph.initializer.append(onnx.numpy_helper.from_array(constant(3), "y0_0_MatMul"))
+    made.graph.node.append(node("Add", ["y0", "y0_alpha"], ["a"]))
+    made.graph.node.append(node("Mul", ["a", "y0_0_MatMul"], ["z"]))
+    del made.graph.output[:]
+    made.graph.output.append(onnx.helper.make_tensor_value_info("z", 1, (2, 3)))
+    check(made)
+
+
+ATTENDED = [(1, 5, 8), constant(8, 24), constant(24)]
+LSTM = [(5, 1, 3), levels(3, 16), levels(4, 16), constant(1, 32), *4 * [""]]
+LSTM += 2 * [np.array([0.01], np.float32), np.zeros(1, np.int8)]
+PACKED = [(3, 32), levels(6, 1, 16, kind=np.uint8), constant(6)]
+BITS = {"K": 32, "N": 6, "bits": 4, "block_size": 32}
+OTHERS: dict[str, tuple[str, list[Any], dict[str, Any]]] = {
+    "past": ("Attention", [*ATTENDED, "", (2, 1, 2, 3, 4)], {"num_heads": 2}),
+    "counts": ("Attention", [*ATTENDED, np.array([3], np.int32)], {"num_heads": 2}),
+    "no heads": ("Attention", ATTENDED, {}),
+    "heads in words": ("Attention", ATTENDED, {"num_heads": "two"}),
+    "scale in words": ("Attention", ATTENDED, {"num_heads": 2, "scale": "small"}),
+    "sizes": ("Attention", ATTENDED, {"num_heads": 2, "qkv_hidden_sizes": 8}),
+    "causal": ("MultiHeadAttention", 3 * [(1, 5, 8)], {"num_heads": 2, "unidirectional": 1}),
+    "softplus": ("FusedConv", [(1, 3, 6, 6), constant(4, 3, 3, 3)], {"activation": "Softplus"}),
+    "numbered": ("FusedConv", [(1, 3, 6, 6), constant(4, 3, 3, 3)], {"activation": 1}),
+    "no UTF-8": ("FusedConv", [(1, 3, 6, 6), constant(4, 3, 3, 3)], {"activation": b"\xff"}),
+    "no block": ("MatMulNBits", PACKED, {**BITS, "block_size": 0}),
+    "real size": ("MatMulNBits", PACKED, {**BITS, "K": 32.0}),
+    "wide levels": ("MatMulNBits", [PACKED[0], levels(6, 1, 16, kind=np.int32), PACKED[2]], BITS),
+    "flat weights": ("DynamicQuantizeLSTM", LSTM, {"hidden_size": 4}),
+    "scaled": (
+        "RotaryEmbedding",
+        [(1, 2, 5, 4), levels(1, 5), *2 * [constant(9, 2)]],
+        {"scale": 2.0},
+    ),
+}
+
+
+@pytest.mark.parametrize("form", OTHERS)
+def test_other_forms_are_refused_by_name(form: str) -> None:
+    op, operands, more = OTHERS[form]
     with pytest.raises(UnsupportedModel, match="fused operator of ONNX Runtime"):
-        compile(fused("FusedConv", [(1, 3, 6, 6), constant(4, 3, 3, 3)], activation="Softplus"))
+        compile(fused(op, operands, **more), bits=44)
+
+
+@pytest.mark.parametrize("op", ["QLinearAdd", "QLinearLeakyRelu", "QGemm"])
+def test_results_of_a_type_that_is_not_said_are_refused(op: str) -> None:
+    made = integers("QLinearAdd", 2 * [(2, 6)], [step(0.04), BYTE])
+    (there,) = (it for it in made.graph.node if it.domain == FUSED_DOMAIN)
+    there.op_type = op
+    reads = {"QLinearAdd": 7, "QLinearLeakyRelu": 4, "QGemm": 8}[op]
+    read = [*there.input, "p", "s"][:reads]
+    there.ClearField("input")
+    there.input.extend(read)
+    with pytest.raises(UnsupportedModel, match="fused operator of ONNX Runtime"):
+        compile(made, bits=44)
+
+
+@pytest.mark.parametrize("more", [{"opset": 12, "axis": 1}, {"opset": 13, "axis": 0}])
+def test_quantised_softmax_over_other_axes_is_refused(more: dict[str, int]) -> None:
+    made = integers("QLinearSoftmax", [(2, 3, 4)], [step(0.01), BYTE], **more)
+    with pytest.raises(UnsupportedModel, match="fused operator of ONNX Runtime"):
+        compile(made, bits=44)
+
+
+def test_dead_nodes_without_inputs_are_not_looked_at() -> None:
+    given = {"x": constant(2, 4)}
+    made = model([node("Relu", ["x"], ["y"])], {"x": (2, 4)}, ["y"])
+    made.opset_import.append(onnx.helper.make_opsetid(FUSED_DOMAIN, 1))
+    for op in ("Identity", "Gelu"):
+        made.graph.node.append(onnx.helper.make_node(op, [], [op], domain=FUSED_DOMAIN))
+    check(made, given, wanted=[np.maximum(given["x"], 0)])
