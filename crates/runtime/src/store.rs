@@ -476,6 +476,43 @@ mod tests {
         assert_eq!(fs::read_dir(store.ready()).unwrap().count(), 0);
     }
 
+    /// A disk on which markers do not become safe: they themselves, or their names.
+    #[derive(Debug)]
+    struct Unsafe {
+        names: bool,
+    }
+
+    impl Files for Unsafe {
+        fn sync_file(&self, file: &File, path: &Path) -> std::io::Result<()> {
+            match !self.names && path.parent().is_some_and(|folder| folder.ends_with("spent")) {
+                true => Err(ErrorKind::StorageFull.into()),
+                false => Disk.sync_file(file, path),
+            }
+        }
+
+        fn sync_folder(&self, path: &Path) -> std::io::Result<()> {
+            match self.names && path.ends_with("spent") && fs::read_dir(path)?.next().is_some() {
+                true => Err(ErrorKind::StorageFull.into()),
+                false => Disk.sync_folder(path),
+            }
+        }
+    }
+
+    #[test]
+    fn a_claim_whose_marker_is_not_safe_gives_nothing_and_spends_the_entry() {
+        for names in [false, true] {
+            let directory = tempfile::tempdir().unwrap();
+            let store = Store::open_on(Arc::new(Unsafe { names }), directory.path().into(), None).unwrap();
+            let first = metadata_of(1);
+            store.put(&first, b"secret").unwrap();
+            assert!(matches!(store.claim(&first.id), Err(StoreError::Io { .. })), "names {names}");
+            assert!(matches!(store.claim(&first.id), Err(StoreError::Spent { .. })), "names {names}");
+            let store = Store::open(directory.path()).unwrap();
+            assert!(matches!(store.claim(&first.id), Err(StoreError::Spent { .. })), "names {names}");
+            assert_eq!(fs::read_dir(store.ready()).unwrap().count(), 0, "names {names}");
+        }
+    }
+
     #[test]
     fn an_entry_that_its_maker_still_holds_is_waited_for() {
         let directory = tempfile::tempdir().unwrap();
