@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import threading
 import time
 from collections.abc import Callable
@@ -37,6 +38,8 @@ class Stopper(Protocol):
     def stop(self) -> None:
         """Whoever uses the connection finds it closed."""
 
+
+_log = logging.getLogger(__name__)
 
 Say = Callable[..., None]
 """Tells the executor of an event: its name, then its fields."""
@@ -202,8 +205,16 @@ class Admission:
             self._is_trimmed = False
 
     def _attend(self) -> None:
-        """Looks whether the client has let its time pass, and tells of its request if the job takes
-        a while then."""
+        try:
+            self._look()
+        except Exception:
+            # The thread that calls this watches memory as well: no job goes on without it.
+            _log.exception("a job can be watched no more")
+            self._die()
+
+    def _look(self) -> None:
+        """Whether the client has let its time pass; tells of its request if the job takes a while
+        then."""
         lease, now = self._lease, time.monotonic()
         if lease is None:
             return

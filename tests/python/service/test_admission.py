@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -75,6 +76,23 @@ def test_a_job_that_takes_a_while_is_told_to_have_started(
     while "started" not in events and time.monotonic() < until:
         time.sleep(0.01)
     assert events == ["granted", "started"]
+
+
+def test_no_job_goes_on_unwatched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MemoryBound", Bound)
+    monkeypatch.setattr(module, "BRIEF_SECONDS", 0.01)
+    monkeypatch.setattr(module.confinement, "pin", lambda _: None)
+    died = threading.Event()
+
+    def say(event: str, **_: Any) -> None:
+        if event == "started":
+            raise MemoryError
+
+    it = Admission(say, died.set)
+    it.open(Grant("job", "prepare", "client", "program", "gmw", "here", (0,), 1 << 30, 60.0))
+    assert it.session("client", Link()).admit("prepare", "program", "gmw") is None
+    assert died.wait(10.0)
+    it.revoke("job")
 
 
 def test_of_a_brief_job_the_end_alone_is_told(
