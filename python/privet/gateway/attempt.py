@@ -9,8 +9,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
 from privet import _native
@@ -100,18 +99,17 @@ class WorkerClient:
     link: _native.Link | None = None
     max_disk: int | None = None
     progress: Progress | None = None
+    _opened: list[tuple[int, MaterialStore]] = field(default_factory=list, init=False, repr=False)
 
     @property
     def store(self) -> MaterialStore:
         """The client's material. To open it waits for the disk, so attempts share it for a while;
         opened anew it sweeps away what a full disk has left, and sees whether its key is another.
         """
-        return _opened(str(self.state), self.max_disk, int(time.monotonic() / REOPEN_SECONDS))
-
-
-@lru_cache(maxsize=8)
-def _opened(state: str, most: int | None, period: int) -> MaterialStore:
-    return MaterialStore(state, most=most)
+        period = int(time.monotonic() / REOPEN_SECONDS)
+        if not self._opened or self._opened[0][0] != period:
+            self._opened[:] = [(period, MaterialStore(self.state, most=self.max_disk))]
+        return self._opened[0][1]
 
 
 class Attempt:
