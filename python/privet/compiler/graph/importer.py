@@ -358,6 +358,10 @@ class _Walk:
             return
         if node.op_type not in THROUGH_CLIENT_STEPS:
             _refuse_client_steps(given)
+        integers = any(isinstance(x, Private) and x.integer for x in given)
+        # Of an output the client cuts off what is not whole.
+        if node.op_type == "ReduceMean" and integers and self._is_read(node.output[0]):
+            raise Unsupported("it averages integers", "Cast to float first")
         if node.op_type not in THROUGH_DEAD:
             _refuse_dead(given)
         is_cut = _is_cut(node, operands)
@@ -403,6 +407,9 @@ class _Walk:
                 self.builder.rename(result.id, tensor)
         for tensor in node.output[len(made) :]:
             self.tensors[tensor] = None
+
+    def _is_read(self, tensor: str) -> bool:
+        return any(tensor in node.input for node in self.nodes)
 
     def _number(self, name: str, x: Given) -> Given | Private:
         """A place that is a row of zeros with a one, as the number that it is."""

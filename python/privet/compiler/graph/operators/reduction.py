@@ -114,12 +114,6 @@ def _folded(count: int) -> tuple[int, int]:
     return height, -(-count // height)
 
 
-def _mean(site: Site, x: Private) -> Private:
-    if x.integer:
-        site.refuse("it averages integers", "Cast to float first")
-    return sum_of_rows(site, x, mean=True)
-
-
 def _smooth(site: Site, name: str, x: Private) -> Private:
     return site.emit(op.Elementwise(chain(name)), x)
 
@@ -160,7 +154,7 @@ REDUCTIONS: dict[str, tuple[str, Callable[[Site, Private], Private]]] = {
     "ReduceLogSum": (_INSIDE, lambda site, x: _smooth(site, "log", sum_of_rows(site, x))),
     "ReduceLogSumExp": (_INSIDE, _log_sum_exp),
     "ReduceMax": (_AXES, largest_of_rows),
-    "ReduceMean": (_AXES, _mean),
+    "ReduceMean": (_AXES, lambda site, x: sum_of_rows(site, x, mean=True)),
     "ReduceMin": (_AXES, lambda site, x: _negated(site, largest_of_rows(site, _negated(site, x)))),
     "ReduceProd": (f"of up to {MOST_FACTORS} elements; {_INSIDE}", _product),
     "ReduceSum": (_AXES, sum_of_rows),
