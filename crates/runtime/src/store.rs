@@ -28,7 +28,7 @@ mod temporary;
 use std::fs::{self, File, TryLockError};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
 use std::thread::{self, JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
@@ -219,36 +219,22 @@ impl Store {
         })
     }
 
-    /// The marker and its name are synced side by side, and the files are removed while the caller goes on: each waits for the
-    /// disk.
+    /// The marker and its name are synced side by side, as each waits for the disk.
     fn spend(&self, id: &MaterialId, material: File) -> Result<(Stored, Removal), StoreError> {
         let (path, marker) = (self.path(id, "material"), self.spent().join(id.as_str()));
         // An entry that cannot be read is spent all the same.
         let material = self.unseal(&path, material);
-        let (give, given) = mpsc::channel();
-        let (safe, synced) = mpsc::channel();
-        let (go, goes) = mpsc::channel();
-        let (store, paths, at) = (self.clone(), [path, self.path(id, "json")], marker.clone());
-        let beside = move || {
-            let Ok(file) = given.recv() else { return };
-            // Nobody hears it if the folder could not be synced.
-            let _ = safe.send(store.files.sync_file(&file, &at));
-            if goes.recv().is_ok() {
-                // What is left of these two is swept away: the marker says so.
-                paths.iter().for_each(|path| drop(store.remove(path)));
-            }
-        };
-        // An entry stays as it is where no thread can be had.
-        let thread = thread::Builder::new().spawn(beside).map_err(|error| io(&marker, error))?;
         let file = self.files.create(&marker).map_err(|error| match error.kind() {
             ErrorKind::AlreadyExists => StoreError::Spent { id: id.clone() },
             _ => io(&marker, error),
         })?;
-        give.send(file).expect("the thread waits for it");
-        self.sync(&self.spent())?;
-        synced.recv().expect("the thread sends before it ends").map_err(|error| io(&marker, error))?;
-        go.send(()).expect("the thread waits for it");
-        let removal = Removal(Some(thread));
+        let sync = || self.files.sync_file(&file, &marker).map_err(|error| io(&marker, error));
+        thread::scope(|scope| {
+            let beside = thread::Builder::new().spawn_scoped(scope, sync);
+            self.sync(&self.spent())?;
+            beside.map_or_else(|_| sync(), |thread| thread.join().expect("a sync does not panic"))
+        })?;
+        let removal = Removal::begin(self.clone(), [path, self.path(id, "json")]);
         Ok((material?, removal))
     }
 
@@ -411,8 +397,18 @@ impl Held {
     }
 }
 
-/// The removal of a spent entry's files, which has been done when this is dropped.
+/// The removal of a spent entry's files while the caller goes on, which has been done when this is dropped.
 pub(crate) struct Removal(Option<JoinHandle<()>>);
+
+impl Removal {
+    /// Of the files at `paths`. What is left of them is swept away: their marker says so.
+    fn begin(store: Store, paths: [PathBuf; 2]) -> Self {
+        let remove = move || paths.iter().for_each(|path| drop(store.remove(path)));
+        let thread = thread::Builder::new().spawn(remove.clone());
+        // Where no thread can be had, it is done at once.
+        Self(thread.map_err(|_| remove()).ok())
+    }
+}
 
 impl Drop for Removal {
     fn drop(&mut self) {

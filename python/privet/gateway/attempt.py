@@ -99,7 +99,9 @@ class WorkerClient:
     link: _native.Link | None = None
     max_disk: int | None = None
     progress: Progress | None = None
-    _opened: list[tuple[int, MaterialStore]] = field(default_factory=list, init=False, repr=False)
+    _opened: list[tuple[int, MaterialStore]] = field(
+        default_factory=list, init=False, repr=False, compare=False
+    )
 
     @property
     def store(self) -> MaterialStore:

@@ -323,20 +323,18 @@ class _Fused(Parts):
     def multi_head(self) -> None:
         """Of three tensors, whose heads lie side by side."""
         heads = self.given["num_heads"]
-        bias = self.weights(3) if self.inputs[3] else None
-        parts, first, width = [], 0, None if bias is None else len(bias) // 3
-        for place, x in enumerate(self.node.input[:3]):
-            if bias is not None and width is not None:
-                part = bias[first : first + width]
-                x = self.add("Add", [x, self.constant(f"bias{place}", part)])
-                first += width
-            parts.append(x)
-        if width is None:
+        if not self.inputs[3]:
             mask = [self.inputs[5]] if self.inputs[5] else []
             counts = {"q_num_heads": heads, "kv_num_heads": heads}
             scale = {"scale": float(self.given["scale"])} if self.given.get("scale") else {}
-            self.add("Attention", [*parts, *mask], self.result, **counts, **scale)
+            self.add("Attention", [*self.node.input[:3], *mask], self.result, **counts, **scale)
             return
+        biases = np.split(self.weights(3), 3)
+        width = len(biases[0])
+        parts = [
+            self.add("Add", [x, self.constant(f"bias{place}", bias)])
+            for place, (x, bias) in enumerate(zip(self.node.input[:3], biases, strict=True))
+        ]
         shape = self.whole("shape", [0, 0, heads, width // heads])
         apart = [
             self.add("Transpose", [self.add("Reshape", [x, shape])], perm=[0, 2, 1, 3])
@@ -390,7 +388,7 @@ class _Fused(Parts):
 
     def of_one(self) -> None:
         op = self.node.op_type.removeprefix("QLinear")
-        names = ("alpha", "axis", "auto_pad", "ceil_mode", "count_include_pad", "kernel_shape")
+        names = ("alpha", "auto_pad", "ceil_mode", "count_include_pad", "kernel_shape")
         more = self.kept(*names, "pads", "strides")
         if op == "Softmax":
             more["axis"] = -1
