@@ -19,8 +19,8 @@ import onnx
 from privet.compiler.graph import registry
 from privet.compiler.graph.constants import array_of, dense, fold, foldable, holds_rows
 from privet.compiler.graph.control_flow import CONTROL, MOST_NODES, needed, unroll
-from privet.compiler.graph.estimators import ROUNDED, of_estimators
-from privet.compiler.graph.graph import ClientStep, Graph, GraphBuilder, Input, Value
+from privet.compiler.graph.estimators import of_estimators
+from privet.compiler.graph.graph import Graph, GraphBuilder, Input, Value
 from privet.compiler.graph.heads import AtClient, HeadBuilder, are_labels, compare_scores, cut
 from privet.compiler.graph.input_shapes import FLOATS, WHOLE, InputShapes, resolve
 from privet.compiler.graph.log_softmax import fuse_log_softmax
@@ -36,6 +36,19 @@ from privet.compiler.graph.onnx_model import (
 )
 from privet.compiler.graph.onnx_svm import COUPLING, expand_svm
 from privet.compiler.graph.onnx_trees import expand_trees
+from privet.compiler.graph.operand_kinds import (
+    CUT,
+    READS_ROWS,
+    THROUGH_CLIENT_STEPS,
+    THROUGH_DEAD,
+    are_integers,
+    is_cut,
+    read_privately,
+    refuse_client_steps,
+    refuse_dead,
+    refuse_integers,
+    shared_steps,
+)
 from privet.compiler.graph.operations import Array, Shape
 from privet.compiler.graph.operators.selection import number_of
 from privet.compiler.graph.private_masks import bound_masks
@@ -46,7 +59,6 @@ from privet.compiler.graph.shapes import MAX_SAMPLE
 from privet.compiler.graph.site import (
     Operand,
     Private,
-    Quantized,
     Site,
     TensorList,
     Unsupported,
@@ -57,34 +69,6 @@ from privet.errors import InvalidModel, Problem, UnsupportedModel
 
 Given = TypeVar("Given")
 
-THROUGH_CLIENT_STEPS = ("Identity", "Dropout", "Cast", "ArgMax")
-"""Operators that may read a result on which the client still has a step to do."""
-
-
-THROUGH_DEAD = ("Add", "Where", "Softmax", "Identity", "Cast", "Dropout")
-"""Operators that may read elements that stand for minus infinity."""
-READS_ROWS = ("Gather", "ArrayFeatureExtractor", "GatherElements")
-"""Operators that may read places as rows of zeros with a one, besides those that move them."""
-READS_CUT = ("ArrayFeatureExtractor", "Gather", "OneHot")
-KEEPS_CUT = (
-    *("ArrayFeatureExtractor", "Cast", "Flatten", "Gather", "Identity", "Reshape", "Squeeze"),
-    "Unsqueeze",
-)
-"""Operators that may read numbers as the places to which a cast cuts them off, or move those."""
-READS_QUANTIZED = (
-    *("DequantizeLinear", "MatMulInteger", "ConvInteger", "QLinearMatMul", "QLinearConv"),
-)
-KEEPS_QUANTIZED = (
-    *("Reshape", "Flatten", "Transpose", "Squeeze", "Unsqueeze", "Identity", "MaxPool"),
-    *("Concat", "Slice", "Split", "Gather", "Expand", "Tile", "DepthToSpace", "SpaceToDepth"),
-)
-"""Operators that may read quantised integers: their result has the same steps as what they read."""
-KEEPS_INTEGERS = (
-    *("Abs", "Add", "Clip", "Concat", "CumSum", "Einsum", "MatMul", "Max", "Min", "Mul", "Neg"),
-    *("ReduceL1", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare"),
-    *("Scatter", "ScatterElements", "ScatterND", "Sign", "Sub", "Sum", "TopK", "Trilu", "Where"),
-)
-"""Operators whose result is of the type of their operands, however it is computed."""
 FUSED = (
     "it is a fused operator of ONNX Runtime",
     "Give the model as it was exported, before ONNX Runtime or optimum optimised it; quantise it "
@@ -186,7 +170,7 @@ class _Walk:
         self.unrolled: dict[int, list[onnx.NodeProto]] = {}
         # How deep in bodies the walk is, and how many nodes the outermost one has become.
         self.depth = self.in_loops = 0
-        self.inner = _read_privately(self.nodes)
+        self.inner = read_privately(self.nodes)
 
     def run(self) -> None:
         """Looks at each input and node."""
@@ -357,14 +341,13 @@ class _Walk:
             self._unknown(node)
             return
         if node.op_type not in THROUGH_CLIENT_STEPS:
-            _refuse_client_steps(given)
-        integers = any(isinstance(x, Private) and x.integer for x in given)
+            refuse_client_steps(given)
         # Of an output the client cuts off what is not whole.
-        if node.op_type == "ReduceMean" and integers and self._is_read(node.output[0]):
-            raise Unsupported("it averages integers", "Cast to float first")
+        if node.op_type == "ReduceMean" and self._is_read(node.output[0]):
+            refuse_integers(given)
         if node.op_type not in THROUGH_DEAD:
-            _refuse_dead(given)
-        is_cut = _is_cut(node, operands)
+            refuse_dead(given)
+        cuts = is_cut(node, operands)
         site = Site(
             node,
             name=name,
@@ -382,7 +365,7 @@ class _Walk:
             operands = [self._number(name, x) for x in operands]
             site.inputs = list(operands)
         before = self.builder.made()
-        steps = _steps(node.op_type, operands)
+        steps = shared_steps(node.op_type, operands)
         if steps is not None:
             site.inputs = [
                 replace(x, quantized=None) if isinstance(x, Private) else x for x in operands
@@ -393,14 +376,13 @@ class _Walk:
             why = f"its attributes and inputs do not fit together ({error})"
             raise Unsupported(why, "Check the model with onnx.checker") from error
         made = results if isinstance(results, tuple) else (results,)
-        numbers = operands[1:] if node.op_type == "Where" else operands
-        integer = node.op_type in KEEPS_INTEGERS and all(map(_is_integer, numbers))
+        integer = are_integers(node, operands)
         for tensor, result in zip(node.output, made, strict=False):
             if integer and isinstance(result, Private):
                 result = replace(result, integer=True)
             if steps is not None and isinstance(result, Private):
                 result = replace(result, quantized=steps)
-            if is_cut and isinstance(result, Private):
+            if cuts and isinstance(result, Private):
                 result = replace(result, integer=True, cut=True)
             self.tensors[tensor] = result
             if isinstance(result, Private) and result.id >= before:
@@ -513,7 +495,7 @@ class _Walk:
             why = "it is of quantised integers, and private tensors are not rounded to these"
             self._problem(name, "graph output", why, "End the model with a DequantizeLinear")
         elif isinstance(result, Private) and result.cut:
-            self._problem(name, "graph output", *_CUT)
+            self._problem(name, "graph output", *CUT)
         elif result is not None:
             try:
                 self.head.output(name, self._number(name, result))
@@ -545,73 +527,3 @@ class _Walk:
 
     def _problem(self, node: str, operator: str, why: str, instead: str) -> None:
         self.problems.append(Problem(node, operator, why, instead))
-
-
-def _refuse_client_steps(operands: Sequence[Operand | TensorList | AtClient | None]) -> None:
-    for operand in operands:
-        client = operand.client if isinstance(operand, Private) else operand
-        if isinstance(client, AtClient | ClientStep):
-            raise Unsupported(
-                f"it reads the result of {client.op}, which the client computes in the "
-                "clear after the private part",
-                "End the model at that result, or do this step on the client",
-            )
-
-
-def _is_integer(x: Operand | TensorList | None) -> bool:
-    """Whether an operand, if there is one, is of whole numbers in the model, too."""
-    if isinstance(x, Private):
-        return x.integer
-    return x is None or (isinstance(x, np.ndarray) and x.dtype.kind in "iu")
-
-
-def _refuse_dead(operands: Sequence[Operand | TensorList | AtClient | None]) -> None:
-    if any(isinstance(x, Private) and x.dead is not None for x in operands):
-        raise Unsupported(
-            "it reads a masked tensor, whose elements stand for minus infinity",
-            "Let a Softmax read it, and put what is between them before the mask",
-        )
-
-
-_CUT = ("a cast rounds it to integers", "Remove the cast, or do it on the client")
-
-
-def _is_cut(node: onnx.NodeProto, operands: Sequence[Operand | TensorList | None]) -> bool:
-    """Whether a result is of numbers that a cast cuts off, as what is read is."""
-    cut = [isinstance(x, Private) and x.cut for x in operands]
-    if not any(cut):
-        return False
-    to_whole = node.op_type != "Cast" or node.attribute[0].i in WHOLE - {onnx.TensorProto.BOOL}
-    if cut[0] and sum(cut) == 1 and node.op_type in KEEPS_CUT and to_whole:
-        return True
-    if sum(cut) > 1 or node.op_type not in READS_CUT:
-        raise Unsupported(ROUNDED, _CUT[1])
-    return False
-
-
-def _steps(op: str, operands: Sequence[Operand | TensorList | None]) -> Quantized | None:
-    """The steps of what the operator reads, where its result has the same."""
-    found = {x.quantized for x in operands if isinstance(x, Private)}
-    if found <= {None} or op in READS_QUANTIZED:
-        return None
-    if len(found) > 1 or op not in KEEPS_QUANTIZED:
-        raise Unsupported(
-            "it reads quantised integers",
-            "Put a DequantizeLinear before it: the QDQ format has one",
-        )
-    return next(iter(found))
-
-
-def _read_privately(nodes: Sequence[onnx.NodeProto]) -> set[int]:
-    """Nodes whose results something reads that a client's step on them does not serve."""
-    private: set[str] = set()
-    found = set()
-    for node in reversed(nodes):
-        if private.intersection(node.output):
-            found.add(id(node))
-        # The place of the largest element is the same before the step, whoever reads it.
-        is_through = node.op_type in THROUGH_CLIENT_STEPS and id(node) not in found
-        passes = node.op_type == "ArgMax" or is_through
-        if not passes:
-            private.update(node.input)
-    return found
