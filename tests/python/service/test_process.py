@@ -12,7 +12,8 @@ from privet.service.executor.process import LINE_BYTES, WorkerProcess
 
 
 def hear(code: str) -> tuple[list[dict[str, Any]], str]:
-    """The events of a process that runs `code` instead of a worker, and how it ended."""
+    """The events of a process that runs `code` instead of a worker, and how it ended. The code runs
+    once somebody listens."""
     events: list[dict[str, Any]] = []
 
     def take(event: dict[str, Any]) -> None:
@@ -26,11 +27,13 @@ def hear(code: str) -> tuple[list[dict[str, Any]], str]:
             lambda: process._Events(loop),
             sys.executable,
             "-c",
-            code,
+            f"input()\n{code}",
+            stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
         )
         worker = WorkerProcess(asyncio.subprocess.Process(transport, heard, loop), heard)
         worker.on_event(take)
+        await worker.send({})
         return await asyncio.wait_for(worker.ended(), 60)
 
     return events, asyncio.run(listen())
