@@ -73,7 +73,7 @@ impl Group {
         for (term, bytes) in bytes.chunks(each).enumerate() {
             let read = Polynomial::read_masked(parameters.ntts(), degree, "ciphertext", bytes)?;
             for (packed, read) in self.parts.iter_mut().flatten().zip(read.iter().flat_map(|part| &part.0)) {
-                packed.resize(degree / WIDTH * Self::MOST, [0; WIDTH]);
+                packed.resize(degree / WIDTH * terms, [0; WIDTH]);
                 let places = packed[term..].iter_mut().step_by(terms);
                 places.zip(read.as_chunks().0).for_each(|(place, values)| *place = *values);
             }
@@ -90,6 +90,11 @@ impl Group {
 impl Panel {
     /// Most ciphertexts of a panel: what a tile reads of them stays in the nearest cache.
     pub const MOST: usize = 256;
+
+    /// Whether there are panels for these parameters: for primes of up to 52 bits.
+    pub fn takes(parameters: &Parameters) -> bool {
+        parameters.prime_bits().iter().all(|&bits| bits <= tile::WIDEST_PRIME_BITS)
+    }
 
     /// A panel without ciphertexts.
     pub fn new(parameters: &Parameters) -> Self {
@@ -187,12 +192,19 @@ impl Panel {
     fn powers(&self, product: &Product<'_>, blocks: Blocks) -> Vec<Vec<[u64; ROWS]>> {
         let degree = self.parameters.degree();
         let block = blocks.block(degree);
-        let points = |row: usize| {
-            let mut monomial = vec![0; degree];
-            monomial[blocks.power(row) * block] = 1;
-            product.ntt.forward(&mut monomial);
-            // A factor's product with a power is multiplied by ciphertexts.
-            monomial.into_iter().step_by(block).map(|point| product.prepare(product.prepare(point))).collect()
+        let mut monomial = vec![0; degree];
+        // All of one block is a number.
+        monomial[if blocks.count > 1 { block } else { 0 }] = 1;
+        product.ntt.forward(&mut monomial);
+        let first: Vec<u64> = monomial.into_iter().step_by(block).collect();
+        let mut powers = vec![vec![1; blocks.count]];
+        for power in 0..blocks.power(0) {
+            let next = |(&point, &first): (&u64, &u64)| product.ntt.prime().multiply(point, first);
+            powers.push(powers[power].iter().zip(&first).map(next).collect());
+        }
+        // A factor's product with a power is multiplied by ciphertexts.
+        let points = |row: usize| -> Vec<u64> {
+            powers[blocks.power(row)].iter().map(|&point| product.prepare(product.prepare(point))).collect()
         };
         let points: Vec<Vec<u64>> = (0..blocks.rows()).map(points).collect();
         let part = |part: usize| {

@@ -21,6 +21,7 @@
 #![forbid(unsafe_code)]
 
 mod axis;
+mod blocks;
 mod client;
 mod correlation;
 mod error;

@@ -4,6 +4,9 @@
 //! the caller holds (the client's `r`, the server's weights as 64-bit integers), what the channel buffers, and what the
 //! allocator adds are not in them. They depend on public shapes and widths, and on the number of threads.
 
+use privet_bfv::Panel;
+
+use crate::blocks::{SUMS_PER_TASK, bytes_at_once, sums_at_once};
 use crate::mail::{PER_MESSAGE, messages};
 use crate::plan::Plan;
 use crate::server::{CHANNELS_AT_ONCE, OUTPUTS_PER_TASK, TASKS_PER_THREAD, TILES_PER_TASK, outputs_at_once};
@@ -95,8 +98,10 @@ impl Plan {
     /// Bytes that the weights take between evaluations.
     pub fn kept_bytes(&self, keep: Keep) -> u64 {
         match keep {
-            Keep::Transformed => self.weight_polynomials() as u64 * self.parameters().weights_memory(),
-            Keep::Plain => self.integer_bytes() * self.weights_len() as u64,
+            Keep::Transformed if self.packing().tiling.blocks.is_none() => {
+                self.weight_polynomials() as u64 * self.parameters().weights_memory()
+            }
+            _ => self.integer_bytes() * self.weights_len() as u64,
         }
     }
 
@@ -107,6 +112,9 @@ impl Plan {
 
     /// What the layer takes on the server, with this many threads of rayon.
     pub fn server_memory(&self, workspace: Workspace, threads: usize) -> ServerMemory {
+        if let Some(count) = self.packing().tiling.blocks {
+            return self.memory_of_blocks(count, threads);
+        }
         let (parameters, packing) = (self.parameters(), self.packing());
         let (threads, degree) = (threads as u64, parameters.degree() as u64);
         let weights = self.kept_bytes(workspace.keep);
@@ -149,6 +157,29 @@ impl Plan {
             + receiving.max(threads * task + replies * (largest + 16 * self.most_results() as u64 + 128) + outbox)
             + 8 * self.output_len() as u64;
         ServerMemory { weights, making, evaluating }
+    }
+
+    /// [`Plan::server_memory`] of a layer whose channels lie in so many blocks of a ciphertext.
+    fn memory_of_blocks(&self, count: usize, threads: usize) -> ServerMemory {
+        let (parameters, counts) = (self.parameters(), self.packing().counts);
+        let weights = self.kept_bytes(Keep::Plain);
+        let (most, channels, ciphertext) = (threads as u64, counts.channels as u64, parameters.ciphertext_memory());
+        let message = (PER_MESSAGE.min(self.input_ciphertexts()) * parameters.ciphertext_bytes()) as u64;
+        let receiving = message + most * (ciphertext + parameters.read_memory());
+        let sums = SUMS_PER_TASK.min(counts.outputs) as u64;
+        // As integers, as residues, and transformed.
+        let factors = 3 * 8 * sums.next_multiple_of(8) * channels.min(Panel::MOST as u64) * count as u64;
+        let task = sums * parameters.sum_memory() + factors.max(parameters.reply_memory());
+        let replies = sums_at_once(threads).min(counts.outputs) as u64;
+        let largest = self.largest_reply() as u64;
+        let waiting = replies * (largest + 16 * self.most_results() as u64 + 128);
+        let outbox = PER_MESSAGE.min(self.output_ciphertexts()) as u64 * largest;
+        let tasks = most.min(replies.div_ceil(sums));
+        let evaluating = bytes_at_once(self) as u64
+            + channels * ciphertext
+            + receiving.max(tasks * task + waiting + outbox)
+            + 8 * self.output_len() as u64;
+        ServerMemory { weights, making: weights, evaluating }
     }
 
     /// What the layer takes on the client, with this many threads of rayon.

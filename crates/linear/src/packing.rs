@@ -13,6 +13,11 @@
 //! from `v C`, and weights of their own polynomial, `v C` further down, so their results are at multiples of `S` as well.
 //!
 //! If `S` is a multiple of `2^k`, `2^k` sums of a section can be merged into one reply ([`privet_bfv::Merge`]).
+//!
+//! Where a layer has no kernel and tiles are large, each channel may lie apart: element `x` of channel `c` at `c B + x`, with a power of two
+//! `B >= A`. The weight of output `m` and channel `c` is at `(m R + R - 1 - c) B`, for the `R` channels that find room beside `M R` outputs, and
+//! result `x` of output `m` at `(m R + R - 1) B + x`. Weights are then polynomials in `X^B`, of which a transform has few values
+//! ([`privet_bfv::Panel`]).
 
 use std::ops::{Neg, Range};
 
@@ -36,6 +41,10 @@ pub(crate) struct Packing {
     width: usize,
     /// Coefficients from one element to the next: `S`.
     step: usize,
+    /// Coefficients from one channel to the next.
+    channel: usize,
+    /// Coefficients from one output to the next.
+    output: usize,
     /// Position of the first result: `D S`.
     origin: usize,
     /// Coefficients of a polynomial.
@@ -57,13 +66,19 @@ impl Packing {
         let area = correlation.area(tiling.tile);
         let [down, right] = correlation.axes.each_ref().map(|axis| axis.reach);
         let width = tiling.tile[1] + right;
-        let step = tiling.step();
-        let span = step * tiling.outputs * area;
+        let (step, channel, output, origin) = match tiling.blocks {
+            Some(blocks) => {
+                let (block, channels) = (degree / blocks, blocks / tiling.outputs);
+                (1, block, channels * block, (channels - 1) * block)
+            }
+            None => (tiling.step(), 1, tiling.step() * area, (down * width + right) * tiling.step()),
+        };
+        let span = tiling.outputs * output;
         let places = tiling.groups.div_ceil(tiling.lanes());
         let starts = progression_free().take(places).map(|place| place * span).collect();
-        let origin = (down * width + right) * step;
         let columns = Columns::ALL;
-        let packing = Self { correlation, tiling, counts, starts, area, width, step, origin, degree, columns };
+        let packing =
+            Self { correlation, tiling, counts, starts, area, width, step, channel, output, origin, degree, columns };
         Self { columns: packing.occupied(), ..packing }
     }
 
@@ -154,11 +169,11 @@ impl Packing {
         let rows = self.area / self.width;
         for (group, lane, start) in self.groups(index / channels % groups) {
             for (c, channel) in self.channels(index % channels) {
-                let plane = &mut polynomial[start..][..self.area * self.step];
-                for (row, line) in plane.chunks_mut(self.width * self.step).enumerate().take(rows) {
+                let plane = &mut polynomial[start + (lane * self.tiling.channels + c) * self.channel..];
+                for row in 0..rows {
                     let Some(source) = self.correlation.row(image, group, channel, top + row) else { continue };
-                    let elements = line.iter_mut().skip(lane * self.tiling.channels + c).step_by(self.step);
-                    for (column, coefficient) in elements.enumerate() {
+                    let line = plane[row * self.width * self.step..].iter_mut().step_by(self.step);
+                    for (column, coefficient) in line.take(self.width).enumerate() {
                         *coefficient = source(left + column).map_or(0, |at| input[at]);
                     }
                 }
@@ -171,6 +186,12 @@ impl Packing {
         self.each_weight(index, |position, is_negated, at| {
             polynomial[position] = if is_negated { -weights[at] } else { weights[at] };
         });
+    }
+
+    /// Writes the weights of polynomial `index`, which is one in `X^B`, into `factors`, which holds zeros: the last first.
+    pub(crate) fn fill_factors<T: Copy + Into<i64>>(&self, index: usize, weights: &[T], factors: &mut [i64]) {
+        let last = factors.len() - 1;
+        self.each_weight(index, |position, _, at| factors[last - position / self.channel] = weights[at].into());
     }
 
     /// Where weight polynomials have coefficients, any of them: those of the first block of groups and of outputs (in each lane), which are
@@ -190,10 +211,10 @@ impl Packing {
         let lane = if self.tiling.lanes() == 1 { 0 } else { outputs_block * self.tiling.channels };
         for (group, start) in self.groups_of(index / (outputs * channels), outputs_block) {
             for (m, output) in self.channels_out(outputs_block) {
-                let base = start + m * self.area * self.step + self.origin;
+                let base = start + m * self.output + self.origin;
                 for (c, channel) in self.channels(index % channels) {
                     for (down, right, at) in self.correlation.taps(group, output, channel) {
-                        let (up, down) = (base - (down * self.width + right) * self.step, lane + c);
+                        let (up, down) = (base - (down * self.width + right) * self.step, (lane + c) * self.channel);
                         match up.checked_sub(down) {
                             Some(position) => take(position, false, at),
                             // X^N = -1.
@@ -279,7 +300,7 @@ impl Packing {
         let [rows, columns] = self.extent(start);
         for (group, first) in self.groups_of(groups, outputs) {
             for (m, output) in self.channels_out(outputs) {
-                let base = 2 * first + m * self.area * self.step + self.origin;
+                let base = 2 * first + m * self.output + self.origin;
                 for row in 0..rows {
                     let place = self.correlation.result(image, group, output, [start[0] + row, start[1]]);
                     take(base + row * self.width * self.step, place, columns);
@@ -366,7 +387,15 @@ mod tests {
         let layers = [
             Layer::Conv2d(convolution.clone()),
             Layer::Conv2d(Conv2d { groups: 2, ..convolution.clone() }),
-            Layer::Conv2d(Conv2d { in_channels: 12, out_channels: 12, groups: 12, ..convolution }),
+            Layer::Conv2d(Conv2d { in_channels: 12, out_channels: 12, groups: 12, ..convolution.clone() }),
+            Layer::Conv2d(Conv2d {
+                height: 9,
+                width: 8,
+                out_channels: 7,
+                kernel: [1, 1],
+                padding: [0; 4],
+                ..convolution
+            }),
             Layer::MatMul(MatMul { rows: 5, inner: 13, columns: 11 }),
             Layer::Diagonal(Diagonal { len: 70 }),
         ];

@@ -136,9 +136,9 @@ impl Plan {
         (0..self.output_ciphertexts()).map(|index| self.packing().used(index)).sum()
     }
 
-    /// Polynomials of weights.
+    /// Polynomials of weights: none where ciphertexts are multiplied by the weights themselves.
     pub fn weight_polynomials(&self) -> usize {
-        self.packing().weights()
+        if self.packing().tiling.blocks.is_some() { 0 } else { self.packing().weights() }
     }
 
     /// Products of a ciphertext and a polynomial of weights.
@@ -256,6 +256,9 @@ fn of_degree(
         };
         // Its modulus may be wider than the one that the offer was priced with.
         let tilings = tilings(levels, which);
+        if !tilings.iter().all(|tiling| tiling.suits(&parameters)) {
+            continue;
+        }
         let keys = Price::of_keys(levels, parameters.merging_key_bytes().unwrap_or(0), saving);
         let prices = correlations
             .iter()

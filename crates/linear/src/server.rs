@@ -7,6 +7,7 @@ use privet_channel::Channel;
 use privet_prg::{Prg, Seed};
 use rayon::prelude::*;
 
+use crate::blocks;
 use crate::error::{Error, Misuse};
 use crate::mail::{Inbox, Outbox};
 use crate::memory::Keep;
@@ -48,17 +49,16 @@ pub fn evaluate(
 ) -> Result<Vec<u64>, Error> {
     Misuse::check_plans("weights", plan.agrees_with(weights.plan()))?;
     Misuse::check_plans("keys", plan.parameters().agrees_with(key.parameters()))?;
+    if plan.packing().tiling.blocks.is_some() {
+        return blocks::evaluate(channel, plan, key, weights, prg);
+    }
     let (channels, at_once) = (plan.packing().counts.channels, weights.sections());
     let mut output = vec![0; plan.output_len()];
     let (mut inbox, mut outbox) = (Inbox::new(plan, at_once * channels), Outbox::new(plan));
     for start in (0..plan.sections()).step_by(at_once) {
         let sections = start..plan.sections().min(start + at_once);
         let inputs = inbox.read(channel, sections.len() * channels)?;
-        let deliver = |reply: Reply| {
-            outbox.send(channel, &reply.bytes)?;
-            reply.places.into_iter().zip(reply.shares).for_each(|(place, share)| output[place] = share);
-            Ok(())
-        };
+        let deliver = |reply: Reply| reply.deliver(channel, &mut outbox, &mut output);
         Chunk { plan, weights, key, inputs, sections: sections.clone() }.evaluate(prg, deliver)?;
         inbox.forget(sections.len() * channels);
     }
@@ -82,10 +82,32 @@ struct Task {
 }
 
 /// A reply, finished.
-struct Reply {
+pub(crate) struct Reply {
     bytes: Vec<u8>,
     places: Vec<usize>,
     shares: Vec<u64>,
+}
+
+impl Reply {
+    /// That with this number.
+    pub(crate) fn new(plan: &Plan, key: &PublicKey, index: usize, sum: Sum, seed: &Seed) -> Result<Self, Error> {
+        let (positions, places) = plan.packing().results(index);
+        let mut bytes = Vec::with_capacity(plan.reply_bytes(index));
+        let shares = sum.reply(key, &positions, &mut Prg::from_seed(seed), &mut bytes)?;
+        Ok(Self { bytes, places, shares })
+    }
+
+    /// Sends it, and puts the server's shares among all of the layer.
+    pub(crate) fn deliver(
+        self,
+        channel: &mut Channel,
+        outbox: &mut Outbox<impl Iterator<Item = Range<usize>>>,
+        output: &mut [u64],
+    ) -> Result<(), Error> {
+        outbox.send(channel, &self.bytes)?;
+        self.places.into_iter().zip(self.shares).for_each(|(place, share)| output[place] = share);
+        Ok(())
+    }
 }
 
 impl Chunk<'_> {
@@ -139,10 +161,7 @@ impl Chunk<'_> {
     fn run(&self, task: &Task, seeds: &[Seed]) -> Result<Vec<Reply>, Error> {
         let finish = |((sum, (section, reply)), seed): ((Sum, (usize, usize)), &Seed)| {
             let index = section * self.plan.packing().counts.replies + reply;
-            let (positions, places) = self.plan.packing().results(index);
-            let mut bytes = Vec::with_capacity(self.plan.reply_bytes(index));
-            let shares = sum.reply(self.key, &positions, &mut Prg::from_seed(seed), &mut bytes)?;
-            Ok(Reply { bytes, places, shares })
+            Reply::new(self.plan, self.key, index, sum, seed)
         };
         self.merged(task)?.into_iter().zip(task.replies()).zip(seeds).map(finish).collect()
     }

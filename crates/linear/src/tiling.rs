@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use privet_bfv::Parameters;
+use privet_bfv::{Panel, Parameters};
 
 use crate::correlation::Correlation;
 use crate::error::{Error, Misuse};
@@ -20,6 +20,8 @@ pub(crate) struct Tiling {
     pub(crate) outputs: usize,
     /// Up to `2^levels` sums are merged into a reply.
     pub(crate) levels: u32,
+    /// Each channel has a block of its own, of as many in a polynomial.
+    pub(crate) blocks: Option<usize>,
 }
 
 /// The numbers of polynomials of a tiling.
@@ -82,6 +84,8 @@ mod price {
     pub(super) const REPLY: u64 = 85_000;
     pub(super) const PRODUCT: u64 = 2_000;
     pub(super) const WEIGHTS: u64 = 6_000;
+    /// Of blocks with numbers.
+    pub(super) const SCALED: u64 = 1_000;
     pub(super) const FOLD: u64 = 85_000;
     /// The keys of a level, made and read.
     pub(super) const LEVEL: u64 = 300_000;
@@ -94,8 +98,12 @@ mod work {
     pub(super) const REPLY: u64 = 58_000;
     pub(super) const PRODUCT: u64 = 2_000;
     pub(super) const WEIGHTS: u64 = 4_500;
+    pub(super) const SCALED: u64 = 1_000;
     pub(super) const FOLD: u64 = 65_000;
 }
+
+/// Most blocks of a polynomial, where channels have their own: smaller images leave too much of them empty, and their sums are better merged.
+const MOST_BLOCKS: usize = 32;
 
 /// Up to 32 sums become one reply.
 pub(crate) const MOST_LEVELS: u32 = 5;
@@ -126,7 +134,7 @@ impl Tiling {
         for levels in 0..=most {
             // What merges less is there as well.
             let mut best: Option<Choices> = chosen.last().copied();
-            for tiling in Self::candidates(correlation, degree, levels) {
+            for tiling in Self::candidates(correlation, degree, levels).filter(|tiling| tiling.suits(parameters)) {
                 let priced = (tiling, tiling.price(correlation, parameters, saving));
                 let best = best.get_or_insert([priced; WEIGHTS_OF_WORK.len()]);
                 for (best, weight) in best.iter_mut().zip(WEIGHTS_OF_WORK).take(saving.weights()) {
@@ -154,10 +162,16 @@ impl Tiling {
             let split = parts(correlation.channels, room).filter_map(move |channels| {
                 let step = step(channels, levels);
                 let outputs = even(correlation.outputs, room / step);
-                (step <= room).then_some(Self { tile, groups: 1, channels, outputs, levels })
+                (step <= room).then_some(Self { tile, groups: 1, channels, outputs, levels, blocks: None })
             });
-            split.chain(several(correlation, tile, room, levels))
+            let apart = (levels == 0).then(|| in_blocks(correlation, tile, degree));
+            split.chain(several(correlation, tile, room, levels)).chain(apart.into_iter().flatten())
         })
+    }
+
+    /// Whether products under these parameters are made so.
+    pub(crate) fn suits(&self, parameters: &Parameters) -> bool {
+        self.blocks.is_none() || Panel::takes(parameters)
     }
 
     /// Coefficients from one element to the next.
@@ -190,7 +204,8 @@ impl Tiling {
         // Work is that of a degree of 4096; twice the degree takes about twice as much.
         let longer = if saving == Saving::Bytes { (parameters.degree() as u64 / 4096).max(1) } else { 1 };
         let (sent, replied) = (byte(parameters.ciphertext_bytes()), byte(parameters.reply_bytes(0)));
-        let sum = |[ciphertext, reply, fold, product, weights]: [u64; 5]| {
+        let sum = |[ciphertext, reply, fold, product, weights, scaled]: [u64; 6]| {
+            let (product, weights) = if self.blocks.is_some() { (scaled, 0) } else { (product, weights) };
             let factors = [
                 (tiles, groups * channels, ciphertext),
                 (tiles, groups * replies, reply),
@@ -201,11 +216,12 @@ impl Tiling {
             let add = |sum: u64, (a, b, c): (u64, u64, u64)| sum.saturating_add(a.saturating_mul(b).saturating_mul(c));
             factors.into_iter().fold(0, add)
         };
-        let [ciphertext, reply, fold, product, weights] =
-            [price::CIPHERTEXT, price::REPLY, price::FOLD, price::PRODUCT, price::WEIGHTS].map(|work| longer * work);
+        let [ciphertext, reply, fold, product, weights, scaled] =
+            [price::CIPHERTEXT, price::REPLY, price::FOLD, price::PRODUCT, price::WEIGHTS, price::SCALED]
+                .map(|work| longer * work);
         Price {
-            whole: sum([sent + ciphertext, replied + reply, fold, product, weights]),
-            work: sum([work::CIPHERTEXT, work::REPLY, work::FOLD, work::PRODUCT, work::WEIGHTS]),
+            whole: sum([sent + ciphertext, replied + reply, fold, product, weights, scaled]),
+            work: sum([work::CIPHERTEXT, work::REPLY, work::FOLD, work::PRODUCT, work::WEIGHTS, work::SCALED]),
         }
     }
 }
@@ -248,7 +264,23 @@ fn several(correlation: &Correlation, tile: [usize; 2], room: usize, levels: u32
     let step = step(channels, levels);
     let places = room / step.saturating_mul(outputs);
     let groups = even(correlation.groups, most_merged(places) * (step / channels));
-    (groups > 1 && places > 0).then_some(Tiling { tile, groups, channels, outputs, levels })
+    (groups > 1 && places > 0).then_some(Tiling { tile, groups, channels, outputs, levels, blocks: None })
+}
+
+/// The tilings of a layer without a kernel that give each channel a block of its own.
+fn in_blocks(correlation: &Correlation, tile: [usize; 2], degree: usize) -> impl Iterator<Item = Tiling> + use<> {
+    let &Correlation { groups, channels, outputs, .. } = correlation;
+    let blocks = degree / correlation.area(tile).next_power_of_two();
+    let is_pointwise = groups == 1 && correlation.axes.iter().all(|axis| axis.reach == 0);
+    let most = if is_pointwise && blocks <= MOST_BLOCKS { blocks } else { 0 };
+    (1..=most).map(move |results| Tiling {
+        tile,
+        groups: 1,
+        channels: even(channels, blocks / results),
+        outputs: even(outputs, results),
+        levels: 0,
+        blocks: Some(blocks),
+    })
 }
 
 /// Coefficients from one element to the next: the channels, and zeros up to a multiple of `2^levels`.

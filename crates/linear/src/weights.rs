@@ -1,6 +1,6 @@
 //! A layer's weights, as the server keeps them.
 
-use std::ops::Neg;
+use std::ops::{Neg, Range};
 
 use privet_bfv::{Residues, Values, Weights};
 use rayon::prelude::*;
@@ -45,8 +45,11 @@ impl TransformedWeights {
             _ => Integers::Wide(weights.to_vec()),
         };
         let form = match workspace.keep {
-            Keep::Transformed => Form::Transformed(transform_all(plan, &weights)?),
-            Keep::Plain => Form::Plain(weights),
+            // Blocks are multiplied by the weights themselves.
+            Keep::Transformed if plan.packing().tiling.blocks.is_none() => {
+                Form::Transformed(transform_all(plan, &weights)?)
+            }
+            _ => Form::Plain(weights),
         };
         Ok(Self { plan: plan.clone(), sections: workspace.sections.clamp(1, plan.sections()), form })
     }
@@ -67,6 +70,22 @@ impl TransformedWeights {
     /// Sections to work on at once.
     pub(crate) fn sections(&self) -> usize {
         self.sections
+    }
+
+    /// What the blocks of some blocks of channels are multiplied by for a block of outputs, `count` to a ciphertext, as
+    /// [`privet_bfv::Panel::multiply_add`] takes them; for weights that are kept as they are.
+    pub(crate) fn factors(&self, output: usize, channels: Range<usize>, count: usize) -> Vec<i64> {
+        let (packing, mut factors) = (self.plan.packing(), vec![0; channels.len() * count]);
+        let first = output * packing.counts.channels;
+        let indices = first + channels.start..first + channels.end;
+        for (index, factors) in indices.zip(factors.chunks_mut(count)) {
+            match &self.form {
+                Form::Plain(Integers::Narrow(weights)) => packing.fill_factors(index, weights, factors),
+                Form::Plain(Integers::Wide(weights)) => packing.fill_factors(index, weights, factors),
+                Form::Transformed(_) => unreachable!("blocks have no transformed weights"),
+            }
+        }
+        factors
     }
 
     /// The weight polynomial with this index modulo the prime with this number: kept, or made in `buffer`.

@@ -42,15 +42,19 @@ fn layers() -> Vec<Layer> {
         dilation: [1, 1],
         groups: 1,
     };
+    let pointwise = Conv2d { kernel: [1, 1], padding: [0; 4], ..conv.clone() };
     vec![
         Layer::Conv2d(conv.clone()),
         Layer::Conv2d(Conv2d { groups: 16, ..conv.clone() }),
-        Layer::Conv2d(Conv2d { in_channels: 64, height: 56, width: 56, out_channels: 64, ..conv }),
+        Layer::Conv2d(Conv2d { in_channels: 64, height: 56, width: 56, out_channels: 64, ..conv.clone() }),
+        // Channels in blocks: one to a ciphertext, and four.
+        Layer::Conv2d(Conv2d { in_channels: 64, height: 56, width: 56, out_channels: 200, ..pointwise.clone() }),
+        Layer::Conv2d(Conv2d { batch: 3, in_channels: 40, height: 28, width: 28, out_channels: 30, ..pointwise }),
         Layer::MatMul(MatMul { rows: 1, inner: 2048, columns: 1000 }),
         Layer::MatMul(MatMul { rows: 100, inner: 700, columns: 300 }),
         Layer::Diagonal(Diagonal { len: 5000 }),
         // Merged: many outputs, and lanes.
-        Layer::MatMul(MatMul { rows: 128, inner: 512, columns: 768 }),
+        Layer::MatMul(MatMul { rows: 64, inner: 512, columns: 768 }),
         Layer::Diagonal(Diagonal { len: 20_000 }),
     ]
 }

@@ -12,6 +12,14 @@ fn plan() -> Plan {
     Plan::new(&Layer::MatMul(MatMul { rows: 1, inner: 100, columns: 60 }), 37, 16, Resharing::Approximate).unwrap()
 }
 
+/// Channels in blocks of their own: read and multiplied by other code.
+fn plan_of_blocks() -> Plan {
+    let layer = Layer::MatMul(MatMul { rows: 200, inner: 60, columns: 60 });
+    let plan = Plan::new(&layer, 37, 16, Resharing::Approximate).unwrap();
+    assert_eq!(plan.weight_polynomials(), 0);
+    plan
+}
+
 fn keys(plan: &Plan) -> ClientKeys {
     ClientKeys::generate(plan.parameters(), &mut prg(1))
 }
@@ -37,39 +45,42 @@ fn valid(plan: &Plan) -> Vec<u8> {
     let bytes = plan.cost().bytes_sent as usize - 5;
     assert_eq!(plan.cost().messages_sent, 1);
     let receive = |channel: &mut privet_channel::Channel| Ok(channel.recv(bytes)?);
-    against(receive, |peer| encrypt(peer, plan, &keys(plan), &[7; 100], &mut prg(4)).unwrap()).unwrap()
+    against(receive, |peer| encrypt(peer, plan, &keys(plan), &vec![7; plan.input_len()], &mut prg(4)).unwrap()).unwrap()
 }
 
 #[test]
 fn the_server_names_messages_of_the_wrong_length() {
-    let plan = plan();
-    let message = valid(&plan);
-    for length in [0, 1, 16, message.len() - 1, message.len() + 1, 2 * message.len()] {
-        let mut cut = message.clone();
-        cut.resize(length, 0);
-        let expected = Link::WrongLength { expected: message.len(), actual: length };
-        assert_eq!(serve(&plan, &cut), PeerMisbehaved::Message(expected).into());
+    for plan in [plan(), plan_of_blocks()] {
+        let message = valid(&plan);
+        for length in [0, 1, 16, message.len() - 1, message.len() + 1, 2 * message.len()] {
+            let mut cut = message.clone();
+            cut.resize(length, 0);
+            let expected = Link::WrongLength { expected: message.len(), actual: length };
+            assert_eq!(serve(&plan, &cut), PeerMisbehaved::Message(expected).into());
+        }
     }
 }
 
 #[test]
 fn the_server_names_residues_that_are_not_reduced() {
-    let plan = plan();
-    let mut message = valid(&plan);
-    message[16..80].fill(0xff);
-    let error = serve(&plan, &message);
-    assert!(matches!(error, Error::PeerMisbehaved(PeerMisbehaved::Ciphertext(_))), "{error}");
+    for plan in [plan(), plan_of_blocks()] {
+        let mut message = valid(&plan);
+        message[16..80].fill(0xff);
+        let error = serve(&plan, &message);
+        assert!(matches!(error, Error::PeerMisbehaved(PeerMisbehaved::Ciphertext(_))), "{error}");
+    }
 }
 
 #[test]
 fn the_server_reports_a_client_that_leaves_or_aborts() {
-    let plan = plan();
-    let (key, weights) = (public(&plan), ones(&plan));
-    let evaluate = |channel: &mut _| evaluate(channel, &plan, &key, &weights, &mut prg(3));
-    assert_eq!(against(evaluate, |_| ()).unwrap_err(), Error::Io(Io::Disconnected));
-    let aborted = against(evaluate, |peer| peer.abort(AbortReason::Busy)).unwrap_err();
-    let expected = Link::Aborted { reason: AbortReason::Busy, text: String::new() };
-    assert_eq!(aborted, PeerMisbehaved::Message(expected).into());
+    for plan in [plan(), plan_of_blocks()] {
+        let (key, weights) = (public(&plan), ones(&plan));
+        let evaluate = |channel: &mut _| evaluate(channel, &plan, &key, &weights, &mut prg(3));
+        assert_eq!(against(evaluate, |_| ()).unwrap_err(), Error::Io(Io::Disconnected));
+        let aborted = against(evaluate, |peer| peer.abort(AbortReason::Busy)).unwrap_err();
+        let expected = Link::Aborted { reason: AbortReason::Busy, text: String::new() };
+        assert_eq!(aborted, PeerMisbehaved::Message(expected).into());
+    }
 }
 
 #[test]
@@ -103,7 +114,7 @@ fn public_keys_are_checked() {
 
 #[test]
 fn keys_of_merging_and_merged_replies_are_checked() {
-    let layer = Layer::MatMul(MatMul { rows: 128, inner: 128, columns: 512 });
+    let layer = Layer::MatMul(MatMul { rows: 64, inner: 128, columns: 1024 });
     let plan = Plan::new(&layer, 39, 12, Resharing::Approximate).unwrap();
     assert!(plan.folds() > 0);
     let bytes = plan.parameters().public_key_bytes();

@@ -63,9 +63,10 @@ fn elementwise_products() {
 #[test]
 fn layers_whose_sums_are_merged() {
     let layers = [
-        Layer::MatMul(MatMul { rows: 128, inner: 128, columns: 512 }),
-        Layer::MatMul(MatMul { rows: 100, inner: 300, columns: 777 }),
-        Layer::Conv2d(square(64, 28, 256, 1)),
+        Layer::MatMul(MatMul { rows: 64, inner: 128, columns: 1024 }),
+        Layer::MatMul(MatMul { rows: 50, inner: 300, columns: 777 }),
+        Layer::Conv2d(square(512, 7, 512, 1)),
+        Layer::Conv2d(square(64, 28, 128, 3)),
         Layer::Diagonal(Diagonal { len: 20_001 }),
     ];
     for layer in layers {
@@ -77,15 +78,36 @@ fn layers_whose_sums_are_merged() {
     let wide = check(&Layer::MatMul(MatMul { rows: 256, inner: 256, columns: 768 }), 50, 45, 8);
     assert!(wide.folds() > 0 && wide.parameters().degree() == 8192, "{wide}");
     // Exact shares, and a ring that leaves no room for a special prime, are not merged.
-    let layer = Layer::MatMul(MatMul { rows: 128, inner: 64, columns: 256 });
+    let layer = Layer::MatMul(MatMul { rows: 64, inner: 64, columns: 256 });
     assert_eq!(check_with(&layer, 39, 12, Resharing::Exact, 8).folds(), 0);
     assert_eq!(check(&layer, 50, 24, 8).folds(), 0);
 }
 
 #[test]
+fn channels_in_blocks_of_their_own() {
+    let layers = [
+        Layer::Conv2d(square(3, 60, 30, 1)),
+        Layer::Conv2d(Conv2d { stride: [2, 1], ..square(5, 60, 3, 1) }),
+        Layer::Conv2d(Conv2d { batch: 2, ..square(9, 22, 50, 1) }),
+        Layer::MatMul(MatMul { rows: 100, inner: 700, columns: 900 }),
+        // More ciphertexts than a panel holds.
+        Layer::MatMul(MatMul { rows: 3000, inner: 300, columns: 2 }),
+    ];
+    for layer in layers {
+        let plan = check(&layer, 39, 12, 14);
+        assert!(plan.weight_polynomials() == 0, "{plan}");
+        assert_eq!(plan.replied_results(), plan.output_len());
+        assert!(plan.kept_bytes(Keep::Transformed) <= 4 * plan.weights_len() as u64);
+        // Weights that are kept in 64 bits.
+        let wide = check(&layer, 40, 35, 15);
+        assert!(wide.weight_polynomials() == 0, "{wide}");
+    }
+}
+
+#[test]
 fn three_groups_in_three_of_four_lanes() {
     // The large layer pays for the keys.
-    let large = Layer::MatMul(MatMul { rows: 128, inner: 768, columns: 3072 });
+    let large = Layer::MatMul(MatMul { rows: 64, inner: 768, columns: 3072 });
     let small = Layer::Conv2d(Conv2d { groups: 3, ..square(6, 14, 6, 1) });
     let plan = Plan::for_program(&[large, small.clone()], 39, 12, Resharing::Approximate).unwrap().pop().unwrap();
     assert_eq!((plan.products(), plan.folds(), plan.output_ciphertexts()), (3, 2, 1), "{plan}");

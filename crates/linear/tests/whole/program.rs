@@ -155,7 +155,7 @@ fn masks_repeat_neither_within_a_run_nor_between_runs() {
 
 #[test]
 fn merged_replies_have_masks_that_repeat_neither_within_a_run_nor_between_runs() {
-    let layer = Layer::MatMul(MatMul { rows: 128, inner: 128, columns: 512 });
+    let layer = Layer::MatMul(MatMul { rows: 64, inner: 128, columns: 1024 });
     let plan = Plan::new(&layer, 39, 12, Resharing::Approximate).unwrap();
     let (len, degree) = (plan.output_len(), plan.parameters().degree());
     assert!(plan.folds() > 0);
