@@ -7,6 +7,7 @@ messages of the same names, and one process may well use both.
 
 from __future__ import annotations
 
+import re
 import sys
 import tempfile
 from importlib import resources
@@ -28,10 +29,12 @@ def generate() -> dict[str, str]:
         code = protoc.main(["protoc", *options, str(SOURCES / PROTO)])
         if code != 0:
             raise SystemExit(f"protoc failed with exit code {code}")
-        return {name: _own_pool((Path(folder) / name).read_text()) for name in MADE}
+        return {name: _amended((Path(folder) / name).read_text()) for name in MADE}
 
 
-def _own_pool(text: str) -> str:
+def _amended(text: str) -> str:
+    """With a pool of its own; of the stub, without what nobody asks the messages for."""
+    text = re.sub(r"^ +(__slots__|\w+_FIELD_NUMBER).*\n", "", text, flags=re.MULTILINE)
     return text.replace("_descriptor_pool.Default()", "_descriptor_pool.DescriptorPool()")
 
 
