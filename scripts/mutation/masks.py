@@ -2,6 +2,8 @@
 
 The list is data, one TOML file for each part of the repository in `masks/`. A mutant is one or more
 texts to find in the sources, each of which must occur exactly once, and what to put in their place.
+A mask that names no `file` is in that of the mask before it, and one that says not what is
+`still_right` has what the head of its list says.
 """
 
 from __future__ import annotations
@@ -79,12 +81,13 @@ class Mask:
 
 
 def load(folder: Path = FOLDER) -> list[Mask]:
-    files = sorted(folder.glob("*.toml"))
-    return [
-        Mask.read(file.stem, entry)
-        for file in files
-        for entry in tomllib.loads(file.read_text())["mask"]
-    ]
+    found = []
+    for path in sorted(folder.glob("*.toml")):
+        usual = tomllib.loads(path.read_text())
+        for entry in usual.pop("mask"):
+            usual["file"] = entry.get("file") or usual["file"]
+            found.append(Mask.read(path.stem, usual | entry))
+    return found
 
 
 def faults(masks: Iterable[Mask], root: Path) -> Iterator[str]:
