@@ -1,5 +1,7 @@
 //! What can go wrong on a channel, in three families: the peer, the caller, the world.
 
+#![allow(missing_docs, reason = "the message of a variant says what its fields are")]
+
 use crate::abort::AbortReason;
 
 /// Any failure of this crate.
@@ -26,68 +28,31 @@ pub enum PeerMisbehaved {
     #[error(
         "a message of {expected} bytes was due, the peer announces one of {actual}; do both sides run the same version and program?"
     )]
-    WrongLength {
-        /// Payload bytes this side waits for.
-        expected: usize,
-        /// Payload bytes the frame header announces.
-        actual: usize,
-    },
+    WrongLength { expected: usize, actual: usize },
     /// A message of variable length is longer than this side takes.
     #[error("a message of at most {limit} bytes was due, the peer announces one of {actual}")]
-    TooLong {
-        /// The most payload bytes this side takes.
-        limit: usize,
-        /// Payload bytes the frame header announces.
-        actual: usize,
-    },
+    TooLong { limit: usize, actual: usize },
     /// The first byte of a frame is no known kind.
     #[error("a frame of unknown kind {kind:#04x} came; do both sides run the same version?")]
-    UnknownFrame {
-        /// The byte found.
-        kind: u8,
-    },
+    UnknownFrame { kind: u8 },
     /// An abort frame of impossible length.
     #[error("an abort frame of {length} bytes came, it must have 1 to 513")]
-    MalformedAbort {
-        /// Payload bytes the frame header announces.
-        length: usize,
-    },
-    /// The peer ended the conversation and said why.
+    MalformedAbort { length: usize },
+    /// The peer ended the conversation and said why, in a text, too, that may be empty and has no control characters.
     #[error("the peer aborted because {reason}{}", quoted(.text))]
-    Aborted {
-        /// The reason it gave.
-        reason: AbortReason,
-        /// Free text it gave, without control characters; may be empty.
-        text: String,
-    },
+    Aborted { reason: AbortReason, text: String },
     /// The peer sent more than this side can hold before it asked for any of it.
     #[error("the peer sent over {limit} bytes that this side has not asked for yet")]
-    Flooded {
-        /// The most bytes held.
-        limit: usize,
-    },
+    Flooded { limit: usize },
     /// The peer's certificate was not accepted.
     #[error("the peer's certificate is refused: {problem}")]
-    Certificate {
-        /// What is wrong with it and what to do.
-        problem: String,
-    },
+    Certificate { problem: String },
     /// The peer did not accept this side; its TLS library says why.
     #[error("the peer refused the connection (TLS alert {alert}): {hint}")]
-    Refused {
-        /// The alert's name in RFC 8446.
-        alert: String,
-        /// What it most likely means and what to do.
-        hint: &'static str,
-    },
+    Refused { alert: String, hint: &'static str },
     /// The peer does not speak TLS as this crate requires it.
     #[error("{problem} ({detail})")]
-    Tls {
-        /// What is wrong and what to do.
-        problem: &'static str,
-        /// What the TLS library said.
-        detail: String,
-    },
+    Tls { problem: &'static str, detail: String },
 }
 
 /// What the caller did.
@@ -95,40 +60,22 @@ pub enum PeerMisbehaved {
 pub enum Misuse {
     /// A message does not fit a frame.
     #[error("a message of {bytes} bytes is too long, the most is {limit}: send it in parts")]
-    MessageTooLong {
-        /// Bytes given.
-        bytes: usize,
-        /// The most a frame holds.
-        limit: usize,
-    },
+    MessageTooLong { bytes: usize, limit: usize },
     /// The channel was used after [`crate::Channel::abort`].
     #[error("this side aborted the conversation: open a new channel")]
     Closed,
     /// A PEM text given by the caller cannot be used.
     #[error("the {what} cannot be used: {problem}")]
-    Pem {
-        /// Which of the texts.
-        what: &'static str,
-        /// Why, and what to do.
-        problem: String,
-    },
+    Pem { what: &'static str, problem: String },
     /// A text or a pair of numbers that is no link.
     #[error("{text:?} is not a link: {problem}; give lan, wan or RTT,BANDWIDTH such as 20ms,100Mbit")]
-    Link {
-        /// What was given.
-        text: String,
-        /// Why not.
-        problem: &'static str,
-    },
+    Link { text: String, problem: &'static str },
     /// A link in memory was to be shaped.
     #[error("a link in memory cannot be slowed down: connect the parties over a network, or on this machine by TLS")]
     InMemory,
     /// The server name given is neither a host name nor an address.
     #[error("{name:?} is not a host name or an IP address that a certificate could be for")]
-    ServerName {
-        /// The name given.
-        name: String,
-    },
+    ServerName { name: String },
 }
 
 /// What the network or the operating system did.
@@ -141,54 +88,22 @@ pub enum Io {
     #[error(
         "waited {seconds:.2} s for {waiting_for}; is the peer still running and the network up? (a longer timeout can be set)"
     )]
-    TimedOut {
-        /// How long this side was ready to wait, in seconds.
-        seconds: f64,
-        /// What it waited for.
-        waiting_for: &'static str,
-    },
+    TimedOut { seconds: f64, waiting_for: &'static str },
     /// Nothing listens where this side wanted to connect to.
     #[error("nothing listens at {host}:{port}: start the server first, or check the host and the port")]
-    ConnectionRefused {
-        /// The host given.
-        host: String,
-        /// The port given.
-        port: u16,
-    },
+    ConnectionRefused { host: String, port: u16 },
     /// A host name could not be resolved.
     #[error("the host name {host:?} cannot be resolved ({problem}): check its spelling")]
-    UnknownHost {
-        /// The name given.
-        host: String,
-        /// What the resolver said.
-        problem: String,
-    },
+    UnknownHost { host: String, problem: String },
     /// A host cannot be reached.
     #[error("{host}:{port} cannot be reached: {problem}; check the host, the port and any firewall")]
-    Unreachable {
-        /// The host given.
-        host: String,
-        /// The port given.
-        port: u16,
-        /// What the system said.
-        problem: String,
-    },
+    Unreachable { host: String, port: u16, problem: String },
     /// An address cannot be listened on.
     #[error("cannot listen on {address}: {problem}; is another server running there?")]
-    Bind {
-        /// The address given.
-        address: String,
-        /// What the system said.
-        problem: String,
-    },
+    Bind { address: String, problem: String },
     /// Any other failure of the operating system.
     #[error("the system failed at {doing}: {problem}")]
-    System {
-        /// What this side did.
-        doing: &'static str,
-        /// What the system said.
-        problem: String,
-    },
+    System { doing: &'static str, problem: String },
 }
 
 fn quoted(text: &str) -> String {

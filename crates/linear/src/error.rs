@@ -1,5 +1,7 @@
 //! What can go wrong, by who is at fault.
 
+#![allow(missing_docs, reason = "the message of a variant says what its fields are")]
+
 /// Every failure of this crate.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Error {
@@ -30,76 +32,34 @@ pub enum PeerMisbehaved {
 pub enum Misuse {
     /// A dimension, stride or dilation of zero.
     #[error("{what} of a layer is zero")]
-    Zero {
-        /// Which one.
-        what: &'static str,
-    },
+    Zero { what: &'static str },
     /// The kernel reaches beyond the padded image.
     #[error("a kernel that spans {span} does not fit a padded image of {padded}")]
-    KernelBeyondImage {
-        /// Rows or columns from the first to the last element of the dilated kernel.
-        span: usize,
-        /// Rows or columns of the padded image.
-        padded: usize,
-    },
+    KernelBeyondImage { span: usize, padded: usize },
     /// The channels do not divide into the groups.
     #[error("{channels} channels do not divide into {groups} groups")]
-    Groups {
-        /// Input or output channels.
-        channels: usize,
-        /// Groups.
-        groups: usize,
-    },
+    Groups { channels: usize, groups: usize },
     /// A layer of more elements than this crate handles.
     #[error("the {what} of this layer have more than 2^40 elements")]
-    TooLarge {
-        /// Inputs, weights or outputs.
-        what: &'static str,
-    },
+    TooLarge { what: &'static str },
     /// A layer of more results than the bound on the probability of failure covers.
     #[error("a layer of {outputs} results is too large: it may have 2^24")]
-    TooManyResults {
-        /// Results of the layer.
-        outputs: usize,
-    },
+    TooManyResults { outputs: usize },
     /// The receptive field of one result is larger than a polynomial.
     #[error("a kernel that needs {elements} elements of the image at once exceeds a ciphertext of {degree}")]
-    KernelTooLarge {
-        /// Elements under the kernel, holes included.
-        elements: usize,
-        /// Coefficients of a ciphertext.
-        degree: usize,
-    },
+    KernelTooLarge { elements: usize, degree: usize },
     /// Weights of more bits than this crate stores.
     #[error("weights of {weight_bits} bits are not supported: 1 to 50 bits")]
-    WeightWidth {
-        /// The width that was asked for.
-        weight_bits: u32,
-    },
+    WeightWidth { weight_bits: u32 },
     /// A weight as large as `2^weight_bits` or larger.
     #[error("weight {index} is not below 2^{weight_bits} in absolute value")]
-    WeightTooLarge {
-        /// Its position.
-        index: usize,
-        /// The width that the plan promises.
-        weight_bits: u32,
-    },
+    WeightTooLarge { index: usize, weight_bits: u32 },
     /// A vector of the wrong length.
     #[error("{what} must have length {expected} but has {actual}")]
-    WrongLength {
-        /// Which argument.
-        what: &'static str,
-        /// The length it must have.
-        expected: usize,
-        /// The length it has.
-        actual: usize,
-    },
+    WrongLength { what: &'static str, expected: usize, actual: usize },
     /// Transformed weights, keys and plan were not made for each other.
     #[error("these {what} were made for another plan")]
-    PlansDiffer {
-        /// Weights or keys.
-        what: &'static str,
-    },
+    PlansDiffer { what: &'static str },
     /// No plan was asked for.
     #[error("a program without linear layers needs no parameters")]
     NoLayers,

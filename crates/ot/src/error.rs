@@ -1,5 +1,7 @@
 //! What can go wrong, in three families: the peer, the caller, the world.
 
+#![allow(missing_docs, reason = "the message of a variant says what its fields are")]
+
 use std::fmt;
 
 use crate::{Shape, Width, one_hots};
@@ -9,38 +11,19 @@ use crate::{Shape, Width, one_hots};
 pub enum Error {
     /// A message of the right length has impossible contents.
     #[error("the peer broke the protocol: {what}")]
-    PeerMisbehaved {
-        /// What is wrong with it.
-        what: &'static str,
-    },
+    PeerMisbehaved { what: &'static str },
     /// More correlations were asked for than are left. Nothing was handed out.
     #[error("{asked} {kind} were asked for but {left} are left in the stock; a larger demand must be generated")]
-    StockExhausted {
-        /// Correlations asked for.
-        asked: usize,
-        /// Correlations left.
-        left: usize,
-        /// Which correlations.
-        kind: Kind,
-    },
+    StockExhausted { asked: usize, left: usize, kind: Kind },
     /// Stored correlations cannot be read.
     #[error("the stored correlations cannot be used: {what}")]
-    InvalidStock {
-        /// What is wrong with them.
-        what: &'static str,
-    },
+    InvalidStock { what: &'static str },
     /// The file of stored correlations failed.
     #[error("the stored correlations cannot be read: {error}")]
-    Unreadable {
-        /// What the system says.
-        error: std::io::Error,
-    },
+    Unreadable { error: std::io::Error },
     /// The caller asked for something impossible.
     #[error("the oblivious transfer was used wrongly: {what}")]
-    Misuse {
-        /// What is wrong and what to do.
-        what: &'static str,
-    },
+    Misuse { what: &'static str },
     /// The link failed, or the peer broke its framing.
     #[error(transparent)]
     Channel(#[from] privet_channel::Error),

@@ -1,5 +1,7 @@
 //! What can go wrong, by who is at fault.
 
+#![allow(missing_docs, reason = "the message of a variant says what its fields are")]
+
 /// Every failure of this crate.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -19,32 +21,16 @@ pub enum Error {
 pub enum PeerMisbehaved {
     /// A key or ciphertexts of the wrong length.
     #[error("{what} must be {expected} bytes long but {actual} came")]
-    WrongLength {
-        /// What was being read.
-        what: &'static str,
-        /// The bytes that the key's size asks for.
-        expected: usize,
-        /// The bytes that came.
-        actual: usize,
-    },
+    WrongLength { what: &'static str, expected: usize, actual: usize },
     /// A public key that nobody can have made honestly.
     #[error("the public key is refused: {reason}")]
-    Key {
-        /// What is wrong with it.
-        reason: &'static str,
-    },
+    Key { reason: &'static str },
     /// A ciphertext that is not below `n^2`.
     #[error("ciphertext {index} is not below the square of the public key")]
-    NotReduced {
-        /// Which one.
-        index: usize,
-    },
+    NotReduced { index: usize },
     /// A ciphertext that has a factor in common with the public key.
     #[error("ciphertext {index} is not invertible")]
-    NotInvertible {
-        /// Which one.
-        index: usize,
-    },
+    NotInvertible { index: usize },
 }
 
 /// What the caller did wrong.
@@ -52,66 +38,28 @@ pub enum PeerMisbehaved {
 pub enum Misuse {
     /// A number beyond half the public key.
     #[error("plaintext {index} is not below half the public key")]
-    PlaintextTooLarge {
-        /// Which one.
-        index: usize,
-    },
-    /// More slots, or larger values, than a plaintext holds.
+    PlaintextTooLarge { index: usize },
+    /// More slots, or larger values, than a plaintext holds; a slot's bits are with its sign.
     #[error("{slots} slots of {slot_bits} bits do not fit a plaintext of {plaintext_bits} bits")]
-    SlotsDoNotFit {
-        /// Slots that were asked for.
-        slots: usize,
-        /// Bits of a slot, with its sign.
-        slot_bits: usize,
-        /// Bits that a plaintext has.
-        plaintext_bits: usize,
-    },
+    SlotsDoNotFit { slots: usize, slot_bits: usize, plaintext_bits: usize },
     /// A bound on values that is zero or too large for results in 64 bits.
     #[error("values must be bounded by 1 to 2^62, not by {bound}")]
-    Bound {
-        /// The bound that was asked for.
-        bound: u128,
-    },
+    Bound { bound: u128 },
     /// A value beyond the bound that its packing was proved for.
     #[error("value {index} exceeds the bound {bound} of its packing")]
-    ValueTooLarge {
-        /// Which value.
-        index: usize,
-        /// The bound.
-        bound: u64,
-    },
+    ValueTooLarge { index: usize, bound: u64 },
     /// Weights of a width that is not supported.
     #[error("weights of {bits} bits are not supported: 2 to 32 bits, with the sign")]
-    WeightWidth {
-        /// The width that was asked for.
-        bits: usize,
-    },
-    /// A weight that is wider than all were said to be.
+    WeightWidth { bits: usize },
+    /// A weight, counted row by row, that is wider than all were said to be.
     #[error("weight {index} does not fit {bits} bits")]
-    WeightTooLarge {
-        /// Which weight, row by row.
-        index: usize,
-        /// Bits of a weight, with the sign.
-        bits: usize,
-    },
+    WeightTooLarge { index: usize, bits: usize },
     /// A vector of the wrong length.
     #[error("{what} must have length {expected} but has {actual}")]
-    WrongLength {
-        /// Which argument.
-        what: &'static str,
-        /// The length it must have.
-        expected: usize,
-        /// The length it has.
-        actual: usize,
-    },
+    WrongLength { what: &'static str, expected: usize, actual: usize },
     /// A window that reads a ciphertext which is not there.
     #[error("there is no ciphertext {index}, only {count}")]
-    NoSuchInput {
-        /// The ciphertext.
-        index: usize,
-        /// How many there are.
-        count: usize,
-    },
+    NoSuchInput { index: usize, count: usize },
     /// Ciphertexts or noise of another public key.
     #[error("ciphertexts and noise of different public keys cannot be combined")]
     KeysDiffer,

@@ -1,5 +1,7 @@
 //! What can be wrong with a program or its weights.
 
+#![allow(missing_docs, reason = "the message of a variant says what its fields are")]
+
 /// A program or its private half could not be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -8,32 +10,15 @@ pub enum Error {
     Malformed(#[from] serde_json::Error),
     /// The file is longer than any program.
     #[error("the program has {actual} bytes, more than the {limit} that are read")]
-    TooLong {
-        /// Its length.
-        actual: usize,
-        /// [`crate::MAX_BYTES`].
-        limit: usize,
-    },
+    TooLong { actual: usize, limit: usize },
     /// The file is of another format or version.
     #[error(
         "the program has format {format:?} version {version}; this build reads \"privet-program\" version {expected}"
     )]
-    Version {
-        /// The format that the file names.
-        format: String,
-        /// The version that the file names.
-        version: u32,
-        /// The version that this build reads.
-        expected: u32,
-    },
+    Version { format: String, version: u32, expected: u32 },
     /// The header, a value or an operation contradicts itself.
     #[error("the program is inconsistent at {place}: {problem}")]
-    Inconsistent {
-        /// The operation, value or field.
-        place: String,
-        /// What is wrong there.
-        problem: String,
-    },
+    Inconsistent { place: String, problem: String },
     /// The private half is not the one that the public half was compiled with.
     #[error("these weights belong to another program: compile the model again, or use the two files saved together")]
     WrongWeights,
