@@ -11,9 +11,6 @@ use crate::{Error, Party, Select, Sign, Source};
 ///
 /// Two rounds for each level. `seeds` and `body` as for [`crate::max_pool`]; each level has three batches of as many
 /// elements as there are matches: [`Sign`] in `ring`, [`Select`] in `ring`, [`Select`] in `index_ring`.
-///
-/// # Errors
-/// If the link or a key fails.
 pub fn argmax(
     party: &mut Party<'_>,
     seeds: &mut Prg,

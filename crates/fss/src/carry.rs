@@ -40,9 +40,6 @@ pub trait Carried: Copy + Sync {
 
     /// Shares of the gate's value in its output ring; `x`: this party's shares in the input ring or a larger one. Two rounds, or three
     /// where products are bits.
-    ///
-    /// # Errors
-    /// If the link or the key fails.
     fn evaluate(self, party: &mut Party<'_>, seed: &Seed, body: &mut dyn Source, x: &[u64]) -> Result<Vec<u64>, Error> {
         let (role, count, low) = (party.role, x.len(), Modulus::new(self.low_bits()));
         let mut streams = Streams::new(role, seed);

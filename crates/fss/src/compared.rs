@@ -113,9 +113,6 @@ pub trait Compared: Copy {
     fn output(&self) -> Modulus;
 
     /// Shares of the gate's value in its output ring; `x`: this party's shares in the input ring. Two rounds, or three by digits.
-    ///
-    /// # Errors
-    /// If the link or the key fails.
     fn evaluate(self, party: &mut Party<'_>, seed: &Seed, body: &mut dyn Source, x: &[u64]) -> Result<Vec<u64>, Error> {
         let (role, count, ring) = (party.role, x.len(), self.input());
         let mut streams = Streams::new(role, seed);

@@ -104,9 +104,6 @@ impl ExtendBounded {
 
     /// Shares in Z_2^m of the value of `x`; `x`: this party's shares in Z_2^n. One round. A value out of bounds comes out
     /// wrong, and nothing tells.
-    ///
-    /// # Errors
-    /// If the link or the key fails.
     pub fn evaluate(
         self,
         party: &mut Party<'_>,

@@ -13,9 +13,6 @@ use crate::{Error, Lift, Party, Role, Select, Sign, Source};
 ///
 /// Nodes come level by level. The number of a node within its level has bit `j` set if the way to it goes right at level `j`.
 /// Keys: a [`Sign`] for all nodes, a [`Select`] of one bit for each node below the root, level by level, a [`Lift`] for all leaves.
-///
-/// # Errors
-/// If the link or a key fails.
 pub fn leaves(
     party: &mut Party<'_>,
     seeds: &mut Prg,

@@ -11,7 +11,8 @@
 //!
 //! A key for one party is a 16-byte seed and a body that is read once, front to back, so it may come from a file or a
 //! link. The client's body is the *words* of the gate, which both parties have; the server's has *corrections* behind
-//! them. Gates that look up digits have no words, but for the tree of a table of more than 512 lines. Masks, roots and the client's shares come from the seeds.
+//! them. Gates that look up digits have no words, but for the tree of a table of more than 512 lines. Masks, roots
+//! and the client's shares come from the seeds. What a party does with a key fails if the link or the key does.
 //!
 //! Threat model: both parties follow the protocol (semi-honest), and the dealer colludes with neither. A key must be used
 //! once: two openings under one mask reveal the difference of the values.

@@ -14,9 +14,6 @@ use crate::{Compared, Error, Party, Relu, Source};
 ///
 /// `seeds` gives this party's seed for each level in order, and `body` has the levels' bodies one behind the other, each
 /// dealt for `Relu::new(bits, bits)` and the number of matches of its level. `2 ceil(log2 w)` rounds for groups of `w`.
-///
-/// # Errors
-/// If the link or a key fails.
 pub fn max_pool(
     party: &mut Party<'_>,
     bits: u32,

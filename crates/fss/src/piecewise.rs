@@ -106,9 +106,6 @@ impl Piecewise {
 
     /// Shares of the lines' value at `x`; `x`: this party's shares. Four rounds.
     ///
-    /// # Errors
-    /// If the link or the key fails.
-    ///
     /// # Panics
     /// Unless there are as many lines as the gate has, and they go on above as it says.
     pub fn evaluate(

@@ -28,9 +28,6 @@ impl Select {
     }
 
     /// Shares of `b x`; `bits`, `x`: this party's shares, `[n]` each. One round.
-    ///
-    /// # Errors
-    /// If the link or the key fails.
     pub fn evaluate(
         self,
         party: &mut Party<'_>,

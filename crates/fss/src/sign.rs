@@ -25,9 +25,6 @@ impl Sign {
     }
 
     /// Shares of the bits `x >= 0`; `x`: this party's shares. One round.
-    ///
-    /// # Errors
-    /// If the link or the key fails.
     pub fn evaluate(self, party: &mut Party<'_>, seed: &Seed, body: &mut dyn Source, x: &[u64]) -> Result<Bits, Error> {
         let (ring, count) = (self.ring, x.len());
         let mut streams = Streams::new(party.role, seed);

@@ -8,9 +8,6 @@ use crate::{Error, Party};
 /// Shares of `x & y` for shared bits; `x`, `y`: this party's shares, `[n]` each.
 ///
 /// One round, `2n` bits each way and `n` triples ([`crate::cost::and`]).
-///
-/// # Errors
-/// If the link fails or fewer than `n` triples are left.
 pub fn and(party: &mut Party<'_>, x: &Bits, y: &Bits) -> Result<Bits, Error> {
     let nothing = Bits::default();
     let (product, _) = and_with_pairs(party, x, y, &nothing, [&nothing; 2])?;
@@ -21,9 +18,6 @@ pub fn and(party: &mut Party<'_>, x: &Bits, y: &Bits) -> Result<Bits, Error> {
 ///
 /// One round, `2n + 3m` bits each way, `n` triples and `m` pairs of triples ([`crate::cost::and_with_pairs`]): the
 /// operand that two ANDs share is opened once.
-///
-/// # Errors
-/// If the link fails or fewer correlations are left.
 pub fn and_with_pairs(
     party: &mut Party<'_>,
     x: &Bits,
@@ -93,9 +87,6 @@ impl Masked {
 ///
 /// A random OT of the server's `r_0, r_1` is turned to the client's bit: the client sends `y ^ c`, the server
 /// `x ^ r_0 ^ r_1`, at once. One round, `n` bits each way ([`crate::cost::private_and`]).
-///
-/// # Errors
-/// If the link fails or fewer than `n` correlations are left.
 pub fn private_and(party: &mut Party<'_>, mine: &Bits) -> Result<Bits, Error> {
     let n = mine.len();
     match party.stock.take_private_ands(n)? {

@@ -7,9 +7,6 @@ use crate::{Error, Party, is_non_negative, mux_all};
 
 /// Shares in `index_ring` of the position of the largest element in each group; `groups`: this party's shares in
 /// `ring`, whose differences are below 2^(k-1). All groups have the same size.
-///
-/// # Errors
-/// If the link fails or the stock lacks [`crate::cost::argmax`]'s correlations.
 pub fn argmax(
     party: &mut Party<'_>,
     groups: &[Vec<u64>],

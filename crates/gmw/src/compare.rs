@@ -23,9 +23,6 @@ pub enum Rounds {
 }
 
 /// Shares of `[x_client + x_server >= 2^bits]`; `values`: this party's private summands below `2^bits`, `[n]`.
-///
-/// # Errors
-/// If the link fails or the stock lacks [`crate::cost::carry`]'s correlations.
 pub fn carry(party: &mut Party<'_>, values: &[u64], bits: u32) -> Result<Bits, Error> {
     carry_out(party, planes::from_values(values, bits))
 }

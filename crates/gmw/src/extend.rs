@@ -31,9 +31,6 @@ pub enum Sign {
 ///
 /// If the value is known to be non-negative, one round; `n` bits from the client, `n (l - k)` from the server, `n`
 /// products sent by the server. If not, a carry of `k` bits before that ([`crate::cost::extend`]).
-///
-/// # Errors
-/// If the link fails or the stock runs dry.
 pub fn extend(party: &mut Party<'_>, x: &[u64], from: Modulus, to: Modulus, sign: Sign) -> Result<Vec<u64>, Error> {
     let (k, high) = (from.bits(), Modulus::new(to.bits() - from.bits()));
     let wraps = Wraps::of(party, x, from, sign)?;

@@ -14,9 +14,6 @@ use crate::{Error, Party, bit_product, carry};
 ///
 /// If the value is known to be non-negative, one round; `n` bits from the client, `n` residues from the server, `n`
 /// products sent by the server. If not, a carry of `k` bits before that ([`crate::cost::to_field`]).
-///
-/// # Errors
-/// If the link fails or the stock runs dry.
 pub fn to_field(party: &mut Party<'_>, x: &[u64], from: Modulus, field: Field, sign: Sign) -> Result<Vec<u64>, Error> {
     let wraps = Wraps::of(party, x, from, sign)?;
     let whole = field.reduce(1 << from.bits());
@@ -35,9 +32,6 @@ pub fn to_field(party: &mut Party<'_>, x: &[u64], from: Modulus, field: Field, s
 ///
 /// A carry of as many bits as `p` has, and a round: `n` bits from the client, `n k` from the server, `n` products sent by the
 /// server ([`crate::cost::from_field`]).
-///
-/// # Errors
-/// If the link fails or the stock runs dry.
 pub fn from_field(party: &mut Party<'_>, x: &[u64], field: Field, to: Modulus) -> Result<Vec<u64>, Error> {
     let (prime, packing) = (field.prime(), field.packing());
     // The server raises its residue, for the value to be non-negative, and its summand, for the carry to be at `p`.
@@ -57,9 +51,6 @@ pub fn from_field(party: &mut Party<'_>, x: &[u64], field: Field, to: Modulus) -
 /// server does not have. The client gets nothing back.
 ///
 /// One flight of `n` residues.
-///
-/// # Errors
-/// If the link fails.
 pub fn open_to_server_in_field(
     channel: &mut Channel,
     share: &[u64],

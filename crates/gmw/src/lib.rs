@@ -3,7 +3,7 @@
 //! Client and server hold shares of values in Z_2^k and of bits; each protocol here turns shares of its input into
 //! fresh-looking shares of its output with the correlations of a [`privet_ot::Stock`], made beforehand. They follow
 //! SecONNds (comparison, ReLU, truncation, pooling) with fewer bits where a bit is already privately held; `cost` states
-//! the correlations, bytes and rounds of each.
+//! the correlations, bytes and rounds of each. A protocol fails if the link does, or if the stock lacks its correlations.
 //!
 //! Threat model: both parties follow the protocol (semi-honest); every message is masked by correlations that are used
 //! once, so what a party sees is uniform and independent of the other's secrets.

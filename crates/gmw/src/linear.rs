@@ -13,9 +13,6 @@ use crate::Error;
 /// not have. The client gets nothing back.
 ///
 /// One flight of `n k` bits ([`crate::cost::open_to_server`]).
-///
-/// # Errors
-/// If the link fails.
 pub fn open_to_server(
     channel: &mut Channel,
     share: &[u64],
@@ -38,9 +35,6 @@ pub fn open_to_server(
 /// The client learns `x`; `share`: this party's share, `[n]`. The server gets nothing.
 ///
 /// One flight of `n k` bits ([`crate::cost::open_to_client`]).
-///
-/// # Errors
-/// If the link fails.
 pub fn open_to_client(
     channel: &mut Channel,
     role: Role,
@@ -59,9 +53,6 @@ pub fn open_to_client(
 /// Both learn `x`; `share`: this party's share, `[n]`.
 ///
 /// One exchange of `n k` bits each way ([`crate::cost::open`]).
-///
-/// # Errors
-/// If the link fails.
 pub fn open(channel: &mut Channel, share: &[u64], ring: Modulus) -> Result<Vec<u64>, Error> {
     let mut opened = ring.unpack(&channel.exchange(&ring.pack(share))?, share.len())?;
     ring.add_assign(&mut opened, share);

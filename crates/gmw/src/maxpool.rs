@@ -9,9 +9,6 @@ use crate::{Error, Party, relu};
 /// at least one. Where a difference does not fit below 2^(k-1), its sign in the ring decides.
 ///
 /// Groups of `w` take `w - 1` comparisons in `log2 w` levels, rounded up, where a running maximum takes `w - 1` levels.
-///
-/// # Errors
-/// If the link fails or the stock lacks [`crate::cost::max_pool`]'s correlations.
 pub fn max_pool(party: &mut Party<'_>, x: &[u64], groups: &Groups, ring: Modulus) -> Result<Vec<u64>, Error> {
     tournament::maxima(x, groups, ring, |differences| relu(party, differences, ring))
 }

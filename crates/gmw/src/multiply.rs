@@ -15,9 +15,6 @@ use crate::{Error, Party, product};
 ///
 /// One round; with `k` bits of the ring `n (k + k (k + 1) / 2)` bits each way and `n k` products in each direction
 /// ([`crate::cost::multiply`]).
-///
-/// # Errors
-/// If the link fails or the stock runs dry.
 pub fn multiply(party: &mut Party<'_>, x: &[u64], y: &[u64], ring: Modulus) -> Result<Vec<u64>, Error> {
     let [mine, others] = cross(party, x, y, ring)?;
     let terms = mine.iter().zip(&others).zip(x.iter().zip(y));
@@ -30,9 +27,6 @@ pub fn multiply(party: &mut Party<'_>, x: &[u64], y: &[u64], ring: Modulus) -> R
 ///
 /// `x_C x_S` counts twice, so that modulo half as much is enough. Of the first half of the elements the client's bits choose, and the
 /// server's of the second. One round; what [`multiply`] takes for half as many elements of one bit less ([`crate::cost::square`]).
-///
-/// # Errors
-/// If the link fails or the stock runs dry.
 pub fn square(party: &mut Party<'_>, x: &[u64], ring: Modulus) -> Result<Vec<u64>, Error> {
     let half = x.len().div_ceil(2);
     let (first, second) = x.split_at(half);
@@ -82,9 +76,6 @@ fn cross(party: &mut Party<'_>, x: &[u64], y: &[u64], ring: Modulus) -> Result<[
 ///
 /// One round; with `k` bits of the ring and `b <= k` of a factor `n b` bits from the server, `n (b k - b (b - 1) / 2)` bits from the
 /// client and `n b` products sent by the client ([`crate::cost::scale`]).
-///
-/// # Errors
-/// If the link fails or the stock runs dry.
 pub fn scale(party: &mut Party<'_>, mine: &[u64], factor_bits: u32, ring: Modulus) -> Result<Vec<u64>, Error> {
     let (n, bits, width) = (mine.len(), factor_bits.min(ring.bits()), ring.bits());
     let products = n * bits as usize;

@@ -16,18 +16,12 @@ use crate::{Error, Party, product};
 /// Shares of `b * x` in Z_2^k; `bits`, `x`: this party's shares, `[n]` each.
 ///
 /// One round, `n (1 + k)` bits each way and `n` products in each direction ([`crate::cost::mux`]).
-///
-/// # Errors
-/// If the link fails or the stock runs dry.
 pub fn mux(party: &mut Party<'_>, bits: &Bits, x: &[u64], ring: Modulus) -> Result<Vec<u64>, Error> {
     let [product] = mux_all(party, bits, [(x, ring)])?;
     Ok(product)
 }
 
 /// [`mux`] of several vectors by the same bits, each in its own ring, in the same round.
-///
-/// # Errors
-/// If the link fails or the stock runs dry.
 pub fn mux_all<const N: usize>(
     party: &mut Party<'_>,
     bits: &Bits,
@@ -47,9 +41,6 @@ pub(crate) struct Choice<'a> {
 }
 
 /// [`mux`] of several vectors, each by bits of its own, in the same round.
-///
-/// # Errors
-/// If the link fails or the stock runs dry.
 pub(crate) fn mux_each(party: &mut Party<'_>, choices: &[Choice<'_>]) -> Result<Vec<Vec<u64>>, Error> {
     let (opened, stock) = (Opened::exchange(party, choices)?, &*party.stock);
     let products = choices.iter().enumerate().map(|(at, choice)| {
@@ -64,9 +55,6 @@ pub(crate) fn mux_each(party: &mut Party<'_>, choices: &[Choice<'_>]) -> Result<
 }
 
 /// Adds to `sums`, shares in `ring`, the products of each choice `j` times `2^j`, in the same round; all have as many values.
-///
-/// # Errors
-/// If the link fails or the stock runs dry.
 pub(crate) fn add_scaled(
     party: &mut Party<'_>,
     choices: &[Choice<'_>],

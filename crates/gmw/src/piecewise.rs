@@ -90,9 +90,6 @@ impl Piecewise {
 /// Shares of the value of `lines` at `x`, below the table that at 0; `x`: this party's shares. `lines` rise as `of` does.
 /// Cost: [`crate::cost::piecewise`].
 ///
-/// # Errors
-/// If the link fails or the stock runs dry.
-///
 /// # Panics
 /// Unless sizes are as [`Piecewise`] says.
 pub fn piecewise(party: &mut Party<'_>, x: &[u64], of: &Piecewise, lines: &Lines) -> Result<Vec<u64>, Error> {

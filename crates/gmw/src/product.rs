@@ -11,9 +11,6 @@ use crate::{Error, Party};
 ///
 /// The client opens its bit behind the correlation's, the server its own behind the ring element, at once. One round;
 /// `n` bits from the client, `n k` from the server, `n` products sent by the server ([`crate::cost::bit_product`]).
-///
-/// # Errors
-/// If the link fails or the stock runs dry.
 pub fn bit_product(party: &mut Party<'_>, mine: &Bits, ring: Modulus) -> Result<Vec<u64>, Error> {
     bit_product_then(party, mine, ring, |_, _, _| {})
 }

@@ -8,9 +8,6 @@ use crate::{Error, Party, mux};
 /// Shares of `[x >= 0]`; `x`: this party's share in Z_2^k, `[n]`.
 ///
 /// The sign of `x` is the sum of both shares' top bits and of the carry out of the other `k - 1`.
-///
-/// # Errors
-/// If the link fails or the stock lacks [`crate::cost::is_non_negative`]'s correlations.
 pub fn is_non_negative(party: &mut Party<'_>, x: &[u64], ring: Modulus) -> Result<Bits, Error> {
     let mut planes = planes::from_values(x, ring.bits());
     let tops = planes.pop().expect("a ring has at least one bit");
@@ -20,9 +17,6 @@ pub fn is_non_negative(party: &mut Party<'_>, x: &[u64], ring: Modulus) -> Resul
 }
 
 /// Shares of `max(x, 0)`; `x`: this party's share in Z_2^k, `[n]`.
-///
-/// # Errors
-/// If the link fails or the stock lacks [`crate::cost::relu`]'s correlations.
 pub fn relu(party: &mut Party<'_>, x: &[u64], ring: Modulus) -> Result<Vec<u64>, Error> {
     let bits = is_non_negative(party, x, ring)?;
     mux(party, &bits, x, ring)

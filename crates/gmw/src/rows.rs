@@ -16,9 +16,6 @@ use crate::{Error, Party};
 ///
 /// Two rounds; with `k` bits of the ring `2 m k + m r k (k + 1) / 2` bits each way and `2 m k` products in each direction
 /// ([`crate::cost::multiply_rows`]).
-///
-/// # Errors
-/// If the link fails or the stock runs dry.
 pub fn multiply_rows(party: &mut Party<'_>, x: &[u64], y: &[u64], ring: Modulus) -> Result<Vec<u64>, Error> {
     let (n, rows) = (y.len(), x.len());
     let row = n.checked_div(rows).unwrap_or(0);

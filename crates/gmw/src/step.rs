@@ -10,9 +10,6 @@ use privet_ring::{Bits, Modulus};
 use crate::{Error, Party, and, bit_product, is_non_negative};
 
 /// Shares in `to` of 1 where `x >= 0` and of 0 elsewhere; `x`: this party's share in `ring`, `[n]`.
-///
-/// # Errors
-/// If the link fails or the stock lacks [`crate::cost::step`]'s correlations.
 pub fn step(party: &mut Party<'_>, x: &[u64], ring: Modulus, to: Modulus) -> Result<Vec<u64>, Error> {
     let bits = is_non_negative(party, x, ring)?;
     lift(party, &bits, to)
@@ -22,9 +19,6 @@ pub fn step(party: &mut Party<'_>, x: &[u64], ring: Modulus, to: Modulus) -> Res
 /// party's share in `ring` of all nodes, `[2^depth - 1, n]`, where `x >= 0` goes left.
 ///
 /// Nodes come level by level. The number of a node within its level has bit `j` set if the way to it goes right at level `j`.
-///
-/// # Errors
-/// If the link fails or the stock lacks [`crate::cost::leaves`]'s correlations.
 pub fn leaves(party: &mut Party<'_>, x: &[u64], depth: u32, ring: Modulus, to: Modulus) -> Result<Vec<u64>, Error> {
     let trees = x.len() / ((1 << depth) - 1);
     let bits = is_non_negative(party, x, ring)?;

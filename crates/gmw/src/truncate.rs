@@ -34,9 +34,6 @@ pub fn drop_low_bits(role: Role, x: &[u64], bits: u32, ring: Modulus) -> Vec<u64
 /// Shares in Z_2^(k - bits) of exactly `floor(x / 2^bits)`; `x`: this party's share in Z_2^k.
 ///
 /// The carry of the low parts is a comparison's result `c_C ^ c_S`; as a ring element it is `c_C + c_S - 2 c_C c_S`.
-///
-/// # Errors
-/// If the link fails or the stock lacks [`crate::cost::truncate_exactly`]'s correlations.
 pub fn truncate_exactly(party: &mut Party<'_>, x: &[u64], bits: u32, ring: Modulus) -> Result<Vec<u64>, Error> {
     put_back(party, x, bits, 0, ring)
 }
@@ -46,9 +43,6 @@ pub fn truncate_exactly(party: &mut Party<'_>, x: &[u64], bits: u32, ring: Modul
 ///
 /// Then the low two bits of the shares do not add up to four. So they carry exactly if the upper one of both is set, and the
 /// lowest is not compared.
-///
-/// # Errors
-/// If the link fails or the stock lacks [`crate::cost::truncate_guarded`]'s correlations.
 pub fn truncate_guarded(party: &mut Party<'_>, x: &[u64], bits: u32, ring: Modulus) -> Result<Vec<u64>, Error> {
     put_back(party, x, bits, 1, ring)
 }

@@ -21,6 +21,7 @@ const VERSION: u8 = 6;
 pub(crate) const FIRST_BYTES: usize = 3 + base::POINT_BYTES + base::RECEIVER_BYTES;
 
 /// One party with an OT extension in each direction. Every OT or table it makes has its own index, so none is ever made twice.
+/// What makes them fails as [`CotSender::extend`] and [`CotReceiver::extend`] do.
 pub struct OtParty {
     role: Role,
     sender: Box<dyn CotSender>,
@@ -127,9 +128,6 @@ impl OtParty {
     }
 
     /// `count` random bit OTs as sender; the peer must call [`Self::receive_bits`].
-    ///
-    /// # Errors
-    /// Those of [`CotSender::extend`].
     pub fn send_bits(&mut self, channel: &mut Channel, count: usize) -> Result<BitsSent, Error> {
         let delta = self.sender.delta();
         let q = self.sender.extend(channel, count)?;
@@ -139,9 +137,6 @@ impl OtParty {
     }
 
     /// `count` random bit OTs as receiver; the peer must call [`Self::send_bits`].
-    ///
-    /// # Errors
-    /// Those of [`CotReceiver::extend`].
     pub fn receive_bits(&mut self, channel: &mut Channel, count: usize) -> Result<BitsReceived, Error> {
         let (choice, t) = self.receiver.extend(channel, count)?;
         let first = advance(&mut self.received, count);
@@ -150,9 +145,6 @@ impl OtParty {
     }
 
     /// `count` random OTs of two bits as sender; the peer must call [`Self::receive_pairs`].
-    ///
-    /// # Errors
-    /// Those of [`CotSender::extend`].
     pub fn send_pairs(&mut self, channel: &mut Channel, count: usize) -> Result<PairsSent, Error> {
         let delta = self.sender.delta();
         let q = self.sender.extend(channel, count)?;
@@ -162,9 +154,6 @@ impl OtParty {
     }
 
     /// `count` random OTs of two bits as receiver; the peer must call [`Self::send_pairs`].
-    ///
-    /// # Errors
-    /// Those of [`CotReceiver::extend`].
     pub fn receive_pairs(&mut self, channel: &mut Channel, count: usize) -> Result<PairsReceived, Error> {
         let (choice, t) = self.receiver.extend(channel, count)?;
         let first = advance(&mut self.received, count);
@@ -172,9 +161,6 @@ impl OtParty {
     }
 
     /// `count` products of which this party holds the ring element, behind `made`; the peer must call [`Self::receive_products`].
-    ///
-    /// # Errors
-    /// Those of [`CotSender::extend`].
     pub fn send_products(&mut self, channel: &mut Channel, count: usize, made: &mut ProductsSent) -> Result<(), Error> {
         let delta = self.sender.delta();
         let q = self.sender.extend(channel, count)?;
@@ -184,9 +170,6 @@ impl OtParty {
     }
 
     /// `count` products of which this party holds the bit, behind `made`; the peer must call [`Self::send_products`].
-    ///
-    /// # Errors
-    /// Those of [`CotReceiver::extend`].
     pub fn receive_products(
         &mut self,
         channel: &mut Channel,
@@ -201,9 +184,6 @@ impl OtParty {
     }
 
     /// `count` tables as sender; the peer must call [`Self::receive_tables`].
-    ///
-    /// # Errors
-    /// Those of [`CotSender::extend`].
     pub fn send_tables(&mut self, channel: &mut Channel, shape: Shape, count: usize) -> Result<TablesSent, Error> {
         let delta = self.sender.delta();
         let q = self.sender.extend(channel, count * shape.choice_bits())?;
@@ -212,9 +192,6 @@ impl OtParty {
     }
 
     /// `count` tables as receiver; the peer must call [`Self::send_tables`].
-    ///
-    /// # Errors
-    /// Those of [`CotReceiver::extend`].
     pub fn receive_tables(
         &mut self,
         channel: &mut Channel,

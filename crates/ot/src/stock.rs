@@ -17,7 +17,8 @@ use crate::{
 };
 
 /// One party's correlations. Every `take_*` hands out correlations that no other call gets; the two parties must take
-/// the same amounts of each kind in the same order.
+/// the same amounts of each kind in the same order. If fewer are left than are asked for, it is
+/// [`Error::StockExhausted`].
 pub struct Stock {
     pub(crate) role: Role,
     pub(crate) private_ands: PrivateAnds,
@@ -248,27 +249,18 @@ impl Stock {
     }
 
     /// The next `count` private ANDs.
-    ///
-    /// # Errors
-    /// [`Error::StockExhausted`] if fewer are left.
     pub fn take_private_ands(&mut self, count: usize) -> Result<PrivateAnds, Error> {
         let start = self.claim(Kind::PrivateAnds, count)?;
         Ok(self.private_ands.cut(start, count))
     }
 
     /// The next `count` bit triples.
-    ///
-    /// # Errors
-    /// [`Error::StockExhausted`] if fewer are left.
     pub fn take_triples(&mut self, count: usize) -> Result<Triples, Error> {
         let start = self.claim(Kind::Triples, count)?;
         Ok(self.triples.cut(start, count))
     }
 
     /// The next `count` pairs of bit triples that share their first bit.
-    ///
-    /// # Errors
-    /// [`Error::StockExhausted`] if fewer are left.
     pub fn take_paired_triples(&mut self, count: usize) -> Result<PairedTriples, Error> {
         let start = self.claim(Kind::PairedTriples, count)?;
         Ok(self.paired_triples.cut(start, count))
@@ -280,9 +272,6 @@ impl Stock {
     }
 
     /// The next `count` products modulo `2^bits` of which this party holds the ring element.
-    ///
-    /// # Errors
-    /// [`Error::StockExhausted`] if fewer are left.
     pub fn take_products_sent(&mut self, bits: u32, count: usize) -> Result<ProductsSent, Error> {
         let width = self.width(bits);
         let start = self.claim(Kind::ProductsSent(width), count)?;
@@ -290,9 +279,6 @@ impl Stock {
     }
 
     /// The next `count` products modulo `2^bits` of which this party holds the bit.
-    ///
-    /// # Errors
-    /// [`Error::StockExhausted`] if fewer are left.
     pub fn take_products_received(&mut self, bits: u32, count: usize) -> Result<ProductsReceived, Error> {
         let width = self.width(bits);
         let start = self.claim(Kind::ProductsReceived(width), count)?;
@@ -300,9 +286,6 @@ impl Stock {
     }
 
     /// The next `count` products modulo `2^bits` of which this party holds the ring element, where they lie: these, and its shares.
-    ///
-    /// # Errors
-    /// [`Error::StockExhausted`] if fewer are left.
     pub fn next_products_sent(&mut self, bits: u32, count: usize) -> Result<[PackedRef<'_>; 2], Error> {
         let width = self.width(bits);
         let start = self.claim(Kind::ProductsSent(width), count)?;
@@ -311,9 +294,6 @@ impl Stock {
     }
 
     /// The next `count` products modulo `2^bits` of which this party holds the bit: the bits, and where they lie its shares.
-    ///
-    /// # Errors
-    /// [`Error::StockExhausted`] if fewer are left.
     pub fn next_products_received(
         &mut self,
         bits: u32,
@@ -327,9 +307,6 @@ impl Stock {
 
     /// The next `count` products modulo `2^bits` in either direction, which stay where they are until [`Stock::sent`], [`Stock::choice`] and
     /// [`Stock::received`] read them: there may be hundreds of megabytes.
-    ///
-    /// # Errors
-    /// [`Error::StockExhausted`] if fewer are left.
     pub fn claim_products(&mut self, bits: u32, count: usize) -> Result<Claim, Error> {
         let width = self.width(bits);
         let sent = self.claim(Kind::ProductsSent(width), count)?;
@@ -355,27 +332,18 @@ impl Stock {
     }
 
     /// The next `count` tables of which this party has all entries.
-    ///
-    /// # Errors
-    /// [`Error::StockExhausted`] if fewer are left.
     pub fn take_tables_sent(&mut self, shape: Shape, count: usize) -> Result<TablesSent, Error> {
         let start = self.claim(Kind::TablesSent(shape), count)?;
         Ok(self.tables.sent[shape as usize].cut(start, count))
     }
 
     /// The next `count` tables of which this party has one entry each.
-    ///
-    /// # Errors
-    /// [`Error::StockExhausted`] if fewer are left.
     pub fn take_tables_received(&mut self, shape: Shape, count: usize) -> Result<TablesReceived, Error> {
         let start = self.claim(Kind::TablesReceived(shape), count)?;
         Ok(self.tables.received[shape as usize].cut(start, count))
     }
 
     /// The next `count` one-hot vectors of `2^bits` bits.
-    ///
-    /// # Errors
-    /// [`Error::StockExhausted`] if fewer are left.
     ///
     /// # Panics
     /// Unless `6 <= bits <= 12`.

@@ -13,15 +13,9 @@ pub trait Gate {
     fn message_bytes(&self, count: usize) -> Vec<usize>;
 
     /// Deals for values behind `masks`.
-    ///
-    /// # Errors
-    /// If a body cannot be written.
     fn deal(&self, dealer: &mut Dealer<'_>, masks: &[u128]) -> Result<(), Error>;
 
     /// The function of each element; a round for each message.
-    ///
-    /// # Errors
-    /// If the link or the key fails.
     ///
     /// # Panics
     /// If `x` is of another ring.

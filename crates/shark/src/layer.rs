@@ -90,9 +90,6 @@ impl Layer {
 
     /// Deals for an input behind `masks`; `hidden`: `A`, from [`crate::Hiding::next`].
     ///
-    /// # Errors
-    /// If a body cannot be written.
-    ///
     /// # Panics
     /// If the lengths do not fit the shape.
     pub fn deal(&self, dealer: &mut Dealer<'_>, hidden: &[u64], masks: &[u128]) -> Result<(), Error> {

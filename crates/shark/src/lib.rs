@@ -11,7 +11,8 @@
 //! - [`Dealer`] has a function for each step of a [`Party`], and both call them in the same order.
 //! - [`setup`]: the keys and the weights, once for a client, a server and a program.
 //!
-//! A party's half of a run's material is a seed and a body that is read once, front to back. Use neither twice.
+//! A party's half of a run's material is a seed and a body that is read once, front to back. Use neither twice. What a
+//! party does with it fails if the link or the key does; dealing fails if a body cannot be written.
 //!
 //! The argument for security, with its bounds, is in `docs/reference/protocols/shark.md`.
 

@@ -63,9 +63,6 @@ impl Tournament {
     }
 
     /// Deals.
-    ///
-    /// # Errors
-    /// If a body cannot be written.
     pub fn deal(&self, dealer: &mut Dealer<'_>) -> Result<(), Error> {
         for &count in &self.levels {
             let both = dealer.masks(if self.positions { 2 * count } else { count })?;
@@ -79,9 +76,6 @@ impl Tournament {
 
     /// The maximum of each of `groups` (of indices into `x`), and its position if this tournament has them. Two rounds for
     /// each level.
-    ///
-    /// # Errors
-    /// If the link or the key fails.
     ///
     /// # Panics
     /// If the groups are not of the sizes that this was made for.

@@ -137,9 +137,6 @@ impl<'a> Party<'a> {
     }
 
     /// Opens `x` behind fresh masks, for use in `ring`. One round, 16 bytes for each value.
-    ///
-    /// # Errors
-    /// If the link or the key fails.
     pub fn mask(&mut self, x: &Values, ring: Modulus) -> Result<Masked, Error> {
         let mask = self.masks(x.len())?;
         self.mask_with(x, ring, mask)

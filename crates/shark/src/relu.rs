@@ -42,9 +42,6 @@ impl Relu {
     }
 
     /// Deals for values behind `masks`. Returns the bits `v` of the results' [`Choice`].
-    ///
-    /// # Errors
-    /// If a body cannot be written.
     pub fn deal_with_sign(&self, dealer: &mut Dealer<'_>, masks: &[u128]) -> Result<Bits, Error> {
         let hidden = self.sign.deal(dealer, masks)?;
         for range in chunks(masks.len()) {
@@ -63,9 +60,6 @@ impl Relu {
     }
 
     /// The values `max(y, 0)` and the bits `y >= 0`, for no more than the values.
-    ///
-    /// # Errors
-    /// If the link or the key fails.
     ///
     /// # Panics
     /// If `x` is of another ring.

@@ -19,9 +19,6 @@ pub fn key_bytes(count: usize) -> KeyBytes {
 }
 
 /// Deals for the hidden bits of a choice and values behind `masks`.
-///
-/// # Errors
-/// If a body cannot be written.
 pub fn deal(dealer: &mut Dealer<'_>, hidden: &Bits, masks: &[u128]) -> Result<(), Error> {
     let product = |(r, v): (&u128, bool)| r & u128::from(v).wrapping_neg();
     Ok(dealer.secrets(&Zeroizing::new(masks.iter().zip(hidden.iter()).map(product).collect::<Vec<_>>()))?)

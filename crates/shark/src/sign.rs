@@ -90,9 +90,6 @@ impl Sign {
     }
 
     /// Deals for values behind `masks`. Returns the bits `v`.
-    ///
-    /// # Errors
-    /// If a body cannot be written.
     pub fn deal(&self, dealer: &mut Dealer<'_>, masks: &[u128]) -> Result<Bits, Error> {
         let points = Zeroizing::new(masks.iter().map(|r| self.point(*r as u64)).collect::<Vec<_>>());
         dealer.comparisons(self.truncated().bits() - 1, &points)?;
@@ -104,9 +101,6 @@ impl Sign {
     }
 
     /// The bits `y >= 0`. One round.
-    ///
-    /// # Errors
-    /// If the link or the key fails.
     ///
     /// # Panics
     /// If `x` is of another ring.
