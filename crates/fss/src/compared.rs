@@ -46,9 +46,6 @@ pub(crate) fn product_bytes(digits: usize, count: usize) -> usize {
 
 /// This party's shares of all monomials of bits that hide what is opened, of which its parts are `flips`; the server reads its shares of
 /// products from `body`.
-///
-/// # Errors
-/// What `body` fails with.
 pub(crate) fn pull_products(
     role: Role,
     flips: &[Bits],
@@ -60,9 +57,6 @@ pub(crate) fn pull_products(
 }
 
 /// This party's next share of a product of hidden bits.
-///
-/// # Errors
-/// What `body` fails with.
 pub(crate) fn pull_product(
     role: Role,
     count: usize,
@@ -146,9 +140,6 @@ pub(crate) struct OpenedDigits {
 
 impl OpenedDigits {
     /// Looks digits up and opens what they compare to; the server reads its tables from `body`. One round.
-    ///
-    /// # Errors
-    /// If the link fails, or what `body` fails with.
     pub(crate) fn new(
         digits: &Digits,
         points: &[u64],
@@ -169,9 +160,6 @@ impl OpenedDigits {
 
 /// This party's shares of whether each of `points` is less than the number that the dealer knows, digit by digit; the server reads its
 /// tables and its shares of products from `body`. One round.
-///
-/// # Errors
-/// If the link fails, or what `body` fails with.
 pub(crate) fn less_by_digits(
     digits: &Digits,
     points: &[u64],

@@ -257,9 +257,6 @@ pub(crate) fn dealt(hidden: &[Bits]) -> impl Iterator<Item = Bits> {
 }
 
 /// This party's shares of all monomials, from its part of each hidden bit and its shares of products.
-///
-/// # Errors
-/// What `products` fails with.
 pub(crate) fn with_single<E>(
     own: &[Bits],
     mut products: impl FnMut() -> Result<Bits, E>,
@@ -335,9 +332,6 @@ pub(crate) fn sets(bits: usize) -> usize {
 
 /// This party's share of whether all bits are set: from opened columns, its parts of the bits that hide them, and its shares of the products
 /// of each set of these. `one`: a share of 1.
-///
-/// # Errors
-/// What `products` fails with.
 pub(crate) fn all<E>(
     opened: &[Bits],
     own: &[Bits],

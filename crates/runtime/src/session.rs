@@ -3,7 +3,7 @@
 //! Over one channel: both greet with a magic word and a version; the client then asks, one request after the other, for
 //! a program's public half, for a preparation, or for an inference on material that both hold. A refused or failed
 //! request ends the session: the side that finds the fault says why in an abort frame, and material that the failed job
-//! touched is already spent.
+//! touched is already spent. Whatever is said can fail with [`crate::Error::Channel`].
 
 mod admission;
 mod budget;

@@ -10,6 +10,8 @@
 //!
 //! A store may be [sealed](privet_seal) under its owner's key; then so are all its files but markers and locks, each under its path
 //! in the store as its name, and `sealed` tells whether a key is the store's.
+//!
+//! What touches files can fail with [`StoreError::Io`], and what reads them with [`StoreError::Damaged`], too.
 
 mod base_ots;
 mod entry;
@@ -128,17 +130,11 @@ impl Store {
     }
 
     /// The entries that are ready, in order of their ids.
-    ///
-    /// # Errors
-    /// [`StoreError::Io`] or [`StoreError::Damaged`].
     pub fn list(&self) -> Result<Vec<Metadata>, StoreError> {
         Ok(self.entries()?.into_iter().map(|entry| entry.metadata).collect())
     }
 
     /// The entries that are ready, with their sizes and ages, in order of their ids.
-    ///
-    /// # Errors
-    /// [`StoreError::Io`] or [`StoreError::Damaged`].
     pub fn entries(&self) -> Result<Vec<StoreEntry>, StoreError> {
         let ready = self.ready();
         let files = fs::read_dir(&ready).map_err(|error| io(&ready, error))?;
@@ -261,9 +257,6 @@ impl Store {
     }
 
     /// The secret that hides the weights of a program.
-    ///
-    /// # Errors
-    /// [`StoreError::Io`] or [`StoreError::Damaged`].
     pub fn weight_mask(&self, program: &str) -> Result<Seed, Error> {
         self.secret(&format!("weight-mask-{program}"))
     }

@@ -101,9 +101,6 @@ impl Layer {
 
     /// What can be done before there is an input: `-W' r`.
     ///
-    /// # Errors
-    /// If the key fails.
-    ///
     /// # Panics
     /// If the lengths do not fit the shape.
     pub fn prepare(&self, party: &mut Party<'_>, weights: &Weights, mask: &Values) -> Result<Values, Error> {

@@ -71,9 +71,6 @@ impl<'a> Party<'a> {
     }
 
     /// The next masks that the client knows: its shares are the masks.
-    ///
-    /// # Errors
-    /// What the body fails with.
     pub fn input_masks(&mut self, count: usize) -> Result<Values, Error> {
         let shares = match self.role() {
             Role::Client => self.streams.shares(count),

@@ -26,9 +26,6 @@ pub fn deal(dealer: &mut Dealer<'_>, hidden: &Bits, masks: &[u128]) -> Result<()
 
 /// `d x`, valid in the ring of `x`. No message.
 ///
-/// # Errors
-/// If the key fails.
-///
 /// # Panics
 /// If the lengths differ.
 pub fn evaluate(party: &mut Party<'_>, choice: &Choice, x: &Masked) -> Result<Values, Error> {

@@ -30,9 +30,6 @@ pub(crate) struct Allowance {
 
 impl Allowance {
     /// The counts in `folder`, which is made if need be; of clients that have not come for an hour they are removed.
-    ///
-    /// # Errors
-    /// [`StoreError::Io`].
     pub(crate) fn open(folder: impl Into<PathBuf>) -> Result<Self, StoreError> {
         let allowance = Self { folder: folder.into() };
         let folder = &allowance.folder;

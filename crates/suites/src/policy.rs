@@ -163,9 +163,6 @@ pub struct Guard {
 
 impl Guard {
     /// A guard that counts answers, if the policy limits them, in files below `folder`.
-    ///
-    /// # Errors
-    /// [`StoreError::Io`].
     pub fn new(policy: Policy, folder: impl Into<PathBuf>) -> Result<Self, StoreError> {
         let allowance = policy.counts().then(|| Allowance::open(folder)).transpose()?;
         Ok(Self { policy, allowance })

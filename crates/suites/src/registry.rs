@@ -207,9 +207,6 @@ impl SuiteRegistry for Suites {
 }
 
 /// A server of all suites that holds clients to `policy`. Answers are counted in the store, for all processes that share it.
-///
-/// # Errors
-/// [`StoreError::Io`].
 pub fn server(catalog: Catalog, store: Store, policy: Policy) -> Result<Server, StoreError> {
     let guard = Guard::new(policy, store.below("answers"))?;
     Ok(Server::new(&Suites, catalog, store, Arc::new(guard)))

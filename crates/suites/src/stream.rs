@@ -10,7 +10,8 @@
 //! Threat model: both follow the protocol. The server learns nothing of data. **The client learns the values of every
 //! tensor that comes to it up to their order**, and after it the whole output; docs/reference/protocols/stream.md says what that
 //! may tell of the weights. An exchange is a message each way (one round at each party), of
-//! [`privet_paillier::KeySize::ciphertext_bytes`] for every element.
+//! [`privet_paillier::KeySize::ciphertext_bytes`] for every element. What draws a key, masks or an order can fail with
+//! [`crate::Error::Randomness`], what speaks with the peer if the link fails or the peer misbehaves.
 
 mod arrangement;
 mod bfv;

@@ -164,9 +164,6 @@ impl Client {
     }
 
     /// Material that is ready for `plan` with this server.
-    ///
-    /// # Errors
-    /// [`Error::Store`].
     pub fn ready(&self, plan: &dyn SuitePlan) -> Result<Vec<MaterialId>, Error> {
         let is_ready = |entry: &Metadata| self.fits(entry, plan) && self.store.has_setup(entry);
         Ok(self.store.list()?.into_iter().filter(is_ready).map(|entry| entry.id).collect())
@@ -385,9 +382,6 @@ impl Client {
     }
 
     /// Ends the session in good order.
-    ///
-    /// # Errors
-    /// [`Error::Channel`].
     pub fn close(mut self) -> Result<(), Error> {
         messages::send(&mut self.channel, &Request::Bye)
     }

@@ -123,9 +123,6 @@ pub struct Dealer {
 impl Dealer {
     /// A dealer for these suites that refuses to make entries of more than `most_bytes` on the wire, and lets a party wait as long as
     /// `patience` for the other.
-    ///
-    /// # Errors
-    /// [`Error::Randomness`].
     pub fn new(suites: &'static dyn SuiteRegistry, most_bytes: u64, patience: Duration) -> Result<Self, Error> {
         let secret = Prg::from_os()?.seed();
         let patience = patience.min(DEFAULT_TIMEOUT);

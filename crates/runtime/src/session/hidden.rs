@@ -78,9 +78,6 @@ impl HiddenWeights {
     }
 
     /// Sends the hidden weights of one layer, as [`HiddenWeights::receive`] reads them; the caller flushes.
-    ///
-    /// # Errors
-    /// [`Error::Channel`].
     pub fn send(channel: &mut Channel, ring: Modulus, layer: &[u64]) -> Result<(), Error> {
         chunks(layer.len()).try_for_each(|chunk| Ok(channel.send(&ring.pack(&layer[chunk]))?))
     }

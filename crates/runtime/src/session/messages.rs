@@ -68,9 +68,6 @@ pub(super) struct Base {
 pub(super) struct Granted {}
 
 /// Says yes to an inference: the server has its material and begins.
-///
-/// # Errors
-/// [`Error::Channel`].
 pub fn grant(channel: &mut Channel) -> Result<(), Error> {
     send(channel, &Granted {})
 }
@@ -125,9 +122,6 @@ pub fn bytes(message: &impl Serialize) -> usize {
 }
 
 /// Sends a control message.
-///
-/// # Errors
-/// [`Error::Channel`].
 pub fn send(channel: &mut Channel, message: &impl Serialize) -> Result<(), Error> {
     let bytes = serde_json::to_vec(message).expect("control messages are plain data");
     channel.send(&bytes)?;

@@ -64,9 +64,6 @@ impl fmt::Display for Evicted {
 impl Store {
     /// The secret from which a client's key to kept weights of a program grows: another for every client, so that answers to one tell
     /// nothing of another's key.
-    ///
-    /// # Errors
-    /// [`StoreError::Io`] or [`StoreError::Damaged`].
     pub fn kept_key(&self, program: &str, client: &str) -> Result<Seed, Error> {
         let secret = self.secret(&format!("kept-key-{program}"))?;
         let hash = Sha256::new_with_prefix(b"privet kept weights of a client").chain_update(secret.as_bytes());
@@ -75,9 +72,6 @@ impl Store {
     }
 
     /// The names of the files with encrypted weights of a program in a suite: one for each server that sent some.
-    ///
-    /// # Errors
-    /// [`StoreError::Io`].
     pub fn kept_names(&self, program: &str, suite: &str) -> Result<Vec<String>, StoreError> {
         let suite = short(suite);
         let is_of = |name: &String| {

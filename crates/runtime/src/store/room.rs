@@ -24,9 +24,6 @@ impl Store {
     }
 
     /// Bytes of the material here with its metadata, and of kept weights; temporary files count as they were announced.
-    ///
-    /// # Errors
-    /// [`StoreError::Io`].
     pub fn bytes(&self) -> Result<u64, StoreError> {
         // In this order: what comes to be kept is written among the material.
         Ok(self.material_bytes()? + self.kept_bytes()?)
@@ -43,9 +40,6 @@ impl Store {
     }
 
     /// Bytes on disk of the entry `id`, metadata included; 0 if it is not here.
-    ///
-    /// # Errors
-    /// [`StoreError::Io`].
     pub fn entry_bytes(&self, id: &MaterialId) -> Result<u64, StoreError> {
         Ok(length(&self.path(id, "json"))? + length(&self.path(id, "material"))?)
     }

@@ -70,7 +70,8 @@ pub(super) struct Placed {
     pub step: Box<dyn Step>,
 }
 
-/// One step of a run. Both parties and the dealer take the same ones in the same order, offline and online.
+/// One step of a run. Both parties and the dealer take the same ones in the same order, offline and online. A party's part
+/// fails if the link or a key does, the dealer's if a body cannot be written.
 pub(super) trait Step: Send + Sync {
     /// Its key, if it has one.
     fn key_bytes(&self) -> KeyBytes {
@@ -93,32 +94,20 @@ pub(super) trait Step: Send + Sync {
     }
 
     /// The dealer's part of what is used up offline.
-    ///
-    /// # Errors
-    /// If a body cannot be written.
     fn deal_early(&self, _dealing: &mut Dealing<'_>) -> Result<(), Error> {
         Ok(())
     }
 
     /// The dealer's part of what is used up online; `masks`: of the value that it reads behind one.
-    ///
-    /// # Errors
-    /// If a body cannot be written.
     fn deal(&self, _dealer: &mut Dealer<'_>, _masks: &[u128]) -> Result<(), Error> {
         Ok(())
     }
 
     /// A party's part offline; what is to be stored.
-    ///
-    /// # Errors
-    /// If a key fails.
     fn prepare(&self, _preparing: &mut Preparing<'_>, _party: &mut Party<'_>) -> Result<Option<Values>, Error> {
         Ok(None)
     }
 
     /// A party's part online.
-    ///
-    /// # Errors
-    /// If the link or a key fails.
     fn run(&self, state: &mut State<'_>, party: &mut Party<'_>) -> Result<(), Error>;
 }

@@ -61,9 +61,6 @@ pub(super) fn body_bytes(batches: &[Batch], role: Role) -> u64 {
 }
 
 /// The dealer's side of one step: makes the keys of `batches`, one after the other, from both parties' generators.
-///
-/// # Errors
-/// If a body cannot be written.
 pub(super) fn deal(batches: &[Batch], bodies: &mut [Body; 2], generators: &mut [Prg; 2]) -> Result<(), Error> {
     for batch in batches {
         let [client, server] = generators.each_mut().map(Prg::seed);

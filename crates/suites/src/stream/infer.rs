@@ -24,9 +24,6 @@ pub struct DataProvider {
 
 impl DataProvider {
     /// Makes a key of the plan's size.
-    ///
-    /// # Errors
-    /// [`Error::Randomness`].
     pub fn new(plan: &Plan) -> Result<Self, Error> {
         Ok(Self { key: PrivateKey::generate(plan.key_size()?)?, noise: None })
     }
@@ -37,9 +34,6 @@ impl DataProvider {
     }
 
     /// Makes the noise of one inference's encryptions ahead of it.
-    ///
-    /// # Errors
-    /// [`Error::Randomness`].
     pub fn prepare(&mut self, plan: &Plan) -> Result<(), Error> {
         self.noise = Some(self.key.noise(plan.forecast().encryptions)?);
         Ok(())
@@ -150,18 +144,12 @@ pub struct ModelProvider {
 
 impl ModelProvider {
     /// For a client's key.
-    ///
-    /// # Errors
-    /// [`Error::Randomness`].
     pub fn new(key: PublicKey) -> Result<Self, Error> {
         let table = NoiseTable::new(&key)?;
         Ok(Self { key, table, noise: None, prg: Prg::from_os()? })
     }
 
     /// Makes the noise of what one inference sends ahead of it.
-    ///
-    /// # Errors
-    /// [`Error::Randomness`].
     pub fn prepare(&mut self, plan: &Plan) -> Result<(), Error> {
         self.noise = Some(self.table.draw(plan.forecast().decryptions)?);
         Ok(())

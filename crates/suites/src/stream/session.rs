@@ -188,9 +188,6 @@ impl Client {
     }
 
     /// Says goodbye.
-    ///
-    /// # Errors
-    /// [`Error::Channel`].
     pub fn close(mut self) -> Result<(), Error> {
         messages::send(&mut self.channel, &Request::Bye)
     }

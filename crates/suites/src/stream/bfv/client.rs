@@ -38,9 +38,6 @@ pub(in super::super) struct Material {
 
 impl DataProvider {
     /// Makes keys and sets up transfers with the server.
-    ///
-    /// # Errors
-    /// If the link fails or the peer misbehaves; [`Error::Randomness`].
     pub(crate) fn new(channel: &mut Channel, layout: &Layout) -> Result<Self, Error> {
         let mut prg = Prg::from_os()?;
         let transfers = OtParty::setup(channel, Role::Client, layout.extension)?;
@@ -58,9 +55,6 @@ impl DataProvider {
     }
 
     /// Makes the masks of one inference with the server.
-    ///
-    /// # Errors
-    /// If the link fails or the peer misbehaves; [`Error::Randomness`].
     pub(crate) fn prepare(
         &mut self,
         channel: &mut Channel,

@@ -79,9 +79,6 @@ struct Pending {
 
 impl ModelProvider {
     /// Reads the client's key and sets up transfers.
-    ///
-    /// # Errors
-    /// If the link fails or the peer misbehaves; [`Error::Randomness`].
     pub(crate) fn new(channel: &mut Channel, layout: &Layout) -> Result<Self, Error> {
         let transfers = OtParty::setup(channel, Role::Server, layout.extension)?;
         let parameters = layout.layers.first().map(|layer| layer.plan.parameters());
@@ -90,9 +87,6 @@ impl ModelProvider {
     }
 
     /// Makes the server's part of one inference with the client.
-    ///
-    /// # Errors
-    /// If the link fails or the peer misbehaves; [`Error::Randomness`].
     pub(crate) fn prepare(
         &mut self,
         channel: &mut Channel,
