@@ -25,11 +25,8 @@ COMMAND_SECONDS = 60.0
 
 
 def state_key() -> bytes | None:
-    """The key's 32 bytes; None if this process has none.
-
-    # Errors
-    `Misuse` if there should be one and it cannot be had.
-    """
+    """The key's 32 bytes; None if this process has none. Raises `Misuse` if there should be one and
+    it cannot be had."""
     named = os.environ.get(VARIABLE)
     if named:
         kind, _, rest = named.partition(":")

@@ -126,11 +126,8 @@ class Span:
     error: str | None = None
 
     def add(self, **facts: str | float | None) -> None:
-        """Says more; a fact of None is left out.
-
-        # Errors
-        `Misuse` if a fact is not among `FACTS`, or of another type.
-        """
+        """Says more; a fact of None is left out. Raises `Misuse` if a fact is not among `FACTS`, or
+        of another type."""
         for name, value in facts.items():
             if name not in FACTS or not isinstance(value, _FACT):
                 raise Misuse(f"a span says nothing of {name}")
@@ -172,12 +169,9 @@ _flush: Callable[[], None] | None = None
 def configure(target: str | None, service: str) -> None:
     """From now on, this process writes its spans to `target`: a file, or the address of a collector
     (`https://HOST:PORT`; `http` on this machine only). `service` is how it calls itself in them;
-    None writes nothing. A collector's header lines and authority are taken from OpenTelemetry's
-    own variables, `OTEL_EXPORTER_OTLP_HEADERS` and `OTEL_EXPORTER_OTLP_CERTIFICATE`.
-
-    # Errors
-    `Misuse` if it is no such address, or the file cannot be written.
-    """
+    None writes nothing. A collector's header lines and authority are taken from OpenTelemetry's own
+    variables, `OTEL_EXPORTER_OTLP_HEADERS` and `OTEL_EXPORTER_OTLP_CERTIFICATE`. Raises `Misuse` if
+    it is no such address, or the file cannot be written."""
     global _send, _flush
     flush()
     _send, _flush = None, None
@@ -395,10 +389,7 @@ class _Collector:
 
 def _header_lines(given: str) -> dict[str, str]:
     """Header lines as OpenTelemetry writes them: `NAME=VALUE,NAME=VALUE`, values percent-encoded.
-
-    # Errors
-    `Misuse`, which quotes no value, if they are anything else.
-    """
+    Raises `Misuse`, which quotes no value, if they are anything else."""
     lines: dict[str, str] = {}
     for place, pair in enumerate(filter(str.strip, given.split(",")), 1):
         name, equals, value = pair.partition("=")

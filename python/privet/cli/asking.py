@@ -62,11 +62,8 @@ async def until_stopped() -> None:
 
 async def reach(client: ServiceClient, wait: float) -> None:
     """Waits until the service answers, and says so on standard error if it takes waiting. For what
-    is left of `wait`, one that is starting may load its models.
-
-    # Errors
-    As `ServiceClient.reach`.
-    """
+    is left of `wait`, one that is starting may load its models. Raises what `ServiceClient.reach`
+    does."""
 
     stderr = Console(stderr=True, highlight=False)
 
@@ -94,10 +91,7 @@ def connect(
     progress: Progress | None = None,
 ) -> ServiceClient:
     """A client of the service at an address, with the certificate and the token of this process.
-
-    # Errors
-    `Misuse` if the address or the certificates are none.
-    """
+    Raises `Misuse` if the address or the certificates are none."""
     from privet.gateway import ServiceClient
 
     return ServiceClient(

@@ -46,12 +46,9 @@ Config = Annotated[
 
 
 def defaults(command: Any, name: str, path: Path) -> dict[str, Any]:
-    """The values that the file `path` has for a command, by the names of its parameters.
-
-    # Errors
+    """The values that the file `path` has for a command, by the names of its parameters. Raises
     `Misuse` if it is no TOML, has a name that the command does not know, or a value of a wrong
-    kind; the command checks values further as it does those of options.
-    """
+    kind; the command checks values further as it does those of options."""
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

@@ -20,11 +20,8 @@ def make_executor(
     advertise: str | None,
     **each: Any,
 ) -> Executor:
-    """The executor `local` or `ray`; `each` are options that both take for each machine.
-
-    # Errors
-    `Misuse` if there is no such executor, or this machine has not so many cores.
-    """
+    """The executor `local` or `ray`; `each` are options that both take for each machine. Raises
+    `Misuse` if there is no such executor, or this machine has not so many cores."""
     if kind == "ray":
         if cores is not None or advertise is not None:
             raise Misuse(

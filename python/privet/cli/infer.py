@@ -141,11 +141,8 @@ class _Answer:
 
 
 async def _check_ready(client: ServiceClient, model: str, terms: Terms, patience: float) -> None:
-    """Waits for prepared material, where the suite takes any.
-
-    # Errors
-    `MaterialError` if there is none within `patience` seconds.
-    """
+    """Waits for prepared material, where the suite takes any. Raises `MaterialError` if there is
+    none within `patience` seconds."""
     if not isinstance(terms.suite, MaterialSuite) or terms.suite.refills:
         return
     end = time.monotonic() + patience

@@ -26,8 +26,7 @@ def read_inputs(
     `shapes` are those of the program's inputs, by name and in order. A file holds a sample, or
     several.
 
-    # Errors
-    `InputError` if a file cannot be read or does not fit; on several files without a batch.
+    Raises `InputError` if a file cannot be read or does not fit; on several files without a batch.
     """
     if len(paths) > 1 and batch == 1:
         raise InputError(
@@ -52,8 +51,7 @@ def read_input(path: Path, shapes: Mapping[str, tuple[int, ...]]) -> list[Array]
     for each, by name; in order only where numpy named them (`arr_0`, ...). A missing batch axis of
     1 is added.
 
-    # Errors
-    `InputError` if the file cannot be read or does not fit.
+    Raises `InputError` if the file cannot be read or does not fit.
     """
     suffix = path.suffix.lower()
     if suffix in IMAGES:

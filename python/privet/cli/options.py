@@ -209,11 +209,7 @@ PriceTable = Annotated[str, typer.Option(help="Which table of the price file.")]
 
 
 def shapes(given: list[str] | None) -> dict[str, list[int]]:
-    """Shapes by input.
-
-    # Errors
-    `Misuse` if one is not of the form `NAME=N,N,...`.
-    """
+    """Shapes by input. Raises `Misuse` if one is not of the form `NAME=N,N,...`."""
     found = {}
     for text in given or []:
         name, sign, sizes = text.rpartition("=")
@@ -229,11 +225,7 @@ def words(text: str) -> list[str]:
 
 
 def counts(text: str, least: int) -> list[int]:
-    """Numbers with commas between.
-
-    # Errors
-    `Misuse` if there is none, or one is below `least`.
-    """
+    """Numbers with commas between. Raises `Misuse` if there is none, or one is below `least`."""
     try:
         found = [int(word) for word in words(text)]
         if not found or min(found) < least:

@@ -146,11 +146,8 @@ async def _make(
     progress: Progress | None,
 ) -> list[_Made]:
     """Makes so many entries of each model. None may take longer than `timeout` after the one
-    before, as they come one after the other where the service has few cores.
-
-    # Errors
-    `JobFailed` and what else `ServiceClient.notify` raises.
-    """
+    before, as they come one after the other where the service has few cores. Raises `JobFailed` and
+    what else `ServiceClient.notify` raises."""
     found = []
     async with client:
         await asking.reach(client, wait)

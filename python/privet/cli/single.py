@@ -76,11 +76,8 @@ def models(
     **compiled: Any,
 ) -> Models:
     """The repository in the folder `path`, or the model in that file; `options` (`name=value`) and
-    `compiled` are those of its `config.toml`.
-
-    # Errors
-    `Misuse` if a value is impossible, or a repository is given what only one model has.
-    """
+    `compiled` are those of its `config.toml`. Raises `Misuse` if a value is impossible, or a
+    repository is given what only one model has."""
     # These libraries are for this command alone.
     from privet.service.repository import ModelConfig, ModelFolders, SingleModel, parse_config
     from privet.service.schema import setting

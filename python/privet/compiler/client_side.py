@@ -38,10 +38,7 @@ def part(
     model: onnx.ModelProto, input_shapes: InputShapes | None
 ) -> tuple[Front | None, onnx.ModelProto]:
     """The front that clients compute, and the model behind it; no front if nothing is to be done.
-
-    # Errors
-    `InvalidModel` if a shape is missing or does not fit.
-    """
+    Raises `InvalidModel` if a shape is missing or does not fit."""
     parting = _Parting(model, resolve(model, input_shapes))
     for node in model.graph.node:
         parting.take(node)

@@ -147,8 +147,7 @@ def compile(
     ReLU stays exact, or with `relu="sign"` becomes polynomials, for suite `ckks`: a product with an
     approximate sign, off by up to `activation_error` times the largest magnitude of its input.
 
-    # Errors
-    As `privet.compile`.
+    Raises what `privet.compile` does.
     """
     from privet.compiler.client_side import part
     from privet.compiler.executor.codec import by_client, describe_outputs
@@ -378,11 +377,8 @@ def compile(
 
 
 def _widened(compiled: Callable[[], Compiled], refusal: OverflowRisk) -> Compiled:
-    """The program in a ring that some choices of suites do not carry, which says so.
-
-    # Errors
-    The `refusal` of narrower rings if this one holds the model neither.
-    """
+    """The program in a ring that some choices of suites do not carry, which says so. Raises the
+    `refusal` of narrower rings if this one holds the model neither."""
     from privet.compiler.executor.widths import USUAL, WIDEST
 
     try:
@@ -420,11 +416,7 @@ def _in_units(
     made: Compiled | None,
 ) -> Compiled:
     """The program with columns in units of their own, where that is more accurate than `made`, or
-    where values have room in it alone.
-
-    # Errors
-    `OverflowRisk` if values have room in neither.
-    """
+    where values have room in it alone. Raises `OverflowRisk` if values have room in neither."""
     from privet.compiler.passes.column_units import column_units, in_units
 
     units = column_units(imported, batches)

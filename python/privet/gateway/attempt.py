@@ -53,11 +53,8 @@ class Lease:
 
 
 def read_lease(document: Any) -> Lease:
-    """A lease from the service's answer.
-
-    # Errors
-    `PeerMisbehaved` if it does not have the form of one.
-    """
+    """A lease from the service's answer. Raises `PeerMisbehaved` if it does not have the form of
+    one."""
     try:
         phase = document["phase"]
         known = phase in ("prepare", "infer", "fetch")
@@ -134,11 +131,7 @@ class Attempt:
         return isinstance(self._terms.suite, MaterialSuite) and self._terms.suite.fetches
 
     def fetch(self) -> None:
-        """Fetches what this side keeps of the program.
-
-        # Errors
-        As `privet.Client.prepare`.
-        """
+        """Fetches what this side keeps of the program. Raises what `privet.Client.prepare` does."""
         session, plan = self._arrive()
         progress = self._worker_client.progress or (lambda *_: None)
         try:
@@ -150,11 +143,8 @@ class Attempt:
             session.leave()
 
     def prepare(self) -> tuple[str, str]:
-        """Makes a material entry: its id, and the report.
-
-        # Errors
-        As `privet.Client.prepare`.
-        """
+        """Makes a material entry: its id, and the report. Raises what `privet.Client.prepare`
+        does."""
         session, plan = self._arrive()
         try:
             return session.native.prepare(plan, self._worker_client.progress)
@@ -163,11 +153,8 @@ class Attempt:
 
     def infer(self, payload: Payload) -> tuple[Spent, Made | None]:
         """Uses the material that the service named; this side claims it before anything is sent.
-        What needs none tells what it made on the way.
-
-        # Errors
-        `MaterialError` if this side has not got it, or used it; else as `privet.Client.infer`.
-        """
+        What needs none tells what it made on the way. Raises `MaterialError` if this side has not
+        got it, or used it; else as `privet.Client.infer`."""
         suite, material = self._terms.suite, self.lease.material or ""
         if suite.prepares_ahead != bool(material):
             raise PeerMisbehaved("the service names material where none is used, or none")

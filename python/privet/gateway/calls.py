@@ -61,8 +61,7 @@ class Calls:
     bearer token, for services that ask for one. A call that meets a busy service (429, 503) or none
     at all is made again, later and later and not before the service says, for `patience` seconds.
 
-    # Errors
-    `Misuse` if `url` is no such address, or the certificates cannot be used.
+    Raises `Misuse` if `url` is no such address, or the certificates cannot be used.
     """
 
     def __init__(
@@ -120,11 +119,8 @@ class Calls:
 
     @asynccontextmanager
     async def stream(self, path: str) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
-        """A WebSocket; it is asked for once.
-
-        # Errors
-        `PeerBusy` and what else the service refuses with; `NotReached` if it is not reached.
-        """
+        """A WebSocket; it is asked for once. Raises `PeerBusy` and what else the service refuses
+        with; `NotReached` if it is not reached."""
         try:
             async with self._open().ws_connect(
                 self._base + path,
@@ -147,12 +143,8 @@ class Calls:
         self, wait: float = 0.0, waiting: Callable[[PrivetError], None] | None = None
     ) -> None:
         """Returns once the service answers. One that is away is tried for `wait` seconds, and
-        `waiting` is called once, with why.
-
-        # Errors
-        `NotReached` with its cause, within five seconds of the last try; `NotAccepted` if this
-        client's certificate was revoked.
-        """
+        `waiting` is called once, with why. Raises `NotReached` with its cause, within five seconds
+        of the last try; `NotAccepted` if this client's certificate was revoked."""
         limit = time.monotonic() + wait
         while True:
             try:
@@ -300,11 +292,7 @@ def _socket(address: tuple[Any, ...]) -> socket.socket:
 
 
 def _refused(answer: aiohttp.ClientResponse, raw: bytes) -> NoReturn:
-    """Raises what a refusal means.
-
-    # Errors
-    `_Busy`, or an error for the caller.
-    """
+    """Raises what a refusal means: `_Busy`, or an error for the caller."""
     message, reason = f"the service answered {answer.status}", ""
     try:
         reply = json.loads(raw)

@@ -54,11 +54,8 @@ class Catalog:
             raise PeerMisbehaved(f"the service lists no models: {error!r}") from error
 
     async def only(self) -> str:
-        """The name of the model, where the service offers one alone.
-
-        # Errors
-        `Misuse` with the names if there are others, or none.
-        """
+        """The name of the model, where the service offers one alone. Raises `Misuse` with the names
+        if there are others, or none."""
         names = await self.names()
         if len(names) != 1:
             offered = (
@@ -68,19 +65,12 @@ class Catalog:
         return names[0]
 
     async def model(self, name: str, version: int | None = None) -> Model:
-        """A model as it is now.
-
-        # Errors
-        `Misuse` if there is none.
-        """
+        """A model as it is now. Raises `Misuse` if there is none."""
         return read_model(await self._calls.get(version_path(name, version)))
 
     async def offer(self, name: str, version: int | None = None) -> Offer:
-        """A model with its program, perhaps as it was when it was last read.
-
-        # Errors
-        As `model`; `PeerMisbehaved` or `InvalidProgram` if the program is not what it is called.
-        """
+        """A model with its program, perhaps as it was when it was last read. Raises what `model`
+        does; `PeerMisbehaved` or `InvalidProgram` if the program is not what it is called."""
         key = (name, version)
         async with self._reading:
             if key not in self._offers:
@@ -93,12 +83,9 @@ class Catalog:
             return self._offers[key]
 
     async def settle(self, offer: Offer, terms: Terms) -> Terms:
-        """The terms with what they leave open, which this client can run.
-
-        # Errors
-        As `Offer.settle`; `Misuse` if the program takes more memory than there is, `Short` if more
-        than is free now.
-        """
+        """The terms with what they leave open, which this client can run. Raises what
+        `Offer.settle` does; `Misuse` if the program takes more memory than there is, `Short` if
+        more than is free now."""
         if self._link is None and not self._measured:
             self._measured = True
             ask = partial(self._calls.get, LIVE)
@@ -131,10 +118,7 @@ class Catalog:
         self, name: str, terms: Terms, use: Callable[[Offer, Terms], Awaitable[T]]
     ) -> T:
         """What `use` makes of the model on settled terms; once again if it has changed meanwhile.
-
-        # Errors
-        Those of `offer`, `settle` and `use`.
-        """
+        Raises those of `offer`, `settle` and `use`."""
         key = (name, terms.version)
         for last in (False, True):
             offer = await self.offer(name, terms.version)
@@ -176,11 +160,8 @@ async def submit(
 ) -> Admitted:
     """Asks for `notices` or `requests` on settled terms. The service may hold its answer for `hold`
     seconds. A call whose answer was lost is sent again, and makes no second job, because of `key`,
-    which is new for each; one that met a busy service is not, once it `is_needless`.
-
-    # Errors
-    `Misuse`, `MaterialError` or `OtherProgram` if it is refused; `PeerBusy`, `LinkError`.
-    """
+    which is new for each; one that met a busy service is not, once it `is_needless`. Raises
+    `Misuse`, `MaterialError` or `OtherProgram` if it is refused; `PeerBusy`, `LinkError`."""
     body = {"version": terms.version, "program": terms.program_hash, **terms.facts, "key": key}
     path = f"{version_path(offer.model.name)}/{what}"
     reply = await calls.post(path, body | more | {"wait": hold or None}, hold, is_needless)

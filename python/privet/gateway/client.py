@@ -403,10 +403,7 @@ class ServiceClient:
     ) -> float | None:
         """Waits until what this client keeps of a program on these terms is here; what is left of
         `timeout` then. One task fetches it for all who wait, and goes on when they have hung up.
-
-        # Errors
-        `JobFailed` if it did not come, or not in time; else as `notify`.
-        """
+        Raises `JobFailed` if it did not come, or not in time; else as `notify`."""
         if not (isinstance(terms.suite, MaterialSuite) and terms.suite.fetches):
             return timeout
         plan = offer.plan(terms, self.link)
@@ -431,11 +428,8 @@ class ServiceClient:
         return max(SHORTEST_SECONDS, timeout - (time.monotonic() - began))
 
     async def _keep(self, key: tuple[str, str], offer: Offer, terms: Terms) -> None:
-        """Fetches what this client keeps of a program in a suite, unless it is here.
-
-        # Errors
-        As `_fetch`.
-        """
+        """Fetches what this client keeps of a program in a suite, unless it is here. Raises what
+        `_fetch` does."""
 
         async def is_here() -> bool:
             return await asyncio.to_thread(self._executor.has_kept, key)
@@ -561,11 +555,8 @@ def _is_small(program: Program, inputs: Inputs) -> bool:
 
 
 def encode_portions(program: Program, inputs: Inputs) -> tuple[Portion, ...]:
-    """Inputs cut into those of one inference each, as integers.
-
-    # Errors
-    `InputError` if they do not fit the program.
-    """
+    """Inputs cut into those of one inference each, as integers. Raises `InputError` if they do not
+    fit the program."""
     cut = []
     for given in portions(program, inputs):
         filled, samples = fill(program, given)

@@ -45,11 +45,7 @@ class EndpointKeys:
     clients: Path | None = None
 
     def context(self) -> ssl.SSLContext:
-        """For HTTP.
-
-        # Errors
-        `Misuse` if a file cannot be used.
-        """
+        """For HTTP. Raises `Misuse` if a file cannot be used."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         try:
@@ -62,11 +58,7 @@ class EndpointKeys:
         return context
 
     def grpc(self) -> Any:
-        """For gRPC.
-
-        # Errors
-        `Misuse` if a file cannot be used.
-        """
+        """For gRPC. Raises `Misuse` if a file cannot be used."""
         roots = None
         if self.clients is not None:
             texts = map(ssl.DER_cert_to_PEM_cert, authorities(self.clients))
@@ -91,11 +83,8 @@ def check_place(host: str, keys: EndpointKeys | None) -> None:
 async def serve_rest(
     exchange: Exchange, host: str, port: int, keys: EndpointKeys | None = None
 ) -> AsyncIterator[int]:
-    """Serves the protocol over HTTP meanwhile; gives the port.
-
-    # Errors
-    `Misuse` as `check_place`; `LinkError` if nobody can listen there.
-    """
+    """Serves the protocol over HTTP meanwhile; gives the port. Raises `Misuse` as `check_place`;
+    `LinkError` if nobody can listen there."""
     check_place(host, keys)
     tls = keys.context() if keys else None
     app = application(exchange, MOST_BYTES)
@@ -120,11 +109,7 @@ async def serve_grpc(
     bounds: Bounds | None = None,
 ) -> AsyncIterator[int]:
     """Serves the protocol over gRPC meanwhile; gives the port. Connections beyond all of `bounds`
-    are closed at once.
-
-    # Errors
-    As `serve_rest`.
-    """
+    are closed at once. Raises what `serve_rest` does."""
     check_place(host, keys)
     most = (bounds or Bounds.of_process(LISTENERS)).sockets
     sizes = ("grpc.max_receive_message_length", "grpc.max_send_message_length")

@@ -157,10 +157,7 @@ class ClientJob:
 
     def update(self, document: dict[str, Any]) -> None:
         """Takes in what the service says of the job; what is older than the latest is dropped.
-
-        # Errors
-        `PeerMisbehaved` if it is malformed.
-        """
+        Raises `PeerMisbehaved` if it is malformed."""
         self.updated_at = asyncio.get_running_loop().time()
         if document["sequence"] < self._sequence:
             return
@@ -277,11 +274,8 @@ class Request(ClientJob):
         self._results: dict[int, Result] = {}
 
     async def results(self) -> list[Result]:
-        """The result of each portion, in order.
-
-        # Errors
-        `JobFailed` if the service ended the job otherwise; what went wrong on this side for good.
-        """
+        """The result of each portion, in order. Raises `JobFailed` if the service ended the job
+        otherwise; what went wrong on this side for good."""
         await self._until(lambda: self.is_answered)
         if not self.is_answered:
             raise self.failure()
@@ -332,11 +326,8 @@ class Fetch(ClientJob):
     """A request for what this client keeps of a program."""
 
     async def over(self) -> None:
-        """Waits until it is here.
-
-        # Errors
-        `JobFailed` if the service ended it otherwise; what went wrong on this side for good.
-        """
+        """Waits until it is here. Raises `JobFailed` if the service ended it otherwise; what went
+        wrong on this side for good."""
         await self._until(lambda: False)
         if self.outcome != "done" or self._fatal is not None or self.error is not None:
             # Or the service has sent all of it, and this side could not take it.
@@ -362,11 +353,8 @@ class Notice(ClientJob):
         return self.is_ready and not self._attempts
 
     async def ready(self) -> None:
-        """Waits until its material lies ready.
-
-        # Errors
-        `JobFailed` if the service ended it before.
-        """
+        """Waits until its material lies ready. Raises `JobFailed` if the service ended it
+        before."""
         await self._until(lambda: self.is_ready and not self._attempts)
         if not self.is_ready:
             raise self.failure()

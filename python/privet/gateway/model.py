@@ -36,11 +36,8 @@ class Terms:
 
 
 def as_terms(terms: Terms | Suite | str | None) -> Terms | None:
-    """Terms as they are given, or those of a suite or of the name of one; None stays open.
-
-    # Errors
-    `Misuse` if it is none of these.
-    """
+    """Terms as they are given, or those of a suite or of the name of one; None stays open. Raises
+    `Misuse` if it is none of these."""
     return terms if terms is None or isinstance(terms, Terms) else Terms(suites.as_suite(terms))
 
 
@@ -83,11 +80,8 @@ class Model:
 
 
 def read_model(document: Any) -> Model:
-    """A model from the service's answer.
-
-    # Errors
-    `PeerMisbehaved` if it does not have the form of one.
-    """
+    """A model from the service's answer. Raises `PeerMisbehaved` if it does not have the form of
+    one."""
     try:
         own = document["privet"]
         return Model(
@@ -144,11 +138,8 @@ class Offer:
 
     def settle(self, terms: Terms, network: _native.Link | None = None) -> Terms:
         """The terms with this program, and with the depth that they leave open, as suits `network`.
-
-        # Errors
-        `PeerMisbehaved` if they insist on another program; `Misuse` if the model is not offered on
-        these terms.
-        """
+        Raises `PeerMisbehaved` if they insist on another program; `Misuse` if the model is not
+        offered on these terms."""
         asked = (terms, network)
         if (known := self._settled.get(asked)) is None:
             known = self._choose(terms, network)
@@ -188,8 +179,7 @@ class Offer:
 
         May be called from any thread.
 
-        # Errors
-        Those of `MaterialSuite.native`.
+        Raises those of `MaterialSuite.native`.
         """
         with self._lock:
             if terms not in self._plans:

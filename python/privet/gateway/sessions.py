@@ -133,12 +133,9 @@ async def infer_encrypted(
     progress: Progress | None = None,
 ) -> Result:
     """The private predictions for real inputs, up to the program's batch, by the model at `path`,
-    in the scenario of `terms` and with no less noise on results than they say.
-
-    # Errors
-    `InputError` before anything is sent if an input does not fit; `Misuse` without the program
-    `privet-ckks`; `PeerBusy`, `LinkError`, `PeerError`.
-    """
+    in the scenario of `terms` and with no less noise on results than they say. Raises `InputError`
+    before anything is sent if an input does not fit; `Misuse` without the program `privet-ckks`;
+    `PeerBusy`, `LinkError`, `PeerError`."""
     with tempfile.TemporaryDirectory(prefix="privet-") as keys:
         credentials.link_into(Path(keys), "client")
         async with relay(calls, path + "/session") as socket:
@@ -172,8 +169,7 @@ async def join_cohort(
     for instance because another party left, is told of, and the next is waited for; a service that
     is away is tried for `wait` seconds.
 
-    # Errors
-    What the service refuses the member for; `LinkError` if it stays away.
+    Raises what the service refuses the member for; `LinkError` if it stays away.
     """
     path = version_path(membership.model, membership.version) + "/session"
     limit = time.monotonic() + wait

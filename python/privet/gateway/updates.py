@@ -158,12 +158,9 @@ class JobUpdates:
 
     async def take(self, reply: Any, seen: int | None) -> None:
         """Passes on what the service told of changes after `seen`; of those after some change that
-        it chose if that is None, so that earlier ones are still to be told.
-
-        # Errors
-        `PeerMisbehaved` if it makes no sense; as `Calls.get` if another process answers, and is
-        asked for each job.
-        """
+        it chose if that is None, so that earlier ones are still to be told. Raises `PeerMisbehaved`
+        if it makes no sense; as `Calls.get` if another process answers, and is asked for each
+        job."""
         try:
             sequence, documents = int(reply["sequence"]), list(reply["jobs"])
         except (KeyError, TypeError, ValueError) as error:

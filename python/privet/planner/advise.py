@@ -52,11 +52,8 @@ class Advice:
         }
 
     def config(self) -> str:
-        """The recommendation as a model's `config.toml` for `privet serve`.
-
-        # Errors
-        `Misuse` if nothing fits.
-        """
+        """The recommendation as a model's `config.toml` for `privet serve`. Raises `Misuse` if
+        nothing fits."""
         return service_config(self.recommended)
 
 

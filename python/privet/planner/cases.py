@@ -45,11 +45,8 @@ class Case:
 
 
 def find_models(names: Iterable[str], folder: Path) -> list[Path]:
-    """Files of models: paths as they are, names of the zoo built into `folder`.
-
-    # Errors
-    `Misuse` on what is neither.
-    """
+    """Files of models: paths as they are, names of the zoo built into `folder`. Raises `Misuse` on
+    what is neither."""
     found = []
     for name in names:
         if Path(name).suffix == ".onnx" and Path(name).exists():

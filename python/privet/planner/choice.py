@@ -214,11 +214,8 @@ def _seconds(value: float) -> str:
 
 
 def service_config(choice: Choice | None) -> str:
-    """A model's `config.toml`: suite, its options, batch, cores.
-
-    # Errors
-    `Misuse` if there is no choice, or the service does not run it.
-    """
+    """A model's `config.toml`: suite, its options, batch, cores. Raises `Misuse` if there is no
+    choice, or the service does not run it."""
     if choice is None:
         raise Misuse("nothing fits, so that there is nothing to configure")
     setting, suite = choice.setting, choice.setting.config

@@ -24,11 +24,7 @@ def cost_settings(
     compiling: Mapping[str, Any] | None = None,
 ) -> dict[Setting, Record | str]:
     """A record by formulas and unit costs for each setting, or why there is none. `compiling` are
-    arguments of `privet.compile`.
-
-    # Errors
-    `InvalidModel`, and `InputError` on calibration inputs.
-    """
+    arguments of `privet.compile`. Raises `InvalidModel`, and `InputError` on calibration inputs."""
     digest = file_sha256(model)
     compiled: dict[tuple[Precision, int], Compiled] = {}
     found: dict[Setting, Record | str] = {}

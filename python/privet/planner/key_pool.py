@@ -60,11 +60,8 @@ def poisson(count: int, interval: float, seed: int = 1) -> list[float]:
 
 
 def read_trace(path: Path) -> list[float]:
-    """Times of arrivals, one on each line of a file.
-
-    # Errors
-    `Misuse` if a line is no number, or there is none.
-    """
+    """Times of arrivals, one on each line of a file. Raises `Misuse` if a line is no number, or
+    there is none."""
     try:
         times = [float(line) for line in path.read_text().split()]
     except ValueError as error:
@@ -76,11 +73,8 @@ def read_trace(path: Path) -> list[float]:
 
 def simulate(arrivals: Sequence[float], load: Load, size: int) -> Outcome:
     """Serves jobs that arrive at these times, in order, from a pool that holds up to `size` entries
-    and is full at time 0. With `size` 0 a material entry is made when a job asks for it.
-
-    # Errors
-    `Misuse` if `arrivals` are not in order, or `size` is negative.
-    """
+    and is full at time 0. With `size` 0 a material entry is made when a job asks for it. Raises
+    `Misuse` if `arrivals` are not in order, or `size` is negative."""
     if size < 0 or any(b < a for a, b in itertools.pairwise(arrivals)):
         raise Misuse("a pool has no negative size, and a trace's times must not decrease")
     makers = [0.0] * load.makers

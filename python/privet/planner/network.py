@@ -42,11 +42,7 @@ _RATE = re.compile(r"(\d+(?:\.\d+)?) ?([kmg])bi?t?(?:ps|/s)?", re.IGNORECASE)
 
 
 def parse_seconds(text: str, what: str) -> float:
-    """Seconds of `40ms`, `20us` or `5s`.
-
-    # Errors
-    `Misuse` if it is no time.
-    """
+    """Seconds of `40ms`, `20us` or `5s`. Raises `Misuse` if it is no time."""
     found = _TIME.fullmatch(text.strip())
     if found is None:
         raise Misuse(f"{text!r} is no {what}, such as 40ms or 5s")
@@ -54,11 +50,7 @@ def parse_seconds(text: str, what: str) -> float:
 
 
 def parse_bandwidth(text: str) -> float:
-    """Bits a second of `400mbps`, `400Mbit` or `1Gbit/s`.
-
-    # Errors
-    `Misuse` if it is no bandwidth.
-    """
+    """Bits a second of `400mbps`, `400Mbit` or `1Gbit/s`. Raises `Misuse` if it is no bandwidth."""
     found = _RATE.fullmatch(text.strip())
     if found is None or float(found[1]) == 0:
         raise Misuse(f"{text!r} is no bandwidth, such as 400Mbit or 1Gbit")
@@ -67,10 +59,7 @@ def parse_bandwidth(text: str) -> float:
 
 def parse_network(text: str) -> Network:
     """A preset by name, or round trip and bandwidth with a comma between, such as `40ms,400Mbit`.
-
-    # Errors
-    `Misuse` if it is neither.
-    """
+    Raises `Misuse` if it is neither."""
     preset = PRESETS.get(text.strip().upper())
     if preset is not None:
         return preset

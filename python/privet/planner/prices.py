@@ -61,11 +61,8 @@ class Money:
 
 
 def read_prices(name: str = "cpu", path: Path | None = None) -> Prices:
-    """The table `name` of a price file, by default the one of the package.
-
-    # Errors
-    `Misuse` if there is no such table or it lacks a price.
-    """
+    """The table `name` of a price file, by default the one of the package. Raises `Misuse` if there
+    is no such table or it lacks a price."""
     shipped = files("privet.planner").joinpath("data/prices.toml")
     try:
         tables = tomllib.loads(path.read_text() if path else shipped.read_text())

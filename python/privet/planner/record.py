@@ -94,11 +94,7 @@ def costed(costing: Costing, model: str, sha256: str, setting: Setting, batch: i
 
 
 def read_record(path: Path) -> Record:
-    """The record in a file.
-
-    # Errors
-    `Misuse` if it is none, or of another version.
-    """
+    """The record in a file. Raises `Misuse` if it is none, or of another version."""
     try:
         document = json.loads(path.read_text())
         found = document.pop("format"), document.pop("version")
@@ -115,22 +111,15 @@ def read_record(path: Path) -> Record:
 
 
 def read_records(folder: Path) -> list[Record]:
-    """All records in a folder, by file name.
-
-    # Errors
-    As `read_record`; `Misuse` if there is none.
-    """
+    """All records in a folder, by file name. Raises what `read_record` does; `Misuse` if there is
+    none."""
     if records := [read_record(path) for path in sorted(folder.glob("*-*-*.json"))]:
         return records
     raise Misuse(f"{folder} has no records: `privet study measure -o {folder}` makes some")
 
 
 def file_sha256(path: Path) -> str:
-    """What names a model's file.
-
-    # Errors
-    `InvalidModel` if it cannot be read.
-    """
+    """What names a model's file. Raises `InvalidModel` if it cannot be read."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()

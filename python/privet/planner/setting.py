@@ -91,10 +91,7 @@ ALL = {it.setting: Setting(it) for of in SUITES for it in of.settings()}
 
 def settings_of(suite: Suite) -> tuple[Setting, ...]:
     """The settings of a suite with its options: one for each value of what it chooses by itself.
-
-    # Errors
-    `Misuse` if its costs are not known by formula.
-    """
+    Raises `Misuse` if its costs are not known by formula."""
     if not isinstance(suite, Costed):
         raise Misuse(f"the costs of suite {suite.name} are not known by formula")
     made = suite.alternatives() if isinstance(suite, MaterialSuite) else (suite,)
@@ -102,11 +99,8 @@ def settings_of(suite: Suite) -> tuple[Setting, ...]:
 
 
 def cohort(members: int) -> Setting:
-    """The setting in which so many parties share a key.
-
-    # Errors
-    `Misuse` if a cohort cannot have that size.
-    """
+    """The setting in which so many parties share a key. Raises `Misuse` if a cohort cannot have
+    that size."""
     for of in SUITES:
         if (found := of.cohort(members)) is not None:
             return Setting(found)
@@ -115,10 +109,7 @@ def cohort(members: int) -> Setting:
 
 def settings(names: Iterable[str]) -> tuple[Setting, ...]:
     """The settings of names: each that of one setting, or of a family, which is all its depths.
-
-    # Errors
-    `Misuse` on an unknown name.
-    """
+    Raises `Misuse` on an unknown name."""
     chosen: dict[str, Setting] = {}
     for name in names:
         fitting = [it for it in ALL.values() if name in (it.name, it.family)] or _cohorts(name)
@@ -139,11 +130,7 @@ def _cohorts(name: str) -> list[Setting]:
 
 
 def setting_named(name: str) -> Setting:
-    """The one setting of a name.
-
-    # Errors
-    `Misuse` if there is none, or more than one.
-    """
+    """The one setting of a name. Raises `Misuse` if there is none, or more than one."""
     found = settings([name])
     if len(found) > 1:
         raise Misuse(f"{name!r} is a family of settings: {', '.join(it.name for it in found)}")

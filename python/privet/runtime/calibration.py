@@ -17,11 +17,8 @@ Sample = Array | Mapping[str, Array]
 
 
 def load_arrays(path: Path) -> dict[str, Array]:
-    """The arrays of an .npz by their names, or the only one of a .npy under the name "".
-
-    # Errors
-    `InputError` if the file is no such file, or holds Python objects.
-    """
+    """The arrays of an .npz by their names, or the only one of a .npy under the name "". Raises
+    `InputError` if the file is no such file, or holds Python objects."""
     if path.suffix.lower() not in (".npy", ".npz"):
         raise InputError(f"{path}: a .npy or .npz file is needed, as numpy.save and savez write it")
     try:
@@ -40,10 +37,8 @@ def load_arrays(path: Path) -> dict[str, Array]:
 def read_samples(path: Path) -> list[Sample]:
     """Calibration samples, one along the first axis: a .npy for a model with one input, or a .npz
     with an array for each input, by name; in order only where numpy named them (`arr_0`, ...).
-
-    # Errors
-    `InputError` if the file cannot be read or its arrays hold different numbers of samples.
-    """
+    Raises `InputError` if the file cannot be read or its arrays hold different numbers of
+    samples."""
     arrays = load_arrays(path)
     counts = {len(array) if array.ndim else 0 for array in arrays.values()}
     if len(counts) != 1 or counts == {0}:

@@ -54,8 +54,7 @@ def compile_once(
 
     What was compiled before is not compiled again.
 
-    # Errors
-    Those of `privet.compile`.
+    Raises those of `privet.compile`.
     """
     options = {**OPTIONS, **given}
     shapes = {name: list(shape) for name, shape in (options["input_shapes"] or {}).items()}

@@ -225,11 +225,8 @@ class Client:
     def _spend(
         self, payload: list[bytes], progress: Progress | None
     ) -> tuple[Route, Dry | None, Spent]:
-        """Infers on the next entry: on which route, why on that one, and what came of it.
-
-        # Errors
-        `MaterialError` if there is none and none may be made, or none came in time.
-        """
+        """Infers on the next entry: on which route, why on that one, and what came of it. Raises
+        `MaterialError` if there is none and none may be made, or none came in time."""
         spent = self._take(self._asked, payload, progress)
         if spent is not None:
             return self._asked, None, spent

@@ -22,11 +22,7 @@ KNOCK_SECONDS = 10.0
 
 
 def load_ray() -> Any:
-    """The module `ray`.
-
-    # Errors
-    `Misuse` if it is not installed.
-    """
+    """The module `ray`. Raises `Misuse` if it is not installed."""
     try:
         import ray
     except ImportError as error:
@@ -36,10 +32,7 @@ def load_ray() -> Any:
 
 async def join(ray: Any, address: str, **options: Any) -> None:
     """Connects this process to the cluster at `address`; `auto` finds the one of this machine.
-
-    # Errors
-    `Misuse` if there is none.
-    """
+    Raises `Misuse` if there is none."""
     try:
         # Ray itself would try for minutes.
         if address != "auto":

@@ -100,20 +100,14 @@ def check_dates(certificate: Path) -> None:
 
 def trust_authorities(context: ssl.SSLContext, path: str | os.PathLike[str]) -> None:
     """Has `context` accept certificates that the authorities in a PEM file issued, and no others.
-
-    # Errors
-    `Misuse` if the file cannot be read, holds no certificate, or one that is not of an authority,
-    whose holder could otherwise issue certificates for any name.
-    """
+    Raises `Misuse` if the file cannot be read, holds no certificate, or one that is not of an
+    authority, whose holder could otherwise issue certificates for any name."""
     context.load_verify_locations(cadata=b"".join(authorities(path)))
 
 
 def authorities(path: str | os.PathLike[str]) -> list[bytes]:
-    """The certificates of authorities in a PEM file, each in DER.
-
-    # Errors
-    As `trust_authorities`.
-    """
+    """The certificates of authorities in a PEM file, each in DER. Raises what `trust_authorities`
+    does."""
     return _native.authorities(_read(path))
 
 

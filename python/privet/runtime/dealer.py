@@ -101,11 +101,8 @@ class Dealer(Service):
 def dialer(
     address: str | None, credentials: Credentials, timeout: float, link: _native.Link | None = None
 ) -> _native.Dialer | None:
-    """The way to the dealer at `HOST:PORT`, whose certificate must carry the dealer's name.
-
-    # Errors
-    `Misuse` if `address` is no address.
-    """
+    """The way to the dealer at `HOST:PORT`, whose certificate must carry the dealer's name. Raises
+    `Misuse` if `address` is no address."""
     if address is None:
         return None
     host, port = split_address(address)

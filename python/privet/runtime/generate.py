@@ -82,11 +82,8 @@ class Step:
 
 
 def context_of(program: Program) -> int:
-    """The most tokens of a sequence.
-
-    # Errors
-    `Misuse` if the program is no decoder with state that takes a token and its position.
-    """
+    """The most tokens of a sequence. Raises `Misuse` if the program is no decoder with state that
+    takes a token and its position."""
     inputs = {entry.name: program.input_shape(entry) for entry in program.inputs}
     fits = inputs == {TOKEN: (1, 1), POSITION: (1, 1)} and len(program.outputs) == 1
     if not program.state or not fits:
@@ -99,11 +96,8 @@ def context_of(program: Program) -> int:
 
 
 def sessions(tokens: Array) -> list[dict[str, Array]]:
-    """Calibration samples of token sequences `[samples, steps]`.
-
-    # Errors
-    `InputError` if they are no such array.
-    """
+    """Calibration samples of token sequences `[samples, steps]`. Raises `InputError` if they are no
+    such array."""
     if tokens.ndim != 2 or tokens.dtype.kind not in "iu":
         raise InputError("calibration tokens are whole numbers [samples, tokens]")
     places = np.arange(tokens.shape[1]).reshape(-1, 1, 1)
@@ -114,12 +108,8 @@ def steps(
     client: Client, prompt: Sequence[int], count: int, sampling: Sampling | None = None
 ) -> Iterator[Step]:
     """Generates `count` tokens behind a prompt at a server, one inference for each of both but the
-    last; begins a sequence of its own.
-
-    # Errors
-    `Misuse` if the program is no decoder or has no room for so many tokens; those of
-    `Client.infer`.
-    """
+    last; begins a sequence of its own. Raises `Misuse` if the program is no decoder or has no room
+    for so many tokens; those of `Client.infer`."""
     chosen, total = sampling or Sampling(), len(prompt) + count - 1
     context = context_of(client.program)
     if not prompt or count < 1 or total > context:
@@ -157,8 +147,7 @@ def generate(
     them. `suite`, `bits` and `link` are those of `privet.run`. Material for each step is made just
     before it.
 
-    # Errors
-    Those of `steps` and of `privet.compile`.
+    Raises those of `steps` and of `privet.compile`.
     """
     config = suites.as_suite(suite)
     if not isinstance(config, MaterialSuite):

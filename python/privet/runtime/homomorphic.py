@@ -67,11 +67,8 @@ def ask(
     progress: Progress | None = None,
 ) -> Result:
     """One private inference of a program on real inputs, by name or in order; with a batch, up to
-    that many samples along the first axis.
-
-    # Errors
-    `InputError` before anything is sent if an input does not fit; `LinkError`; `PeerError`.
-    """
+    that many samples along the first axis. Raises `InputError` before anything is sent if an input
+    does not fit; `LinkError`; `PeerError`."""
     named, samples = fill(program, inputs)
     encode_input(program, named)
     with tempfile.TemporaryDirectory(prefix="privet-") as name:
@@ -127,8 +124,7 @@ def take_part(
 
     `begun` is called when it begins. `program` is the public half; member 0 gives the folder.
 
-    # Errors
-    `LinkError`; `PeerMisbehaved` if the coordinator breaks the protocol or gives up.
+    Raises `LinkError`; `PeerMisbehaved` if the coordinator breaks the protocol or gives up.
     """
     check_half(program, member, endpoint.suite.parties)
     with tempfile.TemporaryDirectory(prefix="privet-") as name:
@@ -153,11 +149,8 @@ def check_half(program: Path, member: int, members: int) -> None:
 
 
 def public_half(program: Path, folder: Path) -> Path:
-    """A folder with nothing but the public half in `program`, a file or a folder.
-
-    # Errors
-    `Misuse` if there is none.
-    """
+    """A folder with nothing but the public half in `program`, a file or a folder. Raises `Misuse`
+    if there is none."""
     source = program / PUBLIC_FILE if program.is_dir() else program
     if not source.is_file():
         raise Misuse(f"{source} does not exist: `privet compile` writes the public half of a model")

@@ -74,10 +74,7 @@ class Bounds:
     @classmethod
     def of_process(cls, listeners: int = 1) -> Bounds:
         """What this process's limit of open files leaves room for, for each of its listeners.
-
-        # Errors
-        `Misuse` if that is too little to serve anybody.
-        """
+        Raises `Misuse` if that is too little to serve anybody."""
         needed = len(os.listdir("/proc/self/fd")) + RESERVED_FILES
         most = min(MOST_CONNECTIONS, (most_files() - needed) // listeners)
         if most < LEAST_CONNECTIONS:
@@ -147,11 +144,7 @@ class Listening:
         return self._clients.total()
 
     async def listen(self, host: str, port: int) -> tuple[str, int]:
-        """Listens from now on.
-
-        # Errors
-        `OSError` if the address cannot be had.
-        """
+        """Listens from now on. Raises `OSError` if the address cannot be had."""
         loop = asyncio.get_running_loop()
         # It is read when a connection is made, and there is no other way to set it.
         sslproto.SSLProtocol.max_size = TLS_BUFFER_BYTES

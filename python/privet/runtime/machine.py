@@ -90,11 +90,8 @@ def machine_memory(groups: Groups | None = None) -> int:
 
 def available_memory(groups: Groups | None = None, meminfo: Path = Path("/proc/meminfo")) -> int:
     """Bytes that this process could still take, as Linux estimates it, within the limits of control
-    groups and of the process's own address space.
-
-    # Errors
-    `Misuse` where the system does not tell.
-    """
+    groups and of the process's own address space. Raises `Misuse` where the system does not
+    tell."""
     for line in meminfo.read_text().splitlines() if meminfo.exists() else ():
         if line.startswith("MemAvailable:"):
             there = int(line.split()[1]) << 10

@@ -31,10 +31,7 @@ class Mode:
 
 def modes(suite: Suite, words: str) -> list[Mode]:
     """The modes of a suite that `words` names, with commas between, or all; in the suite's order.
-
-    # Errors
-    `Misuse` if a name is unknown, or the suite has an option that a mode would set.
-    """
+    Raises `Misuse` if a name is unknown, or the suite has an option that a mode would set."""
     known = suite.variants
     names = list(known) if words == ALL else words.split(",")
     for name in names:
@@ -69,11 +66,8 @@ def run_modes(
     **options: Any,
 ) -> Sequence[tuple[Mode, Run]]:
     """Compiles a model once and runs it in each of the named modes that it allows, on the same
-    inputs. Arguments are those of `privet.run`; `options` those of `privet.compile`.
-
-    # Errors
-    As `modes` and `privet.run`.
-    """
+    inputs. Arguments are those of `privet.run`; `options` those of `privet.compile`. Raises what
+    `modes` and `privet.run` do."""
     config = suites.as_suite(suite)
     wanted = modes(config, words)
     widths = (options.pop(it, None) for it in ("bits", "scale", "weight_scale"))

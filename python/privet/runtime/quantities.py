@@ -13,11 +13,7 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([A-Za-z]*)")
 
 
 def parse_size(size: int | str | None, what: str = "memory") -> int | None:
-    """Bytes of `what`; None stays None.
-
-    # Errors
-    `Misuse` if it is no positive size.
-    """
+    """Bytes of `what`; None stays None. Raises `Misuse` if it is no positive size."""
     if size is None:
         return None
     found = _SIZE.fullmatch(str(size).strip())
@@ -36,11 +32,8 @@ def check_seconds(seconds: float) -> None:
 
 
 def split_address(text: str) -> tuple[str, int]:
-    """Host and port of `HOST:PORT`; an IPv6 host is written in brackets.
-
-    # Errors
-    `Misuse` if there is no host or no port.
-    """
+    """Host and port of `HOST:PORT`; an IPv6 host is written in brackets. Raises `Misuse` if there
+    is no host or no port."""
     host, _, port = text.rpartition(":")
     if not host or not port.isdigit() or int(port) > 65535:
         raise Misuse(f"{text!r} is not HOST:PORT, such as localhost:7400 or [::1]:7400")

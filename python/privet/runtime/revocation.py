@@ -38,11 +38,7 @@ class Reread(Generic[T]):
         self._problem: Misuse | None = None
 
     def value(self) -> T:
-        """The contents.
-
-        # Errors
-        `Misuse` as `parse`, as long as the file is as it is.
-        """
+        """The contents. Raises `Misuse` as `parse`, as long as the file is as it is."""
         with self._lock:
             seen = self._look()
             if seen is None or seen != self._seen:
@@ -74,11 +70,8 @@ class Reread(Generic[T]):
 
 
 class Revoked:
-    """The list at `path`; without one nobody is refused.
-
-    # Errors
-    `Misuse` if the file cannot be read, or has another line.
-    """
+    """The list at `path`; without one nobody is refused. Raises `Misuse` if the file cannot be
+    read, or has another line."""
 
     def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
         self._list = None if path is None else Reread(path, read_fingerprints)
@@ -97,11 +90,8 @@ class Revoked:
 
 
 def read_fingerprints(path: Path) -> frozenset[str]:
-    """Fingerprints from a file, one a line.
-
-    # Errors
-    `Misuse` if it cannot be read, or a line is something else; the line's number is told.
-    """
+    """Fingerprints from a file, one a line. Raises `Misuse` if it cannot be read, or a line is
+    something else; the line's number is told."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, ValueError) as error:

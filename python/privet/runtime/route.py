@@ -83,10 +83,7 @@ class Dry:
 
 def fallback(when_dry: str, asked: MaterialSuite, dealer: str | None) -> MaterialSuite | None:
     """The suite that `when_dry` names instead of `asked`; None if it is a policy and no suite.
-
-    # Errors
-    `Misuse` if it is neither, or names nothing else than what was asked for.
-    """
+    Raises `Misuse` if it is neither, or names nothing else than what was asked for."""
     if when_dry in (MAKE, WAIT, REFUSE):
         return None
     making = [it.name for it in suites.all_suites() if issubclass(it, MaterialSuite)]

@@ -22,8 +22,7 @@ class Line:
     To connect may take `patience` seconds, by default `timeout`. The other parameters are those of
     `privet.Client`.
 
-    # Errors
-    `LinkError` if the server cannot be reached; `Misuse` if the port is none.
+    Raises `LinkError` if the server cannot be reached; `Misuse` if the port is none.
     """
 
     connection: _native.Connection
@@ -50,11 +49,8 @@ class Line:
         self.open()
 
     def open(self) -> None:
-        """Connects; to be called again once the earlier connection is closed or broken.
-
-        # Errors
-        As the class.
-        """
+        """Connects; to be called again once the earlier connection is closed or broken. Raises what
+        the class does."""
         self.connection = _native.Connection.connect(*self._address)
         self.connection.set_timeout(self._timeout)
         self._stopper = self.connection.stopper()
@@ -70,11 +66,7 @@ class Line:
 
 
 def _number(port: int) -> int:
-    """The port, if it is one.
-
-    # Errors
-    `Misuse`.
-    """
+    """The port, if it is one. Raises `Misuse`."""
     with contextlib.suppress(TypeError):
         if 0 < (number := operator.index(port)) < 1 << 16:
             return number
@@ -87,8 +79,7 @@ class Session(Line):
     `store` gives where material is kept, once there is a connection. With `keep_base_ots`,
     preparations leave there what stands in for base OTs the next time.
 
-    # Errors
-    As `Line`; `PeerMisbehaved` if the server is no Privet.
+    Raises what `Line` does; `PeerMisbehaved` if the server is no Privet.
     """
 
     native: _native.Client

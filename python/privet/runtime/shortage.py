@@ -37,10 +37,7 @@ def take_all_files() -> None:
 def check_room() -> None:
     """Sees that this process may have `ROOM_BYTES` more. Without them a thread that starts can fail
     before it can say so, which leaves who started it waiting, and native code ends the process.
-
-    # Errors
-    `Short` if it may not.
-    """
+    Raises `Short` if it may not."""
     try:
         mmap.mmap(-1, ROOM_BYTES).close()
     except OSError as error:

@@ -62,11 +62,8 @@ class MaterialStore:
 
     @classmethod
     def at(cls, state: str | os.PathLike[str]) -> MaterialStore:
-        """The client's store in a directory that is there already.
-
-        # Errors
-        `Misuse` if no client has used the directory.
-        """
+        """The client's store in a directory that is there already. Raises `Misuse` if no client has
+        used the directory."""
         if not (Path(state) / "client").is_dir():
             raise Misuse(f"{os.fspath(state)} is no client's state directory")
         return cls(state)

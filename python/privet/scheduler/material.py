@@ -113,11 +113,7 @@ class Material:
     # How it comes -------------------------------------------------------------------------------
 
     def check_new(self, material: str) -> None:
-        """Refuses material that is there already.
-
-        # Errors
-        `Misuse` if there is some of that name.
-        """
+        """Refuses material that is there already. Raises `Misuse` if there is some of that name."""
         if material in self:
             raise Misuse(f"the material {material} is known already")
 

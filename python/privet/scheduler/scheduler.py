@@ -59,11 +59,8 @@ class Scheduler:
     # Submissions --------------------------------------------------------------------------------
 
     def submit(self, now: float, submission: Submission) -> None:
-        """Admits a request or a notice.
-
-        # Errors
-        `Refused` if it cannot be admitted; nothing has changed then.
-        """
+        """Admits a request or a notice. Raises `Refused` if it cannot be admitted; nothing has
+        changed then."""
         self._at(now)
         admit(self._state, now, submission)
 
@@ -91,11 +88,8 @@ class Scheduler:
     ) -> None:
         """A job has done its work: frees its cores, corrects the profile by what was `measured`.
         `material` names the entry that a T_pre left (by default, as the job). A job that does not
-        run any more, because its machine was lost, is ignored.
-
-        # Errors
-        `Misuse` if there is an entry of that name already; nothing has changed then.
-        """
+        run any more, because its machine was lost, is ignored. Raises `Misuse` if there is an entry
+        of that name already; nothing has changed then."""
         self._at(now)
         progress.finished(self._state, now, job, measured, material)
 
@@ -119,10 +113,7 @@ class Scheduler:
     def set_aside(self, now: float, machine: str, memory: int) -> bool:
         """Keeps `memory` bytes of a machine from jobs, for something else (a negative number gives
         back); whether they are free now, and not only when jobs have ended. No job starts before.
-
-        # Errors
-        `Misuse` if the machine is unknown, or has no memory left for jobs then.
-        """
+        Raises `Misuse` if the machine is unknown, or has no memory left for jobs then."""
         self._at(now)
         free = self._state.resources.get(machine)
         if free is None:
@@ -183,11 +174,8 @@ class Scheduler:
         age: float = 0.0,
     ) -> None:
         """Material of that size and age (in seconds) lies in the store of `machine`, never used.
-        Without a size it counts as what a T_pre is expected to leave.
-
-        # Errors
-        `Misuse` if the machine is unknown or the material is known.
-        """
+        Without a size it counts as what a T_pre is expected to leave. Raises `Misuse` if the
+        machine is unknown or the material is known."""
         self._at(now)
         if machine not in self._state.resources:
             raise Misuse(f"there is no machine {machine}")
@@ -205,11 +193,7 @@ class Scheduler:
     # Machines -----------------------------------------------------------------------------------
 
     def machine_joined(self, now: float, machine: Machine) -> None:
-        """Lends a machine.
-
-        # Errors
-        `Misuse` if one of that name is there.
-        """
+        """Lends a machine. Raises `Misuse` if one of that name is there."""
         self._at(now)
         if machine.name in self._state.resources:
             raise Misuse(f"there is a machine {machine.name} already")
@@ -224,12 +208,9 @@ class Scheduler:
     def drain_machine(self, now: float, name: str) -> None:
         """Takes a machine out while others serve. Jobs that run there end, and requests whose
         material lies there are inferred; nothing else starts there, and other material there is
-        given up. When all this is over, `decide` returns `Drained` and the machine is gone.
-
-        # Errors
+        given up. When all this is over, `decide` returns `Drained` and the machine is gone. Raises
         `Misuse` if there is no such machine, no other one takes jobs, or jobs wait that none of the
-        others has the memory for; nothing has changed then.
-        """
+        others has the memory for; nothing has changed then."""
         self._at(now)
         draining.drain(self._state, name)
 

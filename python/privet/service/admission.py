@@ -81,12 +81,8 @@ class Admission:
         self._is_trimmed = False
 
     def open(self, grant: Grant) -> None:
-        """Admits a job from now on.
-
-        # Errors
-        `Misuse` if another job has not ended; `OSError` if there are no such cores, or no files
-        left; `RuntimeError` if no thread can be started.
-        """
+        """Admits a job from now on. Raises `Misuse` if another job has not ended; `OSError` if
+        there are no such cores, or no files left; `RuntimeError` if no thread can be started."""
         with self._lock:
             if self._lease is not None:
                 raise Misuse(f"job {self._lease.grant.job} has not ended")

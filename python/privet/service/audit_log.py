@@ -34,11 +34,7 @@ _log = logging.getLogger(__name__)
 class AuditLog:
     """Appends to the file at `path`, of which this is the only writer: it holds a lock on the file.
     Lines that a full disk does not take wait, and are written in order by the next `write` or
-    `catch_up`.
-
-    # Errors
-    `Misuse` if the file cannot be opened, or another service writes it.
-    """
+    `catch_up`. Raises `Misuse` if the file cannot be opened, or another service writes it."""
 
     def __init__(self, path: Path) -> None:
         try:
@@ -113,11 +109,8 @@ class Audited:
 
 
 def check(path: Path, head: str | None = None) -> Audited:
-    """Follows the chain; `head` is a hash that the file must have gone through.
-
-    # Errors
-    `OSError` if the file cannot be read.
-    """
+    """Follows the chain; `head` is a hash that the file must have gone through. Raises `OSError` if
+    the file cannot be read."""
     found, seen = Audited(), head in (None, FIRST)
     for line in path.read_bytes().splitlines():
         found.lines += 1

@@ -56,11 +56,8 @@ def keep_no_core() -> None:
 
 
 def pin(cores: Collection[int]) -> None:
-    """Keeps all threads of this process, and those that they start, to `cores`.
-
-    # Errors
-    `OSError` if this process may use none of them.
-    """
+    """Keeps all threads of this process, and those that they start, to `cores`. Raises `OSError` if
+    this process may use none of them."""
     for thread in os.listdir("/proc/self/task"):
         # A thread may have ended meanwhile.
         with contextlib.suppress(ProcessLookupError):
@@ -131,11 +128,8 @@ class MemoryBound:
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
     def start(self) -> None:
-        """Begins to watch.
-
-        # Errors
-        `OSError` without a file to watch by; `RuntimeError` without a thread.
-        """
+        """Begins to watch. Raises `OSError` without a file to watch by; `RuntimeError` without a
+        thread."""
         self._statm = Path("/proc/self/statm").open("rb", buffering=0)  # noqa: SIM115, `_watch` closes it
         _, hard = resource.getrlimit(resource.RLIMIT_DATA)
         resource.setrlimit(resource.RLIMIT_DATA, (self._data, hard))

@@ -145,11 +145,7 @@ class Driver:
     # From clients -------------------------------------------------------------------------------
 
     def submit(self, submission: Submission) -> None:
-        """Admits a submission.
-
-        # Errors
-        `Refused`, as the scheduler says.
-        """
+        """Admits a submission. Raises `Refused`, as the scheduler says."""
         self.scheduler.submit(self.clock(), submission)
         self._wake.set()
 
@@ -185,22 +181,15 @@ class Driver:
         self._wake.set()
 
     def set_aside(self, machine: str, memory: int) -> bool:
-        """Keeps memory of a machine from jobs, see the scheduler; whether it is free now.
-
-        # Errors
-        `Misuse` if there is no such machine, or jobs would have nothing left.
-        """
+        """Keeps memory of a machine from jobs, see the scheduler; whether it is free now. Raises
+        `Misuse` if there is no such machine, or jobs would have nothing left."""
         free = self.scheduler.set_aside(self.clock(), machine, memory)
         self._wake.set()
         return free
 
     def drain_machine(self, name: str) -> None:
         """Takes a machine out once what it has begun is over; others go on. Nothing happens to one
-        that is out already.
-
-        # Errors
-        `Misuse` if it cannot be taken out, as the scheduler says.
-        """
+        that is out already. Raises `Misuse` if it cannot be taken out, as the scheduler says."""
         if name in self._out:
             return
         self.scheduler.drain_machine(self.clock(), name)
@@ -208,11 +197,8 @@ class Driver:
         self._wake.set()
 
     def keep_machine(self, name: str) -> None:
-        """Has a machine take jobs again that is being drained, or was.
-
-        # Errors
-        `Misuse` if nobody took it out.
-        """
+        """Has a machine take jobs again that is being drained, or was. Raises `Misuse` if nobody
+        took it out."""
         if not self.scheduler.keep_machine(self.clock(), name):
             self._executor.recall(name)
         self._wake.set()

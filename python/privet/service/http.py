@@ -128,11 +128,8 @@ async def serving(
     cancel: bool = False,
 ) -> AsyncIterator[tuple[str, int]]:
     """Serves an application meanwhile; gives the address. Calls under way at the end have
-    `shutdown` seconds; with `cancel`, a call ends when its client goes.
-
-    # Errors
-    `OSError` if the address cannot be had.
-    """
+    `shutdown` seconds; with `cancel`, a call ends when its client goes. Raises `OSError` if the
+    address cannot be had."""
     runner = web.AppRunner(
         app, access_log=None, shutdown_timeout=shutdown, handler_cancellation=cancel
     )
@@ -180,11 +177,8 @@ def in_pieces(body: bytes, content_type: str) -> web.Response:
 
 
 async def read_body(request: web.Request) -> bytes:
-    """The body of a call.
-
-    # Errors
-    `web.HTTPRequestTimeout` if it does not come, `web.HTTPBadRequest` if it is no proper HTTP.
-    """
+    """The body of a call. Raises `web.HTTPRequestTimeout` if it does not come, `web.HTTPBadRequest`
+    if it is no proper HTTP."""
     try:
         if request.content.is_eof():
             return await request.read()  # It came with its head, and nothing is waited for.

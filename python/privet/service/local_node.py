@@ -40,11 +40,8 @@ class LocalNode:
         return node is self._apart
 
     async def take(self, version: Version) -> None:
-        """Sets aside what a version's process holds; waits until no job has it.
-
-        # Errors
-        `Misuse` with the figure if it leaves no room for a client.
-        """
+        """Sets aside what a version's process holds; waits until no job has it. Raises `Misuse`
+        with the figure if it leaves no room for a client."""
         plan = version.plan or {}
         own = int(plan["memory_bytes_model"])
         client = int(HEADROOM * (plan["memory_bytes_keys"] + plan["memory_bytes_working"]))

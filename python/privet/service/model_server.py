@@ -61,11 +61,8 @@ class ModelServers:
         self._model_servers: dict[str, ModelServer] = {}
 
     async def open(self, version: Version) -> None:
-        """Starts the version's process.
-
-        # Errors
-        Those of the process, if the version does not run or does not fit the memory.
-        """
+        """Starts the version's process. Raises those of the process, if the version does not run or
+        does not fit the memory."""
         if version.key in self._model_servers:
             return
         await self._node.take(version)
@@ -110,11 +107,8 @@ class ModelServer:
         self._partners: Counter[str] = Counter()
 
     async def start(self) -> None:
-        """Starts the process, unless it runs, and waits until it listens.
-
-        # Errors
-        As `ModelServers.open`.
-        """
+        """Starts the process, unless it runs, and waits until it listens. Raises what
+        `ModelServers.open` does."""
         async with self._starting:
             if self.process is not None and self.process.returncode is None:
                 return
@@ -193,11 +187,8 @@ class ModelServer:
 
     @contextmanager
     def place(self, client: str, partner: str | None = None) -> Iterator[None]:
-        """A place for one session of a client, or of a `partner` who has places of its own.
-
-        # Errors
-        `PeerBusy` if the client has its sessions, or there are as many as can be.
-        """
+        """A place for one session of a client, or of a `partner` who has places of its own. Raises
+        `PeerBusy` if the client has its sessions, or there are as many as can be."""
         sessions = self._sessions if partner is None else self._partners
         if sessions[client] >= SESSIONS_PER_CLIENT:
             raise PeerBusy(f"you have {SESSIONS_PER_CLIENT} sessions already")
@@ -214,11 +205,8 @@ class ModelServer:
     async def connect(self, client: str, name: str | None, per_minute: int, number: int) -> Streams:
         """A connection for the session `number` of `client`, the SHA-256 of its certificate in
         hexadecimal, with the common `name` in it, which may have so many inferences in a minute
-        over all its sessions.
-
-        # Errors
-        `OSError`; those of `start` if the process had died and does not come up.
-        """
+        over all its sessions. Raises `OSError`; those of `start` if the process had died and does
+        not come up."""
         await self.start()
         reader, writer = await asyncio.open_unix_connection(self._socket)
         called = (name or "").encode()[:MOST_NAME_BYTES]

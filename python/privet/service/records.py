@@ -103,11 +103,8 @@ _RAN = f"INSERT OR REPLACE INTO runs VALUES ({', '.join(f':{it.name}' for it in 
 
 class Records:
     """The file, of which this object is the only writer; every call is done when it returns, unless
-    the disk is full.
-
-    # Errors
-    `Misuse` if another service writes the file, or a later version of Privet wrote it.
-    """
+    the disk is full. Raises `Misuse` if another service writes the file, or a later version of
+    Privet wrote it."""
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -173,11 +173,8 @@ def described(kind: Kind, about: str) -> dict[str, Any]:
 
 
 def read(into: type[T], document: Any, where: str) -> T:
-    """The dataclass `into` from a TOML table or a JSON object; null means left out.
-
-    # Errors
-    `Misuse` that names `where`, the field, what is wrong with it, and what is possible.
-    """
+    """The dataclass `into` from a TOML table or a JSON object; null means left out. Raises `Misuse`
+    that names `where`, the field, what is wrong with it, and what is possible."""
     start = f"{where}: " if where else ""
     if not isinstance(document, Mapping):
         raise Misuse(f"{start}an object with named fields is needed")
@@ -205,11 +202,8 @@ def read(into: type[T], document: Any, where: str) -> T:
 
 def setting(of: type[Any], text: str) -> tuple[str, Any]:
     """A field of a dataclass from `name=value` on a command line: a value of TOML, or a plain word,
-    or several of them with commas between.
-
-    # Errors
-    `Misuse` if it has not that form; `read` checks name and value.
-    """
+    or several of them with commas between. Raises `Misuse` if it has not that form; `read` checks
+    name and value."""
     name, equals, word = text.partition("=")
     if not equals:
         raise Misuse(f"{text!r} sets nothing: write NAME=VALUE")

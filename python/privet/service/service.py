@@ -190,12 +190,9 @@ class Service:
     # Life ---------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Starts the executor, loads the repository, and takes stock of what lies on disk.
-
-        # Errors
-        `Misuse` if the repository cannot be read or the executor cannot run here; what loading
-        a model raises that must be there.
-        """
+        """Starts the executor, loads the repository, and takes stock of what lies on disk. Raises
+        `Misuse` if the repository cannot be read or the executor cannot run here; what loading a
+        model raises that must be there."""
         for path in self.settings.state.glob(OBSOLETE):
             path.unlink()
         ended = self.records.interrupt(time.time())
@@ -341,12 +338,9 @@ class Service:
 
     def submit(self, client: str, name: str | None, version: Version, body: Ask) -> Job:
         """Admits a notice or a request of the client with this fingerprint, and the common name in
-        its certificate.
-
-        # Errors
-        `Misuse` if the version does not serve what is asked; `NotAccepted` if the service's policy
-        does not accept it, `Exhausted` if it gives no answer now; `Refused` by the scheduler.
-        """
+        its certificate. Raises `Misuse` if the version does not serve what is asked; `NotAccepted`
+        if the service's policy does not accept it, `Exhausted` if it gives no answer now; `Refused`
+        by the scheduler."""
         notice = body.notice if isinstance(body, RequestBody) else None
         announced = self._notice(client, notice) if notice is not None else None
         request = isinstance(body, RequestBody)
@@ -413,10 +407,7 @@ class Service:
 
     def admit(self, client: str, name: str | None, mode: suites.Mode, answers: int) -> None:
         """Holds a client to the policy: it may ask in a mode, and has so many answers counted.
-
-        # Errors
-        `NotAccepted`; `Exhausted`.
-        """
+        Raises `NotAccepted`; `Exhausted`."""
         refusal = self.guard.check(client, name, mode.text)
         if refusal is not None:
             if self.audit is not None:
@@ -429,11 +420,7 @@ class Service:
 
     def _take_fetch(self, client: str, version: Version) -> None:
         """Holds a client to what it may fetch: it takes a core and much of the link for as long as
-        the client's link makes it last.
-
-        # Errors
-        `Exhausted`.
-        """
+        the client's link makes it last. Raises `Exhausted`."""
         under_way = [job for job in self.jobs.open() if job.kind == "fetch"]
         cores = sum(len(node.cores) for node in self.driver.nodes)
         own = any(job.client == client for job in under_way)

@@ -43,19 +43,12 @@ class Watch:
         self._connection: http.client.HTTPSConnection | None = None
 
     def state(self) -> dict[str, Any]:
-        """The state, as `/v2/state` tells it.
-
-        # Errors
-        As `ask`.
-        """
+        """The state, as `/v2/state` tells it. Raises what `ask` does."""
         return self.ask("GET", "/v2/state")
 
     def ask(self, method: str, path: str) -> dict[str, Any]:
-        """What the service answers to a call without a body.
-
-        # Errors
-        `LinkError` if the service does not answer; `Misuse` if it refuses.
-        """
+        """What the service answers to a call without a body. Raises `LinkError` if the service does
+        not answer; `Misuse` if it refuses."""
         connection = self._connection or _Named(
             self._name, self._host, self._port, timeout=self._timeout, context=self._tls
         )

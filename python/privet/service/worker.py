@@ -65,11 +65,7 @@ class DataPort(Server):
 
     def offer(self, folder: str, warm: bool, hosts: Sequence[str]) -> str:
         """Offers a program, to `hosts` (labels of suites) or else to suites with material; its
-        hash.
-
-        # Errors
-        As `add_saved`.
-        """
+        hash. Raises what `add_saved` does."""
         if not hosts:
             return self.add_saved(folder, warm=warm).program_hash
         public, private = ((Path(folder) / name).read_bytes() for name in FILES)

@@ -84,11 +84,8 @@ def allocate(
     per_core: int = THREADS_PER_CORE,
     seconds: float = SECONDS,
 ) -> Allocation:
-    """The best allocation, or the best found in `seconds`.
-
-    # Errors
-    `Misuse` if there is none: each stage needs a thread, and no server serves both sides.
-    """
+    """The best allocation, or the best found in `seconds`. Raises `Misuse` if there is none: each
+    stage needs a thread, and no server serves both sides."""
     _check(stages, servers, objective, per_core)
     began = time.monotonic()
     if objective == "slowest" and len(servers) == 1:
@@ -106,11 +103,8 @@ def allocate(
 
 def shared(stages: Sequence[Stage], server: Server, per_core: int) -> list[int]:
     """Threads of each stage on one server so that the slowest is quickest; what is left over goes
-    where it saves most. This is the best allocation, and needs no solver.
-
-    # Errors
-    `Misuse` if there is none.
-    """
+    where it saves most. This is the best allocation, and needs no solver. Raises `Misuse` if there
+    is none."""
     capacity = server.cores * per_core
     if len({it.side for it in stages} | ({server.side} - {None})) > 1:
         raise Misuse("no server serves both sides: name one for each")
@@ -286,11 +280,8 @@ class _Program:
     def solve(
         self, seconds: float, start: tuple[list[int], list[int]] | None
     ) -> tuple[list[int], list[int], float]:
-        """Servers, threads and the gap; HiGHS begins with `start`, if there is one.
-
-        # Errors
-        `Misuse` if there is no allocation.
-        """
+        """Servers, threads and the gap; HiGHS begins with `start`, if there is one. Raises `Misuse`
+        if there is no allocation."""
         highs = self._highs
         highs.setOptionValue("time_limit", seconds)
         highs.setOptionValue("mip_rel_gap", 1e-6)

@@ -58,19 +58,12 @@ class ModelSide(ABC):
 
     @abstractmethod
     def on_frame(self, kind: Kind, payload: bytes) -> None:
-        """A frame that is about hiding.
-
-        # Errors
-        `PeerMisbehaved` if it is not due.
-        """
+        """A frame that is about hiding. Raises `PeerMisbehaved` if it is not due."""
 
     @abstractmethod
     def open(self, entry: int) -> ModelBlinding:
-        """Blinds a new request, by the entry that it names.
-
-        # Errors
-        `PeerMisbehaved` if that cannot be.
-        """
+        """Blinds a new request, by the entry that it names. Raises `PeerMisbehaved` if that cannot
+        be."""
 
 
 class DataBlinding:
@@ -105,19 +98,12 @@ class DataSide(ABC):
 
     @abstractmethod
     def on_frame(self, kind: Kind, payload: bytes) -> None:
-        """A frame that is about hiding.
-
-        # Errors
-        `PeerMisbehaved` if it is not due.
-        """
+        """A frame that is about hiding. Raises `PeerMisbehaved` if it is not due."""
 
     @abstractmethod
     async def take(self) -> DataBlinding:
-        """Blinds a new request.
-
-        # Errors
-        `PrivetError` if there is nothing to blind it with any more.
-        """
+        """Blinds a new request. Raises `PrivetError` if there is nothing to blind it with any
+        more."""
 
     @abstractmethod
     def ended(self, error: PrivetError) -> None:

@@ -65,11 +65,8 @@ class Header:
 
     @classmethod
     def parse(cls, data: bytes, limit: int) -> Header:
-        """Reads a header; payloads have at most `limit` bytes.
-
-        # Errors
-        `PeerMisbehaved` on what no frame of ours begins with.
-        """
+        """Reads a header; payloads have at most `limit` bytes. Raises `PeerMisbehaved` on what no
+        frame of ours begins with."""
         kind, length, number, received = _HEADER.unpack(data)
         try:
             known = Kind(kind)

@@ -79,11 +79,8 @@ class Link:
         return self._connection is not None and not self._connection.done()
 
     async def send(self, kind: Kind, payload: bytes) -> None:
-        """Sends a frame, now or over a later connection; waits while too much is on its way.
-
-        # Errors
-        Whatever ended the session.
-        """
+        """Sends a frame, now or over a later connection; waits while too much is on its way. Raises
+        whatever ended the session."""
         async with self._changed:
             while self.failure is None and self._waiting > self._patience.unsent:
                 await self._changed.wait()
@@ -103,11 +100,8 @@ class Link:
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, theirs: int
     ) -> None:
         """Goes on over a connection until it breaks; `theirs` is what the peer received last.
-
-        # Errors
-        `PeerMisbehaved` if it says that it received what was never sent, or sends what it must
-        not; the session has ended then.
-        """
+        Raises `PeerMisbehaved` if it says that it received what was never sent, or sends what it
+        must not; the session has ended then."""
         await self.detach()
         self.connections += 1
         connection = self._connection = asyncio.create_task(self._run(reader, writer, theirs))
@@ -211,11 +205,8 @@ class Link:
 
 
 async def read(reader: asyncio.StreamReader, count: int, silence: float) -> bytes:
-    """So many bytes; `silence` bounds the wait for any of them.
-
-    # Errors
-    `TimeoutError`, `EOFError`, `OSError`.
-    """
+    """So many bytes; `silence` bounds the wait for any of them. Raises `TimeoutError`, `EOFError`,
+    `OSError`."""
     chunks = []
     while count:
         async with asyncio.timeout(silence):
@@ -241,11 +232,8 @@ async def write(
 async def greet(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, payload: bytes, patience: Patience
 ) -> bytes:
-    """The data provider's half of a greeting: the model provider's welcome.
-
-    # Errors
-    `PeerMisbehaved` if it refuses; those of `read`.
-    """
+    """The data provider's half of a greeting: the model provider's welcome. Raises `PeerMisbehaved`
+    if it refuses; those of `read`."""
     await write(writer, Header(Kind.HELLO, len(payload), 0, 0), payload, patience)
     header, answer = await first(reader, patience)
     if header.kind is Kind.REFUSED:

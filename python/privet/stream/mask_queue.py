@@ -69,11 +69,7 @@ class MaskQueue(DataSide):
         self._wake()
 
     async def filled(self, count: int) -> None:
-        """Waits until so many entries are ready.
-
-        # Errors
-        Whatever ended the session.
-        """
+        """Waits until so many entries are ready. Raises whatever ended the session."""
         async with self._changed:
             await self._changed.wait_for(lambda: len(self._ready) >= count or self._failure)
             if self._failure is not None:

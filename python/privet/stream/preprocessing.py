@@ -83,11 +83,7 @@ class Rules:
         return Guard(Policy(self.policy), self.folder)
 
     def revoked(self) -> Revoked:
-        """Who is refused.
-
-        # Errors
-        `Misuse` if the list cannot be read.
-        """
+        """Who is refused. Raises `Misuse` if the list cannot be read."""
         return Revoked(self.revocations)
 
 
@@ -166,11 +162,8 @@ class PreparingData:
         return os.getpid()
 
     def prepare(self, where: Where, name: str) -> tuple[Any, PhaseCost]:
-        """This side's part of a material entry, and what it cost.
-
-        # Errors
-        `PeerError` if the other side cannot be reached, or fails; the next call connects anew.
-        """
+        """This side's part of a material entry, and what it cost. Raises `PeerError` if the other
+        side cannot be reached, or fails; the next call connects anew."""
         client, self._client = self._client or self._connect(where), None
         made, report = client.entry(self._plan, name)
         self._client = client

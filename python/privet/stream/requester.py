@@ -108,11 +108,8 @@ class DataProvider:
         self.ledger = Ledger()
 
     async def __aenter__(self) -> Self:
-        """Connects, makes a key or starts to prepare, and starts the workers.
-
-        # Errors
-        `LinkError` if the peer cannot be reached, `PeerMisbehaved` if it is not what it should be.
-        """
+        """Connects, makes a key or starts to prepare, and starts the workers. Raises `LinkError` if
+        the peer cannot be reached, `PeerMisbehaved` if it is not what it should be."""
         self._tasks.start(self._dialler.keep())
         try:
             async with asyncio.timeout(self._patience.resume):
@@ -204,11 +201,9 @@ class DataProvider:
         )
 
     async def infer(self, inputs: Inputs) -> dict[str, Array]:
-        """The outputs for real inputs, by name; as many calls at a time as you like.
-
-        # Errors
-        `InputError` on unfit inputs; `PeerError` if the other side fails or `request_seconds` pass.
-        """
+        """The outputs for real inputs, by name; as many calls at a time as you like. Raises
+        `InputError` on unfit inputs; `PeerError` if the other side fails or `request_seconds`
+        pass."""
         return decode_output(self.stages.program, await self.integers(inputs))
 
     async def integers(self, inputs: Inputs) -> list[Array]:

@@ -41,11 +41,8 @@ class LinearRounds:
         self._pool, self._parts, self._whole = pool, tuple(parts), whole_inputs
 
     async def prepare(self, key: bytes) -> None:
-        """Has all workers make their tables of noise for a new data provider.
-
-        # Errors
-        `PeerMisbehaved` if a worker refuses the key.
-        """
+        """Has all workers make their tables of noise for a new data provider. Raises
+        `PeerMisbehaved` if a worker refuses the key."""
         calls = [
             self._pool.call(stage, part, "ready", key)
             for stage, count in enumerate(self._parts)
@@ -60,11 +57,8 @@ class LinearRounds:
     async def run(
         self, blinding: ModelBlinding, index: int, bases: dict[int, Rows]
     ) -> tuple[bytes, Indices]:
-        """A round's value as it is sent, and where the answer's elements come back.
-
-        # Errors
-        `WorkerLost` if workers were lost in every attempt; those of the workers.
-        """
+        """A round's value as it is sent, and where the answer's elements come back. Raises
+        `WorkerLost` if workers were lost in every attempt; those of the workers."""
         for attempt in range(ATTEMPTS):
             order, returned = blinding.arrange(index)
             try:
@@ -127,11 +121,8 @@ class NonlinearRounds:
         self._stages, self._pool, self._parts, self._ledger = stages, pool, tuple(parts), ledger
 
     async def hide(self, blinding: DataBlinding, number: int, values: Array) -> bytes:
-        """The rows of an input of the program, by its number.
-
-        # Errors
-        `WorkerLost` if a worker was lost in every attempt; those of the workers. Of all methods.
-        """
+        """The rows of an input of the program, by its number. Raises `WorkerLost` if a worker was
+        lost in every attempt; those of the workers. Of all methods."""
         flat = values.astype("<i8").ravel()
         calls = [
             (flat[each].tobytes(), blinding.hiding_input(number, each))

@@ -119,11 +119,8 @@ class Stages:
         return _indices(sent), _indices(returned)
 
     def rows(self, tensor: bytes, count: int) -> npt.NDArray[np.uint8]:
-        """A peer's ciphertexts or masked values, one in a row.
-
-        # Errors
-        `PeerMisbehaved` if there are not `count` of them.
-        """
+        """A peer's ciphertexts or masked values, one in a row. Raises `PeerMisbehaved` if there are
+        not `count` of them."""
         if len(tensor) != count * self.row_bytes:
             raise PeerMisbehaved(
                 f"a tensor of {count} rows has {count * self.row_bytes} bytes, not {len(tensor)}"

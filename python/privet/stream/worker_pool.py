@@ -74,11 +74,8 @@ class WorkerPool(ABC):
 
     @abstractmethod
     async def start(self, recipe: Recipe, parts: Sequence[Part]) -> None:
-        """Starts a worker for each part.
-
-        # Errors
-        `PrivetError` if one does not come up; none are left then.
-        """
+        """Starts a worker for each part. Raises `PrivetError` if one does not come up; none are
+        left then."""
 
     async def call(self, stage: int, part: int, method: str, *arguments: Any) -> Any:
         """Has a worker do something. A caller that goes away leaves the worker to end it, and the

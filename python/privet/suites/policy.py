@@ -48,11 +48,8 @@ class Mode:
 
     @classmethod
     def labelled(cls, label: str) -> Mode:
-        """The mode of a suite with its options, as material is labelled.
-
-        # Errors
-        `Misuse` if there is no such suite.
-        """
+        """The mode of a suite with its options, as material is labelled. Raises `Misuse` if there
+        is no such suite."""
         return cls(**json.loads(mode_of(label)))
 
     @cached_property
@@ -83,11 +80,8 @@ def make_policy(
 ) -> Policy:
     """The policy in a TOML file, or the default: exact truncations, no dealer, no encrypted weights
     at clients, statistical noise on results, and no suite that reveals values. Each argument
-    accepts one weaker choice besides, and `weaker` those that it names.
-
-    # Errors
-    `Misuse` if the file is no policy, or a choice is unknown.
-    """
+    accepts one weaker choice besides, and `weaker` those that it names. Raises `Misuse` if the file
+    is no policy, or a choice is unknown."""
     for what, value, possible in (
         ("truncation", truncation, ("exact", ONE_BIT)),
         ("choice of what is encrypted", encrypts, ("masks", "weights")),

@@ -39,22 +39,15 @@ def all_suites() -> tuple[type[Suite], ...]:
 
 
 def suite_type(name: str) -> type[Suite]:
-    """The suite of a name.
-
-    # Errors
-    `Misuse` if there is none.
-    """
+    """The suite of a name. Raises `Misuse` if there is none."""
     if name not in _SUITES:
         raise Misuse(f"the suite is {name!r}; possible are {', '.join(_SUITES)}")
     return _SUITES[name]
 
 
 def as_suite(suite: Suite | str) -> Suite:
-    """A suite with its options; a name means its defaults.
-
-    # Errors
-    `Misuse` if there is no suite of that name, or it is no suite at all.
-    """
+    """A suite with its options; a name means its defaults. Raises `Misuse` if there is no suite of
+    that name, or it is no suite at all."""
     if isinstance(suite, str):
         return suite_type(suite)()
     if not isinstance(suite, Suite):
@@ -66,12 +59,8 @@ def as_suite(suite: Suite | str) -> Suite:
 
 
 def from_options(name: str, options: Mapping[str, Any]) -> Suite:
-    """The suite of a name with options by the names of its fields.
-
-    # Errors
-    `Misuse` if there is no such suite, or it has no such option; the message names the suites that
-    have it.
-    """
+    """The suite of a name with options by the names of its fields. Raises `Misuse` if there is no
+    such suite, or it has no such option; the message names the suites that have it."""
     of = suite_type(name)
     known = {field.name for field in fields_of(of)}
     for option in options:
@@ -88,22 +77,15 @@ def owners(option: str) -> list[str]:
 
 
 def from_json(document: Any) -> Suite:
-    """The suite that `Suite.to_json` wrote.
-
-    # Errors
-    `Misuse` if it is none.
-    """
+    """The suite that `Suite.to_json` wrote. Raises `Misuse` if it is none."""
     if not isinstance(document, Mapping) or not isinstance(document.get("suite"), str):
         raise Misuse("a suite in JSON is an object with the suite's name under `suite`")
     return suite_type(document["suite"]).from_json(document)
 
 
 def from_label(label: str) -> Suite:
-    """The suite with its options of which `label` is the label.
-
-    # Errors
-    `Misuse` if there is none.
-    """
+    """The suite with its options of which `label` is the label. Raises `Misuse` if there is
+    none."""
     for of in _SUITES.values():
         if (found := of.from_label(label)) is not None:
             return found

@@ -38,10 +38,7 @@ class ProgramHost(Protocol):
     ) -> None:
         """Serves a client to the end of its session, what `gate` admits of it. `done` is called
         after each inference with what it took, its preparation included, as the server saw it.
-
-        # Errors
-        `PeerError` if the client breaks the protocol or leaves, `NotAccepted` by `gate`.
-        """
+        Raises `PeerError` if the client breaks the protocol or leaves, `NotAccepted` by `gate`."""
 
 
 @dataclass(frozen=True, kw_only=True)

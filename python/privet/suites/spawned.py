@@ -48,9 +48,8 @@ def deaf_to_ctrl_c() -> Iterator[None]:
     Whoever started them ends them. Tasks of one event loop may be in it at once, and leave it in
     any order: the thread hears again once the last has left.
 
-    # Errors
-    `KeyboardInterrupt` as it is left if SIGINT came meanwhile: what was started must be guarded by
-    then.
+    Raises `KeyboardInterrupt` as it is left if SIGINT came meanwhile: what was started must be
+    guarded by then.
     """
     if not _deaf.uses:
         _deaf.before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
@@ -147,11 +146,8 @@ def party(
 def event(
     process: subprocess.Popen[str], kind: str, progress: Progress | None = None
 ) -> dict[str, Any]:
-    """The next line of this kind; progress lines on the way are passed on.
-
-    # Errors
-    The error that the party tells of; `LinkError` if its process ends before.
-    """
+    """The next line of this kind; progress lines on the way are passed on. Raises the error that
+    the party tells of; `LinkError` if its process ends before."""
     for line in _pipe(process.stdout):
         message: dict[str, Any] = json.loads(line)
         if message["event"] == kind:

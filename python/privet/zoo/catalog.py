@@ -133,11 +133,8 @@ def trained() -> list[str]:
 
 
 def describe(name: str) -> Entry:
-    """What the model `name`, random or trained, is and costs.
-
-    # Errors
-    `KeyError` if the zoo has no such model.
-    """
+    """What the model `name`, random or trained, is and costs. Raises `KeyError` if the zoo has no
+    such model."""
     recipe = _recipe(name)
     graph = recipe.construct()
     return Entry(
@@ -158,8 +155,7 @@ def build(name: str, directory: str | Path) -> Path:
     The weights depend on the name alone, so every build gives the same bytes. They show shapes,
     costs and speed, never accuracy.
 
-    # Errors
-    `KeyError` if the zoo has no such model; `ValueError` if its weights are trained.
+    Raises `KeyError` if the zoo has no such model; `ValueError` if its weights are trained.
     """
     recipe = _recipe(name)
     if name in _TRAINED:

@@ -28,12 +28,9 @@ _TENSOR_RAW_DATA = 9 << 3 | 2
 
 
 def write(graph: Graph, path: Path, values: Callable[[Weight], Array]) -> None:
-    """Write `graph` to `path`, asking `values` for each weight's elements in turn.
-
-    # Errors
+    """Write `graph` to `path`, asking `values` for each weight's elements in turn. Raises
     `ValueError` if a weight's elements have another shape or type than declared, or if the file
-    would exceed what protobuf can hold.
-    """
+    would exceed what protobuf can hold."""
     skeleton = _skeleton(graph).SerializeToString(deterministic=True)
     sizes = [_initializer_bytes(weight) for weight in graph.weights]
     total = len(skeleton) + sum(sizes)

@@ -33,8 +33,7 @@ def encode_input(program: Program, inputs: Inputs) -> list[Array]:
     `inputs` maps names to arrays, or lists the arrays in order, or is the only one; of a program
     with a front they are what `by_front` makes.
 
-    # Errors
-    `InputError` if a name, shape or type is wrong, or a number is not finite or beyond the
+    Raises `InputError` if a name, shape or type is wrong, or a number is not finite or beyond the
     magnitude that the program was compiled for.
     """
     names = [entry.name for entry in program.inputs]
@@ -45,12 +44,9 @@ def encode_input(program: Program, inputs: Inputs) -> list[Array]:
 
 
 def by_front(program: Program, given: Mapping[str, Array]) -> dict[str, Array]:
-    """The program's inputs, by name, of what a user gives for some samples, one or several.
-
-    # Errors
+    """The program's inputs, by name, of what a user gives for some samples, one or several. Raises
     `InputError` if an array has another type or shape than the program says, or steps of the front
-    cannot be computed on it.
-    """
+    cannot be computed on it."""
     front = program.front
     if front is None:
         return dict(given)
@@ -64,11 +60,8 @@ def by_front(program: Program, given: Mapping[str, Array]) -> dict[str, Array]:
 
 
 def run_front(front: Front, given: Mapping[str, Array]) -> dict[str, Array]:
-    """What a front makes of one sample, by the names of the program's inputs.
-
-    # Errors
-    As `by_front`.
-    """
+    """What a front makes of one sample, by the names of the program's inputs. Raises what
+    `by_front` does."""
     sample = {it.name: _typed(it, given[it.name]) for it in front.given}
     for it in front.given:
         if sample[it.name].shape != it.shape:
@@ -117,11 +110,7 @@ def ordered(names: Sequence[str], inputs: Inputs) -> list[npt.ArrayLike]:
 
 def as_array(name: str, given: npt.ArrayLike) -> Array:
     """What a user gives for an input, as an array of numbers or of texts. Tables hand out both as
-    objects.
-
-    # Errors
-    `InputError` if it is none, such as a list of rows of different lengths.
-    """
+    objects. Raises `InputError` if it is none, such as a list of rows of different lengths."""
     try:
         array = np.asarray(given)
         if array.dtype != object:
@@ -140,11 +129,8 @@ def with_sample_axis(array: Array, shape: Shape) -> Array:
 
 def in_order(place: str, found: Sequence[str], inputs: Sequence[str]) -> list[str]:
     """The names of arrays that `place` holds, in the order of the inputs that they are for: theirs,
-    those that numpy gives (`arr_0`, ...), or whatever the only one is called.
-
-    # Errors
-    `InputError` if they have other names.
-    """
+    those that numpy gives (`arr_0`, ...), or whatever the only one is called. Raises `InputError`
+    if they have other names."""
     if set(found) == set(inputs):
         return list(inputs)
     unnamed = [f"arr_{number}" for number in range(len(inputs))]
@@ -176,9 +162,8 @@ def decode_output(program: Program, integers: Sequence[Array]) -> dict[str, Arra
     `integers` are the revealed outputs, in the program's order, as signed integers. Of a batch the
     head is computed for each sample by itself.
 
-    # Errors
-    `InputError` if their number or shapes are not the program's; `InvalidProgram` if its head
-    cannot be computed.
+    Raises `InputError` if their number or shapes are not the program's; `InvalidProgram` if its
+    head cannot be computed.
     """
     if len(integers) != len(program.outputs):
         raise InputError(f"{len(integers)} outputs given, the program has {len(program.outputs)}")
@@ -205,11 +190,8 @@ def decode_output(program: Program, integers: Sequence[Array]) -> dict[str, Arra
 
 def by_client(program: Program, revealed: Mapping[str, Array]) -> dict[str, Array]:
     """What a client computes of the outputs of one sample, which are reals, or integers if they
-    have no fractional bits: a step of each output, and its head.
-
-    # Errors
-    `InvalidProgram` if the head of the program cannot be computed.
-    """
+    have no fractional bits: a step of each output, and its head. Raises `InvalidProgram` if the
+    head of the program cannot be computed."""
     steps = {
         it.name: client_step(revealed[it.name], it.client)
         for it in program.outputs
@@ -231,11 +213,8 @@ class Described:
 
 
 def describe_outputs(program: Program) -> list[Described]:
-    """What the user gets, in the model's order.
-
-    # Errors
-    `InvalidProgram` if the head of the program cannot be computed.
-    """
+    """What the user gets, in the model's order. Raises `InvalidProgram` if the head of the program
+    cannot be computed."""
     if program.head is None:
         return [
             Described(it.name, it.kind, program.values[it.value].shape) for it in program.outputs

@@ -51,9 +51,8 @@ def execute(
 
     `state` is what the inference before left; without it, this is the first.
 
-    # Errors
-    `InputError` on wrong inputs, `InvalidProgram` if the halves do not match, `OverflowRisk` if a
-    value leaves the range that the ring guarantees.
+    Raises `InputError` on wrong inputs, `InvalidProgram` if the halves do not match, `OverflowRisk`
+    if a value leaves the range that the ring guarantees.
     """
     graph = integer_graph(program, weights)
     magnitudes = [0] * len(program.values)
@@ -75,11 +74,8 @@ def execute(
 def run_integers(
     graph: Graph, inputs: Sequence[Array], ring_bits: int, observe: Observe
 ) -> list[Array]:
-    """The outputs of an integer graph; `observe` sees every value that an operation makes.
-
-    # Errors
-    `OverflowRisk` if a value leaves the range that the ring guarantees.
-    """
+    """The outputs of an integer graph; `observe` sees every value that an operation makes. Raises
+    `OverflowRisk` if a value leaves the range that the ring guarantees."""
     magnitudes = [0] * (max(graph.values) + 1)
     return _run(graph, inputs, ring_bits, magnitudes, Arithmetic(), observe)
 

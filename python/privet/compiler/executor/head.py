@@ -26,11 +26,8 @@ FLOATS, INTEGERS, BOOLEAN, TEXT = (1, 10, 11, 16), (2, 3, 4, 5, 6, 7, 12, 13), 9
 def run_head(
     head: Head, revealed: Mapping[str, Array], title: str = "the program's head"
 ) -> dict[str, Array]:
-    """The outputs of a head by name, in its order; `title` is what messages call it.
-
-    # Errors
-    `InvalidProgram` if a node cannot be computed, or would take too many elements.
-    """
+    """The outputs of a head by name, in its order; `title` is what messages call it. Raises
+    `InvalidProgram` if a node cannot be computed, or would take too many elements."""
     tensors: dict[str, Array] = {**head.constants, **revealed}
     taken = 0
     for node in head.nodes:

@@ -33,11 +33,8 @@ RANDOM_SEED = 20260101
 
 
 def as_samples(calibration: Calibration | None) -> list[Sample] | None:
-    """Calibration samples one by one.
-
-    # Errors
-    `InputError` if they are a path, or arrays with different numbers of samples.
-    """
+    """Calibration samples one by one. Raises `InputError` if they are a path, or arrays with
+    different numbers of samples."""
     if isinstance(calibration, str | bytes | os.PathLike):
         raise InputError("calibration is samples, not a path: read the file by numpy.load")
     if not isinstance(calibration, Mapping):
@@ -57,8 +54,7 @@ def calibration_batches(
     Of a graph with state a sample is a session: arrays with an axis of steps in front. A few of its
     steps are told, each with the state that it begins with.
 
-    # Errors
-    `InputError` if a calibration sample does not fit the graph's inputs.
+    Raises `InputError` if a calibration sample does not fit the graph's inputs.
     """
     if graph.state:
         yield from _session_batches(graph, calibration, input_range)
@@ -140,11 +136,8 @@ def _steps(graph: Graph, session: Sequence[Sequence[Array]]) -> Iterator[list[Ar
 def front_samples(
     front: Front, calibration: Sequence[Sample] | None, input_range: tuple[float, float] | None
 ) -> list[Sample]:
-    """What a front makes of calibration samples, or of a few random inputs.
-
-    # Errors
-    `InputError` if a sample does not fit.
-    """
+    """What a front makes of calibration samples, or of a few random inputs. Raises `InputError` if
+    a sample does not fit."""
     shapes = {it.name: it.shape for it in front.given}
     names = list(shapes)
     given: list[Mapping[str, Array]] = []
@@ -161,11 +154,8 @@ def front_samples(
 
 
 def measure(graph: Graph, batches: Iterator[list[Array]]) -> dict[int, tuple[float, float]]:
-    """The smallest and the largest element of every value over all batches.
-
-    # Errors
-    `InvalidModel` if a value is not finite.
-    """
+    """The smallest and the largest element of every value over all batches. Raises `InvalidModel`
+    if a value is not finite."""
     ends = dict.fromkeys(graph.values, (math.inf, -math.inf))
     missing = may_be_missing(graph)
 

@@ -44,12 +44,9 @@ def as_declared(model: onnx.ModelProto, inputs: Mapping[str, Array]) -> dict[str
 def run_plaintext(
     model: onnx.ModelProto, samples: Sequence[Mapping[str, Array]], outputs: Sequence[str]
 ) -> dict[str, Array]:
-    """ONNX Runtime's outputs by name, on the CPU; several samples' are joined along axis 0.
-
-    # Errors
+    """ONNX Runtime's outputs by name, on the CPU; several samples' are joined along axis 0. Raises
     `InvalidModel` if ONNX Runtime does not take the model; `InputError` if an input of whole
-    numbers has others.
-    """
+    numbers has others."""
     for precise in (True, False):  # ONNX Runtime 1.31 fails if precise on some quantised weights
         try:
             runs = _run(model, samples, outputs, precise=precise)

@@ -24,8 +24,7 @@ def fill(program: Program, inputs: Inputs) -> tuple[dict[str, Array], int]:
 
     What the model's front makes of what a user gives is computed here; the rest is as `pad` does.
 
-    # Errors
-    Those of `pad`; `InputError` if the front cannot be computed.
+    Raises those of `pad`; `InputError` if the front cannot be computed.
     """
     given, count = pad(program, inputs)
     return by_front(program, given), count
@@ -38,9 +37,8 @@ def pad(program: Program, inputs: Inputs) -> tuple[dict[str, Array], int]:
     Up to `program.batch` samples lie along the first axis of each input; the last one again takes
     the place of those that are missing. A program for one sample gets the inputs as they are.
 
-    # Errors
-    `InputError` if the inputs hold different numbers of samples, none, or too many, or a sample has
-    another shape.
+    Raises `InputError` if the inputs hold different numbers of samples, none, or too many, or a
+    sample has another shape.
     """
     given = by_name(program, inputs)
     if program.batch == 1:
@@ -59,11 +57,8 @@ def pad(program: Program, inputs: Inputs) -> tuple[dict[str, Array], int]:
 
 
 def by_name(program: Program, inputs: Inputs) -> dict[str, Array]:
-    """What a user gives, by the names of the model's inputs.
-
-    # Errors
-    `InputError` if some are missing or unknown, or are no arrays.
-    """
+    """What a user gives, by the names of the model's inputs. Raises `InputError` if some are
+    missing or unknown, or are no arrays."""
     names = [it.name for it in program.given]
     given = zip(names, ordered(names, inputs), strict=True)
     return {name: as_array(name, array) for name, array in given}
@@ -74,9 +69,8 @@ def portions(program: Program, inputs: Inputs) -> list[dict[str, Array]]:
 
     A program for one sample takes several, too, if its inputs and outputs begin with an axis of 1.
 
-    # Errors
-    `InputError` if the inputs hold different numbers of samples, or none; other misfits are found
-    by `fill` and `encode_input`.
+    Raises `InputError` if the inputs hold different numbers of samples, or none; other misfits are
+    found by `fill` and `encode_input`.
     """
     shapes = [it.shape for it in program.given]
     given = by_name(program, inputs)

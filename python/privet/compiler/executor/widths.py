@@ -202,8 +202,7 @@ def measure_accuracy(
 
     Nodes of the first two are the same, in the same order; `placed` has the scales.
 
-    # Errors
-    `OverflowRisk` if a value leaves the ring.
+    Raises `OverflowRisk` if a value leaves the ring.
     """
     reference = replace(placed, nodes=tuple(_exact(placed, node) for node in placed.nodes))
     pairs = list(zip(placed.nodes, integers.nodes, strict=True))
@@ -323,9 +322,8 @@ def choose(
     If none is, the closest, provided that the first has room: what it refuses is never made worse
     than `KEPT`.
 
-    # Errors
-    The first candidate's `OverflowRisk` if no other is accurate enough instead; it says if one of
-    `wider` is.
+    Raises the first candidate's `OverflowRisk` if no other is accurate enough instead; it says if
+    one of `wider` is.
     """
     refused: OverflowRisk | None = None
     best: tuple[float, Made] | None = None

@@ -47,11 +47,8 @@ def needed(
 
 
 def unroll(node: onnx.NodeProto, known: Known, shape_of: ShapeOf, run: Run) -> None:
-    """Walks over the nodes that stand for an If, a Loop or a Scan.
-
-    # Errors
-    `Unsupported` if a condition, or how often a loop runs, is no constant.
-    """
+    """Walks over the nodes that stand for an If, a Loop or a Scan. Raises `Unsupported` if a
+    condition, or how often a loop runs, is no constant."""
     if node.op_type == "If":
         run(_branch(node, _truth(known(node.input[0]))))
         return

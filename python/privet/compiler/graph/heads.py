@@ -268,11 +268,8 @@ def _writing(node: onnx.NodeProto, output: str) -> onnx.NodeProto:
 
 def labels_alone(model: onnx.ModelProto) -> onnx.ModelProto:
     """The model with its labels as its only outputs and what these need as its only nodes; with the
-    argmax of its scores, if it has no labels.
-
-    # Errors
-    `Misuse` if it is not plain what is a label.
-    """
+    argmax of its scores, if it has no labels. Raises `Misuse` if it is not plain what is a
+    label."""
     changed = without_nodes(model)
     graph, nodes = changed.graph, list(model.graph.node)
     tensors = onnx.TensorProto

@@ -107,9 +107,8 @@ def import_model(
     `functions` keeps a last Sigmoid out of it. Without `masks` the numbers that private masks are
     made of stay as they are.
 
-    # Errors
-    `UnsupportedModel` with every problem of the model; `InvalidModel` if input shapes are missing
-    or do not fit.
+    Raises `UnsupportedModel` with every problem of the model; `InvalidModel` if input shapes are
+    missing or do not fit.
     """
     newest = onnx.defs.onnx_opset_version()
     if not OLDEST_OPSET <= opset_of(model) <= newest:

@@ -36,8 +36,7 @@ def resolve(model: onnx.ModelProto, given: InputShapes | None) -> dict[str, Shap
     A dynamic first axis (the batch) is 1 unless `given` says otherwise; any other dynamic axis
     must be given.
 
-    # Errors
-    `InvalidModel` if a shape is missing, does not fit the model, or names no input.
+    Raises `InvalidModel` if a shape is missing, does not fit the model, or names no input.
     """
     given = dict(given or {})
     initialised = {tensor.name for tensor in model.graph.initializer}

@@ -19,11 +19,8 @@ if TYPE_CHECKING:
 
 
 def one_hot(name: str, ids: Array, count: int) -> Array:
-    """Booleans `[.., count]`, true at the place of each of `ids` `[..]`.
-
-    # Errors
-    `InputError` if `ids`, of the input `name`, are not whole numbers from 0 to `count - 1`.
-    """
+    """Booleans `[.., count]`, true at the place of each of `ids` `[..]`. Raises `InputError` if
+    `ids`, of the input `name`, are not whole numbers from 0 to `count - 1`."""
     whole = np.rint(ids).astype(np.int64)
     if (whole != ids).any() or whole.min(initial=0) < 0 or whole.max(initial=0) >= count:
         raise InputError(f"input {name} takes whole numbers from 0 to {count - 1}, rows of a table")

@@ -36,11 +36,8 @@ _EQUATION = re.compile(f"{_TERM}(?:,{_TERM})*(?:->{_TERM})?")
 
 
 def load_model(source: ModelSource) -> onnx.ModelProto:
-    """The model, with external data loaded and its local functions inlined.
-
-    # Errors
-    `InvalidModel` if it cannot be read or breaks the ONNX specification.
-    """
+    """The model, with external data loaded and its local functions inlined. Raises `InvalidModel`
+    if it cannot be read or breaks the ONNX specification."""
     try:
         model = _of_runtime(_in_order(_read(source)))
         onnx.checker.check_model(_with_shapes(model))

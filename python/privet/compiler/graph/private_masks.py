@@ -45,12 +45,9 @@ _OF_WHOLE = frozenset({"Add", "Max", "Min", "Mul", "Sub", "Sum"})
 
 
 def bound_masks(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model with such masks by finite numbers; itself if it has none.
-
-    # Errors
-    `UnsupportedModel` if a number that may lie between 0 and 1 is multiplied to mask scores: what
-    is next to 1 would be 1 in fixed point, and masks the element in floating point.
-    """
+    """The model with such masks by finite numbers; itself if it has none. Raises `UnsupportedModel`
+    if a number that may lie between 0 and 1 is multiplied to mask scores: what is next to 1 would
+    be 1 in fixed point, and masks the element in floating point."""
     constants = _constants(model)
     private = _private(model)
     nodes = model.graph.node

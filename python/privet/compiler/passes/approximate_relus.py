@@ -18,8 +18,7 @@ def approximate_relus(graph: Graph, *, error: float) -> Graph:
 
     An output is off by at most `error` times the input's magnitude.
 
-    # Errors
-    `Misuse` if no composition is that close.
+    Raises `Misuse` if no composition is that close.
     """
     rewriter = Rewriter(graph)
 

@@ -22,12 +22,9 @@ from privet.errors import Problem, UnsupportedModel
 
 
 def batch(graph: Graph, samples: int) -> Graph:
-    """The graph for `samples` samples at once; inputs and outputs are `[samples, ..]`.
-
-    # Errors
+    """The graph for `samples` samples at once; inputs and outputs are `[samples, ..]`. Raises
     `UnsupportedModel` with every input and output that has no batch axis of 1, or a node that has
-    too many axes to be widened.
-    """
+    too many axes to be widened."""
     if samples == 1:
         return graph
     if problems := _without_batch_axis(graph):

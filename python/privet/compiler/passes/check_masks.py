@@ -17,11 +17,8 @@ NOTHING = 16.0
 
 
 def check_masks(graph: Graph) -> Graph:
-    """The graph itself; values need magnitudes.
-
-    # Errors
-    `UnsupportedModel` with every mask in front of which values are too large.
-    """
+    """The graph itself; values need magnitudes. Raises `UnsupportedModel` with every mask in front
+    of which values are too large."""
     producers = graph.producers()
     problems = []
     for node in graph.nodes:

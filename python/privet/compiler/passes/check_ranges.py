@@ -24,11 +24,8 @@ SCALE_BITS = range(4, 21)
 
 
 def check_ranges(graph: Graph, *, ring_bits: int, scale_bits: int, margin: float) -> Graph:
-    """The graph itself, if every value, weight and bias fits.
-
-    # Errors
-    `OverflowRisk`, which names the layer whose value needs the most bits.
-    """
+    """The graph itself, if every value, weight and bias fits. Raises `OverflowRisk`, which names
+    the layer whose value needs the most bits."""
     producers = graph.producers()
     widths = ring_widths(graph, ring_bits)
     worst: tuple[int, int] | None = None

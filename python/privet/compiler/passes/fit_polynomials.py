@@ -31,8 +31,7 @@ def fit_polynomials(graph: Graph, *, margin: float, error: float) -> Graph:
     `margin` times as wide as what was measured. (A polynomial that the model itself has may explode
     beyond where it was meant to be used; then its interval is narrower.)
 
-    # Errors
-    `UnsupportedModel` if a function needs a degree above `HIGHEST_DEGREE`.
+    Raises `UnsupportedModel` if a function needs a degree above `HIGHEST_DEGREE`.
     """
     rewriter = Rewriter(graph)
     problems = []

@@ -90,10 +90,7 @@ def composed(series: list[Reals], x: Reals) -> Reals:
 @cache
 def sign(error: float) -> tuple[Reals, ...]:
     """The composition of the least depth with which `x (1 + s(x)) / 2` is `max(x, 0)` to `error`.
-
-    # Errors
-    `ValueError` if none of the compositions known here is that good.
-    """
+    Raises `ValueError` if none of the compositions known here is that good."""
     if not LEAST_ERROR <= error < 1.0:
         raise ValueError(f"no composition is good to {error}, only to {LEAST_ERROR}")
     x = np.linspace(-1.0, 1.0, 1 << 16)

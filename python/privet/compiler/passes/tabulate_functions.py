@@ -88,9 +88,8 @@ def tabulate_functions(
     Values need magnitudes; `lows` has the smallest that is to be expected of each, `ends` the
     smallest and the largest that were measured.
 
-    # Errors
-    `UnsupportedModel` if lines are off by more than `error` times the largest value in range;
-    `OverflowRisk` if an argument fits no ring.
+    Raises `UnsupportedModel` if lines are off by more than `error` times the largest value in
+    range; `OverflowRisk` if an argument fits no ring.
     """
     rewriter = Rewriter(graph)
     problems = []

@@ -90,11 +90,8 @@ def build_program(
 
 
 def integer_graph(program: Program, weights: Weights) -> Graph:
-    """The integer graph that a program and its private half stand for.
-
-    # Errors
-    `InvalidProgram` if the halves do not belong together, or the program is inconsistent.
-    """
+    """The integer graph that a program and its private half stand for. Raises `InvalidProgram` if
+    the halves do not belong together, or the program is inconsistent."""
     if weights.commitment != program.weights_commitment:
         raise InvalidProgram(
             "these weights belong to another program: compile the model again, or use the two "

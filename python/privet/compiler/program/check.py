@@ -59,11 +59,8 @@ def check_program(program: Program) -> None:
 
 
 def check_size(program: Program) -> None:
-    """Sees to it that a program that was compiled here can be read again.
-
-    # Errors
-    `UnsupportedModel` if it has more operations, values or bytes than a program may.
-    """
+    """Sees to it that a program that was compiled here can be read again. Raises `UnsupportedModel`
+    if it has more operations, values or bytes than a program may."""
     found = [f"{problem} ({place})" for place, problem in _bounds(program)]
     size = 0 if found else len(program.to_public_bytes())
     if size > MAX_BYTES:

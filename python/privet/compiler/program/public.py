@@ -174,12 +174,9 @@ class Program:
 
     @classmethod
     def from_public_bytes(cls, data: bytes) -> Program:
-        """Reads a public half, which may come from a peer.
-
-        # Errors
-        `InvalidProgram` if it is too long, malformed, of another version, not in canonical form, or
-        if its values and operations contradict each other.
-        """
+        """Reads a public half, which may come from a peer. Raises `InvalidProgram` if it is too
+        long, malformed, of another version, not in canonical form, or if its values and operations
+        contradict each other."""
         from privet.compiler.program.check import check_program
 
         if len(data) > MAX_BYTES:

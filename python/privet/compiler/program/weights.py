@@ -59,11 +59,8 @@ class Weights:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Weights:
-        """Reads a file that `save` wrote.
-
-        # Errors
-        `InvalidProgram` if it is missing or not such a file.
-        """
+        """Reads a file that `save` wrote. Raises `InvalidProgram` if it is missing or not such a
+        file."""
         try:
             tensors = safetensors.numpy.load_file(Path(path))
         except (OSError, safetensors.SafetensorError) as error:

@@ -61,12 +61,9 @@ class Batcher:
     ) -> Result:
         """The result for these inputs alone, which `ask` gets for those of a group: of the same
         program, asked for as the same `version`, of the same types. `seconds` is how long the
-        caller listens; None if it did not say.
-
-        # Errors
-        `InputError` if the inputs do not fit the program, before others are joined, or do not fit
-        another that came meanwhile; what else `ask` raises, to all of its group.
-        """
+        caller listens; None if it did not say. Raises `InputError` if the inputs do not fit the
+        program, before others are joined, or do not fit another that came meanwhile; what else
+        `ask` raises, to all of its group."""
         samples = samples_along(program, inputs)
         hurries = seconds is not None and seconds < PATIENCE * self._delay
         if self._delay == 0 or hurries or not 0 < samples < program.batch:

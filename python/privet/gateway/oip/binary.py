@@ -32,11 +32,7 @@ UNSUPPORTED = ("classification", "shared_memory_region")
 
 
 class Body:
-    """A request's body, taken apart.
-
-    # Errors
-    `InputError` if it is not what the protocol says.
-    """
+    """A request's body, taken apart. Raises `InputError` if it is not what the protocol says."""
 
     def __init__(self, model: str, version: str, body: bytes, header: str | None) -> None:
         length = len(body) if header is None else _length(header, len(body))

@@ -106,11 +106,8 @@ class Exchange:
         return await self._client.ready()
 
     async def model_ready(self, name: str, version: str) -> bool:
-        """Whether the service takes requests for a model, on the terms of this gateway.
-
-        # Errors
-        As `ServiceClient.model`.
-        """
+        """Whether the service takes requests for a model, on the terms of this gateway. Raises what
+        `ServiceClient.model` does."""
         offer = await self._client.offer(name, _number(version))
         try:
             offer.settle(self._terms)
@@ -119,11 +116,8 @@ class Exchange:
         return await self._client.ready()
 
     async def index(self) -> list[dict[str, str]]:
-        """The service's models, and whether each is ready here: Triton's repository index.
-
-        # Errors
-        As `ServiceClient.model`.
-        """
+        """The service's models, and whether each is ready here: Triton's repository index. Raises
+        what `ServiceClient.model` does."""
         found = []
         for name in await self._client.models():
             ready = await self.model_ready(name, "")
@@ -135,11 +129,8 @@ class Exchange:
         return found
 
     async def config(self, name: str, version: str) -> dict[str, Any]:
-        """A model's configuration, with the fields of Triton's that mean something here.
-
-        # Errors
-        As `ServiceClient.model`.
-        """
+        """A model's configuration, with the fields of Triton's that mean something here. Raises
+        what `ServiceClient.model` does."""
         found = await self.metadata(name, version)
         batch = (await self._client.offer(name, _number(version))).program.batch
         sides = {
@@ -153,11 +144,7 @@ class Exchange:
 
     async def statistics(self, name: str, version: str) -> dict[str, Any]:
         """How many requests for a model this gateway answered, and how long that took; of all
-        models without a name.
-
-        # Errors
-        As `ServiceClient.model`.
-        """
+        models without a name. Raises what `ServiceClient.model` does."""
         names = [name] if name else await self._client.models()
         return {"model_stats": [await self._ended(it, version) for it in names]}
 
@@ -173,11 +160,7 @@ class Exchange:
         return {**row, "inference_stats": ended}
 
     async def metadata(self, name: str, version: str) -> ModelMetadata:
-        """A model's inputs and outputs.
-
-        # Errors
-        As `ServiceClient.model`.
-        """
+        """A model's inputs and outputs. Raises what `ServiceClient.model` does."""
         model = await self._client.model(name, _number(version))
         program = (await self._client.offer(name, model.version)).program
         types, given = output_datatypes(program), input_datatypes(program)
@@ -197,11 +180,8 @@ class Exchange:
         )
 
     async def infer(self, question: Question) -> Answer:
-        """Predictions for a request.
-
-        # Errors
-        Those of `ServiceClient.infer`; `Short` if this process is out of memory.
-        """
+        """Predictions for a request. Raises those of `ServiceClient.infer`; `Short` if this process
+        is out of memory."""
         check_room()
         stateful = [name for name in STATEFUL if question.parameters.get(name)]
         if stateful:

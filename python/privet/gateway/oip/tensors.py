@@ -53,11 +53,7 @@ class TextRoom:
         self._left = MOST_TEXT_BYTES
 
     def take(self, name: str, count: int, longest: int) -> None:
-        """Takes the room of so many texts.
-
-        # Errors
-        `InputError` if there is not so much.
-        """
+        """Takes the room of so many texts. Raises `InputError` if there is not so much."""
         size = np.dtype((np.str_, longest)).itemsize * count
         if size > self._left:
             raise InputError(
@@ -71,12 +67,8 @@ def from_raw(
     name: str, datatype: str, shape: Sequence[int], raw: bytes, room: TextRoom | None = None
 ) -> Array:
     """A tensor from its elements in row-major order, little-endian and without gaps; `room` is that
-    of its request.
-
-    # Errors
-    `InputError` if there is no such type, the bytes are not those of that shape, or texts take too
-    much.
-    """
+    of its request. Raises `InputError` if there is no such type, the bytes are not those of that
+    shape, or texts take too much."""
     if datatype == TEXT:
         return _texts(name, shape, list(_cut(name, raw)), room)
     kind, count = _form(name, datatype, shape)
@@ -92,12 +84,8 @@ def from_numbers(
     name: str, datatype: str, shape: Sequence[int], numbers: Any, room: TextRoom | None = None
 ) -> Array:
     """A tensor from its elements as numbers or texts, flat or in nested lists; `room` is that of
-    its request.
-
-    # Errors
-    `InputError` if there is no such type, or something is no number of it, their count is not that
-    of the shape, or texts take too much.
-    """
+    its request. Raises `InputError` if there is no such type, or something is no number of it,
+    their count is not that of the shape, or texts take too much."""
     if datatype == TEXT:
         return _texts(name, shape, np.asarray(numbers, dtype=object).ravel().tolist(), room)
     kind, count = _form(name, datatype, shape)

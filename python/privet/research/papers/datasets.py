@@ -48,10 +48,7 @@ class Samples:
 
 def read(folder: Path, name: str, *, train: bool = False, most: int | None = None) -> Samples:
     """A data set's training samples, or those that it keeps for tests; `most` of them if given.
-
-    # Errors
-    `InputError` if the folder has not got it, or its files are not what they should be.
-    """
+    Raises `InputError` if the folder has not got it, or its files are not what they should be."""
     readers = {MNIST: _mnist, CIFAR10: _cifar, IMAGENET: _imagenet}
     return readers[name](folder, train, most)
 

@@ -21,11 +21,7 @@ def module_of(of: Paper) -> ModuleType:
 
 
 def run(of: Paper, item: Item, at: Workplace) -> Record:
-    """Runs an item.
-
-    # Errors
-    `Misuse` if it cannot run here, with the reason.
-    """
+    """Runs an item. Raises `Misuse` if it cannot run here, with the reason."""
     if item.absent:
         raise Misuse(f"{of.name} {item.name} has no figures here: {item.absent}")
     began = time.monotonic()

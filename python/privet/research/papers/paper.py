@@ -65,11 +65,7 @@ class Paper:
     items: tuple[Item, ...]
 
     def item(self, name: str) -> Item:
-        """The item of a name.
-
-        # Errors
-        `Misuse` if the paper has none.
-        """
+        """The item of a name. Raises `Misuse` if the paper has none."""
         for it in self.items:
             if it.name == name:
                 return it
@@ -79,11 +75,7 @@ class Paper:
 
 @cache
 def paper(name: str) -> Paper:
-    """The paper of a name.
-
-    # Errors
-    `Misuse` if there is none.
-    """
+    """The paper of a name. Raises `Misuse` if there is none."""
     if name not in NAMES:
         raise Misuse(f"there is no paper {name!r}; there are {', '.join(NAMES)}")
     text = files(__package__).joinpath(f"data/{name}.toml").read_text()

@@ -51,11 +51,8 @@ def place(folder: Path, of: Paper, item: Item) -> Path:
 
 
 def read(folder: Path, of: Paper, item: Item) -> Record | None:
-    """The record of an item; None if it was not run.
-
-    # Errors
-    `Misuse` if the file is no record of this version.
-    """
+    """The record of an item; None if it was not run. Raises `Misuse` if the file is no record of
+    this version."""
     path = place(folder, of, item)
     if not path.exists():
         return None

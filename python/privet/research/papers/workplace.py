@@ -98,11 +98,7 @@ class Workplace:
         return path
 
     def trained(self, name: str) -> Path:
-        """A file of the trained models, which lie in a checkout.
-
-        # Errors
-        `Misuse` outside of one.
-        """
+        """A file of the trained models, which lie in a checkout. Raises `Misuse` outside of one."""
         folder = CHECKOUT / "zoo" / "models"
         if not folder.is_dir():
             raise Misuse(f"{name} is a file of a checkout of Privet, in zoo/models")
@@ -133,10 +129,7 @@ class Workplace:
 
     def given(self, name: str, *, train: bool = False, most: int | None = None) -> Samples:
         """Samples of a data set in the user's folder; call it if `given_model` found a model.
-
-        # Errors
-        `InputError` if they cannot be read.
-        """
+        Raises `InputError` if they cannot be read."""
         if self.data is None:
             raise Misuse(f"{name} needs a folder with it: --data")
         folder = self.data

@@ -22,11 +22,8 @@ from privet.research.report.validate import compare, errors
 
 
 def write(records: Sequence[Record], output: Path, prices: Prices) -> list[Path]:
-    """Writes the page to `output` and CSV and PNG files into its folder; all files written.
-
-    # Errors
-    `Misuse` if no record is of the loopback.
-    """
+    """Writes the page to `output` and CSV and PNG files into its folder; all files written. Raises
+    `Misuse` if no record is of the loopback."""
     if not tables.plain(records):
         raise Misuse("there is no record of the loopback to predict from: `privet study measure`")
     output.parent.mkdir(parents=True, exist_ok=True)

@@ -61,11 +61,8 @@ class ProfileFile:
 
 
 def read(name_or_path: str) -> ProfileFile:
-    """Reads one of Privet's own files by its name (`OWN`), or any file.
-
-    # Errors
-    `InputError` if the file is not there or not such a file.
-    """
+    """Reads one of Privet's own files by its name (`OWN`), or any file. Raises `InputError` if the
+    file is not there or not such a file."""
     if name_or_path in OWN:
         text = files("privet.research.simulation").joinpath(f"data/{name_or_path}.toml").read_text()
     elif Path(name_or_path).is_file():

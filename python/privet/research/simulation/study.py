@@ -88,10 +88,7 @@ class Result:
 
 def suites_of(case: Case) -> list[str]:
     """The suites that requests take in turn at random: as told, or all that have every model.
-
-    # Errors
-    `InputError` if the profile lacks a model of the workload.
-    """
+    Raises `InputError` if the profile lacks a model of the workload."""
     needed = set(requests(case.workload))
     suites = list(case.suites) or [
         suite for suite in case.profile.suites() if case.profile.models(suite) >= needed

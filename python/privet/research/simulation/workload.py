@@ -17,11 +17,8 @@ WORKLOADS: Mapping[str, Mapping[str, int]] = {
 
 
 def requests(workload: str) -> Mapping[str, int]:
-    """Requests by model, of one of `WORKLOADS` or of one's own such as `m1=120,hinet=80`.
-
-    # Errors
-    `InputError` if it is neither.
-    """
+    """Requests by model, of one of `WORKLOADS` or of one's own such as `m1=120,hinet=80`. Raises
+    `InputError` if it is neither."""
     if workload in WORKLOADS:
         return WORKLOADS[workload]
     counts = {}

@@ -61,8 +61,7 @@ def choose(
 
     Without `labels`, accuracy is how often a rounded model agrees with the model itself.
 
-    # Errors
-    `Misuse` if there are no samples, or as many labels as samples are not given.
+    Raises `Misuse` if there are no samples, or as many labels as samples are not given.
     """
     if not samples or (labels is not None and len(labels) != len(samples)):
         raise Misuse("parameter scaling needs samples, and a label for each or none at all")

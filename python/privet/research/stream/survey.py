@@ -57,11 +57,8 @@ def survey(
 
 
 def scaling_of(model: Path, calibration: Path) -> Scaling:
-    """The scaling of a model with one input, by the samples and labels in a file.
-
-    # Errors
-    `InputError` if the file has no samples.
-    """
+    """The scaling of a model with one input, by the samples and labels in a file. Raises
+    `InputError` if the file has no samples."""
     source = onnx.load(model)
     entries = [it for it in source.graph.input if it.name not in _constants(source)]
     if len(entries) != 1:

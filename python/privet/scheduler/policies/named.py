@@ -19,11 +19,7 @@ OVER = ("ahead", "shared", "fair")
 def named(name: str, beta: float = 0.1, budget: Budget | None = None) -> Policy:
     """The policy of a name: one of `ORDERS`, with any of `OVER` and plus signs before it, such as
     `shared+ahead+fair+priority`. `fair` alone is `fair+fcfs`. `beta` is that of `priority` and
-    `urgent`, `budget` that of `ahead`.
-
-    # Errors
-    `Misuse` if there is no such policy.
-    """
+    `urgent`, `budget` that of `ahead`. Raises `Misuse` if there is no such policy."""
     orders: dict[str, Callable[[], Policy]] = {
         "fcfs": Fcfs,
         "priority": lambda: Priority(beta),

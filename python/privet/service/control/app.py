@@ -183,11 +183,8 @@ def _admit(service: Service, buckets: Buckets, route: Route, caller: Identity) -
 
 
 async def _body(request: web.Request, route: Route) -> Any:
-    """The body as the route's dataclass; None for a route that takes none.
-
-    # Errors
-    `Misuse` if it is no JSON object of that form.
-    """
+    """The body as the route's dataclass; None for a route that takes none. Raises `Misuse` if it is
+    no JSON object of that form."""
     if route.body is None:
         return None
     raw = await read_body(request)

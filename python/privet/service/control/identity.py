@@ -53,10 +53,7 @@ class Token:
 
 def read_tokens(path: Path) -> tuple[Token, ...]:
     """Tokens from a file: `SHA256 NAME` or `SHA256 NAME operator` a line; `#` begins a comment.
-
-    # Errors
-    `Misuse` if it cannot be read, or a line is something else; the line's number is told.
-    """
+    Raises `Misuse` if it cannot be read, or a line is something else; the line's number is told."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, ValueError) as error:
@@ -80,10 +77,7 @@ def read_tokens(path: Path) -> tuple[Token, ...]:
 
 def tls(keys: Path) -> ssl.SSLContext:
     """TLS 1.3 for the control plane: shows `server.pem`, and lets in whom `ca.pem` has signed.
-
-    # Errors
-    `Misuse` if a file is missing or no certificate, or the server's is not valid now.
-    """
+    Raises `Misuse` if a file is missing or no certificate, or the server's is not valid now."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.verify_mode = ssl.CERT_REQUIRED
@@ -100,22 +94,15 @@ def tls(keys: Path) -> ssl.SSLContext:
 
 
 class ServerTls:
-    """As `tls`, for connections to come: `reload` reads the files again.
-
-    # Errors
-    As `tls`.
-    """
+    """As `tls`, for connections to come: `reload` reads the files again. Raises what `tls` does."""
 
     def __init__(self, keys: Path) -> None:
         self._keys = keys
         self.reload()
 
     def reload(self) -> None:
-        """Reads the files; what was read before stays where they cannot be used.
-
-        # Errors
-        As `tls`.
-        """
+        """Reads the files; what was read before stays where they cannot be used. Raises what `tls`
+        does."""
         self._context = tls(self._keys)
 
     @property
@@ -131,8 +118,7 @@ class Gate:
     metrics and events. With `tokens` (or a file of them, read again when it changes), every caller
     needs one of them besides. Whose certificate is on the list of the `revoked` is refused.
 
-    # Errors
-    `Misuse` if the file of tokens cannot be read.
+    Raises `Misuse` if the file of tokens cannot be read.
     """
 
     def __init__(
@@ -149,12 +135,9 @@ class Gate:
         self._tokens()
 
     def identify(self, request: web.Request) -> Identity:
-        """The caller of a request.
-
-        # Errors
-        `Refusal` 401 if a token is needed and none of ours was shown; 403 if the certificate was
-        revoked; 503 if the file of tokens has become unreadable.
-        """
+        """The caller of a request. Raises `Refusal` 401 if a token is needed and none of ours was
+        shown; 403 if the certificate was revoked; 503 if the file of tokens has become
+        unreadable."""
         transport = request.transport
         link = transport.get_extra_info("ssl_object") if transport else None
         if link is None:
@@ -245,12 +228,8 @@ LOCAL = "localhost"
 
 
 def certificate_name(certificate: Path) -> str:
-    """The first host name in a certificate that is not this machine's own; `localhost` if it has
-    no other.
-
-    # Errors
-    `Misuse` if it cannot be read, or names no host.
-    """
+    """The first host name in a certificate that is not this machine's own; `localhost` if it has no
+    other. Raises `Misuse` if it cannot be read, or names no host."""
     try:
         loaded = x509.load_pem_x509_certificate(certificate.read_bytes())
         found = loaded.extensions.get_extension_for_class(x509.SubjectAlternativeName).value

@@ -47,9 +47,8 @@ async def serve(
     by 503 while models are loaded; `listening` is called with the address once they are. At `probe`
     health and metrics are told to anybody, without TLS.
 
-    # Errors
-    As `Service.start`; `OSError` if the port cannot be had; `Misuse` if this process may open too
-    few files.
+    Raises what `Service.start` does; `OSError` if the port cannot be had; `Misuse` if this process
+    may open too few files.
     """
     stop = _Stop()
     hangup = _Hangup(service, reload) if reload is not None else None

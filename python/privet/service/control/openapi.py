@@ -186,11 +186,8 @@ class Pages:
         }
 
     def module(self) -> Module:
-        """The client for browsers, read when it is first asked for.
-
-        # Errors
-        `Misuse` if it is not installed.
-        """
+        """The client for browsers, read when it is first asked for. Raises `Misuse` if it is not
+        installed."""
         return self._module
 
     @cached_property

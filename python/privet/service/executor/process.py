@@ -86,11 +86,8 @@ class WorkerProcess:
 
     @classmethod
     async def start(cls, job: dict[str, Any]) -> WorkerProcess:
-        """A worker that listens; `job` says where its things are.
-
-        # Errors
-        `PrivetError` of the kind that the worker met, such as `Misuse` if it finds no keys.
-        """
+        """A worker that listens; `job` says where its things are. Raises `PrivetError` of the kind
+        that the worker met, such as `Misuse` if it finds no keys."""
         path = os.pathsep.join(entry for entry in sys.path if entry)
         loop = asyncio.get_running_loop()
         with deaf_to_ctrl_c():

@@ -64,11 +64,8 @@ class Executor(Protocol):
     """
 
     async def start(self) -> None:
-        """Starts; when it returns, the machines that are there from the beginning are known.
-
-        # Errors
-        `Misuse` if it cannot run here; `PrivetError` if no process comes up.
-        """
+        """Starts; when it returns, the machines that are there from the beginning are known. Raises
+        `Misuse` if it cannot run here; `PrivetError` if no process comes up."""
 
     def machines(self) -> list[Node]:
         """The machines that are there now."""
@@ -92,20 +89,16 @@ class Executor(Protocol):
         suites whose inferences are single jobs; with any, the program is offered in these alone.
         Returns the program's hash, once every process that has no job can serve it.
 
-        # Errors
-        `InvalidProgram` if it cannot be read; `Misuse` if it cannot be served.
+        Raises `InvalidProgram` if it cannot be read; `Misuse` if it cannot be served.
         """
 
     async def withdraw(self, program: str) -> None:
         """Offers a program no more; jobs that run go on."""
 
     async def run(self, grant: Grant) -> Running:
-        """Admits a job; returns when its client can connect.
-
-        # Errors
-        `Misuse` if there is no such machine, core or program, a job of this name runs, or others
-        have the cores or the memory; `PrivetError` if no process comes up.
-        """
+        """Admits a job; returns when its client can connect. Raises `Misuse` if there is no such
+        machine, core or program, a job of this name runs, or others have the cores or the memory;
+        `PrivetError` if no process comes up."""
 
     async def stop(self, job: str) -> None:
         """Ends a job, if it has not ended by itself; returns when it has."""
@@ -115,33 +108,20 @@ class Executor(Protocol):
         accept what `policy` (in JSON) says."""
 
     async def material(self, machine: str) -> list[StoreEntry]:
-        """What is ready in a machine's store.
-
-        # Errors
-        `Misuse` if there is no such machine.
-        """
+        """What is ready in a machine's store. Raises `Misuse` if there is no such machine."""
 
     async def discard(self, machine: str, materials: Sequence[str]) -> list[str]:
         """Removes material for good, each entry claimed first; those that nobody had claimed.
-
-        # Errors
-        `Misuse` if there is no such machine.
-        """
+        Raises `Misuse` if there is no such machine."""
 
     async def release(self, machine: str) -> None:
         """Ends the processes of a machine that has no jobs, and leaves it alone until it was
-        started anew, or `recall`.
-
-        # Errors
-        `Misuse` if there is no such machine, or it is the only one that there can be.
-        """
+        started anew, or `recall`. Raises `Misuse` if there is no such machine, or it is the only
+        one that there can be."""
 
     def recall(self, machine: str) -> None:
-        """Takes in again a machine that was released; it then joins.
-
-        # Errors
-        `Misuse` if none of that name was.
-        """
+        """Takes in again a machine that was released; it then joins. Raises `Misuse` if none of
+        that name was."""
 
     async def close(self) -> None:
         """Ends all jobs and processes."""

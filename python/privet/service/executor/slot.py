@@ -68,11 +68,7 @@ class Slot:
         return not self._busy and (program is None or program in self.offered)
 
     async def start(self) -> None:
-        """Starts the worker.
-
-        # Errors
-        `PrivetError` if it does not come up.
-        """
+        """Starts the worker. Raises `PrivetError` if it does not come up."""
         worker = self._worker = await WorkerProcess.start(self._settings)
         self._task = asyncio.create_task(self._keep(worker))
 
@@ -88,11 +84,8 @@ class Slot:
         self._end("the service was stopped")
 
     async def offer(self, offer: Offer) -> str:
-        """Has the idle worker offer a program; its hash.
-
-        # Errors
-        Those of `privet.Server.add_saved`; `PrivetError` if the worker dies of it.
-        """
+        """Has the idle worker offer a program; its hash. Raises those of `privet.Server.add_saved`;
+        `PrivetError` if the worker dies of it."""
         self._busy = True
         try:
             return await self._offer(offer)

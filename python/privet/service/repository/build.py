@@ -32,12 +32,9 @@ class Builder:
     programs: Path
 
     async def __call__(self, source: Source, config: ModelConfig) -> Path:
-        """The folder with the program; of a public half, with that alone.
-
-        # Errors
-        The compiler's own; `ModelError` if its process died, or if the suite needs
-        weights and there are none, or there are and the service must not have them.
-        """
+        """The folder with the program; of a public half, with that alone. Raises the compiler's
+        own; `ModelError` if its process died, or if the suite needs weights and there are none, or
+        there are and the service must not have them."""
         self._check_half(source, config)
         if source.is_public_half:
             return await asyncio.to_thread(self._keep, source.onnx)

@@ -223,11 +223,8 @@ class ModelConfig:
 
 
 def read_config(folder: Path) -> ModelConfig:
-    """The configuration of the model in `folder`; the defaults if it has none.
-
-    # Errors
-    `Misuse` that names the file, the option, and what is possible.
-    """
+    """The configuration of the model in `folder`; the defaults if it has none. Raises `Misuse` that
+    names the file, the option, and what is possible."""
     path = folder / CONFIG_FILE
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -239,11 +236,8 @@ def read_config(folder: Path) -> ModelConfig:
 
 
 def parse_config(document: Any, where: str) -> ModelConfig:
-    """The configuration in a table; `where` is its name in errors.
-
-    # Errors
-    `Misuse` that names the option, and what is possible.
-    """
+    """The configuration in a table; `where` is its name in errors. Raises `Misuse` that names the
+    option, and what is possible."""
     config = read(ModelConfig, document, where)
     for of in config.types if config.suites else ():
         other = in_sessions(of) or of.precision != config.types[0].precision

@@ -59,18 +59,11 @@ class Models(Protocol):
         """Whether a service does not start without all of them."""
 
     def names(self) -> list[str]:
-        """The names of the models.
-
-        # Errors
-        `Misuse` if nothing can be read.
-        """
+        """The names of the models. Raises `Misuse` if nothing can be read."""
 
     def read(self, name: str) -> tuple[ModelConfig, list[Source]]:
-        """A model's configuration, and the versions that are to be served.
-
-        # Errors
-        `Misuse` or `OSError` if the model cannot be served.
-        """
+        """A model's configuration, and the versions that are to be served. Raises `Misuse` or
+        `OSError` if the model cannot be served."""
 
 
 @dataclass(frozen=True)
@@ -116,11 +109,7 @@ class SingleModel:
 
 
 def check_name(name: str) -> None:
-    """Checks what a model is to be called.
-
-    # Errors
-    `Misuse` if it cannot be part of an address.
-    """
+    """Checks what a model is to be called. Raises `Misuse` if it cannot be part of an address."""
     if not NAME.fullmatch(name):
         raise Misuse(
             f"{name!r} cannot be a model's name: letters, digits and ._- (at most 64), "
@@ -141,11 +130,8 @@ def _file(home: Path) -> Path | None:
 
 
 def chosen(folder: Path, config: ModelConfig) -> list[Source]:
-    """The versions that are to be served.
-
-    # Errors
-    `Misuse` if one is missing, there is none, or the folder's name cannot be a model's.
-    """
+    """The versions that are to be served. Raises `Misuse` if one is missing, there is none, or the
+    folder's name cannot be a model's."""
     check_name(folder.name)
     there = versions(folder)
     if not there:

@@ -107,10 +107,7 @@ def wishes() -> list[Entry]:
 
 def fulfilling(wish: Mapping[str, str | None], offers: Sequence[Suite]) -> list[Suite]:
     """The offers that a wish leaves: those whose facts are the wished ones, or that have no choice.
-
-    # Errors
-    `Misuse` that says which part none of them fulfils, and what they have instead.
-    """
+    Raises `Misuse` that says which part none of them fulfils, and what they have instead."""
     left = list(offers)
     for name, value in wish.items():
         if value is None:

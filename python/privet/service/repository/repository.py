@@ -99,11 +99,8 @@ class Repository:
         return [row for name, model in self._models.items() for row in self._rows(name, model)]
 
     async def refresh(self) -> bool:
-        """Looks at the files once; whether anything that is served or shown changed.
-
-        # Errors
-        `Misuse` if the repository itself cannot be read.
-        """
+        """Looks at the files once; whether anything that is served or shown changed. Raises
+        `Misuse` if the repository itself cannot be read."""
         before = self.rows(), [it for name in self.models() for it in self.versions(name)]
         names = self._source.names()
         for gone in set(self._models) - set(names):
@@ -123,11 +120,7 @@ class Repository:
         return before != (self.rows(), [it for name in self.models() for it in self.versions(name)])
 
     def require(self) -> None:
-        """Raises why a model is not served that must be.
-
-        # Errors
-        What loading the model raised.
-        """
+        """Raises why a model is not served that must be: what loading the model raised."""
         if not self._source.required:
             return
         for model in self._models.values():

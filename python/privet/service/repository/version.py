@@ -46,11 +46,8 @@ class Asked:
         return f"{self.label} unprepared" if bare else self.label
 
     def fetching(self) -> Asked:
-        """The job before it, in which a client fetches what it keeps of the program.
-
-        # Errors
-        `Misuse` if there is nothing to fetch.
-        """
+        """The job before it, in which a client fetches what it keeps of the program. Raises
+        `Misuse` if there is nothing to fetch."""
         if self.forecast is None or not self.forecast.kept_bytes:
             raise Misuse("clients keep nothing of this model in this suite: ask without a fetch")
         load = suites.Load(self.forecast.kept_bytes, 0)
@@ -111,11 +108,8 @@ class Version:
 
     @property
     def session(self) -> Asked:
-        """What sessions ask: nothing can be chosen.
-
-        # Errors
-        `Misuse` if clients choose how each job is computed.
-        """
+        """What sessions ask: nothing can be chosen. Raises `Misuse` if clients choose how each job
+        is computed."""
         suite = self.config.session
         if suite is None:
             raise Misuse(f"model {self.name} is not served in sessions")
@@ -151,10 +145,7 @@ class Version:
 
     def ask(self, wish: Mapping[str, str | None], *, unprepared: bool = False) -> Asked:
         """Fills up a client's wish for facts of a suite, perhaps without preparation, and plans it.
-
-        # Errors
-        `Misuse` that says what this version serves.
-        """
+        Raises `Misuse` that says what this version serves."""
         # There are no more wishes than combinations of the words that a call may say.
         wished = (frozenset(wish.items()), unprepared)
         if (known := self._wished.get(wished)) is None:
@@ -186,11 +177,8 @@ class Version:
 
 
 def plan(public: bytes, suite: Suite) -> Asked:
-    """Plans a suite, every choice made, for a program's public half.
-
-    # Errors
-    Those of `MaterialSuite.native` and `SingleJobSuite.load`.
-    """
+    """Plans a suite, every choice made, for a program's public half. Raises those of
+    `MaterialSuite.native` and `SingleJobSuite.load`."""
     if isinstance(suite, SingleJobSuite):
         return Asked(suite, suite.label, load=suite.load(public))
     planned = suites.material_suite(suite).native(public)
@@ -210,12 +198,9 @@ def _is_dealt(suite: Suite) -> bool:
 def load_version(
     model: str, number: int, folder: Path, config: ModelConfig, *, dealer: bool
 ) -> Version:
-    """Reads a compiled program and finds out what it can serve.
-
-    # Errors
-    `InvalidProgram` if it cannot be read; `Misuse` if it can serve nothing of what the
-    configuration wants, or not all of what it names.
-    """
+    """Reads a compiled program and finds out what it can serve. Raises `InvalidProgram` if it
+    cannot be read; `Misuse` if it can serve nothing of what the configuration wants, or not all of
+    what it names."""
     path = folder / PUBLIC_FILE
     try:
         public = path.read_bytes()

@@ -204,11 +204,8 @@ COHORT = Ckks(scenario=COLLECTIVE)
 
 
 def encrypting(suite: Suite) -> Ckks:
-    """The suite itself.
-
-    # Errors
-    `Misuse` if it is none whose parties are processes of the program `privet-ckks`.
-    """
+    """The suite itself. Raises `Misuse` if it is none whose parties are processes of the program
+    `privet-ckks`."""
     if not isinstance(suite, Ckks):
         raise Misuse(f"suite {suite.name} has no sessions of its own")
     return suite

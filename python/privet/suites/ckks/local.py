@@ -30,11 +30,8 @@ from privet.suites.spawned import event, party
 
 
 def run_local(suite: Ckks, job: LocalJob) -> LocalResult:
-    """The outputs as integers at their values' scales, and costs.
-
-    # Errors
-    `Misuse` if a party needs more memory than its limit; `PeerError` if a party fails.
-    """
+    """The outputs as integers at their values' scales, and costs. Raises `Misuse` if a party needs
+    more memory than its limit; `PeerError` if a party fails."""
     if suite.collective:
         return run_collective(suite, job)
     command, folder = [program_path()], job.folder
@@ -149,11 +146,8 @@ def tell(progress: Progress | None, phase: str, done: int, what: str) -> None:
 
 
 def run_collective(suite: Ckks, job: LocalJob) -> LocalResult:
-    """The outputs as integers at their values' scales, and costs.
-
-    # Errors
-    `PeerError` if a party fails.
-    """
+    """The outputs as integers at their values' scales, and costs. Raises `PeerError` if a party
+    fails."""
     command, folder = [program_path()], job.folder
     job.compiled.save(folder / "program")
     keys.make(folder / "keys", (), members=suite.parties)

@@ -26,11 +26,7 @@ PLANNING_SECONDS = 600.0
 
 
 def program_path() -> str:
-    """Where the program lies.
-
-    # Errors
-    `Misuse` if there is none.
-    """
+    """Where the program lies. Raises `Misuse` if there is none."""
     beside = Path(sys.executable).with_name(PROGRAM)
     candidates = (os.environ.get(VARIABLE), str(beside), PROGRAM)
     for candidate in candidates:
@@ -46,11 +42,7 @@ def program_path() -> str:
 
 def module_paths() -> tuple[Path, Path]:
     """Where the client for browsers lies: the WebAssembly module, and Go's script that runs it,
-    which has the same name and ends in `.js`.
-
-    # Errors
-    `Misuse` if they are not there.
-    """
+    which has the same name and ends in `.js`. Raises `Misuse` if they are not there."""
     named = os.environ.get(MODULE_VARIABLE)
     module = Path(named) if named else Path(sys.executable).with_name(MODULE)
     script = module.with_suffix(".js")
@@ -70,8 +62,7 @@ def plan_ckks(
     `parties` counts in scenario `collective`. The keys are those of `Summary` in
     `ckks/internal/plan/summary.go`, of a cohort with those of `ckks/internal/cohort/summary.go`.
 
-    # Errors
-    `Misuse` if a layer does not run in this suite, or no secure parameters have room for it.
+    Raises `Misuse` if a layer does not run in this suite, or no secure parameters have room for it.
     """
     with tempfile.TemporaryDirectory(prefix="privet-") as folder:
         (Path(folder) / "program.json").write_bytes(public)

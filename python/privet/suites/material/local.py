@@ -26,11 +26,8 @@ def run_local(
     suite: MaterialSuite, job: LocalJob, *, prepared: bool = True, weights: str | None = None
 ) -> LocalResult:
     """The client's revealed integers, and costs. Unless `prepared`, nothing is made before the
-    inference; `weights` is their form at the server, as `privet.Server` says.
-
-    # Errors
-    `PeerError` if a party fails.
-    """
+    inference; `weights` is their form at the server, as `privet.Server` says. Raises `PeerError` if
+    a party fails."""
     folder = job.folder
     np.savez(folder / "inputs.npz", *job.given.values())
     with ExitStack() as running:
@@ -99,10 +96,7 @@ def serve(
     weights: str | None = None,
 ) -> Parties:
     """Starts what a client of `suite` needs, until `running` ends; keys are in `folder / "keys"`.
-
-    # Errors
-    `PeerError` if a party fails.
-    """
+    Raises `PeerError` if a party fails."""
     compiled.save(folder / "program")
     keys.make(folder / "keys", ())
     known: dict[str, Any] = {

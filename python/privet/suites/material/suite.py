@@ -182,11 +182,7 @@ def quickest(plans: Mapping[S, Plan], link: Link | None) -> S:
 
 
 def material_suite(suite: Suite) -> MaterialSuite:
-    """The suite itself.
-
-    # Errors
-    `Misuse` if it makes no material.
-    """
+    """The suite itself. Raises `Misuse` if it makes no material."""
     if not isinstance(suite, MaterialSuite):
         raise Misuse(f"suite {suite.name} makes no material ahead of time: it runs by `privet run`")
     return suite

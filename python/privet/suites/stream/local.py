@@ -20,12 +20,8 @@ from privet.suites.stream.config import Stream, exchanges
 
 
 def run_local(suite: Stream, job: LocalJob) -> LocalResult:
-    """The client's integers, and costs.
-
-    # Errors
-    `Misuse` on a limit of memory, or a layer that this suite does not compute; `PeerError` if a
-    party fails.
-    """
+    """The client's integers, and costs. Raises `Misuse` on a limit of memory, or a layer that this
+    suite does not compute; `PeerError` if a party fails."""
     if job.memory is not None:
         raise Misuse("suite stream cannot limit its memory; the memory printed is measured")
     program, samples = job.compiled, 1

@@ -63,12 +63,8 @@ async def program(call: Call[Any]) -> Answer:
 
 
 def find(call: Call[Any], number: int | None = None) -> Version:
-    """The version that the address names, or the model's newest.
-
-    # Errors
-    `Refusal` 404 if it is not served, 503 if it may be once all are loaded, 400 if the version is
-    no number.
-    """
+    """The version that the address names, or the model's newest. Raises `Refusal` 404 if it is not
+    served, 503 if it may be once all are loaded, 400 if the version is no number."""
     name, text = call.path["model"], call.path.get("version")
     if text is not None and not _NUMBER.fullmatch(text):
         raise bad_request("versions are numbers from 1 on")
