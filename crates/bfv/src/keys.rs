@@ -49,10 +49,7 @@ impl Left {
         Self(Arc::new(AtomicU64::new(results as u64 * INFERENCES_PER_KEY)))
     }
 
-    /// Takes some away.
-    ///
-    /// # Errors
-    /// [`Misuse::KeyWornOut`] if there are fewer.
+    /// Takes some away. Fails with [`Misuse::KeyWornOut`] if there are fewer.
     pub(crate) fn take(&self, results: usize) -> Result<(), Error> {
         let less = |left: u64| left.checked_sub(results as u64);
         let taken = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
@@ -169,10 +166,8 @@ impl PublicKey {
         &self.parameters
     }
 
-    /// Counts results that leave under this key.
-    ///
-    /// # Errors
-    /// [`Misuse::KeyWornOut`] beyond [`INFERENCES_PER_KEY`] inferences.
+    /// Counts results that leave under this key. Fails with [`Misuse::KeyWornOut`] beyond [`INFERENCES_PER_KEY`]
+    /// inferences.
     pub(crate) fn spend(&self, results: usize) -> Result<(), Error> {
         self.left.take(results)
     }

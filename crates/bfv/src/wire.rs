@@ -16,10 +16,8 @@ pub(crate) fn pack(values: &[u64], bits: u32, out: &mut Vec<u8>) {
     Modulus::new(bits).pack_into(&mut out[start..], values);
 }
 
-/// Reads `count` numbers of `bits` bits from exactly [`packed_bytes`] bytes.
-///
-/// # Errors
-/// [`PeerMisbehaved`] if there are more or fewer bytes, or if the bits after the last number are not zero.
+/// Reads `count` numbers of `bits` bits from exactly [`packed_bytes`] bytes. Fails with [`PeerMisbehaved`] if there are
+/// more or fewer bytes, or if the bits after the last number are not zero.
 pub(crate) fn unpack(what: &'static str, bytes: &[u8], count: usize, bits: u32) -> Result<Vec<u64>, Error> {
     let mut values = vec![0; count];
     unpack_to(what, bytes, &mut values, bits)?;

@@ -53,10 +53,7 @@ pub(crate) struct Calls {
 }
 
 impl Calls {
-    /// `url`: `https://HOST:PORT`.
-    ///
-    /// # Errors
-    /// [`Error::Misuse`] if it is no such address, or `server_name` no name.
+    /// `url`: `https://HOST:PORT`. Fails with [`Error::Misuse`] if it is no such address, or `server_name` no name.
     pub(crate) fn new(
         url: &str,
         credentials: &Credentials,

@@ -203,10 +203,7 @@ struct Row {
     ready: bool,
 }
 
-/// `HOST:PORT` in its two parts.
-///
-/// # Errors
-/// [`Error::Misuse`] if it is no address.
+/// `HOST:PORT` in its two parts. Fails with [`Error::Misuse`] if it is no address.
 pub(crate) fn split_address(text: &str) -> Result<(String, u16), Error> {
     let parts = text.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse().ok()?)));
     let (host, port) = parts.ok_or_else(|| Error::Misuse(format!("{text:?} is not HOST:PORT")))?;

@@ -83,10 +83,8 @@ enum Form {
 }
 
 impl Codec {
-    /// Of the program that `public` is the public half of.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`] if the client must compute more than a softmax; [`Error::PeerMisbehaved`].
+    /// Of the program that `public` is the public half of. Fails with [`Error::Unsupported`] if the client must compute
+    /// more than a softmax; [`Error::PeerMisbehaved`].
     pub(crate) fn new(program: &Program, public: &[u8]) -> Result<Self, Error> {
         let malformed = |problem: String| Error::PeerMisbehaved(format!("the program is not readable: {problem}"));
         let ends: Ends = serde_json::from_slice(public).map_err(|error| malformed(error.to_string()))?;
@@ -145,9 +143,7 @@ impl Codec {
     }
 
     /// The inputs as integers, and how many samples there are; the last takes the place of those that are missing.
-    ///
-    /// # Errors
-    /// [`Error::Input`].
+    /// Fails with [`Error::Input`].
     pub(crate) fn encode(&self, given: &[Tensor]) -> Result<(Vec<Vec<i64>>, usize), Error> {
         if given.len() != self.inputs.len() {
             let names: Vec<&str> = self.inputs().map(|(name, _)| name).collect();

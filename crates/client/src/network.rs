@@ -19,10 +19,8 @@ const CONNECT: Duration = Duration::from_secs(5);
 /// What the quickest of the answers may take besides the network, on a machine under load.
 const BUSY: Duration = Duration::from_millis(30);
 
-/// What the network to a service is taken for: its round trip, and the bandwidth of `wan`.
-///
-/// # Errors
-/// If the service does not answer.
+/// What the network to a service is taken for: its round trip, and the bandwidth of `wan`. Fails if the service does
+/// not answer.
 pub(crate) fn network_to(calls: &Calls) -> Result<Link, Error> {
     let connected = (0..TRIALS).filter_map(|_| connection(&calls.address)).min();
     let mut answered = Duration::MAX;

@@ -59,10 +59,8 @@ impl Suite {
         Self { choices, is_unprepared: true }
     }
 
-    /// What it leaves to choose from, every choice made.
-    ///
-    /// # Errors
-    /// [`Error::Misuse`] if its choices do not go together.
+    /// What it leaves to choose from, every choice made. Fails with [`Error::Misuse`] if its choices do not go
+    /// together.
     pub(crate) fn alternatives(&self) -> Result<Vec<Settled>, Error> {
         let found = match self.choices {
             Choices::Gmw { config, any_depth: false } => vec![gmw_settled(config)?],

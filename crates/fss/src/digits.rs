@@ -270,10 +270,8 @@ pub(crate) fn to_bytes(columns: &[Bits]) -> Vec<u8> {
     columns.iter().map(Bits::to_bytes).collect::<Vec<_>>().concat()
 }
 
-/// Adds the other party's columns of `count` bits to this one's.
-///
-/// # Errors
-/// [`Error::PeerMisbehaved`] if they have another length.
+/// Adds the other party's columns of `count` bits to this one's. Fails with [`Error::PeerMisbehaved`] if they have
+/// another length.
 pub(crate) fn add_columns(own: &mut [Bits], theirs: &[u8], count: usize) -> Result<(), Error> {
     let (bytes, mut rest) = (count.div_ceil(8), theirs);
     for column in own {

@@ -108,11 +108,8 @@ impl RingProducts {
         });
     }
 
-    /// This party's shares of the sums, with what is added, from opened `columns`; the client's shares come from `parts`, the server's from
-    /// `region`.
-    ///
-    /// # Errors
-    /// If `region` cannot be read.
+    /// This party's shares of the sums, with what is added, from opened `columns`; the client's shares come from
+    /// `parts`, the server's from `region`. Fails if `region` cannot be read.
     pub(crate) fn sum(
         &self,
         role: Role,

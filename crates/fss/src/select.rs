@@ -66,9 +66,7 @@ pub(crate) struct Selecting {
 }
 
 impl Selecting {
-    /// This party's shares of the results, `[n]`; the server reads its corrections from `body`.
-    ///
-    /// # Errors
+    /// This party's shares of the results, `[n]`; the server reads its corrections from `body`. Fails with
     /// [`Error::PeerMisbehaved`] if the message has another length, or what `body` fails with.
     pub(crate) fn finish(mut self, theirs: &[u8], body: &mut dyn Source) -> Result<Vec<u64>, Error> {
         let (ring, count) = (self.gate.ring, self.x.len());

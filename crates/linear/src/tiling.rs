@@ -118,11 +118,9 @@ pub(crate) const WEIGHTS_OF_WORK: [u64; 6] = [0, 1, 2, 4, 8, 16];
 pub(crate) type Choices = [(Tiling, Price); WEIGHTS_OF_WORK.len()];
 
 impl Tiling {
-    /// For each number of levels up to `most` and each of [`WEIGHTS_OF_WORK`] the cheapest tiling. Both parties compute them, from
-    /// public numbers and in integers, so they agree.
-    ///
-    /// # Errors
-    /// [`Misuse::KernelTooLarge`] if not even one result fits a polynomial.
+    /// For each number of levels up to `most` and each of [`WEIGHTS_OF_WORK`] the cheapest tiling. Both parties compute
+    /// them, from public numbers and in integers, so they agree. Fails with [`Misuse::KernelTooLarge`] if not even one
+    /// result fits a polynomial.
     pub(crate) fn choose(
         correlation: &Correlation,
         parameters: &Parameters,

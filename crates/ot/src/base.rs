@@ -50,10 +50,8 @@ impl Sender {
         &self.message
     }
 
-    /// Both keys of each OT, from the receiver's message of [`RECEIVER_BYTES`].
-    ///
-    /// # Errors
-    /// [`Error::PeerMisbehaved`] if a point is not the canonical encoding of a group element.
+    /// Both keys of each OT, from the receiver's message of [`RECEIVER_BYTES`]. Fails with [`Error::PeerMisbehaved`] if
+    /// a point is not the canonical encoding of a group element.
     pub(crate) fn keys(self, points: &[u8]) -> Result<Zeroizing<Vec<[Block; 2]>>, Error> {
         let run = Run::new(self.role, &self.message, points);
         let (points, _) = points.as_chunks::<POINT_BYTES>();
@@ -106,10 +104,8 @@ impl Receiver {
         &self.message
     }
 
-    /// The key of each OT that its choice bit selects, from the sender's point.
-    ///
-    /// # Errors
-    /// [`Error::PeerMisbehaved`] if the point is not the canonical encoding of a group element, or is the identity.
+    /// The key of each OT that its choice bit selects, from the sender's point. Fails with [`Error::PeerMisbehaved`] if
+    /// the point is not the canonical encoding of a group element, or is the identity.
     pub(crate) fn keys(self, point: &Point) -> Result<Zeroizing<Vec<Block>>, Error> {
         let run = Run::new(self.sender, point, &self.message);
         let base = decompress(point)?;

@@ -42,11 +42,9 @@ impl Keys {
         keys.flat_map(|(index, key)| self.tag(role, index, key)).collect()
     }
 
-    /// Checks that the peer, of whom `tags` are, holds the keys that this party has chosen. Halves of which a bit has changed
-    /// on a disk, or that are not of one session, would give wrong OTs without a word, and so would all that follow them.
-    ///
-    /// # Errors
-    /// [`Error::PeerMisbehaved`] if it does not.
+    /// Checks that the peer, of whom `tags` are, holds the keys that this party has chosen. Halves of which a bit has
+    /// changed on a disk, or that are not of one session, would give wrong OTs without a word, and so would all that
+    /// follow them. Fails with [`Error::PeerMisbehaved`] if it does not.
     pub(crate) fn check(&self, role: Role, tags: &[u8]) -> Result<(), Error> {
         let (tags, _) = tags.as_chunks::<TAG_BYTES>();
         let (tags, _) = tags.as_chunks::<2>();
@@ -176,10 +174,7 @@ impl Leaving {
         (Self { choices: Zeroizing::new(choices), blocks: Zeroizing::new(blocks) }, message)
     }
 
-    /// The half, with the peer's message.
-    ///
-    /// # Errors
-    /// [`Error::PeerMisbehaved`] if the message is none.
+    /// The half, with the peer's message. Fails with [`Error::PeerMisbehaved`] if the message is none.
     pub(crate) fn finish(
         self,
         sender: &mut SoftSpokenSender,

@@ -143,10 +143,8 @@ columns! {
     OneHots { number, entries }
 }
 
-/// Vectors from a stock of products of words ([`Run::demand`]) in both directions; the peer must do the same.
-///
-/// # Errors
-/// If the link or the operating system's randomness fails.
+/// Vectors from a stock of products of words ([`Run::demand`]) in both directions; the peer must do the same. Fails if
+/// the link or the operating system's randomness fails.
 pub(crate) fn grow(channel: &mut Channel, role: Role, run: Run, stock: &Stock) -> Result<OneHots, Error> {
     let (sent, received) = stock.products.of_words();
     let Run { bits, count } = run;

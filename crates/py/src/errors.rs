@@ -37,10 +37,8 @@ pub(crate) fn misuse(problem: impl Into<String>) -> Error {
     Error::Misuse(problem.into())
 }
 
-/// A time to wait, of a year at most: callers may have it from a peer.
-///
-/// # Errors
-/// [`Error::Misuse`] if it is negative or no number.
+/// A time to wait, of a year at most: callers may have it from a peer. Fails with [`Error::Misuse`] if it is negative
+/// or no number.
 pub(crate) fn duration(given: f64) -> Result<Duration, Failure> {
     let most = if given > MOST_SECONDS { MOST_SECONDS } else { given };
     let none = |_| misuse(format!("{given} seconds are no time to wait"));

@@ -234,9 +234,7 @@ impl Store {
         Ok((material?, removal))
     }
 
-    /// A secret of the store's owner that outlives the process; drawn when it is first asked for.
-    ///
-    /// # Errors
+    /// A secret of the store's owner that outlives the process; drawn when it is first asked for. Fails with
     /// [`StoreError::Io`], or [`StoreError::Damaged`] for a file that is no secret.
     fn secret(&self, name: &str) -> Result<Seed, Error> {
         let path = self.root.join("secrets").join(name);

@@ -49,10 +49,8 @@ impl Turns for OneByOne {
 
 /// Checks that the peer's digest is `digest`.
 ///
-/// The client takes its turn before it opens anything. The server waits for the client first, so that its own turn waits for
-/// nobody: parties with runs that wait for each other's turns would stand still.
-///
-/// # Errors
+/// The client takes its turn before it opens anything. The server waits for the client first, so that its own turn
+/// waits for nobody: parties with runs that wait for each other's turns would stand still. Fails with
 /// [`PeerMisbehaved::Check`] if it is not, [`PeerMisbehaved::Commitment`] if the peer changed its mind,
 /// [`Error::CheckCut`] if the link failed on the way, [`Error::GivenUp`] from `turns`.
 pub(crate) fn agree(

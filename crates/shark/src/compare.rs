@@ -80,10 +80,8 @@ fn plant_group(bits: u32, hash: &TreeHash, roots: [&[Block]; 2], points: &[u64],
 
 /// This party's words of the bits `[point <= x]`, for each key. Each thread reads its own keys.
 ///
-/// `hashes`: those of the batch; `roots`: this party's, `[n]`; `x`: public, below `2^bits`, `[n]`; `delta`: its share of the key.
-///
-/// # Errors
-/// If the keys cannot be read.
+/// `hashes`: those of the batch; `roots`: this party's, `[n]`; `x`: public, below `2^bits`, `[n]`; `delta`: its share
+/// of the key. Fails if the keys cannot be read.
 ///
 /// # Panics
 /// If the lengths do not fit.

@@ -48,11 +48,9 @@ impl Allowance {
         Ok(allowance)
     }
 
-    /// Counts `answers` more of a client, who may have `per_hour`; if they are too many, none is counted, and this is how long
-    /// until they are not.
-    ///
-    /// # Errors
-    /// [`StoreError::Io`], and [`StoreError::Damaged`] for a file that is no count.
+    /// Counts `answers` more of a client, who may have `per_hour`; if they are too many, none is counted, and this is
+    /// how long until they are not. Fails with [`StoreError::Io`], and [`StoreError::Damaged`] for a file that is no
+    /// count.
     pub(crate) fn take(
         &self,
         client: &str,

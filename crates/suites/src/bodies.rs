@@ -77,10 +77,7 @@ fn send_all(channel: &mut Channel, messages: &Receiver<Vec<u8>>) -> Result<(), p
     messages.iter().try_for_each(|message| channel.send(&message))
 }
 
-/// A party's side: writes a part of `bytes` bytes to `body`.
-///
-/// # Errors
-/// If the link fails or the body cannot be written.
+/// A party's side: writes a part of `bytes` bytes to `body`. Fails if the link fails or the body cannot be written.
 pub(crate) fn receive(dealer: &mut Channel, mut bytes: u64, body: &mut dyn Write) -> Result<(), Error> {
     let mut buffer = Vec::new();
     while bytes > 0 {

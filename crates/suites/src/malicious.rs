@@ -62,10 +62,7 @@ pub(crate) struct Head {
 const HEAD: usize = 64;
 
 impl Head {
-    /// That of a stored entry.
-    ///
-    /// # Errors
-    /// [`Error::Misuse`] if it is not this plan's material.
+    /// That of a stored entry. Fails with [`Error::Misuse`] if it is not this plan's material.
     pub(crate) fn read(stored: &mut Stored, plan: &Plan, role: Role) -> Result<Self, Error> {
         let mut head = Vec::new();
         let before = plan.prepared_bytes() + plan.body_bytes(role);
@@ -80,11 +77,9 @@ impl Head {
 }
 
 impl Material {
-    /// The material of a claimed entry with this head, for the party with this setup.
-    ///
-    /// # Errors
-    /// [`StoreError::OtherWeights`] if what was made offline was made with other weights than the setup has: together they
-    /// would give an output that belongs to neither. [`Error::Misuse`] if it cannot be read.
+    /// The material of a claimed entry with this head, for the party with this setup. Fails with
+    /// [`StoreError::OtherWeights`] if what was made offline was made with other weights than the setup has: together
+    /// they would give an output that belongs to neither; with [`Error::Misuse`] if it cannot be read.
     pub(crate) fn new(
         stored: Stored,
         plan: &Plan,

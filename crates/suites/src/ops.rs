@@ -368,10 +368,7 @@ impl Rules for At<'_, dyn LinearMap + '_> {
     }
 }
 
-/// Refuses a program with state, in suites that keep none.
-///
-/// # Errors
-/// [`Error::Misuse`] with what to do.
+/// Refuses a program with state, in suites that keep none. Fails with [`Error::Misuse`] with what to do.
 pub(crate) fn check_stateless(program: &Program) -> Result<(), Error> {
     match program.state() {
         [] => Ok(()),

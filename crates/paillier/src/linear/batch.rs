@@ -6,9 +6,7 @@ use crate::integer::{from_limbs, odd, reduce, resize, to_limbs};
 use crate::keys::PublicKey;
 use crate::lanes::{Lanes, Residues, load, store};
 
-/// The inverses of all numbers, both in Montgomery's form: three products each and one inversion.
-///
-/// # Errors
+/// The inverses of all numbers, both in Montgomery's form: three products each and one inversion. Fails with
 /// [`PeerMisbehaved::NotInvertible`] if there is a number without one, which ciphertexts that were checked cannot lead
 /// to.
 pub(super) fn invert(key: &PublicKey, numbers: &Residues) -> Result<Residues, Error> {

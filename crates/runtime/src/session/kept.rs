@@ -51,10 +51,8 @@ impl KeptWeights {
         })
     }
 
-    /// Opens what was received under this name.
-    ///
-    /// # Errors
-    /// [`Error::Misuse`] if it has another name or has gone: another session received other weights meanwhile.
+    /// Opens what was received under this name. Fails with [`Error::Misuse`] if it has another name or has gone:
+    /// another session received other weights meanwhile.
     pub(super) fn open(store: &Store, path: &Path, name: &str) -> Result<Self, Error> {
         let (store, path) = (store.checked(), path.to_owned());
         let text = "another session received other weights of this program meanwhile: prepare again";

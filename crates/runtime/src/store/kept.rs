@@ -82,10 +82,9 @@ impl Store {
         Ok(files.iter().map(|(_, path)| name_of(path).to_owned()).filter(is_of).collect())
     }
 
-    /// As [`Store::write_whole`] of `bytes` bytes of encrypted weights; what was removed for them.
-    ///
-    /// # Errors
-    /// [`StoreError::Full`] if there is no room within the limit even without all others: they stay then. Those of `fill`.
+    /// As [`Store::write_whole`] of `bytes` bytes of encrypted weights; what was removed for them. Fails with
+    /// [`StoreError::Full`] if there is no room within the limit even without all others: they stay then; with
+    /// those of `fill`.
     pub(crate) fn write_kept<E: From<StoreError>>(
         &self,
         path: &Path,

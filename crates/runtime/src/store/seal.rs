@@ -12,10 +12,8 @@ use super::{Store, StoreError, io};
 const STATEMENT: &[u8] = b"a sealed store of privet\n";
 
 impl Store {
-    /// Opens a file of this store; `None` if there is none.
-    ///
-    /// # Errors
-    /// [`StoreError::Damaged`] if its seal is not right; [`StoreError::Io`].
+    /// Opens a file of this store; `None` if there is none. Fails with [`StoreError::Damaged`] if its seal is not
+    /// right; [`StoreError::Io`].
     pub(crate) fn open_file(&self, path: &Path) -> Result<Option<Stored>, StoreError> {
         match File::open(path) {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
@@ -47,9 +45,7 @@ impl Store {
         if self.key.is_some() { sealed_bytes(bytes) } else { bytes }
     }
 
-    /// Checks that the key is that of this store, which is sealed under it from now on if it is new.
-    ///
-    /// # Errors
+    /// Checks that the key is that of this store, which is sealed under it from now on if it is new. Fails with
     /// [`StoreError::Key`], [`StoreError::Io`].
     pub(super) fn check_key(&self) -> Result<(), StoreError> {
         let path = self.root.join("sealed");

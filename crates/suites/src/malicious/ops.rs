@@ -45,10 +45,8 @@ fn of(node: Node<'_>) -> Option<Box<dyn Protocol + '_>> {
     })
 }
 
-/// The protocols of all operations of a program.
-///
-/// # Errors
-/// [`Error::Misuse`], which names the first layer that has none.
+/// The protocols of all operations of a program. Fails with [`Error::Misuse`], which names the first layer that has
+/// none.
 pub(super) fn all(program: &Program) -> Result<Vec<Box<dyn Protocol + '_>>, Error> {
     Node::all(program).map(|node| of(node).ok_or_else(|| node.unsupported())).collect()
 }

@@ -133,10 +133,8 @@ impl Plan {
         }
     }
 
-    /// Whether these are the weights that the plan was made for.
-    ///
-    /// # Errors
-    /// [`Error::Misuse`] if a tensor has another length.
+    /// Whether these are the weights that the plan was made for. Fails with [`Error::Misuse`] if a tensor has another
+    /// length.
     pub(super) fn check_weights(&self, weights: &Weights) -> Result<(), Error> {
         match self.tensors.iter().all(|(name, len)| weights.tensor(name).len() == *len) {
             true => Ok(()),

@@ -66,20 +66,14 @@ impl DealtHalf {
 
 /// The first part of a deal, before the parties exchange the hidden weights: what tells a party its setup.
 ///
-/// `kept`: those that this party told the dealer of.
-///
-/// # Errors
-/// If the link fails or the dealer misbehaves.
+/// `kept`: those that this party told the dealer of. Fails if the link fails or the dealer misbehaves.
 pub(crate) fn begin(dealer: &mut Channel, kept: &[KeptSetup]) -> Result<(DealtHalf, Recorder), Error> {
     let mut recorder = Recorder::start_with(Counterpart::Dealer, Phase::Offline, dealer);
     let half = recorder.layer("setup", "deal", dealer, |dealer| DealtHalf::receive(dealer, kept))?;
     Ok((half, recorder))
 }
 
-/// The codes of the server's new setup, to `out`.
-///
-/// # Errors
-/// If the link or `out` fails.
+/// The codes of the server's new setup, to `out`. Fails if the link or `out` fails.
 pub(crate) fn take_codes(dealer: &mut Channel, plan: &Plan, out: &mut dyn Write) -> Result<(), Error> {
     bodies::receive(dealer, code_bytes(plan), out)
 }
@@ -94,10 +88,8 @@ pub(super) struct Preparing<'a> {
 
 /// The second part: what can be done before there is an input, and the keys. Both go to `entry`.
 ///
-/// `peer`: the link to the other party, over which nothing is sent.
-///
-/// # Errors
-/// If a link fails or the dealer misbehaves; nothing made so far may then be used.
+/// `peer`: the link to the other party, over which nothing is sent. Fails if a link fails or the dealer misbehaves;
+/// nothing made so far may then be used.
 pub(crate) fn prepare(
     [dealer, peer]: [&mut Channel; 2],
     plan: &Plan,
@@ -210,10 +202,8 @@ pub(crate) fn take_weights(channel: &mut Channel, plan: &Plan, out: &mut dyn Wri
     Ok(())
 }
 
-/// A party's setup from its store: a seed, then at the client what hides the weights, at the server the codes.
-///
-/// # Errors
-/// [`StoreError::Damaged`] if it is not of this program.
+/// A party's setup from its store: a seed, then at the client what hides the weights, at the server the codes. Fails
+/// with [`StoreError::Damaged`] if it is not of this program.
 pub(crate) fn open_weights(stored: Stored, plan: &Plan, tensors: Option<&Tensors>) -> Result<Opened, Error> {
     match tensors {
         Some(tensors) => hide(plan, tensors, stored, &mut |_| Ok(())),

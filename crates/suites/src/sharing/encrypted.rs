@@ -75,10 +75,8 @@ pub(super) enum ServerKeys {
     Field(slots::ServerKeys),
 }
 
-/// The field over a program's ring, if linear layers are modulo its prime.
-///
-/// # Errors
-/// [`Error::Misuse`] if the ring has none.
+/// The field over a program's ring, if linear layers are modulo its prime. Fails with [`Error::Misuse`] if the ring has
+/// none.
 pub(super) fn field_of(program: &Program, options: Options) -> Result<Option<Field>, Error> {
     if !options.is_prime() {
         return Ok(None);
@@ -100,10 +98,8 @@ pub(super) fn field_of(program: &Program, options: Options) -> Result<Option<Fie
 }
 
 impl Encrypted {
-    /// Plans all linear layers of a program under BFV, of whose results so many low bits count; `masks`: which mask hides each one's input.
-    ///
-    /// # Errors
-    /// [`Error::Linear`] if one does not fit BFV's secure parameters.
+    /// Plans all linear layers of a program under BFV, of whose results so many low bits count; `masks`: which mask
+    /// hides each one's input. Fails with [`Error::Linear`] if one does not fit BFV's secure parameters.
     pub(super) fn plan(
         layers: &[Layer],
         masks: &[Option<usize>],

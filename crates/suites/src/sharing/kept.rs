@@ -130,10 +130,8 @@ pub struct KeptClient {
 }
 
 impl KeptClient {
-    /// Reads the server's public key.
-    ///
-    /// # Errors
-    /// [`Error::Store`] if what is kept cannot be read; [`Error::PeerMisbehaved`] if it is no key.
+    /// Reads the server's public key. Fails with [`Error::Store`] if what is kept cannot be read;
+    /// [`Error::PeerMisbehaved`] if it is no key.
     pub(super) fn open(plan: &Plan, mut weights: KeptWeights) -> Result<Option<Self>, Error> {
         let Some(parameters) = plan.kept_parameters() else { return Ok(None) };
         let mut bytes = vec![0; parameters.public_key_bytes()];

@@ -106,10 +106,8 @@ impl Keys {
         &self.seed
     }
 
-    /// What evaluates gates: the seeds of all batches, and their bodies.
-    ///
-    /// # Errors
-    /// [`Error::Misuse`] if the bodies lie elsewhere.
+    /// What evaluates gates: the seeds of all batches, and their bodies. Fails with [`Error::Misuse`] if the bodies lie
+    /// elsewhere.
     pub(super) fn open(self) -> Result<(Prg, impl Source), Error> {
         let bodies = self.bodies.ok_or_else(|| Error::Misuse("the keys lie in the store: claim them there".into()))?;
         Ok((Prg::from_seed(&self.seed), KeyFile::new(bodies)))

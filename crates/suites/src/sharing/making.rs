@@ -20,10 +20,8 @@ use crate::report::Recorder;
 const WIDEST: u32 = 49;
 
 /// Plans how two parties make triples of matrices, of whose products `bits` low bits count; nothing with a dealer.
-///
-/// # Errors
-/// [`Error::Misuse`], which names the first product, where triples cannot be made; [`Error::Linear`] if a product does not fit
-/// BFV's secure parameters.
+/// Fails with [`Error::Misuse`], which names the first product, where triples cannot be made; [`Error::Linear`] if a
+/// product does not fit BFV's secure parameters.
 pub(super) fn plan(program: &Program, triples: &mut [Triple], bits: u32, options: Options) -> Result<(), Error> {
     let Some(first) = triples.first().filter(|_| !options.is_dealt()) else { return Ok(()) };
     let Node { operation, .. } = Node::at(program, first.operation);

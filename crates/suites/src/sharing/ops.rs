@@ -108,10 +108,8 @@ pub(crate) fn computes(node: Node<'_>) -> bool {
     of(node).is_some()
 }
 
-/// The protocols of all operations of a program.
-///
-/// # Errors
-/// [`Error::Misuse`], which names the first layer that has none.
+/// The protocols of all operations of a program. Fails with [`Error::Misuse`], which names the first layer that has
+/// none.
 pub(super) fn all(program: &Program) -> Result<Vec<Box<dyn Protocol + '_>>, Error> {
     Node::all(program).map(|node| of(node).ok_or_else(|| node.unsupported())).collect()
 }

@@ -26,10 +26,8 @@ pub(super) enum Supply {
 }
 
 impl Supply {
-    /// What `correlated` has, and what is still to come from its file.
-    ///
-    /// # Errors
-    /// [`Error::Misuse`] if the material is of another suite or is not in the store yet.
+    /// What `correlated` has, and what is still to come from its file. Fails with [`Error::Misuse`] if the material is
+    /// of another suite or is not in the store yet.
     pub(super) fn new(correlated: Correlated, role: Role, plan: &Plan) -> Result<(Self, Option<Refills>), Error> {
         match (correlated, plan.options().suite) {
             (Correlated::Stock(stock, file), Suite::Gmw { rounds }) => {

@@ -375,10 +375,7 @@ impl Plan {
     }
 }
 
-/// Refuses a ring that leaves no room for guard bits.
-///
-/// # Errors
-/// [`Error::Misuse`] with the widest ring.
+/// Refuses a ring that leaves no room for guard bits. Fails with [`Error::Misuse`] with the widest ring.
 fn check_ring(program: &Program, options: Options) -> Result<(), Error> {
     let widest = LINEAR_RING_BITS - options.guard_bits();
     if options.guard_bits() > 0 && program.ring_bits() > widest {

@@ -114,10 +114,7 @@ impl Refills {
         Ok(Self { origin: Origin::Link(party), due: plan.chunks(buffer).into() })
     }
 
-    /// Those of material behind the first, of `role`'s half.
-    ///
-    /// # Errors
-    /// [`Error::Misuse`] if the file cannot be read.
+    /// Those of material behind the first, of `role`'s half. Fails with [`Error::Misuse`] if the file cannot be read.
     pub(super) fn stored(mut file: Stored, role: Role, plan: &Plan) -> Result<Self, Error> {
         file.seek(SeekFrom::Start(0)).map_err(unreadable)?;
         Ok(Self { origin: Origin::Store(file, role), due: plan.stored_chunks().into_iter().skip(1).collect() })
@@ -136,10 +133,8 @@ impl Refills {
         }
     }
 
-    /// The next chunk, in the memory of the one that is `used` up where it is read.
-    ///
-    /// # Errors
-    /// If the link fails, or [`Error::Misuse`] if the file cannot be read or has something else.
+    /// The next chunk, in the memory of the one that is `used` up where it is read. Fails if the link fails, or
+    /// [`Error::Misuse`] if the file cannot be read or has something else.
     pub(super) fn next(&mut self, channel: &mut Channel, used: Stock) -> Result<Stock, Error> {
         let demand = self.due.pop_front().map_or(Demand::NONE, |chunk| chunk.demand);
         match &mut self.origin {
@@ -157,10 +152,8 @@ impl Refills {
     }
 }
 
-/// A stock of `bytes` bytes from a file, in the memory of another that is used up.
-///
-/// # Errors
-/// [`Error::Misuse`] if the file cannot be read, [`Error::Correlations`] if it has something else.
+/// A stock of `bytes` bytes from a file, in the memory of another that is used up. Fails with [`Error::Misuse`] if the
+/// file cannot be read, [`Error::Correlations`] if it has something else.
 pub(super) fn read(file: &mut Stored, bytes: u64, used: Stock) -> Result<Stock, Error> {
     Stock::read(file, bytes, used).map_err(|error| match error {
         privet_ot::Error::Unreadable { error } => unreadable(error),

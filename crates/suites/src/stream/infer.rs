@@ -109,10 +109,7 @@ pub(super) fn checked(
     plaintexts.iter().map(|plaintext| slots(plaintext).ok_or_else(|| overflow(program, exchange))).collect()
 }
 
-/// Whether there are as many values as all samples have.
-///
-/// # Errors
-/// [`Error::Misuse`] if not.
+/// Whether there are as many values as all samples have. Fails with [`Error::Misuse`] if not.
 pub(super) fn check_inputs(plan: &Plan, inputs: &[Vec<i64>]) -> Result<(), Error> {
     let samples = plan.samples().count();
     if inputs.iter().any(|values| values.len() % samples != 0) {

@@ -76,10 +76,8 @@ fn ascending(indices: impl Iterator<Item = usize>) -> Vec<usize> {
     indices.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-/// The elements `wanted` (ascending) of an operation's output.
-///
-/// # Errors
-/// [`Error::Misuse`] if `inputs` lack an element that [`needs`] names, or a weight does not have the program's width.
+/// The elements `wanted` (ascending) of an operation's output. Fails with [`Error::Misuse`] if `inputs` lack an element
+/// that [`needs`] names, or a weight does not have the program's width.
 pub(super) fn compute<E: Elements>(
     node: Node<'_>,
     inputs: &[&Part<E>],

@@ -20,10 +20,8 @@ pub(super) fn from_ring(ring: Modulus, values: &[u64]) -> Vec<u8> {
     rows
 }
 
-/// The elements of rows.
-///
-/// # Errors
-/// [`PeerMisbehaved::Element`] if one is not of the ring; [`Error::Misuse`] if a row is cut.
+/// The elements of rows. Fails with [`PeerMisbehaved::Element`] if one is not of the ring; [`Error::Misuse`] if a row
+/// is cut.
 pub(super) fn to_ring(ring: Modulus, rows: &[u8]) -> Result<Vec<u64>, Error> {
     let bytes = ring_bytes(ring);
     if !rows.len().is_multiple_of(bytes) {

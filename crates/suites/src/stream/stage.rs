@@ -82,10 +82,7 @@ pub struct Randomizer {
 }
 
 impl Randomizer {
-    /// For a key as its owner sent it.
-    ///
-    /// # Errors
-    /// [`Error::Encryption`] if it cannot be one; [`Error::Randomness`].
+    /// For a key as its owner sent it. Fails with [`Error::Encryption`] if it cannot be one; [`Error::Randomness`].
     fn new(size: KeySize, key: &[u8]) -> Result<Self, Error> {
         let key = PublicKey::from_bytes(size, key)?;
         let table = NoiseTable::new(&key)?;

@@ -150,19 +150,13 @@ impl DataProvider {
         Ok(())
     }
 
-    /// What was prepared, for a request that goes another way.
-    ///
-    /// # Errors
-    /// [`Error::Misuse`] if nothing was.
+    /// What was prepared, for a request that goes another way. Fails with [`Error::Misuse`] if nothing was.
     pub(crate) fn entry(&mut self, plan: &Plan) -> Result<DataMaterial, Error> {
         DataMaterial::new(plan, self.material.take().ok_or_else(|| Error::Misuse("prepare before each entry".into()))?)
     }
 
-    /// Gives `inputs` and learns the outputs; uses up what was prepared.
-    ///
-    /// # Errors
-    /// [`Error::Misuse`] if the inputs do not fit or nothing was prepared; others if the link fails or the peer
-    /// misbehaves.
+    /// Gives `inputs` and learns the outputs; uses up what was prepared. Fails with [`Error::Misuse`] if the inputs do
+    /// not fit or nothing was prepared; others if the link fails or the peer misbehaves.
     pub(crate) fn infer(
         &mut self,
         channel: &mut Channel,

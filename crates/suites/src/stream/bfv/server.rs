@@ -177,18 +177,13 @@ impl ModelProvider {
         Ok(shares)
     }
 
-    /// What was prepared, for a request that goes another way.
-    ///
-    /// # Errors
-    /// [`Error::Misuse`] if nothing was.
+    /// What was prepared, for a request that goes another way. Fails with [`Error::Misuse`] if nothing was.
     pub(crate) fn entry(&mut self, plan: &Plan) -> Result<ModelMaterial, Error> {
         ModelMaterial::new(plan, self.material.take().ok_or_else(|| Error::Misuse("prepare before each entry".into()))?)
     }
 
-    /// Computes on what the client sends; learns nothing, and uses up what was prepared.
-    ///
-    /// # Errors
-    /// [`Error::Misuse`] if nothing was prepared; others if the link fails or the peer misbehaves.
+    /// Computes on what the client sends; learns nothing, and uses up what was prepared. Fails with [`Error::Misuse`]
+    /// if nothing was prepared; others if the link fails or the peer misbehaves.
     pub(crate) fn infer(
         &mut self,
         channel: &mut Channel,
