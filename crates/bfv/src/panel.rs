@@ -91,6 +91,9 @@ impl Panel {
     /// Most ciphertexts of a panel: what a tile reads of them stays in the nearest cache.
     pub const MOST: usize = 256;
 
+    /// Sums that grow side by side: for a multiple of so many, no place in a tile is left over.
+    pub const SIDE_BY_SIDE: usize = ROWS;
+
     /// Whether there are panels for these parameters: for primes of up to 52 bits.
     pub fn takes(parameters: &Parameters) -> bool {
         parameters.prime_bits().iter().all(|&bits| bits <= tile::WIDEST_PRIME_BITS)

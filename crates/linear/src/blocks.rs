@@ -13,8 +13,8 @@ use crate::plan::Plan;
 use crate::server::{Reply, TASKS_PER_THREAD};
 use crate::weights::TransformedWeights;
 
-/// Sums that a task holds at once: many for each ciphertext that it reads, and a multiple of those that a panel makes side by side.
-pub(crate) const SUMS_PER_TASK: usize = 24;
+/// Most sums that a task holds at once: many for each ciphertext that it reads, and a multiple of those that a panel makes side by side.
+const SUMS_PER_TASK: usize = 24;
 
 /// [`crate::evaluate`] for such a plan.
 pub(crate) fn evaluate(
@@ -25,15 +25,17 @@ pub(crate) fn evaluate(
     prg: &mut Prg,
 ) -> Result<Vec<u64>, Error> {
     let outputs = plan.packing().counts.outputs;
+    let threads = rayon::current_num_threads();
+    let per_task = sums_per_task(outputs, threads);
     let mut output = vec![0; plan.output_len()];
     let (mut inbox, mut outbox) = (Inbox::new(plan), Outbox::new(plan));
     for section in 0..plan.sections() {
         let panels = inbox.read(channel)?;
-        for start in (0..outputs).step_by(sums_at_once(rayon::current_num_threads())) {
-            let end = outputs.min(start + sums_at_once(rayon::current_num_threads()));
+        for start in (0..outputs).step_by(sums_at_once(threads)) {
+            let end = outputs.min(start + sums_at_once(threads));
             let seeds: Vec<Seed> = (start..end).map(|_| prg.seed()).collect();
-            let work = seeds.par_chunks(SUMS_PER_TASK).enumerate().map(|(task, seeds)| {
-                let first = start + task * SUMS_PER_TASK;
+            let work = seeds.par_chunks(per_task).enumerate().map(|(task, seeds)| {
+                let first = start + task * per_task;
                 let sums = sums(plan, panels, weights, first..first + seeds.len())?;
                 let replies = (section * outputs + first..).zip(sums).zip(seeds);
                 replies.map(|((index, sum), seed)| Reply::new(plan, key, index, sum, seed)).collect()
@@ -44,6 +46,11 @@ pub(crate) fn evaluate(
         }
     }
     Ok(output)
+}
+
+/// Sums that a task holds at once, of so many of a tile: few enough to keep all threads busy.
+pub(crate) fn sums_per_task(outputs: usize, threads: usize) -> usize {
+    outputs.div_ceil(threads).next_multiple_of(Panel::SIDE_BY_SIDE).min(SUMS_PER_TASK)
 }
 
 /// Sums of all threads, until they are sent.

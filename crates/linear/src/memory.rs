@@ -6,7 +6,7 @@
 
 use privet_bfv::Panel;
 
-use crate::blocks::{SUMS_PER_TASK, bytes_at_once, sums_at_once};
+use crate::blocks::{bytes_at_once, sums_at_once, sums_per_task};
 use crate::mail::{PER_MESSAGE, messages};
 use crate::plan::Plan;
 use crate::server::{CHANNELS_AT_ONCE, OUTPUTS_PER_TASK, TASKS_PER_THREAD, TILES_PER_TASK, outputs_at_once};
@@ -166,7 +166,7 @@ impl Plan {
         let (most, channels, ciphertext) = (threads as u64, counts.channels as u64, parameters.ciphertext_memory());
         let message = (PER_MESSAGE.min(self.input_ciphertexts()) * parameters.ciphertext_bytes()) as u64;
         let receiving = message + most * (ciphertext + parameters.read_memory());
-        let sums = SUMS_PER_TASK.min(counts.outputs) as u64;
+        let sums = sums_per_task(counts.outputs, threads).min(counts.outputs) as u64;
         // As integers, as residues, and transformed.
         let factors = 3 * 8 * sums.next_multiple_of(8) * channels.min(Panel::MOST as u64) * count as u64;
         let task = sums * parameters.sum_memory() + factors.max(parameters.reply_memory());
