@@ -129,7 +129,8 @@ const WRITTEN: usize = 1 << 12;
 
 /// Writes the first `bytes` bytes of words, little-endian; no word is left out.
 pub(crate) fn write_words(words: &[u64], bytes: usize, out: &mut dyn Write) -> io::Result<()> {
-    let (mut piece, mut left) = (Zeroizing::new([[0; 8]; WRITTEN / 8]), bytes);
+    // No longer than needed: wiping a whole one for each of many short vectors would take most of the time.
+    let (mut piece, mut left) = (Zeroizing::new(vec![[0; 8]; words.len().min(WRITTEN / 8)]), bytes);
     for words in words.chunks(WRITTEN / 8) {
         piece.iter_mut().zip(words).for_each(|(bytes, word)| *bytes = word.to_le_bytes());
         let part = &piece.as_flattened()[..left.min(WRITTEN)];
