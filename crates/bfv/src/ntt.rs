@@ -4,9 +4,9 @@
 //! which picks AVX-512, AVX2 or portable code when it runs, and whose root of unity all take. Ciphertexts travel in the transformed
 //! domain, so its order is part of the wire format; a test pins it.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use tfhe_ntt::prime::largest_prime_in_arithmetic_progression64 as largest_prime;
+use tfhe_ntt::prime::{is_prime64, largest_prime_in_arithmetic_progression64 as largest_prime};
 use tfhe_ntt::prime64::Plan;
 
 use crate::arch::{self, Kernels, Montgomery, MultiplyAdd, ROWS, TERMS, Term, Transform, vectorised};
@@ -18,14 +18,34 @@ pub(crate) const ALL_COLUMNS: u64 = u64::MAX;
 /// Bits of values that accelerated transforms take as they are, if the prime has no more.
 const UNREDUCED_BITS: u32 = 46;
 
+/// The fewest coefficients that a transform takes.
+const LEAST_DEGREE: usize = 16;
+
 /// The transform for one ring degree and one prime.
 #[derive(Clone, Debug)]
 pub(crate) struct Ntt {
+    degree: usize,
     prime: Prime,
-    plan: Plan,
     /// For primes below 2^50.
     montgomery: Option<Montgomery>,
-    transform: Option<Arc<Transform>>,
+    /// Computed when first used: parameters are also chosen for plans and forecasts that transform nothing.
+    tables: Arc<OnceLock<Tables>>,
+}
+
+/// Powers of the root of unity, as transforms take them.
+#[derive(Debug)]
+struct Tables {
+    plan: Plan,
+    transform: Option<Transform>,
+}
+
+impl Tables {
+    fn new(degree: usize, prime: &Prime, montgomery: Option<Montgomery>) -> Self {
+        let plan = Plan::try_new(degree, prime.value()).expect("a prime that suits the degree");
+        let accelerated = montgomery.filter(|_| arch::kernels().is_some());
+        let transform = accelerated.and_then(|montgomery| Transform::new(montgomery, &powers(&plan, prime, degree)));
+        Self { plan, transform }
+    }
 }
 
 impl Ntt {
@@ -38,11 +58,17 @@ impl Ntt {
 
     /// The transform for a prime that is 1 modulo twice the degree; `None` for any other number.
     pub(crate) fn of(degree: usize, prime: u64) -> Option<Self> {
-        let (plan, montgomery) = (Plan::try_new(degree, prime)?, Montgomery::new(prime));
-        let prime = Prime::new(prime);
-        let accelerated = montgomery.filter(|_| arch::kernels().is_some());
-        let transform = accelerated.and_then(|montgomery| Transform::new(montgomery, &powers(&plan, &prime, degree)));
-        Some(Self { prime, plan, montgomery, transform: transform.map(Arc::new) })
+        let suits = degree >= LEAST_DEGREE && degree.is_power_of_two() && prime % (2 * degree as u64) == 1;
+        (suits && is_prime64(prime)).then(|| Self {
+            degree,
+            prime: Prime::new(prime),
+            montgomery: Montgomery::new(prime),
+            tables: Arc::default(),
+        })
+    }
+
+    fn tables(&self) -> &Tables {
+        self.tables.get_or_init(|| Tables::new(self.degree, &self.prime, self.montgomery))
     }
 
     pub(crate) fn prime(&self) -> &Prime {
@@ -57,16 +83,17 @@ impl Ntt {
     /// [`Ntt::forward`] of coefficients that are zero unless their column is set: bit `i % 512 / 8` for coefficient `i`. What is zero may be
     /// left out, so columns must be public.
     pub(crate) fn forward_columns(&self, values: &mut [u64], columns: u64) {
-        match &self.transform {
+        let Tables { plan, transform } = self.tables();
+        match transform {
             Some(transform) => transform.forward(values, columns),
-            None => self.plan.fwd(values),
+            None => plan.fwd(values),
         }
     }
 
     /// [`Ntt::forward`] of values below `2^bits`, reduced or not.
     pub(crate) fn forward_unreduced(&self, values: &mut [u64], bits: u32) {
         let prime = self.prime;
-        let is_taken = self.transform.is_some() && bits.max(prime.bits()) <= UNREDUCED_BITS;
+        let is_taken = self.tables().transform.is_some() && bits.max(prime.bits()) <= UNREDUCED_BITS;
         if !is_taken && bits <= 52 && self.accelerated().is_some() {
             self.scale(values, 1);
         } else if !is_taken {
@@ -77,11 +104,12 @@ impl Ntt {
 
     /// Transformed values to coefficients, in place.
     pub(crate) fn inverse(&self, values: &mut [u64]) {
-        match &self.transform {
+        let Tables { plan, transform } = self.tables();
+        match transform {
             Some(transform) => transform.inverse(values),
             None => {
-                self.plan.inv(values);
-                self.plan.normalize(values);
+                plan.inv(values);
+                plan.normalize(values);
             }
         }
     }
@@ -131,9 +159,10 @@ impl Ntt {
                 kernel(kernels)(&montgomery, sums, terms);
                 continue;
             }
+            let plan = &self.tables().plan;
             for (factors, others) in terms {
                 for (sums, other) in sums.iter_mut().zip(others) {
-                    sums.iter_mut().zip(factors).for_each(|(sum, factor)| self.plan.mul_accumulate(sum, factor, other));
+                    sums.iter_mut().zip(factors).for_each(|(sum, factor)| plan.mul_accumulate(sum, factor, other));
                 }
             }
         }
@@ -145,7 +174,7 @@ impl Ntt {
             return (kernels.butterfly)(&montgomery, x, y, factors);
         }
         let mut product = vec![0; y.len()];
-        self.plan.mul_accumulate(&mut product, y, factors);
+        self.tables().plan.mul_accumulate(&mut product, y, factors);
         for ((x, y), product) in x.iter_mut().zip(y).zip(product) {
             (*x, *y) = (self.prime.add(*x, product), self.prime.sub(*x, product));
         }
@@ -252,8 +281,8 @@ mod tests {
                     let mut expected = sums.clone();
                     for ([a, b], shared) in &operands {
                         let shared: Vec<u64> = shared.iter().map(|&x| prime.multiply(x, unprepared)).collect();
-                        ntt.plan.mul_accumulate(&mut expected[0], a, &shared);
-                        ntt.plan.mul_accumulate(&mut expected[1], b, &shared);
+                        ntt.tables().plan.mul_accumulate(&mut expected[0], a, &shared);
+                        ntt.tables().plan.mul_accumulate(&mut expected[1], b, &shared);
                     }
                     let mut alone = sums[1].clone();
                     let terms: Vec<Term<'_, 1, 1>> =
@@ -273,7 +302,7 @@ mod tests {
                             let shared = shared(term, row).iter().map(|&x| prime.multiply(x, unprepared));
                             let shared: Vec<u64> = shared.collect();
                             for (sum, factor) in expected.iter_mut().zip(pair) {
-                                ntt.plan.mul_accumulate(sum, factor, &shared);
+                                ntt.tables().plan.mul_accumulate(sum, factor, &shared);
                             }
                         }
                         assert_eq!(*sums_of_row, expected, "{count} terms, {bits} bits, row {row}");
@@ -309,12 +338,12 @@ mod tests {
         for degree in [64, 128, 256, 512, 1024, 4096, 8192, 16_384] {
             for bits in [20, 31, 39, 45, 46, 47, 49, 50] {
                 let Some(ntt) = Ntt::find(degree, bits, u64::MAX) else { continue };
-                let (p, transform) = (ntt.prime().value(), ntt.transform.as_ref().unwrap());
+                let (p, transform) = (ntt.prime().value(), ntt.tables().transform.as_ref().unwrap());
                 let mut sparse = vec![0; degree];
                 sparse[degree - 1] = p - 1;
                 for values in [random(&mut prg, &ntt, degree), vec![p - 1; degree], vec![0; degree], sparse] {
                     let (mut portable, mut accelerated) = (values.clone(), values.clone());
-                    ntt.plan.fwd(&mut portable);
+                    ntt.tables().plan.fwd(&mut portable);
                     transform.forward(&mut accelerated, ALL_COLUMNS);
                     assert_eq!(portable, accelerated, "{bits} bits, {degree} there");
                     transform.inverse(&mut accelerated);
@@ -322,7 +351,7 @@ mod tests {
                     // Not only what comes of small polynomials.
                     let mut accelerated = values.clone();
                     transform.inverse(&mut accelerated);
-                    ntt.plan.fwd(&mut accelerated);
+                    ntt.tables().plan.fwd(&mut accelerated);
                     assert_eq!(accelerated, values, "{bits} bits, {degree} back");
                 }
             }
@@ -336,7 +365,7 @@ mod tests {
                 let (mut reduced, mut wide) =
                     (values.iter().map(|&x| ntt.prime().reduce(x)).collect::<Vec<_>>(), values);
                 let mut unreduced = wide.clone();
-                ntt.plan.fwd(&mut reduced);
+                ntt.tables().plan.fwd(&mut reduced);
                 ntt.forward(&mut wide);
                 assert_eq!(reduced, wide, "{bits} bits, {degree} from numbers below {limit}");
                 ntt.forward_unreduced(&mut unreduced, u64::BITS - (limit - 1).leading_zeros());
@@ -355,7 +384,7 @@ mod tests {
                 let is_empty = |i: usize| columns >> (i % 512 / 8) & 1 == 0;
                 (0..degree).filter(|&i| is_empty(i)).for_each(|i| values[i] = 0);
                 let mut expected = values.clone();
-                ntt.plan.fwd(&mut expected);
+                ntt.tables().plan.fwd(&mut expected);
                 ntt.forward_columns(&mut values, columns);
                 assert_eq!(values, expected, "columns {columns:b} of {degree}");
             }
