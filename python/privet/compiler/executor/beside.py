@@ -15,7 +15,7 @@ import onnx
 from privet.compiler.executor.codec import as_tensor, with_sample_axis
 from privet.compiler.executor.fixed import execute
 from privet.compiler.executor.ranges import Sample
-from privet.compiler.executor.reference import as_declared, run_plaintext
+from privet.compiler.executor.reference import Array, as_declared, run_each
 from privet.compiler.executor.samples import by_name, fill
 from privet.compiler.executor.widths import LARGE, Errors, LayerError
 from privet.compiler.program import Program, Weights
@@ -32,20 +32,25 @@ def beside(
     elements = sum(math.prod(value.shape) for value in program.values)
     if program.batch > 1 or program.state or elements >= LARGE:
         return ()
-    found: dict[str, Errors] = {}
+    asked: list[Mapping[str, Array]] = []
+    mine: list[Mapping[str, Array]] = []
     count = min(SAMPLES, len(samples))
     for sample in (samples[index * len(samples) // count] for index in range(count)):
         given = sample if isinstance(sample, Mapping) else [sample]
         arrays = by_name(program, given)
         shaped = {it.name: with_sample_axis(arrays[it.name], it.shape) for it in program.given}
         named = as_declared(source, shaped)
-        outputs = execute(program, weights, fill(program, named)[0]).outputs
-        try:
-            wanted = run_plaintext(source, [named], list(outputs))
-        except Exception:  # ONNX Runtime's errors have no class of their own
-            return ()
-        for name, array in wanted.items():
-            mine, other = as_tensor(outputs[name]), as_tensor(array)
+        asked.append(named)
+        mine.append(execute(program, weights, fill(program, named)[0]).outputs)
+    names = list(mine[0])
+    try:
+        answers = run_each(source, asked, names)
+    except Exception:  # ONNX Runtime's errors have no class of their own
+        return ()
+    found: dict[str, Errors] = {}
+    for own, answer in zip(mine, answers, strict=True):
+        for name, array in zip(names, answer, strict=True):
+            other = as_tensor(array)
             if other.dtype.kind == "f" and np.isfinite(other.astype(np.float64)).all():
-                found.setdefault(name, Errors()).add(mine, other.astype(np.float64))
+                found.setdefault(name, Errors()).add(as_tensor(own[name]), other.astype(np.float64))
     return tuple(it.layer(name, "output", 0) for name, it in found.items())

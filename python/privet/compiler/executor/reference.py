@@ -45,25 +45,30 @@ def run_plaintext(
     model: onnx.ModelProto, samples: Sequence[Mapping[str, Array]], outputs: Sequence[str]
 ) -> dict[str, Array]:
     """ONNX Runtime's outputs by name, on the CPU; several samples' are joined along axis 0. Raises
-    `InvalidModel` if ONNX Runtime does not take the model; `InputError` if an input of whole
-    numbers has others."""
-    for precise in (True, False):  # ONNX Runtime 1.31 fails if precise on some quantised weights
-        try:
-            runs = _run(model, samples, outputs, precise=precise)
-            break
-        except InputError:
-            raise
-        except Exception as error:  # ONNX Runtime's errors have no class of their own
-            failure = error
-    else:
-        raise InvalidModel(
-            f"ONNX Runtime refuses the model, so there is nothing to compare with: {failure} "
-            "Export it again; a pipeline of scikit-learn needs float32 inputs"
-        ) from failure
+    as `run_each`."""
+    runs = run_each(model, samples, outputs)
     joined = (
         runs[0] if len(runs) == 1 else [np.concatenate(each) for each in zip(*runs, strict=True)]
     )
     return dict(zip(outputs, joined, strict=True))
+
+
+def run_each(
+    model: onnx.ModelProto, samples: Sequence[Mapping[str, Array]], outputs: Sequence[str]
+) -> list[list[Array]]:
+    """ONNX Runtime's outputs for each sample, on the CPU. Raises `InvalidModel` if ONNX Runtime
+    does not take the model; `InputError` if an input of whole numbers has others."""
+    for precise in (True, False):  # ONNX Runtime 1.31 fails if precise on some quantised weights
+        try:
+            return _run(model, samples, outputs, precise=precise)
+        except InputError:
+            raise
+        except Exception as error:  # ONNX Runtime's errors have no class of their own
+            failure = error
+    raise InvalidModel(
+        f"ONNX Runtime refuses the model, so there is nothing to compare with: {failure} "
+        "Export it again; a pipeline of scikit-learn needs float32 inputs"
+    ) from failure
 
 
 def _run(
