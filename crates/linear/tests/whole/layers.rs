@@ -202,6 +202,23 @@ proptest! {
     }
 
     #[test]
+    fn any_layer_of_large_tiles_without_a_kernel(
+        (width, inner, outputs, stride) in (65_usize..=700, 1_usize..=40, 1_usize..=30, 1_usize..=2),
+        ring_bits in 8_u32..=50,
+        weight_bits in 1_u32..=30,
+        is_exact in any::<bool>(),
+        seed in 0_u8..128,
+    ) {
+        let exact = is_exact && ring_bits <= 45 && ring_bits + weight_bits <= 60;
+        let resharing = if exact { Resharing::Exact } else { Resharing::Approximate };
+        let rows = Layer::MatMul(MatMul { rows: width, inner, columns: outputs });
+        let pixels = Conv2d { batch: 2, width, kernel: [stride; 2], stride: [stride; 2], ..square(inner, 5, outputs, 1) };
+        for layer in [rows, Layer::Conv2d(pixels)] {
+            check_with(&layer, ring_bits, weight_bits, resharing, seed);
+        }
+    }
+
+    #[test]
     fn any_matrix_product(rows in 1_usize..=40, inner in 1_usize..=200, columns in 1_usize..=80, seed in 0_u8..128) {
         check(&Layer::MatMul(MatMul { rows, inner, columns }), 37, 16, seed);
     }
