@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use crate::error::Error;
 use crate::mail::{Outbox, PER_MESSAGE, messages};
 use crate::plan::Plan;
-use crate::server::{Reply, TASKS_PER_THREAD};
+use crate::server::Reply;
 use crate::weights::TransformedWeights;
 
 /// Most sums that a task holds at once: many for each ciphertext that it reads, and a multiple of those that a panel makes side by side.
@@ -31,8 +31,8 @@ pub(crate) fn evaluate(
     let (mut inbox, mut outbox) = (Inbox::new(plan), Outbox::new(plan));
     for section in 0..plan.sections() {
         let panels = inbox.read(channel)?;
-        for start in (0..outputs).step_by(sums_at_once(threads)) {
-            let end = outputs.min(start + sums_at_once(threads));
+        for start in (0..outputs).step_by(per_task * threads) {
+            let end = outputs.min(start + per_task * threads);
             let seeds: Vec<Seed> = (start..end).map(|_| prg.seed()).collect();
             let work = seeds.par_chunks(per_task).enumerate().map(|(task, seeds)| {
                 let first = start + task * per_task;
@@ -51,11 +51,6 @@ pub(crate) fn evaluate(
 /// Sums that a task holds at once, of so many of a tile: few enough to keep all threads busy.
 pub(crate) fn sums_per_task(outputs: usize, threads: usize) -> usize {
     outputs.div_ceil(threads).next_multiple_of(Panel::SIDE_BY_SIDE).min(SUMS_PER_TASK)
-}
-
-/// Sums of all threads, until they are sent.
-pub(crate) fn sums_at_once(threads: usize) -> usize {
-    SUMS_PER_TASK * TASKS_PER_THREAD * threads
 }
 
 /// Those of a tile for some blocks of outputs.

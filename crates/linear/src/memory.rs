@@ -6,7 +6,7 @@
 
 use privet_bfv::Panel;
 
-use crate::blocks::{bytes_at_once, sums_at_once, sums_per_task};
+use crate::blocks::{bytes_at_once, sums_per_task};
 use crate::mail::{PER_MESSAGE, messages};
 use crate::plan::Plan;
 use crate::server::{CHANNELS_AT_ONCE, OUTPUTS_PER_TASK, TASKS_PER_THREAD, TILES_PER_TASK, outputs_at_once};
@@ -166,15 +166,15 @@ impl Plan {
         let (most, channels, ciphertext) = (threads as u64, counts.channels as u64, parameters.ciphertext_memory());
         let message = (PER_MESSAGE.min(self.input_ciphertexts()) * parameters.ciphertext_bytes()) as u64;
         let receiving = message + most * (ciphertext + parameters.read_memory());
-        let sums = sums_per_task(counts.outputs, threads).min(counts.outputs) as u64;
+        let outputs = counts.outputs as u64;
+        let sums = outputs.min(sums_per_task(counts.outputs, threads) as u64);
+        let tasks = most.min(outputs.div_ceil(sums));
         // As integers, as residues, and transformed.
         let factors = 3 * 8 * sums.next_multiple_of(8) * channels.min(Panel::MOST as u64) * count as u64;
         let task = sums * parameters.sum_memory() + factors.max(parameters.reply_memory());
-        let replies = sums_at_once(threads).min(counts.outputs) as u64;
         let largest = self.largest_reply() as u64;
-        let waiting = replies * (largest + 16 * self.most_results() as u64 + 128);
+        let waiting = outputs.min(tasks * sums) * (largest + 16 * self.most_results() as u64 + 128);
         let outbox = PER_MESSAGE.min(self.output_ciphertexts()) as u64 * largest;
-        let tasks = most.min(replies.div_ceil(sums));
         let evaluating = bytes_at_once(self) as u64
             + channels * ciphertext
             + receiving.max(tasks * task + waiting + outbox)

@@ -49,14 +49,14 @@ pub fn run(bench: &mut Bench) -> Result<(), Box<dyn Error>> {
         keys.send_public_key(&mut near, &mut prg)?;
         near.flush()?;
         let key = receive_public_key(&mut far, plan.parameters())?;
-        // As servers keep layers of up to 64 MiB. Weights of larger ones they transform anew at each evaluation, which is not in these
-        // figures.
+        // As servers keep layers of up to 64 MiB, but for those that need no transform. Weights of larger ones they transform anew at each
+        // evaluation, which is not in these figures.
         let workspace = Workspace { keep: Keep::Transformed, ..Workspace::standard(&plan) };
         let weights = TransformedWeights::new(&plan, &weights, workspace)?;
         let (inputs, outputs) = (plan.input_ciphertexts() as f64, plan.output_ciphertexts() as f64);
         let limit = Limit {
             vectors: plan.products() as f64 * PRODUCT + (3.0 * outputs + 4.5 * plan.folds() as f64) * TRANSFORM,
-            bytes: 65536.0 * (2.0 * inputs + plan.weight_polynomials() as f64),
+            bytes: 131_072.0 * inputs + plan.kept_bytes(Keep::Transformed) as f64,
             why: "the plan's products, three transforms a reply and 4.5 a fold; ciphertexts written and read, weights read",
             ..Limit::default()
         };
