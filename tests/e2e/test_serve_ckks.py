@@ -21,10 +21,11 @@ import numpy as np
 import onnxruntime
 import pytest
 from tests.e2e.caller import ServiceCaller, tls
-from tests.e2e.gateways import IMAGES, assert_right
+from tests.e2e.gateways import GRPC, HTTP, IMAGES, assert_right, gateway, tensor
 from tests.e2e.processes import listening
 from tests.e2e.services import Scene, put_digits, serving
 from tests.e2e.test_commands import PRIVET, SEVEN, key_folder, privet
+from tritonclient.utils import InferenceServerException
 
 from privet.gateway import ServiceClient, Terms
 from privet.runtime import Credentials
@@ -101,6 +102,25 @@ def test_inputs_from_arrays_are_those_of_the_model(service: Scene, tmp_path: Pat
     np.save(tmp_path / "x.npy", x)
     found = ask(service, "smooth", "--suite", "ckks", "--input", tmp_path / "x.npy")
     assert np.abs(np.array(found["output"]) - scores(x)).max() < 0.05
+
+
+def test_a_gateway_predicts_with_it(service: Scene, tmp_path: Path) -> None:
+    x = np.random.default_rng(7).uniform(0, 1, (2, 1, 8, 8)).astype(np.float32)
+    with gateway(service.address, service.keys, tmp_path, "--suite", "ckks") as front:
+        for library, sample in ((HTTP, x[:1]), (GRPC, x[1:])):
+            with front.client(library) as client:
+                assert client.is_model_ready("smooth")
+                assert not client.is_model_ready("digits")
+                answer = client.infer("smooth", [tensor(library, sample)])
+            logits, right = answer.as_numpy("logits"), scores(sample)
+            assert logits.shape == right.shape
+            assert 0 < np.abs(logits - right).max() < 0.05
+            told = answer.get_response()
+            suite = told["parameters"]["suite"] if library is HTTP else told.parameters["suite"]
+            assert "ckks" in str(suite)
+            # A session takes as many samples as the program.
+            with pytest.raises(InferenceServerException, match="takes 1 sample at once"):
+                front.infer(library, "smooth", x)
 
 
 def test_wrong_calls_are_refused_before_anything_is_sent(service: Scene, tmp_path: Path) -> None:
