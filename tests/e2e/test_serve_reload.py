@@ -26,6 +26,8 @@ __all__ = ["key_folder"]
 
 HELD = np.load(MODELS / "digits-cnn.npz")
 SEVEN = HELD["inputs"][HELD["labels"] == 7][:1]
+NEVER = 3600.0
+"""Seconds between two looks at the models: what has changed is seen at SIGHUP alone."""
 
 
 async def asked(address: str, keys: Path, state: Path) -> int:
@@ -58,7 +60,15 @@ async def until_refused(address: str, keys: Path, state: Path) -> str:
     raise AssertionError("the client is answered for ever")
 
 
-def test_certificates_and_policy_are_read_again(key_folder: Path, tmp_path: Path) -> None:
+async def until_newest(address: str, keys: Path, state: Path, version: int) -> None:
+    """Returns once the newest version that the service has of the model is this."""
+    credentials = Credentials.from_directory(keys, "client")
+    async with ServiceClient(address, credentials, state=state) as client, asyncio.timeout(SOON):
+        while (await client.model("digits")).version != version:
+            await asyncio.sleep(0.05)
+
+
+def test_certificates_policy_and_models_are_read_again(key_folder: Path, tmp_path: Path) -> None:
     put_digits(tmp_path / "repository")
     keys, policy = tmp_path / "keys", tmp_path / "policy.toml"
     shutil.copytree(key_folder, keys)
@@ -69,7 +79,8 @@ def test_certificates_and_policy_are_read_again(key_folder: Path, tmp_path: Path
         free.bind(("127.0.0.1", 0))
         probe = "127.0.0.1:{1}".format(*free.getsockname())
     audit = ("--audit", tmp_path / "audit.log")
-    with serving(tmp_path, keys, "--accept", policy, "--probe", probe, *audit) as scene:
+    options = ("--accept", policy, "--probe", probe, "--poll", NEVER, *audit)
+    with serving(tmp_path, keys, *options) as scene:
         with urllib.request.urlopen(f"http://{probe}/v2/health/ready") as answer:
             assert answer.status == 200
 
@@ -80,9 +91,12 @@ def test_certificates_and_policy_are_read_again(key_folder: Path, tmp_path: Path
             async with ServiceCaller(scene.address, key_folder, tmp_path / "waits") as caller:
                 # A job that was granted before goes on afterwards.
                 request = await caller.request("digits")
+                put_digits(scene.repository, version=2)
+                await until_newest(scene.address, key_folder, tmp_path / "a", 1)
                 hangup()
                 job, _ = await caller.follow(request, [SEVEN])
                 assert job["outcome"] == "done"
+            await until_newest(scene.address, key_folder, tmp_path / "a", 2)
             shutil.copytree(others, keys, dirs_exist_ok=True)
             (keys / "ca.pem").write_text("none")  # nothing is taken from files like these
             hangup()

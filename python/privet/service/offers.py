@@ -21,6 +21,8 @@ class Offers:
         self._jobs = jobs
         self._by_key: dict[str, Version] = {}
         self._retired: dict[str, Version] = {}
+        self._coming: list[str] = []
+        """Programs of versions that are being offered."""
 
     def find(self, key: str) -> Version | None:
         """A version that is offered, by how schedules call it."""
@@ -37,7 +39,11 @@ class Offers:
         else:
             # What the two parties make without a dealer takes tables that are best made early.
             warm = any(it.jobs[0].parties == ("client", "server") for (it, *_) in version.offers)
-            await self._executor.offer(version.folder, warm=warm, hosts=version.hosts)
+            self._coming.append(version.program.program_hash)
+            try:
+                await self._executor.offer(version.folder, warm=warm, hosts=version.hosts)
+            finally:
+                self._coming.remove(version.program.program_hash)
         self._retired.pop(version.key, None)
         self._by_key[version.key] = version
         _log.info("version ready", extra={"model": version.name, "suites": version.suites})
@@ -47,13 +53,14 @@ class Offers:
         self._retired[version.key] = version
 
     async def withdraw(self, version: Version) -> None:
-        """Withdraws a retired version that nobody needs any more."""
+        """Withdraws a retired version that nobody needs any more, and its program unless another
+        version has the same one."""
         needed = any(job.version.key == version.key for job in self._jobs.live())
         if not needed and self._retired.pop(version.key, None) is not None:
             self._by_key.pop(version.key, None)
             if version.in_sessions:
                 await self._model_servers.shut(version)
-            else:
+            elif not self._has_program(version.program.program_hash):
                 await self._executor.withdraw(version.program.program_hash)
             _log.info("version withdrawn", extra={"model": version.name})
 
@@ -61,3 +68,6 @@ class Offers:
         """The version whose program has this hash, if it is offered."""
         versions = self._by_key.values()
         return next((it for it in versions if it.program.program_hash == program), None)
+
+    def _has_program(self, program: str) -> bool:
+        return program in self._coming or self.of_program(program) is not None
