@@ -1,4 +1,4 @@
-"""A new protocol in about 100 lines: a suite of one's own, from which research can start.
+"""A new protocol in about 130 lines, and a suite of one's own, from which research can start.
 
 For research, not for deployment. Both parties are semi-honest, and a dealer who colludes with
 neither gives them triples (Beaver, CRYPTO 1991). Values are additive shares modulo 2^64. The
@@ -6,9 +6,9 @@ client, the server and the dealer are processes of this machine; each is given i
 and their messages go through pipes, which nothing encrypts. A truncation shifts each party's
 share (SecureML, S&P 2017): it is off by one at times, and wrong with a probability of |x| / 2^63.
 
-The protocol is `deal` and `Party`: change them and `OPERATIONS` to try another. The rest starts the
-parties and says what the suite is. `privet.run` compiles a model for it and compares with ONNX
-Runtime.
+The protocol is `deal` and `Party`, over `Channel`: change them and `OPERATIONS` to try another. The
+rest, some 260 lines, starts the parties, says what the suite is, and trains a model to try it on.
+`privet.run` compiles the model for it and compares with ONNX Runtime.
 """
 
 import multiprocessing
