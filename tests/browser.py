@@ -52,19 +52,19 @@ async def browsing(
 
 
 @asynccontextmanager
-async def on_a_phone(file: Path) -> AsyncIterator[Page]:
-    """A report on a screen of 375 pixels: nothing but tables, which scroll by themselves, is wider,
-    and at the end nothing else was fetched, nothing went wrong, and axe finds nothing."""
+async def on_a_screen(file: Path, width: int) -> AsyncIterator[Page]:
+    """A report on a screen of so many pixels: nothing but tables, which scroll by themselves, is
+    wider, and at the end nothing else was fetched, nothing went wrong, and axe finds nothing."""
     said: list[str] = []
     fetched: list[str] = []
     async with launched() as browser:
-        context = await browser.new_context(viewport={"width": 375, "height": 700})
+        context = await browser.new_context(viewport={"width": width, "height": 700})
         page = await context.new_page()
         page.on("console", lambda message: said.append(message.text))
         page.on("pageerror", lambda error: said.append(str(error)))
         page.on("request", lambda request: fetched.append(request.url))
         await page.goto(file.as_uri())
-        assert await page.evaluate("document.documentElement.scrollWidth") <= 375
+        assert await page.evaluate("document.documentElement.scrollWidth") <= width
         yield page
         assert await flaws(page) == []
     assert fetched == [file.as_uri()]

@@ -10,6 +10,7 @@ from typing import Any
 
 import altair as alt
 
+from privet.errors import Misuse
 from privet.planner.prices import Prices
 from privet.planner.record import Record
 from privet.planner.setting import ALL
@@ -27,14 +28,19 @@ COLOURS = (
 )
 
 
+def colours(families: Sequence[str]) -> dict[str, str]:
+    """A colour for each family, none twice. Raises `Misuse` if there are more families than
+    colours."""
+    if len(families) > len(COLOURS):
+        raise Misuse(f"{len(families)} families of settings have {len(COLOURS)} colours: add some")
+    return dict(zip(families, COLOURS, strict=False))
+
+
 def _family(rows: Sequence[Row]) -> alt.Color:
     """A family's colour, the same in every figure; the legend has those that the figure shows."""
     shown = {row["family"] for row in rows}
-    places = [place for place, name in enumerate(FAMILIES) if name in shown]
-    scale = alt.Scale(
-        domain=[FAMILIES[place] for place in places],
-        range=[COLOURS[place % len(COLOURS)] for place in places],
-    )
+    own = {name: colour for name, colour in colours(FAMILIES).items() if name in shown}
+    scale = alt.Scale(domain=list(own), range=list(own.values()))
     return alt.Color("family:N", title=None, scale=scale, legend=_below(3))
 
 

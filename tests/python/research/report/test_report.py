@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.browser import on_a_phone
+from tests.browser import on_a_screen
 from tests.python.planner.records import MakeRecord
 from typer.testing import CliRunner
 
@@ -19,8 +19,8 @@ from privet.planner.network import PRESETS
 from privet.planner.predict import predict
 from privet.planner.prices import read_prices
 from privet.planner.record import Record
-from privet.planner.setting import settings
-from privet.research.report import figures, report, tables
+from privet.planner.setting import SUITES, settings
+from privet.research.report import charts, figures, report, tables
 from privet.research.report.standard import STUDY
 
 NAMES = {
@@ -227,18 +227,28 @@ def test_the_commands_read_a_folder(study: list[Record], tmp_path: Path) -> None
     assert "median error" in done.output
 
 
+def test_every_family_has_a_colour_of_its_own() -> None:
+    used = charts.colours(charts.FAMILIES)
+    assert set(used) == set(charts.FAMILIES) >= {of.name for of in SUITES}
+    assert len(set(used.values())) == len(used)
+    assert len(set(charts.COLOURS)) == len(charts.COLOURS)
+    with pytest.raises(Misuse, match="11 families of settings have 10 colours"):
+        charts.colours([str(family) for family in range(11)])
+
+
 @pytest.mark.browser
-def test_the_page_fits_a_phone(study: list[Record], tmp_path: Path) -> None:
+@pytest.mark.parametrize("width", [375, 1280])
+def test_the_page_fits_a_phone_and_a_desk(study: list[Record], tmp_path: Path, width: int) -> None:
     page_file = tmp_path / "report.html"
     report.write(study, page_file, read_prices())
 
     async def look() -> None:
-        async with on_a_phone(page_file) as page:
+        async with on_a_screen(page_file, width) as page:
             boxes = await page.evaluate(
                 "[...document.querySelectorAll('figure svg')].map(it => it.clientWidth)"
             )
             assert len(boxes) == len(NAMES) - TABLES
-            assert all(200 < box <= 375 for box in boxes)
+            assert all(200 < box <= width for box in boxes)
             # The answer comes first: three findings, each above its figure; tables are folded.
             order = await page.evaluate(
                 "[...document.querySelectorAll('.finding, figure, details')].map(it => it.tagName)"

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.browser import on_a_phone
+from tests.browser import on_a_screen
 from typer.testing import CliRunner
 
 from privet.cli import app
@@ -105,19 +105,20 @@ def test_delays_over_time_add_up_to_the_mean() -> None:
 
 
 @pytest.mark.browser
-def test_the_page_fits_a_phone(tmp_path: Path) -> None:
+@pytest.mark.parametrize("width", [375, 1280])
+def test_the_page_fits_a_phone_and_a_desk(tmp_path: Path, width: int) -> None:
     cases = [Case(read("paper"), name, "ahead+fcfs") for name in ("mixed", "light")]
     results = list(compare(cases))
     file = tmp_path / "report.html"
     file.write_text(report.page(cases[0], results, report.draw(results)))
 
     async def look() -> None:
-        async with on_a_phone(file) as page:
+        async with on_a_screen(file, width) as page:
             boxes = await page.evaluate(
                 "[...document.querySelectorAll('figure svg')].map(it => it.clientWidth)"
             )
             assert len(boxes) == 4
-            assert all(150 < box <= 375 for box in boxes)
+            assert all(150 < box <= width for box in boxes)
             # The answer comes first: a finding for each workload and one of the busiest run, each
             # above its figure; the table is folded.
             order = await page.evaluate(
