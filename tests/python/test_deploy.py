@@ -5,9 +5,14 @@ No container engine runs here: images are not built, and no cluster has read the
 
 from __future__ import annotations
 
+import http.server
 import os
+import re
+import shlex
 import shutil
 import subprocess
+import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +37,21 @@ def check_words(words: list[str]) -> None:
     assert configuration.defaults(command, name, CONFIG)
 
 
+def health() -> dict[str, str]:
+    """What tells whether a program is well, as Python: what the configuration says of its ports."""
+    ports = {
+        name: int(
+            configuration.defaults(COMMANDS[name].load(name), name, CONFIG)[key].split(":")[1]
+        )
+        for name, key in (("serve", "probe"), ("gateway", "listen"), ("dealer", "listen"))
+    }
+    return {
+        "server": f"http://127.0.0.1:{ports['serve']}/v2/health/ready",
+        "gateway": f"http://127.0.0.1:{ports['gateway']}/v2/health/live",
+        "dealer": f"('127.0.0.1', {ports['dealer']})",
+    }
+
+
 def compose() -> dict[str, Any]:
     """The services of the compose file."""
     services: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]
@@ -46,6 +66,9 @@ def test_compose_starts_commands_that_are_confined(name: str) -> None:
     # What is mounted is what the configuration names, and all but state is read-only.
     for volume in service["volumes"]:
         assert volume.endswith(":ro") or volume.split(":")[1] == SERVE["state"]
+    way, program, option, code = service["healthcheck"]["test"]
+    assert (way, program, option) == ("CMD", "python", "-c")
+    assert health()[name] in code
     assert compose()["application"]["network_mode"] == "service:gateway"
 
 
@@ -70,6 +93,53 @@ def test_the_image_runs_as_nobody_and_names_a_command() -> None:
     lines = (DEPLOY / "Dockerfile").read_text().splitlines()
     assert "USER 10001" in lines
     check_words(yaml.safe_load(next(it for it in lines if it.startswith("CMD"))[4:]))
+
+
+def checks() -> list[str]:
+    """The Python of the image's health checks, the first of which that succeeds says it is well."""
+    joined = (DEPLOY / "Dockerfile").read_text().replace("\\\n", " ")
+    (line,) = (it for it in joined.splitlines() if it.startswith("HEALTHCHECK"))
+    *tried, last = (it.strip() for it in line.partition(" CMD ")[2].split("||"))
+    assert last == "exit 1"
+    return [shlex.split(it)[2] for it in tried]
+
+
+def test_the_image_checks_the_health_of_each_program() -> None:
+    server, gateway, dealer = checks()
+    assert health()["server"] in server
+    assert health()["gateway"] in gateway
+    assert health()["dealer"] in dealer
+
+
+@pytest.mark.parametrize("code", checks(), ids=["server", "gateway", "dealer"])
+def test_a_health_check_tells_who_is_well(code: str) -> None:
+    with http.server.HTTPServer(("127.0.0.1", 0), Well) as listener:
+        threading.Thread(target=listener.serve_forever, daemon=True).start()
+        here = re.sub(r"9480|8000|7401", str(listener.server_port), code)
+        try:
+            assert subprocess.run([sys.executable, "-c", here], check=False).returncode == 0
+            if "http" in code:  # a service that is not ready answers 503
+                broken = here.replace("health", "away")
+                done = subprocess.run(
+                    [sys.executable, "-c", broken], capture_output=True, check=False
+                )
+                assert done.returncode != 0
+        finally:
+            listener.shutdown()
+    done = subprocess.run([sys.executable, "-c", here], capture_output=True, check=False)
+    assert done.returncode != 0
+
+
+class Well(http.server.BaseHTTPRequestHandler):
+    """Answers as a program that is well."""
+
+    def do_GET(self) -> None:
+        self.send_response(200 if self.path.startswith("/v2/health/") else 503)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Says nothing."""
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
