@@ -220,3 +220,57 @@ def test_whoever_names_a_suite_is_named(tmp_path: Path, statement: str) -> None:
     assert [fault.partition(": ")[0] for fault in suites.faults(tmp_path)] == ["cli.py:3"]
     (tmp_path / "cli.py").write_text('"""Suite gmw."""\n\nways = ("log",)\n')
     assert suites.faults(tmp_path) == []
+
+
+KNOWN = ("gmw", "fss", "ckks", "stream")
+
+
+def put(root: Path, name: str, text: str) -> None:
+    """Writes a file below `root`."""
+    (root / name).parent.mkdir(parents=True, exist_ok=True)
+    (root / name).write_text(text)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        'if suite == "gmw" {}',
+        'let label = r#"fss malicious exact"#;',
+        'let known = ["ckks"];',
+        'fail("only suite gmw can");',
+        'println!("[gmw|fss]");',
+        "use privet_suites::{config, stream};",
+        "privet_suites::gmw::Config::default();",
+    ],
+)
+def test_rust_that_names_a_suite_is_named(tmp_path: Path, statement: str) -> None:
+    source = '//! Suite "gmw".\nfn act() {\n    %s\n}\n#[cfg(test)]\nmod tests {\n    "gmw"\n}\n'
+    for other in ("suites/src/gmw.rs", "ot/src/tests.rs", "ot/tests/whole.rs", "ot/src/tests/a.rs"):
+        put(tmp_path, f"crates/{other}", source % statement)
+    put(tmp_path, "crates/client/src/suite.rs", source % 'say("a stream of bytes", fss::leaves);')
+    assert suites.other_faults(tmp_path, KNOWN, {}) == []
+    put(tmp_path, "crates/client/src/suite.rs", source % statement)
+    (fault,) = suites.other_faults(tmp_path, KNOWN, {})
+    assert fault.startswith("crates/client/src/suite.rs:3: names a suite, ")
+    excepted = {"crates/client/src/suite.rs": "asks in it"}
+    assert suites.other_faults(tmp_path, KNOWN, excepted) == []
+    put(tmp_path, "crates/client/src/suite.rs", source % "")
+    (fault,) = suites.other_faults(tmp_path, KNOWN, excepted)
+    assert "names no suite" in fault
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("some.toml", '[[runs]]\nsettings = ["gmw-log"]\n'),
+        ("some.toml", "[fss]\nseconds = 1\n"),
+        ("some.json", '{"rows": [{"said": "not in suite `ckks`"}]}'),
+    ],
+)
+def test_data_that_names_a_suite_is_named(tmp_path: Path, name: str, text: str) -> None:
+    put(tmp_path, f"python/privet/suites/data/{name}", text)
+    put(tmp_path, "python/privet/planner/prices.toml", 'kind = "a stream of bytes"\n# gmw\n')
+    assert suites.other_faults(tmp_path, KNOWN, {}) == []
+    put(tmp_path, f"python/privet/planner/{name}", text)
+    (fault,) = suites.other_faults(tmp_path, KNOWN, {})
+    assert fault.startswith(f"python/privet/planner/{name}: names a suite, ")
