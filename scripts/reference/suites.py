@@ -28,6 +28,20 @@ def promises() -> str:
     return _table(("Suite", *_PROMISE), rows) + "\n"
 
 
+def assumptions() -> str:
+    """One row for each suite and each option that changes whom it holds against or who must not
+    collude: what README.md shows."""
+    rows: dict[tuple[str, str, str], str] = {}
+    for of in registry.all_suites():
+        for chosen, suite in _choices(of):
+            option = "".join(f" --{name.replace('_', '-')} {value}" for name, value in chosen)
+            key = (of.name, suite.trust.adversary, suite.trust.collusion)
+            rows.setdefault(key, f"`{of.name}{option}`")
+    return (
+        _table(("Suite", *_PROMISE[:2]), [(shown, *key[1:]) for key, shown in rows.items()]) + "\n"
+    )
+
+
 _PROMISE = ("Holds against", "Who must not collude", "What is revealed", "Weaker in")
 
 
@@ -40,19 +54,20 @@ def _promise(suite: Suite) -> tuple[str, str, str, str]:
 def _trust(of: type[Suite]) -> str:
     """What it rests on by default, and where an option changes that."""
     found: dict[tuple[str, ...], str] = {}
-    for chosen, suite in _variations(of):
-        found.setdefault(_promise(suite), chosen)
+    for chosen, suite in _choices(of):
+        words = [f"`{name}={value!r}`" for name, value in chosen]
+        found.setdefault(_promise(suite), words[0] if words else "the defaults")
     rows = [(chosen, *promise) for promise, chosen in found.items()]
     return _table(("Options", *_PROMISE), rows)
 
 
-def _variations(of: type[Suite]) -> Iterator[tuple[str, Suite]]:
-    """The defaults, and each choice that differs from them and stands alone."""
-    yield "the defaults", of()
+def _choices(of: type[Suite]) -> Iterator[tuple[list[tuple[str, object]], Suite]]:
+    """The defaults, with no choice, and each choice that stands alone."""
+    yield [], of()
     for field in fields_of(of):
         for value in _values(field):
             try:
-                yield f"`{field.name}={value!r}`", of.from_options({field.name: value})
+                yield [(field.name, value)], of.from_options({field.name: value})
             except Misuse:  # needs another option as well
                 continue
 

@@ -9,7 +9,7 @@ from scripts.reference import assembled, commands, modules, suites
 from scripts.reference.pages import DOCS, GENERATED, ROOT, relinked
 
 import privet
-from privet.suites import registry
+from privet.suites import DEFAULT, registry
 
 
 def test_every_command_has_a_section_with_its_options() -> None:
@@ -63,6 +63,31 @@ def test_links_follow_a_file_to_its_page() -> None:
 
 def test_every_suite_has_its_promise_in_the_threat_model() -> None:
     assert suites.promises() in (ROOT / "SECURITY.md").read_text()
+
+
+def test_the_readme_promises_what_the_suites_do() -> None:
+    text = (ROOT / "README.md").read_text()
+    assert f"<!-- table: assumptions -->\n{suites.assumptions()}<!-- end -->\n" in text
+    section = text.partition("\n## What it promises\n")[2].partition("\n## ")[0]
+    whole, less = section.replace("\n", " ").split("  ")[:2]
+    assert "client and server both run the code as it is written and do not collude" in whole
+    of_default = DEFAULT.trust
+    assert of_default.adversary == "semi-honest client and server"
+    assert of_default.collusion == "client and server must not collude"
+    for of in registry.all_suites():
+        # Whose outputs are not the fixed-point model's, and who sees more than the prediction.
+        assert (f"in suite `{of.name}` they are approximate" in whole) == (not of.exact)
+        assert (f"suite `{of.name}` (whose client" in less) == (
+            of().trust.revealed != of_default.revealed
+        )
+        for suite in of.labelled():
+            named = f"`--suite {of.name} --security malicious` a party that deviates is caught"
+            if "malicious" in suite.trust.adversary:
+                assert named in less
+            if "dealer" in suite.trust.collusion:
+                assert "suites with a dealer (who must collude with neither side)" in less
+            if "members" in suite.trust.adversary:
+                assert f"In a cohort of suite `{of.name}` several members" in less
 
 
 def test_an_option_that_changes_a_promise_has_a_row() -> None:
