@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from privet.cli.commands import COMMANDS
+from privet.cli.commands import COMMANDS, FURTHER
 
 HELP = "from privet.cli import app; app(['--help'], standalone_mode=False)"
 MODELS = {"altair", "google.protobuf", "highspy", "onnx", "onnxruntime", "vl_convert"}
@@ -70,3 +70,20 @@ def test_help_starts_quickly() -> None:
 def test_the_table_says_what_each_command_says(name: str) -> None:
     command = COMMANDS[name].load(name)
     assert " ".join(command.help.split("\n\n")[0].split()) == COMMANDS[name].summary
+
+
+@pytest.mark.parametrize("name", [name for name, entry in COMMANDS.items() if entry.first])
+def test_help_shows_the_options_that_most_people_need_first(name: str) -> None:
+    first = COMMANDS[name].first
+    panels = {it.opts[0]: it.rich_help_panel for it in COMMANDS[name].load(name).params}
+    assert set(first) <= set(panels)
+    assert all(panels[option] is None for option in first)
+    assert FURTHER in panels.values()
+
+
+def test_help_of_run_shows_about_eight_options_first() -> None:
+    params = COMMANDS["run"].load("run").params
+    options = [it.opts[0] for it in params if it.param_type_name == "option"]
+    shown = [it.opts[0] for it in params if it.opts[0] in options and it.rich_help_panel is None]
+    assert set(shown) == set(COMMANDS["run"].first)
+    assert len(shown) <= 8 < len(options)

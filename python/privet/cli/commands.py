@@ -93,6 +93,10 @@ COMMANDS = {
         "run.run",
         "Run a model privately between two local processes and compare it with the plaintext "
         "model.",
+        first=(
+            *("--input", "--suite", "--calibration", "--input-range", "--batch", "--link"),
+            *("--modes", "--json"),
+        ),
     ),
     "generate": Entry(
         "generate.generate",
