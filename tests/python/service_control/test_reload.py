@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from pathlib import Path
 
 import pytest
@@ -100,5 +101,30 @@ def test_measurements_of_a_version_serve_its_next_program(
             await caller.request("digits")
             rows = [row for row in it.service.profiles.rows() if row["phase"] == "pre"]
             assert [row["seconds"] for row in rows] == [123.0, 123.0]
+
+    asyncio.run(main())
+
+
+def test_a_program_that_another_model_has_is_offered_on(
+    folder: Path, key_folder: Path, program: Path
+) -> None:
+    async def main() -> None:
+        async with scene(folder, key_folder, program) as it:
+            repository = it.service.repository
+            put_digits(folder / "repository", name="same")
+            await eventually(lambda: repository.version("same") is not None)
+            versions = [repository.version(name) for name in ("digits", "same")]
+            (shared,) = {of.program.program_hash for of in versions if of is not None}
+            shutil.rmtree(folder / "repository" / "digits")
+            await eventually(lambda: repository.version("digits") is None)
+            async with ServiceCaller(it.address, key_folder, folder / "c") as caller:
+                await caller.request("same")
+                assert (await it.executor.granted("prepare")).grant.program == shared
+                assert it.executor.withdrawn == []
+                shutil.rmtree(folder / "repository" / "same")
+                await eventually(lambda: repository.version("same") is None)
+                it.executor.finish((await it.executor.granted("prepare")).job, material="a" * 32)
+                it.executor.finish((await it.executor.granted("infer")).job)
+                await eventually(lambda: it.executor.withdrawn == [shared])
 
     asyncio.run(main())
