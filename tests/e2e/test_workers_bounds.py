@@ -187,6 +187,25 @@ def test_a_killed_worker_fails_its_own_job_alone(on_floor: Play) -> None:
     on_floor(scenario)
 
 
+def test_a_job_is_taken_back_unless_its_client_has_come(on_floor: Play) -> None:
+    async def scenario(stage: Floor) -> None:
+        material, _ = await stage.prepare()
+        running = await stage.executor.run(stage.grant("infer", material=material))
+        await stage.executor.take_back(running.job)
+        outcome = await running.outcome()
+        assert (outcome.failure, outcome.kept) == ("absent", True)
+        assert not await running.started()
+        assert (await stage.infer(material)).failure is None
+        running = await stage.executor.run(stage.grant("prepare"))
+        client = asyncio.create_task(stage.ask(running, dawdle(0.5)))
+        assert await running.started()
+        await stage.executor.take_back(running.job)
+        await client
+        assert (await running.outcome()).failure is None
+
+    on_floor(scenario)
+
+
 @pytest.mark.parametrize("begun", [False, True], ids=["waiting", "begun"])
 def test_a_job_can_be_stopped(begun: bool, on_floor: Play) -> None:
     async def scenario(stage: Floor) -> None:

@@ -133,6 +133,9 @@ def test_a_node_is_killed_under_load(
                 assert [it.id for it in await executor.material(machine)] == [material]
             with pytest.raises(Misuse, match="another job has its cores"):
                 await refused(stage)
+            unheard = await executor.run(stage.grant("prepare"))
+            await executor.take_back(unheard.job)
+            assert (await unheard.outcome()).failure == "absent"
 
             # Jobs go on on alpha while beta is killed in the middle of one.
             stop = asyncio.Event()

@@ -115,6 +115,15 @@ class Admission:
             for link in lease.links:
                 link.stop()
 
+    def take_back(self, job: str) -> None:
+        """Ends a job as `absent` unless its client has connected."""
+        with self._lock:
+            lease = self._lease
+            if lease is None or lease.grant.job != job or lease.links or lease.asked is not None:
+                return
+            message = "the client did not connect at once, and others wait"
+            self._end(lease, "failed", error="absent", message=message, kept=True)
+
     def session(self, client: str, link: Stopper | None) -> ClientSession:
         """What a session of the client with this fingerprint may do."""
         with self._lock:

@@ -174,6 +174,8 @@ class Worker:
                 self._grant(Grant(**{**order, "cores": tuple(order["cores"])}))
             case "revoke":
                 self._admission.revoke(order["job"])
+            case "take back":
+                self._admission.take_back(order["job"])
 
     def _offer(self, folder: str, warm: bool, hosts: Sequence[str]) -> None:
         try:

@@ -152,3 +152,24 @@ def test_memory_is_given_back_after_a_job_and_not_while_the_next_client_waits(
     it.changed()
     job("e", 1)
     assert done[12:] == ["trim", "granted", "finished", "trim"] * 2
+
+
+def test_a_grant_is_taken_back_unless_its_client_has_connected(
+    admission: Admission, events: list[str]
+) -> None:
+    for another in (admission.session("stranger", Link()), None):
+        admission.take_back("another" if another else "job")
+        if another:
+            assert events == ["granted"]
+            another.over()
+    assert events == ["granted", "failed"]
+    for name, asks in (("connected", False), ("asked", True)):
+        admission.open(Grant(name, "prepare", "client", "program", "gmw", "here", (0,), 1, 60.0))
+        session = admission.session("client", Link())
+        if asks:
+            assert session.admit("prepare", "program", "gmw") is None
+        admission.take_back(name)
+        assert events[-1] == "granted"
+        admission.revoke(name)
+        session.failed(LinkError("broken"))
+        session.over()

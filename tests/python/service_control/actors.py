@@ -118,6 +118,10 @@ class Pretender:
         """Ends a job as stopped."""
         self.fail(job, "stopped")
 
+    async def take_back(self, job: str) -> None:
+        """Ends a job as if its client had not connected."""
+        self.fail(job, "absent")
+
     async def reload(self, policy: str) -> None:
         """Remembers the policy."""
         self.policy = policy

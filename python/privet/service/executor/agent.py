@@ -74,6 +74,10 @@ class NodeAgent:
         """Ends a job."""
         await self._executor.stop(job)
 
+    async def take_back(self, job: str) -> None:
+        """Ends a job whose client has not connected."""
+        await self._executor.take_back(job)
+
     async def reload(self, policy: str) -> None:
         """Starts workers anew."""
         await self._executor.reload(policy)

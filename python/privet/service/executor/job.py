@@ -75,6 +75,10 @@ class LocalJob:
         await self._worker.send({"do": "revoke", "job": self.job})
         await self.outcome()
 
+    async def take_back(self) -> None:
+        """Ends the job unless its client has connected."""
+        await self._worker.send({"do": "take back", "job": self.job})
+
     def hear(self, event: dict[str, Any]) -> Outcome | None:
         """Takes in what the worker tells of the job; how it ended, if it has."""
         match event["event"]:

@@ -173,6 +173,12 @@ class LocalExecutor:
             if slot.job is not None and slot.job.job == job:
                 await slot.job.stop()
 
+    async def take_back(self, job: str) -> None:
+        """Ends a job whose client has not connected."""
+        for slot in self._slots:
+            if slot.job is not None and slot.job.job == job:
+                await slot.job.take_back()
+
     async def reload(self, policy: str) -> None:
         """Starts workers anew, each once its job has ended."""
         self._settings["policy"] = policy

@@ -103,6 +103,10 @@ class Executor(Protocol):
     async def stop(self, job: str) -> None:
         """Ends a job, if it has not ended by itself; returns when it has."""
 
+    async def take_back(self, job: str) -> None:
+        """Ends a job as `absent` unless its client has connected; returns when that is decided, or
+        under way."""
+
     async def reload(self, policy: str) -> None:
         """Starts processes anew, each once its job has ended: they read certificates again, and
         accept what `policy` (in JSON) says."""

@@ -175,6 +175,12 @@ class RayExecutor:
                 await self._call(machine, machine.agent.stop, job)
                 await running.outcome()
 
+    async def take_back(self, job: str) -> None:
+        """Ends a job whose client has not connected."""
+        for machine in list(self._machines.values()):
+            if job in machine.jobs:
+                await self._call(machine, machine.agent.take_back, job)
+
     async def reload(self, policy: str) -> None:
         """Starts the workers of every machine anew."""
         self._options["policy"] = policy
