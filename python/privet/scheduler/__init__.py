@@ -9,8 +9,10 @@ from privet.scheduler.actions import (
     Ended,
     MaterialGone,
     MaterialReady,
+    Probe,
     Start,
     Stop,
+    TakeBack,
 )
 from privet.scheduler.limits import Limits
 from privet.scheduler.machine import Machine
@@ -55,6 +57,7 @@ __all__ = [
     "Phase",
     "Policy",
     "Priority",
+    "Probe",
     "Profiles",
     "Refused",
     "Scaling",
@@ -65,6 +68,7 @@ __all__ = [
     "Stop",
     "Stream",
     "Submission",
+    "TakeBack",
     "Usage",
     "Why",
     "named",

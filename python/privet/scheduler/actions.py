@@ -42,6 +42,21 @@ class Stop:
 
 
 @dataclass(frozen=True)
+class Probe:
+    """Have `client`, which seems to listen, call again (`client_heard`): end the calls of it that
+    wait."""
+
+    client: str
+
+
+@dataclass(frozen=True)
+class TakeBack:
+    """End `job` unless its client has come to it; report it as failed then."""
+
+    job: str
+
+
+@dataclass(frozen=True)
 class Ended:
     """A submission ended. A request is done when all its samples are inferred, a notice when all
     its material is made (it can be referred to from then on, too)."""
@@ -79,4 +94,4 @@ class Drained:
     machine: str
 
 
-Action = Start | Stop | Ended | MaterialReady | MaterialGone | Drained
+Action = Start | Stop | Probe | TakeBack | Ended | MaterialReady | MaterialGone | Drained

@@ -4,9 +4,15 @@ A job needs its client at the worker. One that starts for a client who is gone t
 the client's grace is over, so jobs start only for clients that listen, and those of a client that
 stays away are cancelled. A client that listens and still does not come has *lapsed*: until a job of
 it is done, others go first, and one job of it runs at a time.
+
+A process that was stopped, or whose network is gone, keeps its connections and seems to listen.
+When a client lets a job wait, those behind it are *asked* whether they are there, all at once; who
+does not call again in time is *silent*, and listens no more until it calls.
 """
 
 from __future__ import annotations
+
+from itertools import takewhile
 
 KEPT = 1024
 """Clients whose absence or lapses are remembered, at most."""
@@ -19,8 +25,12 @@ class Clients:
     def __init__(self, absent_seconds: float | None) -> None:
         self._limit = absent_seconds
         self._listening: set[str] = set()
+        self._silent: set[str] = set()
+        self._heard: dict[str, float] = {}
+        self._asked: dict[str, float] = {}
         self._seen: dict[str, float] = {}
         self._lapses: dict[str, int] = {}
+        self._recalled: dict[str, None] = {}
 
     def listens(self, client: str) -> bool:
         return self._limit is None or client in self._listening
@@ -28,11 +38,56 @@ class Clients:
     def set(self, now: float, client: str, listens: bool) -> None:
         """A client began to listen, or ceased to."""
         if listens:
+            self._silent.discard(client)
             self._listening.add(client)
             self._seen.pop(client, None)
+            self._heard[client] = now
+        elif client in self._silent:
+            self._silent.discard(client)
         else:
-            self._listening.discard(client)
-            self.seen(now, client)
+            self._cease(now, client)
+
+    def heard(self, now: float, client: str) -> bool:
+        """A client that listens has called; whether it was silent."""
+        was_silent = client in self._silent
+        if was_silent:
+            self.set(now, client, True)
+        elif client in self._listening:
+            self._heard[client] = now
+            self._asked.pop(client, None)
+        return was_silent
+
+    def heard_after(self, client: str, time: float) -> bool:
+        """Whether a client listens and has called after that time."""
+        return client in self._listening and self._heard[client] > time
+
+    def ask(self, client: str, due: float) -> bool:
+        """A client that listens is to call by then, no earlier than those that were asked before;
+        False if it was asked already."""
+        if client in self._asked:
+            return False
+        self._asked[client] = due
+        return True
+
+    def answer_due(self) -> float | None:
+        """When the first is to call of those that were asked and have not called since."""
+        return next(iter(self._asked.values()), None)
+
+    def unheard(self, now: float) -> list[str]:
+        """Those that were to call by now and did not."""
+        return list(takewhile(lambda client: self._asked[client] <= now, self._asked))
+
+    def silence(self, now: float, client: str) -> None:
+        """A client that was to call did not."""
+        if client in self._listening:
+            self._cease(now, client)
+            self._silent.add(client)
+
+    def _cease(self, now: float, client: str) -> None:
+        self._listening.discard(client)
+        self._heard.pop(client, None)
+        self._asked.pop(client, None)
+        self.seen(now, client)
 
     def seen(self, now: float, client: str) -> None:
         """A client that may not listen was there just now."""
@@ -50,9 +105,20 @@ class Clients:
         if len(self._lapses) > KEPT:
             del self._lapses[next(iter(self._lapses))]
 
+    def recall(self, client: str) -> None:
+        """A job is taken back from a client."""
+        self._recalled[client] = None
+        if len(self._recalled) > KEPT:
+            del self._recalled[next(iter(self._recalled))]
+
+    def was_recalled(self, client: str) -> bool:
+        """Whether a job was taken back from a client since one of it was last done."""
+        return client in self._recalled
+
     def came(self, client: str) -> None:
         """A job of a client is done: its lapses are forgotten."""
         self._lapses.pop(client, None)
+        self._recalled.pop(client, None)
 
     def lapses(self, client: str) -> int:
         """How often a client has lapsed since a job of it was last done."""

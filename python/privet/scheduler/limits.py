@@ -24,7 +24,9 @@ class Limits:
     `in_line`: phases in which no job passes one that comes before it and cannot start yet.
     `absent_seconds`: a job starts only while its client listens (`Scheduler.client_listens`), and
     what waits for a client that has not listened for so long is cancelled; None: clients are taken
-    to be there always, as in a simulation.
+    to be there always, as in a simulation. With it,
+    `answer_seconds` is how long a client has to call that is asked whether it is there, and one
+    that lets its job wait while others do.
     """
 
     job_factor: float = 10.0
@@ -40,6 +42,7 @@ class Limits:
     jobs_per_model: int | None = None
     in_line: frozenset[Phase] = frozenset()
     absent_seconds: float | None = None
+    answer_seconds: float = 1.5
 
     def of_job(self, now: float, expected: float, arrived: float, timeout: float | None) -> float:
         """Seconds that a job may take from `now`, given its `expected` length."""

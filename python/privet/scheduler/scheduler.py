@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from privet.errors import Misuse
-from privet.scheduler import draining, progress, survey
+from privet.scheduler import draining, lateness, progress, survey
 from privet.scheduler.actions import Action
 from privet.scheduler.admission import admit
 from privet.scheduler.dispatch import Dispatch
@@ -30,7 +30,6 @@ from privet.scheduler.profiles import Profiles, Usage
 from privet.scheduler.snapshot import Snapshot
 from privet.scheduler.state import State
 from privet.scheduler.submission import Outcome, Submission
-from privet.scheduler.timers import Alarm
 
 
 class Scheduler:
@@ -136,7 +135,6 @@ class Scheduler:
         `Limits.absent_seconds` no client does until it says so; without, this changes nothing."""
         self._at(now)
         self._state.clients.set(now, client, listens)
-        self._state.timers.drop(Alarm.ABSENT, client)
         self._state.watch(now, client)
 
     def party_waits(self, now: float, party: str, waits: bool) -> None:
@@ -147,6 +145,24 @@ class Scheduler:
             self._state.parties.add(party)
         else:
             self._state.parties.discard(party)
+
+    def client_heard(self, now: float, client: str) -> bool:
+        """A client that listens has called, as only a process does that goes on; whether `decide`
+        may find something to do for that."""
+        self._at(now)
+        return lateness.heard(self._state, now, client)
+
+    def client_late(self, now: float, job: str) -> None:
+        """`job` was begun a while ago, and its client has not come. Unless that calls, the others
+        who wait are asked whether they are there (`Probe`), and if any is, the job is taken back
+        (`TakeBack`) and waits again. Nothing happens without `Limits.absent_seconds`."""
+        self._at(now)
+        lateness.late(self._state, now, job)
+
+    def client_came(self, now: float, job: str) -> None:
+        """The client of a job has come after all."""
+        self._at(now)
+        self._state.late.pop(job, None)
 
     def client_lapsed(self, now: float, client: str) -> None:
         """`client` was told to come to a job and did not, before the job is reported as failed."""
@@ -242,11 +258,16 @@ class Scheduler:
         """Lets time pass: timeouts, limits, expiry. `decide` does this, too."""
         self._at(now)
         progress.come_due(self._state, now)
+        lateness.come_due(self._state, now)
 
     def decide(self, now: float) -> list[Action]:
         """What is to be done now, in order; each action is returned once."""
         self.tick(now)
-        while Dispatch(self._state, now).run() or draining.let_go(self._state):
+        while (
+            Dispatch(self._state, now).run()
+            or draining.let_go(self._state)
+            or lateness.look(self._state, now)
+        ):
             pass
         actions = list(self._state.outbox)
         self._state.outbox.clear()

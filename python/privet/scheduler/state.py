@@ -34,6 +34,17 @@ class Run:
     resting: bool = False
 
 
+@dataclass(slots=True)
+class Late:
+    """A job whose client has not come and not called since it started, known `since` a while later.
+    From `due` on it is taken back if others wait; `asks`: they were not asked yet whether they are
+    there."""
+
+    since: float
+    due: float
+    asks: bool = True
+
+
 class State:
     """All that the scheduler knows. Times in seconds on the caller's clock."""
 
@@ -50,6 +61,7 @@ class State:
         self.running_of: Counter[str] = Counter()
         self.running_for: Counter[str] = Counter()
         self.clients = Clients(limits.absent_seconds)
+        self.late: dict[str, Late] = {}
         self.parties: set[str] = set()
         self.entries: dict[str, Entry] = {}
         self.past: OrderedDict[str, tuple[str, str]] = OrderedDict()
@@ -284,6 +296,7 @@ class State:
         run = self.running.pop(job, None)
         if run is not None:
             self.timers.drop(Alarm.LIMIT, job)
+            self.late.pop(job, None)
             if run.resting:
                 self.resting -= 1
             else:

@@ -6,6 +6,7 @@ import heapq
 import math
 from collections import Counter
 
+from privet.scheduler import lateness
 from privet.scheduler.pairs import Pair, Stage
 from privet.scheduler.policies.policy import Stream
 from privet.scheduler.snapshot import Counters, Line, Load, Queued, Snapshot
@@ -15,7 +16,7 @@ from privet.scheduler.submission import PHASES, Outcome
 
 def next_event_at(state: State, now: float) -> float | None:
     """The earliest time after `now` at which a decision may differ; see `Scheduler`."""
-    times = [state.timers.next_at(), state.policy.next_event_at(now)]
+    times = [state.timers.next_at(), state.policy.next_event_at(now), lateness.next_at(state, now)]
     for phase in PHASES:
         oldest = state.queues.oldest(phase)
         if oldest is not None and oldest.since + state.limits.patience > now:

@@ -30,6 +30,7 @@ from privet.scheduler import (
     Stop,
     Stream,
     Submission,
+    TakeBack,
     Usage,
 )
 from privet.service.estimates import Estimates
@@ -39,6 +40,9 @@ from privet.service.jobs import Job, State, WorkerLease
 
 if TYPE_CHECKING:
     from privet.service.sessions import Sessions
+
+LATE_SECONDS = 1.5
+"""A client that has not asked the worker for so long, nor called, may be one that will not come."""
 
 LEAST_GRACE = 2.0
 """Seconds that a client always has to come."""
@@ -114,6 +118,7 @@ class Driver:
         self._sessions: Sessions | None = None
         self._hosted: set[str] = set()
         self._rested: set[str] = set()
+        self._taken_back: set[str] = set()
         self._acted: Callable[[Action], None] = lambda action: None
         self._ran: Callable[[CompletedJob], None] = lambda ran: None
         self._nodes: dict[str, Node] = {}
@@ -164,6 +169,11 @@ class Driver:
         """A client began or ceased to wait for updates of its jobs."""
         self.scheduler.client_listens(self.clock(), client, listens)
         self._wake.set()
+
+    def heard(self, client: str) -> None:
+        """A client calls for updates of its jobs."""
+        if self.scheduler.client_heard(self.clock(), client):
+            self._wake.set()
 
     def waits(self, party: str, waits: bool) -> None:
         """A party of sessions began or ceased to wait for its next job."""
@@ -322,6 +332,9 @@ class Driver:
             self._stops[action.job] = action.reason
             hosted = self._sessions if action.job in self._hosted else None
             self._background((hosted or self._executor).stop(action.job))
+        elif isinstance(action, TakeBack):
+            self._taken_back.add(action.job)
+            self._background(self._executor.take_back(action.job))
         elif isinstance(action, MaterialGone) and action.reason not in STAYS:
             self.remove(action.material, action.machine)
         elif isinstance(action, Drained):
@@ -377,14 +390,38 @@ class Driver:
             self._let_go(start, job, grant, running)
         else:
             await self._executor.stop(start.job)
-        outcome = await running.outcome()
-        if let_go and outcome.failure in ("absent", "stopped") and not outcome.seconds:
+        alarm = asyncio.get_running_loop().call_later(LATE_SECONDS, self._attend, running)
+        try:
+            outcome = await running.outcome()
+        finally:
+            alarm.cancel()
+        if outcome.waited >= grant.grace:
+            # It could not be taken back: its client had connected.
+            self._taken_back.discard(start.job)
+        lapsed = outcome.failure in ("absent", "stopped") and start.job not in self._taken_back
+        if let_go and lapsed and not outcome.seconds:
             self.scheduler.client_lapsed(self.clock(), start.client)
         if let_go and outcome.kept and grant.material is not None:
             # Its client was told to come and did not: perhaps it has lost its half of the entry.
             outcome = replace(outcome, kept=False)
             self.remove(grant.material, grant.machine)
         return outcome
+
+    def _attend(self, running: Running) -> None:
+        """A job has not ended soon: it works, or its client has not come."""
+
+        async def attend() -> None:
+            try:
+                async with asyncio.timeout(0):
+                    came = await running.started()
+            except TimeoutError:
+                self.scheduler.client_late(self.clock(), running.job)
+                self._wake.set()
+                came = await running.started()
+            if came:
+                self.scheduler.client_came(self.clock(), running.job)
+
+        self._background(attend())
 
     def _grant(self, start: Start, node: Node, job: Job) -> Grant:
         return Grant(
@@ -433,6 +470,8 @@ class Driver:
         self._starts.pop(start.job)
         stopped = self._stops.pop(start.job, None)
         self._hosted.discard(start.job)
+        taken_back = start.job in self._taken_back
+        self._taken_back.discard(start.job)
         if start.job in self._rested:
             self._rested.discard(start.job)
             self.scheduler.finished(now, start.job)
@@ -446,7 +485,8 @@ class Driver:
         else:
             if outcome.failure == "over memory":
                 self._estimates.exceeded(key, start.memory)
-            rerun = outcome.failure in RERUN and stopped is None
+            rerun = outcome.failure in RERUN or (taken_back and outcome.failure == "absent")
+            rerun = rerun and stopped is None
             why = stopped or _reason(outcome)
             self.scheduler.failed(now, start.job, why, rerun, outcome.kept)
         self._ran(ran)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any, Literal
@@ -128,7 +129,8 @@ class Jobs:
         self._keys: dict[tuple[str, str], Job] = {}
         self._sequences: dict[str, int] = defaultdict(int)
         self._notable: dict[str, int] = defaultdict(int)
-        self._waiting: dict[str, set[asyncio.Event]] = defaultdict(set)
+        # The calls of each client that wait, and how each is ended.
+        self._waiting: dict[str, dict[asyncio.Event, Callable[[], None]]] = defaultdict(dict)
         self._left = False
 
     def add(self, job: Job) -> None:
@@ -240,6 +242,12 @@ class Jobs:
             for event in events:
                 event.set()
 
+    def let_call(self, client: str) -> None:
+        """Ends a client's calls that wait, as if their time was over: it calls again if it is
+        there."""
+        for end in self._waiting.get(client, {}).values():
+            end()
+
     async def wait(self, client: str, seen: int, seconds: float, id: str | None = None) -> None:
         """Waits until a job of the client, or its job `id`, has changed after `seen` in a way that
         it can act on; not at all if `seen` is of another life of the service."""
@@ -253,13 +261,13 @@ class Jobs:
             event.set()
 
         alarm = asyncio.get_running_loop().call_later(seconds, end)
-        self._waiting[client].add(event)
+        self._waiting[client][event] = end
         try:
             while not (self._left or over or self._is_notable(client, seen, id)):
                 event.clear()
                 await event.wait()
         finally:
             alarm.cancel()
-            self._waiting[client].discard(event)
+            del self._waiting[client][event]
             if not self._waiting[client]:
                 del self._waiting[client]

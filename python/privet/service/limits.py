@@ -136,15 +136,20 @@ LEAVING_SECONDS = 5.0
 
 
 class ActiveClients:
-    """Counts calls that wait; `changed` is called with clients that come (True) and leave (False).
+    """Counts calls that wait; `changed` is called with clients that come (True) and leave (False),
+    `heard` with the client of each call.
 
     Every job takes both parties, so the scheduler must know who would come. A client is present
     while a call of it waits for updates, and for a moment after, until it has asked again; a call
     that asks for updates without waiting counts for that moment as well.
     """
 
-    def __init__(self, changed: Callable[[str, bool], None]) -> None:
-        self._changed = changed
+    def __init__(
+        self,
+        changed: Callable[[str, bool], None],
+        heard: Callable[[str], None] = lambda client: None,
+    ) -> None:
+        self._changed, self._heard = changed, heard
         self._waiting: Counter[str] = Counter()
         # When those leave who do not wait. Each client in here has one alarm, also while it waits
         # again: clients come and go far more often than they leave.
@@ -155,6 +160,7 @@ class ActiveClients:
         """The client is present while this is open."""
         if client not in self._leaving and not self._waiting[client]:
             self._changed(client, True)
+        self._heard(client)
         self._waiting[client] += 1
         try:
             yield

@@ -29,6 +29,7 @@ from privet.scheduler import (
     MaterialEntry,
     Phase,
     Policy,
+    Probe,
     Profiles,
     Refused,
     Scheduler,
@@ -156,7 +157,7 @@ class Service:
             settings.models, build, self._offers.offer, self._retire, dealer=dealer
         )
         self.presence = ActiveClients(self.driver.present)
-        self.listening = ActiveClients(self.driver.listens)
+        self.listening = ActiveClients(self.driver.listens, self.driver.heard)
         self.epoch = time.time() - self.driver.clock()
         self._recorder = EventRecorder(
             self.jobs,
@@ -472,6 +473,8 @@ class Service:
             self.sessions.ended(action)
         elif isinstance(action, Start):
             self.sessions.started(action)
+        elif isinstance(action, Probe):
+            self.jobs.let_call(action.client)
 
     def _hear(self, model_server: ModelServer, event: dict[str, Any] | None) -> None:
         self.sessions.hear(model_server, event)

@@ -82,6 +82,7 @@ class World:
         self.refused = 0
         self._count = 0
         self._stopping: set[str] = set()
+        self._late: set[str] = set()
 
     # Events -------------------------------------------------------------------------------------
 
@@ -183,6 +184,8 @@ class World:
 
     def wait(self) -> None:
         """Time passes, at most to the next thing that is due."""
+        if self._watched:
+            self._lateness()
         later = self.now + self.random.choice((0.1, 1.0, 10.0, 100.0))
         due = self.scheduler.next_event_at()
         self.now = later if due is None else max(self.now, min(later, due))
@@ -252,6 +255,19 @@ class World:
         if self._watched:
             self._listens(self.random.choice(CLIENTS), self.random.random() < 0.7)
         self.decide()
+
+    def _lateness(self) -> None:
+        """The client of a job is late, once, or comes after all; somebody calls."""
+        pick = self.random
+        if self.audit.running:
+            job = pick.choice(list(self.audit.running))
+            if job in self._late:
+                self.scheduler.client_came(self.now, job)
+            else:
+                self.scheduler.client_late(self.now, job)
+            self._late.add(job)
+        if pick.random() < 0.5:
+            self.scheduler.client_heard(self.now, pick.choice(CLIENTS))
 
     def _listens(self, client: str, there: bool) -> None:
         self.scheduler.client_listens(self.now, client, there)

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 from tests.e2e.caller import ServiceCaller
-from tests.python.service_control.actors import Pretender, eventually, scene
+from tests.python.service_control.actors import GIB, Pretender, eventually, scene
+from tests.python.service_control.test_jobs import until
 
 from privet import keys
 from privet.scheduler import Limits
-from privet.service import limits
+from privet.service import driver, limits
+from privet.service.executor import Node
 
 
 def test_only_clients_that_wait_for_news_are_granted_jobs(
@@ -47,5 +49,107 @@ def test_only_clients_that_wait_for_news_are_granted_jobs(
             while (await absent.good("GET", f"/v2/jobs/{fresh}?wait=1"))["state"] != "ended":
                 pass
             assert (await absent.good("GET", f"/v2/jobs/{fresh}"))["outcome"] == "done"
+
+    asyncio.run(main())
+
+
+def test_a_job_of_a_client_that_calls_no_more_is_taken_back_for_others(
+    folder: Path, program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(driver, "LATE_SECONDS", 0.2)
+    made = tmp_path / "keys"
+    keys.make(made, keep_ca_key=True)
+    for name in ("first", "second"):
+        keys.issue(made, name)
+    executor = Pretender(nodes=[Node("here", (0,), 4 * GIB, "127.0.0.1")])
+    bounds = Limits(absent_seconds=30.0, answer_seconds=0.5)
+
+    async def main() -> None:
+        async with (
+            scene(folder, made, program, executor, bounds=bounds) as it,
+            ServiceCaller(it.address, made, folder / "c") as client,
+            ServiceCaller(it.address, made, folder / "f", "first") as first,
+            ServiceCaller(it.address, made, folder / "s", "second") as second,
+        ):
+            wish = {"wait": 60}
+            told = await first.good("POST", "/v2/models/digits/requests", wish)
+            (go,) = told["news"]["jobs"][0]["go"]
+            lost = asyncio.create_task(second.good("POST", "/v2/models/digits/requests", wish))
+            await asyncio.sleep(0.1)
+            id = await client.request("digits")
+            job = await until(client, id, "preparing")
+            # The second was asked: its call ended long before its time, and it did not call again.
+            assert lost.done()
+            assert (await lost)["news"]["jobs"][0]["go"] == []
+            # The first is in line again once it calls, and has as much time as before.
+            executor.finish(job["go"][0]["job"], material="a" * 32)
+            executor.finish((await executor.granted("infer")).job)
+            seen = (await first.good("GET", "/v2/jobs"))["sequence"]
+            again = await first.good("GET", f"/v2/jobs/{told['id']}?wait=5&seen={seen}")
+            assert again["go"][0]["job"] != go["job"]
+            assert again["go"][0]["grace"] == go["grace"]
+
+    asyncio.run(main())
+
+
+class Holding(Pretender):
+    """Takes no job back, as if its client had connected."""
+
+    async def take_back(self, job: str) -> None:
+        """Remembers that."""
+        self.withdrawn.append(job)
+
+
+def test_a_client_that_connects_late_and_does_not_ask_has_lapsed(
+    folder: Path, program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(driver, "LATE_SECONDS", 0.1)
+    made = tmp_path / "keys"
+    keys.make(made, keep_ca_key=True)
+    keys.issue(made, "first")
+    executor = Holding(nodes=[Node("here", (0,), 4 * GIB, "127.0.0.1")])
+    bounds = Limits(absent_seconds=30.0, answer_seconds=0.1)
+
+    async def main() -> None:
+        async with (
+            scene(folder, made, program, executor, bounds=bounds) as it,
+            ServiceCaller(it.address, made, folder / "c") as client,
+            ServiceCaller(it.address, made, folder / "f", "first") as first,
+        ):
+            told = await first.good("POST", "/v2/models/digits/requests", {"wait": 60})
+            (go,) = told["news"]["jobs"][0]["go"]
+            waits = asyncio.create_task(until(client, await client.request("digits"), "preparing"))
+            await eventually(lambda: executor.withdrawn == [go["job"]])
+            executor.fail(go["job"], "absent", waited=go["grace"] + 0.1)
+            await waits
+            assert (await first.good("GET", f"/v2/jobs/{told['id']}"))["outcome"] == "failed"
+
+    asyncio.run(main())
+
+
+def test_a_client_that_calls_keeps_its_job_although_others_wait(
+    folder: Path, program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(driver, "LATE_SECONDS", 0.2)
+    made = tmp_path / "keys"
+    keys.make(made, keep_ca_key=True)
+    keys.issue(made, "first")
+    executor = Pretender(nodes=[Node("here", (0,), 4 * GIB, "127.0.0.1")])
+    bounds = Limits(absent_seconds=30.0, answer_seconds=0.3)
+
+    async def main() -> None:
+        async with (
+            scene(folder, made, program, executor, bounds=bounds) as it,
+            ServiceCaller(it.address, made, folder / "c") as client,
+            ServiceCaller(it.address, made, folder / "f", "first") as first,
+        ):
+            told = await first.good("POST", "/v2/models/digits/requests", {"wait": 60})
+            (go,) = told["news"]["jobs"][0]["go"]
+            await first.good("GET", "/v2/jobs")
+            id = await client.request("digits")
+            seen = (await client.good("GET", f"/v2/jobs/{id}"))["sequence"]
+            waited = await client.good("GET", f"/v2/jobs/{id}?wait=1.5&seen={seen}")
+            assert waited["state"] == "queued"
+            assert not executor.jobs[go["job"]].end.done()
 
     asyncio.run(main())

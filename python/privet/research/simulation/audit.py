@@ -19,10 +19,12 @@ from privet.scheduler import (
     MaterialGone,
     Outcome,
     Phase,
+    Probe,
     Start,
     Stop,
     Stream,
     Submission,
+    TakeBack,
 )
 
 
@@ -51,6 +53,7 @@ class Audit:
         self.outcomes: dict[str, Outcome] = {}
         self.running: dict[str, Start] = {}
         self.stopped: set[str] = set()
+        self.taken_back: set[str] = set()
         self.resting: set[str] = set()
         self.entries: dict[str, tuple[Stream, str]] = {}
         self.spent: set[str] = set()
@@ -151,6 +154,12 @@ class Audit:
                     _require(job in self.running, f"{job} is stopped but does not run")
                     _require(job not in self.stopped, f"{job} is stopped twice")
                     self.stopped.add(job)
+                case Probe(client=client):
+                    _require(client in (self.listening or ()), f"{client} is asked and is away")
+                case TakeBack(job=job):
+                    _require(job in self.running, f"{job} is taken back but does not run")
+                    _require(job not in self.taken_back, f"{job} is taken back twice")
+                    self.taken_back.add(job)
                 case Ended():
                     self._ended(action)
                 case Drained(machine=name):

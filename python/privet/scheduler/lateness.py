@@ -1,0 +1,96 @@
+"""Clients that listen and let their jobs wait.
+
+A grant that nobody comes to holds cores, and behind it others may wait who would not come either:
+each would hold them in its turn. So when a client is late, all who wait are asked at the same time,
+and the job is taken back if any of them calls. That is no fault of the client, which may be slow:
+it has its whole time with its next job.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from privet.scheduler.actions import Probe, TakeBack
+from privet.scheduler.state import Late, State
+
+MOST_ASKED = 100
+"""Clients that are asked for one late job, at most: each answer is a call."""
+
+
+def late(state: State, now: float, job: str) -> None:
+    """The client of a job has not come for a while."""
+    run = state.running.get(job)
+    if run is None or state.limits.absent_seconds is None or run.shown.stopping:
+        return
+    client, clients = run.shown.client, state.clients
+    if not clients.was_recalled(client) and not clients.heard_after(client, run.shown.started):
+        state.late[job] = Late(now, now + state.limits.answer_seconds)
+
+
+def heard(state: State, now: float, client: str) -> bool:
+    """A client has called; whether that may change a decision: it listens again, or others may be
+    late for its sake."""
+    for job in [job for job in state.late if state.running[job].shown.client == client]:
+        del state.late[job]
+    was_silent = state.clients.heard(now, client)
+    if was_silent:
+        state.watch(now, client)
+    return was_silent or bool(state.late)
+
+
+def come_due(state: State, now: float) -> None:
+    """Those who were asked and have not called by `now` are silent."""
+    for client in state.clients.unheard(now):
+        state.clients.silence(now, client)
+        state.watch(now, client)
+
+
+def look(state: State, now: float) -> bool:
+    """Asks those who wait behind a late job, once all is started that can be, and takes the job
+    back if one of them is there; whether any was, whose client then listens no more."""
+    if not state.queues:
+        return False
+    count = len(state.late)
+    for job, lateness in list(state.late.items()):
+        run = state.running[job]
+        if lateness.asks:
+            lateness.asks = False
+            _ask(state, now, lateness.since)
+        is_due = now >= lateness.due and not run.shown.stopping
+        if is_due and _is_awaited(state, run.shown.client, run.shown.started):
+            del state.late[job]
+            state.clients.recall(run.shown.client)
+            state.clients.silence(now, run.shown.client)
+            state.outbox.append(TakeBack(job))
+    return len(state.late) < count
+
+
+def next_at(state: State, now: float) -> float | None:
+    """When something is due."""
+    answer = state.clients.answer_due()
+    times = [] if answer is None else [answer]
+    if state.queues:
+        times += [lateness.due for lateness in state.late.values() if lateness.due > now]
+    return min(times, default=None)
+
+
+def _ask(state: State, now: float, since: float) -> None:
+    """Asks clients that wait and have not called since a time."""
+    clients, due = state.clients, now + state.limits.answer_seconds
+    waiting = dict.fromkeys(lane.first()[2].stream.client for lane in state.queues.lanes())
+    doubtful = (
+        client
+        for client in waiting
+        if clients.listens(client) and not clients.heard_after(client, since)
+    )
+    for client in islice(doubtful, MOST_ASKED):
+        if clients.ask(client, due):
+            state.outbox.append(Probe(client))
+
+
+def _is_awaited(state: State, client: str, since: float) -> bool:
+    """Whether another client waits that has called since a time, or one in its session."""
+    pairs = (lane.first()[2] for lane in state.queues.lanes() if lane.client != client)
+    return any(
+        pair.in_session or state.clients.heard_after(pair.stream.client, since) for pair in pairs
+    )
