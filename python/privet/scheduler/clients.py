@@ -13,6 +13,7 @@ does not call again in time is *silent*, and listens no more until it calls.
 from __future__ import annotations
 
 from itertools import takewhile
+from math import inf
 
 KEPT = 1024
 """Clients whose absence or lapses are remembered, at most."""
@@ -28,6 +29,7 @@ class Clients:
         self._silent: set[str] = set()
         self._heard: dict[str, float] = {}
         self._asked: dict[str, float] = {}
+        self._answered: dict[str, float] = {}
         self._seen: dict[str, float] = {}
         self._lapses: dict[str, int] = {}
         self._recalled: dict[str, None] = {}
@@ -54,12 +56,17 @@ class Clients:
             self.set(now, client, True)
         elif client in self._listening:
             self._heard[client] = now
-            self._asked.pop(client, None)
+            if self._asked.pop(client, None) is not None:
+                self._answered[client] = now
         return was_silent
 
     def heard_after(self, client: str, time: float) -> bool:
         """Whether a client listens and has called after that time."""
         return client in self._listening and self._heard[client] > time
+
+    def answered_after(self, client: str, time: float) -> bool:
+        """Whether a client that listens was asked and has called after that time."""
+        return self._answered.get(client, -inf) > time
 
     def ask(self, client: str, due: float) -> bool:
         """A client that listens is to call by then, no earlier than those that were asked before;
@@ -87,6 +94,7 @@ class Clients:
         self._listening.discard(client)
         self._heard.pop(client, None)
         self._asked.pop(client, None)
+        self._answered.pop(client, None)
         self.seen(now, client)
 
     def seen(self, now: float, client: str) -> None:

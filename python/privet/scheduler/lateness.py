@@ -2,8 +2,8 @@
 
 A grant that nobody comes to holds cores, and behind it others may wait who would not come either:
 each would hold them in its turn. So when a client is late, all who wait are asked at the same time,
-and the job is taken back if any of them calls. That is no fault of the client, which may be slow:
-it has its whole time with its next job.
+and the job is taken back if any of them calls whose job could have its place. That is no fault of
+the client, which may be slow: a job is taken back once, and it has its whole time with the next.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from __future__ import annotations
 from itertools import islice
 
 from privet.scheduler.actions import Probe, TakeBack
+from privet.scheduler.snapshot import Running
 from privet.scheduler.state import Late, State
 
 MOST_ASKED = 100
-"""Clients that are asked for one late job, at most: each answer is a call."""
+"""Clients that are asked at a time for one late job, at most: each answer is a call."""
 
 
 def late(state: State, now: float, job: str) -> None:
@@ -22,6 +23,8 @@ def late(state: State, now: float, job: str) -> None:
     run = state.running.get(job)
     if run is None or state.limits.absent_seconds is None or run.shown.stopping:
         return
+    if run.pair.reruns:
+        return  # It would fail in the end for being slow.
     client, clients = run.shown.client, state.clients
     if not clients.was_recalled(client) and not clients.heard_after(client, run.shown.started):
         state.late[job] = Late(now, now + state.limits.answer_seconds)
@@ -52,15 +55,20 @@ def look(state: State, now: float) -> bool:
         return False
     count = len(state.late)
     for job, lateness in list(state.late.items()):
-        run = state.running[job]
-        if lateness.asks:
+        run = state.running[job].shown
+        is_due = now >= lateness.due and not run.stopping
+        is_awaited = is_due and _is_awaited(state, run)
+        if lateness.asks or (is_due and not is_awaited):
+            # Of more than are asked at a time, the next when those before are silent.
             lateness.asks = False
             _ask(state, now, lateness.since)
-        is_due = now >= lateness.due and not run.shown.stopping
-        if is_due and _is_awaited(state, run.shown.client, run.shown.started):
+        if is_awaited:
             del state.late[job]
-            state.clients.recall(run.shown.client)
-            state.clients.silence(now, run.shown.client)
+            state.clients.recall(run.client)
+            if state.clients.listens(run.client):
+                # If it is there it says so.
+                state.outbox.append(Probe(run.client))
+                state.clients.silence(now, run.client)
             state.outbox.append(TakeBack(job))
     return len(state.late) < count
 
@@ -75,22 +83,33 @@ def next_at(state: State, now: float) -> float | None:
 
 
 def _ask(state: State, now: float, since: float) -> None:
-    """Asks clients that wait and have not called since a time."""
-    clients, due = state.clients, now + state.limits.answer_seconds
+    """Asks clients that wait and have not called since a time, however many jobs are late none more
+    often than it has time to answer."""
+    clients, answer = state.clients, state.limits.answer_seconds
     waiting = dict.fromkeys(lane.first()[2].stream.client for lane in state.queues.lanes())
     doubtful = (
         client
         for client in waiting
-        if clients.listens(client) and not clients.heard_after(client, since)
+        if clients.listens(client)
+        and not clients.heard_after(client, since)
+        and not clients.answered_after(client, now - answer)
     )
     for client in islice(doubtful, MOST_ASKED):
-        if clients.ask(client, due):
+        if clients.ask(client, now + answer):
             state.outbox.append(Probe(client))
 
 
-def _is_awaited(state: State, client: str, since: float) -> bool:
-    """Whether another client waits that has called since a time, or one in its session."""
-    pairs = (lane.first()[2] for lane in state.queues.lanes() if lane.client != client)
+def _is_awaited(state: State, run: Running) -> bool:
+    """Whether another client waits that has called since a job started, or one in its session, and
+    whose job could have that one's place."""
+    place = state.resources[run.machine]
+    pairs = (
+        lane.first()[2]
+        for lane in state.queues.lanes()
+        if lane.client != run.client and place.is_for(lane.machine)
+    )
     return any(
-        pair.in_session or state.clients.heard_after(pair.stream.client, since) for pair in pairs
+        state.listens(pair)
+        and (pair.in_session or state.clients.heard_after(pair.stream.client, run.started))
+        for pair in pairs
     )

@@ -77,6 +77,7 @@ class Admission:
         self._die = die
         self._lock = threading.RLock()
         self._lease: Lease | None = None
+        self._taken: Grant | None = None
         self._cores: tuple[int, ...] = ()
         self._is_trimmed = False
 
@@ -121,6 +122,7 @@ class Admission:
             lease = self._lease
             if lease is None or lease.grant.job != job or lease.links or lease.asked is not None:
                 return
+            self._taken = lease.grant
             message = "the client did not connect at once, and others wait"
             self._end(lease, "failed", error="absent", message=message, kept=True)
 
@@ -129,7 +131,9 @@ class Admission:
         with self._lock:
             lease = self._lease
             if lease is None or lease.grant.client != client:
-                return ClientSession(self, None)
+                taken = self._taken
+                is_its = taken is not None and taken.client == client
+                return ClientSession(self, None, taken=taken if is_its else None)
             if link is not None:
                 lease.links.append(link)
             return ClientSession(self, lease, link)
@@ -262,12 +266,19 @@ class Admission:
 
 
 class ClientSession:
-    """A session with a client, under the grant that was open for it when it came, if any."""
+    """A session with a client, under the grant that was open for it when it came, if any. One whose
+    grant was `taken` back is refused in the words of the suite that the grant was for."""
 
     def __init__(
-        self, admission: Admission, lease: Lease | None, link: Stopper | None = None
+        self,
+        admission: Admission,
+        lease: Lease | None,
+        link: Stopper | None = None,
+        *,
+        taken: Grant | None = None,
     ) -> None:
         self._admission = admission
+        self._grant = taken if lease is None else lease.grant
         self._lease = lease
         self._link = link
         self._asked = False
@@ -281,12 +292,12 @@ class ClientSession:
     @property
     def program(self) -> str:
         """The program that the grant is for."""
-        return "" if self._lease is None else self._lease.grant.program
+        return "" if self._grant is None else self._grant.program
 
     @property
     def suite(self) -> str:
         """The label of the suite that the grant is for."""
-        return "" if self._lease is None else self._lease.grant.suite
+        return "" if self._grant is None else self._grant.suite
 
     @property
     def is_expected(self) -> bool:

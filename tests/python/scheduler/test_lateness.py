@@ -106,6 +106,30 @@ def test_fifty_stopped_clients_delay_another_by_a_moment(
     )
 
 
+@pytest.mark.parametrize("policy", POLICIES)
+def test_more_stopped_clients_than_are_asked_at_a_time(policy: str) -> None:
+    alone = seconds(policy, 0)
+    assert seconds(policy, 2 * MOST_ASKED + 50) <= alone + 3 * (LATE + ANSWER)
+
+
+def test_no_job_is_taken_back_for_one_that_could_not_have_its_place() -> None:
+    machines = (Machine("here", 1, 8 * GIB), Machine("there", 1, 8 * GIB, reserved=True))
+    bench = Bench(Fcfs(), machines, WATCHED)
+    bench.scheduler.client_listens(0.0, "bob", True)
+    bench.submit("b", client="bob")
+    for number in range(2):
+        bench.scheduler.submit(
+            bench.now,
+            Submission(
+                f"k{number}", "c", "small", "fss", notice=True, only=Phase.PRE, machine="there"
+            ),
+        )
+    bench.decide()
+    bench.wait(LATE)
+    bench.scheduler.client_late(bench.now, "b/pre#1")
+    assert not [action for action in bench.wait(GRACE) if isinstance(action, TakeBack)]
+
+
 def two(clients: int = 1) -> Bench:
     """One core, which a job of bob's has; others who listen wait since a second later."""
     bench = Bench(Fcfs(), ONE_CORE, WATCHED)
@@ -116,6 +140,11 @@ def two(clients: int = 1) -> Bench:
     bench.wait(LATE)
     bench.scheduler.client_late(bench.now, "b/pre#1")
     return bench
+
+
+def back(job: str) -> list[Action]:
+    """Bob is asked, too: if he is there he says so, and his job may start again."""
+    return [Probe("bob"), TakeBack(job)]
 
 
 def probed(bench: Bench) -> list[str]:
@@ -129,7 +158,7 @@ def test_a_job_is_taken_back_once_another_client_has_called() -> None:
     bench.wait(0.5)
     bench.scheduler.client_heard(bench.now, "c0")
     assert bench.wait(ANSWER - 0.75) == []
-    assert bench.wait(0.25) == [TakeBack("b/pre#1")]
+    assert bench.wait(0.25) == back("b/pre#1")
     assert bench.wait(ANSWER) == [], "once"
     # It waits again; its client has to call before it starts.
     bench.scheduler.failed(bench.now, "b/pre#1", "it did not come", rerun=True)
@@ -149,7 +178,7 @@ def test_a_client_from_which_a_job_was_taken_back_has_its_whole_time_next() -> N
     bench = two()
     bench.decide()
     bench.scheduler.client_heard(bench.now, "c0")
-    assert bench.wait(ANSWER) == [TakeBack("b/pre#1")]
+    assert bench.wait(ANSWER) == back("b/pre#1")
     bench.scheduler.failed(bench.now, "b/pre#1", "it did not come", rerun=True)
     assert bench.starts(bench.decide()) == ["c0/pre#1"]
     bench.scheduler.client_heard(bench.now, "bob")
@@ -166,10 +195,18 @@ def test_a_client_from_which_a_job_was_taken_back_has_its_whole_time_next() -> N
         return bench.wait(GRACE - LATE)
 
     assert late("b/pre#2") == []
-    # Once a job of it is done, all is as before.
+    # No more of this request is taken back: it would fail in the end.
     bench.finish("b/pre#2")
     assert bench.running == ["b/on#3"]
-    assert late("b/on#3") == [TakeBack("b/on#3")]
+    assert late("b/on#3") == []
+    bench.finish("b/on#3")
+    # With the next request all is as before.
+    bench.submit("more", client="bob")
+    bench.finish("again/pre#1")
+    bench.finish("again/on#2")
+    bench.submit("third", client="c0")
+    assert bench.running == ["more/pre#1"]
+    assert late("more/pre#1") == back("more/pre#1")
 
 
 def test_a_client_that_calls_or_comes_keeps_its_job() -> None:
@@ -199,14 +236,14 @@ def test_a_late_client_has_its_whole_time_while_nobody_else_is_there() -> None:
     assert bench.wait(GRACE - LATE - ANSWER) == []
     # Whoever comes then need not wait any more.
     bench.scheduler.client_listens(bench.now, "alice", True)
-    assert bench.submit("a") == [TakeBack("b/pre#1")]
+    assert bench.submit("a") == back("b/pre#1")
     # Nor do clients help that are stopped as well.
     bench = two(clients=3)
     assert len(bench.decide()) == 3
     assert bench.wait(ANSWER) == []
     assert bench.scheduler.next_event_at() == LATE + ANSWER + 30.0
     bench.scheduler.client_heard(bench.now, "c1")
-    assert bench.decide() == [TakeBack("b/pre#1")]
+    assert bench.decide() == back("b/pre#1")
 
 
 def test_the_jobs_of_silent_clients_are_cancelled_in_the_end() -> None:
@@ -225,8 +262,25 @@ def test_one_late_job_has_a_bounded_number_of_clients_asked() -> None:
     bench = two(clients=3 * MOST_ASKED)
     bench.decide()
     assert len(set(probed(bench))) == MOST_ASKED
-    bench.wait(5.0)
+    bench.wait(ANSWER / 2)
     assert len(probed(bench)) == MOST_ASKED
+    # Those who are silent make room for others.
+    bench.wait(ANSWER / 2)
+    assert len(set(probed(bench))) == len(probed(bench)) == 2 * MOST_ASKED
+
+
+def test_who_waits_is_asked_no_more_often_than_it_can_answer() -> None:
+    bench = Bench(Fcfs(), (Machine("here", 3, 8 * GIB),), WATCHED)
+    for client in ("one", "two", "three", "alice"):
+        bench.scheduler.client_listens(bench.now, client, True)
+        bench.submit(client, client=client)
+    bench.wait(LATE)
+    for client in ("one", "two", "three"):
+        bench.scheduler.client_late(bench.now, f"{client}/pre#1")
+        bench.decide()
+        bench.wait(ANSWER / 10)
+        bench.scheduler.client_heard(bench.now, "alice")
+    assert probed(bench) == ["alice"]
 
 
 def test_a_session_waits_without_calls() -> None:
@@ -235,7 +289,7 @@ def test_a_session_waits_without_calls() -> None:
         bench.now, Submission("k", "c", "small", "fss", notice=True, only=Phase.PRE, machine="here")
     )
     bench.decide()
-    assert bench.wait(ANSWER) == [TakeBack("b/pre#1")]
+    assert bench.wait(ANSWER) == back("b/pre#1")
 
 
 def test_without_the_limit_nobody_is_late() -> None:
