@@ -163,6 +163,11 @@ def test_a_grant_is_taken_back_unless_its_client_has_connected(
             assert events == ["granted"]
             another.over()
     assert events == ["granted", "failed"]
+    # Its client is refused in the words of its suite when it comes, and nobody else is.
+    late, other = admission.session("client", Link()), admission.session("stranger", Link())
+    assert (late.program, late.suite, other.program, other.suite) == ("program", "gmw", "", "")
+    assert not late.is_expected
+    assert "there is no grant" in str(late.admit("prepare", "program", "gmw"))
     for name, asks in (("connected", False), ("asked", True)):
         admission.open(Grant(name, "prepare", "client", "program", "gmw", "here", (0,), 1, 60.0))
         session = admission.session("client", Link())
