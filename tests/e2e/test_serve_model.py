@@ -225,7 +225,10 @@ def test_a_level_is_kept_and_refilled(scene: Scene) -> None:
     with running(*keep) as keeping:
         full = keeping.until(ready(2))
         assert (full["event"], full["model"], full["wanted"]) == ("levels", MODEL, 2)
-        assert full["bytes"] == sum(path.stat().st_size for path in scene.files("ready"))
+        # The service may have heard of an entry before its record is written here.
+        files = {path: path.stat().st_size for path in scene.files("ready")}
+        materials = [size for path, size in files.items() if path.suffix == ".material"]
+        assert sum(materials) <= full["bytes"] <= sum(files.values())
 
         assert scene.infer()["offline"] is None
         used = time.monotonic()
