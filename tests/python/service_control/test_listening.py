@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.e2e.caller import ServiceCaller
@@ -92,6 +95,25 @@ def test_a_job_of_a_client_that_calls_no_more_is_taken_back_for_others(
     asyncio.run(main())
 
 
+@asynccontextmanager
+async def granted_first(
+    folder: Path, program: Path, made: Path, executor: Pretender, answer_seconds: float
+) -> AsyncIterator[tuple[ServiceCaller, ServiceCaller, str, dict[str, Any]]]:
+    """A service of one core, which a job of `first` was granted: another client, `first`, its
+    request, and the grant."""
+    keys.make(made, keep_ca_key=True)
+    keys.issue(made, "first")
+    bounds = Limits(absent_seconds=30.0, answer_seconds=answer_seconds)
+    async with (
+        scene(folder, made, program, executor, bounds=bounds) as it,
+        ServiceCaller(it.address, made, folder / "c") as client,
+        ServiceCaller(it.address, made, folder / "f", "first") as first,
+    ):
+        told = await first.good("POST", "/v2/models/digits/requests", {"wait": 60})
+        (go,) = told["news"]["jobs"][0]["go"]
+        yield client, first, told["id"], go
+
+
 class Holding(Pretender):
     """Takes no job back, as if its client had connected."""
 
@@ -104,25 +126,16 @@ def test_a_client_that_connects_late_and_does_not_ask_has_lapsed(
     folder: Path, program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(driver, "LATE_SECONDS", 0.1)
-    made = tmp_path / "keys"
-    keys.make(made, keep_ca_key=True)
-    keys.issue(made, "first")
     executor = Holding(nodes=[Node("here", (0,), 4 * GIB, "127.0.0.1")])
-    bounds = Limits(absent_seconds=30.0, answer_seconds=0.1)
 
     async def main() -> None:
-        async with (
-            scene(folder, made, program, executor, bounds=bounds) as it,
-            ServiceCaller(it.address, made, folder / "c") as client,
-            ServiceCaller(it.address, made, folder / "f", "first") as first,
-        ):
-            told = await first.good("POST", "/v2/models/digits/requests", {"wait": 60})
-            (go,) = told["news"]["jobs"][0]["go"]
+        async with granted_first(folder, program, tmp_path / "keys", executor, 0.1) as made:
+            client, first, request, go = made
             waits = asyncio.create_task(until(client, await client.request("digits"), "preparing"))
             await eventually(lambda: executor.withdrawn == [go["job"]])
             executor.fail(go["job"], "absent", waited=go["grace"] + 0.1)
             await waits
-            assert (await first.good("GET", f"/v2/jobs/{told['id']}"))["outcome"] == "failed"
+            assert (await first.good("GET", f"/v2/jobs/{request}"))["outcome"] == "failed"
 
     asyncio.run(main())
 
@@ -131,20 +144,11 @@ def test_a_client_that_calls_keeps_its_job_although_others_wait(
     folder: Path, program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(driver, "LATE_SECONDS", 0.2)
-    made = tmp_path / "keys"
-    keys.make(made, keep_ca_key=True)
-    keys.issue(made, "first")
     executor = Pretender(nodes=[Node("here", (0,), 4 * GIB, "127.0.0.1")])
-    bounds = Limits(absent_seconds=30.0, answer_seconds=0.3)
 
     async def main() -> None:
-        async with (
-            scene(folder, made, program, executor, bounds=bounds) as it,
-            ServiceCaller(it.address, made, folder / "c") as client,
-            ServiceCaller(it.address, made, folder / "f", "first") as first,
-        ):
-            told = await first.good("POST", "/v2/models/digits/requests", {"wait": 60})
-            (go,) = told["news"]["jobs"][0]["go"]
+        async with granted_first(folder, program, tmp_path / "keys", executor, 0.3) as made:
+            client, first, _, go = made
             await first.good("GET", "/v2/jobs")
             id = await client.request("digits")
             seen = (await client.good("GET", f"/v2/jobs/{id}"))["sequence"]
