@@ -33,6 +33,9 @@ from privet.suites.costs import read_report
 
 MOST_COSTS = 10_000
 
+LAST_WORDS_SECONDS = 1.0
+"""How long attempts of a job that has ended are waited for, before they are stopped."""
+
 FATAL = (MaterialError, PeerMisbehaved)
 """Errors of a peer after which this side does not go on, whatever the service would try next."""
 
@@ -202,10 +205,17 @@ class ClientJob:
         """Waits until `done`, or until the job and all its attempts are over."""
         while not done() and not (self.is_over and not self._attempts):
             if self.is_over and (self.outcome != "done" or self._fatal is not None):
+                await self._last_words()
                 await self.stop()
                 continue
             self._changed.clear()
             await self._changed.wait()
+
+    async def _last_words(self) -> None:
+        """Waits a moment for attempts to end by themselves: the worker tells the client why, and
+        the service that the job failed, which may be heard first."""
+        if self._attempts and self._fatal is None and not self.is_lost:
+            await asyncio.wait(list(self._attempts.values()), timeout=LAST_WORDS_SECONDS)
 
     def _begin(self, lease: Lease) -> None:
         attempt = Attempt(lease, self._executor.worker_client, self.offer, self.terms)

@@ -1,0 +1,66 @@
+"""A job of a client: what is said of its end, in whatever order the service and the worker tell."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from privet.errors import JobFailed, LinkError, MaterialError, PrivetError
+from privet.gateway import jobs
+from privet.gateway.jobs import Request
+
+
+class Attempt:
+    """A preparation that ends by the word of its worker or, without one, when it is stopped."""
+
+    def __init__(self, lease: Any, *_: Any) -> None:
+        self.lease = lease
+        self.stopped = asyncio.Event()
+
+    def stop(self) -> None:
+        self.stopped.set()
+
+
+class Executor:
+    """Runs attempts that end after `seconds` with the word of the worker."""
+
+    def __init__(self, seconds: float) -> None:
+        self.worker_client = None
+        self.seconds = seconds
+
+    async def prepare(self, attempt: Attempt) -> str:
+        try:
+            async with asyncio.timeout(self.seconds):
+                await attempt.stopped.wait()
+        except TimeoutError:
+            raise MaterialError("the weights have to be fetched first") from None
+        raise LinkError("the link was stopped")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "ends"), [(0.05, MaterialError), (60.0, JobFailed)], ids=["told", "silent"]
+)
+def test_what_the_worker_says_counts_though_the_service_is_heard_first(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, ends: type[PrivetError]
+) -> None:
+    """The service said that the job failed, and the client cut the link before it had read why: it
+    did not fetch again what it had to."""
+    monkeypatch.setattr(jobs, "Attempt", Attempt)
+    monkeypatch.setattr(jobs, "LAST_WORDS_SECONDS", 0.2)
+
+    async def act() -> None:
+        executor = cast(Any, Executor(seconds))
+        nothing = cast(Any, SimpleNamespace())
+        request = Request("a", nothing, nothing, executor, [nothing], lambda _: None)
+        request._begin(cast(Any, SimpleNamespace(phase="prepare", job="a/pre#1", suite="gmw")))
+        await asyncio.sleep(0)
+        request.end("failed", "the session failed")
+        with pytest.raises(ends):
+            async with asyncio.timeout(10):
+                await request.results()
+        assert not request.attempts
+
+    asyncio.run(act())
