@@ -267,7 +267,7 @@ pub struct Prepared {
 }
 
 /// Where an inference takes its correlations from.
-pub enum Material {
+pub enum Material<'a> {
     /// An entry that was claimed.
     Claimed {
         /// Its name.
@@ -275,8 +275,8 @@ pub enum Material {
         /// Its bytes.
         file: Stored,
     },
-    /// None: they are made as it goes.
-    Unprepared(Filling),
+    /// None: they are made as it goes, by oblivious transfers that begin so.
+    Unprepared(Filling, &'a mut BaseOts),
 }
 
 /// One party's side of an inference.
@@ -284,7 +284,7 @@ pub struct Inference<'a> {
     /// The link to the other party.
     pub channel: &'a mut Channel,
     /// What it uses up.
-    pub material: Material,
+    pub material: Material<'a>,
     /// The setups for this program with the other party.
     pub setups: Setups,
     /// What the suite keeps for this session.

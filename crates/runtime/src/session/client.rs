@@ -53,7 +53,7 @@ impl Client {
         Self { dealer: Some(connect), ..self }
     }
 
-    /// The same session, which leaves what stands in for base OTs when material is prepared the next time, and takes what an
+    /// The same session, which leaves what stands in for base OTs when it makes correlations the next time, and takes what an
     /// earlier one left: once, and only if the server has it, too.
     #[must_use]
     pub fn keeping_base_ots(self) -> Self {
@@ -96,26 +96,12 @@ impl Client {
         self.guarded(|client| {
             let hidden = client.hidden_weights(plan)?;
             let (weights, setup_cost) = client.kept_weights(plan)?;
-            let mut nonce = [0; 16];
-            Prg::from_os()?.fill(&mut nonce);
             let (program, suite) = (plan.program().hash().to_string(), plan.label());
-            let extension = plan.extension().name().to_owned();
             let (setups, peer) = (client.setups(plan), client.channel.peer_fingerprint());
-            let keeps = client.keeps_base && plan.transfers();
-            let held = if keeps { client.store.hold_base(&peer)? } else { None };
-            let base = keeps.then(|| Base { kept: held.as_ref().map(|held| held.name.clone()) });
-            let request = Request::Prepare { program: program.clone(), suite: suite.clone(), extension, nonce, base };
-            messages::send(&mut client.channel, &request)?;
-            let accepted: Accepted = messages::receive(&mut client.channel)?;
-
-            let id = messages::material_id(&nonce, &accepted.nonce);
-            // A half whose other one is gone serves nobody any more, so it is taken all the same.
-            let half = held.map(|held| client.store.take_held(held)).transpose()?.filter(|_| accepted.kept);
-            if accepted.kept && half.is_none() {
-                let text = "it took what stands in for base OTs, and this party named nothing";
-                return Err(PeerMisbehaved::ControlMessage(text.into()).into());
-            }
-            let mut base = if keeps { BaseOts::keeping(half, id.bytes()) } else { BaseOts::default() };
+            let (id, mut base) = client.begin_transfers(plan, |nonce, base| {
+                let extension = plan.extension().name().to_owned();
+                Request::Prepare { program: program.clone(), suite: suite.clone(), extension, nonce, base }
+            })?;
             let kept = setups.kept()?;
             let mut dealer = dealer.map(|connect| connect()).transpose()?;
             if let Some(dealer) = &mut dealer {
@@ -137,13 +123,36 @@ impl Client {
             let (model, setup) = (plan.program().model().to_owned(), prepared.setup);
             // The server stores first: an entry that only it holds is lost; one that only the client holds would fail later.
             client.channel.recv(1)?;
-            if let Some(left) = base.take_left() {
-                client.store.keep_base(&peer, &id, &left);
-            }
+            client.store.keep_left(&peer, &id, &mut base);
             let metadata = Metadata { id: id.clone(), program, suite, role: "client".into(), peer, model, setup };
             entry.finish(&metadata, &prepared.head)?;
             Ok((id, prepared.report))
         })
+    }
+
+    /// Asks for what begins with oblivious transfers: its name once the server has said yes, and whether both take what an
+    /// earlier session left.
+    fn begin_transfers(
+        &mut self,
+        plan: &dyn SuitePlan,
+        request: impl FnOnce([u8; 16], Option<Base>) -> Request,
+    ) -> Result<(MaterialId, BaseOts), Error> {
+        let mut nonce = [0; 16];
+        Prg::from_os()?.fill(&mut nonce);
+        let keeps = self.keeps_base && plan.transfers();
+        let held = if keeps { self.store.hold_base(&self.channel.peer_fingerprint())? } else { None };
+        let base = keeps.then(|| Base { kept: held.as_ref().map(|held| held.name.clone()) });
+        messages::send(&mut self.channel, &request(nonce, base))?;
+        let accepted: Accepted = messages::receive(&mut self.channel)?;
+        // A half whose other one is gone serves nobody any more, so it is taken all the same.
+        let half = held.map(|held| self.store.take_held(held)).transpose()?.filter(|_| accepted.kept);
+        if accepted.kept && half.is_none() {
+            let text = "it took what stands in for base OTs, and this party named nothing";
+            return Err(PeerMisbehaved::ControlMessage(text.into()).into());
+        }
+        let id = messages::material_id(&nonce, &accepted.nonce);
+        let base = if keeps { BaseOts::keeping(half, id.bytes()) } else { BaseOts::default() };
+        Ok((id, base))
     }
 
     /// Fetches the encrypted weights that `plan` wants kept, unless they are here: what it cost, or `None` if nothing came.
@@ -272,10 +281,19 @@ impl Client {
             let (program, suite) = (plan.program().hash().to_string(), plan.label());
             let Filling { extension, buffer } = filling;
             let (extension, step) = (extension.name().to_owned(), client.step_to_ask(plan));
-            let request = Request::InferUnprepared { program, suite, extension, buffer, step };
-            messages::send(&mut client.channel, &request)?;
+            let (id, mut base) = client.begin_transfers(plan, |nonce, base| Request::InferUnprepared {
+                program,
+                suite,
+                extension,
+                buffer,
+                nonce,
+                base,
+                step,
+            })?;
             let Granted {} = messages::receive(&mut client.channel)?;
-            client.run(plan, Material::Unprepared(filling), inputs, observer)
+            let prediction = client.run(plan, Material::Unprepared(filling, &mut base), inputs, observer)?;
+            client.store.keep_left(&client.channel.peer_fingerprint(), &id, &mut base);
+            Ok(prediction)
         })
     }
 
@@ -361,7 +379,7 @@ impl Client {
     fn run(
         &mut self,
         plan: &dyn SuitePlan,
-        material: Material,
+        material: Material<'_>,
         inputs: &[Vec<i64>],
         observer: &mut dyn Observer,
     ) -> Result<Prediction, Error> {

@@ -41,12 +41,16 @@ pub(super) enum Request {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         step: Option<u64>,
     },
-    /// An inference without material: correlations are made by `extension` as it goes, in chunks of `buffer` OTs.
+    /// An inference without material: correlations are made by `extension` as it goes, in chunks of `buffer` OTs; `nonce` and
+    /// `base` are as for a preparation.
     InferUnprepared {
         program: String,
         suite: String,
         extension: String,
         buffer: usize,
+        nonce: [u8; 16],
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        base: Option<Base>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         step: Option<u64>,
     },
@@ -88,7 +92,7 @@ pub(super) struct Kept {
     pub weights: MaterialId,
 }
 
-/// The server's yes to a preparation.
+/// The server's yes to a preparation, and how both begin with oblivious transfers.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Accepted {
     /// The server's part of a new entry's name.

@@ -44,9 +44,9 @@ impl Session<'_> {
                 Request::HiddenWeights { program, known } => self.hidden_weights(&program, known)?,
                 Request::KeptWeights { program, suite, known } => on_event(self.kept_weights(&program, &suite, known)?),
                 Request::Infer { program, material, step } => on_event(self.infer(&program, material, step, observer)?),
-                Request::InferUnprepared { program, suite, extension, buffer, step } => {
+                Request::InferUnprepared { program, suite, extension, buffer, nonce, base, step } => {
                     let filling = Filling { extension: self.extension(&extension)?, buffer };
-                    on_event(self.infer_unprepared(&program, &suite, filling, step, observer)?);
+                    on_event(self.infer_unprepared((&program, &suite, filling), (&nonce, base), step, observer)?);
                 }
                 Request::Bye => return Ok(()),
             }
@@ -101,17 +101,8 @@ impl Session<'_> {
         let dealer = if plan.is_dealt() { Some(self.dealer()?) } else { None };
         let mut entry = self.begin(&*plan)?;
         let _memory = self.memory(plan.server_memory(&served, extension)?.offline)?;
-        let mut nonce = [0; 16];
-        Prg::from_os()?.fill(&mut nonce);
         let (setups, peer) = (self.setups(program), self.channel.peer_fingerprint());
-        let half = match base.as_ref().and_then(|base| base.kept.as_ref()) {
-            Some(name) => self.server.store.take_base(&peer, name).map_err(Error::from)?,
-            None => None,
-        };
-        messages::send(self.channel, &Accepted { nonce, kept: half.is_some() })?;
-
-        let id = messages::material_id(client_nonce, &nonce);
-        let mut base = if base.is_some() { BaseOts::keeping(half, id.bytes()) } else { BaseOts::default() };
+        let (id, mut base) = self.begin_transfers(client_nonce, base)?;
         let kept = setups.kept().map_err(Error::from)?;
         let mut dealer = dealer.map(|connect| connect()).transpose()?;
         if let Some(dealer) = &mut dealer {
@@ -130,9 +121,7 @@ impl Session<'_> {
         };
         let side = ServerSide { served: &served, store: &self.server.store, extension };
         let Prepared { head, setup, report } = plan.prepare_server(job, side)?;
-        if let Some(left) = base.take_left() {
-            self.server.store.keep_base(&peer, &id, &left);
-        }
+        self.server.store.keep_left(&peer, &id, &mut base);
         let metadata = Metadata {
             id: id.clone(),
             program: program.to_owned(),
@@ -146,6 +135,20 @@ impl Session<'_> {
         self.channel.send(&[1])?;
         self.channel.flush()?;
         Ok(Event::Prepared { model: served.program().model().to_owned(), material: id, report })
+    }
+
+    /// Says yes to what begins with oblivious transfers: its name, and whether it takes what an earlier session left.
+    fn begin_transfers(&mut self, client: &[u8; 16], base: Option<Base>) -> Result<(MaterialId, BaseOts), Refusal> {
+        let mut nonce = [0; 16];
+        Prg::from_os()?.fill(&mut nonce);
+        let half = match base.as_ref().and_then(|base| base.kept.as_ref()) {
+            Some(name) => self.server.store.take_base(&self.channel.peer_fingerprint(), name).map_err(Error::from)?,
+            None => None,
+        };
+        messages::send(self.channel, &Accepted { nonce, kept: half.is_some() })?;
+        let id = messages::material_id(client, &nonce);
+        let base = if base.is_some() { BaseOts::keeping(half, id.bytes()) } else { BaseOts::default() };
+        Ok((id, base))
     }
 
     fn setups(&self, program: &str) -> Setups {
@@ -281,7 +284,7 @@ impl Session<'_> {
         &mut self,
         plan: &dyn SuitePlan,
         served: &Served,
-        material: Material,
+        material: Material<'_>,
         (step, mut kept): (Option<u64>, Vec<Vec<u64>>),
         observer: &mut dyn Observer,
     ) -> Result<Report, Error> {
@@ -296,9 +299,8 @@ impl Session<'_> {
     /// An inference without material, which only plans with linear layers online have.
     fn infer_unprepared(
         &mut self,
-        program: &str,
-        suite: &str,
-        filling: Filling,
+        (program, suite, filling): (&str, &str, Filling),
+        (client_nonce, base): (&[u8; 16], Option<Base>),
         step: Option<u64>,
         observer: &mut dyn Observer,
     ) -> Result<Event, Refusal> {
@@ -317,7 +319,10 @@ impl Session<'_> {
         let kept = self.take_state(&*plan, step)?;
         let _memory = self.memory(plan.server_memory(&served, filling.extension)?.online)?;
         self.count(&served)?;
-        let report = self.run_inference(&*plan, &served, Material::Unprepared(filling), (step, kept), observer)?;
+        let (id, mut base) = self.begin_transfers(client_nonce, base)?;
+        let material = Material::Unprepared(filling, &mut base);
+        let report = self.run_inference(&*plan, &served, material, (step, kept), observer)?;
+        self.server.store.keep_left(&self.channel.peer_fingerprint(), &id, &mut base);
         Ok(Event::Inferred { model: served.program().model().to_owned(), material: None, report })
     }
 

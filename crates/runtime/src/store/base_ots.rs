@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-use privet_ot::Kept;
+use privet_ot::{BaseOts, Kept};
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
@@ -56,9 +56,16 @@ impl Store {
         Ok(held.kept)
     }
 
+    /// Keeps what a session left, if it did, under the name of what it made.
+    pub(crate) fn keep_left(&self, peer: &str, name: &MaterialId, base: &mut BaseOts) {
+        if let Some(left) = base.take_left() {
+            self.keep_base(peer, name, &left);
+        }
+    }
+
     /// Keeps a half for the next session with this peer, and only the newest few. Where that fails there is none: the material
     /// that was made is none the worse for it.
-    pub(crate) fn keep_base(&self, peer: &str, name: &MaterialId, kept: &Kept) {
+    pub(super) fn keep_base(&self, peer: &str, name: &MaterialId, kept: &Kept) {
         let path = self.half(peer, name);
         let bytes = kept.to_bytes();
         let written = self.write_whole(&path, |out| {

@@ -1,7 +1,7 @@
 //! The online job: the steps of a plan on one input.
 
 use privet_channel::Channel;
-use privet_ot::{Role, Stock};
+use privet_ot::{BaseOts, Role, Stock};
 use privet_ring::Modulus;
 
 use super::oneshot::{ClientSide, ServerSide};
@@ -70,11 +70,11 @@ pub fn infer_server(
 }
 
 /// Correlations for an inference with linear layers online: made earlier, or as it goes.
-pub enum Stocked {
+pub enum Stocked<'a> {
     /// Material in store, which is consumed.
     Prepared(Correlated),
     /// None: the buffer is filled in chunks.
-    Unprepared(Filling),
+    Unprepared(Filling, &'a mut BaseOts),
 }
 
 /// As [`infer_client`] with linear layers under BFV online; `keys` are those of the session.
@@ -85,7 +85,7 @@ pub fn infer_client_online(
     channel: &mut Channel,
     plan: &Plan,
     keys: &mut SessionKeys,
-    stocked: Stocked,
+    stocked: Stocked<'_>,
     inputs: &[Vec<i64>],
     kept: &mut Kept,
     observer: &mut dyn Observer,
@@ -111,7 +111,7 @@ pub fn infer_server_online(
     plan: &Plan,
     model: &Model,
     key: &mut SessionPublicKey,
-    stocked: Stocked,
+    stocked: Stocked<'_>,
     kept: &mut Kept,
     observer: &mut dyn Observer,
 ) -> Result<Report, Error> {
@@ -131,13 +131,13 @@ fn stock_up(
     channel: &mut Channel,
     plan: &Plan,
     role: Role,
-    stocked: Stocked,
+    stocked: Stocked<'_>,
     recorder: &mut Recorder,
 ) -> Result<(Supply, Option<Refills>), Error> {
     match stocked {
         Stocked::Prepared(correlated) => Supply::new(correlated, role, plan),
-        Stocked::Unprepared(filling) => {
-            let begin = |channel: &mut Channel| Refills::start(channel, role, plan, filling);
+        Stocked::Unprepared(filling, base) => {
+            let begin = |channel: &mut Channel| Refills::start(channel, role, plan, filling, base);
             let refills = recorder.layer("correlations", "ot", channel, begin)?;
             let empty = Correlated::Stock(Box::new(Stock::empty(role)), None);
             Ok((Supply::new(empty, role, plan)?.0, Some(refills)))

@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use std::io::{Seek, SeekFrom};
 
 use privet_channel::Channel;
-use privet_ot::{Demand, OtParty, Role, STOCK_HEADER_BYTES, Stock, cost as ot_cost};
+use privet_ot::{BaseOts, Demand, OtParty, Role, STOCK_HEADER_BYTES, Stock, cost as ot_cost};
 use privet_seal::Stored;
 
 use super::forecast::stored_bytes;
@@ -107,10 +107,15 @@ enum Origin {
 }
 
 impl Refills {
-    /// Base OTs with the peer, who must choose the same extension.
-    pub(super) fn start(channel: &mut Channel, role: Role, plan: &Plan, filling: Filling) -> Result<Self, Error> {
-        let Filling { extension, buffer } = filling;
-        let party = Box::new(OtParty::setup(channel, role, extension)?);
+    /// Base OTs with the peer, who must choose the same extension, or what `base` takes in their place.
+    pub(super) fn start(
+        channel: &mut Channel,
+        role: Role,
+        plan: &Plan,
+        Filling { extension, buffer }: Filling,
+        base: &mut BaseOts,
+    ) -> Result<Self, Error> {
+        let party = Box::new(OtParty::setup_from(channel, role, extension, base)?);
         Ok(Self { origin: Origin::Link(party), due: plan.chunks(buffer).into() })
     }
 

@@ -152,7 +152,7 @@ impl SuitePlan for Plan {
                 }
                 Stocked::Prepared(material.correlated)
             }
-            Material::Unprepared(filling) => Stocked::Unprepared(filling),
+            Material::Unprepared(filling, base) => Stocked::Unprepared(filling, base),
         };
         super::infer_client_online(channel, self, session.of::<SessionKeys>(), stocked, inputs, kept, observer)
     }
@@ -169,7 +169,7 @@ impl SuitePlan for Plan {
                 }
                 Stocked::Prepared(material.correlated)
             }
-            Material::Unprepared(filling) => Stocked::Unprepared(filling),
+            Material::Unprepared(filling, base) => Stocked::Unprepared(filling, base),
         };
         grant(channel)?;
         super::infer_server_online(

@@ -49,6 +49,39 @@ fn preparations_begin_with_what_the_last_left_whatever_they_are_for() {
     assert_eq!((halves(&ours), halves(&ours).len()), (halves(&theirs), 1));
 }
 
+/// An inference without material of a client that keeps, in a session of its own, whose result must be right.
+fn unprepared(server: &Server, ours: &StoreFolder, plan: &Plan) -> Report {
+    let (mut near, far) = pair();
+    near.set_timeout(PATIENCE);
+    let (report, side) = over((near, far), server, |channel| {
+        let mut client = Client::new(channel, ours.store()).expect("a greeting").keeping_base_ots();
+        let case = &CHOICE.case;
+        let (outputs, report) = client.infer_unprepared(plan, &case.inputs, &mut Silent).expect("an inference");
+        case.check(&outputs, plan.options());
+        client.close().expect("a goodbye");
+        report
+    });
+    side.result.expect("the session ends well");
+    report
+}
+
+#[test]
+fn inferences_without_material_begin_with_what_the_last_session_left() {
+    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
+    let server = server(&theirs);
+    let plan = CHOICE.plan(Options::one_shot().next().expect("such an option"));
+    let first = unprepared(&server, &ours, &plan);
+    assert!(began_with_kept(&unprepared(&server, &ours, &plan), &first));
+    // A preparation takes what an inference left, and leaves as much.
+    let prepared_first = prepared(&self::server(&StoreFolder::new()), &StoreFolder::new(), &plan);
+    assert!(began_with_kept(&prepared(&server, &ours, &plan), &prepared_first));
+    assert!(began_with_kept(&unprepared(&server, &ours, &plan), &first));
+    assert_eq!((halves(&ours), halves(&ours).len()), (halves(&theirs), 1));
+    std::fs::remove_file(only_half(&theirs)).expect("the server's half");
+    assert!(!began_with_kept(&unprepared(&server, &ours, &plan), &first), "the server lost it");
+    assert!(began_with_kept(&unprepared(&server, &ours, &plan), &first));
+}
+
 #[test]
 fn clients_that_do_not_keep_leave_nothing() {
     let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());

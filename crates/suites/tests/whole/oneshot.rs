@@ -158,7 +158,8 @@ fn a_server_refuses_other_modes_and_large_buffers_without_material() {
             channel.exchange(&greeting(VERSION)).expect("a greeting");
             let program = CHOICE.program().hash().to_string();
             let request = format!(
-                r#"{{"request":"infer_unprepared","program":"{program}","suite":"{suite}","extension":"{extension}","buffer":{buffer}}}"#
+                r#"{{"request":"infer_unprepared","program":"{program}","suite":"{suite}","extension":"{extension}","buffer":{buffer},"nonce":{:?}}}"#,
+                [7; 16]
             );
             channel.send(request.as_bytes()).expect("a request");
             channel.recv_at_most(4096).expect_err("refused")
