@@ -148,7 +148,7 @@ def test_modes_do_not_share_material(digits: Compiled, session: Callable[..., Cl
 def test_linear_layers_online_run_with_material_and_without(
     digits: Compiled, held_out: list[Sample], session: Callable[..., Client]
 ) -> None:
-    client = session(digits, "log", linear="online")
+    client = session(digits, "log", linear="online", keep_base_ots=False)
     assert client.label == "gmw log exact one-shot"
     forecast, sample = client.forecast, held_out[0]
     assert forecast.refill is not None
