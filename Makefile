@@ -122,6 +122,9 @@ wheel: setup ## One wheel in dist: the extension and the programs of suite ckks,
 	    $(BIN)/maturin build --profile $(CARGO_PROFILE) $(CARGO_FLAGS) --strip --interpreter $(BIN)/python --quiet --out $(DIST)
 	$(BIN)/python -m scripts.wheel $(DIST)
 
+image-check: wheel ## Builds the image of deploy by buildah (as root, without an engine or a registry) and serves a model in it
+	$(BIN)/python -m scripts.image
+
 client-wheel: $(VENV)/.requirements ## A wheel in dist of the program privet-client alone, which needs no packages (3 MB)
 	$(BIN)/maturin build --manifest-path crates/client/Cargo.toml --profile $(CARGO_PROFILE) $(CARGO_FLAGS) \
 	    --strip --quiet --out $(DIST)

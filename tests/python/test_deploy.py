@@ -1,6 +1,7 @@
 """Files for containers, clusters and systemd fit each other and the commands that they name.
 
-No container engine runs here: images are not built, and no cluster has read these files.
+No container engine runs here, and no cluster has read these files; `make image-check` builds the
+image and serves in it.
 """
 
 from __future__ import annotations
