@@ -27,6 +27,11 @@ impl Listener {
         (address.ip().to_string(), address.port())
     }
 
+    /// Shows these credentials to clients that are accepted from now on.
+    fn renew(&self, credentials: &Credentials) -> Result<(), Failure> {
+        Ok(self.0.renew(&credentials.identity, &credentials.trust)?)
+    }
+
     /// The next TCP connection, before its handshake; `None` if none comes within `timeout` seconds.
     fn accept(&self, py: Python<'_>, timeout: f64) -> Result<Option<Pending>, Failure> {
         let timeout = duration(timeout)?;

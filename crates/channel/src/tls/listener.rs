@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use rustix::event::PollFlags;
@@ -20,7 +20,7 @@ use crate::socket::{Socket, failure, wait_for};
 /// A port that clients connect to.
 pub struct Listener {
     listener: TcpListener,
-    config: Arc<ServerConfig>,
+    config: RwLock<Arc<ServerConfig>>,
     address: SocketAddr,
 }
 
@@ -37,7 +37,7 @@ impl Listener {
             Ok((listener, address))
         });
         match bound {
-            Ok((listener, address)) => Ok(Self { listener, config, address }),
+            Ok((listener, address)) => Ok(Self { listener, config: RwLock::new(config), address }),
             Err(error) => Err(Io::Bind { address: address.to_owned(), problem: error.to_string() }.into()),
         }
     }
@@ -45,6 +45,17 @@ impl Listener {
     /// The address listened on, with the real port.
     pub fn local_addr(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Shows `identity` to clients that are accepted from now on, and lets in whom `trust` vouches for. Channels that are
+    /// open go on, and no client resumes a session that was begun before.
+    ///
+    /// # Errors
+    /// [`crate::Misuse::Pem`] if they cannot be used; those before stay then.
+    pub fn renew(&self, identity: &Identity, trust: &Trust) -> Result<(), Error> {
+        let config = config::server(identity, trust)?;
+        *self.config.write().unwrap_or_else(PoisonError::into_inner) = config;
+        Ok(())
     }
 
     /// Waits for the next client. Nothing is said to it yet: [`Pending::handshake`] does that, best on a thread of its
@@ -56,7 +67,10 @@ impl Listener {
         let deadline = Deadline::after(timeout, "a client to connect");
         loop {
             match self.listener.accept() {
-                Ok((stream, address)) => return Ok(Pending { stream, address, config: self.config.clone() }),
+                Ok((stream, address)) => {
+                    let config = self.config.read().unwrap_or_else(PoisonError::into_inner).clone();
+                    return Ok(Pending { stream, address, config });
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     wait_for(&self.listener, PollFlags::IN, &deadline)?;
                 }

@@ -56,6 +56,31 @@ fn each_side_learns_who_the_other_is() {
 }
 
 #[test]
+fn a_listener_shows_new_credentials_from_the_next_client_on_and_open_channels_go_on() {
+    let (old, new) = (Authority::new("old"), Authority::new("new"));
+    let listener = Listener::bind("127.0.0.1:0", &old.identity("before"), &old.trust()).expect("a port");
+    let port = listener.local_addr().port();
+    let ask = |identity: Identity, trust: Trust| {
+        thread::scope(|scope| {
+            let serving = scope.spawn(|| listener.accept(SOON)?.handshake(SOON));
+            let client = connect("127.0.0.1", port, &identity, &trust, "localhost", SOON);
+            (client, serving.join().expect("the server's thread"))
+        })
+    };
+    let (client, server) = ask(old.identity("client"), old.trust());
+    let (mut client, mut server) = (client.expect("a channel"), server.expect("a channel"));
+    listener.renew(&new.identity("after"), &new.trust()).expect("renewed");
+    let (renewed, _server) = ask(new.identity("client"), new.trust());
+    assert_eq!(renewed.expect("a channel").peer_name(), Some("after"));
+    let (refused, stranger) = ask(old.identity("client"), new.trust());
+    assert_eq!(refusal(refused.expect_err("refused")).0, "UnknownCA");
+    assert!(stranger.is_err());
+    client.send(b"still here").expect("sent");
+    client.flush().expect("sent");
+    assert_eq!(server.recv(10).expect("received"), b"still here");
+}
+
+#[test]
 fn a_client_of_another_authority_is_refused_on_both_sides() {
     let (ours, theirs) = (Authority::new("ours"), Authority::new("theirs"));
     let (client, server) =
