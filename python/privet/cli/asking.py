@@ -76,9 +76,14 @@ async def reach(client: ServiceClient, wait: float) -> None:
         await asyncio.sleep(READY_SECONDS)
 
 
+def client_credentials(keys: Path) -> Credentials:
+    """What the folder `keys` has for clients. Raises `Misuse` if it cannot be used."""
+    return Credentials.from_directory(keys, "client")
+
+
 def connect(
     address: str,
-    keys: Path,
+    keys: Path | Credentials,
     *,
     state: Path,
     server_name: str | None,
@@ -90,13 +95,15 @@ def connect(
     offers: bool = False,
     progress: Progress | None = None,
 ) -> ServiceClient:
-    """A client of the service at an address, with the certificate and the token of this process.
-    Raises `Misuse` if the address or the certificates are none."""
+    """A client of the service at an address, with the certificate in the folder `keys` and the
+    token of this process. Raises `Misuse` if the address or the certificates are none."""
     from privet.gateway import ServiceClient
 
+    if isinstance(keys, Path):
+        keys = client_credentials(keys)
     return ServiceClient(
         address,
-        Credentials.from_directory(keys, "client"),
+        keys,
         state=state,
         token=os.environ.get(TOKEN),
         server_name=server_name,

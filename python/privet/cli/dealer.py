@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 from dataclasses import asdict
@@ -11,11 +12,13 @@ import typer
 from rich.text import Text
 
 from privet.cli import options, show
+from privet.cli.asking import until_stopped
 from privet.cli.configuration import Config
 from privet.cli.console import Console
 from privet.logs import log_to_stderr
 from privet.runtime import Credentials, Dealer, Dealt
 from privet.runtime.dealer import MOST_BYTES, PATIENCE_SECONDS
+from privet.runtime.hangup import Hangup
 from privet.runtime.quantities import split_address
 from privet.runtime.shortage import take_all_files
 
@@ -37,7 +40,10 @@ def dealer(
     _config: Config = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Deal material to clients and servers; run it where neither of them has a say."""
+    """Deal material to clients and servers; run it where neither of them has a say.
+
+    SIGHUP reads certificates again; deals under way go on. SIGTERM or Ctrl-C stops it.
+    """
     log_to_stderr()
     take_all_files()
     host, port = split_address(listen)
@@ -48,8 +54,11 @@ def dealer(
         with lock:
             _tell(console, dealt, as_json)
 
+    def credentials() -> Credentials:
+        return Credentials.from_directory(keys, "dealer")
+
     with Dealer(
-        Credentials.from_directory(keys, "dealer"),
+        credentials(),
         host=host,
         port=port,
         timeout=timeout,
@@ -58,15 +67,30 @@ def dealer(
         revoked=revoked,
         on_dealt=on_dealt,
     ) as dealing:
-        address = "{}:{}".format(*dealing.address)
-        if as_json:
-            typer.echo(json.dumps({"event": "listening", "address": address}))
-        else:
-            console.print(f"Dealing at {address}; stop with Ctrl-C.")
-        try:
-            dealing.serve_forever()
-        except KeyboardInterrupt:
+
+        async def reload() -> None:
+            dealing.renew(await asyncio.to_thread(credentials))
+
+        async def main() -> None:
+            with Hangup(reload, "certificates"):
+                address = "{}:{}".format(*dealing.address)
+                if as_json:
+                    typer.echo(json.dumps({"event": "listening", "address": address}))
+                else:
+                    console.print(f"Dealing at {address}; stop with Ctrl-C.")
+                await _until_stopped(dealing)
             typer.echo(json.dumps({"event": "stopped"}) if as_json else "Stopped.")
+
+        asyncio.run(main())
+
+
+async def _until_stopped(dealing: Dealer) -> None:
+    serving = asyncio.create_task(asyncio.to_thread(dealing.serve_forever))
+    stopped = asyncio.create_task(until_stopped())
+    await asyncio.wait({serving, stopped}, return_when=asyncio.FIRST_COMPLETED)
+    stopped.cancel()
+    dealing.close()
+    await serving
 
 
 def _tell(console: Console, dealt: Dealt, as_json: bool) -> None:

@@ -22,6 +22,7 @@ from privet.compiler.program import caveat
 from privet.errors import Misuse
 from privet.keys import OPERATOR_NAME
 from privet.logs import log_to_stderr
+from privet.runtime.listening import RenewedTls
 from privet.runtime.machine import collect_seldom
 from privet.runtime.quantities import parse_size, split_address
 from privet.runtime.revocation import Revoked
@@ -202,7 +203,7 @@ def serve(
     Example: privet serve model.onnx --keys keys --listen 0.0.0.0:7480
     """
     # These libraries are for this command alone.
-    from privet.service.control.identity import Gate, ServerTls, certificate_name
+    from privet.service.control.identity import Gate, certificate_name, tls
     from privet.service.control.listener import serve as serve_control
     from privet.service.driver import ClientEndpoint
     from privet.service.limits import ServiceLimits
@@ -221,7 +222,7 @@ def serve(
     )
     host, port = split_address(listen)
     plain = None if probe is None else split_address(probe)
-    context = ServerTls(keys)
+    context = RenewedTls(lambda: tls(keys))
     refused = Revoked(revoked)
     gate = Gate(operator or [OPERATOR_NAME], tokens or (), refused)
     certified = server_name or certificate_name(keys / "server.pem")

@@ -105,6 +105,11 @@ class Acceptor:
         self._thread = threading.Thread(target=self.run, daemon=True)
         self._thread.start()
 
+    def renew(self, credentials: Credentials) -> None:
+        """Shows these credentials to peers that come from now on, and lets in whom they trust."""
+        if self._listener is not None:
+            self._listener.renew(credentials.native)
+
     def close(self) -> None:
         """Stops listening; sessions that run go on to their end."""
         self._stopping.set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import ssl
 from datetime import UTC, datetime
@@ -14,7 +15,10 @@ from privet.errors import Misuse
 
 
 class Credentials:
-    """PEM files of one party: its certificate, its key, and the authority that it trusts."""
+    """PEM files of one party: its certificate, its key, and the authority that it trusts.
+
+    `digest` is a hash of what they held when they were read.
+    """
 
     def __init__(
         self,
@@ -25,6 +29,7 @@ class Credentials:
         self.files = (Path(certificate), Path(key), Path(trust))
         texts = [_read(path) for path in self.files]
         self.native = _native.Credentials(*texts)
+        self.digest = hashlib.sha256(b"\0".join(texts)).hexdigest()
         check_dates(self.files[0])
 
     @classmethod

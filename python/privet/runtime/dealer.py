@@ -11,7 +11,7 @@ from privet import _native, tracing
 from privet.errors import Misuse, PrivetError
 from privet.keys import DEALER_NAME
 from privet.runtime.acceptor import Acceptor, Service
-from privet.runtime.credentials import Credentials
+from privet.runtime.credentials import Credentials, check_credentials
 from privet.runtime.quantities import split_address
 from privet.runtime.revocation import Revoked
 from privet.suites.costs import DealerCost
@@ -71,6 +71,12 @@ class Dealer(Service):
         super().__init__(
             Acceptor(credentials, host, port, timeout, self._deal, self._failed, list_)
         )
+
+    def renew(self, credentials: Credentials) -> None:
+        """Shows these credentials to parties that come from now on, and lets in whom they trust;
+        deals that run go on to their end."""
+        check_credentials(credentials)
+        self._acceptor.renew(credentials)
 
     def _deal(self, connection: _native.Connection, peer: str) -> None:
         dealt = self._native.serve(connection)

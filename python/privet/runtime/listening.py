@@ -113,6 +113,23 @@ class WrapsTls(Protocol):
         """As of `ssl.SSLContext`."""
 
 
+class RenewedTls:
+    """For connections to come: the context that `make` made last. Raises what `make` does."""
+
+    def __init__(self, make: Callable[[], ssl.SSLContext]) -> None:
+        self._make = make
+        self.reload()
+
+    def reload(self) -> None:
+        """Makes it anew; the one before stays where that fails. Raises what `make` does."""
+        self._context = self._make()
+
+    @property
+    def wrap_bio(self) -> Callable[..., ssl.SSLObject]:
+        """As of the context that was made last."""
+        return self._context.wrap_bio
+
+
 class Listening:
     """Accepts connections at a port; each gets a protocol that `factory` makes.
 
@@ -335,7 +352,7 @@ class _Counted(asyncio.Protocol):
         self._client = ""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        client = _client(transport)
+        client = peer_of(transport)
         if not self._listening.admit(client):
             cast(asyncio.Transport, transport).abort()
             return
@@ -364,7 +381,7 @@ class _Counted(asyncio.Protocol):
             self._inner.resume_writing()
 
 
-def _client(transport: asyncio.BaseTransport) -> str:
+def peer_of(transport: asyncio.BaseTransport) -> str:
     """The fingerprint of the peer's certificate, else its address."""
     link = transport.get_extra_info("ssl_object")
     with contextlib.suppress(ValueError):

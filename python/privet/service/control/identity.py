@@ -13,7 +13,7 @@ import hashlib
 import hmac
 import re
 import ssl
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from weakref import WeakKeyDictionary
@@ -91,24 +91,6 @@ def tls(keys: Path) -> ssl.SSLContext:
         ) from error
     check_dates(keys / "server.pem")
     return context
-
-
-class ServerTls:
-    """As `tls`, for connections to come: `reload` reads the files again. Raises what `tls` does."""
-
-    def __init__(self, keys: Path) -> None:
-        self._keys = keys
-        self.reload()
-
-    def reload(self) -> None:
-        """Reads the files; what was read before stays where they cannot be used. Raises what `tls`
-        does."""
-        self._context = tls(self._keys)
-
-    @property
-    def wrap_bio(self) -> Callable[..., ssl.SSLObject]:
-        """As of the context that was read last."""
-        return self._context.wrap_bio
 
 
 class Gate:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 
 from privet.errors import PrivetError
+from privet.runtime.hangup import Hangup
 from privet.runtime.listening import Bounds, WrapsTls
 from privet.runtime.tasks import Tasks
 from privet.service.control.app import make_app
@@ -51,13 +52,14 @@ async def serve(
     may open too few files.
     """
     stop = _Stop()
-    hangup = _Hangup(service, reload) if reload is not None else None
     running: asyncio.Task[None] | None = None
     try:
         app = make_app(service, gate)
         # Nobody at the plain listener says who they are, and must not take the files of clients.
         bounds = Bounds.of_process(1 if probe is None else 2)
         async with AsyncExitStack() as stack:
+            if reload is not None:
+                stack.enter_context(_hangup(service, reload))
             if probe is not None:
                 plain = serving(probe_app(service), *probe, None, shutdown=0.0, bounds=bounds)
                 _log.info("probes", extra={"address": await stack.enter_async_context(plain)})
@@ -73,12 +75,17 @@ async def serve(
                 service.leave()
     finally:
         stop.forget()
-        if hangup is not None:
-            hangup.forget()
         await service.close()
         if running is not None:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
+
+
+def _hangup(service: Service, reload: Callable[[], Policy]) -> Hangup:
+    async def act() -> None:
+        await service.reload(await asyncio.to_thread(reload))
+
+    return Hangup(act, "certificates, policy and models")
 
 
 async def _started(service: Service, stop: _Stop) -> bool:
@@ -147,33 +154,3 @@ class _Stop:
     async def _tell(self) -> None:
         async with self._news:
             self._news.notify_all()
-
-
-class _Hangup:
-    """Has files read again on SIGHUP. One that cannot be used leaves everything as it was."""
-
-    def __init__(self, service: Service, reload: Callable[[], Policy]) -> None:
-        self._service = service
-        self._reload = reload
-        self._loop = asyncio.get_running_loop()
-        self._tasks = Tasks()
-        self._lock = asyncio.Lock()
-        self._loop.add_signal_handler(signal.SIGHUP, self._heard)
-
-    def forget(self) -> None:
-        """Listens no more."""
-        self._loop.remove_signal_handler(signal.SIGHUP)
-        for task in self._tasks:
-            task.cancel()
-
-    def _heard(self) -> None:
-        self._tasks.start(self._act())
-
-    async def _act(self) -> None:
-        async with self._lock:
-            try:
-                await self._service.reload(await asyncio.to_thread(self._reload))
-            except (PrivetError, OSError) as error:
-                _log.error("nothing was read again", extra={"error": str(error)})
-            else:
-                _log.info("certificates, policy and models were read again")

@@ -1,0 +1,51 @@
+"""SIGHUP: a process that serves reads files again, and what runs goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+from collections.abc import Awaitable, Callable
+from typing import Self
+
+from privet.errors import PrivetError
+from privet.runtime.tasks import Tasks
+
+_log = logging.getLogger(__name__)
+
+
+class Hangup:
+    """Within `with`, on an event loop, calls `reload` at each SIGHUP, one at a time.
+
+    `reload` reads files and puts what they say in place. If it raises because one of them cannot be
+    used, it must have left everything as it was; that is logged. `what` names in the log what was
+    read.
+    """
+
+    def __init__(self, reload: Callable[[], Awaitable[None]], what: str) -> None:
+        self._reload = reload
+        self._what = what
+        self._tasks = Tasks()
+        self._lock = asyncio.Lock()
+
+    def __enter__(self) -> Self:
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_signal_handler(signal.SIGHUP, self._heard)
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._loop.remove_signal_handler(signal.SIGHUP)
+        for task in self._tasks:
+            task.cancel()
+
+    def _heard(self) -> None:
+        self._tasks.start(self._act())
+
+    async def _act(self) -> None:
+        async with self._lock:
+            try:
+                await self._reload()
+            except (PrivetError, OSError) as error:
+                _log.error("nothing was read again", extra={"error": str(error)})
+            else:
+                _log.info("%s were read again", self._what)
