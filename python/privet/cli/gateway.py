@@ -12,12 +12,15 @@ import typer
 
 from privet import suites
 from privet.cli import options, show
-from privet.cli.asking import connect, until_stopped
+from privet.cli.asking import client_credentials, connect, until_stopped
 from privet.cli.configuration import Config
 from privet.cli.suite_options import Suite
 from privet.errors import Misuse
 from privet.logs import log_to_stderr
+from privet.runtime import Credentials
+from privet.runtime.hangup import Hangup
 from privet.runtime.quantities import split_address
+from privet.runtime.revocation import Revoked
 from privet.runtime.shortage import take_all_files
 
 
@@ -39,6 +42,7 @@ def gateway(
     tls_clients: Annotated[
         Path | None, typer.Option(help="Authority of the certificates that clients must show.")
     ] = None,
+    revoked: options.Revoked = None,
     ahead: Annotated[
         list[str] | None,
         typer.Option(
@@ -74,12 +78,20 @@ def gateway(
     """Answer the Open Inference Protocol here, by private inference at a service.
 
     Inputs come in the clear to this process and leave it only as messages of the protocol: run it
-    where the data is. SIGTERM or Ctrl-C stops it.
+    where the data is. SIGHUP reads certificates again; calls under way go on. SIGTERM or Ctrl-C
+    stops it.
     """
     # These libraries are for this command alone.
     from privet.gateway import Terms
     from privet.gateway.ahead import Ahead
-    from privet.gateway.endpoint import EndpointKeys, check_place, serve_grpc, serve_rest
+    from privet.gateway.endpoint import (
+        EndpointKeys,
+        EndpointTls,
+        check_place,
+        serve_grpc,
+        serve_rest,
+    )
+    from privet.gateway.oip.backend import Backend
     from privet.gateway.oip.exchange import Exchange
 
     log_to_stderr()
@@ -96,17 +108,20 @@ def gateway(
             raise Misuse("TLS needs both --tls-certificate and --tls-key")
         own = None
     else:
-        own = EndpointKeys(tls_certificate, tls_key, tls_clients)
+        own = EndpointTls(EndpointKeys(tls_certificate, tls_key, tls_clients))
+    if revoked is not None and tls_clients is None:
+        raise Misuse("--revoked needs --tls-clients: callers show no certificate without it")
+    refused = Revoked(revoked)
     for place in places.values():
         if place is not None:
             check_place(place[0], own)
     terms = Terms(suite)
     console = show.make_console()
 
-    async def main() -> None:
+    def backend(credentials: Credentials) -> Backend:
         client = connect(
             server,
-            keys,
+            credentials,
             state=state,
             server_name=server_name,
             dealer=dealer,
@@ -115,16 +130,35 @@ def gateway(
             patience=patience,
             offers=True,
         )
+        return Backend(client, Ahead(client, terms, levels))
+
+    async def main() -> None:
+        shown = client_credentials(keys)
+        exchange = Exchange(await backend(shown).open(), terms, batch_delay=batch_delay / 1000)
+
+        def read() -> Credentials:
+            found = client_credentials(keys)
+            found.tls()  # What cannot be used is noticed before anything has changed.
+            return found
+
+        async def reload() -> None:
+            nonlocal shown
+            found = await asyncio.to_thread(read)
+            if own is not None:
+                await asyncio.to_thread(own.reload)
+            if found.digest != shown.digest:
+                exchange.renew(await backend(found).open())
+                shown = found
+
         async with AsyncExitStack() as stack:
-            await stack.enter_async_context(client)
-            ahead = await stack.enter_async_context(Ahead(client, terms, levels))
-            exchange = Exchange(client, terms, ahead, batch_delay=batch_delay / 1000)
+            stack.push_async_callback(exchange.close)
+            stack.enter_context(Hangup(reload, "certificates"))
             ports = {}
             for name, serve in (("rest", serve_rest), ("grpc", serve_grpc)):
                 place = places[name]
                 if place is not None:
-                    port = await stack.enter_async_context(serve(exchange, *place, own))
-                    ports[name] = f"{place[0]}:{port}"
+                    opened = serve(exchange, *place, own, refused)
+                    ports[name] = f"{place[0]}:{await stack.enter_async_context(opened)}"
             if as_json:
                 typer.echo(json.dumps({"event": "listening", **ports}))
             else:

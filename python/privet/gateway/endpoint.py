@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import ipaddress
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,9 @@ from privet.errors import LinkError, Misuse
 from privet.gateway.oip.exchange import Exchange
 from privet.gateway.oip.rest import application
 from privet.gateway.oip.rpc import handlers
-from privet.runtime.credentials import authorities, trust_authorities
+from privet.runtime.credentials import authorities, check_dates, trust_authorities
 from privet.runtime.listening import HANDSHAKE_SECONDS, Bounds
+from privet.runtime.revocation import Revoked
 from privet.service.http import serving
 
 MOST_BYTES = 256 << 20
@@ -55,24 +56,59 @@ class EndpointKeys:
                 context.verify_mode = ssl.CERT_REQUIRED
         except (OSError, ssl.SSLError) as error:
             raise Misuse(f"{self.certificate} and its key cannot be used: {error}") from error
+        check_dates(self.certificate)
         return context
 
     def grpc(self) -> Any:
-        """For gRPC. Raises `Misuse` if a file cannot be used."""
+        """The same for gRPC, as a configuration of its certificates. Raises `Misuse` if a file
+        cannot be used."""
         roots = None
         if self.clients is not None:
             texts = map(ssl.DER_cert_to_PEM_cert, authorities(self.clients))
             roots = "".join(texts).encode()
         pair = (self.key.read_bytes(), self.certificate.read_bytes())
-        return grpc.ssl_server_credentials([pair], roots, require_client_auth=roots is not None)
+        return grpc.ssl_server_certificate_configuration([pair], roots)
 
 
-def check_place(host: str, keys: EndpointKeys | None) -> None:
+class EndpointTls:
+    """The endpoint's own TLS for connections to come, as `reload` read its files last. Raises
+    `Misuse` if a file cannot be used."""
+
+    def __init__(self, keys: EndpointKeys) -> None:
+        self._keys = keys
+        self.reload()
+
+    def reload(self) -> None:
+        """Reads the files; what was read before stays where one cannot be used. Raises `Misuse`
+        then."""
+        self._context, self._certificates = self._keys.context(), self._keys.grpc()
+
+    @property
+    def wrap_bio(self) -> Callable[..., ssl.SSLObject]:
+        """For HTTP."""
+        return self._context.wrap_bio
+
+    def grpc(self) -> Any:
+        """For gRPC, which asks at each connection whether there are others."""
+        known = self._certificates
+
+        def renewed() -> Any:
+            nonlocal known
+            if self._certificates is known:
+                return None
+            known = self._certificates
+            return known
+
+        required = self._keys.clients is not None
+        return grpc.dynamic_ssl_server_credentials(known, renewed, required)
+
+
+def check_place(host: str, tls: EndpointTls | None) -> None:
     """Raises `Misuse` if plaintext would be taken from other machines without TLS."""
     with contextlib.suppress(ValueError):
         if host == "localhost" or ipaddress.ip_address(host).is_loopback:
             return
-    if keys is None:
+    if tls is None:
         raise Misuse(
             f"{host} is not this machine alone: inputs come to the gateway as they are, so listen "
             "on 127.0.0.1, or give it TLS of its own"
@@ -81,13 +117,16 @@ def check_place(host: str, keys: EndpointKeys | None) -> None:
 
 @contextlib.asynccontextmanager
 async def serve_rest(
-    exchange: Exchange, host: str, port: int, keys: EndpointKeys | None = None
+    exchange: Exchange,
+    host: str,
+    port: int,
+    tls: EndpointTls | None = None,
+    revoked: Revoked | None = None,
 ) -> AsyncIterator[int]:
-    """Serves the protocol over HTTP meanwhile; gives the port. Raises `Misuse` as `check_place`;
-    `LinkError` if nobody can listen there."""
-    check_place(host, keys)
-    tls = keys.context() if keys else None
-    app = application(exchange, MOST_BYTES)
+    """Serves the protocol over HTTP meanwhile, to clients that are not `revoked`; gives the port.
+    Raises `Misuse` as `check_place`; `LinkError` if nobody can listen there."""
+    check_place(host, tls)
+    app = application(exchange, MOST_BYTES, revoked)
     async with contextlib.AsyncExitStack() as stack:
         try:
             bounds = Bounds.of_process(LISTENERS)
@@ -105,12 +144,13 @@ async def serve_grpc(
     exchange: Exchange,
     host: str,
     port: int,
-    keys: EndpointKeys | None = None,
+    tls: EndpointTls | None = None,
+    revoked: Revoked | None = None,
     bounds: Bounds | None = None,
 ) -> AsyncIterator[int]:
-    """Serves the protocol over gRPC meanwhile; gives the port. Connections beyond all of `bounds`
-    are closed at once. Raises what `serve_rest` does."""
-    check_place(host, keys)
+    """Serves the protocol over gRPC meanwhile, to clients that are not `revoked`; gives the port.
+    Connections beyond all of `bounds` are closed at once. Raises what `serve_rest` does."""
+    check_place(host, tls)
     most = (bounds or Bounds.of_process(LISTENERS)).sockets
     sizes = ("grpc.max_receive_message_length", "grpc.max_send_message_length")
     server = grpc.aio.server(
@@ -122,13 +162,13 @@ async def serve_grpc(
             *((size, MOST_BYTES) for size in sizes),
         ]
     )
-    server.add_generic_rpc_handlers((handlers(exchange),))
+    server.add_generic_rpc_handlers((handlers(exchange, revoked),))
     address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     try:
-        if keys is None:
+        if tls is None:
             bound = server.add_insecure_port(address)
         else:
-            bound = server.add_secure_port(address, keys.grpc())
+            bound = server.add_secure_port(address, tls.grpc())
     except RuntimeError as error:
         raise LinkError(f"nobody can listen at {host}:{port}: {error}") from error
     await server.start()

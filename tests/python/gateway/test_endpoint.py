@@ -55,7 +55,7 @@ async def settled(count: Callable[[], int]) -> int:
 async def beside_silent(bounds: Bounds) -> tuple[int, bool, bool]:
     """Beside many connections that say nothing: files that the server has open for them, whether
     a call is answered, and whether one is when they are gone."""
-    async with serve_grpc(cast(Exchange, Echo()), "127.0.0.1", 0, None, bounds) as port:
+    async with serve_grpc(cast(Exchange, Echo()), "127.0.0.1", 0, bounds=bounds) as port:
         assert await live(port)
         before = await settled(open_files)
         with ExitStack() as stack:

@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib.metadata import version
 from typing import Any
 
@@ -13,15 +14,15 @@ from privet.compiler.executor.codec import as_tensor, describe_outputs
 from privet.compiler.executor.samples import is_stacked, portions
 from privet.compiler.program import Program
 from privet.errors import InputError, MaterialError, Misuse, PeerMisbehaved
-from privet.gateway.ahead import Ahead
-from privet.gateway.client import ServiceClient
 from privet.gateway.jobs import Notice
 from privet.gateway.model import Offer, Terms
+from privet.gateway.oip.backend import Backend
 from privet.gateway.oip.batching import Batcher
 from privet.gateway.oip.observe import Observer
 from privet.gateway.oip.tensors import Array, config_type, input_datatypes, output_datatypes
 from privet.runtime import Result
 from privet.runtime.shortage import check_room
+from privet.runtime.tasks import Tasks
 
 EXTENSIONS = ("binary_tensor_data",)
 
@@ -86,53 +87,66 @@ class ModelMetadata:
 class Exchange:
     """Answers the protocol's calls through a client of the service.
 
-    All requests are made on the same `terms`, but for the version that they name; `ahead` keeps
-    notices for some models. `batch_delay` is how many seconds a request waits for others to join.
+    All requests are made on the same `terms`, but for the version that they name. `batch_delay` is
+    how many seconds a request waits for others to join. `close` closes the backend.
     """
 
-    def __init__(
-        self, client: ServiceClient, terms: Terms, ahead: Ahead, *, batch_delay: float = 0
-    ) -> None:
-        self._client = client
+    def __init__(self, backend: Backend, terms: Terms, *, batch_delay: float = 0) -> None:
+        self._backend = backend
         self._terms = terms
-        self._ahead = ahead
         self._batcher = Batcher(batch_delay)
+        self._retired = Tasks()
         self.observer = Observer()
         self.name = "privet"
         self.version = version("privet")
 
+    def renew(self, backend: Backend) -> None:
+        """Answers further calls by another backend; the one before is closed once it is idle."""
+        self._retired.start(self._backend.close())
+        self._backend = backend
+
+    async def close(self) -> None:
+        """Closes the backend, and those before it, once no call uses them."""
+        await self._backend.close()
+        await self._retired.wait()
+
     async def ready(self) -> bool:
         """Whether the service takes requests."""
-        return await self._client.ready()
+        with self._backend.used() as backend:
+            return await backend.client.ready()
 
     async def model_ready(self, name: str, version: str) -> bool:
         """Whether the service takes requests for a model, on the terms of this gateway. Raises what
         `ServiceClient.model` does."""
-        offer = await self._client.offer(name, _number(version))
-        try:
-            offer.settle(self._terms)
-        except Misuse:
-            return False
-        return await self._client.ready()
+        with self._backend.used() as backend:
+            offer = await backend.client.offer(name, _number(version))
+            try:
+                offer.settle(self._terms)
+            except Misuse:
+                return False
+            return await backend.client.ready()
 
     async def index(self) -> list[dict[str, str]]:
         """The service's models, and whether each is ready here: Triton's repository index. Raises
         what `ServiceClient.model` does."""
         found = []
-        for name in await self._client.models():
-            ready = await self.model_ready(name, "")
-            reason = "" if ready else "it is not offered in the suite of this gateway, or not now"
-            model = await self._client.model(name)
-            state = "READY" if ready else "UNAVAILABLE"
-            row = {"name": name, "version": str(model.version), "state": state, "reason": reason}
-            found.append(row)
+        with self._backend.used() as backend:
+            for name in await backend.client.models():
+                ready = await self.model_ready(name, "")
+                reason = (
+                    "" if ready else "it is not offered in the suite of this gateway, or not now"
+                )
+                version = str((await backend.client.model(name)).version)
+                state = "READY" if ready else "UNAVAILABLE"
+                found.append({"name": name, "version": version, "state": state, "reason": reason})
         return found
 
     async def config(self, name: str, version: str) -> dict[str, Any]:
         """A model's configuration, with the fields of Triton's that mean something here. Raises
         what `ServiceClient.model` does."""
         found = await self.metadata(name, version)
-        batch = (await self._client.offer(name, _number(version))).program.batch
+        with self._backend.used() as backend:
+            batch = (await backend.client.offer(name, _number(version))).program.batch
         sides = {
             side: [
                 {"name": it.name, "data_type": config_type(it.datatype), "dims": list(it.shape[1:])}
@@ -145,11 +159,12 @@ class Exchange:
     async def statistics(self, name: str, version: str) -> dict[str, Any]:
         """How many requests for a model this gateway answered, and how long that took; of all
         models without a name. Raises what `ServiceClient.model` does."""
-        names = [name] if name else await self._client.models()
-        return {"model_stats": [await self._ended(it, version) for it in names]}
+        with self._backend.used() as backend:
+            names = [name] if name else await backend.client.models()
+            return {"model_stats": [await self._ended(backend, it, version) for it in names]}
 
-    async def _ended(self, name: str, version: str) -> dict[str, Any]:
-        model = await self._client.model(name, _number(version))
+    async def _ended(self, backend: Backend, name: str, version: str) -> dict[str, Any]:
+        model = await backend.client.model(name, _number(version))
         tally = self.observer.models[name]
         ended = {
             "success": {"count": tally.done, "ns": int(tally.done_seconds * 1e9)},
@@ -161,8 +176,9 @@ class Exchange:
 
     async def metadata(self, name: str, version: str) -> ModelMetadata:
         """A model's inputs and outputs. Raises what `ServiceClient.model` does."""
-        model = await self._client.model(name, _number(version))
-        program = (await self._client.offer(name, model.version)).program
+        with self._backend.used() as backend:
+            model = await backend.client.model(name, _number(version))
+            program = (await backend.client.offer(name, model.version)).program
         types, given = output_datatypes(program), input_datatypes(program)
         free = is_stacked(program)
         return ModelMetadata(
@@ -186,7 +202,8 @@ class Exchange:
         stateful = [name for name in STATEFUL if question.parameters.get(name)]
         if stateful:
             raise InputError(f"parameter {stateful[0]}: models here keep no state")
-        offer = await self._client.offer(question.model, _number(question.version))
+        with self._backend.used() as backend:
+            offer = await backend.client.offer(question.model, _number(question.version))
         program = offer.program
         types = output_datatypes(program)
         unknown = [name for name in question.outputs if name not in types]
@@ -235,19 +252,21 @@ class Exchange:
         number = _number(question.version)
         if number is not None:
             terms = replace(terms, version=number)
-        notice: Notice | None = None
-        if number is None and len(portions(program, inputs)) == 1:
-            notice = self._ahead.take(question.model)
-        if notice is not None:
-            try:
-                return await self._client.infer(
-                    question.model, inputs, notice=notice, timeout=timeout
-                )
-            except (MaterialError, PeerMisbehaved, Misuse):
-                # The notice was not worth what it promised; nothing of the input was used with it.
-                if notice.state != "ended" and not notice.is_over:
-                    await self._client.cancel(notice)
-        return await self._client.infer(question.model, inputs, terms=terms, timeout=timeout)
+        # A group of requests may be asked by another backend than the one that its first call met.
+        with self._backend.used() as backend:
+            notice: Notice | None = None
+            if number is None and len(portions(program, inputs)) == 1:
+                notice = backend.ahead.take(question.model)
+            ask = partial(backend.client.infer, question.model, inputs, timeout=timeout)
+            if notice is not None:
+                try:
+                    return await ask(notice=notice)
+                except (MaterialError, PeerMisbehaved, Misuse):
+                    # The notice was not worth what it promised; nothing of the input was used with
+                    # it.
+                    if notice.state != "ended" and not notice.is_over:
+                        await backend.client.cancel(notice)
+            return await ask(terms=terms)
 
 
 def _parameters(result: Result, seconds: float) -> dict[str, Any]:

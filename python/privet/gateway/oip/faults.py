@@ -10,11 +10,16 @@ import grpc
 from privet.errors import InputError, JobFailed, LinkError, Misuse, PeerBusy, PrivetError, Short
 from privet.gateway.calls import NotThere
 from privet.logs import trace
+from privet.runtime.revocation import Revoked
 from privet.runtime.shortage import shortage
 
 MISTAKE = "the gateway made a mistake; see its log"
 
 _log = logging.getLogger(__name__)
+
+
+class Refused(PrivetError):
+    """The caller's certificate lets it in no more."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +29,12 @@ class Fault:
     http: int
     grpc: grpc.StatusCode
     message: str
+
+
+def check_caller(revoked: Revoked, peer: str) -> None:
+    """Raises `Refused` if the caller of this fingerprint is on the list of the `revoked`."""
+    if (why := revoked.refuses(peer)) is not None:
+        raise Refused(why)
 
 
 def fault(call: str, error: Exception) -> Fault:
@@ -40,6 +51,8 @@ def fault(call: str, error: Exception) -> Fault:
 
 def _statuses(error: PrivetError) -> tuple[int, grpc.StatusCode]:
     match error:
+        case Refused():
+            return 403, grpc.StatusCode.PERMISSION_DENIED
         case NotThere():
             return 404, grpc.StatusCode.NOT_FOUND
         case InputError() | Misuse():

@@ -7,10 +7,13 @@ from dataclasses import asdict
 from typing import Any
 
 from aiohttp import web
+from aiohttp.typedefs import Middleware
 
 from privet.gateway.oip.binary import HEADER, Body
 from privet.gateway.oip.exchange import EXTENSIONS, MORE, Exchange
-from privet.gateway.oip.faults import fault
+from privet.gateway.oip.faults import check_caller, fault
+from privet.runtime.listening import peer_of
+from privet.runtime.revocation import Revoked
 from privet.service.http import METHODS, read_body
 
 MODEL = "/v2/models/{model}"
@@ -19,11 +22,14 @@ VERSION = MODEL + "/versions/{version}"
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-def application(exchange: Exchange, most_bytes: int) -> web.Application:
-    """The protocol's calls; a body may have `most_bytes`."""
+def application(
+    exchange: Exchange, most_bytes: int, revoked: Revoked | None = None
+) -> web.Application:
+    """The protocol's calls, from clients that are not `revoked`; a body may have `most_bytes`."""
     rest = _Rest(exchange)
     app = web.Application(
-        client_max_size=most_bytes, middlewares=[exchange.observer.log, _answer_faults]
+        client_max_size=most_bytes,
+        middlewares=[exchange.observer.log, _answer_faults, _admitting(revoked or Revoked())],
     )
     app.router.add_get("/metrics", rest.metrics)
     app.router.add_get("/v2", rest.server)
@@ -51,6 +57,16 @@ async def _answer_faults(request: web.Request, handler: Handler) -> web.StreamRe
     except Exception as error:
         reply = fault(request.method if request.method in METHODS else "other", error)
         return _failed(reply.http, reply.message)
+
+
+def _admitting(revoked: Revoked) -> Middleware:
+    @web.middleware
+    async def admit(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if request.transport is not None:
+            check_caller(revoked, peer_of(request.transport))
+        return await handler(request)
+
+    return admit
 
 
 def _failed(status: int, message: str) -> web.Response:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -13,8 +15,9 @@ from privet import tracing
 from privet.errors import InputError
 from privet.gateway.oip import predict_pb2 as messages
 from privet.gateway.oip.exchange import EXTENSIONS, MORE, Answer, Exchange, Question
-from privet.gateway.oip.faults import fault
+from privet.gateway.oip.faults import check_caller, fault
 from privet.gateway.oip.tensors import DATATYPES, Array, TextRoom, from_numbers, from_raw, to_raw
+from privet.runtime.revocation import Revoked
 
 SERVICE = "GRPCInferenceService"
 
@@ -37,13 +40,15 @@ Context = Any
 """Of a call; gRPC has no types of its own."""
 
 
-def handlers(exchange: Exchange) -> Any:
-    """The protocol's calls, for `grpc.aio.Server.add_generic_rpc_handlers`."""
+def handlers(exchange: Exchange, revoked: Revoked | None = None) -> Any:
+    """The protocol's calls, for `grpc.aio.Server.add_generic_rpc_handlers`, from clients that are
+    not `revoked`."""
     calls = _Calls(exchange)
+    list_ = revoked or Revoked()
     service = messages.DESCRIPTOR.services_by_name[SERVICE]
     methods = {
         method.name: grpc.unary_unary_rpc_method_handler(
-            _guarded(getattr(calls, method.name)),
+            _guarded(getattr(calls, method.name), list_),
             request_deserializer=getattr(messages, method.input_type.name).FromString,
             response_serializer=getattr(messages, method.output_type.name).SerializeToString,
         )
@@ -53,12 +58,13 @@ def handlers(exchange: Exchange) -> Any:
 
 
 def _guarded(
-    call: Callable[[Any, Context], Awaitable[Any]],
+    call: Callable[[Any, Context], Awaitable[Any]], revoked: Revoked
 ) -> Callable[[Any, Context], Awaitable[Any]]:
     async def guarded(request: Any, context: Context) -> Any:
         given = dict(context.invocation_metadata() or ()).get(tracing.HEADER)
         begins = call.__name__ == "ModelInfer"
         try:
+            check_caller(revoked, _peer(context))
             with tracing.call(f"gRPC {call.__name__}", _text(given), begins=begins):
                 return await call(request, context)
         except Exception as error:
@@ -66,6 +72,14 @@ def _guarded(
             return await context.abort(reply.grpc, reply.message)
 
     return guarded
+
+
+def _peer(context: Context) -> str:
+    """The fingerprint of the caller's certificate; empty without one."""
+    shown = context.auth_context().get("x509_pem_cert")
+    if not shown:
+        return ""
+    return hashlib.sha256(ssl.PEM_cert_to_DER_cert(shown[0].decode())).hexdigest()
 
 
 def _text(given: Any) -> str | None:
