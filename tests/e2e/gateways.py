@@ -67,11 +67,13 @@ def tensor(library: ModuleType, array: Array, kind: str = "FP32", **options: Any
 
 
 @contextmanager
-def gateway(service: str, keys: Path, state: Path, *options: object) -> Iterator[Gateway]:
-    """Runs a gateway on free ports, for the service at an address."""
+def gateway(
+    service: str, keys: Path, state: Path, *options: object, log: Path | None = None
+) -> Iterator[Gateway]:
+    """Runs a gateway on free ports, for the service at an address; its log goes to a file."""
     words = ["gateway", "--server", f"https://{service}", "--keys", keys, "--state", state]
     words += ["--listen", "127.0.0.1:0", "--grpc", "127.0.0.1:0", *options]
-    with running(*words) as process:
+    with running(*words, log=log) as process:
         told = process.next()
         yield Gateway(process, {name: told[name] for name in ("rest", "grpc")})
 

@@ -7,7 +7,8 @@ import queue
 import subprocess
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
 from typing import Any
 
 from tests.e2e.test_commands import PRIVET
@@ -54,10 +55,15 @@ class Running:
 
 
 @contextmanager
-def running(*words: object, program: Sequence[str] = PRIVET) -> Iterator[Running]:
-    """Runs a command, which is killed at the end if it still runs."""
+def running(
+    *words: object, program: Sequence[str] = PRIVET, log: Path | None = None
+) -> Iterator[Running]:
+    """Runs a command, which is killed at the end if it still runs; its log goes to a file."""
     command = [*program, *map(str, words), "--json"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    with (
+        nullcontext() if log is None else log.open("wb") as errors,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as process,
+    ):
         it = Running(process)
         try:
             yield it
@@ -66,9 +72,11 @@ def running(*words: object, program: Sequence[str] = PRIVET) -> Iterator[Running
 
 
 @contextmanager
-def listening(*words: object, program: Sequence[str] = PRIVET) -> Iterator[tuple[Running, str]]:
+def listening(
+    *words: object, program: Sequence[str] = PRIVET, log: Path | None = None
+) -> Iterator[tuple[Running, str]]:
     """Runs a server or a dealer on a free port; also tells its address."""
-    with running(*words, "--listen", "127.0.0.1:0", program=program) as process:
+    with running(*words, "--listen", "127.0.0.1:0", program=program, log=log) as process:
         yield process, process.next()["address"]
 
 

@@ -1,0 +1,302 @@
+"""SIGHUP at a dealer and a gateway: certificates are read again, and what runs goes on."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import shutil
+import signal
+import socket
+import ssl
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.attacks.scene import INPUT, small_model
+from tests.e2e.gateways import GRPC, HTTP, IMAGES, Array, assert_right, gateway, tensor
+from tests.e2e.processes import SOON, Running, listening
+from tests.e2e.services import put_digits, serving
+from tritonclient.utils import InferenceServerException
+
+from privet import keys as certificates
+from privet.errors import PrivetError
+from privet.runtime import Client, Credentials, Server
+from privet.suites import make_policy
+
+SEVEN = IMAGES[:1]
+PARTIES = ("server", "client", "dealer", "operator")
+SLOW = "100ms,10Mbit"
+"""A network on which a deal and an inference take seconds, so that a signal comes meanwhile."""
+
+
+def until(found: Callable[[], Any]) -> Any:
+    """What `found` gives once that is something."""
+    end = time.monotonic() + SOON
+    while not (thing := found()):
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    return thing
+
+
+@dataclass(frozen=True)
+class Rotation:
+    """Keys of two authorities. `old` and `new` are of one each, and trust both; `folder` is what a
+    process reads, and begins as `old`."""
+
+    folder: Path
+    old: Path
+    new: Path
+
+    def put(self, keys: Path, *trusted: Path) -> None:
+        """Puts these keys in place, which trust the authorities of some (both by default)."""
+        for party in PARTIES:
+            for end in ("pem", "key"):
+                shutil.copy(keys / f"{party}.{end}", self.folder)
+        self.trust(self.folder, *(trusted or (self.old, self.new)))
+
+    def trust(self, folder: Path, *trusted: Path) -> None:
+        """Has the keys in a folder trust the authorities of these."""
+        texts = [(each / "own.pem").read_text() for each in trusted]
+        (folder / "ca.pem").write_text("".join(texts))
+
+    def shown(self, keys: Path, party: str) -> str:
+        """The fingerprint of a party's certificate."""
+        return certificates.fingerprint(keys / f"{party}.pem")
+
+
+@pytest.fixture
+def rotation(tmp_path: Path) -> Rotation:
+    """Two authorities whose parties trust both."""
+    made = Rotation(tmp_path / "keys", tmp_path / "old", tmp_path / "new")
+    for keys in (made.old, made.new):
+        certificates.make(keys)
+        shutil.move(keys / "ca.pem", keys / "own.pem")
+    for keys in (made.old, made.new):
+        made.trust(keys, made.old, made.new)
+    made.folder.mkdir()
+    made.put(made.old)
+    return made
+
+
+@dataclass
+class Log:
+    """The log of a process that is told to read its files again."""
+
+    path: Path
+
+    def hangup(self, process: Running, said: str) -> dict[str, Any]:
+        """Sends SIGHUP; the line of the log that says what came of it."""
+        known = len(self.path.read_bytes())
+        process.process.send_signal(signal.SIGHUP)
+
+        def line() -> dict[str, Any] | None:
+            for text in self.path.read_bytes()[known:].splitlines():
+                with contextlib.suppress(ValueError):
+                    told: dict[str, Any] = json.loads(text)
+                    if said in told["message"]:
+                        return told
+            return None
+
+        return until(line)  # type: ignore[no-any-return]
+
+
+READ, NOT_READ = "certificates were read again", "nothing was read again"
+
+
+def certificate_at(address: str, keys: Path, role: str = "client") -> str:
+    """The fingerprint of what is shown at an address to a party of these keys."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.load_cert_chain(keys / f"{role}.pem", keys / f"{role}.key")
+    context.load_verify_locations(keys / "ca.pem")
+    context.set_alpn_protocols(["privet/1", "h2"])
+    host, _, port = address.rpartition(":")
+    with (
+        socket.create_connection((host, int(port)), SOON) as plain,
+        context.wrap_socket(plain) as link,
+    ):
+        return hashlib.sha256(link.getpeercert(binary_form=True) or b"").hexdigest()
+
+
+def connections_at(address: str) -> int:
+    """How many established connections a listener of this machine has."""
+    port = f"{int(address.rpartition(':')[2]):04X}"
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return sum(row[1].endswith(f":{port}") and row[3] == "01" for row in rows)
+
+
+class Parties:
+    """A server and clients of a small model that a dealer deals for."""
+
+    def __init__(self, dealer: str, folder: Path) -> None:
+        self._dealer = f"localhost:{dealer.rpartition(':')[2]}"
+        self._folder = folder
+        self._made = 0
+
+    def deal(self, keys: Path, link: str | None = None) -> None:
+        """Two parties with these keys get material, and use it."""
+        self._made += 1
+        state = self._folder / str(self._made)
+        compiled = small_model()
+        own = Credentials.from_directory(keys, "server")
+        policy = make_policy(dealer=True)
+        options: dict[str, Any] = {"dealer": self._dealer, "timeout": SOON}
+        with Server(own, state=state / "server", policy=policy, **options) as server:
+            server.add(compiled.program, compiled.weights)
+            port = server.start().address[1]
+            mine = Credentials.from_directory(keys, "client")
+            options |= {"suite": "fss", "link": link, "state": state / "client"}
+            with Client("localhost", port, mine, **options) as client:
+                client.prepare()
+                assert np.isfinite(client.infer([INPUT]).outputs["y"]).all()
+
+
+def test_a_dealer_reads_its_certificates_again(rotation: Rotation, tmp_path: Path) -> None:
+    old, new = rotation.old, rotation.new
+    revoked, log = tmp_path / "revoked", Log(tmp_path / "log")
+    revoked.write_text("")
+    words = ("dealer", "--keys", rotation.folder, "--revoked", revoked)
+    with listening(*words, log=log.path) as (process, address), ThreadPoolExecutor() as threads:
+        parties = Parties(address, tmp_path)
+
+        def shown() -> str:
+            return certificate_at(address, new)
+
+        under_way = threads.submit(parties.deal, old, SLOW)
+        until(lambda: connections_at(address) >= 2)
+        rotation.put(new)
+        log.hangup(process, READ)
+        assert not under_way.done()
+        assert shown() == rotation.shown(new, "dealer") != rotation.shown(old, "dealer")
+        under_way.result(SOON)
+        process.until(lambda line: line["event"] == "dealt")
+
+        # The next one finds a file that cannot be used, and nothing changes.
+        rotation.put(old)
+        (rotation.folder / "dealer.key").write_text("none")
+        assert "cannot be used" in log.hangup(process, NOT_READ)["error"]
+        assert shown() == rotation.shown(new, "dealer")
+        parties.deal(new)
+        parties.deal(old)
+
+        # An authority that is trusted no more, and a certificate that is revoked.
+        rotation.put(new, new)
+        log.hangup(process, READ)
+        with pytest.raises(PrivetError):
+            parties.deal(old)
+        parties.deal(new)
+        revoked.write_text(rotation.shown(new, "client"))
+        with pytest.raises(PrivetError):
+            parties.deal(new)
+        revoked.write_text(rotation.shown(old, "client"))
+        parties.deal(new)
+        assert process.end(signal.SIGTERM) == 0
+
+
+class Caller:
+    """An application before a gateway, with the keys of a client."""
+
+    def __init__(self, places: dict[str, str]) -> None:
+        self._places = places
+
+    def client(self, library: ModuleType, keys: Path) -> Any:
+        """A client of Triton's library."""
+        files = [str(keys / name) for name in ("ca.pem", "client.key", "client.pem")]
+        at = self._places["grpc" if library is GRPC else "rest"]
+        place = f"localhost:{at.rpartition(':')[2]}"
+        if library is GRPC:
+            names = ("root_certificates", "private_key", "certificate_chain")
+            options: dict[str, Any] = dict(zip(names, files, strict=True))
+        else:
+            names = ("ca_certs", "keyfile", "certfile")
+            options = {"ssl_options": dict(zip(names, files, strict=True)), "network_timeout": SOON}
+        return library.InferenceServerClient(place, ssl=True, **options)
+
+    def infer(self, library: ModuleType, keys: Path) -> None:
+        """Asks what a seven is."""
+        with self.client(library, keys) as client:
+            assert_right(ask(client, library), SEVEN)
+
+    def refusal(self, library: ModuleType, keys: Path) -> str:
+        """Why it is told nothing."""
+        with pytest.raises((InferenceServerException, OSError)) as caught:
+            self.infer(library, keys)
+        return str(caught.value)
+
+
+def ask(client: Any, library: ModuleType) -> Array:
+    """The logits of a seven."""
+    logits: Array = client.infer("digits", [tensor(library, SEVEN)]).as_numpy("logits")
+    return logits
+
+
+def test_a_gateway_reads_its_certificates_again(rotation: Rotation, tmp_path: Path) -> None:
+    old, new = rotation.old, rotation.new
+    revoked, callers, log = tmp_path / "revoked", tmp_path / "callers.pem", Log(tmp_path / "log")
+    audit = tmp_path / "audit.log"
+    revoked.write_text("")
+    shutil.copy(old / "ca.pem", callers)
+    own = ["--tls-certificate", rotation.folder / "server.pem"]
+    own += ["--tls-key", rotation.folder / "server.key", "--tls-clients", callers]
+    own += ["--revoked", revoked, "--link", SLOW, "--patience", 5]
+    put_digits(tmp_path / "repository")
+    with (
+        serving(tmp_path, old, "--audit", audit) as scene,
+        gateway(scene.address, rotation.folder, tmp_path / "c", *own, log=log.path) as front,
+        ThreadPoolExecutor() as threads,
+    ):
+        caller, process = Caller(front.places), front.process
+
+        def shown() -> set[str]:
+            return {certificate_at(front.places[name], new) for name in ("rest", "grpc")}
+
+        def clients() -> set[str]:
+            """Whose jobs the service has admitted."""
+            rows = map(json.loads, audit.read_text().splitlines())
+            return {row["client"] for row in rows if row["event"] == "asked"}
+
+        assert shown() == {rotation.shown(old, "server")}
+        under_way = [threads.submit(caller.infer, library, old) for library in (HTTP, GRPC)]
+        until(clients)
+        rotation.put(new)
+        log.hangup(process, READ)
+        assert not any(each.done() for each in under_way)
+        assert shown() == {rotation.shown(new, "server")} != {rotation.shown(old, "server")}
+        for each in under_way:
+            each.result(SOON)
+
+        # A file that cannot be used: nothing changes.
+        for broken in ("server.key", "client.pem", "ca.pem"):
+            rotation.put(old)
+            (rotation.folder / broken).write_text("none")
+            log.hangup(process, NOT_READ)
+            assert shown() == {rotation.shown(new, "server")}
+        caller.infer(HTTP, old)
+        assert clients() == {rotation.shown(keys, "client") for keys in (old, new)}
+
+        # The service is of an authority that is trusted no more, and then is again.
+        rotation.put(new, new)
+        log.hangup(process, READ)
+        assert "another authority" in caller.refusal(HTTP, old)
+        rotation.put(new)
+        shutil.copy(new / "own.pem", callers)
+        log.hangup(process, READ)
+        for library in (HTTP, GRPC):
+            caller.infer(library, new)
+            caller.refusal(library, old)
+            # A certificate that is revoked gets no further answer, on the connection that it has.
+            with caller.client(library, new) as client:
+                assert client.is_server_live()
+                revoked.write_text(rotation.shown(new, "client"))
+                with pytest.raises(InferenceServerException, match="certificate was revoked"):
+                    ask(client, library)
+                revoked.write_text(rotation.shown(old, "client"))
+                assert client.is_server_live()
+        assert process.end(signal.SIGTERM) == 0
