@@ -127,6 +127,9 @@ class EventRecorder:
             _log.info(
                 "job failed", extra={**extra, **tracing.ids(None if job is None else job.trace)}
             )
+            if job is not None and job.kind == "ahead":
+                # Nobody submitted it, so the scheduler does not tell of its end.
+                self.close(job, f"it was not made ahead: {outcome.failure}")
 
     def _run(self, ran: CompletedJob) -> JobRun:
         start, outcome = ran.start, ran.outcome

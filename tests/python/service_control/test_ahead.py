@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
 from tests.e2e.caller import ServiceCaller
 from tests.python.service_control.actors import Pretender, eventually, scene
 
 from privet.scheduler import Fcfs
 from privet.scheduler.policies import Ahead
+from privet.service.executor import Failure
+from privet.service.jobs import Job
 
 
 def test_a_client_that_waits_gets_material_before_it_asks(
@@ -67,6 +70,42 @@ def test_what_is_made_ahead_is_not_counted_against_its_client(
             told.append(await caller.ask("POST", "/v2/models/digits/notices", {}))
             assert [status for status, *_ in told] == [202, 429]
             assert "1 entries that you asked for" in told[1][1]["error"]
+            there.cancel()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("failure", ["absent", "crashed", "timed out", "machine lost"])
+def test_what_is_not_made_ahead_after_all_has_ended(
+    failure: Failure, folder: Path, key_folder: Path, program: Path
+) -> None:
+    """Its client is told, and it counts no more among those that live."""
+
+    async def main() -> None:
+        executor = Pretender(0.01)
+        async with (
+            scene(folder, key_folder, program, executor, policy=Ahead(Fcfs(), horizon=60.0)) as it,
+            ServiceCaller(it.address, key_folder, folder / "c") as caller,
+        ):
+            jobs = it.service.jobs
+
+            def ahead() -> list[Job]:
+                return [job for job in jobs.live() if job.kind == "ahead"]
+
+            for _ in range(3):
+                await caller.request("digits")
+                await eventually(lambda: not jobs.open())
+            executor.seconds = None
+            there = asyncio.create_task(caller.call("GET", "/v2/jobs?wait=20&ahead=1&seen=99"))
+            await eventually(lambda: any(job.go for job in ahead()))
+            tried = [job for job in ahead() if job.go]
+            for name in [name for job in tried for name in job.go]:
+                executor.fail(name, failure)
+            await eventually(lambda: not {job.id for job in tried} & {job.id for job in ahead()})
+            for job in tried:
+                told = await caller.good("GET", f"/v2/jobs/{job.id}")
+                assert (told["state"], told["go"]) == ("ended", [])
+                assert failure in told["reason"]
             there.cancel()
 
     asyncio.run(main())
