@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,13 +15,21 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.e2e.caller import ServiceCaller
 from tests.e2e.processes import Running, running
 from tests.e2e.services import put_digits
 from tests.e2e.test_commands import DIGITS, MODELS, PRIVET, SEVEN, key_folder, privet
 
+from privet._native import Link
+from privet.compiler.compile import compile
+from privet.suites import Gmw
+
 __all__ = ["key_folder"]
 
 MODEL = "digits-cnn"
+
+DEAR = 1_000_000
+"""A price for a gigabyte, in seconds, beside which time is nothing."""
 
 
 @dataclass
@@ -44,6 +54,18 @@ class Scene:
     def prepare(self, *options: object, code: int = 0) -> dict[str, Any]:
         """What `privet prepare` prints."""
         return privet(*self.words("prepare", *options), code=code)
+
+    def offline_bytes(self) -> int:
+        """What all preparations have sent, as the service counts it."""
+
+        async def ask() -> str:
+            state = self.state / "operator"
+            async with ServiceCaller(self.address, self.keys, state, "operator") as operator:
+                return str(await operator.good("GET", "/metrics"))
+
+        rows = asyncio.run(ask()).splitlines()
+        counts = [row for row in rows if row.startswith('privet_job_bytes_total{phase="pre"')]
+        return sum(int(float(row.rpartition(" ")[2])) for row in counts)
 
     def files(self, folder: str) -> list[Path]:
         """Files of the client's store."""
@@ -157,6 +179,34 @@ def test_a_link_decides_on_the_depth_and_material_too(scene: Scene) -> None:
     used = scene.infer()
     assert (used["rounds"], used["offline"], used["ready"]) == ("blocks", None, 0)
     assert scene.prepare("--count", 1, "--link", "10us,100Mbit")["rounds"] == "linear"
+
+
+def test_a_price_of_bytes_decides_on_the_extension_of_what_is_made(scene: Scene) -> None:
+    """Between two prices the traffic of a preparation differs by what the two extensions send, but
+    for the tags of what they leave for the next one."""
+    public = compile(DIGITS, input_range=(0, 1)).program.to_public_bytes()
+    how = ("--rounds", "linear", "--link", "lan")
+
+    def forecast(price: int) -> tuple[str, int, int]:
+        """The extension that a price takes, what it sends, and what the one with fewest does."""
+        plan = Gmw(rounds="linear", byte_price=price).native(public, Link("lan"))
+        found = json.loads(plan.forecast())
+        sent = {it["name"]: it["bytes_client"] + it["bytes_server"] for it in found["extensions"]}
+        return found["extension"], sent[found["extension"]], min(sent.values())
+
+    def made(command: Callable[..., dict[str, Any]], price: int, *more: object) -> int:
+        """Bytes that a command's preparation sends."""
+        before = scene.offline_bytes()
+        command(*how, "--byte-price", price, *more)
+        return scene.offline_bytes() - before
+
+    (free, many, _), (dear, few, fewest) = forecast(0), forecast(DEAR)
+    assert free != dear
+    assert many > few == fewest
+    scene.infer(*how)  # The first preparation of a client makes base OTs as well.
+    for command, *more in ((scene.infer,), (scene.prepare, "--count", 1)):
+        saved = made(command, 0, *more) - made(command, DEAR, *more)
+        assert saved == pytest.approx(many - few, rel=0.01)
 
 
 @pytest.mark.parametrize("mode", [("--field", "prime"), ("--linear", "online")])
