@@ -385,10 +385,10 @@ class Driver:
             )
         grant = self._grant(start, node, job)
         running = await self._executor.run(grant)
-        let_go = start.job not in self._stops
+        let_go = start.job not in self._stops and running.port != 0
         if let_go:
             self._let_go(start, job, grant, running)
-        else:
+        elif start.job in self._stops:
             await self._executor.stop(start.job)
         alarm = asyncio.get_running_loop().call_later(LATE_SECONDS, self._attend, running)
         try:

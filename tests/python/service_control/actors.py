@@ -41,9 +41,10 @@ def entry(material: str, grant: Grant, **fields: Any) -> StoreEntry:
 class PretendedJob:
     """A job that ends when its executor says so."""
 
-    host, port = "127.0.0.1", 7400
+    host = "127.0.0.1"
 
     def __init__(self, grant: Grant) -> None:
+        self.port = 7400
         self.grant = grant
         self.end: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
 

@@ -10,11 +10,19 @@ from typing import Any
 import pytest
 from tests.e2e.caller import ServiceCaller
 from tests.e2e.test_commands import privet
-from tests.python.service_control.actors import GIB, Pretender, Scene, eventually, scene
+from tests.python.service_control.actors import (
+    GIB,
+    PretendedJob,
+    Pretender,
+    Scene,
+    eventually,
+    scene,
+)
 from tests.python.service_control.test_jobs import until
 
 from privet.service import service as module
-from privet.service.executor import Node
+from privet.service.executor import Grant, MachineEvent, Node
+from privet.service.jobs import Job
 
 TWO = (Node("a", (0,), GIB, "127.0.0.1"), Node("b", (1,), GIB, "127.0.0.1"))
 
@@ -145,5 +153,41 @@ def test_the_page_of_another_site_drains_nothing(play: Callable[..., None]) -> N
         assert not it.service.driver.scheduler.drains("b")
         operator.headers["Origin"] = f"https://localhost:{it.address.rpartition(':')[2]}"
         assert (await operator.call("POST", "/v2/machines/b/drain"))[0] == 200
+
+    play(act)
+
+
+def test_a_machine_that_is_lost_as_it_takes_a_job_has_nobody_come_to_it(
+    play: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No client is told of a job that no worker waits for, and another machine runs it."""
+
+    async def act(it: Scene, caller: ServiceCaller, _operator: ServiceCaller) -> None:
+        executor, tell = it.executor, it.service.jobs.changed
+        told: list[dict[str, Any]] = []
+
+        async def run(grant: Grant) -> PretendedJob:
+            monkeypatch.undo()
+            job = await executor.run(grant)
+            job.port = 0
+            executor.news.put_nowait(MachineEvent("lost", TWO[grant.machine == "b"]))
+            executor.fail(grant.job, "machine lost")
+            return job
+
+        def changed(job: Job, *, quietly: bool = False) -> None:
+            told.extend(lease.document() for lease in job.go.values())
+            tell(job, quietly=quietly)
+
+        monkeypatch.setattr(executor, "run", run)
+        it.service.driver._changed = changed
+        id = await caller.request("digits")
+        again = await executor.granted("prepare")
+        (first, second) = (job.grant for job in executor.jobs.values())
+        assert first.machine != second.machine
+        await eventually(lambda: bool(told))
+        assert {(lease["job"], lease["port"]) for lease in told} == {(again.job, again.port)}
+        executor.finish(again.job)
+        executor.finish((await executor.granted("infer")).job)
+        assert (await until(caller, id, "ended"))["outcome"] == "done"
 
     play(act)

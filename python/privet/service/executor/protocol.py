@@ -47,7 +47,7 @@ class Running(Protocol):
 
     @property
     def port(self) -> int:
-        """Where the client connects to."""
+        """Where the client connects to; 0 if the machine was lost before anybody could."""
 
     async def started(self) -> bool:
         """Waits for the client's request; whether it came before the job ended."""
