@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import socket
 import time
@@ -57,6 +58,7 @@ async def beside_silent(bounds: Bounds) -> tuple[int, bool, bool]:
     a call is answered, and whether one is when they are gone."""
     async with serve_grpc(cast(Exchange, Echo()), "127.0.0.1", 0, bounds=bounds) as port:
         assert await live(port)
+        gc.collect()  # What earlier tests left to it would close files meanwhile.
         before = await settled(open_files)
         with ExitStack() as stack:
             for _ in range(SILENT):
