@@ -41,7 +41,7 @@ export OPENBLAS_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-rust test-go compile test-python test-all browser mutation audit check check-rust check-go check-python docs man fmt lock wheel client-wheel release-check clean
+.PHONY: help setup demo test test-rust test-go compile compile-crates test-python test-all browser mutation audit check check-rust check-go check-python docs man fmt lock wheel client-wheel release-check clean
 
 help: ## List these targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  \033[1m%-14s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,6 +63,10 @@ test-go: setup ## Only the Go tests (not the slow ones)
 compile: setup ## Compile what test-rust and test-go run, and run nothing
 	$(CARGO) test $(RUST_TESTS) --no-run
 	@$(NEEDS_GO); $(GO_RUN) test -run '^$$' ./...
+
+# One test of suites needs every crate that the module needs, and features are those of the whole workspace in both.
+compile-crates: $(VENV)/.created ## Compile the crates of the extension module, which needs no Python package: beside setup
+	$(CARGO) test $(RUST_TESTS) --no-run --test limits
 
 # Where the browser cannot be fetched the page's tests fail and say so; the others run all the same.
 test-python: setup ## Only the Python tests (not the slow ones)
