@@ -113,7 +113,7 @@ def test_a_gateway_keeps_few_programs_and_few_plans_of_each(compiled: Compiled) 
             given = {name: it for name, it in wish.items() if it is not None}
             with contextlib.suppress(PrivetError):
                 suite = suites.from_options(given.pop("suite", "gmw"), given)
-                offer.plan(offer.settle(Terms(suite, version=planned)), None)
+                offer.plan(offer.resolve(Terms(suite, version=planned)), None)
                 planned += 1
         assert planned > 2 * MOST_PLANS
         assert 1 < len(offer._plans) <= MOST_PLANS

@@ -93,16 +93,16 @@ func reals(array js.Value) []float64 {
 // function is a JavaScript function that returns a promise of what `work` gives, as an object.
 func function(work func([]js.Value) (any, error)) js.Func {
 	return js.FuncOf(func(_ js.Value, arguments []js.Value) any {
-		var settle js.Func
-		settle = js.FuncOf(func(_ js.Value, callbacks []js.Value) any {
+		var executor js.Func
+		executor = js.FuncOf(func(_ js.Value, callbacks []js.Value) any {
 			// What runs here must not wait; a goroutine may.
 			go func() {
-				defer settle.Release()
+				defer executor.Release()
 				answer(work, arguments, callbacks[0], callbacks[1])
 			}()
 			return nil
 		})
-		return js.Global().Get("Promise").New(settle)
+		return js.Global().Get("Promise").New(executor)
 	})
 }
 

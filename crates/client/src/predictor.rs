@@ -20,7 +20,7 @@ use serde_json::{Map, Value, json};
 use crate::attempt::{Attempt, Lease};
 use crate::calls::{maybe_printable, no_randomness, printable};
 use crate::model::{Described, path};
-use crate::suite::Settled;
+use crate::suite::Resolved;
 use crate::{Error, Model, Suite, Tensor};
 
 /// How long the service is asked to hold a poll.
@@ -38,7 +38,7 @@ pub struct Predictor(Arc<Planned>);
 
 struct Planned {
     model: Model,
-    suite: Settled,
+    suite: Resolved,
     plan: Box<dyn SuitePlan>,
 }
 
@@ -104,7 +104,7 @@ impl Predictor {
             Error::Misuse(format!("model {name} is not offered in {suite} {security}; it is in {}", there.join(", ")))
         })?;
         let is_offered =
-            |it: &Settled| offer.rounds.is_empty() || offer.rounds.iter().any(|rounds| rounds == it.fact("rounds"));
+            |it: &Resolved| offer.rounds.is_empty() || offer.rounds.iter().any(|rounds| rounds == it.fact("rounds"));
         let link = client.link()?;
         let planned = alternatives.into_iter().filter(is_offered).map(|suite| {
             let plan = suite.config.plan(program.clone(), link)?;

@@ -61,22 +61,22 @@ impl Suite {
 
     /// What it leaves to choose from, every choice made. Fails with [`Error::Misuse`] if its choices do not go
     /// together.
-    pub(crate) fn alternatives(&self) -> Result<Vec<Settled>, Error> {
+    pub(crate) fn alternatives(&self) -> Result<Vec<Resolved>, Error> {
         let found = match self.choices {
-            Choices::Gmw { config, any_depth: false } => vec![gmw_settled(config)?],
+            Choices::Gmw { config, any_depth: false } => vec![gmw_resolved(config)?],
             Choices::Gmw { config, any_depth: true } => {
                 let depths = Rounds::VALUES.iter();
                 depths
-                    .map(|(rounds, _)| gmw_settled(gmw::Config { rounds: *rounds, ..config }))
+                    .map(|(rounds, _)| gmw_resolved(gmw::Config { rounds: *rounds, ..config }))
                     .collect::<Result<_, _>>()?
             }
-            Choices::Fss(config) => vec![Settled::new(config)],
-            Choices::Malicious(config) => vec![Settled::new(config)],
+            Choices::Fss(config) => vec![Resolved::new(config)],
+            Choices::Malicious(config) => vec![Resolved::new(config)],
         };
         if self.is_unprepared && !matches!(self.choices, Choices::Gmw { .. }) {
             return Err(Error::Misuse("only suite gmw infers without prepared material".into()));
         }
-        Ok(found.into_iter().map(|settled| Settled { is_unprepared: self.is_unprepared, ..settled }).collect())
+        Ok(found.into_iter().map(|resolved| Resolved { is_unprepared: self.is_unprepared, ..resolved }).collect())
     }
 }
 
@@ -113,14 +113,14 @@ impl From<malicious::Config> for Suite {
 
 /// A suite with every choice made.
 #[derive(Clone)]
-pub(crate) struct Settled {
+pub(crate) struct Resolved {
     pub(crate) config: Arc<dyn PolicyConfig>,
     /// What the service must know of it.
     pub(crate) facts: Map<String, Value>,
     pub(crate) is_unprepared: bool,
 }
 
-impl Settled {
+impl Resolved {
     fn new(config: impl PolicyConfig + 'static) -> Self {
         let mode = PolicyConfig::mode(&config);
         let facts = mode.0.iter().filter(|value| value.choice != Arithmetic::NAME);
@@ -134,19 +134,19 @@ impl Settled {
     }
 }
 
-fn gmw_settled(config: gmw::Config) -> Result<Settled, Error> {
+fn gmw_resolved(config: gmw::Config) -> Result<Resolved, Error> {
     privet_suites::config::Config::check(&config)?;
     if config.encrypts == Encrypts::Weights {
         return Err(Error::Misuse("this client keeps no weights of services: leave `encrypts` at masks".into()));
     }
-    let mut settled = Settled::new(config);
-    settled.facts.insert(Rounds::NAME.into(), config.rounds.name().into());
-    settled.facts.insert("transfers".into(), if config.saves_bytes() { "silent" } else { "auto" }.into());
+    let mut resolved = Resolved::new(config);
+    resolved.facts.insert(Rounds::NAME.into(), config.rounds.name().into());
+    resolved.facts.insert("transfers".into(), if config.saves_bytes() { "silent" } else { "auto" }.into());
     if config.field == Arithmetic::Prime {
         // The service's word for who makes material modulo a prime.
-        settled.facts.insert("correlations".into(), "prime".into());
+        resolved.facts.insert("correlations".into(), "prime".into());
     }
-    Ok(settled)
+    Ok(resolved)
 }
 
 #[cfg(test)]
@@ -154,8 +154,8 @@ mod tests {
     use super::*;
 
     fn told(suite: impl Into<Suite>) -> Vec<String> {
-        let settled = suite.into().alternatives().unwrap();
-        settled.iter().map(|it| Value::from(it.facts.clone()).to_string()).collect()
+        let resolved = suite.into().alternatives().unwrap();
+        resolved.iter().map(|it| Value::from(it.facts.clone()).to_string()).collect()
     }
 
     #[test]

@@ -163,9 +163,9 @@ async def _make(
                     progress("entries", done, total, name)
                 notices[index] = await _ready(client, name, notice, terms, timeout, waited=done > 0)
                 done += 1
-            offer, settled = await client.settle(name, terms)
+            offer, resolved = await client.resolve(name, terms)
             ids, hash = [notice.id for notice in notices], offer.program.program_hash
-            found.append(_Made(name, ids, await client.stock(name, terms), hash, settled.suite))
+            found.append(_Made(name, ids, await client.stock(name, terms), hash, resolved.suite))
     return found
 
 

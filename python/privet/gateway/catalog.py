@@ -82,29 +82,29 @@ class Catalog:
                 self._offers[key] = await asyncio.to_thread(Offer, model, public)
             return self._offers[key]
 
-    async def settle(self, offer: Offer, terms: Terms) -> Terms:
+    async def resolve(self, offer: Offer, terms: Terms) -> Terms:
         """The terms with what they leave open, which this client can run. Raises what
-        `Offer.settle` does; `Misuse` if the program takes more memory than there is, `Short` if
+        `Offer.resolve` does; `Misuse` if the program takes more memory than there is, `Short` if
         more than is free now."""
         if self._link is None and not self._measured:
             self._measured = True
             ask = partial(self._calls.get, LIVE)
             self._link = await network_to(self._calls.host, self._calls.port, ask)
-        if offer.has_settled(terms, self._link):
+        if offer.has_resolved(terms, self._link):
             # Nothing is planned anew: a thread would take longer.
-            return self._settled(offer, terms)
-        return await asyncio.to_thread(self._settled, offer, terms)
+            return self._resolve(offer, terms)
+        return await asyncio.to_thread(self._resolve, offer, terms)
 
-    def _settled(self, offer: Offer, terms: Terms) -> Terms:
-        settled = offer.settle(terms, self._link)
-        if isinstance(settled.suite, MaterialSuite):
-            plan = offer.plan(settled, self._link)
+    def _resolve(self, offer: Offer, terms: Terms) -> Terms:
+        resolved = offer.resolve(terms, self._link)
+        if isinstance(resolved.suite, MaterialSuite):
+            plan = offer.plan(resolved, self._link)
             plan.check_client_memory(self._memory)
             try:
                 plan.check_client_memory(min(self._free(), self._memory))
             except Misuse as error:
                 raise Short(f"this host is short of memory now, try later: {error}") from error
-        return settled
+        return resolved
 
     def _free(self) -> int:
         """Bytes that this process has or could take, as of a moment ago: looking through the files
@@ -117,13 +117,13 @@ class Catalog:
     async def with_current(
         self, name: str, terms: Terms, use: Callable[[Offer, Terms], Awaitable[T]]
     ) -> T:
-        """What `use` makes of the model on settled terms; once again if it has changed meanwhile.
-        Raises those of `offer`, `settle` and `use`."""
+        """What `use` makes of the model on resolved terms; once again if it has changed meanwhile.
+        Raises those of `offer`, `resolve` and `use`."""
         key = (name, terms.version)
         for last in (False, True):
             offer = await self.offer(name, terms.version)
             try:
-                return await use(offer, await self.settle(offer, terms))
+                return await use(offer, await self.resolve(offer, terms))
             except OtherProgram:
                 self._forget(key, offer)
                 if last:
@@ -158,7 +158,7 @@ async def submit(
     is_needless: Callable[[], Awaitable[bool]] | None = None,
     **more: Any,
 ) -> Admitted:
-    """Asks for `notices` or `requests` on settled terms. The service may hold its answer for `hold`
+    """Asks for `notices` or `requests` on resolved terms. The service may hold its answer `hold`
     seconds. A call whose answer was lost is sent again, and makes no second job, because of `key`,
     which is new for each; one that met a busy service is not, once it `is_needless`. Raises
     `Misuse`, `MaterialError` or `OtherProgram` if it is refused; `PeerBusy`, `LinkError`."""

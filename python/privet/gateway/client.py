@@ -184,10 +184,10 @@ class ServiceClient:
         not take it for all the client's patience; `LinkError`, `PeerMisbehaved`.
         """
 
-        async def announce(offer: Offer, settled: Terms) -> Notice:
-            left = await self._fetch(offer, settled, timeout)
-            job = await self._submit("notices", offer, settled, samples=samples, timeout=left)
-            notice = Notice(job.id, offer, settled, self._executor)
+        async def announce(offer: Offer, resolved: Terms) -> Notice:
+            left = await self._fetch(offer, resolved, timeout)
+            job = await self._submit("notices", offer, resolved, samples=samples, timeout=left)
+            notice = Notice(job.id, offer, resolved, self._executor)
             self._notices.add(notice)
             return self._updates.follow(notice, job.sequence)
 
@@ -237,7 +237,7 @@ class ServiceClient:
             raise Misuse(f"suite {name} prepares nothing ahead: ask without a notice")
         if terms is not None and keyed:
             offer = await self._catalog.offer(model, terms.version)
-            offer.settle(terms)
+            offer.resolve(terms)
             path = version_path(model, offer.model.version)
             limit = timeout or SILENCE
             where = (self._calls, self._credentials, path)
@@ -247,10 +247,10 @@ class ServiceClient:
         id = notice.id if isinstance(notice, Notice) else notice
         left = timeout
 
-        async def ask(offer: Offer, settled: Terms) -> Request:
+        async def ask(offer: Offer, resolved: Terms) -> Request:
             nonlocal left
             if id is None:
-                left = await self._fetch(offer, settled, left)
+                left = await self._fetch(offer, resolved, left)
             if _is_small(offer.program, inputs):
                 cut = encode_portions(offer.program, inputs)
             else:
@@ -259,16 +259,16 @@ class ServiceClient:
             job = await self._submit(
                 "requests",
                 offer,
-                settled,
+                resolved,
                 samples=sum(portion.samples for portion in cut),
                 notice=id,
                 timeout=None if left is None else max(SHORTEST_SECONDS, left),
                 deadline=deadline,
-                unprepared=None if settled.suite.prepares_ahead else True,
+                unprepared=None if resolved.suite.prepares_ahead else True,
                 hold=_hold(left) if self._held < MOST_HELD else 0.0,
                 seen=seen,
             )
-            request = Request(job.id, offer, settled, self._executor, cut, self._end)
+            request = Request(job.id, offer, resolved, self._executor, cut, self._end)
             try:
                 self._updates.follow(request, job.sequence)
                 if job.news is not None:
@@ -317,27 +317,27 @@ class ServiceClient:
         # Errors
         As `notify`.
         """
-        offer, settled = await self.settle(model, as_terms(terms) or Terms())
+        offer, resolved = await self.resolve(model, as_terms(terms) or Terms())
         known = {notice.id for notice in self._notices}
         found = []
         for document in await self._updates.all():
             wanted = document["kind"] == "notice" and document["state"] == "prepared"
-            fits = same_terms(document, settled) and document["samples"] <= offer.program.batch
+            fits = same_terms(document, resolved) and document["samples"] <= offer.program.batch
             if wanted and fits and document["id"] not in known:
-                notice = Notice(document["id"], offer, settled, self._executor)
+                notice = Notice(document["id"], offer, resolved, self._executor)
                 notice.update(document)
                 self._notices.add(notice)
                 found.append(self._updates.follow(notice, document["sequence"]))
         return found
 
-    async def settle(self, model: str, terms: Terms) -> tuple[Offer, Terms]:
+    async def resolve(self, model: str, terms: Terms) -> tuple[Offer, Terms]:
         """The model as it was last read, and the terms with what they leave open.
 
         # Errors
         As `notify`.
         """
         offer = await self._catalog.offer(model, terms.version)
-        return offer, await self._catalog.settle(offer, terms)
+        return offer, await self._catalog.resolve(offer, terms)
 
     async def has_room(self, model: str, terms: Terms, entries: int = 1) -> bool:
         """Whether so many further material entries fit into this client's limit on disk.
@@ -347,8 +347,8 @@ class ServiceClient:
         """
         if self.max_disk is None:
             return True
-        offer, settled = await self.settle(model, terms)
-        size = entries * forecast(offer.plan(settled, self.link)).material_bytes_client
+        offer, resolved = await self.resolve(model, terms)
+        size = entries * forecast(offer.plan(resolved, self.link)).material_bytes_client
         return await asyncio.to_thread(self.bytes) + size <= self.max_disk
 
     def bytes(self) -> int:
@@ -361,9 +361,9 @@ class ServiceClient:
         # Errors
         As `notify`.
         """
-        offer, settled = await self.settle(model, terms)
+        offer, resolved = await self.resolve(model, terms)
         now = await self._catalog.model(model, terms.version)
-        return now.stock.get(offer.plan(settled, self.link).suite, 0)
+        return now.stock.get(offer.plan(resolved, self.link).suite, 0)
 
     async def only_model(self) -> str:
         """The name of the model, where the service offers one alone.

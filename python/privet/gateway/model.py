@@ -103,11 +103,11 @@ def read_model(document: Any) -> Model:
         raise PeerMisbehaved(f"the service describes no model: {error!r}") from error
 
 
-def same_terms(document: Any, settled: Terms) -> bool:
-    """Whether a job at the service is for a settled program, on its terms."""
+def same_terms(document: Any, resolved: Terms) -> bool:
+    """Whether a job at the service is for a resolved program, on its terms."""
     return bool(
-        document["program"] == settled.program_hash
-        and all(document[key] == value for key, value in settled.facts.items())
+        document["program"] == resolved.program_hash
+        and all(document[key] == value for key, value in resolved.facts.items())
     )
 
 
@@ -133,24 +133,24 @@ class Offer:
             raise Misuse("a service's jobs are sessions of their own, and keep no state")
         self.public = public
         self._plans: dict[Terms, _native.Plan] = {}
-        self._settled: dict[tuple[Terms, _native.Link | None], Terms] = {}
+        self._resolved: dict[tuple[Terms, _native.Link | None], Terms] = {}
         self._lock = threading.Lock()
 
-    def settle(self, terms: Terms, network: _native.Link | None = None) -> Terms:
+    def resolve(self, terms: Terms, network: _native.Link | None = None) -> Terms:
         """The terms with this program, and with the depth that they leave open, as suits `network`.
         Raises `PeerMisbehaved` if they insist on another program; `Misuse` if the model is not
         offered on these terms."""
         asked = (terms, network)
-        if (known := self._settled.get(asked)) is None:
+        if (known := self._resolved.get(asked)) is None:
             known = self._choose(terms, network)
-            if len(self._settled) >= MOST_PLANS:
-                self._settled.clear()
-            self._settled[asked] = known
+            if len(self._resolved) >= MOST_PLANS:
+                self._resolved.clear()
+            self._resolved[asked] = known
         return known
 
-    def has_settled(self, terms: Terms, network: _native.Link | None) -> bool:
-        """Whether `settle` has an answer ready, and `plan` one to that."""
-        return self._settled.get((terms, network)) in self._plans
+    def has_resolved(self, terms: Terms, network: _native.Link | None) -> bool:
+        """Whether `resolve` has an answer ready, and `plan` one to that."""
+        return self._resolved.get((terms, network)) in self._plans
 
     def _choose(self, terms: Terms, network: _native.Link | None) -> Terms:
         hash = self.model.program
@@ -167,15 +167,15 @@ class Offer:
                 f"model {self.model.name} is not offered in {suite} {security}; it is in {offered}"
             )
         left = _left(terms.suite, found[0])
-        settled = replace(terms, suite=left[0], program_hash=hash)
+        resolved = replace(terms, suite=left[0], program_hash=hash)
         if len(left) == 1:
-            return settled
-        plans = {it: self.plan(replace(settled, suite=it), network) for it in left}
+            return resolved
+        plans = {it: self.plan(replace(resolved, suite=it), network) for it in left}
         stocked = {it: plan for it, plan in plans.items() if self.model.stock.get(plan.suite)}
-        return replace(settled, suite=quickest(stocked or plans, network))
+        return replace(resolved, suite=quickest(stocked or plans, network))
 
     def plan(self, terms: Terms, network: _native.Link | None) -> _native.Plan:
-        """The plan for settled terms; `network` is what the first call took it for.
+        """The plan for resolved terms; `network` is what the first call took it for.
 
         May be called from any thread.
 

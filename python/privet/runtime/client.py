@@ -121,7 +121,7 @@ class Client:
             self._asked = Route(asked, public, network, pinned=pinned)
             self._other = Route(other, public, network, pinned=pinned) if other else None
             self._asked.plan.check_client_memory(limit)
-            self._asked.settle(self._session.native)
+            self._asked.choose(self._session.native)
         except PrivetError:
             self._session.leave()
             raise
@@ -245,7 +245,7 @@ class Client:
 
     def _take(self, route: Route, payload: list[bytes], progress: Progress | None) -> Spent | None:
         """Infers on a ready entry of a route; None if there is none."""
-        route.settle(self._session.native)
+        route.choose(self._session.native)
         self._check_step(route)
         return self._session.native.infer_next(route.plan, payload, progress)
 
@@ -254,7 +254,7 @@ class Client:
         start = opened = time.monotonic()
         while True:
             now = time.monotonic()
-            if self._asked.settle(self._session.native):
+            if self._asked.choose(self._session.native):
                 if now - opened > FRESH_SECONDS:
                     self._session.reopen()
                     opened = time.monotonic()

@@ -45,7 +45,7 @@ class Route:
         """What one inference takes as chosen."""
         return suites.forecast(self.plan)
 
-    def settle(self, session: _native.Client) -> bool:
+    def choose(self, session: _native.Client) -> bool:
         """Chooses what material is ready for, if the choice is free; whether some is."""
         if self._pinned:
             return bool(session.ready(self.plan))

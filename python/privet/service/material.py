@@ -71,5 +71,5 @@ class Reconciliation:
                 continue
             there = {it.id for it in entries}
             self._driver.give_up(known - there)
-            settled = [it for it in entries if it.age_seconds > SETTLING_SECONDS]
-            self.take_in(node.name, [it for it in settled if it.id not in known])
+            stable = [it for it in entries if it.age_seconds > SETTLING_SECONDS]
+            self.take_in(node.name, [it for it in stable if it.id not in known])

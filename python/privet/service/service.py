@@ -168,7 +168,7 @@ class Service:
             self.monitor,
             self._estimates,
             self.epoch,
-            self._settled,
+            self._ended,
             self.audit,
         )
         self.driver.observe(self._tell, self._recorder.ran)
@@ -479,7 +479,7 @@ class Service:
     def _hear(self, model_server: ModelServer, event: dict[str, Any] | None) -> None:
         self.sessions.hear(model_server, event)
 
-    def _settled(self, job: Job) -> None:
+    def _ended(self, job: Job) -> None:
         if self._offers.is_retired(job.version):
             self._tasks.start(self._offers.withdraw(job.version))
 

@@ -42,7 +42,7 @@ class Service:
 
         return SimpleNamespace(id=str(self.notified), ready=ready)
 
-    async def settle(self, *_: object) -> Any:
+    async def resolve(self, *_: object) -> Any:
         program = SimpleNamespace(program_hash="p")
         return SimpleNamespace(program=program), SimpleNamespace(suite=SUITE)
 

@@ -98,7 +98,7 @@ def attempt(
         go = {**GO, "port": port, "program": compiled.program.program_hash, **fields}
         credentials = Credentials.from_directory(folder, "client")
         worker_client = WorkerClient(credentials, tmp_path / "client", name)
-        return Attempt(read_lease(go), worker_client, offer, offer.settle(Terms()))
+        return Attempt(read_lease(go), worker_client, offer, offer.resolve(Terms()))
 
     return make
 
@@ -132,7 +132,7 @@ def test_attempts_share_a_store_that_is_opened_once(
     client = WorkerClient(credentials, tmp_path / "client", "localhost")
     go = read_lease({**GO, "port": port, "program": compiled.program.program_hash})
     offer = offer_of(compiled)
-    made = {Attempt(go, client, offer, offer.settle(Terms())).prepare()[0] for _ in range(2)}
+    made = {Attempt(go, client, offer, offer.resolve(Terms())).prepare()[0] for _ in range(2)}
     assert len(opened) == 1
     assert {entry.id for entry in opened[0].entries()} == made
 
@@ -217,29 +217,29 @@ def test_an_offer_is_the_program_that_it_is_called(compiled: Compiled) -> None:
         Offer(replace(model, program=hashlib.sha256(junk).hexdigest()), junk)
 
 
-def test_terms_are_settled_by_what_is_offered(compiled: Compiled) -> None:
+def test_terms_are_resolved_by_what_is_offered(compiled: Compiled) -> None:
     offer = offer_of(compiled)
-    settled = offer.settle(Terms())
-    assert (settled.suite, settled.program_hash) == (
+    resolved = offer.resolve(Terms())
+    assert (resolved.suite, resolved.program_hash) == (
         Gmw(rounds="linear"),
         compiled.program.program_hash,
     )
-    assert offer.settle(Terms(Gmw(rounds="blocks"))).suite == Gmw(rounds="blocks")
+    assert offer.resolve(Terms(Gmw(rounds="blocks"))).suite == Gmw(rounds="blocks")
     with pytest.raises(Misuse, match="not offered in fss malicious"):
-        offer.settle(Terms(Fss(security="malicious")))
+        offer.resolve(Terms(Fss(security="malicious")))
     with pytest.raises(PeerMisbehaved, match="ask the service's operator"):
-        offer.settle(Terms(program_hash="0" * 64))
+        offer.resolve(Terms(program_hash="0" * 64))
 
 
-def test_terms_are_settled_for_the_network_whatever_was_asked_before(compiled: Compiled) -> None:
+def test_terms_are_resolved_for_the_network_whatever_was_asked_before(compiled: Compiled) -> None:
     slow = _native.Link("100ms,10Mbit")
-    suite = offer_of(compiled).settle(Terms(), slow).suite
+    suite = offer_of(compiled).resolve(Terms(), slow).suite
     offer = offer_of(compiled)
     # Whoever asks whether a model is ready knows of no network.
-    assert offer.settle(Terms()).suite != suite
-    assert not offer.has_settled(Terms(), slow)
-    assert offer.settle(Terms(), slow).suite == suite
-    assert offer.has_settled(Terms(), slow)
+    assert offer.resolve(Terms()).suite != suite
+    assert not offer.has_resolved(Terms(), slow)
+    assert offer.resolve(Terms(), slow).suite == suite
+    assert offer.has_resolved(Terms(), slow)
 
 
 @pytest.mark.parametrize("document", [None, [], {}, {"name": "m", "privet": {}}, {"privet": 3}])

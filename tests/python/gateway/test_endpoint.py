@@ -43,7 +43,7 @@ def open_files() -> int:
     return len(os.listdir("/proc/self/fd"))
 
 
-async def settled(count: Callable[[], int]) -> int:
+async def stable_count(count: Callable[[], int]) -> int:
     """A count when it has not changed for a second."""
     last, since = count(), time.monotonic()
     while time.monotonic() - since < 1.0:
@@ -59,14 +59,14 @@ async def beside_silent(bounds: Bounds) -> tuple[int, bool, bool]:
     async with serve_grpc(cast(Exchange, Echo()), "127.0.0.1", 0, bounds=bounds) as port:
         assert await live(port)
         gc.collect()  # What earlier tests left to it would close files meanwhile.
-        before = await settled(open_files)
+        before = await stable_count(open_files)
         with ExitStack() as stack:
             for _ in range(SILENT):
                 link = stack.enter_context(closing(socket.socket()))
                 link.connect(("127.0.0.1", port))
-            taken = await settled(lambda: open_files() - before - SILENT)
+            taken = await stable_count(lambda: open_files() - before - SILENT)
             answered = await live(port)
-        await settled(open_files)
+        await stable_count(open_files)
         return taken, answered, await live(port)
 
 

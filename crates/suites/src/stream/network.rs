@@ -31,7 +31,7 @@ impl Network {
     pub fn route(&self, order: &[usize]) -> Vec<bool> {
         assert_eq!(order.len(), self.wires, "an order of another number of wires");
         let mut settings = Vec::with_capacity(self.switches.len());
-        settle(order, &mut settings);
+        append_settings(order, &mut settings);
         settings
     }
 }
@@ -62,7 +62,7 @@ fn output_switches(wires: usize) -> usize {
 }
 
 /// Appends the settings for `order` as [`place`] appends switches.
-fn settle(order: &[usize], settings: &mut Vec<bool>) {
+fn append_settings(order: &[usize], settings: &mut Vec<bool>) {
     let wires = order.len();
     if wires < 2 {
         return;
@@ -78,8 +78,8 @@ fn settle(order: &[usize], settings: &mut Vec<bool>) {
         below.push(order[2 * pair + 1 - swapped] / 2);
     }
     below.extend((wires % 2 == 1).then(|| order[wires - 1] / 2));
-    settle(&above, settings);
-    settle(&below, settings);
+    append_settings(&above, settings);
+    append_settings(&below, settings);
     settings.extend((0..output_switches(wires)).map(|pair| lower[2 * pair]));
 }
 

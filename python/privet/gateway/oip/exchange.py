@@ -121,7 +121,7 @@ class Exchange:
         with self._backend.used() as backend:
             offer = await backend.client.offer(name, _number(version))
             try:
-                offer.settle(self._terms)
+                offer.resolve(self._terms)
             except Misuse:
                 return False
             return await backend.client.ready()

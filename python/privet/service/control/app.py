@@ -1,6 +1,6 @@
 """The HTTP application: each route of the table with what all of them have in common.
 
-Who calls, how often, how much and in what form is settled here, before a handler runs.
+Who calls, how often, how much and in what form is decided here, before a handler runs.
 """
 
 from __future__ import annotations

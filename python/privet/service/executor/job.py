@@ -120,7 +120,7 @@ class LocalJob:
             waited=self._waited,
         )
 
-    def settle(self, outcome: Outcome) -> None:
+    def finish(self, outcome: Outcome) -> None:
         """Tells all who wait."""
         self._timer.cancel()
         self._outcome = self._outcome or outcome

@@ -101,7 +101,7 @@ class LocalExecutor:
         for number in range(self._count):
             port = self._first_port and self._first_port + number
             settings = {**self._settings, "port": port}
-            slot = Slot(settings, self.node.host, self._programs, self._settle, self._changed)
+            slot = Slot(settings, self.node.host, self._programs, self._finish, self._changed)
             self._slots.append(slot)
         try:
             async with asyncio.TaskGroup() as group:
@@ -238,7 +238,7 @@ class LocalExecutor:
         news, self._news = self._news, asyncio.Event()
         news.set()
 
-    def _settle(self, job: LocalJob, outcome: Outcome) -> None:
+    def _finish(self, job: LocalJob, outcome: Outcome) -> None:
         if job.is_stillborn:
             return
         if outcome.material and outcome.failure and not outcome.kept:
@@ -261,7 +261,7 @@ class LocalExecutor:
 
     def _over(self, job: LocalJob, outcome: Outcome) -> None:
         self._jobs.pop(job.job, None)
-        job.settle(outcome)
+        job.finish(outcome)
 
     def _check(self, grant: Grant) -> None:
         self._check_machine(grant.machine)

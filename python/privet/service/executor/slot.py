@@ -33,7 +33,7 @@ class Offer:
 class Slot:
     """Keeps one worker that offers `programs` (by hash), and has it do one job at a time.
 
-    `settled` is called with a job that ended. `changed` is called when the slot may have
+    `ended` is called with a job that ended. `changed` is called when the slot may have
     become able to do more.
     """
 
@@ -42,13 +42,13 @@ class Slot:
         settings: dict[str, Any],
         host: str,
         programs: Mapping[str, Offer],
-        settled: Callable[[LocalJob, Outcome], None],
+        ended: Callable[[LocalJob, Outcome], None],
         changed: Callable[[], None],
     ) -> None:
         self._settings = settings
         self._host = host
         self._programs = programs
-        self._settled = settled
+        self._ended = ended
         self._changed = changed
         self._worker: WorkerProcess | None = None
         self._old: WorkerProcess | None = None
@@ -180,7 +180,7 @@ class Slot:
 
     def _finish(self, job: LocalJob, outcome: Outcome) -> None:
         self.job = None
-        self._settled(job, outcome)
+        self._ended(job, outcome)
 
     def _free(self) -> None:
         if self._worker is not None and self._worker is self._old:
