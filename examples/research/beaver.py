@@ -293,7 +293,7 @@ class Beaver(Suite):
         for end in (*dealt[0], *dealt[1], *peers, *(report for _, report in reports)):
             end.close()
         try:
-            client, server = (told(report, job.timeout) for report, _ in reports)
+            client, server = (receive_report(report, job.timeout) for report, _ in reports)
         finally:
             for party in parties:
                 party.kill()
@@ -315,8 +315,8 @@ class Beaver(Suite):
         return LocalResult(self, integers, online, tuple(client.layers), memory, offline)
 
 
-def told(report: Connection, timeout: float) -> Report:
-    """What a party tells at its end.
+def receive_report(report: Connection, timeout: float) -> Report:
+    """The report of a party at its end.
 
     # Errors
     `PeerError` if it does not come so far.

@@ -140,7 +140,7 @@ class StoreFull(PrivetError):
 
 
 def error_named(name: str, message: str) -> PrivetError:
-    """The error that another process told of, by the name of its class; of a class that takes more
+    """The error that another process reported, by the name of its class; of a class that takes more
     than a message, its family."""
     family = globals().get(name)
     if not (isinstance(family, type) and issubclass(family, PrivetError)):

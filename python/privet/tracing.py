@@ -292,7 +292,7 @@ def steps(phase: str, cost: Cost, layers: Iterable[Step], material: str | None =
 
 
 def dealt(material: str, seconds: float, **facts: str | float | None) -> None:
-    """The span of a deal that ended just now. A dealer is told no trace: its span is a trace of its
+    """The span of a deal that ended just now. A dealer gets no trace: its span is a trace of its
     own, with the material's name as its id, to which both parties' spans link."""
     if _send is not None:
         end = time.time_ns()

@@ -115,11 +115,11 @@ func (f forging) relay(t *testing.T, s stage, h *hub) {
 			return
 		}
 		for member, link := range h.members {
-			told := slices.Clone(gathered)
+			statements := slices.Clone(gathered)
 			if f.said != nil {
-				told = f.said(round, member, told)
+				statements = f.said(round, member, statements)
 			}
-			text, err := json.Marshal(told)
+			text, err := json.Marshal(statements)
 			if err != nil || link.Send(text) != nil {
 				return
 			}

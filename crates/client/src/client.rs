@@ -212,8 +212,8 @@ pub(crate) fn split_address(text: &str) -> Result<(String, u16), Error> {
 
 /// All memory of this machine, as Linux tells it; without a limit elsewhere.
 fn machine_memory() -> u64 {
-    let told = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let line = told.lines().find_map(|line| line.strip_prefix("MemTotal:"));
+    let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
     let kilobytes = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
     kilobytes.map_or(u64::MAX, |count| count << 10)
 }

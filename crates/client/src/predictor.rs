@@ -158,11 +158,11 @@ impl Predictor {
         let program = self.0.plan.program().hash().to_string();
         let batch = u64::from(self.0.plan.program().batch());
         let fits = |job: &Job| {
-            let told = |name: &str| job.more.get(name);
-            let same_suite = self.0.suite.facts.iter().all(|(name, value)| told(name) == Some(value));
-            let one_inference = told("samples").and_then(Value::as_u64).is_some_and(|samples| samples <= batch);
-            let is_notice = told("kind").is_some_and(|kind| kind == "notice") && job.state == "prepared";
-            is_notice && same_suite && one_inference && told("program").is_some_and(|hash| *hash == program)
+            let fact = |name: &str| job.more.get(name);
+            let same_suite = self.0.suite.facts.iter().all(|(name, value)| fact(name) == Some(value));
+            let one_inference = fact("samples").and_then(Value::as_u64).is_some_and(|samples| samples <= batch);
+            let is_notice = fact("kind").is_some_and(|kind| kind == "notice") && job.state == "prepared";
+            is_notice && same_suite && one_inference && fact("program").is_some_and(|hash| *hash == program)
         };
         let found = jobs.into_iter().filter(fits);
         Ok(found.map(|job| Prepared { predictor: self.clone(), id: job.id }).collect())

@@ -153,7 +153,7 @@ fn gmw_resolved(config: gmw::Config) -> Result<Resolved, Error> {
 mod tests {
     use super::*;
 
-    fn told(suite: impl Into<Suite>) -> Vec<String> {
+    fn facts_of(suite: impl Into<Suite>) -> Vec<String> {
         let resolved = suite.into().alternatives().unwrap();
         resolved.iter().map(|it| Value::from(it.facts.clone()).to_string()).collect()
     }
@@ -161,18 +161,18 @@ mod tests {
     #[test]
     fn the_service_is_told_every_choice_by_its_own_words() {
         let log = gmw::Config { rounds: Rounds::Log, ..Default::default() };
-        let [one] = &told(log)[..] else { panic!("one way") };
+        let [one] = &facts_of(log)[..] else { panic!("one way") };
         assert_eq!(
             one,
             r#"{"correlations":"parties","encrypts":"masks","linear":"offline","rounds":"log","security":"semi-honest","suite":"gmw","transfers":"auto","truncation":"exact"}"#
         );
         let silent = gmw::Config { transfers: gmw::Transfers::Silent, ..log };
-        assert!(told(silent)[0].contains(r#""transfers":"silent""#));
-        assert!(told(gmw::Config { field: Arithmetic::Prime, ..silent })[0].contains(r#""transfers":"auto""#));
+        assert!(facts_of(silent)[0].contains(r#""transfers":"silent""#));
+        assert!(facts_of(gmw::Config { field: Arithmetic::Prime, ..silent })[0].contains(r#""transfers":"auto""#));
         let prime = gmw::Config { field: Arithmetic::Prime, ..log };
-        assert!(told(prime)[0].contains(r#""correlations":"prime""#));
-        assert!(told(Suite::fss())[0].contains(r#""correlations":"dealer""#));
-        assert!(told(Suite::fss_malicious())[0].contains(r#""security":"malicious""#));
+        assert!(facts_of(prime)[0].contains(r#""correlations":"prime""#));
+        assert!(facts_of(Suite::fss())[0].contains(r#""correlations":"dealer""#));
+        assert!(facts_of(Suite::fss_malicious())[0].contains(r#""security":"malicious""#));
     }
 
     #[test]

@@ -17,7 +17,7 @@ from privet.errors import NotAccepted, PrivetError
 from privet.gateway.client import ServiceClient
 from privet.gateway.jobs import Notice
 from privet.gateway.model import Terms
-from privet.runtime.shortage import as_told
+from privet.runtime.shortage import as_reported
 from privet.runtime.tasks import Tasks
 
 FIND_SECONDS = 5.0
@@ -187,7 +187,7 @@ class Ahead:
         try:
             has_room = await self._client.has_room(stock.model, self._terms, unmade + 1)
         except FAULTS as error:
-            self._failed(stock, as_told(error))
+            self._failed(stock, as_reported(error))
             return False
         if not has_room and not stock.is_crowded:
             self._notify("full", self._levels(), model=stock.model)
@@ -201,7 +201,7 @@ class Ahead:
         try:
             self._add(stock, await self._client.notify(stock.model, terms=self._terms))
         except FAULTS as error:
-            self._failed(stock, as_told(error))
+            self._failed(stock, as_reported(error))
         finally:
             stock.announcing -= 1
 

@@ -140,7 +140,7 @@ class Catalog:
 
 @dataclass(frozen=True)
 class Admitted:
-    """A job that the service took: its id, its first change, and what the service told at once, of
+    """A job that the service took: its id, its first change, and what the service said at once, of
     it and of others, if it was to wait for that."""
 
     id: str

@@ -75,7 +75,7 @@ class JobUpdates:
 
     @property
     def seen(self) -> int | None:
-        """The service's number of the last change that was told here; None before the first."""
+        """The service's number of the last change that was reported; None before the first."""
         return self._seen
 
     def drop(self, job: ClientJob) -> None:
@@ -157,8 +157,8 @@ class JobUpdates:
         await self.take(reply, seen)
 
     async def take(self, reply: Any, seen: int | None) -> None:
-        """Passes on what the service told of changes after `seen`; of those after some change that
-        it chose if that is None, so that earlier ones are still to be told. Raises `PeerMisbehaved`
+        """Passes on what the service said of changes after `seen`; of those after some change that
+        it chose if that is None, so that earlier ones are still to come. Raises `PeerMisbehaved`
         if it makes no sense; as `Calls.get` if another process answers, and is asked for each
         job."""
         try:
@@ -196,7 +196,7 @@ class JobUpdates:
             self.drop(job)
 
     def _remember(self, document: dict[str, Any]) -> None:
-        """Keeps what is told of a job whose own call may not be answered yet."""
+        """Keeps what is reported of a job whose own call may not be answered yet."""
         self._strangers.pop(document["id"], None)
         self._strangers[document["id"]] = document
         if len(self._strangers) > MOST_STRANGERS:

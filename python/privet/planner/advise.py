@@ -163,8 +163,8 @@ def advise(model: str, question: Question, costs: Costs, prices: Prices) -> Advi
         choices += known or [ruled_out(setting, reason) for reason in reasons]
     choices.sort(key=_rank)
     recommended = _recommend([it for it in choices if it.fits])
-    reasons_told = _reasons(question, choices, recommended)
-    return Advice(model, question, tuple(choices), recommended, tuple(reasons_told))
+    explanation = _reasons(question, choices, recommended)
+    return Advice(model, question, tuple(choices), recommended, tuple(explanation))
 
 
 def _rank(choice: Choice) -> tuple[bool, float, float]:

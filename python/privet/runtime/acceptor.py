@@ -13,7 +13,7 @@ from privet.errors import Misuse, PeerMisbehaved, PrivetError, Short
 from privet.logs import Seldom
 from privet.runtime.credentials import Credentials
 from privet.runtime.revocation import Revoked
-from privet.runtime.shortage import SpareFile, as_told, check_room, most_files
+from privet.runtime.shortage import SpareFile, as_reported, check_room, most_files
 
 MAX_SESSIONS = 64
 """Sessions at the same time, and handshakes; fewer where a process may open few files. Further
@@ -137,20 +137,20 @@ class Acceptor:
     def _tell(self, peer: str, error: Exception) -> None:
         """Says why a peer was not served. The caller keeps no name for the error, whose traceback
         holds the caller's connection: it would stay open until cycles are collected."""
-        told = as_told(error)
-        self._failed(peer, told)
-        self._hear(told)
+        reported = as_reported(error)
+        self._failed(peer, reported)
+        self._report_shortage(reported)
 
-    def _hear(self, told: PrivetError) -> None:
-        if isinstance(told, Short) and self._short is not None:
-            self._short(told)
+    def _report_shortage(self, reported: PrivetError) -> None:
+        if isinstance(reported, Short) and self._short is not None:
+            self._short(reported)
 
     def _pause(self, error: Exception) -> None:
         """The system is short of something, such as open files: sessions that end free it."""
-        told = as_told(error)
+        reported = as_reported(error)
         if self._seldom.due() is not None:
-            self._failed("", told)
-        self._hear(told)
+            self._failed("", reported)
+        self._report_shortage(reported)
         self._turn_away()
         self._stopping.wait(SHORT_SECONDS)
 

@@ -91,7 +91,7 @@ class Revoked:
 
 def read_fingerprints(path: Path) -> frozenset[str]:
     """Fingerprints from a file, one a line. Raises `Misuse` if it cannot be read, or a line is
-    something else; the line's number is told."""
+    something else; the error names the line."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, ValueError) as error:

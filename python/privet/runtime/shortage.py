@@ -1,4 +1,4 @@
-"""The system has no more open files, memory or threads for this process: how that is told."""
+"""The system has no more open files, memory or threads for this process: how that is reported."""
 
 from __future__ import annotations
 
@@ -83,8 +83,8 @@ def shortage(error: BaseException) -> str | None:
     return None
 
 
-def as_told(error: Exception) -> PrivetError:
-    """An error as it is told: of a shortage, what is short."""
+def as_reported(error: Exception) -> PrivetError:
+    """An error as it is reported: of a shortage, what is short."""
     short = shortage(error)
     if short is not None:
         return Short(short)

@@ -24,7 +24,7 @@ LINGER_SECONDS = 2.0
 """How long a client may keep its connection once its job is done."""
 
 BRIEF_SECONDS = 0.25
-"""A job that ends sooner after its client's request is told of once: each event wakes the control
+"""A job that ends sooner after its client's request is reported once: each event wakes the control
 plane up, which takes longer than to read it."""
 
 
@@ -47,14 +47,14 @@ Say = Callable[..., None]
 
 @dataclass
 class Lease:
-    """A grant from its arrival to its end, with times of the monotonic clock. Its start `is_told`
+    """A grant from its arrival to its end, with times of the monotonic clock. Its start `is_known`
     once the executor has heard of it."""
 
     grant: Grant
     bound: MemoryBound
     granted: float
     asked: float | None = None
-    is_told: bool = False
+    is_known: bool = False
     refused: str | None = None
     links: list[Stopper] = field(default_factory=list)
 
@@ -230,10 +230,10 @@ class Admission:
         if lease.asked is None:
             if now > lease.granted + lease.grant.grace:
                 self._give_up(lease)
-        elif not lease.is_told and now > lease.asked + min(BRIEF_SECONDS, lease.grant.seconds / 2):
+        elif not lease.is_known and now > lease.asked + min(BRIEF_SECONDS, lease.grant.seconds / 2):
             with self._lock:
-                if lease is self._lease and not lease.is_told:
-                    lease.is_told = True
+                if lease is self._lease and not lease.is_known:
+                    lease.is_known = True
                     self._say("started", job=lease.grant.job, **lease.times())
 
     def _give_up(self, lease: Lease) -> None:

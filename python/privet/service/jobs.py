@@ -64,7 +64,7 @@ class Job:
     what announced a request, or the session that it is made in; `waited` is
     how many seconds passed until the first inference started, `key` is the client's name for the
     call that made it, `sequence` the number of its latest change, `notable` that of the latest that
-    clients are told of at once, `trace` the span of that call."""
+    clients hear of at once, `trace` the span of that call."""
 
     id: str
     client: str

@@ -2,7 +2,7 @@
 
 The store alone decides whether material may still be used: its spent marker outlives every crash.
 The view only says what to offer, so it is made from the stores whenever a machine joins. From then
-on the driver tells it what jobs do; a sweep finds what no job told of.
+on the driver tells it what jobs do; a sweep finds what no job reported.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Reconciliation:
                 self._metrics.material(version.key, "found")
 
     async def sweep(self) -> None:
-        """Takes in what jobs left whose processes died before they told of it, and gives up what
+        """Takes in what jobs left whose processes died before they reported it, and gives up what
         was deleted on disk; to be called now and then."""
         for node in self._executor.machines():
             known = self._driver.known(node.name)

@@ -10,7 +10,7 @@ output, a JSON object a line. The first line says where its things are; `listeni
 | `grant` | those of `Grant` | `granted`; then `started`; then `finished` or `failed` |
 | `revoke` | `job` | `failed`, unless the job has ended |
 
-A brief job is never told to have `started`, see `Admission`.
+A brief job is never reported as `started`, see `Admission`.
 
 It serves sessions like any server, but each request passes the gate of `Admission`. It dies with
 its parent, and with standard input.
@@ -35,7 +35,7 @@ from privet.errors import Misuse, PrivetError, Short
 from privet.logs import Seldom, log_to_stderr, trace
 from privet.runtime import Credentials, Server
 from privet.runtime.machine import share_one_heap
-from privet.runtime.shortage import as_told, shortage
+from privet.runtime.shortage import as_reported, shortage
 from privet.service import confinement
 from privet.service.admission import Admission, single
 from privet.service.executor.grant import Grant
@@ -99,13 +99,13 @@ class DataPort(Server):
                     connection, session.served, single(admit, session.suite), session.threads
                 )
         except Exception as error:
-            told = as_told(error)
-            if told is not error:
+            reported = as_reported(error)
+            if reported is not error:
                 _log.error("a session broke off", extra={"trace": trace(error)})
-            if not session.failed(told):
-                self._failed(client, told)
-            if isinstance(told, Short):
-                self._short(told)
+            if not session.failed(reported):
+                self._failed(client, reported)
+            if isinstance(reported, Short):
+                self._short(reported)
         finally:
             session.over()
 

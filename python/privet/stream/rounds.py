@@ -113,7 +113,7 @@ class LinearRounds:
 
 class NonlinearRounds:
     """Computes with a pool whose stage 0 hides inputs and whose stage `1 + i` does round `i`, in
-    `parts` parts each; `ledger` is told what it took."""
+    `parts` parts each; `ledger` records what it took."""
 
     def __init__(
         self, stages: Stages, pool: WorkerPool, parts: Sequence[int], ledger: Ledger

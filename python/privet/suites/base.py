@@ -55,7 +55,7 @@ Progress = Callable[[str, int, int, str], None]
 @dataclass(frozen=True)
 class Trust:
     """What a prediction rests on: who must not collude, against which adversary it holds, and what
-    is revealed to whom. `caution` is what must be told with every result, because it goes beyond
+    is revealed to whom. `caution` is what must be stated with every result, because it goes beyond
     the two parties' following the protocol; None if nothing does."""
 
     collusion: str
@@ -162,7 +162,7 @@ class Suite(ABC):
         return 0
 
     exact: ClassVar[bool] = True
-    """Whether it computes the fixed-point executor's numbers, so that a difference is told in units
+    """Whether it computes the fixed-point executor's numbers, so that a difference is in units
     of the last place."""
 
     reach: ClassVar[str] = "narrow"

@@ -95,7 +95,7 @@ impl Courier {
         };
         let (near, far) = (flags(&self.forth, &self.back), flags(&self.back, &self.forth));
         let mut sources = Vec::with_capacity(2);
-        // The near socket is watched even for nothing: that its other end is closed is always told.
+        // The near socket is watched even for nothing: that its other end is closed is always reported.
         let watched = !near.is_empty() || self.left.is_none();
         if watched {
             sources.push(PollFd::new(&self.near, near));

@@ -205,8 +205,8 @@ fn a_client_without_a_certificate_is_refused() {
     let server = listener.accept(SOON).expect("a client").handshake(SOON);
     let problem = certificate_problem(server.expect_err("refused"));
     assert!(problem.contains("presented none"), "{problem}");
-    let told = client.join().expect("the client").expect_err("refused").to_string();
-    assert!(told.contains("CertificateRequired"), "{told}");
+    let refusal = client.join().expect("the client").expect_err("refused").to_string();
+    assert!(refusal.contains("CertificateRequired"), "{refusal}");
 }
 
 #[test]
@@ -264,12 +264,12 @@ fn what_is_not_tls13_is_refused_and_the_next_client_is_served() {
         let pending = listener.accept(SOON).expect("a client");
         assert_eq!(pending.address(), stream.local_addr().expect("an address"));
         let refusing = thread::spawn(move || pending.handshake(SOON));
-        let mut told = Vec::new();
-        stream.read_to_end(&mut told).expect("an alert");
+        let mut alert = Vec::new();
+        stream.read_to_end(&mut alert).expect("an alert");
         drop(stream);
         let found = tls_problem(refusing.join().expect("the server").expect_err("refused"));
         assert!(found.contains(problem), "{found}");
-        assert!(told.starts_with(answer), "{told:?}");
+        assert!(alert.starts_with(answer), "{alert:?}");
 
         let (client, served) = thread::scope(|scope| {
             let serving = scope.spawn(|| listener.accept(SOON)?.handshake(SOON));

@@ -66,7 +66,7 @@ impl DealtHalf {
 
 /// The first part of a deal, before the parties exchange the hidden weights: what tells a party its setup.
 ///
-/// `kept`: those that this party told the dealer of. Fails if the link fails or the dealer misbehaves.
+/// `kept`: those that this party announced to the dealer. Fails if the link fails or the dealer misbehaves.
 pub(crate) fn begin(dealer: &mut Channel, kept: &[KeptSetup]) -> Result<(DealtHalf, Recorder), Error> {
     let mut recorder = Recorder::start_with(Counterpart::Dealer, Phase::Offline, dealer);
     let half = recorder.layer("setup", "deal", dealer, |dealer| DealtHalf::receive(dealer, kept))?;

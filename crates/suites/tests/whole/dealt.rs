@@ -122,7 +122,7 @@ fn another_weight_mask_brings_the_weights_again() {
 }
 
 /// The text of an abort.
-fn told<T: std::fmt::Debug>(result: Result<T, Error>) -> (AbortReason, String) {
+fn abort_of<T: std::fmt::Debug>(result: Result<T, Error>) -> (AbortReason, String) {
     match result {
         Err(Error::Channel(privet_channel::Error::PeerMisbehaved(privet_channel::PeerMisbehaved::Aborted {
             reason,
@@ -141,7 +141,7 @@ fn a_party_whose_partner_does_not_come_is_told() {
     let plan = dealt(&CHOICE, Rounds::Log);
     let (result, served, _) =
         session([&ours, &theirs], [to_one, to_other], |client| client.prepare(&plan, &mut Silent));
-    let (reason, text) = told(result);
+    let (reason, text) = abort_of(result);
     assert_eq!(reason, AbortReason::BadRequest);
     assert!(text.contains("same dealer"), "{text}");
     assert!(served.is_err());
@@ -170,7 +170,7 @@ fn without_a_dealer_dealt_material_is_refused_on_either_side() {
         let mut client = Client::new(channel, ours.store()).expect("a greeting").with_dealer(connect);
         client.prepare(&plan, &mut Silent)
     });
-    let (reason, text) = told(refused);
+    let (reason, text) = abort_of(refused);
     assert!(reason == AbortReason::BadRequest && text.contains("no dealer"), "{text}");
 }
 
@@ -181,7 +181,7 @@ fn a_dealer_refuses_entries_beyond_its_limit() {
     let plan = dealt(&RESIDUAL, Rounds::Log);
     let (result, ..) =
         session([&ours, &theirs], [connect.clone(), connect], |client| client.prepare(&plan, &mut Silent));
-    let (_, text) = told(result);
+    let (_, text) = abort_of(result);
     assert!(text.contains("limit is 1000"), "{text}");
     assert!(dealt_now.iter().take(2).any(|result| result.is_err()));
 }

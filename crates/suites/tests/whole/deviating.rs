@@ -201,7 +201,7 @@ fn kind<T>(result: &Result<T, Error>) -> String {
         Ok(_) => "well".into(),
         Err(Error::Authenticated(Deviation::PeerMisbehaved(how))) => format!("{how:?}"),
         Err(Error::Authenticated(Deviation::CheckCut(_))) => "CheckCut".into(),
-        Err(Error::Channel(LinkError::PeerMisbehaved(LinkMisbehaved::Aborted { .. }))) => "told".into(),
+        Err(Error::Channel(LinkError::PeerMisbehaved(LinkMisbehaved::Aborted { .. }))) => "aborted".into(),
         Err(Error::Channel(LinkError::PeerMisbehaved(_)) | Error::PeerMisbehaved(_)) => "form".into(),
         Err(Error::Channel(_)) => "link".into(),
         Err(error) => format!("{error:?}"),
@@ -282,7 +282,7 @@ fn no_altered_message_goes_through() {
         *kinds.entry(ends).or_insert(0) += count;
     }
     println!("how client and server end: {kinds:?}");
-    for expected in ["Check", "Padding", "Commitment", "CheckCut", "form", "link", "told"] {
+    for expected in ["Check", "Padding", "Commitment", "CheckCut", "form", "link", "aborted"] {
         assert!(kinds.keys().flatten().any(|kind| kind == expected), "no run ended with {expected}: {kinds:?}");
     }
 }

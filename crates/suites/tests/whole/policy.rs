@@ -135,10 +135,10 @@ fn a_client_has_its_answers_in_an_hour_over_modes_sessions_and_restarts() {
         let ask = |client: &mut Client| client.infer(plan, id, &CHOICE.case.inputs, &mut Silent).map(drop);
         let (reason, text) = refused(&limited(), &ours, ask);
         assert_eq!(reason, AbortReason::Busy);
-        let told = text.strip_prefix(
+        let wait = text.strip_prefix(
             "this server gives a client 3 answers in an hour at most, and you have had them: try again in ",
         );
-        let seconds: u64 = told.and_then(|rest| rest.strip_suffix(" seconds")).expect(&text).parse().expect("a number");
+        let seconds: u64 = wait.and_then(|rest| rest.strip_suffix(" seconds")).expect(&text).parse().expect("a number");
         assert!((3000..=3600).contains(&seconds), "{seconds}");
     }
     let ask = |client: &mut Client| client.infer_unprepared(&one_shot, &CHOICE.case.inputs, &mut Silent).map(drop);
@@ -193,8 +193,8 @@ fn suite_stream_is_refused_unless_the_policy_accepts_it() {
             let prepared = client.prepare(&plan, &mut Silent);
             assert_eq!(prepared.is_ok(), served);
             if let Err(error) = prepared {
-                let told = error.to_string();
-                assert!(told.contains("does not accept suite stream: accepted for you: gmw, fss, ckks"), "{told}");
+                let text = error.to_string();
+                assert!(text.contains("does not accept suite stream: accepted for you: gmw, fss, ckks"), "{text}");
             }
             client.close().ok();
             let (result, events) = serving.join().expect("no panic");

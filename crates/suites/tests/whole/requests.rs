@@ -186,10 +186,10 @@ fn requests_that_cannot_be_granted_are_refused_with_a_reason() {
         (infer(&"0".repeat(64)), AbortReason::UnknownProgram, unknown),
     ];
     for (request, reason, text) in cases {
-        let ((found, told), error) = ask(&server, request.to_string());
+        let ((found, actual), error) = ask(&server, request.to_string());
         assert_eq!(found, reason);
-        assert!(told.starts_with(text), "{told:?}");
-        assert_discreet(&told, &folder);
+        assert!(actual.starts_with(text), "{actual:?}");
+        assert_discreet(&actual, &folder);
         assert!(matches!(error, Error::PeerMisbehaved(PeerMisbehaved::Request(_))), "{error:?}");
         assert!(!error.to_string().contains(QUOTED), "{error}");
     }
@@ -221,18 +221,18 @@ fn client_of<T>(answers: &[Vec<u8>], work: impl FnOnce(&mut Client) -> Result<T,
 
 #[test]
 fn a_client_refuses_servers_that_greet_wrongly() {
-    let told = |greeting: Vec<u8>| {
+    let refusal_of = |greeting: Vec<u8>| {
         let (result, (reason, text)) = client_of(&[greeting], |client| client.describe(None, None));
         assert_eq!(text, "");
         (result.expect_err("refused"), reason)
     };
-    let (error, reason) = told(b"HTTP/1.1".to_vec());
+    let (error, reason) = refusal_of(b"HTTP/1.1".to_vec());
     assert!(matches!(error, Error::PeerMisbehaved(PeerMisbehaved::NotPrivet)));
     assert_eq!(reason, AbortReason::Misbehaved);
-    let (error, reason) = told(greeting(VERSION + 1));
+    let (error, reason) = refusal_of(greeting(VERSION + 1));
     assert!(matches!(error, Error::PeerMisbehaved(PeerMisbehaved::Version { .. })));
     assert_eq!(reason, AbortReason::Version);
-    let (error, reason) = told(vec![0; 100]);
+    let (error, reason) = refusal_of(vec![0; 100]);
     assert!(matches!(error, Error::Channel(privet_channel::Error::PeerMisbehaved(Link::WrongLength { .. }))));
     assert_eq!(reason, AbortReason::Misbehaved);
 }

@@ -114,8 +114,8 @@ fn material_of_a_setup_that_is_gone_is_refused_by_either_side() {
         let loser = [&parties.ours, &parties.theirs][lost];
         fs::remove_file(&loser.setups()[0]).expect("a setup");
         let ends = parties.infer(&id);
-        let told = |error: &Error| error.to_string().contains("given up: prepare again");
-        assert!(ends[0].is_some() && ends.iter().flatten().any(told), "{ends:?}");
+        let says_spoiled = |error: &Error| error.to_string().contains("given up: prepare again");
+        assert!(ends[0].is_some() && ends.iter().flatten().any(says_spoiled), "{ends:?}");
         assert!(parties.infer(&parties.prepare()).iter().all(Option::is_none));
     }
 }

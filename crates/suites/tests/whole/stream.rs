@@ -212,8 +212,8 @@ fn a_server_for_one_cipher_refuses_all_others() {
                 Some((error, served)) => {
                     assert_ne!(cipher, only);
                     assert!(error.is_the_peers_fault(), "{error}");
-                    let told = served.expect_err("a refusal").to_string();
-                    assert!(told.contains(&format!("takes {only} alone, not {cipher}")), "{told}");
+                    let refusal = served.expect_err("a refusal").to_string();
+                    assert!(refusal.contains(&format!("takes {only} alone, not {cipher}")), "{refusal}");
                 }
             }
         }
@@ -254,8 +254,8 @@ fn residues_that_are_not_reduced_are_refused_by_name() {
         });
         assert!(witness.happened());
         assert!(refused.expect_err("a refusal").is_the_peers_fault());
-        let told = served.expect_err("a refusal");
-        assert!(told.is_the_peers_fault() && told.to_string().contains(what), "{told}");
+        let refusal = served.expect_err("a refusal");
+        assert!(refusal.is_the_peers_fault() && refusal.to_string().contains(what), "{refusal}");
     }
 }
 

@@ -202,8 +202,8 @@ impl<'a> Scene<'a> {
         let (sender, receiver) = if target.by_client { (&client, &server) } else { (&server, &client) };
         if is_malformed(action) {
             assert!(receiver.as_ref().is_err_and(Error::is_the_peers_fault), "{place}");
-            let told = aborted(sender).is_some_and(|(reason, _)| reason == AbortReason::Misbehaved);
-            assert!(sender.is_ok() || told, "{place}");
+            let is_informed = aborted(sender).is_some_and(|(reason, _)| reason == AbortReason::Misbehaved);
+            assert!(sender.is_ok() || is_informed, "{place}");
         }
         true
     }

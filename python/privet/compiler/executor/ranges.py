@@ -52,7 +52,7 @@ def calibration_batches(
     """Inputs in the graph's order, one batch at a time.
 
     Of a graph with state a sample is a session: arrays with an axis of steps in front. A few of its
-    steps are told, each with the state that it begins with.
+    steps are reported, each with the state that it begins with.
 
     Raises `InputError` if a calibration sample does not fit the graph's inputs.
     """

@@ -35,7 +35,7 @@ MOST_BEYOND = 4
 Made = TypeVar("Made")
 
 DIFFERENT = 10 * TOLERANCE
-"""The error beside ONNX Runtime from which it is told, where no layer has one."""
+"""The error beside ONNX Runtime from which it is reported, where no layer has one."""
 KEPT = 4 * TOLERANCE
 """The error up to which a large model keeps the first candidate: there wider rings cost much."""
 LARGE = 1 << 16
@@ -207,7 +207,7 @@ def measure_accuracy(
     reference = replace(placed, nodes=tuple(_exact(placed, node) for node in placed.nodes))
     pairs = list(zip(placed.nodes, integers.nodes, strict=True))
     errors = {node.output: Errors() for node, _ in pairs}
-    ends, told = [Errors() for _ in placed.outputs], dict[str, Errors]()
+    ends, head_errors = [Errors() for _ in placed.outputs], dict[str, Errors]()
     numbers = [_numbers(placed, it.value) for it in placed.outputs]
     for batch in _some(samples, integers):
         exact: dict[int, Array] = {}
@@ -253,7 +253,7 @@ def measure_accuracy(
         for name, array in gotten[1].items():
             mine, other = as_tensor(gotten[0][name]), as_tensor(array)
             if other.dtype.kind == "f":
-                told.setdefault(name, Errors()).add(mine, other)
+                head_errors.setdefault(name, Errors()).add(mine, other)
     layers = tuple(
         errors[node.output].layer(
             node.name, type(node.operation).__name__, _scale(integers, integer.output)
@@ -266,7 +266,7 @@ def measure_accuracy(
         for id, error in zip(numbers, ends, strict=True)
         if id in by_value
     ]
-    behind = [it.layer(name, "head", 0) for name, it in told.items()]
+    behind = [it.layer(name, "head", 0) for name, it in head_errors.items()]
     return Accuracy(layers, (*outputs, *behind))
 
 

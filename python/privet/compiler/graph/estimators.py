@@ -1,4 +1,4 @@
-"""Estimators of scikit-learn that are refused as a whole, told by what skl2onnx writes of them.
+"""Estimators of scikit-learn that are refused as a whole, known by what skl2onnx writes of them.
 
 Their nodes one by one would say little to who fitted the estimator.
 """

@@ -2,7 +2,7 @@
 
 The client may compute what follows a value that the model's outputs tell it anyway: the scores
 before a softmax (up to a common shift) or a sigmoid, the place of the largest of scores that are an
-output, the text that stands for a place, a map from labels to probabilities. Whatever is not told
+output, the text that stands for a place, a map from labels to probabilities. Whatever is not known
 stays private: a label whose scores are no output is an argmax of the suite.
 """
 

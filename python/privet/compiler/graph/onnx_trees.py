@@ -2,7 +2,7 @@
 
 A classifier has two outputs, of which one may be revealed and the other must not: so it is taken
 apart before the model is read. What it gives is what ONNX Runtime makes of it, where that is of one
-mind: two labels are told apart by the score of one. With more labels the largest score wins of
+mind: two labels are distinguished by the score of one. With more labels the largest score wins of
 those that a row has: base values give each class one, and without them a leaf that the row ends in.
 """
 

@@ -55,7 +55,7 @@ class Rewriter:
         return self.add(node, node.operation, *(self.new[id] for id in node.inputs))
 
     def add(self, node: Node, operation: Operation, *inputs: int, name: str | None = None) -> int:
-        """An operation on new values that makes what `node` made; named as it unless told."""
+        """An operation on new values that makes what `node` made; named as it by default."""
         like = self.old.values[node.output]
         return self.add_new(name or node.name, operation, *inputs, like=like)
 

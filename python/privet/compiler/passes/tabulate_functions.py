@@ -221,7 +221,7 @@ def within(
     `reach`, where it goes on to `excess` times that: as an exponential is of arguments with a
     margin.
 
-    The end is rounded to a whole `END` and told by the program.
+    The end is rounded to a whole `END` and stated by the program.
     """
     unit = 2.0**-scale
     first, last = domain.low * unit, (domain.low + (1 << domain.bits)) * unit

@@ -1,1 +1,1 @@
-"""What suites cost, told as figures, tables and one page, beside the papers."""
+"""What suites cost, reported as figures, tables and one page, beside the papers."""

@@ -29,7 +29,7 @@ COLUMNS = (
 
 
 def write(folder: Path, case: Case, sweep: bool) -> list[Result]:
-    """Runs the cases of the paper's table, and the sweeps if told, and writes the report of them
+    """Runs the cases of the paper's table, and the sweeps if asked, and writes the report of them
     into `folder`, with every job of the busiest run. The results of the table."""
     folder.mkdir(parents=True, exist_ok=True)
     table = list(compare(table_two(case)))

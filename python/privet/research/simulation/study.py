@@ -87,7 +87,7 @@ class Result:
 
 
 def suites_of(case: Case) -> list[str]:
-    """The suites that requests take in turn at random: as told, or all that have every model.
+    """The suites that requests take in turn at random: as given, or all that have every model.
     Raises `InputError` if the profile lacks a model of the workload."""
     needed = set(requests(case.workload))
     suites = list(case.suites) or [

@@ -53,7 +53,7 @@ class Token:
 
 def read_tokens(path: Path) -> tuple[Token, ...]:
     """Tokens from a file: `SHA256 NAME` or `SHA256 NAME operator` a line; `#` begins a comment.
-    Raises `Misuse` if it cannot be read, or a line is something else; the line's number is told."""
+    Raises `Misuse` if it cannot be read, or a line is something else; the error names the line."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, ValueError) as error:

@@ -124,8 +124,8 @@ class LocalJob:
         """Tells all who wait."""
         self._timer.cancel()
         self._outcome = self._outcome or outcome
-        for told in (self._over, self._asked, self._granted):
-            told.set()
+        for event in (self._over, self._asked, self._granted):
+            event.set()
 
     def _read(self, event: dict[str, Any], cost: PhaseCost | None) -> Outcome:
         if seconds := event.get("seconds"):

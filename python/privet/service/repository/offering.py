@@ -95,7 +95,7 @@ def _one_of(values: Sequence[Any]) -> Kind:
 
 
 def wishes() -> list[Entry]:
-    """How a job is to be computed, as calls say it: those of a suite's facts that are told."""
+    """How a job is to be computed, as calls say it: those of a suite's facts that are reported."""
     those = [it for of in SERVED.values() if by_jobs(of) for it in of.served()]
     found = []
     for name, about in JOB_FACTS.items():

@@ -68,7 +68,7 @@ def run_local(
         offline,
         dealer=dealt,
         extension=result["extension"],
-        account=(_told(suite, chosen, job, result["extension"]),),
+        account=(_how(suite, chosen, job, result["extension"]),),
     )
 
 
@@ -155,7 +155,7 @@ def _memory(
     }
 
 
-def _told(suite: MaterialSuite, chosen: MaterialSuite, job: LocalJob, extension: str | None) -> str:
+def _how(suite: MaterialSuite, chosen: MaterialSuite, job: LocalJob, extension: str | None) -> str:
     facts = chosen.facts()
     how = chosen.comparisons(suite) + over(job.link)
     if facts["linear"] == "online":

@@ -76,7 +76,7 @@ impl<'a> Terms<'a> {
     fn of(parts: &'a [Lanes]) -> Self {
         let len = parts.len() / PARTS_A_PASS;
         assert!(len.is_power_of_two(), "a power of two of terms");
-        // Not told, the compiler masks before it shifts.
+        // Left to itself, the compiler masks before it shifts.
         Self { parts, len, mask: std::hint::black_box((size_of::<Lanes>() * (len - 1)) as u64) }
     }
 

@@ -69,9 +69,9 @@ fn ciphertexts_outside_the_group_end_the_session_and_get_no_answer() {
             }
             channel.flush().expect("a link");
             // The next message is no ciphertext but why the server hangs up.
-            let told = channel.recv(256 * size);
-            let Err(privet_channel::Error::PeerMisbehaved(Link::Aborted { reason, .. })) = told else {
-                panic!("an answer of {:?} bytes", told.map(|bytes| bytes.len()));
+            let reply = channel.recv(256 * size);
+            let Err(privet_channel::Error::PeerMisbehaved(Link::Aborted { reason, .. })) = reply else {
+                panic!("an answer of {:?} bytes", reply.map(|bytes| bytes.len()));
             };
             assert_eq!(reason, AbortReason::Misbehaved);
         });

@@ -54,7 +54,7 @@ async def notice(call: Call[NoticeBody]) -> Answer:
 async def request(call: Call[RequestBody]) -> Answer:
     """Asks for an inference, or to fetch what this client keeps."""
     if (before := _before(call, "fetch" if call.body.fetch else "request")) is not None:
-        return await _told(call, before, seen=0)
+        return await _admission(call, before, seen=0)
     version = _wanted(call)
     limits = version.config.limits
     if limits.requests_per_minute is not None:
@@ -63,7 +63,7 @@ async def request(call: Call[RequestBody]) -> Answer:
     _charge(call, version)
     if limits.requests_per_minute is not None:
         _charge(call, version, version.name, limits.requests_per_minute)
-    return await _told(call, made, seen=made.sequence)
+    return await _admission(call, made, seen=made.sequence)
 
 
 async def news(call: Call[None]) -> Answer:
@@ -131,7 +131,7 @@ def _news(call: Call[Any], seen: int) -> dict[str, Any]:
     return {"sequence": jobs.sequence(client), "jobs": changed}
 
 
-async def _told(call: Call[RequestBody], job: Job, seen: int) -> Answer:
+async def _admission(call: Call[RequestBody], job: Job, seen: int) -> Answer:
     """The answer to a call that made `job`; if the caller waits, with updates once the job has some
     after `seen` that it can act on. Such calls leave half of the places to calls for updates."""
     body, jobs, client = call.body, call.service.jobs, call.caller.client
