@@ -150,8 +150,8 @@ async def idle(place: Place, address: str, process: int, clients: int) -> dict[s
             arrived += 1
             seen = 0
             while True:
-                news = await calls.get("/v2/jobs", hold=POLL_SECONDS, wait=POLL_SECONDS, seen=seen)
-                seen = news["sequence"]
+                reply = await calls.get("/v2/jobs", hold=POLL_SECONDS, wait=POLL_SECONDS, seen=seen)
+                seen = reply["sequence"]
         finally:
             await calls.close()
 

@@ -86,9 +86,9 @@ class ServiceCaller:
         work: list[asyncio.Task[Result | None]] = []
         async with asyncio.timeout(SOON):
             while True:
-                news = await self.good("GET", f"/v2/jobs?wait=10&seen={seen}")
-                seen = news["sequence"]
-                for job in news["jobs"]:
+                updates = await self.good("GET", f"/v2/jobs?wait=10&seen={seen}")
+                seen = updates["sequence"]
+                for job in updates["jobs"]:
                     for go in job["go"]:
                         if go["job"] in self._ran:
                             continue
@@ -99,7 +99,7 @@ class ServiceCaller:
                         given = left.pop(0) if go["phase"] == "infer" else None
                         call = self._attempt(job, go, given, left)
                         work.append(asyncio.create_task(call))
-                found = [job for job in news["jobs"] if job["id"] == id]
+                found = [job for job in updates["jobs"] if job["id"] == id]
                 if found and found[0]["state"] in ("ended", "prepared") and found[0]["outcome"]:
                     for done in await asyncio.gather(*work):
                         results += [done] if done is not None else []

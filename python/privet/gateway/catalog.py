@@ -145,7 +145,7 @@ class Admitted:
 
     id: str
     sequence: int
-    news: dict[str, Any] | None
+    updates: dict[str, Any] | None
 
 
 async def submit(

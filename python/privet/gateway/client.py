@@ -271,8 +271,8 @@ class ServiceClient:
             request = Request(job.id, offer, resolved, self._executor, cut, self._end)
             try:
                 self._updates.follow(request, job.sequence)
-                if job.news is not None:
-                    await self._updates.take(job.news, seen)
+                if job.updates is not None:
+                    await self._updates.take(job.updates, seen)
             except BaseException:
                 self._end(request)
                 raise

@@ -88,7 +88,7 @@ class Wait:
 
 
 @dataclass(frozen=True)
-class News(Wait):
+class WaitForJobs(Wait):
     """Parameters of a long poll for all jobs."""
 
     ahead: int = option(

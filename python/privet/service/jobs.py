@@ -217,7 +217,7 @@ class Jobs:
         """How often a client's jobs have changed."""
         return self._sequences.get(client, 0)
 
-    def news(self, client: str, seen: int) -> list[Job]:
+    def updates(self, client: str, seen: int) -> list[Job]:
         """A client's jobs that changed after `seen`, in that order; all that live if `seen` is of
         another life of the service."""
         if seen > self.sequence(client):

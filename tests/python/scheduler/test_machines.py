@@ -48,7 +48,7 @@ def test_a_lost_machine_takes_its_jobs_and_its_material() -> None:
     bench.finish("a/on#2")
     assert bench.running == ["b/pre#2"], "its first ran on the lost machine"
     bench.scheduler.finished(0.0, "b/pre#1")
-    assert bench.running == ["b/pre#2"], "news from a lost machine is ignored"
+    assert bench.running == ["b/pre#2"], "an event from a lost machine is ignored"
     bench.scheduler.machine_joined(0.0, TWO[1])
     assert bench.starts(bench.submit("r", to="n")) == ["r/pre#1"], "nothing survived the loss"
 

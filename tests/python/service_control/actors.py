@@ -77,7 +77,7 @@ class Pretender:
     apart: bool = False
     discarded: list[str] = field(default_factory=list)
     released: list[Node] = field(default_factory=list)
-    news: asyncio.Queue[MachineEvent | None] = field(default_factory=asyncio.Queue)
+    pending: asyncio.Queue[MachineEvent | None] = field(default_factory=asyncio.Queue)
     count: int = 0
     policy: str = ""
 
@@ -93,8 +93,8 @@ class Pretender:
         return self.nodes[0].name if self.nodes else None
 
     async def events(self) -> AsyncIterator[MachineEvent]:
-        """What was put into `news`."""
-        while (event := await self.news.get()) is not None:
+        """What was put into `pending`."""
+        while (event := await self.pending.get()) is not None:
             yield event
 
     async def offer(
@@ -149,11 +149,11 @@ class Pretender:
             raise Misuse(f"no machine {machine!r} was taken out")
         self.released.remove(found[0])
         self.nodes = [*self.nodes, found[0]]
-        self.news.put_nowait(MachineEvent("joined", found[0]))
+        self.pending.put_nowait(MachineEvent("joined", found[0]))
 
     async def close(self) -> None:
         """Ends the events."""
-        await self.news.put(None)
+        await self.pending.put(None)
 
     def finish(self, job: str, **fields: Any) -> None:
         """Lets a job end well."""

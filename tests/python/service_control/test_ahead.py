@@ -32,9 +32,9 @@ def test_a_client_that_waits_gets_material_before_it_asks(
             seen, kinds = 0, set()
             async with asyncio.timeout(10):
                 while "ahead" not in kinds:
-                    news = await caller.good("GET", f"/v2/jobs?wait=5&ahead=1&seen={seen}")
-                    seen = news["sequence"]
-                    kinds = {job["kind"] for job in news["jobs"]}
+                    updates = await caller.good("GET", f"/v2/jobs?wait=5&ahead=1&seen={seen}")
+                    seen = updates["sequence"]
+                    kinds = {job["kind"] for job in updates["jobs"]}
             await eventually(lambda: len(it.service.driver.scheduler.material.unused()) >= 1)
             model = await caller.good("GET", "/v2/models/digits")
             assert sum(model["privet"]["stock"].values()) >= 1

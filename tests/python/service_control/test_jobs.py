@@ -248,13 +248,13 @@ def test_a_lost_machine_takes_its_material_along(play: Callable[..., None]) -> N
         notice = await caller.notify("digits")
         it.executor.finish((await it.executor.granted("prepare")).job)
         await until(caller, notice, "prepared")
-        await it.executor.news.put(MachineEvent("lost", it.executor.nodes[0]))
+        await it.executor.pending.put(MachineEvent("lost", it.executor.nodes[0]))
         job = await until(caller, notice, "ended")
         assert "machine lost" in job["reason"]
         status, answer = await caller.call("GET", "/v2/health/ready")
         assert (status, "machine" in answer["error"]) == (503, True)
         it.executor.store.clear()
-        await it.executor.news.put(MachineEvent("joined", Node("b", (7,), 2**32, "127.0.0.2")))
+        await it.executor.pending.put(MachineEvent("joined", Node("b", (7,), 2**32, "127.0.0.2")))
         await caller.request("digits")
         assert (await it.executor.granted("prepare")).grant.cores == (7,)
 
@@ -352,7 +352,7 @@ def test_a_copied_store_serves_once(play: Callable[..., None]) -> None:
         notice = await caller.notify("digits")
         it.executor.finish((await it.executor.granted("prepare")).job, material="1" * 32)
         await until(caller, notice, "prepared")
-        await it.executor.news.put(MachineEvent("joined", Node("b", (7,), 2**32, "127.0.0.2")))
+        await it.executor.pending.put(MachineEvent("joined", Node("b", (7,), 2**32, "127.0.0.2")))
         await eventually(lambda: it.executor.discarded == ["1" * 32])
         assert len(it.service.driver.scheduler.material.unused()) == 1
 
@@ -419,8 +419,8 @@ def test_news_wait_and_tell_each_change_once(play: Callable[..., None]) -> None:
         await asyncio.sleep(0.1)
         assert not waiting.done()
         id = await caller.request("digits")
-        news = await waiting
-        assert [job["id"] for job in news["jobs"]] == [id]
+        updates = await waiting
+        assert [job["id"] for job in updates["jobs"]] == [id]
         await until(caller, id, "preparing")
         seen = (await caller.good("GET", "/v2/jobs"))["sequence"]
         assert (await caller.good("GET", f"/v2/jobs?seen={seen}"))["jobs"] == []

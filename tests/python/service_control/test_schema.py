@@ -63,10 +63,10 @@ def test_whatever_is_read_fits_the_schema_and_the_rest_is_refused(of: type[Any])
 
 @given(st.dictionaries(st.sampled_from(["wait", "seen"]), st.text()))
 def test_any_parameters_are_read_or_refused(query: dict[str, str]) -> None:
-    from privet.service.asks import News
+    from privet.service.asks import WaitForJobs
 
     with contextlib.suppress(Misuse):
-        read(News, parameters(query), "the address")
+        read(WaitForJobs, parameters(query), "the address")
 
 
 def test_null_means_left_out() -> None:

@@ -175,8 +175,8 @@ def test_an_inference_waits_for_cores_and_then_runs(play: Play) -> None:
             it.executor.finish(held.job)
             assert_right(await asked)
             await eventually(lambda: it.taken()[1] == alone[1])
-            news = await caller.good("GET", "/v2/jobs")
-            jobs = [job for job in news["jobs"] if job["suite"] == "ckks"]
+            updates = await caller.good("GET", "/v2/jobs")
+            jobs = [job for job in updates["jobs"] if job["suite"] == "ckks"]
             jobs.sort(key=lambda job: job["kind"], reverse=True)
             assert [(job["kind"], job["state"], job["outcome"]) for job in jobs] == [
                 ("session", "ended", "done"),
@@ -383,9 +383,9 @@ def test_a_client_may_cancel_its_inference_and_nobody_elses(play: Play) -> None:
     async def act(it: Stage) -> None:
         async with it.client() as client, it.caller() as caller, it.caller("operator") as other:
             _, _, asked = await it.waiting(client, caller)
-            news = await caller.good("GET", "/v2/jobs")
-            (request,) = [it["id"] for it in news["jobs"] if it["kind"] == "request"]
-            (keys,) = [it["id"] for it in news["jobs"] if it["kind"] == "session"]
+            updates = await caller.good("GET", "/v2/jobs")
+            (request,) = [it["id"] for it in updates["jobs"] if it["kind"] == "request"]
+            (keys,) = [it["id"] for it in updates["jobs"] if it["kind"] == "session"]
             assert (await other.call("DELETE", f"/v2/jobs/{request}"))[0] == 404
             # A session is nothing that a request could refer to.
             assert (await caller.call("POST", "/v2/models/smooth/requests", {"notice": keys}))[

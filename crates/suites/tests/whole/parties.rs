@@ -227,7 +227,7 @@ pub const MOST: u64 = 1 << 30;
 /// What came of a party's deal.
 pub type Dealing = Result<Option<Dealt>, Error>;
 
-/// A way to a dealer, and news of what it did.
+/// A way to a dealer, and a channel of what it did.
 pub fn dealer() -> (Connect, Receiver<Dealing>) {
     dealer_with(MOST, PATIENCE)
 }

@@ -121,7 +121,7 @@ JOB = fields(
 )
 
 SUBMITTED = fields(id=TEXT, state=TEXT, sequence=COUNT)
-NEWS = fields(sequence=COUNT, jobs=several(JOB))
-REQUESTED: Schema = {**SUBMITTED, "properties": {**SUBMITTED["properties"], "news": NEWS}}
+UPDATES = fields(sequence=COUNT, jobs=several(JOB))
+REQUESTED: Schema = {**SUBMITTED, "properties": {**SUBMITTED["properties"], "news": UPDATES}}
 ERROR = fields(error=TEXT, reason=TEXT)
 STATE: Schema = {"type": "object"}

@@ -119,7 +119,7 @@ class Route:
 
     `path` has its varying parts in braces. `answer` is the JSON schema of a good answer, or its
     content type; `refusals` says when the call is refused, by status. Only an `operator` may make
-    a call of that role; one that `waits` for news is bounded per client.
+    a call of that role; one that `waits` for updates is bounded per client.
     """
 
     method: Literal["GET", "POST", "DELETE"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from privet.service.asks import News, NoticeBody, RequestBody, Wait
+from privet.service.asks import NoticeBody, RequestBody, Wait, WaitForJobs
 from privet.service.control import answers
 from privet.service.control.answers import fields
 from privet.service.control.calls import Route
@@ -120,9 +120,9 @@ ROUTES: tuple[Route, ...] = (
         "/v2/jobs",
         "news",
         "This client's jobs that changed; waits for updates",
-        jobs.news,
-        answers.NEWS,
-        parameters=News,
+        jobs.updates,
+        answers.UPDATES,
+        parameters=WaitForJobs,
         waits=True,
     ),
     _get(

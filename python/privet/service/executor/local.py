@@ -91,7 +91,7 @@ class LocalExecutor:
         self._jobs: dict[str, Grant] = {}
         # Who waits for a task gets its error; nobody else need be told.
         self._tasks = Tasks(lambda task: task.cancelled() or task.exception())
-        self._news = asyncio.Event()
+        self._change = asyncio.Event()
         self._closed = asyncio.Event()
 
     async def start(self) -> None:
@@ -214,7 +214,7 @@ class LocalExecutor:
 
     async def _offer(self, slot: Slot, offer: Offer) -> str:
         while not slot.can():
-            await self._news.wait()
+            await self._change.wait()
         return await slot.offer(offer)
 
     def _idle(self, program: str) -> Slot | None:
@@ -229,14 +229,14 @@ class LocalExecutor:
                 while not self._closed.is_set():
                     if (slot := self._idle(program)) is not None:
                         return slot
-                    await self._news.wait()
+                    await self._change.wait()
         except TimeoutError:
             raise PrivetError("no worker came up for a job in time") from None
         raise PrivetError("the executor was closed")
 
     def _changed(self) -> None:
-        news, self._news = self._news, asyncio.Event()
-        news.set()
+        change, self._change = self._change, asyncio.Event()
+        change.set()
 
     def _finish(self, job: LocalJob, outcome: Outcome) -> None:
         if job.is_stillborn:

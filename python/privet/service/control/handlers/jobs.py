@@ -8,7 +8,7 @@ from typing import Any
 
 from privet.errors import Misuse, NotAccepted
 from privet.scheduler import Refused, Why
-from privet.service.asks import Ask, News, NoticeBody, RequestBody, Wait
+from privet.service.asks import Ask, NoticeBody, RequestBody, Wait, WaitForJobs
 from privet.service.control.calls import (
     Answer,
     Call,
@@ -66,14 +66,14 @@ async def request(call: Call[RequestBody]) -> Answer:
     return await _admission(call, made, seen=made.sequence)
 
 
-async def news(call: Call[None]) -> Answer:
+async def updates(call: Call[None]) -> Answer:
     """The client's jobs that changed after `seen`; waits for some."""
-    wait: News = call.parameters
+    wait: WaitForJobs = call.parameters
     client = call.caller.client
     ahead = call.service.presence.of(client) if wait.ahead else nullcontext()
     with ahead:
         await _listen(call, wait.seen, wait.wait)
-    return answer(_news(call, wait.seen))
+    return answer(_updates(call, wait.seen))
 
 
 async def job(call: Call[None]) -> Answer:
@@ -125,9 +125,9 @@ def _admitted(job: Job) -> dict[str, Any]:
     return {"id": job.id, "state": job.state, "sequence": job.sequence}
 
 
-def _news(call: Call[Any], seen: int) -> dict[str, Any]:
+def _updates(call: Call[Any], seen: int) -> dict[str, Any]:
     jobs, client = call.service.jobs, call.caller.client
-    changed = [job.document() for job in jobs.news(client, seen)]
+    changed = [job.document() for job in jobs.updates(client, seen)]
     return {"sequence": jobs.sequence(client), "jobs": changed}
 
 
@@ -139,7 +139,7 @@ async def _admission(call: Call[RequestBody], job: Job, seen: int) -> Answer:
         return answer(_admitted(job), 202)
     before = job.sequence - 1 if body.seen is None else body.seen
     await _listen(call, seen, body.wait, job.id)
-    return answer({**_admitted(job), "news": _news(call, before)}, 202)
+    return answer({**_admitted(job), "news": _updates(call, before)}, 202)
 
 
 def _wanted(call: Call[Any]) -> Version:
