@@ -49,7 +49,7 @@ def test_a_service_serves_what_was_planned(key_folder: Path, tmp_path: Path) -> 
     (suite,), (rounds,) = planned["suites"], planned["rounds"]
     assert (suite, planned["batch"]) == ("gmw", 2)
 
-    async def visit(address: str) -> None:
+    async def use_service(address: str) -> None:
         async with ServiceCaller(address, key_folder, tmp_path / "client") as caller:
             x = np.random.default_rng(2).normal(size=(2, 30))
             metadata = await caller.good("GET", "/v2/models/breast")
@@ -64,7 +64,7 @@ def test_a_service_serves_what_was_planned(key_folder: Path, tmp_path: Path) -> 
 
     with serving(tmp_path, key_folder) as scene:
         assert [(row["model"], row["ready"]) for row in scene.models] == [("breast", True)]
-        asyncio.run(visit(scene.address))
+        asyncio.run(use_service(scene.address))
 
 
 def _another(rounds: str) -> str:

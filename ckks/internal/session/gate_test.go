@@ -12,7 +12,7 @@ import (
 	"privet/ckks/internal/testserver"
 )
 
-// recordingGate is a gate that does with each piece of work what a test says, and remembers how it ended.
+// recordingGate is a gate that does with each job what a test says, and remembers how it ended.
 type recordingGate struct {
 	enter func(work session.Work) (gone <-chan struct{}, err error)
 	left  chan error

@@ -13,7 +13,7 @@ import (
 // deep has more levels than any ring has room for under statistical noise.
 func deep() testmodel.Deep { return testmodel.NewDeep(8, 7, 5) }
 
-func visitDeep(t *testing.T) (*session.Evaluator, testmodel.Deep, chan session.Event) {
+func connectDeep(t *testing.T) (*session.Evaluator, testmodel.Deep, chan session.Event) {
 	t.Helper()
 	sample := deep()
 	evaluator, events := openEvaluator(t, sample.Public, sample.Private)
@@ -24,7 +24,7 @@ func visitDeep(t *testing.T) (*session.Evaluator, testmodel.Deep, chan session.E
 }
 
 func TestADeepEncryptedModelIsRefreshedByItsOwner(t *testing.T) {
-	evaluator, sample, events := visitDeep(t)
+	evaluator, sample, events := connectDeep(t)
 	for range 2 {
 		cost := predictDeep(t, evaluator, sample)
 		summary, points := evaluator.Plan.Summary(), evaluator.Plan.Points()
@@ -124,7 +124,7 @@ func TestRefreshesOutOfTurnAreRefusedByName(t *testing.T) {
 		"no run":                 {func(int) int { return 0 }, false, "refresh", "a run of the model comes before"},
 		"results without a run":  {func(int) int { return 0 }, false, "decrypt", "a run of the model comes before"},
 	} {
-		evaluator, _, _ := visitDeep(t)
+		evaluator, _, _ := connectDeep(t)
 		if play.run {
 			if err := evaluator.Agree("run"); err != nil {
 				t.Fatal(err)
@@ -153,7 +153,7 @@ func TestAValueOfAnotherFormIsRefused(t *testing.T) {
 			return data
 		},
 	} {
-		evaluator, _, events := visitDeep(t)
+		evaluator, _, events := connectDeep(t)
 		if err := evaluator.Agree("run"); err != nil {
 			t.Fatal(err)
 		}

@@ -22,11 +22,11 @@ class Console(RichConsole):
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
-        """What is printed, piece by piece."""
-        for piece in super().render(renderable, options):
-            if piece.control:
-                yield piece
+        """What is printed, segment by segment."""
+        for segment in super().render(renderable, options):
+            if segment.control:
+                yield segment
             else:
                 # A link's address is printed as it is, between letters that steer.
-                style = piece.style and piece.style.update_link(None)
-                yield Segment(piece.text.translate(STEERING), style)
+                style = segment.style and segment.style.update_link(None)
+                yield Segment(segment.text.translate(STEERING), style)

@@ -249,7 +249,7 @@ def pool_command(
             "mean": each.mean,
             "p99": each.percentile(0.99),
             "longest_wait": max(each.waits),
-            "dry": each.dry,
+            "dry": each.empty,
         }
         for each in found
     ]
@@ -263,11 +263,11 @@ def pool_command(
         f"{len(arrivals)} jobs on {it.network.name}: {load.online:.3f} s each with material, "
         f"{load.offline:.3f} s to make an entry."
     )
-    numbers = ("entries", "mean s", "99 % within s", "longest wait s", "found it dry")
+    numbers = ("entries", "mean s", "99 % within s", "longest wait s", "found it empty")
     table = show.table((), numbers)
     for row in rows:
-        size, *seconds, dry = row.values()
-        table.add_row(str(size), *(f"{each:.3g}" for each in seconds), str(dry))
+        size, *seconds, empty = row.values()
+        table.add_row(str(size), *(f"{each:.3g}" for each in seconds), str(empty))
     console.print(table)
 
 

@@ -33,12 +33,12 @@ class Load:
 @dataclass(frozen=True)
 class Outcome:
     """What jobs saw with a pool of `size` entries: seconds from arrival to answer (`latencies`, in
-    order of arrival) and to their start (`waits`), and how many found the pool dry."""
+    order of arrival) and to their start (`waits`), and how many found the pool empty."""
 
     size: int
     latencies: tuple[float, ...]
     waits: tuple[float, ...]
-    dry: int
+    empty: int
 
     @property
     def mean(self) -> float:
@@ -80,17 +80,17 @@ def simulate(arrivals: Sequence[float], load: Load, size: int) -> Outcome:
     makers = [0.0] * load.makers
     entries = [0.0] * size
     servers = [0.0] * load.servers
-    latencies, waits, dry = [], [], 0
+    latencies, waits, empty = [], [], 0
     for arrival in arrivals:
         ready = heapq.heappop(entries) if entries else _make(makers, arrival, load)
-        dry += ready > arrival
+        empty += ready > arrival
         start = max(arrival, ready, heapq.heappop(servers))
         heapq.heappush(servers, start + load.online)
         if size:
             heapq.heappush(entries, _make(makers, start, load))
         latencies.append(start + load.online - arrival)
         waits.append(start - arrival)
-    return Outcome(size, tuple(latencies), tuple(waits), dry)
+    return Outcome(size, tuple(latencies), tuple(waits), empty)
 
 
 def _make(makers: list[float], order: float, load: Load) -> float:

@@ -30,10 +30,10 @@ UNREAD_SECONDS = 60.0
 """How long a client may read nothing of an answer that waits for it; its connection is cut then."""
 
 READ_BYTES = 16 << 10
-"""Connections are read in pieces of so many bytes at most."""
+"""Connections are read in chunks of so many bytes at most."""
 
-PIECE_BYTES = 64 << 10
-"""Large answers are written in pieces of so many bytes, each when the one before has gone."""
+CHUNK_BYTES = 64 << 10
+"""Large answers are written in chunks of so many bytes, each when the one before has gone."""
 
 METHODS = frozenset({"GET", "POST", "DELETE", "HEAD", "OPTIONS", "PUT", "PATCH"})
 """Methods as they are counted and logged; others are `other`, since a client chooses them."""
@@ -53,7 +53,7 @@ class Handler(RequestHandler):
         self.unread: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Reads in pieces that the heap has: what asyncio asks for by default comes from the system
+        """Reads in chunks that the heap has: what asyncio asks for by default comes from the system
         each time, and where that has no more the connection would break off without an answer."""
         if hasattr(transport, "max_size"):
             transport.max_size = READ_BYTES
@@ -165,15 +165,15 @@ def while_connected(request: web.Request) -> Iterator[None]:
         handler.waiting = None
 
 
-def in_pieces(body: bytes, content_type: str) -> web.Response:
-    """A large answer, of which only a few pieces wait for a client that does not read."""
+def in_chunks(body: bytes, content_type: str) -> web.Response:
+    """A large answer, of which only a few chunks wait for a client that does not read."""
 
-    async def pieces() -> AsyncIterator[bytes]:
-        for start in range(0, len(body), PIECE_BYTES):
-            yield body[start : start + PIECE_BYTES]
+    async def chunks() -> AsyncIterator[bytes]:
+        for start in range(0, len(body), CHUNK_BYTES):
+            yield body[start : start + CHUNK_BYTES]
 
     length = {"Content-Length": str(len(body))}
-    return web.Response(body=pieces(), headers=length, content_type=content_type)
+    return web.Response(body=chunks(), headers=length, content_type=content_type)
 
 
 async def read_body(request: web.Request) -> bytes:

@@ -1,4 +1,4 @@
-"""Visits to a worker: whom they trust, what they refuse to run, and that they can be stopped."""
+"""Attempts at a worker: whom they trust, what they refuse to run, and that they can be stopped."""
 
 from __future__ import annotations
 

@@ -19,13 +19,13 @@ def test_a_pool_runs_dry_by_hand() -> None:
     # Two material entries lie ready; the third is ordered as the first is taken, at time 0.
     assert found.latencies == (1.0, 2.0, 11.0)
     assert found.waits == (0.0, 1.0, 10.0)
-    assert found.dry == 1
+    assert found.empty == 1
 
 
 def test_without_a_pool_every_job_waits_for_its_entry() -> None:
     found = simulate([0.0, 100.0], Load(online=1.0, offline=10.0), 0)
     assert found.latencies == (11.0, 11.0)
-    assert found.dry == 2
+    assert found.empty == 2
 
 
 def test_makers_and_servers_work_side_by_side() -> None:
@@ -45,9 +45,9 @@ def test_the_papers_keys_run_out() -> None:
     load = Load(online, both - online)
     jobs = poisson(200, 10.0)
     enough = simulate(jobs, load, 200)
-    assert enough.dry == 0
+    assert enough.empty == 0
     short = simulate(jobs, load, 100)
-    assert short.dry > 50
+    assert short.empty > 50
     assert max(short.waits) > max(enough.waits) + 300
 
 
@@ -75,6 +75,6 @@ def test_a_trace_takes_the_place_of_poisson(record: MakeRecord, tmp_path: Path) 
     found = json.loads(done.stdout)
     assert [len(latencies) for latencies in found["latencies"]] == [3, 3]
     assert [row["dry"] for row in found["pools"]] == [3, 0]
-    assert "found it dry" in CliRunner().invoke(app, command[:-1]).output
+    assert "found it empty" in CliRunner().invoke(app, command[:-1]).output
     trace.write_text("soon\n")
     assert isinstance(CliRunner().invoke(app, command).exception, Misuse)

@@ -29,7 +29,7 @@ from privet.runtime import Client, Credentials, Server, acceptor, listening
 from privet.runtime.listening import Bounds
 from privet.service import http
 from privet.service.control.identity import tls
-from privet.service.http import in_pieces, serving
+from privet.service.http import in_chunks, serving
 
 IDLE = 200
 FILES = 100
@@ -150,14 +150,14 @@ def test_an_answer_that_nobody_reads_is_given_up(
     case: str, key_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Until then it takes little memory. A client that reads slowly gets all of it. The control is
-    an answer in one piece, all of which waits in memory."""
+    an answer in one chunk, all of which waits in memory."""
     monkeypatch.setattr(http, "UNREAD_SECONDS", 0.5)
     body, parts = bytes(32 << 20), 16
     handlers: list[web.RequestHandler] = []
 
     async def large(request: web.Request) -> web.Response:
         handlers.append(request.protocol)
-        return web.Response(body=body) if case == "control" else in_pieces(body, "text/plain")
+        return web.Response(body=body) if case == "control" else in_chunks(body, "text/plain")
 
     def waits() -> int:
         transport: Any = handlers[0].transport

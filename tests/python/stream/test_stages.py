@@ -74,15 +74,15 @@ def walk(
                 message[places] = model.rows(made, len(places))
         message = theirs.leaving(index, message)
         ranges = cut(it.sent, it.unit, parts)
-        pieces = [(message[each].tobytes(), ours.opening(index, each)) for each in ranges]
+        openings = [(message[each].tobytes(), ours.opening(index, each)) for each in ranges]
         if it.output:
-            shown = b"".join(data.native.values(index, keyed, *piece) for piece in pieces)
+            shown = b"".join(data.native.values(index, keyed, *opening) for opening in openings)
             outputs[it.target] = np.frombuffer(shown, "<i8")
         else:
             units = [slice(each.start // it.unit, each.stop // it.unit) for each in ranges]
             answer = b"".join(
-                data.native.answer(index, keyed, *piece, ours.hiding(index, at))
-                for piece, at in zip(pieces, units, strict=True)
+                data.native.answer(index, keyed, *opening, ours.hiding(index, at))
+                for opening, at in zip(openings, units, strict=True)
             )
             bases[it.target] = theirs.returned(index, model.rows(answer, it.returned), returned)
         for value in model.last_uses[index]:

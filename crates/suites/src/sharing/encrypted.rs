@@ -13,7 +13,7 @@ use super::Options;
 use super::kept::{self, Kept};
 use crate::Error;
 
-/// In slots polynomials are 64 KiB pieces from the heaps of several threads, which keep much of what was freed: what a process
+/// In slots polynomials are 64 KiB blocks from the heaps of several threads, which keep much of what was freed: what a process
 /// takes was found to be up to 1.6 times the sizes.
 const HEAPS: u64 = 2;
 

@@ -150,7 +150,7 @@ impl Plan {
         let shares = products + layers.sum::<u64>();
         let packed = first + (masks + shares) * u64::from(self.product_ring().bits()) / 64;
         let material = first + masks + shares;
-        // Correlations are gathered and then assembled; the material is written from one piece of memory.
+        // Correlations are gathered and then assembled; the material is written from one buffer.
         let extending = if self.is_dealt() { stock } else { stock + 2 * extension.memory() + growing };
         let multiplying = self.multiplying_elements(role, extension);
         let (prepared, computed) = if self.options().is_one_shot() { (0, most) } else { (most, 0) };

@@ -123,7 +123,7 @@ fn material_that_was_stored_in_one_piece_is_used_where_chunks_would_be_made_now(
         Material::read(file(&theirs.0), &plan, Role::Server).expect("the server's half").correlated,
     ];
     for correlated in stocks {
-        let Correlated::Stock(stock, None) = correlated else { panic!("a stock in one piece") };
+        let Correlated::Stock(stock, None) = correlated else { panic!("a stock in one part") };
         assert_eq!(stock.left(), plan.online_cost().demand);
     }
 }

@@ -67,7 +67,7 @@ def slowest_material(records: Sequence[Record]) -> Record | None:
 def pools(record: Record) -> list[Row]:
     """Latency of each of 200 jobs on WAN_S for pools of several sizes (Figure 2): one arrives on
     average when half of the time to make a material entry has passed, so that a small pool runs
-    dry."""
+    empty."""
     it = predict(record, PRESETS["WAN_S"])
     load = key_pool.Load(it.online.seconds, it.offline.seconds)
     interval = max(it.online.seconds * 1.2, it.offline.seconds / 2)

@@ -137,7 +137,7 @@ impl Stages {
         let count = bytes.len() / self.row_bytes();
         let program = self.plan.program();
         if count == 0 || !count.is_multiple_of(unit(program, exchange)) {
-            return Err(misuse("a stage got no elements, or a window in pieces"));
+            return Err(misuse("a stage got no elements, or a window in parts"));
         }
         Ok(exchange.compute(program, self.open(exchange, opening, count, bytes)?))
     }

@@ -10,7 +10,7 @@ from typing import Any
 from privet.compiler.executor.codec import describe_outputs
 from privet.compiler.program import Program
 from privet.service.control.calls import Answer, Call, answer, bad_request, not_found, unavailable
-from privet.service.http import in_pieces
+from privet.service.http import in_chunks
 from privet.service.repository import Version
 from privet.suites import Suite
 
@@ -59,7 +59,7 @@ async def ready(call: Call[Any]) -> Answer:
 
 async def program(call: Call[Any]) -> Answer:
     """The public half of the program, byte for byte what its hash is of."""
-    return in_pieces(find(call).public, "application/json")
+    return in_chunks(find(call).public, "application/json")
 
 
 def find(call: Call[Any], number: int | None = None) -> Version:
