@@ -119,9 +119,9 @@ def make(
     before = [path for path in KeyPaths.below(directory, ca_key=True).all() if _present(path)]
     before += sorted(directory.glob("member-*.*"))
     if before and not force:
-        found = ", ".join(path.name for path in before)
+        existing = ", ".join(path.name for path in before)
         raise Misuse(
-            f"{directory} already holds {found}; choose another directory, or replace them with "
+            f"{directory} already holds {existing}; choose another directory, or replace them with "
             "--force"
         )
 

@@ -232,18 +232,18 @@ def span(
         now = Context(secrets.token_hex(16), secrets.token_hex(8))
     else:
         now = above.below()
-    made = Span(now, above.span if above else None, name, kind, time.time_ns())
-    made.add(**facts)
+    opened = Span(now, above.span if above else None, name, kind, time.time_ns())
+    opened.add(**facts)
     token = _current.set(above if _send is None else now)
     try:
-        yield made
+        yield opened
     except BaseException as error:
-        made.error = type(error).__name__
+        opened.error = type(error).__name__
         raise
     finally:
         _current.reset(token)
         if now.sampled and _send is not None:
-            _write([made.document(time.time_ns())])
+            _write([opened.document(time.time_ns())])
 
 
 @contextmanager
@@ -253,8 +253,8 @@ def call(name: str, parent: str | None, *, begins: bool) -> Iterator[Span | None
     if (_send is None or not begins) and _read(parent) is None:
         yield None
         return
-    with span(name, parent=parent, kind="server") as made:
-        yield made
+    with span(name, parent=parent, kind="server") as opened:
+        yield opened
 
 
 @contextmanager
@@ -284,10 +284,10 @@ def steps(phase: str, cost: Cost, layers: Iterable[Step], material: str | None =
         whole.links.append(material)
     documents = [whole.document(end)]
     for step in layers:
-        made = Span(whole.context.below(), whole.context.span, step.name[:TEXT], "internal", start)
-        made.add(operator=step.operator, phase=step.phase, **_traffic(step))
+        child = Span(whole.context.below(), whole.context.span, step.name[:TEXT], "internal", start)
+        child.add(operator=step.operator, phase=step.phase, **_traffic(step))
         start += int(step.seconds * 1e9)
-        documents.append(made.document(start))
+        documents.append(child.document(start))
     _write(documents)
 
 
@@ -296,9 +296,9 @@ def dealt(material: str, seconds: float, **facts: str | float | None) -> None:
     own, with the material's name as its id, to which both parties' spans link."""
     if _send is not None:
         end = time.time_ns()
-        made = Span(deal(material), None, "deal", "server", end - int(seconds * 1e9))
-        made.add(**facts)
-        _write([made.document(end)])
+        span_of_deal = Span(deal(material), None, "deal", "server", end - int(seconds * 1e9))
+        span_of_deal.add(**facts)
+        _write([span_of_deal.document(end)])
 
 
 def deal(material: str) -> Context:
@@ -312,8 +312,8 @@ def _traffic(cost: Cost) -> dict[str, int]:
 
 
 def _read(parent: str | None) -> Context | None:
-    found = _PARENT.fullmatch(parent or "")
-    return None if found is None else Context(found[1], found[2], bool(int(found[3], 16) & 1))
+    match = _PARENT.fullmatch(parent or "")
+    return None if match is None else Context(match[1], match[2], bool(int(match[3], 16) & 1))
 
 
 def _attribute(name: str, value: str | float) -> dict[str, Any]:

@@ -120,10 +120,10 @@ def print_survey(verdicts: list[Verdict], as_json: bool) -> None:
         typer.echo(json.dumps({"suites": [asdict(it) for it in verdicts]}))
         return
     table = show.table(("suite", "runs", "ring", "what its defaults refuse"), ())
-    for it in verdicts:
-        runs = "no" if it.options is None else f"with {it.flags}" if it.options else "yes"
-        ring = "" if it.ring_bits is None else f"{it.ring_bits} bits, scale {it.scale_bits}"
-        table.add_row(it.suite, runs, ring, _why(it))
+    for row in verdicts:
+        runs = "no" if row.options is None else f"with {row.flags}" if row.options else "yes"
+        ring = "" if row.ring_bits is None else f"{row.ring_bits} bits, scale {row.scale_bits}"
+        table.add_row(row.suite, runs, ring, _why(row))
     show.make_console().print(table)
 
 

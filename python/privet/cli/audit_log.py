@@ -26,11 +26,11 @@ def audit_log(
     Keep the hash that it prints elsewhere: with it as --head, lines that were cut off at the end
     are seen, too. The exit code is 1 if something is wrong.
     """
-    found = check(file, head)
+    report = check(file, head)
     if as_json:
-        typer.echo(json.dumps(asdict(found)))
+        typer.echo(json.dumps(asdict(report)))
     else:
-        for problem in found.problems:
+        for problem in report.problems:
             typer.echo(f"wrong: {problem}")
-        typer.echo(f"{found.lines} lines; the last has the hash {found.head}")
-    raise typer.Exit(1 if found.problems else 0)
+        typer.echo(f"{report.lines} lines; the last has the hash {report.head}")
+    raise typer.Exit(1 if report.problems else 0)

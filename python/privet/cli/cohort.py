@@ -99,11 +99,11 @@ def join(
             await calls.reach(wait)
             catalog = Catalog(calls, None, 0)
             name = model or await catalog.only()
-            found = await catalog.model(name, version)
+            served = await catalog.model(name, version)
             if not as_json:
                 console.print(f"Member {member} waits for inferences of {name}. Stop with Ctrl-C.")
             await join_cohort(
-                calls, Membership(name, found.version, program, member), endpoint, on_ended, wait
+                calls, Membership(name, served.version, program, member), endpoint, on_ended, wait
             )
         finally:
             await calls.close()

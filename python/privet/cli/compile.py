@@ -59,13 +59,13 @@ def compile(
     compiled.save(folder)
     public = folder / PUBLIC_FILE
     if as_json:
-        found = {
+        document = {
             "program": str(public),
             "program_hash": compiled.program.program_hash,
             "calibration": compiled.program.calibration,
             "ranges": ranges.fields(suite, compiled),
         }
-        typer.echo(json.dumps(found))
+        typer.echo(json.dumps(document))
         return
     console = show.make_console()
     ranges.show(console, suite, compiled)

@@ -50,7 +50,7 @@ def generate(
     characters = read_labels(None, model)
     given = _tokens(prompt, characters)
     console = show.make_console()
-    made: list[Step] = []
+    steps: list[Step] = []
     if not as_json:
         console.print(prompt, end="")
     for step in generate_locally(
@@ -63,17 +63,17 @@ def generate(
         bits=bits,
         link=link,
     ):
-        made.append(step)
+        steps.append(step)
         if not (as_json or step.is_prompt):
             console.print(_text([step.token], characters), end="")
-    chosen = [step.token for step in made if not step.is_prompt]
-    offline = [step.offline for step in made if step.offline is not None]
-    online = [step.online for step in made]
+    chosen = [step.token for step in steps if not step.is_prompt]
+    offline = [step.offline for step in steps if step.offline is not None]
+    online = [step.online for step in steps]
     if as_json:
         document = {
             "tokens": chosen,
             "text": _text(chosen, characters),
-            "steps": len(made),
+            "steps": len(steps),
             "offline": _each(offline),
             "online": _each(online),
         }

@@ -110,22 +110,22 @@ def infer(
             return _Answer(name, program, result, ready, client.link)
 
     with show.progress(not as_json and console.is_terminal) as progress:
-        found = asyncio.run(main(progress))
+        answer = asyncio.run(main(progress))
     if as_json:
-        typer.echo(json.dumps(_as_object(found)))
+        typer.echo(json.dumps(_as_object(answer)))
         return
-    program, result = found.program, found.result
+    program, result = answer.program, answer.result
     several = max(program.batch, result.samples)
     show.prediction(console, result.outputs, names, program.outputs[0].client is not None, several)
     show.costs(console, result.offline, result.online, program.batch)
     if layers:
         show.layers(console, result.layers)
-    show.account(console, account_of(result, program, suite, found.link))
+    show.account(console, account_of(result, program, suite, answer.link))
     show.trust(console, result.trust)
     show.weaknesses(console, result.mode)
     show.calibration(console, result.calibration)
     if keeps:
-        console.print(f"Material for {found.ready} more inferences is ready.")
+        console.print(f"Material for {answer.ready} more inferences is ready.")
 
 
 @dataclass(frozen=True)
@@ -191,19 +191,19 @@ def account_of(
     return [*ran, f"{name}{program.program_hash[:16]}."]
 
 
-def _as_object(found: _Answer) -> dict[str, Any]:
-    program, result = found.program, found.result
+def _as_object(answer: _Answer) -> dict[str, Any]:
+    program, result = answer.program, answer.result
     outputs = {name: np.asarray(array).tolist() for name, array in result.outputs.items()}
     facts = result.config.facts()
     return {
-        "model": found.model,
+        "model": answer.model,
         **{key: facts[key] for key in ("suite", "security", "rounds", "correlations")},
         "trust": result.trust,
         **show.weaknesses_fields(result.mode),
         "calibration": result.calibration,
         "program_hash": program.program_hash,
         "batch": program.batch,
-        "ready": found.ready,
+        "ready": answer.ready,
         "output": next(iter(outputs.values())) if len(outputs) == 1 else outputs,
         "material": result.material,
         "samples": result.samples,

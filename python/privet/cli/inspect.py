@@ -133,12 +133,12 @@ def _budgeted(
 
 def _accuracy(compiled: Compiled, as_json: bool) -> None:
     """Shows how far fixed point is from reals, layer by layer."""
-    found = compiled.accuracy()
+    accuracy = compiled.accuracy()
     if as_json:
         parts = {
-            "layers": found.layers,
-            "outputs": found.outputs,
-            "beside_onnx_runtime": found.beside,
+            "layers": accuracy.layers,
+            "outputs": accuracy.outputs,
+            "beside_onnx_runtime": accuracy.beside,
         }
         fields = {
             name: [{**asdict(it), "units": it.units, "relative": it.relative} for it in layers]
@@ -148,14 +148,14 @@ def _accuracy(compiled: Compiled, as_json: bool) -> None:
         return
     console = show.make_console()
     table = show.table(("layer", "operator"), ("scale", "error", "units", "of its spread"))
-    for it in found.layers:
-        error = f"{it.error:.3g}", f"{it.units:.3g}", f"{it.relative:.2g}"
-        table.add_row(it.name, it.operator, str(it.scale), *error)
+    for layer in accuracy.layers:
+        error = f"{layer.error:.3g}", f"{layer.units:.3g}", f"{layer.relative:.2g}"
+        table.add_row(layer.name, layer.operator, str(layer.scale), *error)
     console.print(table)
-    console.print(f"Outputs are off by at most {found.relative:.2g} of their spread.")
-    for it in found.beside:
-        console.print(f"{it.name}: off by {it.relative:.2g} of its spread from ONNX Runtime's.")
-    show.warn_inaccurate(found)
+    console.print(f"Outputs are off by at most {accuracy.relative:.2g} of their spread.")
+    for end in accuracy.beside:
+        console.print(f"{end.name}: off by {end.relative:.2g} of its spread from ONNX Runtime's.")
+    show.warn_inaccurate(accuracy)
 
 
 def _runners(compiled: Compiled) -> dict[str, bool]:

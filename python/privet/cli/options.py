@@ -210,13 +210,13 @@ PriceTable = Annotated[str, typer.Option(help="Which table of the price file.")]
 
 def shapes(given: list[str] | None) -> dict[str, list[int]]:
     """Shapes by input. Raises `Misuse` if one is not of the form `NAME=N,N,...`."""
-    found = {}
+    shape_of = {}
     for text in given or []:
         name, sign, sizes = text.rpartition("=")
         if not (sign and name):
             raise Misuse(f"--shape {text!r} is no NAME=N,N,..., such as image=1,3,224,224")
-        found[name] = counts(sizes, 1)
-    return found
+        shape_of[name] = counts(sizes, 1)
+    return shape_of
 
 
 def words(text: str) -> list[str]:
@@ -227,9 +227,9 @@ def words(text: str) -> list[str]:
 def counts(text: str, least: int) -> list[int]:
     """Numbers with commas between. Raises `Misuse` if there is none, or one is below `least`."""
     try:
-        found = [int(word) for word in words(text)]
-        if not found or min(found) < least:
+        numbers = [int(word) for word in words(text)]
+        if not numbers or min(numbers) < least:
             raise ValueError
     except ValueError as error:
         raise Misuse(f"{text!r} are no counts from {least} on, such as 1,8,64") from error
-    return found
+    return numbers

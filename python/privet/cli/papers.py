@@ -47,9 +47,9 @@ def list_command(
     for of in chosen:
         words = ("item", "in the paper", "what")
         table = show.table(words, ("minutes",), f"{of.name}: {of.title}")
-        for it in of.items:
-            minutes = "not here" if it.absent else f"{it.minutes:g}"
-            table.add_row(it.name, it.place, it.title, minutes)
+        for item in of.items:
+            minutes = "not here" if item.absent else f"{item.minutes:g}"
+            table.add_row(item.name, item.place, item.title, minutes)
         console.print(table)
 
 

@@ -203,26 +203,26 @@ def data_command(
             shapes = {it.name: it.shape for it in program.given}
             samples = [read_input(path, shapes) for path in input for _ in range(repeat)]
             began = time.monotonic()
-            found = await asyncio.gather(*(provider.infer(sample) for sample in samples))
+            replies = await asyncio.gather(*(provider.infer(sample) for sample in samples))
             seconds = time.monotonic() - began
             facts = _facts(cipher, provider.ledger) | {"calibration": program.calibration}
-            return found, seconds, facts
+            return replies, seconds, facts
 
-    found, seconds, facts = asyncio.run(main())
+    replies, seconds, facts = asyncio.run(main())
     if as_json:
-        outputs = [{name: array.tolist() for name, array in it.items()} for it in found]
+        outputs = [{name: array.tolist() for name, array in it.items()} for it in replies]
         fields = {"outputs": outputs, "seconds": seconds, "trust": STREAM_TRUST}
         fields |= show.weaknesses_fields(STREAM)
         typer.echo(json.dumps({**fields, **facts}))
         return
     console = show.make_console()
-    for number, each in enumerate(found):
+    for number, each in enumerate(replies):
         for name, array in each.items():
             best = int(np.argmax(array))
             label = classes[best] if best < len(classes) else str(best)
             console.print(f"Request {number}: {name}, largest {label} ({float(array.max()):.4f})")
-    rate = len(found) / seconds
-    console.print(f"{len(found)} requests in {seconds:.2f} s, {rate:.2f} a second.")
+    rate = len(replies) / seconds
+    console.print(f"{len(replies)} requests in {seconds:.2f} s, {rate:.2f} a second.")
     offline = facts["offline"]
     console.print(
         f"Ahead of them: {offline['entries']} material entries in {offline['seconds']:.2f} s, "
@@ -259,23 +259,23 @@ def stages_command(
     hidden = Hiding(cipher, key_bits)
     samples = read_samples(calibration) if calibration else None
     words = server or ["model-0:2:model", "data-0:2:data"]
-    stages, found, material = survey(model, words, per_core, hidden, samples, input_range)
+    stages, allocations, material = survey(model, words, per_core, hidden, samples, input_range)
     if as_json:
         rows = [{**asdict(it), "seconds": it.seconds[1]} for it in stages]
-        plans = {name: asdict(it) for name, it in found.items()}
+        plans = {name: asdict(it) for name, it in allocations.items()}
         offline = asdict(material) if material else None
         fields = {"stages": rows, "allocations": plans, "offline": offline}
         typer.echo(json.dumps({**fields, "trust": STREAM_TRUST}))
         return
-    numbers = ("CPU s", "reads", "sends", *(f"{name}: threads" for name in found))
+    numbers = ("CPU s", "reads", "sends", *(f"{name}: threads" for name in allocations))
     table = show.table(("stage", "provider"), numbers)
     for index, it in enumerate(stages):
-        threads = [str(plan.threads[index]) for plan in found.values()]
+        threads = [str(plan.threads[index]) for plan in allocations.values()]
         figures = (f"{it.seconds[1]:.{6 if hidden.masked else 3}f}", str(it.whole), str(it.sent))
         table.add_row(it.name, it.side, *figures, *threads)
     console = show.make_console()
     console.print(table)
-    for name, plan in found.items():
+    for name, plan in allocations.items():
         slowest = max(plan.times([it.stage for it in stages]))
         proved = "proved best" if plan.gap == 0 else f"within {plan.gap:.0%} of the best"
         console.print(f"{name}: slowest stage {slowest:.6f} s, in {plan.solved:.2f} s, {proved}.")

@@ -109,20 +109,20 @@ def prepare(
         return
     with show.progress(not as_json and console.is_terminal) as progress:
         client = connect(progress)
-        found = asyncio.run(_make(client, wanted, terms, count or 1, timeout, wait, progress))
-    for made in found:
-        _tell_made(console, made, terms, client.link, as_json)
+        batches = asyncio.run(_make(client, wanted, terms, count or 1, timeout, wait, progress))
+    for batch in batches:
+        _tell_made(console, batch, terms, client.link, as_json)
 
 
 def _amounts(words: list[str], usual: int) -> dict[str, int]:
     """How much of each model: as `NAME=N` says, or else `usual`."""
-    found = {}
+    amounts = {}
     for word in words:
         name, equals, amount = word.partition("=")
         if equals and not (amount.isdecimal() and int(amount)):
             raise Misuse(f"{word!r} is no model with a number, such as {name or 'digits'}=10")
-        found[name] = int(amount) if equals else usual
-    return found
+        amounts[name] = int(amount) if equals else usual
+    return amounts
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ async def _make(
     """Makes so many entries of each model. None may take longer than `timeout` after the one
     before, as they come one after the other where the service has few cores. Raises `JobFailed` and
     what else `ServiceClient.notify` raises."""
-    found = []
+    batches = []
     async with client:
         await asking.reach(client, wait)
         wanted = wanted or {await client.only_model(): usual}
@@ -165,8 +165,8 @@ async def _make(
                 done += 1
             offer, resolved = await client.resolve(name, terms)
             ids, hash = [notice.id for notice in notices], offer.program.program_hash
-            found.append(_Made(name, ids, await client.stock(name, terms), hash, resolved.suite))
-    return found
+            batches.append(_Made(name, ids, await client.stock(name, terms), hash, resolved.suite))
+    return batches
 
 
 async def _ready(
@@ -190,20 +190,20 @@ async def _ready(
 
 
 def _tell_made(
-    console: Console, made: _Made, terms: Terms, client_link: Link | None, as_json: bool
+    console: Console, batch: _Made, terms: Terms, client_link: Link | None, as_json: bool
 ) -> None:
-    facts = made.suite.facts()
+    facts = batch.suite.facts()
     if as_json:
-        fields: dict[str, Any] = {"model": made.model}
+        fields: dict[str, Any] = {"model": batch.model}
         fields |= {key: facts[key] for key in ("suite", "rounds")}
-        fields |= {"program_hash": made.program_hash, "prepared": made.ids, "ready": made.ready}
+        fields |= {"program_hash": batch.program_hash, "prepared": batch.ids, "ready": batch.ready}
         typer.echo(json.dumps(fields))
         return
-    how = made.suite.comparisons(terms.suite) + over(client_link)
-    count = f"{len(made.ids)} inference{'s' * (len(made.ids) != 1)}"
-    console.print(f"Made material for {count} of {made.model}; ready are {made.ready}.")
-    console.print(f"Suite {made.suite.name} ({facts['security']}), {how}.")
-    show.trust(console, made.suite.trust.caution)
+    how = batch.suite.comparisons(terms.suite) + over(client_link)
+    count = f"{len(batch.ids)} inference{'s' * (len(batch.ids) != 1)}"
+    console.print(f"Made material for {count} of {batch.model}; ready are {batch.ready}.")
+    console.print(f"Suite {batch.suite.name} ({facts['security']}), {how}.")
+    show.trust(console, batch.suite.trust.caution)
 
 
 async def _keep(
@@ -237,25 +237,25 @@ async def _keep(
 
 
 def _tell(
-    console: Console, found: LevelEvent, level: Level, limit: int | None, as_json: bool
+    console: Console, event: LevelEvent, level: Level, limit: int | None, as_json: bool
 ) -> None:
     if as_json:
-        fields: dict[str, Any] = {"event": found.kind, "model": level.model, "ready": level.ready}
-        fields |= {"wanted": level.wanted, "bytes": found.bytes, "max_disk": limit}
-        if found.error is not None:
-            fields["error"] = {"type": type(found.error).__name__, "message": str(found.error)}
-            fields["seconds"] = found.seconds
+        fields: dict[str, Any] = {"event": event.kind, "model": level.model, "ready": level.ready}
+        fields |= {"wanted": level.wanted, "bytes": event.bytes, "max_disk": limit}
+        if event.error is not None:
+            fields["error"] = {"type": type(event.error).__name__, "message": str(event.error)}
+            fields["seconds"] = event.seconds
         typer.echo(json.dumps(fields))
-    elif found.error is not None:
-        again = f"trying again in {found.seconds:.1f} s"
-        line = Text.assemble(f"{level.model}: ", (str(found.error), "red"), f"; {again}")
+    elif event.error is not None:
+        again = f"trying again in {event.seconds:.1f} s"
+        line = Text.assemble(f"{level.model}: ", (str(event.error), "red"), f"; {again}")
         console.print(line, soft_wrap=True)
-    elif found.kind == "full":
+    elif event.kind == "full":
         console.print(f"{level.model}: no room on disk for another entry", soft_wrap=True)
     else:
         room = f" of {show.size(limit)}" if limit is not None else ""
         ready = f"{level.ready}/{level.wanted}"
-        console.print(f"{level.model} {ready}; {show.size(found.bytes)}{room}")
+        console.print(f"{level.model} {ready}; {show.size(event.bytes)}{room}")
 
 
 def _show_status(console: Console, state: Path, as_json: bool) -> None:

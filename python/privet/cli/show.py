@@ -225,10 +225,10 @@ def dealer(console: Console, cost: DealerCost) -> None:
 def holdings(console: Console, held: Sequence[Holding]) -> None:
     """What lies ready in a state directory."""
     grid = table(("model", "suite", "program", "server"), ("ready", "on disk", "oldest"))
-    for it in held:
-        names = (it.model, it.suite, it.program[:16], it.peer[:16])
-        age = f"{it.oldest_seconds / 3600:.1f} h"
-        grid.add_row(*names, str(it.ready), size(it.bytes), age)
+    for holding in held:
+        names = (holding.model, holding.suite, holding.program[:16], holding.peer[:16])
+        age = f"{holding.oldest_seconds / 3600:.1f} h"
+        grid.add_row(*names, str(holding.ready), size(holding.bytes), age)
     console.print(grid)
 
 

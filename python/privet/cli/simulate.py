@@ -206,13 +206,13 @@ def _swept(console: Console, case: Case, as_json: bool) -> None:
 def _decisions(
     console: Console, policies: Sequence[str], beta: float, queued: int, as_json: bool
 ) -> None:
-    found = [overhead.measure(named(name, beta), queued) for name in policies]
+    costs = [overhead.measure(named(name, beta), queued) for name in policies]
     if as_json:
-        typer.echo(json.dumps([vars(it) for it in found]))
+        typer.echo(json.dumps([vars(it) for it in costs]))
         return
     numbers = ("queued", "decide ms", "99 % within", "submit ms", "finished ms")
     table = show.table(("policy",), numbers)
-    for it in found:
-        times = (it.decide, it.decide_99, it.submit, it.finished)
-        table.add_row(it.policy, str(it.queued), *(f"{1000 * each:.3f}" for each in times))
+    for cost in costs:
+        times = (cost.decide, cost.decide_99, cost.submit, cost.finished)
+        table.add_row(cost.policy, str(cost.queued), *(f"{1000 * each:.3f}" for each in times))
     console.print(table)

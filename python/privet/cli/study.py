@@ -141,19 +141,19 @@ def _fields(record: Record) -> dict[str, object]:
 def _show(console: Console, records: list[Record], skipped: list[Skipped]) -> None:
     numbers = ("batch", "offline s", "online s", "CPU s", "sent", "rounds", "peak MB")
     table = show.table(("model", "setting"), numbers)
-    for it in records:
-        phases = (it.offline, it.online)
+    for record in records:
+        phases = (record.offline, record.online)
         processors = sum(phase.cpu_seconds or 0.0 for phase in phases)
         table.add_row(
-            it.model,
-            it.setting.name,
-            str(it.batch),
-            f"{it.offline.seconds:.3f}",
-            f"{it.online.seconds:.3f}",
+            record.model,
+            record.setting.name,
+            str(record.batch),
+            f"{record.offline.seconds:.3f}",
+            f"{record.online.seconds:.3f}",
             f"{processors:.3f}",
             show.size(sum(phase.bytes for phase in phases)),
-            str(it.online.rounds),
-            f"{max(it.peak_mb.values(), default=0.0):.0f}",
+            str(record.online.rounds),
+            f"{max(record.peak_mb.values(), default=0.0):.0f}",
         )
     console.print(table)
     for left_out in skipped:
@@ -235,14 +235,14 @@ def pool_command(
     as_json: options.AsJson = False,
 ) -> None:
     """Simulate jobs that take material from pools of several sizes, each made after one is used."""
-    it = predict(read_record(record), parse_network(network))
-    load = key_pool.Load(it.online.seconds, it.offline.seconds)
+    cost = predict(read_record(record), parse_network(network))
+    load = key_pool.Load(cost.online.seconds, cost.offline.seconds)
     arrivals = (
         key_pool.read_trace(trace)
         if trace is not None
         else key_pool.poisson(jobs, parse_seconds(interval, "interval"))
     )
-    found = [key_pool.simulate(arrivals, load, size) for size in options.counts(sizes, 0)]
+    outcomes = [key_pool.simulate(arrivals, load, size) for size in options.counts(sizes, 0)]
     rows = [
         {
             "pool": each.size,
@@ -251,16 +251,16 @@ def pool_command(
             "longest_wait": max(each.waits),
             "dry": each.empty,
         }
-        for each in found
+        for each in outcomes
     ]
     if as_json:
-        latencies = [list(each.latencies) for each in found]
+        latencies = [list(each.latencies) for each in outcomes]
         document = {"online": load.online, "offline": load.offline, "latencies": latencies}
         typer.echo(json.dumps({**document, "pools": rows}))
         return
     console = show.make_console()
     console.print(
-        f"{len(arrivals)} jobs on {it.network.name}: {load.online:.3f} s each with material, "
+        f"{len(arrivals)} jobs on {cost.network.name}: {load.online:.3f} s each with material, "
         f"{load.offline:.3f} s to make an entry."
     )
     numbers = ("entries", "mean s", "99 % within s", "longest wait s", "found it empty")
@@ -288,29 +288,29 @@ def validate_command(
     """Compare predictions with runs over links that delay, which `measure --networks` makes."""
     if first_run:
         _run(folder, options.words(suites) if suites else ())
-    found = compare(read_records(folder))
-    if not found:
+    cases = compare(read_records(folder))
+    if not cases:
         raise Misuse(f"{folder} has no case that was measured with a link and without")
     phases = {
-        phase: errors([it for it in found if it.phase == phase]) for phase in ("online", "both")
+        phase: errors([it for it in cases if it.phase == phase]) for phase in ("online", "both")
     }
     if as_json:
         document = {phase: asdict(it) for phase, it in phases.items() if it is not None}
-        rows = [{**asdict(it), "error": it.error} for it in found]
+        rows = [{**asdict(it), "error": it.error} for it in cases]
         typer.echo(json.dumps({"errors": document, "comparisons": rows}))
         return
     console = show.make_console()
-    _compared(console, found)
-    for phase, it in phases.items():
-        if it is not None:
+    _compared(console, cases)
+    for phase, off in phases.items():
+        if off is not None:
             console.print(
                 f"{'Online' if phase == 'online' else 'Offline and online'}: median error "
-                f"{it.median:.1%}, 95th percentile {it.percentile_95:.1%}, of {it.count} runs."
+                f"{off.median:.1%}, 95th percentile {off.percentile_95:.1%}, of {off.count} runs."
             )
 
-    for suite, phase, it in by_suite(found):
+    for suite, phase, off in by_suite(cases):
         console.print(
-            f"  {suite}, {phase}: {it.median:.1%} and {it.percentile_95:.1%} of {it.count}."
+            f"  {suite}, {phase}: {off.median:.1%} and {off.percentile_95:.1%} of {off.count}."
         )
 
 
@@ -321,12 +321,12 @@ def _run(folder: Path, suites: Sequence[str]) -> None:
         Console(stderr=True).print(f"Not run: {left_out.case}: {left_out.reason}", soft_wrap=True)
 
 
-def _compared(console: Console, found: list[Comparison]) -> None:
+def _compared(console: Console, cases: list[Comparison]) -> None:
     words = ("model", "setting", "link", "phase")
     table = show.table(words, ("batch", "measured s", "predicted s", "error"))
-    for it in found:
-        figures = f"{it.measured:.3f}", f"{it.predicted:.3f}", f"{it.error:+.1%}"
-        table.add_row(it.model, it.setting, it.link, it.phase, str(it.batch), *figures)
+    for case in cases:
+        figures = f"{case.measured:.3f}", f"{case.predicted:.3f}", f"{case.error:+.1%}"
+        table.add_row(case.model, case.setting, case.link, case.phase, str(case.batch), *figures)
     console.print(table)
 
 
@@ -345,10 +345,10 @@ def leakage_command(
     shapes = {it.name: it.shape for it in compiled.program.given}
     given: list[list[Any] | None] = [read_input(path, shapes) for path in input or ()]
     given = given or [None] * samples
-    rows, found = correlations(compiled, given), attacks()
+    rows, rates = correlations(compiled, given), attacks()
     if as_json:
         document = [asdict(row) for row in rows]
-        typer.echo(json.dumps({"trust": STREAM_TRUST, "correlations": document, "attacks": found}))
+        typer.echo(json.dumps({"trust": STREAM_TRUST, "correlations": document, "attacks": rates}))
         return
     console = show.make_console()
     numbers = ("length", "tensors", "measured", "paper")
@@ -357,9 +357,9 @@ def leakage_command(
         paper = "" if row.paper is None else f"{row.paper:.4f}"
         table.add_row(f"2^{row.exponent}", str(row.tensors), f"{row.correlation:.4f}", paper)
     console.print(table)
-    names = list(next(iter(found.values())))
+    names = list(next(iter(rates.values())))
     table = show.table(("order of each request",), names, "Weights found by repeated queries")
-    for name, row_found in found.items():
+    for name, row_found in rates.items():
         table.add_row(name, *(f"{it:.2f}" for it in row_found.values()))
     console.print(table)
     console.print("1 is all weights of a dense layer up to order and size, 0 as much as by chance.")

@@ -117,15 +117,15 @@ class SuiteCommand(TyperCommand):
 
 def _named(args: list[str]) -> str | None:
     """The suite that the command line names."""
-    found = None
+    name = None
     for number, word in enumerate(args):
         if word == "--":
             break
         if word.startswith(f"{FLAG}="):
-            found = word.partition("=")[2]
+            name = word.partition("=")[2]
         elif word == FLAG and number + 1 < len(args):
-            found = args[number + 1]
-    return found
+            name = args[number + 1]
+    return name
 
 
 def _refuse_others(args: list[str], of: type[suites.Suite] | None, own: set[str]) -> None:
