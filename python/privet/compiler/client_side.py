@@ -55,10 +55,10 @@ class _Parting:
             self.constants[sparse.values.name] = dense(sparse)
         entries = [it for it in model.graph.input if it.name in shapes]
         self.given = [Given(it.name, _kind(it), shapes[it.name]) for it in entries]
-        self.made: dict[str, Array] = {}
-        for it in self.given:
-            if it.kind in _EXAMPLES and math.prod(it.shape) <= MAX_GIVEN:
-                self.made[it.name] = np.full(it.shape, _EXAMPLES[it.kind])
+        self.data: dict[str, Array] = {}
+        for entry in self.given:
+            if entry.kind in _EXAMPLES and math.prod(entry.shape) <= MAX_GIVEN:
+                self.data[entry.name] = np.full(entry.shape, _EXAMPLES[entry.kind])
         self.nodes: list[HeadNode] = []
         self.used: dict[str, Array] = {}
         self.rest: list[onnx.NodeProto] = []
@@ -70,7 +70,7 @@ class _Parting:
             node = onnx.helper.make_node("Identity", node.input, node.output, node.name)
         reads = [name for name in node.input if name]
         known = node.domain in (*DEFAULT_DOMAINS, ML) and bool(node.output)
-        if node.op_type in ("Shape", "Size") and reads[0] in self.made:
+        if node.op_type in ("Shape", "Size") and reads[0] in self.data:
             self._measure(node)
         elif known and all(name in self.constants for name in reads) and foldable(node):
             self._fold(node)
@@ -79,38 +79,38 @@ class _Parting:
 
     def _measure(self, node: onnx.NodeProto) -> None:
         """A shape is a constant."""
-        example = np.zeros(self.made[node.input[0]].shape, np.float32)
+        example = np.zeros(self.data[node.input[0]].shape, np.float32)
         opsets = self.model.opset_import
         self.constants[node.output[0]] = fold(node, [example], opsets)[0]
 
     def _fold(self, node: onnx.NodeProto) -> None:
         given = [self.constants[name] if name else None for name in node.input]
         try:
-            made = fold(node, given, self.model.opset_import)
+            folded = fold(node, given, self.model.opset_import)
         except Exception:  # the importer of the rest says what is wrong
             self.rest.append(node)
             return
-        self.constants.update(zip([name for name in node.output if name], made, strict=True))
+        self.constants.update(zip([name for name in node.output if name], folded, strict=True))
 
     def _compute(self, node: onnx.NodeProto, reads: Sequence[str]) -> bool:
         """Whether the front can compute a node; tries it on the example."""
-        if not all(name in self.made or name in self.constants for name in reads):
+        if not all(name in self.data or name in self.constants for name in reads):
             return False
-        if node.op_type in LOOKUPS and reads[0] not in self.made:
+        if node.op_type in LOOKUPS and reads[0] not in self.data:
             return False
         try:
             step = HeadNode(node.op_type, tuple(node.input), tuple(node.output), _attributes(node))
             constants = {
-                name: plain(self.constants[name]) for name in reads if name not in self.made
+                name: plain(self.constants[name]) for name in reads if name not in self.data
             }
             forgiving = HeadNode(step.op, step.inputs, step.outputs, _forgiving(step.attributes))
             trial = Head(self.opset, step.outputs, (forgiving,), constants)
-            made = run_head(trial, {name: self.made[name] for name in reads if name in self.made})
+            outs = run_head(trial, {name: self.data[name] for name in reads if name in self.data})
         except (Unsupported, InvalidProgram, ValueError):
             return False
         self.nodes.append(step)
         self.used |= constants
-        self.made |= made
+        self.data |= outs
         return True
 
     def result(self) -> tuple[Front | None, onnx.ModelProto]:
@@ -119,7 +119,7 @@ class _Parting:
             return None, self.model
         wanted = self._wanted()
         wanted |= {output.name for output in self.model.graph.output}
-        cut = [name for name in self.made if name in wanted]
+        cut = [name for name in self.data if name in wanted]
         nodes = _needed(self.nodes, cut)
         if not nodes:
             return None, self.model
@@ -140,8 +140,8 @@ class _Parting:
         declared = {entry.name: entry for entry in self.model.graph.input}
         entries = []
         for name in cut:
-            kind = _TYPES.get(self.made[name].dtype.kind, onnx.TensorProto.STRING)
-            shape = self.made[name].shape
+            kind = _TYPES.get(self.data[name].dtype.kind, onnx.TensorProto.STRING)
+            shape = self.data[name].shape
             if name in declared:
                 kind = declared[name].type.tensor_type.elem_type
             entries.append(onnx.helper.make_tensor_value_info(name, kind, shape))

@@ -262,10 +262,10 @@ def compile(
         }
 
         def lowered(widths: Widths, samples: int, spare: int) -> tuple[Graph, Graph]:
-            made = graph
+            approximated = graph
             if smooth == "piecewise":
                 precision = function_scale(widths.scale, widths.weight_scale, each=widths.each)
-                made = tabulate_functions(
+                approximated = tabulate_functions(
                     graph,
                     lows,
                     {**ends, **stated_ends},
@@ -273,7 +273,7 @@ def compile(
                     error=activation_error,
                 )
             return lower(
-                widen(made, samples),
+                widen(approximated, samples),
                 ring_bits=widths.bits,
                 scale_bits=widths.scale,
                 weight_scale=widths.weight_scale,
@@ -322,28 +322,28 @@ def compile(
                 head = partial(by_client, program)
                 return measure_accuracy(*pair, batches, widths.bits, head=head, original=original)
 
-            made = Compiled(program, weights, magnitudes, source, reached, accuracy, quantized)
+            compiled = Compiled(program, weights, magnitudes, source, reached, accuracy, quantized)
             if sound and not proved:
-                made.ranges().check()
-            return Choice((made, widths), accuracy)
+                compiled.ranges().check()
+            return Choice((compiled, widths), accuracy)
 
-        def roomier(made: Compiled, widths: Widths) -> Compiled:
+        def roomier(compiled: Compiled, widths: Widths) -> Compiled:
             """The same in rings for whatever inputs within their bounds bring about, so far as that
             takes few bits more."""
-            spare = min(max(made.ranges().bits_beyond_narrow, 0), MOST_SPARE)
+            spare = min(max(compiled.ranges().bits_beyond_narrow, 0), MOST_SPARE)
             try:
                 if spare:
-                    made, _ = attempt(widths, spare).made
-                needed = made.ranges().bits_needed or RING_BITS[-1]
+                    compiled, _ = attempt(widths, spare).value
+                needed = compiled.ranges().bits_needed or RING_BITS[-1]
                 if bits is None and widths.bits < needed <= WIDEST + MOST_BEYOND:
-                    made, _ = attempt(replace(widths, bits=min(needed, WIDEST)), spare).made
+                    compiled, _ = attempt(replace(widths, bits=min(needed, WIDEST)), spare).value
             except OverflowRisk:
                 pass
-            return made
+            return compiled
 
         magnitudes = {value.name: value.magnitude or 0.0 for value in graph.values.values()}
         large = elements(graph) >= LARGE
-        made, widths = choose(
+        compiled, widths = choose(
             beyond if wide else tried,
             attempt,
             trust_first=calibration is None,
@@ -351,29 +351,29 @@ def compile(
             wider=[] if may_widen else wider(bits, tried),
         )
         chosen = calibration is not None and headroom is None and not sound and not large
-        return roomier(made, widths) if chosen else made
+        return roomier(compiled, widths) if chosen else compiled
 
     measured_alone = calibration is not None and front is None and headroom is None and not sound
 
     def best(*, wide: bool) -> Compiled:
-        made, tries = None, partial(finish, wide=wide)
+        compiled, tries = None, partial(finish, wide=wide)
         try:
-            made = tries(imported, batches, front)
+            compiled = tries(imported, batches, front)
         except OverflowRisk:
             if not measured_alone:
                 raise
-        if measured_alone and (made is None or made.accuracy().relative > TOLERANCE):
-            made = _in_units(imported, batches, opset_of(source), tries, made)
-        assert made is not None, "it is refused, or there is one"
-        return made
+        if measured_alone and (compiled is None or compiled.accuracy().relative > TOLERANCE):
+            compiled = _in_units(imported, batches, opset_of(source), tries, compiled)
+        assert compiled is not None, "it is refused, or there is one"
+        return compiled
 
     try:
-        made = best(wide=False)
+        compiled = best(wide=False)
     except OverflowRisk as refusal:
         if not may_widen:
             raise
-        made = _widened(partial(best, wide=True), refusal)
-    return made if calibration is None else _compared(made, calibration)
+        compiled = _widened(partial(best, wide=True), refusal)
+    return compiled if calibration is None else _compared(compiled, calibration)
 
 
 def _widened(compiled: Callable[[], Compiled], refusal: OverflowRisk) -> Compiled:
@@ -382,30 +382,30 @@ def _widened(compiled: Callable[[], Compiled], refusal: OverflowRisk) -> Compile
     from privet.compiler.executor.widths import USUAL, WIDEST
 
     try:
-        made = compiled()
+        compiled_wide = compiled()
     except OverflowRisk:
         raise refusal from None
-    ring = made.program.ring_bits
+    ring = compiled_wide.program.ring_bits
     why = (
         f"its ring has {ring} bits, as layer {refusal.layer} has no room in one of up to {WIDEST}. "
         f"So parties send up to {100 * (ring - USUAL.bits) // USUAL.bits} % more than in the usual "
         f"ring of {USUAL.bits}, and some choices do not take it, such as a prime field. With "
         f"--bits {WIDEST} it is refused; bring weights and inputs to similar sizes to avoid it"
     )
-    return replace(made, widened=why)
+    return replace(compiled_wide, widened=why)
 
 
-def _compared(made: Compiled, samples: Sequence[Sample]) -> Compiled:
+def _compared(compiled: Compiled, samples: Sequence[Sample]) -> Compiled:
     """The same, of which `accuracy()` compares outputs with ONNX Runtime's, too."""
 
     @cache
     def accuracy() -> Accuracy:
         from privet.compiler.executor.beside import beside
 
-        errors = beside(made.source, made.program, made.weights, samples)
-        return replace(made.accuracy(), beside=errors)
+        errors = beside(compiled.source, compiled.program, compiled.weights, samples)
+        return replace(compiled.accuracy(), beside=errors)
 
-    return replace(made, accuracy=accuracy)
+    return replace(compiled, accuracy=accuracy)
 
 
 def _in_units(
@@ -413,15 +413,15 @@ def _in_units(
     batches: list[list[Array]],
     opset: int,
     finish: Callable[[Graph, list[list[Array]], Front | None], Compiled],
-    made: Compiled | None,
+    usual: Compiled | None,
 ) -> Compiled:
-    """The program with columns in units of their own, where that is more accurate than `made`, or
+    """The program with columns in units of their own, where that is more accurate than `usual`, or
     where values have room in it alone. Raises `OverflowRisk` if values have room in neither."""
     from privet.compiler.passes.column_units import column_units, in_units
 
     units = column_units(imported, batches)
-    if not units and made is not None:
-        return made
+    if not units and usual is not None:
+        return usual
     front, graph = in_units(imported, units, opset) if units else (None, imported)
     entries = [units.get(entry.value) for entry in imported.inputs]
     scaled = [
@@ -431,11 +431,11 @@ def _in_units(
     try:
         other = finish(graph, scaled, front)
     except OverflowRisk:
-        if made is None:
+        if usual is None:
             raise
-        return made
-    better = made is None or 2 * other.accuracy().relative < made.accuracy().relative
-    return other if better or made is None else made
+        return usual
+    better = usual is None or 2 * other.accuracy().relative < usual.accuracy().relative
+    return other if better or usual is None else usual
 
 
 def save(folder: str | os.PathLike[str], program: Program, weights: Weights) -> None:

@@ -47,10 +47,10 @@ def beside(
         answers = run_each(source, asked, names)
     except Exception:  # ONNX Runtime's errors have no class of their own
         return ()
-    found: dict[str, Errors] = {}
+    diffs: dict[str, Errors] = {}
     for own, answer in zip(mine, answers, strict=True):
         for name, array in zip(names, answer, strict=True):
             other = as_tensor(array)
             if other.dtype.kind == "f" and np.isfinite(other.astype(np.float64)).all():
-                found.setdefault(name, Errors()).add(as_tensor(own[name]), other.astype(np.float64))
-    return tuple(it.layer(name, "output", 0) for name, it in found.items())
+                diffs.setdefault(name, Errors()).add(as_tensor(own[name]), other.astype(np.float64))
+    return tuple(it.layer(name, "output", 0) for name, it in diffs.items())

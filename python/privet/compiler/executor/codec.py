@@ -63,9 +63,9 @@ def run_front(front: Front, given: Mapping[str, Array]) -> dict[str, Array]:
     """What a front makes of one sample, by the names of the program's inputs. Raises what
     `by_front` does."""
     sample = {it.name: _typed(it, given[it.name]) for it in front.given}
-    for it in front.given:
-        if sample[it.name].shape != it.shape:
-            raise misfit(it.name, sample[it.name].shape, it.shape)
+    for entry in front.given:
+        if sample[entry.name].shape != entry.shape:
+            raise misfit(entry.name, sample[entry.name].shape, entry.shape)
     try:
         return run_head(front.steps, sample, "what the client computes first")
     except InvalidProgram as error:
@@ -127,32 +127,32 @@ def with_sample_axis(array: Array, shape: Shape) -> Array:
     return array[None] if (1, *array.shape) == tuple(shape) else array
 
 
-def in_order(place: str, found: Sequence[str], inputs: Sequence[str]) -> list[str]:
+def in_order(place: str, names: Sequence[str], inputs: Sequence[str]) -> list[str]:
     """The names of arrays that `place` holds, in the order of the inputs that they are for: theirs,
     those that numpy gives (`arr_0`, ...), or whatever the only one is called. Raises `InputError`
     if they have other names."""
-    if set(found) == set(inputs):
+    if set(names) == set(inputs):
         return list(inputs)
     unnamed = [f"arr_{number}" for number in range(len(inputs))]
-    if list(found) == unnamed or len(found) == len(inputs) == 1:
-        return list(found)
+    if list(names) == unnamed or len(names) == len(inputs) == 1:
+        return list(names)
     raise InputError(
-        f"{place} holds {', '.join(found) or 'nothing'}; the model's inputs are "
+        f"{place} holds {', '.join(names) or 'nothing'}; the model's inputs are "
         f"{', '.join(inputs)}: give its arrays these names, as numpy.savez(file, NAME=array) does"
     )
 
 
-def misfit(name: str, found: Shape, shape: Shape) -> InputError:
-    """Tells of an input that has shape `found` where the program takes `shape`."""
+def misfit(name: str, actual: Shape, shape: Shape) -> InputError:
+    """Tells of an input that has shape `actual` where the program takes `shape`."""
     advice = ""
-    if len(shape) > 1 and found == shape[1:]:
+    if len(shape) > 1 and actual == shape[1:]:
         advice = ": give it the axis of samples in front, as array[None] has it"
-    elif len(shape) > 1 and found[1:] == shape[1:]:
+    elif len(shape) > 1 and actual[1:] == shape[1:]:
         advice = (
             f": this program takes {shape[0]} sample{'s' * (shape[0] != 1)} at once; give so many, "
             "or compile it for more (--batch N, batch=N)"
         )
-    return InputError(f"input {name} has shape {list(found)}, not {list(shape)}{advice}")
+    return InputError(f"input {name} has shape {list(actual)}, not {list(shape)}{advice}")
 
 
 def decode_output(program: Program, integers: Sequence[Array]) -> dict[str, Array]:

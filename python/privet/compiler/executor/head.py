@@ -34,14 +34,14 @@ def run_head(
         try:
             operands = [tensors[name] if name else None for name in node.inputs]
             with np.errstate(all="ignore"):
-                made = _Call(node, operands, head.opset).run()
-            taken += sum(array.nbytes for array in made)
+                results = _Call(node, operands, head.opset).run()
+            taken += sum(array.nbytes for array in results)
             if taken > MAX_TOTAL:
                 raise ValueError(f"it takes more than {MAX_TOTAL} bytes")
         except (ArithmeticError, LookupError, TypeError, ValueError, MemoryError) as error:
             place = f"node {', '.join(node.outputs)} ({node.op})"
             raise InvalidProgram(f"{title} fails at {place}: {error}") from error
-        tensors.update(zip(node.outputs, made, strict=False))
+        tensors.update(zip(node.outputs, results, strict=False))
     # A node may make less than it names.
     missing = [name for name in head.outputs if name not in tensors]
     if missing:
@@ -58,10 +58,10 @@ class _Call:
 
     def run(self) -> list[Array]:
         results = _OPERATORS[self.node.op](self)
-        made = results if isinstance(results, list) else [results]
-        for array in made:
+        arrays = results if isinstance(results, list) else [results]
+        for array in arrays:
             _bound(array.shape, array.itemsize)
-        return made
+        return arrays
 
     @property
     def x(self) -> Array:
@@ -81,10 +81,10 @@ class _Call:
 
     def axes(self) -> tuple[int, ...] | None:
         """Axes as an attribute or as the second input."""
-        found = self.attribute("axes", None)
-        if found is None and len(self.given) > 1:
-            found = self.given[1].ravel().tolist()
-        return None if found is None else tuple(int(axis) for axis in found)
+        axes = self.attribute("axes", None)
+        if axes is None and len(self.given) > 1:
+            axes = self.given[1].ravel().tolist()
+        return None if axes is None else tuple(int(axis) for axis in axes)
 
 
 def _bound(shape: Sequence[int], itemsize: int = 8) -> None:
@@ -238,10 +238,10 @@ def _log_sum_exp(x: Array, **kept: Any) -> Array:
 
 def _arg_extreme(call: _Call) -> Array:
     axis, x = call.axis(0), call.x if call.node.op == "ArgMax" else -call.x
-    found = x.argmax(axis)
+    places = x.argmax(axis)
     if call.attribute("select_last_index", 0):
-        found = x.shape[axis] - 1 - np.flip(x, axis).argmax(axis)
-    return np.expand_dims(found, axis) if call.attribute("keepdims", 1) else np.asarray(found)
+        places = x.shape[axis] - 1 - np.flip(x, axis).argmax(axis)
+    return np.expand_dims(places, axis) if call.attribute("keepdims", 1) else np.asarray(places)
 
 
 def _top_k(call: _Call) -> list[Array]:
@@ -294,26 +294,26 @@ def _coupled(beats: Array) -> Array:
     rows, classes, _ = beats.shape
     form = -beats * beats.swapaxes(1, 2)
     np.einsum("rii->ri", form)[:] = (beats**2).sum(axis=1)
-    found = np.full((rows, classes), 1 / classes)
-    coupled, left = found.copy(), np.arange(rows)
+    chances = np.full((rows, classes), 1 / classes)
+    coupled, left = chances.copy(), np.arange(rows)
     for _ in range(max(100, classes)):
-        slope = np.einsum("rij,rj->ri", form, found)
-        value = (found * slope).sum(axis=1)
+        slope = np.einsum("rij,rj->ri", form, chances)
+        value = (chances * slope).sum(axis=1)
         goes_on = np.abs(slope - value[:, None]).max(axis=1) >= 0.005 / classes
-        coupled[left] = found
+        coupled[left] = chances
         if not goes_on.all():
-            left, form, found = left[goes_on], form[goes_on], found[goes_on]
+            left, form, chances = left[goes_on], form[goes_on], chances[goes_on]
             slope, value = slope[goes_on], value[goes_on]
         if not left.size:
             return coupled
         for i in range(classes):
             own = form[:, i, i]
             more = (value - slope[:, i]) / own
-            found[:, i] += more
+            chances[:, i] += more
             value = (value + more * (more * own + 2 * slope[:, i])) / (1 + more) ** 2
             slope = (slope + more[:, None] * form[:, i]) / (1 + more)[:, None]
-            found /= (1 + more)[:, None]
-    coupled[left] = found
+            chances /= (1 + more)[:, None]
+    coupled[left] = chances
     return coupled
 
 
@@ -339,19 +339,19 @@ def _label_encoder(call: _Call) -> Array:
             missing = given
     longest = np.array(missing).itemsize
     _bound(call.x.shape, max(values.itemsize, longest))
-    found = dict(zip(keys.tolist(), values.tolist(), strict=True))
-    entries = [found.get(entry, missing) for entry in call.x.ravel().tolist()]
+    table = dict(zip(keys.tolist(), values.tolist(), strict=True))
+    entries = [table.get(entry, missing) for entry in call.x.ravel().tolist()]
     kind = np.str_ if values.dtype.kind == "U" else values.dtype
     return np.array(entries, dtype=kind).reshape(call.x.shape)
 
 
 def _table(call: _Call, which: str) -> Array:
     for suffix, kind in _KEYED.items():
-        found = call.attribute(f"{which}_{suffix}", None)
-        if found is not None:
-            entries = found if isinstance(found, list) else [found]
+        value = call.attribute(f"{which}_{suffix}", None)
+        if value is not None:
+            entries = value if isinstance(value, list) else [value]
             texts = kind is np.str_ or any(isinstance(entry, str) for entry in entries)
-            return text_array(entries) if texts else np.array(found, dtype=kind)
+            return text_array(entries) if texts else np.array(value, dtype=kind)
     raise ValueError(f"it has no {which}")
 
 
@@ -365,11 +365,11 @@ def _one_hot_encoder(call: _Call) -> Array:
     categories = text_array(texts) if texts else np.array(whole, np.int64)
     _bound((*x.shape, len(categories)))
     entries = x if x.dtype.kind == "U" or texts else x.astype(np.int64)
-    found = entries[..., None] == categories
-    if not call.attribute("zeros", 1) and not found.any(axis=-1).all():
-        strange = entries[~found.any(axis=-1)].ravel()[0]
+    hot = entries[..., None] == categories
+    if not call.attribute("zeros", 1) and not hot.any(axis=-1).all():
+        strange = entries[~hot.any(axis=-1)].ravel()[0]
         raise ValueError(f"{strange.item()!r} is none of its categories")
-    return np.asarray(found, np.float64)
+    return np.asarray(hot, np.float64)
 
 
 def _features_together(call: _Call) -> Array:

@@ -31,14 +31,14 @@ _DTYPES: dict[str, npt.DTypeLike] = {
 def as_declared(model: onnx.ModelProto, inputs: Mapping[str, Array]) -> dict[str, Array]:
     """Inputs for a trial run as the model declares them: whole numbers, or true and false."""
     kinds = {entry.name: entry.type.tensor_type.elem_type for entry in model.graph.input}
-    found = {}
+    arrays = {}
     for name, array in inputs.items():
-        found[name] = array
+        arrays[name] = array
         if kinds.get(name) == onnx.TensorProto.BOOL:
-            found[name] = (array.astype(np.float64) > 0).astype(np.float64)
+            arrays[name] = (array.astype(np.float64) > 0).astype(np.float64)
         elif kinds.get(name) in WHOLE:
-            found[name] = np.rint(array.astype(np.float64))
-    return found
+            arrays[name] = np.rint(array.astype(np.float64))
+    return arrays
 
 
 def run_plaintext(

@@ -41,17 +41,17 @@ def sound_bounds(graph: Graph, inputs: Mapping[int, int], ring_bits: int) -> Bou
         at = graph.context(node, ring_bits)
         known = [it for it in operands if it is not None]
         if len(known) < len(operands):
-            made = node.operation.interval_of_any(at)
+            bound = node.operation.interval_of_any(at)
         else:
-            made = node.operation.interval(known, at)
+            bound = node.operation.interval(known, at)
             if isinstance(node.operation, Piecewise):
                 (x,) = node.inputs
                 read[x].append(node)
                 arguments[x] = int(known[0].low.min()), int(known[0].high.max())
-        if made is not None and made.largest >= BEYOND:
-            made = None
-        bounds[node.output] = None if made is None else made.largest
-        return made
+        if bound is not None and bound.largest >= BEYOND:
+            bound = None
+        bounds[node.output] = None if bound is None else bound.largest
+        return bound
 
     given: dict[int, Interval | None] = {
         id: Interval.of(-most, most, len(graph.values[id].shape)) for id, most in inputs.items()

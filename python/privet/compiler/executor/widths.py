@@ -32,7 +32,7 @@ MOST_SPARE = 8
 """Most bits that truncated values' rings get beyond what was measured: these are compared."""
 MOST_BEYOND = 4
 """A ring is widened to `WIDEST` where a sound program lacks no more bits then."""
-Made = TypeVar("Made")
+Chosen = TypeVar("Chosen")
 
 DIFFERENT = 10 * TOLERANCE
 """The error beside ONNX Runtime from which it is reported, where no layer has one."""
@@ -222,24 +222,24 @@ def measure_accuracy(
         ]
         run_integers(integers, given, ring_bits, fixed.__setitem__)
         real.run(reference, reals, exact.__setitem__)
-        found = {
+        values_of = {
             node.output: np.ldexp(
                 fixed[integer.output].astype(np.float64), -_scale(integers, integer.output)
             )
             for node, integer in pairs
         }
         for id, error in errors.items():
-            error.add(found[id], exact[id])
+            error.add(values_of[id], exact[id])
         wanted = exact
         if original is not None:
             wanted = {}
             plain = [array.astype(np.float64) for array in batch]
             real.run(original, plain, wanted.__setitem__)
         true = original or placed
-        for at, error, it in zip(numbers, ends, true.outputs, strict=True):
-            if at in found:
-                error.add(found[at], wanted[_numbers(true, it.value)])
-        if any(it.value not in found for it in placed.outputs):
+        for at, error, entry in zip(numbers, ends, true.outputs, strict=True):
+            if at in values_of:
+                error.add(values_of[at], wanted[_numbers(true, entry.value)])
+        if any(it.value not in values_of for it in placed.outputs):
             continue  # an input as it is
         gotten = [
             head(
@@ -248,7 +248,7 @@ def measure_accuracy(
                     for it, other in zip(placed.outputs, graph.outputs, strict=True)
                 }
             )
-            for graph, values in ((placed, found), (true, wanted))
+            for graph, values in ((placed, values_of), (true, wanted))
         ]
         for name, array in gotten[1].items():
             mine, other = as_tensor(gotten[0][name]), as_tensor(array)
@@ -284,9 +284,9 @@ class Errors:
     def __init__(self) -> None:
         self.largest, self.low, self.high = 0.0, math.inf, -math.inf
 
-    def add(self, found: Array, wanted: Array) -> None:
+    def add(self, actual: Array, wanted: Array) -> None:
         """Counts a tensor, and what is wanted in its place."""
-        self.largest = max(self.largest, float(np.abs(found - wanted.reshape(found.shape)).max()))
+        self.largest = max(self.largest, float(np.abs(actual - wanted.reshape(actual.shape)).max()))
         self.low = min(self.low, float(wanted.min()))
         self.high = max(self.high, float(wanted.max()))
 
@@ -301,21 +301,21 @@ class Errors:
 
 
 @dataclass(frozen=True)
-class Choice(Generic[Made]):
+class Choice(Generic[Chosen]):
     """What widths give, and how accurate that is."""
 
-    made: Made
+    value: Chosen
     accuracy: Callable[[], Accuracy]
 
 
 def choose(
     tried: Sequence[Widths],
-    attempt: Callable[[Widths], Choice[Made]],
+    attempt: Callable[[Widths], Choice[Chosen]],
     *,
     trust_first: bool,
     kept: float = TOLERANCE,
     wider: Sequence[Widths] = (),
-) -> Made:
+) -> Chosen:
     """The first candidate that is accurate; `attempt` makes one. Of the first of all errors up to
     `kept` are enough; with `trust_first` it counts as accurate if values have room in it.
 
@@ -326,20 +326,20 @@ def choose(
     one of `wider` is.
     """
     refused: OverflowRisk | None = None
-    best: tuple[float, Made] | None = None
+    best: tuple[float, Chosen] | None = None
     for index, widths in enumerate(tried):
         try:
             choice = attempt(widths)
             if index == 0 and (trust_first or len(tried) == 1):
-                return choice.made
+                return choice.value
             error = choice.accuracy().relative
         except OverflowRisk as risk:
             refused = risk if index == 0 else refused
             continue
         if error <= (TOLERANCE if index else kept):
-            return choice.made
+            return choice.value
         if best is None or error < best[0] / 2:
-            best = error, choice.made
+            best = error, choice.value
     if refused is not None and (best is None or best[0] > KEPT):
         raise _with_advice(refused, wider, attempt)
     assert best is not None, "there is at least one candidate"
@@ -347,7 +347,7 @@ def choose(
 
 
 def _with_advice(
-    refused: OverflowRisk, wider: Sequence[Widths], attempt: Callable[[Widths], Choice[Made]]
+    refused: OverflowRisk, wider: Sequence[Widths], attempt: Callable[[Widths], Choice[Chosen]]
 ) -> OverflowRisk:
     """The refusal, with the ring that a user may ask for where one holds the model."""
     for widths in wider:
@@ -387,8 +387,8 @@ def _numbers(graph: Graph, id: int) -> int:
     made_by, at = graph.producers(), id
     while at in made_by and isinstance(made_by[at].operation, op.Reshape):
         at = made_by[at].inputs[0]
-    found = made_by.get(at)
-    return found.inputs[0] if found and isinstance(found.operation, op.ArgMax) else id
+    node = made_by.get(at)
+    return node.inputs[0] if node and isinstance(node.operation, op.ArgMax) else id
 
 
 def _revealed(array: Array, scale: int) -> Array:

@@ -64,7 +64,7 @@ def unroll(node: onnx.NodeProto, known: Known, shape_of: ShapeOf, run: Run) -> N
     limit = None if times is None else int(times.ravel()[0])
     condition = node.input[1]
     goes_on = _truth(known(condition)) if condition else True
-    made, step = 0, 0
+    count, step = 0, 0
     while goes_on and (limit is None or step < limit):
         ahead = f"{node.output[0]}/{step}/"
         counter = _constant(f"{ahead}step", np.asarray(step, np.int64))
@@ -72,8 +72,8 @@ def unroll(node: onnx.NodeProto, known: Known, shape_of: ShapeOf, run: Run) -> N
         given = [counter.output[0], going.output[0], *carried]
         names = dict(zip((entry.name for entry in body.input), given, strict=True))
         nodes = [counter, going, *_inlined(body, names, ahead)]
-        made += len(nodes)
-        if made > MOST_NODES:
+        count += len(nodes)
+        if count > MOST_NODES:
             raise Unsupported(f"it runs to more than {MOST_NODES} nodes", "Export it unrolled")
         run(nodes)
         results = [names.get(output.name, output.name) for output in body.output]
@@ -129,10 +129,10 @@ def _steps(shapes: Sequence[Shape], axes: Sequence[int], sources: int) -> int:
         raise _depends("how often it runs")
     if any(not -len(shape) <= axis < len(shape) for shape, axis in zip(shapes, axes, strict=True)):
         raise Unsupported("it goes along an axis that there is not", "Check the model")
-    found = {shape[axis] for shape, axis in zip(shapes, axes, strict=True)}
-    if len(found) != 1:
+    counts = {shape[axis] for shape, axis in zip(shapes, axes, strict=True)}
+    if len(counts) != 1:
         raise Unsupported("it goes along tensors of different lengths", "Check the model")
-    return found.pop()
+    return counts.pop()
 
 
 def _results(
@@ -162,9 +162,9 @@ def _branch(node: onnx.NodeProto, condition: bool) -> Iterator[onnx.NodeProto]:
     body = next(a.g for a in node.attribute if a.name == wanted)
     names: dict[str, str] = {}
     yield from _inlined(body, names, f"{node.output[0]}/")
-    for made, output in zip(body.output, node.output, strict=False):
+    for produced, output in zip(body.output, node.output, strict=False):
         if output:
-            source = names.get(made.name, made.name)
+            source = names.get(produced.name, produced.name)
             yield onnx.helper.make_node("Identity", [source], [output])
 
 

@@ -88,15 +88,15 @@ def walk(root: object, node: Callable[[object], Branch | Leaf]) -> Tree:
             raise ValueError(f"a way leads back to node {key}")
         if copied > MOST_COPIES * DEEPEST * (len(known) + 1):
             raise ValueError(f"too many ways lead to node {key}")
-        found, level = node(key), 1 << len(way)
-        if isinstance(found, Leaf):
-            tree.leaves.append((found, way, place))
+        branch, level = node(key), 1 << len(way)
+        if isinstance(branch, Leaf):
+            tree.leaves.append((branch, way, place))
             continue
         first = len(tree.tests)
-        tree.tests.extend(found.tests)
+        tree.tests.extend(branch.tests)
         tree.branches.append(level - 1 + place)
-        stack.append((found.false, [*way, (first, found, False)], place + level))
-        stack.append((found.true, [*way, (first, found, True)], place))
+        stack.append((branch.false, [*way, (first, branch, False)], place + level))
+        stack.append((branch.true, [*way, (first, branch, True)], place))
     return tree
 
 

@@ -48,12 +48,12 @@ _ESTIMATORS = (
 
 def of_estimators(nodes: Sequence[onnx.NodeProto], problems: Sequence[Problem]) -> list[Problem]:
     """The problems, with one for each such estimator in place of those of its operators."""
-    left, found = list(problems), []
+    left, refused = list(problems), []
     for estimator in _ESTIMATORS:
         node = next(filter(estimator.shows, nodes), None)
         if node is not None:
             name = node.name or node.output[0]
-            found.append(Problem(name, estimator.name, estimator.why, estimator.instead))
+            refused.append(Problem(name, estimator.name, estimator.why, estimator.instead))
             left = [it for it in left if it.operator not in estimator.operators]
             left = [it for it in left if it.why != ROUNDED]
-    return found + left
+    return refused + left

@@ -74,7 +74,7 @@ class Front:
 
     def examples(self, name: str) -> list[Any]:
         """The texts or whole numbers that steps know of an input, in order: categories and keys."""
-        reached, found = {name}, dict[Any, None]()
+        reached, known = {name}, dict[Any, None]()
         for node in self.steps.nodes:
             if not reached.intersection(node.inputs):
                 continue
@@ -82,19 +82,19 @@ class Front:
                 reached.update(node.outputs)
             for key, values in node.attributes.items():
                 if key in ("cats_strings", "cats_int64s", "keys_strings", "keys_int64s"):
-                    found |= dict.fromkeys(values)
-        return list(found)
+                    known |= dict.fromkeys(values)
+        return list(known)
 
 
 def check_front(front: Front, inputs: tuple[str, ...]) -> Iterator[tuple[str, str]]:
     """Places and problems of a front that is to make a program's `inputs`."""
     sizes = {}
-    for it in front.given:
-        sizes[it.name] = math.prod(it.shape)
-        if it.kind not in KINDS:
-            yield f"input {it.name}", f"a kind {it.kind!r}"
-        if len(it.shape) > 8 or min(it.shape, default=1) < 1 or sizes[it.name] > MAX_GIVEN:
-            yield f"input {it.name}", f"shape {list(it.shape)} is out of bounds"
+    for entry in front.given:
+        sizes[entry.name] = math.prod(entry.shape)
+        if entry.kind not in KINDS:
+            yield f"input {entry.name}", f"a kind {entry.kind!r}"
+        if len(entry.shape) > 8 or min(entry.shape, default=1) < 1 or sizes[entry.name] > MAX_GIVEN:
+            yield f"input {entry.name}", f"shape {list(entry.shape)} is out of bounds"
     if not sizes or len(sizes) < len(front.given):
         yield "its front", "inputs that are missing or the same"
         return

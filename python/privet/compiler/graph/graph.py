@@ -201,8 +201,8 @@ class GraphBuilder:
         value's name, magnitude and scale. Raises `ValueError` if the shapes do not fit.
         """
         shape = infer_shape(operation, [self._values[id].shape for id in inputs])
-        made = replace(like, shape=shape) if like else Value(shape, node)
-        self._values.append(made)
+        value = replace(like, shape=shape) if like else Value(shape, node)
+        self._values.append(value)
         self._nodes.append(Node(operation, node, tuple(inputs), len(self._values) - 1))
         return len(self._values) - 1
 
@@ -228,7 +228,7 @@ class GraphBuilder:
         """A value made so far."""
         return self._values[id]
 
-    def made(self) -> int:
+    def count(self) -> int:
         """How many values have been made; ids from here on are new."""
         return len(self._values)
 

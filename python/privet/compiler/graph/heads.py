@@ -122,7 +122,7 @@ def _looked_up(
 ) -> set[int]:
     """Nodes, by `id`, that take labels from a constant at the places of classes. A constant that
     is read at any other place, such as a table at ids of the input, is a weight."""
-    found: set[int] = set()
+    picks: set[int] = set()
     places: set[str] = set()
     for node in nodes:
         if node.op_type in ("ArgMax", "ArgMin", "LabelEncoder", *_TRUTHS):
@@ -139,9 +139,9 @@ def _looked_up(
             and node.input[1] in places
             and node.input[0] not in tables
         ):
-            found.add(id(node))
+            picks.add(id(node))
             places.update(node.output)
-    return found
+    return picks
 
 
 def _looks_up(node: onnx.NodeProto, private: Collection[str]) -> bool:
@@ -198,16 +198,16 @@ def _to_float(node: onnx.NodeProto) -> bool:
 
 def _is_last_step(nodes: Sequence[onnx.NodeProto], head: Collection[int]) -> bool:
     """Whether a head is only what an output itself can tell (`ClientStep`): one softmax."""
-    made: set[str] = set()
+    produced: set[str] = set()
     for node in nodes:
         if id(node) not in head:
             continue
         through = node.op_type in ("Identity", "Dropout") or (
             node.op_type == "Cast" and _to_float(node)
         )
-        if not through and (node.op_type not in _LAST or made.intersection(node.input)):
+        if not through and (node.op_type not in _LAST or produced.intersection(node.input)):
             return False
-        made.update(node.output)
+        produced.update(node.output)
     return True
 
 
@@ -342,8 +342,8 @@ class HeadBuilder:
                     )
                 self._constants[name] = _finite(operand)
             names.append(name)
-        made = HeadNode(node.op_type, tuple(names), tuple(node.output), attributes_of(node))
-        self._nodes.append(made)
+        step = HeadNode(node.op_type, tuple(names), tuple(node.output), attributes_of(node))
+        self._nodes.append(step)
 
     def reveal(self, name: str, operand: Private) -> str:
         """The name under which the client learns a private tensor."""

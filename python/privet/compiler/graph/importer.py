@@ -116,19 +116,19 @@ def import_model(
             f"the model uses opset {opset_of(model)}; opsets {OLDEST_OPSET} to {newest} are "
             f"supported: convert it with onnx.version_converter"
         )
-    made = expand_svm(expand_trees(expand(fold_scalers(expand_fused(model)))))
-    made = bound_masks(made) if masks else made
+    expanded = expand_svm(expand_trees(expand(fold_scalers(expand_fused(model)))))
+    expanded = bound_masks(expanded) if masks else expanded
     while True:
-        walk = _Walk(made, name, input_shapes, scores, functions)
+        walk = _Walk(expanded, name, input_shapes, scores, functions)
         walk.run()
         if not any(id(node) in walk.unrolled for node in walk.nodes):
-            fused = fuse_log_softmax(made, walk.shapes_met())
-            if fused is made:
+            fused = fuse_log_softmax(expanded, walk.shapes_met())
+            if fused is expanded:
                 return walk.graph()
-            made = fused
+            expanded = fused
             continue
         # What follows a body, and where the head begins, is seen once its nodes are the model's.
-        made = walk.plain()
+        expanded = walk.plain()
 
 
 class _Walk:
@@ -194,9 +194,9 @@ class _Walk:
 
     def plain(self) -> onnx.ModelProto:
         """The model with the nodes of bodies in place of what was unrolled."""
-        made = without_nodes(self.model)
-        made.graph.node.extend(self._plain(self.nodes))
-        return made
+        plain = without_nodes(self.model)
+        plain.graph.node.extend(self._plain(self.nodes))
+        return plain
 
     def _plain(self, nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
         for node in nodes:
@@ -206,11 +206,11 @@ class _Walk:
                 yield node
 
     def _unroll(self, node: onnx.NodeProto) -> None:
-        made: list[onnx.NodeProto] = []
+        unrolled: list[onnx.NodeProto] = []
 
         def walk_over(nodes: Iterable[onnx.NodeProto]) -> None:
             fresh = list(nodes)
-            made.extend(fresh)
+            unrolled.extend(fresh)
             self.in_loops += len(fresh)
             if self.in_loops > 2 * MOST_NODES:
                 why = f"with what is inside, it runs to more than {2 * MOST_NODES} nodes"
@@ -218,12 +218,12 @@ class _Walk:
             self._nodes(fresh)
 
         def known(name: str) -> Array | None:
-            found = self.tensors.get(name)
-            return found if isinstance(found, np.ndarray) else None
+            tensor = self.tensors.get(name)
+            return tensor if isinstance(tensor, np.ndarray) else None
 
         def shape_of(name: str) -> Shape | None:
-            found = self.tensors.get(name)
-            return found.shape if isinstance(found, Private | np.ndarray) else None
+            tensor = self.tensors.get(name)
+            return tensor.shape if isinstance(tensor, Private | np.ndarray) else None
 
         if self.depth == 0:
             self.in_loops = 0
@@ -235,7 +235,7 @@ class _Walk:
             raise Unsupported(why, "Check the model with onnx.checker") from error
         finally:
             self.depth -= 1
-        self.unrolled[id(node)] = made
+        self.unrolled[id(node)] = unrolled
 
     def graph(self) -> Graph:
         """What `run` found."""
@@ -291,8 +291,8 @@ class _Walk:
             self.tensors[entry.name] = None
         elif rows is None:
             kept = self.state.get(entry.name)
-            made = self._declare(entry.name, shape, integer=kind in WHOLE, state=kept)
-            self.tensors[entry.name] = made
+            declared = self._declare(entry.name, shape, integer=kind in WHOLE, state=kept)
+            self.tensors[entry.name] = declared
         else:
             chosen = Value((*shape, rows), entry.name)
             id = self.builder.input(Input(entry.name, 0, one_hot=True), chosen)
@@ -301,8 +301,8 @@ class _Walk:
     def _declare(
         self, name: str, shape: Shape, *, integer: bool = False, state: str | None = None
     ) -> Private:
-        made = self.builder.input(Input(name, 0, state=state), Value(shape, name))
-        return Private(made, shape, integer=integer)
+        id = self.builder.input(Input(name, 0, state=state), Value(shape, name))
+        return Private(id, shape, integer=integer)
 
     def _node(self, node: onnx.NodeProto, name: str) -> None:
         missing = [tensor for tensor in node.input if tensor and tensor not in self.tensors]
@@ -363,7 +363,7 @@ class _Walk:
         if node.op_type not in READS_ROWS:
             operands = [self._number(name, x) for x in operands]
             site.inputs = list(operands)
-        before = self.builder.made()
+        before = self.builder.count()
         steps = shared_steps(node.op_type, operands)
         if steps is not None:
             site.inputs = [
@@ -374,9 +374,9 @@ class _Walk:
         except (ValueError, IndexError, TypeError) as error:
             why = f"its attributes and inputs do not fit together ({error})"
             raise Unsupported(why, "Check the model with onnx.checker") from error
-        made = results if isinstance(results, tuple) else (results,)
+        produced = results if isinstance(results, tuple) else (results,)
         integer = are_integers(node, operands)
-        for tensor, result in zip(node.output, made, strict=False):
+        for tensor, result in zip(node.output, produced, strict=False):
             if integer and isinstance(result, Private):
                 result = replace(result, integer=True)
             if steps is not None and isinstance(result, Private):
@@ -386,7 +386,7 @@ class _Walk:
             self.tensors[tensor] = result
             if isinstance(result, Private) and result.id >= before:
                 self.builder.rename(result.id, tensor)
-        for tensor in node.output[len(made) :]:
+        for tensor in node.output[len(produced) :]:
             self.tensors[tensor] = None
 
     def _is_read(self, tensor: str) -> bool:
@@ -475,12 +475,12 @@ class _Walk:
             inferred = onnx.shape_inference.infer_shapes(model, data_prop=True)
         except Exception:  # an invalid node: the problems found so far say enough
             return {}
-        found = {}
+        shapes = {}
         for entry in inferred.graph.output:
             dims = [dim.dim_value for dim in entry.type.tensor_type.shape.dim]
             if dims and min(dims) > 0 and math.prod(dims) <= MAX_SAMPLE:
-                found[entry.name] = tuple(dims)
-        return found
+                shapes[entry.name] = tuple(dims)
+        return shapes
 
     def _output(self, name: str) -> None:
         result = self.tensors.get(name)

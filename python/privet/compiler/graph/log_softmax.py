@@ -22,18 +22,18 @@ def fuse_log_softmax(model: onnx.ModelProto, shapes: Mapping[str, Shape]) -> onn
 
     `shapes` has those of private tensors, by name.
     """
-    found = _differences(model, shapes)
+    differences = _differences(model, shapes)
     logs = {it.output[0]: it for it in model.graph.node if it.op_type == "LogSoftmax"}
-    logs |= {model.graph.node[index].output[0]: model.graph.node[index] for index in found}
+    logs |= {model.graph.node[index].output[0]: model.graph.node[index] for index in differences}
     powers = [
         index
         for index, node in enumerate(model.graph.node)
         if node.op_type == "Exp" and not node.domain and node.input[0] in logs
     ]
-    if not found and not powers:
+    if not differences and not powers:
         return model
     changed = deepcopy(model)
-    for index in found:
+    for index in differences:
         node = changed.graph.node[index]
         del node.input[1]
         node.op_type = "LogSoftmax"
@@ -57,7 +57,7 @@ def _differences(model: onnx.ModelProto, shapes: Mapping[str, Shape]) -> list[in
             target = array_of(constants[node.input[1]])
             if target.size == 2 and target[-1] == 1:
                 sums[node.output[0]] = sums[node.input[0]]
-    found = []
+    differences = []
     for index, node in enumerate(nodes):
         total = sums.get(node.input[1]) if node.op_type == "Sub" else None
         if total is None or total.input[0] != node.input[0] or node.domain:
@@ -66,8 +66,8 @@ def _differences(model: onnx.ModelProto, shapes: Mapping[str, Shape]) -> list[in
         # What has no axis of its own left would be taken along the other one.
         column = node.input[1] != total.output[0] or _keeps(total) or shape[:1] == (1,)
         if len(shape) == 2 and column and _axes(total, constants) in ([1], [-1]):
-            found.append(index)
-    return found
+            differences.append(index)
+    return differences
 
 
 def _keeps(node: onnx.NodeProto) -> bool:

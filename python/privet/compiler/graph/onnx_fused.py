@@ -159,12 +159,12 @@ class _Fused(Parts):
     def nodes(self) -> list[onnx.NodeProto]:
         """Those of it."""
         PARTS[self.node.op_type](self)
-        return self.made
+        return self.emitted
 
     def tensor(self, name: str) -> onnx.TensorProto:
         """A constant of the model."""
-        found: onnx.TensorProto = next(it for it in self.graph.initializer if it.name == name)
-        return found
+        constant: onnx.TensorProto = next(it for it in self.graph.initializer if it.name == name)
+        return constant
 
     def weights(self, index: int) -> Array:
         return self.values(self.inputs[index])
@@ -438,15 +438,15 @@ class _Fused(Parts):
                 raise ValueError("weights of an LSTM have three axes")
             each = [it.reshape(it.shape[0], 1, -1) for it in (scale, point.astype(np.float32))]
             real = (levels.astype(np.float32) - each[1]) * each[0]
-            made = np.ascontiguousarray(real.transpose(0, 2, 1), np.float32)
-            weights.append(self.constant(f"weights{place}", made))
+            transposed = np.ascontiguousarray(real.transpose(0, 2, 1), np.float32)
+            weights.append(self.constant(f"weights{place}", transposed))
         rest = [self.inputs[place] for place in range(3, 8)]
         inputs = [self.inputs[0], *weights, *rest]
         while not inputs[-1]:
             inputs.pop()
         lstm = onnx.helper.make_node("LSTM", inputs, self.node.output, self.name)
         lstm.attribute.extend(self.node.attribute)
-        self.made.append(lstm)
+        self.emitted.append(lstm)
 
     def same(self) -> None:
         """An operator that the standard has by the same name."""

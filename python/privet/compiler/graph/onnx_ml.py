@@ -97,8 +97,8 @@ def _bases(model: onnx.ModelProto) -> dict[str, tuple[str, bool, str]]:
     transformed = compared & {x for x, _ in above.values()} & {x for x, _ in below.values()}
     return {
         name: (x, is_negated, one)
-        for is_negated, found in ((False, above), (True, below))
-        for name, (x, one) in found.items()
+        for is_negated, bases in ((False, above), (True, below))
+        for name, (x, one) in bases.items()
         if x in transformed
     }
 
@@ -108,15 +108,15 @@ def _of_one_or_more(
 ) -> list[onnx.NodeProto]:
     """A power of `1 + max(x, 0)`, or of `1 + max(-x, 0)`: where x has the other sign, power
     transforms take the other one of their two branches."""
-    made = []
+    nodes = []
     if is_negated:
-        made.append(helper.make_node("Neg", [x], [f"{node.output[0]}_negated"], node.name))
+        nodes.append(helper.make_node("Neg", [x], [f"{node.output[0]}_negated"], node.name))
         x = f"{node.output[0]}_negated"
     parts = [f"{node.output[0]}_{part}" for part in ("kept", "base")]
-    made.append(helper.make_node("Relu", [x], parts[:1], node.name))
-    made.append(helper.make_node("Add", [parts[0], ones], parts[1:], node.name))
-    made.append(helper.make_node("Pow", [parts[1], node.input[1]], node.output, node.name))
-    return made
+    nodes.append(helper.make_node("Relu", [x], parts[:1], node.name))
+    nodes.append(helper.make_node("Add", [parts[0], ones], parts[1:], node.name))
+    nodes.append(helper.make_node("Pow", [parts[1], node.input[1]], node.output, node.name))
+    return nodes
 
 
 def _is_mask_of_zeros(tensor: onnx.TensorProto) -> bool:
@@ -161,19 +161,19 @@ def _transformed(node: onnx.NodeProto) -> list[onnx.NodeProto]:
     raw.attribute.remove(given)
     raw.output[:] = [f"{node.output[0]}_raw"]
     axis: dict[str, Any] = {"axis": 1} if after == "Softmax" else {}
-    made = helper.make_node(after, raw.output, node.output, name=node.name, **axis)
-    return [raw, made]
+    post = helper.make_node(after, raw.output, node.output, name=node.name, **axis)
+    return [raw, post]
 
 
 def _is_classifier(node: onnx.NodeProto) -> bool:
     """Whether `expand` knows it: others are refused where they stand, by name."""
     if node.domain != ML or node.op_type != "LinearClassifier":
         return False
-    found = attributes(node)
-    transform = found.get("post_transform", b"NONE").decode()
+    attributes_of = attributes(node)
+    transform = attributes_of.get("post_transform", b"NONE").decode()
     # Of one score ONNX Runtime makes a PROBIT that is no number.
     return transform in TRANSFORMS and (
-        transform != "PROBIT" or len(found.get("intercepts", ())) != 1
+        transform != "PROBIT" or len(attributes_of.get("intercepts", ())) != 1
     )
 
 
@@ -205,7 +205,7 @@ class _Classifier(Parts):
             self.add(transform, [raw], scores, **axis)
         if label:
             self.label(raw, classes, label)
-        return self.made
+        return self.emitted
 
     def _both(self, raw: str, transform: str | None, scores: str) -> str:
         """Scores of both labels where the model has those of the second, as ONNX Runtime gives

@@ -47,7 +47,7 @@ class _Classifier(Parts):
         raw = f"{self.name}_decisions"
         values = deepcopy(self.node)
         values.output[:] = [raw]
-        self.made.append(values)
+        self.emitted.append(values)
         two = pairs and len(classes) == 2
         # Of two classes the first has the positive decision value, and ONNX Runtime shows it last.
         below = self.add("Neg", [raw]) if two else raw
@@ -65,7 +65,7 @@ class _Classifier(Parts):
             elif pairs:
                 each = self._votes(raw, len(classes))
             self.label(each, classes, label)
-        return self.made
+        return self.emitted
 
     def _votes(self, raw: str, classes: int) -> str:
         """How many of its pairs each class wins; the second of a pair wins at 0, too."""

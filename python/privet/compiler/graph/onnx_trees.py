@@ -94,8 +94,8 @@ def _misfit(given: dict[str, Any]) -> str | None:
 
 def _places_or_texts(given: dict[str, Any]) -> bool:
     """Whether two labels are what ONNX Runtime gives of two scores: their places, or texts."""
-    found = labels(given).tolist()
-    return len(found) == 2 and ("classlabels_strings" in given or found == [0, 1])
+    names = labels(given).tolist()
+    return len(names) == 2 and ("classlabels_strings" in given or names == [0, 1])
 
 
 def _scored(given: dict[str, Any]) -> list[int] | None:
@@ -159,7 +159,7 @@ def _apart(node: onnx.NodeProto, graph: onnx.GraphProto) -> list[onnx.NodeProto]
             own = [raw, parts.constant("scored", np.array(scored))]
             raw = parts.add("Gather", own, f"{parts.name}_own", axis=1)
         parts.label(raw, classes[scored], label, f"{parts.name}_place")
-    return parts.made
+    return parts.emitted
 
 
 def _many(given: dict[str, Any], classes: int) -> dict[str, Any]:

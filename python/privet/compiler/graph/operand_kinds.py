@@ -102,27 +102,27 @@ def is_cut(node: onnx.NodeProto, operands: Sequence[Operand | TensorList | None]
 
 def shared_steps(op: str, operands: Sequence[Operand | TensorList | None]) -> Quantized | None:
     """The steps of what the operator reads, where its result has the same."""
-    found = {x.quantized for x in operands if isinstance(x, Private)}
-    if found <= {None} or op in READS_QUANTIZED:
+    steps = {x.quantized for x in operands if isinstance(x, Private)}
+    if steps <= {None} or op in READS_QUANTIZED:
         return None
-    if len(found) > 1 or op not in KEEPS_QUANTIZED:
+    if len(steps) > 1 or op not in KEEPS_QUANTIZED:
         raise Unsupported(
             "it reads quantised integers",
             "Put a DequantizeLinear before it: the QDQ format has one",
         )
-    return next(iter(found))
+    return next(iter(steps))
 
 
 def read_privately(nodes: Sequence[onnx.NodeProto]) -> set[int]:
     """Nodes whose results something reads that a client's step on them does not serve."""
     private: set[str] = set()
-    found = set()
+    revealing = set()
     for node in reversed(nodes):
         if private.intersection(node.output):
-            found.add(id(node))
+            revealing.add(id(node))
         # The place of the largest element is the same before the step, whoever reads it.
-        is_through = node.op_type in THROUGH_CLIENT_STEPS and id(node) not in found
+        is_through = node.op_type in THROUGH_CLIENT_STEPS and id(node) not in revealing
         passes = node.op_type == "ArgMax" or is_through
         if not passes:
             private.update(node.input)
-    return found
+    return revealing

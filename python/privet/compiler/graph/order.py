@@ -53,11 +53,11 @@ def compared_values(graph: Graph) -> set[int]:
         for node in (*reversed(moves), *moves):
             if used.intersection((*node.inputs, node.output)):
                 used.update((*node.inputs, node.output))
-    found = {entry.value for entry in graph.inputs if not entry.one_hot} - used
+    compared = {entry.value for entry in graph.inputs if not entry.one_hot} - used
     for node in moves:
-        if found.intersection(node.inputs):
-            found.add(node.output)
-    return found
+        if compared.intersection(node.inputs):
+            compared.add(node.output)
+    return compared
 
 
 def may_be_missing(graph: Graph) -> set[int]:

@@ -51,19 +51,19 @@ def bound_masks(model: onnx.ModelProto) -> onnx.ModelProto:
     constants = _constants(model)
     private = _private(model)
     nodes = model.graph.node
-    found = {
+    makers = {
         index: maker
         for index, node in enumerate(nodes)
         if node.domain in DEFAULT_DOMAINS and (maker := _maker(node, constants, private))
     }
-    masks = _only_masks(model) if found else set()
-    found = {index: it for index, it in found.items() if masks.issuperset(nodes[index].output)}
-    if not found:
+    masks = _only_masks(model) if makers else set()
+    makers = {index: it for index, it in makers.items() if masks.issuperset(nodes[index].output)}
+    if not makers:
         return model
-    _check_whole(model, [nodes[index] for index in found], constants)
+    _check_whole(model, [nodes[index] for index in makers], constants)
     changed = without_nodes(model)
     for index, node in enumerate(nodes):
-        maker = found.get(index)
+        maker = makers.get(index)
         changed.graph.node.extend([node] if maker is None else maker(changed.graph))
     return changed
 
@@ -95,8 +95,8 @@ def _check_whole(
 
 def _whole(model: onnx.ModelProto, constants: Mapping[str, Array]) -> set[str]:
     """Tensors of whole numbers or truth values."""
-    found = {name for name, array in constants.items() if (array == np.rint(array)).all()}
-    found |= {it.name for it in model.graph.input if it.type.tensor_type.elem_type in WHOLE}
+    whole = {name for name, array in constants.items() if (array == np.rint(array)).all()}
+    whole |= {it.name for it in model.graph.input if it.type.tensor_type.elem_type in WHOLE}
     for node in model.graph.node:
         given = node.input[1:] if node.op_type == "Where" else node.input
         moves = node.op_type in _THROUGH - _OF_WHOLE - {"Concat", "Where"}
@@ -106,28 +106,28 @@ def _whole(model: onnx.ModelProto, constants: Mapping[str, Array]) -> set[str]:
             node.op_type == "Cast"
             and any(it.name == "to" and it.i in WHOLE for it in node.attribute)
         )
-        if is_truth or (keeps and found.issuperset(given)):
-            found.update(node.output)
-    return found
+        if is_truth or (keeps and whole.issuperset(given)):
+            whole.update(node.output)
+    return whole
 
 
 def _constants(model: onnx.ModelProto) -> dict[str, Array]:
     """Single numbers by name: initialisers, and values of Constant nodes."""
-    found = {t.name: t for t in model.graph.initializer}
+    tensors = {t.name: t for t in model.graph.initializer}
     for node in model.graph.node:
         values = [it.t for it in node.attribute if it.name == "value"]
         if node.op_type == "Constant" and values and node.output:
-            found[node.output[0]] = values[0]
-    return {name: array_of(it) for name, it in found.items() if math.prod(it.dims) == 1}
+            tensors[node.output[0]] = values[0]
+    return {name: array_of(it) for name, it in tensors.items() if math.prod(it.dims) == 1}
 
 
 def _private(model: onnx.ModelProto) -> set[str]:
     held = {tensor.name for tensor in model.graph.initializer}
-    found = {entry.name for entry in model.graph.input} - held
+    private = {entry.name for entry in model.graph.input} - held
     for node in model.graph.node:
-        if found.intersection(names_read(node)) and node.op_type not in ("Shape", "Size"):
-            found.update(node.output)
-    return found
+        if private.intersection(names_read(node)) and node.op_type not in ("Shape", "Size"):
+            private.update(node.output)
+    return private
 
 
 Maker = Callable[[onnx.GraphProto], list[onnx.NodeProto]]
@@ -168,19 +168,19 @@ def _lowered(
     graph: onnx.GraphProto, node: onnx.NodeProto, x: str, bound: Array, *, is_negated: bool
 ) -> list[onnx.NodeProto]:
     """`x`, lower where the condition holds, or where it does not."""
-    made = []
+    nodes = []
     condition, (truth, number, mask) = (
         node.input[0],
         (f"{node.output[0]}_{part}" for part in ("truth", "number", "mask")),
     )
     if is_negated:
-        made.append(helper.make_node("Not", [condition], [truth], node.name))
+        nodes.append(helper.make_node("Not", [condition], [truth], node.name))
         condition = truth
     kind = onnx.TensorProto.FLOAT
-    made.append(helper.make_node("Cast", [condition], [number], node.name, to=kind))
-    made.append(_times(graph, node, number, bound, mask))
-    made.append(helper.make_node("Add", [x, mask], node.output, node.name))
-    return made
+    nodes.append(helper.make_node("Cast", [condition], [number], node.name, to=kind))
+    nodes.append(_times(graph, node, number, bound, mask))
+    nodes.append(helper.make_node("Add", [x, mask], node.output, node.name))
+    return nodes
 
 
 def _only_masks(model: onnx.ModelProto) -> set[str]:

@@ -99,10 +99,10 @@ def _picked_by_product(site: Site, x: Private, axis: int, places: Array) -> Priv
     matrix = np.zeros((size, len(places)), np.float32)
     matrix[places, np.arange(len(places))] = 1.0
     rows, back = as_rows(site, x, [axis])
-    made = site.emit(
+    product = site.emit(
         op.Dense(matrix, None), site.reshape(rows, (-(-math.prod(x.shape) // size), size))
     )
-    return from_rows(site, made, back, axis, len(places))
+    return from_rows(site, product, back, axis, len(places))
 
 
 def blend(site: Site, x: Private, axis: int, places: Array, weights: Array) -> Private:

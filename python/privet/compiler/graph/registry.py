@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     Importer = Callable[[Site], Operand | TensorList | tuple[Operand, ...]]
 
-Made = TypeVar("Made", bound="Importer")
+Registered = TypeVar("Registered", bound="Importer")
 
 OLDEST_OPSET = 6
 """The oldest opset of the default domain that the importers know."""
@@ -37,10 +37,10 @@ _SUPPORT: dict[str, OperatorSupport] = {}
 
 def operator(
     name: str, *, domain: str = "ai.onnx", since: int = OLDEST_OPSET, restrictions: str = ""
-) -> Callable[[Made], Made]:
+) -> Callable[[Registered], Registered]:
     """Registers the decorated function as the importer of `name`."""
 
-    def register(importer: Made) -> Made:
+    def register(importer: Registered) -> Registered:
         _IMPORTERS[name] = importer
         _SUPPORT[name] = OperatorSupport(name, domain, since, restrictions)
         return importer

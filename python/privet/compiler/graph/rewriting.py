@@ -56,14 +56,14 @@ class Parts:
         self.node, self.graph = node, graph
         self.name = node.name or node.output[0]
         self.given = attributes(node)
-        self.made: list[onnx.NodeProto] = []
+        self.emitted: list[onnx.NodeProto] = []
         self.taken: set[str] = set()
         """Names of tensors that no part may have."""
 
     def add(self, op: str, inputs: Iterable[str], output: str = "", **more: Any) -> str:
         """Adds a node; the name of its result, which is `output` if that is given."""
-        output = output or self._fresh(f"{self.name}_{len(self.made)}_{op}")
-        self.made.append(helper.make_node(op, list(inputs), [output], name=self.name, **more))
+        output = output or self._fresh(f"{self.name}_{len(self.emitted)}_{op}")
+        self.emitted.append(helper.make_node(op, list(inputs), [output], name=self.name, **more))
         return output
 
     def constant(self, what: str, array: Array) -> str:

@@ -107,7 +107,7 @@ class Site:
         assert run is not None
         names = [f"x{index}" for index in range(len(operands))]
         node = onnx.helper.make_node(operator, names, ["y"], **attributes)
-        made = run(
+        result = run(
             Site(
                 node,
                 name=self.name,
@@ -118,8 +118,8 @@ class Site:
                 inner=True,
             )
         )
-        assert isinstance(made, Private)
-        return made
+        assert isinstance(result, Private)
+        return result
 
     # Operands
 
@@ -182,15 +182,15 @@ class Site:
 
     def attribute(self, name: str, default: Default) -> Default:
         """An attribute, or `default` where the node has none; strings are decoded."""
-        found = self.attributes.get(name, default)
-        if isinstance(found, bytes):
-            found = found.decode()
-        return found  # type: ignore[no-any-return]
+        value = self.attributes.get(name, default)
+        if isinstance(value, bytes):
+            value = value.decode()
+        return value  # type: ignore[no-any-return]
 
     def ints(self, name: str) -> list[int] | None:
         """An attribute that is a list of integers, or None where the node has none."""
-        found = self.attributes.get(name)
-        return None if found is None else [int(entry) for entry in found]
+        entries = self.attributes.get(name)
+        return None if entries is None else [int(entry) for entry in entries]
 
     def floats(self, name: str) -> Array:
         """An attribute that is a list of numbers; empty where the node has none."""

@@ -16,9 +16,9 @@ PRESENT = "present."
 
 def state_pairs(inputs: Iterable[str], outputs: Iterable[str]) -> dict[str, str]:
     """The output that each input continues, by the names that exporters give them."""
-    made = set(outputs)
+    names = set(outputs)
     pairs = {name: PRESENT + name.removeprefix(PAST) for name in inputs if name.startswith(PAST)}
-    return {name: output for name, output in pairs.items() if output in made}
+    return {name: output for name, output in pairs.items() if output in names}
 
 
 def last_rows(before: Shape, after: Shape) -> Slice | None:

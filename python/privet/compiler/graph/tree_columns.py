@@ -132,27 +132,27 @@ class _Trace:
             self.constants[node.output[0]] = array_of(given["value"])
         domain = "" if node.domain in DEFAULT_DOMAINS else node.domain
         follow = _NODES.get((domain, node.op_type))
-        made = follow(self, node, given) if follow is not None else None
-        for name, table in zip(node.output, made or (), strict=False):
+        tables = follow(self, node, given) if follow is not None else None
+        for name, table in zip(node.output, tables or (), strict=False):
             if len(table.columns) <= MOST_COLUMNS:
                 self.tables[name] = table
 
     def table(self, name: str, *, nested: bool = False) -> Table | None:
         """What is known of a tensor of two axes, or also of a nested one."""
-        found = self.tables.get(name)
-        return found if found is not None and (nested or not found.nested) else None
+        table = self.tables.get(name)
+        return table if table is not None and (nested or not table.nested) else None
 
     def floats(self, name: str) -> Table | None:
         """The same of numbers in single precision."""
-        found = self.table(name)
-        return found if found is not None and found.kind == FLOAT else None
+        table = self.table(name)
+        return table if table is not None and table.kind == FLOAT else None
 
 
 Given = dict[str, Any]
-Made = Sequence[Table] | None
+Tables = Sequence[Table] | None
 
 
-def _each(table: Table, steps: Sequence[tuple[Apply, Array]]) -> Made:
+def _each(table: Table, steps: Sequence[tuple[Apply, Array]]) -> Tables:
     """Steps on all columns, by one constant each or one for all of them; None unless they keep the
     order of numbers."""
     count = len(table.columns)
@@ -167,12 +167,12 @@ def _each(table: Table, steps: Sequence[tuple[Apply, Array]]) -> Made:
     return [replace(table, columns=tuple(columns), kind=FLOAT)]
 
 
-def _identity(trace: _Trace, node: onnx.NodeProto, given: Given) -> Made:
+def _identity(trace: _Trace, node: onnx.NodeProto, given: Given) -> Tables:
     table = trace.table(node.input[0])
     return None if table is None else [table]
 
 
-def _scaler(trace: _Trace, node: onnx.NodeProto, given: Given) -> Made:
+def _scaler(trace: _Trace, node: onnx.NodeProto, given: Given) -> Tables:
     table = trace.table(node.input[0])
     offset, scale = (np.array(given.get(key, ()), np.float32) for key in ("offset", "scale"))
     if table is None or not offset.size or not scale.size:
@@ -180,7 +180,7 @@ def _scaler(trace: _Trace, node: onnx.NodeProto, given: Given) -> Made:
     return _each(table, [(np.subtract, offset), (np.multiply, scale)])
 
 
-def _imputer(trace: _Trace, node: onnx.NodeProto, given: Given) -> Made:
+def _imputer(trace: _Trace, node: onnx.NodeProto, given: Given) -> Tables:
     table, replaced = trace.floats(node.input[0]), given.get("replaced_value_float", 0.0)
     if table is None or np.isfinite(replaced):
         return None
@@ -189,12 +189,12 @@ def _imputer(trace: _Trace, node: onnx.NodeProto, given: Given) -> Made:
     return _each(table, [(fill, np.array(given.get("imputed_value_floats", ()), np.float32))])
 
 
-def _binarizer(trace: _Trace, node: onnx.NodeProto, given: Given) -> Made:
+def _binarizer(trace: _Trace, node: onnx.NodeProto, given: Given) -> Tables:
     table = trace.floats(node.input[0])
     return None if table is None else _each(table, [(above, np.array(given.get("threshold", 0.0)))])
 
 
-def _cast(trace: _Trace, node: onnx.NodeProto, given: Given) -> Made:
+def _cast(trace: _Trace, node: onnx.NodeProto, given: Given) -> Tables:
     table, to = trace.table(node.input[0], nested=True), given.get("to")
     if table is None or to not in (FLOAT, *_INTEGERS):
         return None
@@ -204,7 +204,7 @@ def _cast(trace: _Trace, node: onnx.NodeProto, given: Given) -> Made:
     return [replace(table, kind=to)]
 
 
-def _arithmetic(trace: _Trace, node: onnx.NodeProto, given: Given) -> Made:
+def _arithmetic(trace: _Trace, node: onnx.NodeProto, given: Given) -> Tables:
     x, other = node.input
     if node.op_type in ("Add", "Mul") and x in trace.constants:
         x, other = other, x
@@ -218,7 +218,7 @@ def _arithmetic(trace: _Trace, node: onnx.NodeProto, given: Given) -> Made:
     return _each(table, [(ARITHMETIC[node.op_type], constant)])
 
 
-def _clip(trace: _Trace, node: onnx.NodeProto, given: Given) -> Made:
+def _clip(trace: _Trace, node: onnx.NodeProto, given: Given) -> Tables:
     table = trace.floats(node.input[0])
     bounds = [np.array(given[key]) if key in given else None for key in ("min", "max")]
     for index, name in enumerate(node.input[1:3]):
@@ -234,7 +234,7 @@ def _clip(trace: _Trace, node: onnx.NodeProto, given: Given) -> Made:
     return None if table is None else _each(table, steps)
 
 
-def _encoder(trace: _Trace, node: onnx.NodeProto, given: Given) -> Made:
+def _encoder(trace: _Trace, node: onnx.NodeProto, given: Given) -> Tables:
     """OneHotEncoder: for each category 1 where the number is that."""
     table, categories = trace.table(node.input[0]), given.get("cats_int64s", [])
     if table is None or not categories:
@@ -245,7 +245,7 @@ def _encoder(trace: _Trace, node: onnx.NodeProto, given: Given) -> Made:
     return _coded(table, codes, nested=len(codes))
 
 
-def _labels(trace: _Trace, node: onnx.NodeProto, given: Given) -> Made:
+def _labels(trace: _Trace, node: onnx.NodeProto, given: Given) -> Tables:
     """LabelEncoder from whole numbers to numbers."""
     table, keys = trace.table(node.input[0]), given.get("keys_int64s", [])
     if table is None or table.kind == FLOAT or len(set(keys)) < len(keys) or not keys:
@@ -255,12 +255,12 @@ def _labels(trace: _Trace, node: onnx.NodeProto, given: Given) -> Made:
         if len(values) == len(keys):
             other = given.get(f"default_{suffix[:-1]}", default)
             code = Code(tuple(map(int, keys)), tuple(map(float, values)), float(other))
-            made = _coded(table, [code])
-            return made and [replace(made[0], kind=kind)]
+            coded = _coded(table, [code])
+            return coded and [replace(coded[0], kind=kind)]
     return None
 
 
-def _coded(table: Table, codes: Sequence[Code], *, nested: int = 0) -> Made:
+def _coded(table: Table, codes: Sequence[Code], *, nested: int = 0) -> Tables:
     if any(it.code is not None for it in table.columns):
         return None
     if not all(code.keeps_order for code in codes):
@@ -271,7 +271,7 @@ def _coded(table: Table, codes: Sequence[Code], *, nested: int = 0) -> Made:
     return [Table(columns, FLOAT, nested=nested)]
 
 
-def _reshape(trace: _Trace, node: onnx.NodeProto, given: Given) -> Made:
+def _reshape(trace: _Trace, node: onnx.NodeProto, given: Given) -> Tables:
     """To rows again: `[-1, columns]`, or that with -1 at the other end."""
     table, shape = trace.table(node.input[0], nested=True), trace.constants.get(node.input[1])
     if table is None or shape is None:
@@ -281,12 +281,12 @@ def _reshape(trace: _Trace, node: onnx.NodeProto, given: Given) -> Made:
     return [replace(table, nested=0)] if rows or target == [0, -1] else None
 
 
-def _flatten(trace: _Trace, node: onnx.NodeProto, given: Given) -> Made:
+def _flatten(trace: _Trace, node: onnx.NodeProto, given: Given) -> Tables:
     table = trace.table(node.input[0], nested=True)
     return None if table is None or given.get("axis", 1) != 1 else [replace(table, nested=0)]
 
 
-def _concat(trace: _Trace, node: onnx.NodeProto, given: Given) -> Made:
+def _concat(trace: _Trace, node: onnx.NodeProto, given: Given) -> Tables:
     tables = [trace.table(name) for name in node.input]
     known = [it for it in tables if it is not None]
     one_kind = len({it.kind for it in known}) == 1
@@ -295,7 +295,7 @@ def _concat(trace: _Trace, node: onnx.NodeProto, given: Given) -> Made:
     return [replace(known[0], columns=tuple(it for table in known for it in table.columns))]
 
 
-def _picked(table: Table | None, places: Sequence[int]) -> Made:
+def _picked(table: Table | None, places: Sequence[int]) -> Tables:
     count = len(table.columns) if table is not None and table.one_axis else 0
     if table is None or not places or not all(-count <= place < count for place in places):
         return None
@@ -303,7 +303,7 @@ def _picked(table: Table | None, places: Sequence[int]) -> Made:
     return [replace(table, columns=columns, nested=len(columns) if table.nested else 0)]
 
 
-def _extractor(trace: _Trace, node: onnx.NodeProto, given: Given) -> Made:
+def _extractor(trace: _Trace, node: onnx.NodeProto, given: Given) -> Tables:
     """ArrayFeatureExtractor, and Gather of columns."""
     table, places = trace.table(node.input[0], nested=True), trace.constants.get(node.input[1])
     if table is None or places is None:
@@ -314,24 +314,24 @@ def _extractor(trace: _Trace, node: onnx.NodeProto, given: Given) -> Made:
     return _picked(table, [int(place) for place in places.ravel()])
 
 
-def _slice(trace: _Trace, node: onnx.NodeProto, given: Given) -> Made:
+def _slice(trace: _Trace, node: onnx.NodeProto, given: Given) -> Tables:
     table = trace.table(node.input[0])
     lists: list[list[int]] = []
     keys: tuple[tuple[str, list[int] | None], ...]
     keys = (("starts", None), ("ends", None), ("axes", None), ("steps", [1]))
     for index, (key, default) in enumerate(keys):
         name = node.input[index + 1] if index + 1 < len(node.input) else ""
-        found = trace.constants.get(name) if name else given.get(key, default)
-        if found is None:
+        values = trace.constants.get(name) if name else given.get(key, default)
+        if values is None:
             return None
-        lists.append([int(x) for x in np.ravel(found)])
+        lists.append([int(x) for x in np.ravel(values)])
     starts, ends, axes, steps = lists
     if table is None or len(starts) != 1 or axes not in ([1], [-1]):
         return None
     return _picked(table, range(len(table.columns))[slice(starts[0], ends[0], steps[0])])
 
 
-def _split(trace: _Trace, node: onnx.NodeProto, given: Given) -> Made:
+def _split(trace: _Trace, node: onnx.NodeProto, given: Given) -> Tables:
     table = trace.table(node.input[0])
     if table is None or given.get("axis", 0) not in (-1, 1):
         return None
@@ -350,7 +350,7 @@ def _split(trace: _Trace, node: onnx.NodeProto, given: Given) -> Made:
     ]
 
 
-_NODES: dict[tuple[str, str], Callable[[_Trace, onnx.NodeProto, Given], Made]] = {
+_NODES: dict[tuple[str, str], Callable[[_Trace, onnx.NodeProto, Given], Tables]] = {
     (ML, "Scaler"): _scaler,
     (ML, "Imputer"): _imputer,
     (ML, "Binarizer"): _binarizer,

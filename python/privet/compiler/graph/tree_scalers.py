@@ -57,8 +57,8 @@ def fold_scalers(model: onnx.ModelProto) -> onnx.ModelProto:
     moved: dict[int, _Moved] = {}
     for index, node in enumerate(model.graph.node):
         table = tables.get(node.input[0]) if _is_ensemble(node) else None
-        if table is not None and not table.nested and (made := _Moved.of(node, table, tables)):
-            moved[index] = made
+        if table is not None and not table.nested and (moving := _Moved.of(node, table, tables)):
+            moved[index] = moving
     while any(not it.is_plain for it in moved.values()):
         changed, own = _changed(model, moved, tables)
         taken = _read_otherwise(changed, own)
@@ -86,7 +86,7 @@ def _changed(
             node = moved[index].node(rows)
             own.update(node.output)
         changed.graph.node.append(node)
-    return changed, own | rows.made
+    return changed, own | rows.tensors
 
 
 def _read_otherwise(model: onnx.ModelProto, own: set[str]) -> set[str]:
@@ -102,7 +102,7 @@ class _Rows:
 
     def __init__(self, graph: onnx.GraphProto, tables: Mapping[str, Table]) -> None:
         self.graph, self.tables = graph, tables
-        self.made: set[str] = set()
+        self.tensors: set[str] = set()
 
     def of(self, places: Mapping[str, Sequence[int]]) -> str:
         """The tensor that has these columns of inputs side by side."""
@@ -123,9 +123,9 @@ class _Rows:
 
     def _add(self, op: str, inputs: Sequence[str], **attributes: Any) -> str:
         name = f"{op} of {'; '.join(inputs)}"
-        if name not in self.made:
+        if name not in self.tensors:
             self.graph.node.append(helper.make_node(op, inputs, [name], name, **attributes))
-            self.made.add(name)
+            self.tensors.add(name)
         return name
 
 
@@ -183,13 +183,13 @@ class _Moved:
         """The ensemble on the tensor that has its places side by side."""
         if self.is_plain:
             return self._node
-        made = deepcopy(self._node)
-        made.input[0] = rows.of(self.places)
+        ensemble = deepcopy(self._node)
+        ensemble.input[0] = rows.of(self.places)
         new = self._lists()
         kept = [a for a in self._node.attribute if a.name not in new]
-        del made.attribute[:]
-        made.attribute.extend([*kept, *(helper.make_attribute(*it) for it in new.items())])
-        return made
+        del ensemble.attribute[:]
+        ensemble.attribute.extend([*kept, *(helper.make_attribute(*it) for it in new.items())])
+        return ensemble
 
     def _lists(self) -> dict[str, list[Any]]:
         """The attributes that tell the tests."""
@@ -220,11 +220,11 @@ class _Moved:
 
 def _run(steps: Sequence[Step], x: float | Array) -> Array:
     """What steps make of a number in single precision."""
-    made = np.asarray(x, np.float32)
+    value = np.asarray(x, np.float32)
     with np.errstate(over="ignore", invalid="ignore"):
         for apply, constant in steps:
-            made = np.asarray(apply(made, np.asarray(constant, np.float32)), np.float32)
-    return made
+            value = np.asarray(apply(value, np.asarray(constant, np.float32)), np.float32)
+    return value
 
 
 def _moved(column: Column, mode: bytes, value: float, track: bool) -> _Test:
@@ -264,24 +264,24 @@ def _largest(asked: Sequence[tuple[tuple[Step, ...], float, bool]]) -> Array:
     groups: dict[tuple[Any, ...], list[int]] = defaultdict(list)
     for index, (steps, _, _) in enumerate(asked):
         groups[tuple(apply for apply, _ in steps)].append(index)
-    found = np.zeros(len(asked), np.float32)
+    largest = np.zeros(len(asked), np.float32)
     for functions, places in groups.items():
         constants = np.array([[it for _, it in asked[index][0]] for index in places], np.float32)
         bounds = np.array([asked[index][1] for index in places], np.float32)
         strict = np.array([asked[index][2] for index in places])
-        found[places] = _halved(list(zip(functions, constants.T, strict=True)), bounds, strict)
-    return found
+        largest[places] = _halved(list(zip(functions, constants.T, strict=True)), bounds, strict)
+    return largest
 
 
 def _halved(steps: Sequence[tuple[Any, Array]], bounds: Array, strict: Array) -> Array:
     """The same by halving all finite numbers in their order; minus infinity where none is."""
 
     def holds(places: Array) -> Array:
-        made = number_at(places)
+        values = number_at(places)
         with np.errstate(over="ignore"):
             for apply, constant in steps:
-                made = apply(made, constant)
-        return np.where(strict, made < bounds, made <= bounds)
+                values = apply(values, constant)
+        return np.where(strict, values < bounds, values <= bounds)
 
     low = np.full(bounds.shape, -LARGEST - 1, np.int64)
     high = np.full(bounds.shape, LARGEST, np.int64)

@@ -66,11 +66,11 @@ class _Widening:
 
     def _node(self, node: Node) -> int:
         shapes = [self.single.values[id].shape for id in node.inputs]
-        made = self.single.values[node.output].shape
-        widened = self._along(node.operation, shapes, made)
+        shape = self.single.values[node.output].shape
+        widened = self._along(node.operation, shapes, shape)
         try:
             if widened is None:
-                return self._across(node, shapes, made)
+                return self._across(node, shapes, shape)
             inputs = (self.rewriter.new[id] for id in node.inputs)
             return self.rewriter.add(node, widened, *inputs)
         except ValueError as error:
@@ -78,19 +78,19 @@ class _Widening:
             raise UnsupportedModel([problem]) from error
 
     def _along(
-        self, operation: Operation, shapes: Sequence[Shape], made: Shape
+        self, operation: Operation, shapes: Sequence[Shape], target: Shape
     ) -> Operation | None:
         """The operation on joined samples; None if it acts along the first axis."""
         match operation:
             case op.Reshape():
-                return op.Reshape(self._wide(made))
+                return op.Reshape(self._wide(target))
             case op.Scale(weight=weight):
                 return op.Scale(self._repeated(weight))
             case op.AddConstant(bias=bias):
-                differs = made and bias.ndim == len(made) and bias.shape[0] > 1
+                differs = target and bias.ndim == len(target) and bias.shape[0] > 1
                 return op.AddConstant(self._repeated(bias)) if differs else operation
             case op.Broadcast():
-                return op.Broadcast(self._wide(made)) if made[:1] == shapes[0][:1] else None
+                return op.Broadcast(self._wide(target)) if target[:1] == shapes[0][:1] else None
             case op.Transpose(perm=perm):
                 return operation if perm[:1] == (0,) else None
             case op.Slice(starts=starts, ends=ends, steps=steps):
@@ -104,14 +104,14 @@ class _Widening:
             case _:
                 return operation
 
-    def _across(self, node: Node, shapes: Sequence[Shape], made: Shape) -> int:
+    def _across(self, node: Node, shapes: Sequence[Shape], target: Shape) -> int:
         """The operation with the samples on an axis of their own, in front."""
         operation, samples = node.operation, self.samples
         lifted: Operation
         match operation:
             case op.Broadcast():
-                shapes = [(1,) * (len(made) - len(shapes[0])) + shapes[0]]
-                lifted = op.Broadcast((samples, *made))
+                shapes = [(1,) * (len(target) - len(shapes[0])) + shapes[0]]
+                lifted = op.Broadcast((samples, *target))
             case op.Transpose(perm=perm):
                 lifted = op.Transpose((0, *(axis + 1 for axis in perm)))
             case op.Slice(starts=starts, ends=ends, steps=steps):
@@ -129,7 +129,7 @@ class _Widening:
             split.append(self.rewriter.add_new(node.name, wide, new, like=like))
         like = self.rewriter.old.values[node.output]
         result = self.rewriter.add_new(node.name, lifted, *split, like=like)
-        return self.rewriter.add(node, op.Reshape(self._wide(made)), result)
+        return self.rewriter.add(node, op.Reshape(self._wide(target)), result)
 
     def _wide(self, shape: Shape) -> Shape:
         """The shape of the samples' values joined; scalars become a vector."""

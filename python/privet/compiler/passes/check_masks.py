@@ -63,12 +63,12 @@ def masks_hold(graph: Graph, ends: Mapping[int, tuple[float, float]], margin: fl
                 return False
             lowered[node.output] = _Lowered(0.0, is_mask=True)
         elif any(known):
-            found = [it or _Lowered(reach[id]) for it, id in zip(known, node.inputs, strict=True)]
+            reaches = [it or _Lowered(reach[id]) for it, id in zip(known, node.inputs, strict=True)]
             if isinstance(operation, op.MaxPool2d):
-                if found[0].is_mask or 2.0 * found[0].reach + NOTHING > op.BLOCKED:
+                if reaches[0].is_mask or 2.0 * reaches[0].reach + NOTHING > op.BLOCKED:
                     return False
-            elif (made := _passed(operation, found)) is not None:
-                lowered[node.output] = made
+            elif (passed := _passed(operation, reaches)) is not None:
+                lowered[node.output] = passed
             elif not isinstance(operation, op.Elementwise):
                 return False
     return True

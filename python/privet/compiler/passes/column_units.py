@@ -57,9 +57,9 @@ def in_units(graph: Graph, units: Mapping[int, Array], opset: int) -> tuple[Fron
         for it in graph.inputs
         if it.value in units
     ]
-    made = tuple(names.get(it.value, it.name) for it in graph.inputs)
-    front = Front(given, Head(opset, made, tuple(nodes), factors))
-    inputs = tuple(replace(it, name=name) for it, name in zip(graph.inputs, made, strict=True))
+    inner = tuple(names.get(it.value, it.name) for it in graph.inputs)
+    front = Front(given, Head(opset, inner, tuple(nodes), factors))
+    inputs = tuple(replace(it, name=name) for it, name in zip(graph.inputs, inner, strict=True))
     values = {
         id: replace(value, name=names.get(id, value.name)) for id, value in graph.values.items()
     }

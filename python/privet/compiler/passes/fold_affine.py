@@ -58,7 +58,7 @@ def _fold(rewriter: Rewriter, node: Node) -> int | None:
             folded = affine(layer, np.ones_like(vector), vector)
             if reshape is None:
                 return rewriter.add(node, folded, *source.inputs)
-            made = rewriter.add_new(source.name, folded, *source.inputs)
-            return rewriter.add(node, reshape.operation, made)
+            scaled = rewriter.add_new(source.name, folded, *source.inputs)
+            return rewriter.add(node, reshape.operation, scaled)
         case _:
             return None

@@ -43,8 +43,8 @@ def _fold_backward(rewriter: Rewriter, node: Node) -> int | None:
             joined = op.ChannelAffine(inner.factor * factor, moved, uniform=uniform)
             return rewriter.add(node, joined, *source.inputs)
         case op.Reshape() as reshape:
-            made = _through(rewriter, source, node.operation)
-            return None if made is None else rewriter.add(node, reshape, made)
+            folded = _through(rewriter, source, node.operation)
+            return None if folded is None else rewriter.add(node, reshape, folded)
     return None
 
 
@@ -54,14 +54,14 @@ def _scaled(rewriter: Rewriter, source: Node, factor: float, node: Node | None) 
     A power of two is left to the product of two values itself, whose scale it changes: that is
     exact and costs nothing, and is public as shapes are.
     """
-    made: Operation
+    step: Operation
     match source.operation:
         case op.Conv2d() | op.Dense() as layer:
             count = layer.weight.shape[0 if isinstance(layer, op.Conv2d) else 1]
-            made, inputs = affine(layer, np.full(count, factor), None), source.inputs
+            step, inputs = affine(layer, np.full(count, factor), None), source.inputs
         case op.Reshape() | op.Transpose() | op.MatMul():
-            made, exponent = source.operation, 0
-            if isinstance(made, op.MatMul):
+            step, exponent = source.operation, 0
+            if isinstance(step, op.MatMul):
                 factor, exponent = math.frexp(factor)
             before = rewriter.source(source.inputs[0])
             first = None if before is None else _scaled(rewriter, before, factor, None)
@@ -73,8 +73,8 @@ def _scaled(rewriter: Rewriter, source: Node, factor: float, node: Node | None) 
         case _:
             return None
     if node is not None:
-        return rewriter.add(node, made, *inputs)
-    return rewriter.add_new(source.name, made, *inputs, like=rewriter.builder.value(source.output))
+        return rewriter.add(node, step, *inputs)
+    return rewriter.add_new(source.name, step, *inputs, like=rewriter.builder.value(source.output))
 
 
 def _shifted(

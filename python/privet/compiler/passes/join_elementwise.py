@@ -25,16 +25,16 @@ def join_elementwise(graph: Graph, *, products: bool = False) -> Graph:
     def rewrite(node: Node) -> int | None:
         operands = [terms.get(id, (id, Function())) for id in node.inputs]
         roots = {root for root, _ in operands}
-        made = _made(node.operation, [function for _, function in operands])
-        if made is None or len(roots) != 1:
+        joined = _made(node.operation, [function for _, function in operands])
+        if joined is None or len(roots) != 1:
             return None
         (root,) = roots
-        terms[node.output] = root, made
-        if made.degree == 1 or (products and made.degree is not None):
+        terms[node.output] = root, joined
+        if joined.degree == 1 or (products and joined.degree is not None):
             return None
         if isinstance(node.operation, op.Elementwise) and root == node.inputs[0]:
             return None
-        return rewriter.add(node, op.Elementwise(made), rewriter.new[root])
+        return rewriter.add(node, op.Elementwise(joined), rewriter.new[root])
 
     return rewriter.walk(rewrite)
 

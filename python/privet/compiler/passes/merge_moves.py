@@ -39,10 +39,10 @@ def merge_moves(graph: Graph, *, shared: bool = False) -> Graph:
             return x
         if shared and (x, plain, fine) in known:
             return known[x, plain, fine]
-        made = rewriter.add(node, plain, x)
-        before[made] = x, move
-        known[x, plain, fine] = made
-        return made
+        moved = rewriter.add(node, plain, x)
+        before[moved] = x, move
+        known[x, plain, fine] = moved
+        return moved
 
     return rewriter.walk(rewrite)
 

@@ -72,12 +72,12 @@ def _extremes(error: Reals, count: int) -> npt.NDArray[np.intp]:
 
 def stages(degrees: tuple[int, ...], low: float) -> list[Reals]:
     """A composition for arguments from `low` to 1; values of each stage are at most 1."""
-    found = []
+    polynomials = []
     for degree in degrees:
         series, error = closest_to_one(degree, low)
-        found.append(series / (1.0 + error))
+        polynomials.append(series / (1.0 + error))
         low = (1.0 - error) / (1.0 + error)
-    return found
+    return polynomials
 
 
 def composed(series: list[Reals], x: Reals) -> Reals:

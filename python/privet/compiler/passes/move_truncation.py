@@ -81,13 +81,13 @@ def kinds_of(graph: Graph) -> dict[int, Kind]:
 
 def functions_of(graph: Graph) -> set[int]:
     """What functions by lines give, perhaps rearranged."""
-    found: set[int] = set()
+    tabulated: set[int] = set()
     for node in graph.nodes:
         if isinstance(node.operation, op.Piecewise) or (
-            isinstance(node.operation, op.Movement) and found.issuperset(node.inputs)
+            isinstance(node.operation, op.Movement) and tabulated.issuperset(node.inputs)
         ):
-            found.add(node.output)
-    return found
+            tabulated.add(node.output)
+    return tabulated
 
 
 def headroom_of(graph: Graph) -> dict[Kind, int]:
@@ -145,9 +145,9 @@ def move_truncation(
     tables = [it for it in graph.nodes if isinstance(it.operation, op.Piecewise)]
     if narrow and not each and tables:
         rooms = {kind: bits + GUARD_BITS for kind, bits in headroom.items()}
-        for it in tables:
-            kind = placement.kinds[it.inputs[0]]
-            rooms[kind] = max(rooms[kind], _room(graph, it, scale_bits))
+        for table in tables:
+            kind = placement.kinds[table.inputs[0]]
+            rooms[kind] = max(rooms[kind], _room(graph, table, scale_bits))
         placement.rooms = {kind: bits + spare for kind, bits in rooms.items()}
     return placement.rewriter.walk(placement.place_kept)
 
@@ -161,14 +161,14 @@ def _room(graph: Graph, node: Node, scale: int) -> int:
 def read_truncated(graph: Graph) -> set[int]:
     """Values that a maximum or a product of two values reads, perhaps behind a rearrangement: it
     has them truncated."""
-    found: set[int] = set()
+    reads: set[int] = set()
     for node in reversed(graph.nodes):
         match node.operation:
             case op.Mul() | op.MatMul() | op.MaxPool2d():
-                found.update(node.inputs)
-            case op.Movement() if node.output in found:
-                found.update(node.inputs)
-    return found
+                reads.update(node.inputs)
+            case op.Movement() if node.output in reads:
+                reads.update(node.inputs)
+    return reads
 
 
 def own_scale(value: Value, precision: int, ring_bits: int) -> int:
@@ -205,7 +205,7 @@ class _Placement:
         self.ring_bits = ring_bits
         self.ceilings = ceilings
         self.kinds = kinds_of(graph)
-        self.made: dict[int, Kind] = {}
+        self.new_kinds: dict[int, Kind] = {}
         self.functions = functions_of(graph)
         self.precision = scale_bits
         self.base = function_scale(scale_bits, weight_scale, each=self.each)
@@ -222,10 +222,10 @@ class _Placement:
 
     def place_kept(self, node: Node) -> int:
         """As `place`; what is left as state has the scale that it is read at."""
-        made = self.place(node)
+        placed = self.place(node)
         if node.output not in self.kept:
-            return made
-        return self.at(node, made, self.scale(self.rewriter.new[self.kept[node.output]]))
+            return placed
+        return self.at(node, placed, self.scale(self.rewriter.new[self.kept[node.output]]))
 
     def place(self, node: Node) -> int:
         inputs = [self.rewriter.new[id] for id in node.inputs]
@@ -251,12 +251,12 @@ class _Placement:
             case op.Broadcast() | op.Reshape() | op.Transpose() | op.Slice():
                 if fine := self.rewriter.old.values[node.output].fine:
                     x = self.at(node, x, self.base + fine)
-                made = self.add(node, self.scale(x), x)
-                kept = (self.rewriter.builder.value(id).fine for id in (made, x))
-                self.rewriter.builder.refine(made, max(kept))
+                copied = self.add(node, self.scale(x), x)
+                kept = (self.rewriter.builder.value(id).fine for id in (copied, x))
+                self.rewriter.builder.refine(copied, max(kept))
                 if isinstance(node.operation, op.Broadcast) or self.uses[node.inputs[0]] > 1:
-                    self.moved[made] = node.operation, x
-                return made
+                    self.moved[copied] = node.operation, x
+                return copied
             case op.Step():
                 x = self.lowered(node, x)
                 return self.add(node, 0, x, operation=op.Step(self.ring_bits))
@@ -338,20 +338,20 @@ class _Placement:
         part = replace(pool, kernel=(1, 1 << j), stride=(1, 1 << j), dilation=(1, 1))
         part = replace(part, size=(shape[2], width >> j), factors=(2.0**-j,))
         like = replace(self.rewriter.builder.value(x), scale=self.scale(x) + j)
-        made = self.changed(node, part, x, like)
+        part_sum = self.changed(node, part, x, like)
         kernel = (pool.kernel[0], width >> j)
         factors = tuple(factor * 2.0**j for factor in pool.factors)
-        return replace(pool, kernel=kernel, factors=factors), made, j
+        return replace(pool, kernel=kernel, factors=factors), part_sum, j
 
     def add(
         self, node: Node, scale: int, *inputs: int, operation: op.Operation | None = None
     ) -> int:
-        made = self.rewriter.add(node, operation or node.operation, *inputs)
-        self.rewriter.builder.rescale(made, scale)
-        self.made[made] = self.kinds[node.output]
+        new = self.rewriter.add(node, operation or node.operation, *inputs)
+        self.rewriter.builder.rescale(new, scale)
+        self.new_kinds[new] = self.kinds[node.output]
         if node.output in self.pins:
-            self.pinned[made] = self.pins[node.output]
-        return made
+            self.pinned[new] = self.pins[node.output]
+        return new
 
     def linear(self, node: Node, weight: Array, x: int) -> int:
         """A product with weights. Of many results of functions it reads them truncated: then
@@ -416,9 +416,9 @@ class _Placement:
 
     def changed(self, node: Node, change: op.Operation, x: int, like: Value) -> int:
         """What `change` makes of `x`, a value of the same kind."""
-        made = self.rewriter.builder.add(change, [x], node=node.name, like=like)
-        self.made[made] = self.kind(x)
-        return made
+        new = self.rewriter.builder.add(change, [x], node=node.name, like=like)
+        self.new_kinds[new] = self.kind(x)
+        return new
 
     def room(self, x: int) -> int:
         """Bits above the point that `x` has once it is truncated."""
@@ -426,7 +426,7 @@ class _Placement:
 
     def kind(self, new: int) -> Kind:
         """The kind of a value of the new graph."""
-        return self.made.get(new, Kind.VALUE)
+        return self.new_kinds.get(new, Kind.VALUE)
 
     def change(self, node: Node, x: int, scale: int) -> tuple[op.Operation, int]:
         """What makes `x` at another scale, and of which value.
@@ -457,11 +457,11 @@ class _OwnScales(_Placement):
 
     def linear(self, node: Node, weight: Array, x: int) -> int:
         """Keeps `weight_scale` bits of the result, in so far as weights and ring have room."""
-        made, given = self.rewriter.old.values[node.output], self.rewriter.builder.value(x)
+        result, given = self.rewriter.old.values[node.output], self.rewriter.builder.value(x)
         largest = float(np.abs(weight).max(initial=0.0))
         room = WEIGHT_BITS_AT_MOST - math.frexp(largest)[1]
         ceiling = min(self.ceiling_of(node, []), self.ring_bits - 1)
-        rise = max(min(self.rise + exponent(given) - exponent(made), room, ceiling), 0)
+        rise = max(min(self.rise + exponent(given) - exponent(result), room, ceiling), 0)
         if self.scale(x) + rise > ceiling:
             x = self.lowered(node, x)
         if (beyond := self.scale(x) + rise - ceiling) > 0:
@@ -494,8 +494,8 @@ class _OwnScales(_Placement):
 
     def base_of_output(self, node: Node) -> int:
         """As `_Placement`."""
-        made = self.rewriter.old.values[node.output]
-        return self.pins.get(node.output, own_scale(made, self.precision, self.ring_bits))
+        output = self.rewriter.old.values[node.output]
+        return self.pins.get(node.output, own_scale(output, self.precision, self.ring_bits))
 
     def ceiling_of(self, node: Node, inputs: Sequence[int]) -> int:
         """As `_Placement`: neither the inputs at that scale nor the result leave the ring."""

@@ -23,10 +23,10 @@ def _moved(rewriter: Rewriter, node: Node) -> int | None:
     x, y = (rewriter.new[id] for id in node.inputs)
     batch, rows, inner = rewriter.builder.shape(x)
     columns = rewriter.builder.shape(y)[2]
-    found = _parted(rewriter, x) if columns < inner else None
-    if found is None:
+    parted = _parted(rewriter, x) if columns < inner else None
+    if parted is None:
         return None
-    weights, factor = found
+    weights, factor = parted
     weights = rewriter.add_new(node.name, op.Reshape((batch, rows, inner)), weights)
     product = rewriter.add_new(node.name, op.MatMul(), weights, y)
     factor = rewriter.add_new(node.name, op.Reshape((batch, rows, 1)), factor)

@@ -17,9 +17,9 @@ def quantize(graph: Graph) -> Graph:
     rewriter = Rewriter(graph)
 
     def scale(id: int) -> int:
-        found = graph.values[id].scale
-        assert found is not None, "move_truncation runs before this pass"
-        return found
+        known = graph.values[id].scale
+        assert known is not None, "move_truncation runs before this pass"
+        return known
 
     def rewrite(node: Node) -> int:
         rise = scale(node.output) - scale(node.inputs[0])

@@ -44,8 +44,8 @@ class Rewriter:
             self.new[entry.value] = self.builder.input(entry, value)
             self._old_of[self.new[entry.value]] = entry.value
         for node in self.old.nodes:
-            made = rewrite(node)
-            self.new[node.output] = self.copy(node) if made is None else made
+            rewritten = rewrite(node)
+            self.new[node.output] = self.copy(node) if rewritten is None else rewritten
             self._old_of[self.new[node.output]] = node.output
         for end in self.old.outputs:
             self.builder.output(end.name, output(end.value), end.client, end.kind)
@@ -63,9 +63,9 @@ class Rewriter:
         self, name: str, operation: Operation, *inputs: int, like: Value | None = None
     ) -> int:
         """An operation on new values that the old graph has no counterpart of."""
-        made = self.builder.add(operation, inputs, node=name, like=like)
-        self._made[made] = Node(operation, name, inputs, made)
-        return made
+        new = self.builder.add(operation, inputs, node=name, like=like)
+        self._made[new] = Node(operation, name, inputs, new)
+        return new
 
     def source(self, new: int) -> Node | None:
         """The new node that makes a new value, if nothing but the current node reads it."""

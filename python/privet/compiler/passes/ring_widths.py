@@ -15,7 +15,7 @@ from privet.compiler.graph import operations as op
 def ring_widths(graph: Graph, ring_bits: int) -> dict[int, int]:
     """Bits of the ring that each value of an integer graph is made in."""
     current = dict.fromkeys(graph.values, ring_bits)
-    made = dict(current)
+    width_of = dict(current)
     for node in graph.nodes:
         widths = {current[id] for id in node.inputs}
         drops = isinstance(node.operation, op.Truncate) and node.operation.bits > 0
@@ -25,5 +25,5 @@ def ring_widths(graph: Graph, ring_bits: int) -> dict[int, int]:
         if isinstance(node.operation, op.Truncate):
             width -= node.operation.bits
             width = min(width, node.operation.width or width)
-        current[node.output] = made[node.output] = width
-    return made
+        current[node.output] = width_of[node.output] = width
+    return width_of

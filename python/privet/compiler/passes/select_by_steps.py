@@ -35,8 +35,8 @@ def select_by_steps(graph: Graph) -> Graph:
             return None
         first, second = (rewriter.new[id] for id in node.inputs)
         for condition, y in ((first, second), (second, first)):
-            if found := compared(condition):
-                x, is_negated = found
+            if step_of := compared(condition):
+                x, is_negated = step_of
                 if not is_negated:
                     return rewriter.add(node, Select(), x, y)
                 selected = rewriter.add_new(node.name, Select(), x, y)

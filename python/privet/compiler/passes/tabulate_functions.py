@@ -128,21 +128,21 @@ def tabulate_functions(
             far = function(np.array([-magnitude, magnitude]))
             reach, excess = max(reach, float(np.abs(far).max())), 1.0
         domain = within(function, domain, ends[x], reach, scale_bits, excess)
-        made = fit(function, domain, scale_bits, error)
-        if made is None:
+        table = fit(function, domain, scale_bits, error)
+        if table is None:
             domain = trimmed(function, domain, scale_bits)
-            made = fit(function, domain, scale_bits, error)
+            table = fit(function, domain, scale_bits, error)
         measured = measured_domain(function, lows[x], magnitude or 1.0, scale_bits)
-        if made is None and measured.bits < domain.bits:
+        if table is None and measured.bits < domain.bits:
             # What it becomes far outside may be where its own numbers end, as in log(1 - sigmoid).
             domain = measured
-            made = fit(function, domain, scale_bits, error)
-        if made is None and not domain.rises and not is_reciprocal(function):
+            table = fit(function, domain, scale_bits, error)
+        if table is None and not domain.rises and not is_reciprocal(function):
             for fine in FINER:
                 finer = Domain(domain.low << fine, domain.bits + fine)
                 if tables := parts(function, finer, scale_bits + fine, error):
                     return _joined(rewriter, node, Tables(tables, argument=fine), scale_bits)
-        if made is None:
+        if table is None:
             span = f"{lows[x]:.3g} to {magnitude:.3g}"
             why = f"2^{INDEX_BITS[-1]} straight lines do not come close enough to it from {span}"
             instead = (
@@ -154,9 +154,9 @@ def tabulate_functions(
             return None
         nonnegative = node.operation.nonnegative and not domain.low
         if nonnegative and not domain.rises:
-            made = shortened(made, scale_bits, error)
-        made = replace(made, rises=domain.rises, nonnegative=nonnegative)
-        return _looked_up(rewriter, node, made, scale_bits)
+            table = shortened(table, scale_bits, error)
+        table = replace(table, rises=domain.rises, nonnegative=nonnegative)
+        return _looked_up(rewriter, node, table, scale_bits)
 
     tabulated = rewriter.walk(rewrite)
     if problems:
@@ -363,19 +363,19 @@ def _relative_error(function: Function, low: float, span: float) -> float:
     return float(np.abs((values - chord - (values - chord)[middle] / 2.0) / values).max())
 
 
-def _joined(rewriter: Rewriter, node: Node, found: Tables, scale: int) -> int:
+def _joined(rewriter: Rewriter, node: Node, tables: Tables, scale: int) -> int:
     """The sum of tables that follow one another, each of the argument kept within its part."""
     x = node.inputs[0]
-    old, made = rewriter.old.values[x], rewriter.old.values[node.output]
+    old, result = rewriter.old.values[x], rewriter.old.values[node.output]
     entry = rewriter.add_new(
-        node.name, op.Reshape(old.shape), rewriter.new[x], like=replace(old, fine=found.argument)
+        node.name, op.Reshape(old.shape), rewriter.new[x], like=replace(old, fine=tables.argument)
     )
     total = None
-    for table in found.tables:
-        part = _looked_up(rewriter, node, table, scale, x=entry, fine=found.value)
+    for table in tables.tables:
+        part = _looked_up(rewriter, node, table, scale, x=entry, fine=tables.value)
         if total is not None:
             part = rewriter.add_new(
-                node.name, op.Add(), total, part, like=replace(made, fine=found.value)
+                node.name, op.Add(), total, part, like=replace(result, fine=tables.value)
             )
         total = part
     assert total is not None
@@ -395,17 +395,17 @@ def relative_error(scale: int) -> float:
 def fit(function: Function, domain: Domain, scale: int, error: float) -> op.Piecewise | None:
     """The fewest lines that are close enough; None if no number of lines is."""
     most = 0.0
-    found = None
+    table = None
     for index_bits in INDEX_BITS:
         if index_bits >= domain.bits:
             break
-        found = op.Piecewise(function, domain.low, domain.bits, index_bits)
-        off, most = _error(found, scale)
+        table = op.Piecewise(function, domain.low, domain.bits, index_bits)
+        off, most = _error(table, scale)
         if off <= max(2.0**-scale, relative_error(scale) * most):
-            return found
+            return table
         if off > error * most and index_bits == INDEX_BITS[-1]:
             return None
-    return found
+    return table
 
 
 def _error(operation: op.Piecewise, scale: int) -> tuple[float, float]:
@@ -440,7 +440,7 @@ def _looked_up(
         math.ldexp(end, -scale - extra) for end in (table.low, table.low + (1 << table.bits) - 1)
     )
     largest = float(np.abs(table.function(np.linspace(low, top, 257))).max())
-    made = rewriter.old.values[node.output]
-    reached = largest if fine else max(made.magnitude or 0.0, largest)
-    like = replace(made, magnitude=reached, fine=fine)
+    result = rewriter.old.values[node.output]
+    reached = largest if fine else max(result.magnitude or 0.0, largest)
+    like = replace(result, magnitude=reached, fine=fine)
     return rewriter.add_new(node.name, table, x, like=like)

@@ -61,13 +61,13 @@ def check_program(program: Program) -> None:
 def check_size(program: Program) -> None:
     """Sees to it that a program that was compiled here can be read again. Raises `UnsupportedModel`
     if it has more operations, values or bytes than a program may."""
-    found = [f"{problem} ({place})" for place, problem in _bounds(program)]
-    size = 0 if found else len(program.to_public_bytes())
+    problems = [f"{problem} ({place})" for place, problem in _bounds(program)]
+    size = 0 if problems else len(program.to_public_bytes())
     if size > MAX_BYTES:
-        found.append(f"its public half has {size} bytes, more than {MAX_BYTES}")
-    if found:
+        problems.append(f"its public half has {size} bytes, more than {MAX_BYTES}")
+    if problems:
         instead = "Use smaller inputs, shorter loops or fewer layers, or compile it in parts"
-        raise UnsupportedModel([Problem(program.model, "the whole model", found[0], instead)])
+        raise UnsupportedModel([Problem(program.model, "the whole model", problems[0], instead)])
 
 
 def _bounds(program: Program) -> Iterator[tuple[str, str]]:
@@ -134,8 +134,8 @@ def _problems(program: Program) -> Iterator[tuple[str, str]]:
         if not (math.isfinite(entry.magnitude) and entry.magnitude > 0):
             yield f"input {entry.name}", f"magnitude {entry.magnitude}"
         yield from _write(program, written, entry.value, f"input {entry.name}")
-    for it in program.state:
-        yield from _write(program, written, it.input, f"state {it.name}")
+    for state in program.state:
+        yield from _write(program, written, state.input, f"state {state.name}")
     for operation in program.operations:
         place = f"operation {operation.name} ({operation.op})"
         missing = [id for id in operation.inputs if id not in written]
@@ -152,11 +152,11 @@ def _problems(program: Program) -> Iterator[tuple[str, str]]:
             rank = len(program.values[output.value].shape)
             if not 0 <= output.client.axis < max(rank, 1):
                 yield f"output {output.name}", f"axis {output.client.axis} of {rank} axes"
-    for it in program.state:
-        if not {it.input, it.output} <= written:
-            yield f"state {it.name}", f"value {it.output} is never written"
-        elif program.values[it.input] != program.values[it.output]:
-            yield f"state {it.name}", "leaves another shape or scale than it begins with"
+    for state in program.state:
+        if not {state.input, state.output} <= written:
+            yield f"state {state.name}", f"value {state.output} is never written"
+        elif program.values[state.input] != program.values[state.output]:
+            yield f"state {state.name}", "leaves another shape or scale than it begins with"
     if program.head is not None and written.issuperset(o.value for o in program.outputs):
         sizes = {o.name: math.prod(program.values[o.value].shape) for o in program.outputs}
         yield from check_head(program.head, sizes)
@@ -169,9 +169,9 @@ def _batch(program: Program) -> Iterator[tuple[str, str]]:
     """Every input and output of several samples has them along its first axis."""
     ends = [(entry.name, entry.value) for entry in program.inputs]
     ends += [(output.name, output.value) for output in program.outputs]
-    for it in program.front.given if program.front is not None else ():
-        if program.batch > 1 and it.shape[:1] != (1,):
-            yield it.name, f"shape {list(it.shape)} of one sample"
+    for entry in program.front.given if program.front is not None else ():
+        if program.batch > 1 and entry.shape[:1] != (1,):
+            yield entry.name, f"shape {list(entry.shape)} of one sample"
     for name, id in ends:
         known = program.batch > 1 and 0 <= id < len(program.values)
         if known and program.values[id].shape[:1] != (program.batch,):

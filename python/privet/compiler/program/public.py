@@ -275,18 +275,18 @@ def _usual_kinds(operations: Sequence[ProgramOperation]) -> defaultdict[int, str
     """What numbers of a value are in most models: places that an argmax found are whole numbers,
     perhaps in another shape, all else is real."""
     usual: defaultdict[int, str] = defaultdict(lambda: "real")
-    for it in operations:
-        same = it.inputs[:1] if it.op == "reshape" else ()
-        if it.op == "argmax" or any(usual[id] == "integer" for id in same):
-            usual[it.output] = "integer"
+    for operation in operations:
+        same = operation.inputs[:1] if operation.op == "reshape" else ()
+        if operation.op == "argmax" or any(usual[id] == "integer" for id in same):
+            usual[operation.output] = "integer"
     return usual
 
 
 def _check_version(document: Any) -> None:
-    found = document.get("format"), document.get("version")
-    if found != (FORMAT, VERSION):
+    header = document.get("format"), document.get("version")
+    if header != (FORMAT, VERSION):
         raise InvalidProgram(
-            f"the program has format {found[0]!r} version {found[1]!r}; this build reads "
+            f"the program has format {header[0]!r} version {header[1]!r}; this build reads "
             f"{FORMAT!r} version {VERSION}"
         )
 

@@ -80,8 +80,8 @@ class Mul(Pairwise):
         x, y = operands
         if x.largest * y.largest >= BEYOND:
             return None
-        made = Interval.between(x.low * y.low, x.low * y.high, x.high * y.low, x.high * y.high)
-        return Interval(np.maximum(made.low, 0), made.high) if at.repeats else made
+        product = Interval.between(x.low * y.low, x.low * y.high, x.high * y.low, x.high * y.high)
+        return Interval(np.maximum(product.low, 0), product.high) if at.repeats else product
 
 
 @dataclass(frozen=True)

@@ -103,11 +103,11 @@ class ArgMax(Alike):
     def real(self, operands: Sequence[Array], shape: Shape) -> Array:
         (x,) = operands
         if self.select_last:
-            found = x.shape[self.axis] - 1 - np.flip(x, self.axis).argmax(self.axis)
+            place = x.shape[self.axis] - 1 - np.flip(x, self.axis).argmax(self.axis)
         else:
-            found = x.argmax(self.axis)
-        found = np.expand_dims(found, self.axis) if self.keepdims else found
-        return np.asarray(found, dtype=x.dtype)
+            place = x.argmax(self.axis)
+        place = np.expand_dims(place, self.axis) if self.keepdims else place
+        return np.asarray(place, dtype=x.dtype)
 
     def interval(self, operands: Sequence[Interval], at: Context) -> Interval | None:
         return self.interval_of_any(at)

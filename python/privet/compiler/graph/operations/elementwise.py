@@ -107,8 +107,8 @@ def real_values(x: Array, function: Function, before: int) -> Reals:
     """The values at int64 `x` of scale `before`, before they are rounded."""
     results: list[Reals] = [np.ldexp(x.astype(np.float64), -before)]
     for step in function.steps:
-        made = apply(step, [results[index] for index in step.operands], PRIMITIVES)
-        results.append(np.clip(made, -MOST, MOST))
+        result = apply(step, [results[index] for index in step.operands], PRIMITIVES)
+        results.append(np.clip(result, -MOST, MOST))
     return results[-1]
 
 

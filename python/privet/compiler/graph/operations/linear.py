@@ -120,8 +120,8 @@ class Conv2d(Layer):
         below = np.minimum(taps, 0).sum(axis=(3, 4))
         bias = 0 if self.bias is None else self.bias.reshape(1, -1, 1, 1)
         least, most = (above @ low + below @ high), (above @ high + below @ low)
-        made = Interval(least.reshape(1, -1, 1, 1) + bias, most.reshape(1, -1, 1, 1) + bias)
-        return made.wider(LINEAR_ERROR)
+        bounds = Interval(least.reshape(1, -1, 1, 1) + bias, most.reshape(1, -1, 1, 1) + bias)
+        return bounds.wider(LINEAR_ERROR)
 
     def convolved(self, x: Array, weight: Array, size: Pair) -> Array:
         """The convolution without its bias; `weight` has the type of `x`."""

@@ -139,10 +139,10 @@ class Alike(Operation):
 
 def tensor(tensors: Mapping[str, Array], name: str, shape: Shape) -> Array:
     """A private tensor, which must have this shape."""
-    found = tensors[name]
-    if found.shape != shape:
-        raise ValueError(f"tensor {name} has shape {list(found.shape)}, not {list(shape)}")
-    return found
+    array = tensors[name]
+    if array.shape != shape:
+        raise ValueError(f"tensor {name} has shape {list(array.shape)}, not {list(shape)}")
+    return array
 
 
 def image(shape: Shape) -> tuple[int, int, int, int]:

@@ -105,7 +105,7 @@ def leaves_tables(tables: Sequence[Piecewise], low: int, high: int, at: Context)
 
     Tables that follow one another are one function's.
     """
-    found: set[Piecewise] = set()
+    reached: set[Piecewise] = set()
     left = sorted(tables, key=lambda table: (table.low, len(table.function.steps)))
     while left:
         chain = [left.pop(0)]
@@ -116,8 +116,8 @@ def leaves_tables(tables: Sequence[Piecewise], low: int, high: int, at: Context)
                 chain.append(table)
                 left.remove(table)
         if not _goes_on(chain, low, high, at):
-            found.update(chain)
-    return found
+            reached.update(chain)
+    return reached
 
 
 def _goes_on(chain: Sequence[Piecewise], low: int, high: int, at: Context) -> bool:

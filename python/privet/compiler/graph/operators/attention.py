@@ -63,8 +63,8 @@ def softmax_rows(site: Site, x: Private) -> Private:
 
 def masked(site: Site, x: Private, dead: Array) -> Private:
     """The tensor with elements that stand for minus infinity."""
-    found = dead if x.dead is None else x.dead | dead
-    return replace(x, dead=found if found.any() else None)
+    either = dead if x.dead is None else x.dead | dead
+    return replace(x, dead=either if either.any() else None)
 
 
 def _turned(site: Site, x: Private, perm: tuple[int, ...]) -> Private:
@@ -110,11 +110,11 @@ def attention(site: Site) -> Operand:
             scores = plus_mask(site, scores, mask)
     weights = site.reshape(softmax_rows(site, scores), (batch, groups, count // groups, rows, keys))
     v = site.reshape(v, (batch, groups, 1, keys, v.shape[-1]))
-    found = site.reshape(private_product(site, weights, v), (batch, count, rows, v.shape[-1]))
+    mixed = site.reshape(private_product(site, weights, v), (batch, count, rows, v.shape[-1]))
     if not flat:
-        return found
-    found = site.emit(op.Transpose((0, 2, 1, 3)), found)
-    return site.reshape(found, (batch, rows, count * v.shape[-1]))
+        return mixed
+    mixed = site.emit(op.Transpose((0, 2, 1, 3)), mixed)
+    return site.reshape(mixed, (batch, rows, count * v.shape[-1]))
 
 
 def _heads(site: Site, x: Private, count: int) -> Private:
@@ -154,11 +154,11 @@ def rotary_embedding(site: Site) -> Operand:
     first = site.part(x, -1, 0, width)
     rest = [site.part(x, -1, width, x.shape[-1])] if width < x.shape[-1] else []
     turned = _rotated(site, first, halves[0], halves[1], bool(site.attribute("interleaved", 0)))
-    made = site.joined(3, [turned, *rest])
+    rotated = site.joined(3, [turned, *rest])
     if not flat:
-        return made
-    made = site.emit(op.Transpose((0, 2, 1, 3)), made)
-    return site.reshape(made, site.private(0).shape)
+        return rotated
+    rotated = site.emit(op.Transpose((0, 2, 1, 3)), rotated)
+    return site.reshape(rotated, site.private(0).shape)
 
 
 def _rotated(site: Site, x: Private, cos: Array, sin: Array, interleaved: bool) -> Private:

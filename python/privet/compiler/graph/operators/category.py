@@ -31,8 +31,8 @@ def one_hot_encoder(site: Site) -> Operand:
     if not categories.size:
         site.refuse("its categories are texts", _TEXTS)
     x = site.private(0)
-    found = site.reshape(_known(site, x, categories), (*x.shape, len(categories)))
-    return replace(found, whole=True)
+    hot = site.reshape(_known(site, x, categories), (*x.shape, len(categories)))
+    return replace(hot, whole=True)
 
 
 @operator("LabelEncoder", domain=ML, since=1, restrictions=_NUMBERS)
@@ -47,8 +47,8 @@ def label_encoder(site: Site) -> Operand:
     keys, values = keys[known].astype(np.float64), values[known].astype(np.float64)
     x = site.private(0)
     weight = (values - default)[:, None]
-    made = site.emit(op.Dense(weight, np.array([default])), _known(site, x, keys))
-    return replace(site.reshape(made, x.shape), whole=whole)
+    coded = site.emit(op.Dense(weight, np.array([default])), _known(site, x, keys))
+    return replace(site.reshape(coded, x.shape), whole=whole)
 
 
 def _known(site: Site, x: Private, numbers: Array) -> Private:
@@ -68,9 +68,9 @@ def _known(site: Site, x: Private, numbers: Array) -> Private:
 
 def _table(site: Site, which: str) -> Array:
     for kind, dtype in (("int64s", np.int64), ("floats", np.float64)):
-        found = site.attribute(f"{which}_{kind}", None)
-        if found is not None:
-            return np.asarray(found, dtype=dtype)
+        listed = site.attribute(f"{which}_{kind}", None)
+        if listed is not None:
+            return np.asarray(listed, dtype=dtype)
     tensor = site.attribute(f"{which}_tensor", None)
     if isinstance(tensor, onnx.TensorProto):
         return onnx.numpy_helper.to_array(tensor).ravel()

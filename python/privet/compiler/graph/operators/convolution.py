@@ -34,8 +34,8 @@ def conv(site: Site) -> Operand:
     if len(spatial) == 3:
         return _volume(site, x, weight, bias, spans(site, spatial, weight.shape[2:]))
     geometry = windows(site, spatial, weight.shape[2:])
-    made = _convolved(site, as_image(site, x), weight, bias, geometry)
-    return from_image(site, made, len(spatial))
+    image = _convolved(site, as_image(site, x), weight, bias, geometry)
+    return from_image(site, image, len(spatial))
 
 
 def _convolved(
@@ -63,8 +63,8 @@ def _volume(site: Site, x: Private, weight: Array, bias: Array | None, axes: lis
         taps.append(site.reshape(part, (n, c, 1, depth.count, *x.shape[3:])))
     turned = site.emit(op.Transpose((0, 3, 1, 2, 4, 5)), site.joined(2, taps))
     images = site.reshape(turned, (n * depth.count, c * depth.kernel, *x.shape[3:]))
-    made = _convolved(site, images, weight, bias, image_windows(image))
-    split = site.reshape(made, (n, depth.count, *made.shape[1:]))
+    convolved = _convolved(site, images, weight, bias, image_windows(image))
+    split = site.reshape(convolved, (n, depth.count, *convolved.shape[1:]))
     return site.emit(op.Transpose((0, 2, 1, 3, 4)), split)
 
 
@@ -98,12 +98,12 @@ def conv_transpose(site: Site) -> Operand:
     padding = tuple(max(side, 0) for side in (*low, *high))
     bias = real(site.constant(2, "bias")) if site.has(2) else None
     turned = op.Conv2d(kernel, bias, (1, 1), padding, (dilations[0], dilations[1]), groups)
-    made = site.emit(turned, image)
+    out = site.emit(turned, image)
     starts = (0, 0, *(max(-side, 0) for side in low))
-    ends = [size - max(-side, 0) for size, side in zip(made.shape[2:], high, strict=True)]
-    if any(starts) or tuple(ends) != made.shape[2:]:
-        made = site.emit(op.Slice(starts, (*made.shape[:2], *ends), (1, 1, 1, 1)), made)
-    return from_image(site, made, rank)
+    ends = [size - max(-side, 0) for size, side in zip(out.shape[2:], high, strict=True)]
+    if any(starts) or tuple(ends) != out.shape[2:]:
+        out = site.emit(op.Slice(starts, (*out.shape[:2], *ends), (1, 1, 1, 1)), out)
+    return from_image(site, out, rank)
 
 
 def _cut_off(site: Site, full: list[int], same: list[int]) -> tuple[list[int], list[int]]:

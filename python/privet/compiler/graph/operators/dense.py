@@ -180,24 +180,24 @@ def _batched(site: Site, x: Private, weight: Array, batch: Shape) -> Private:
 def einsum(site: Site) -> Operand:
     """Products of matrices: the first private tensor times each constant, then each private one."""
     operands = site.operands()
-    terms, made = _einsum_indices(site, operands)
+    terms, result = _einsum_indices(site, operands)
     given = list(zip(operands, terms, strict=True))
     private = [it for it in given if isinstance(it[0], Private)]
     constants = [it for it in given if not isinstance(it[0], Private)]
-    (found, term), *others = private[0], *constants, *private[1:]
+    (product, term), *others = private[0], *constants, *private[1:]
     while len(others) > 1:
         (other, right), *others = others
-        later = {*made, *(i for _, t in others for i in t)}
+        later = {*result, *(i for _, t in others for i in t)}
         left, term = term, "".join(i for i in dict.fromkeys(term + right) if i in later)
-        found = _contracted(site, [found, other], [left, right], term)
+        product = _contracted(site, [product, other], [left, right], term)
     last, rights = [x for x, _ in others], [t for _, t in others]
-    return _contracted(site, [found, *last], [term, *rights], made)
+    return _contracted(site, [product, *last], [term, *rights], result)
 
 
-def _contracted(site: Site, operands: list[Operand], terms: list[str], made: str) -> Operand:
+def _contracted(site: Site, operands: list[Operand], terms: list[str], result: str) -> Operand:
     """One tensor, or a product of two over the indices that both have and the result has not."""
     for k, x in enumerate(operands):
-        kept = {*made, *(i for other in terms[:k] + terms[k + 1 :] for i in other)}
+        kept = {*result, *(i for other in terms[:k] + terms[k + 1 :] for i in other)}
         if summed := [axis for axis, i in enumerate(terms[k]) if i not in kept]:
             if isinstance(x, Private):
                 operands[k] = site.apply("ReduceSum", x, np.array(summed), keepdims=0)
@@ -208,25 +208,25 @@ def _contracted(site: Site, operands: list[Operand], terms: list[str], made: str
         i: n for t, x in zip(terms, operands, strict=True) for i, n in zip(t, x.shape, strict=True)
     }
     if len(operands) == 1:
-        return _ordered(site, operands[0], terms[0], list(made), tuple(size[i] for i in made))
+        return _ordered(site, operands[0], terms[0], list(result), tuple(size[i] for i in result))
     (a, b), (left, right) = operands, terms
-    sets = [set(left), set(right), set(made)]
-    batch = [i for i in made if i in sets[0] and i in sets[1]]
+    sets = [set(left), set(right), set(result)]
+    batch = [i for i in result if i in sets[0] and i in sets[1]]
     inner = [i for i in left if i in sets[1] and i not in sets[2]]
     rows, columns = ([i for i in t if i in sets[2] and i not in batch] for t in (left, right))
     counts = [math.prod(size[i] for i in group) for group in (batch, rows, inner, columns)]
     a = _ordered(site, a, left, [*batch, *rows, *inner], (counts[0], counts[1], counts[2]))
     b = _ordered(site, b, right, [*batch, *inner, *columns], (counts[0], counts[2], counts[3]))
     order = [*batch, *rows, *columns]
-    found = site.reshape(_product(site, a, b), [size[i] for i in order])
-    return site.transpose(found, [order.index(i) for i in made])
+    product = site.reshape(_product(site, a, b), [size[i] for i in order])
+    return site.transpose(product, [order.index(i) for i in result])
 
 
 def _einsum_indices(site: Site, operands: Sequence[Operand]) -> tuple[list[str], str]:
     """The indices of each operand and of the result, with digits for what an ellipsis stands for
     and with the result written out."""
     equation = str(site.attribute("equation", "")).replace(" ", "")
-    before, arrow, made = equation.partition("->")
+    before, arrow, out = equation.partition("->")
     terms = before.split(",")
     if not len(operands) == len(terms) > 0:
         site.refuse(f"its equation is {equation!r}", "Write it as MatMul and Transpose")
@@ -236,17 +236,17 @@ def _einsum_indices(site: Site, operands: Sequence[Operand]) -> tuple[list[str],
     terms = [t.replace("...", dots[len(dots) - n :]) for t, n in zip(terms, ahead, strict=True)]
     letters = "".join(terms)
     if arrow:
-        made = made.replace("...", dots)
+        out = out.replace("...", dots)
     else:
-        made = dots + "".join(i for i in sorted(set(letters) - set(dots)) if letters.count(i) == 1)
+        out = dots + "".join(i for i in sorted(set(letters) - set(dots)) if letters.count(i) == 1)
     size: dict[str, int] = {}
-    fits = set(made) <= set(letters) and all(len(set(t)) == len(t) for t in (*terms, made))
+    fits = set(out) <= set(letters) and all(len(set(t)) == len(t) for t in (*terms, out))
     for term, shape in zip(terms, shapes, strict=True):
         fits &= len(term) == len(shape)
         fits &= all(size.setdefault(i, n) == n for i, n in zip(term, shape, strict=False))
     if not fits:
         site.refuse(f"its equation is {equation!r}", "Write it as MatMul and Transpose")
-    return terms, made
+    return terms, out
 
 
 def _ordered(

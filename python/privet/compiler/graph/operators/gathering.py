@@ -41,8 +41,8 @@ def gather_elements(site: Site) -> Operand:
             site.refuse("its places are not of the last axis", "Transpose before it")
         rows = site.reshape(x, (ahead, shape[-1], math.prod(x.shape) // (ahead * shape[-1])))
         taken = site.emit(op.MatMul(), site.reshape(hot, (ahead, *hot.shape[-2:])), rows)
-        made = site.reshape(taken, (*ids.shape[: len(shape)], *x.shape[len(shape) :]))
-        return replace(made, integer=x.integer, one_hot=x.one_hot)
+        gathered = site.reshape(taken, (*ids.shape[: len(shape)], *x.shape[len(shape) :]))
+        return replace(gathered, integer=x.integer, one_hot=x.one_hot)
     x = number_of(site, x) if x.one_hot else x
     places = _along_axis(site, x.shape, site.constant(1, "indices"))
     return _taken(site, x, places)

@@ -50,8 +50,8 @@ def layer_normalization(site: Site) -> Operand:
     """`(x - mean) / sqrt(variance + epsilon)` over the last axes, times a scale, plus a bias."""
     if any(site.uses(output) for output in range(1, site.outputs)):
         site.refuse("its mean or deviation is used", "Use its first output alone")
-    made = times_constant(site, _normalized(site, centred=True), _weight(site, 1))
-    return plus_constant(site, made, _weight(site, 2)) if site.has(2) else made
+    scaled = times_constant(site, _normalized(site, centred=True), _weight(site, 1))
+    return plus_constant(site, scaled, _weight(site, 2)) if site.has(2) else scaled
 
 
 @operator("RMSNormalization", since=23, restrictions=_INSIDE)
@@ -116,9 +116,9 @@ def _of_groups(site: Site, groups: int) -> Private:
         site.refuse(f"{groups} groups of {list(x.shape)}", "Check the model's shapes")
     count = x.shape[0] * groups
     rows = site.reshape(x, (count, math.prod(x.shape) // count))
-    made = standardised(site, rows, float(site.attribute("epsilon", 1e-5)))
-    made = times_constant(site, site.reshape(made, x.shape), _per_channel(site, x, 1))
-    return plus_constant(site, made, _per_channel(site, x, 2))
+    scaled = standardised(site, rows, float(site.attribute("epsilon", 1e-5)))
+    scaled = times_constant(site, site.reshape(scaled, x.shape), _per_channel(site, x, 1))
+    return plus_constant(site, scaled, _per_channel(site, x, 2))
 
 
 @operator("InstanceNormalization", restrictions=_INSIDE)
@@ -140,9 +140,9 @@ def mean_variance_normalization(site: Site) -> Operand:
     rank = len(x.shape)
     axes = sorted({site.axis(axis, rank) for axis in site.ints("axes") or (0, 2, 3)})
     rows, ahead = as_rows(site, x, axes)
-    made = site.reshape(standardised(site, rows, 0.0), (*ahead, *(x.shape[i] for i in axes)))
+    scaled = site.reshape(standardised(site, rows, 0.0), (*ahead, *(x.shape[i] for i in axes)))
     back = np.argsort([*(axis for axis in range(rank) if axis not in axes), *axes])
-    return site.transpose(made, back.tolist())
+    return site.transpose(scaled, back.tolist())
 
 
 @operator("LpNormalization", restrictions="not with `--security malicious`")
@@ -151,8 +151,8 @@ def lp_normalization(site: Site) -> Operand:
     x = site.private(0)
     axis = site.axis(site.attribute("axis", -1), len(x.shape))
     rows, ahead = as_rows(site, x, [axis])
-    made = _divided(site, rows, "L1" if site.attribute("p", 2) == 1 else "L2")
-    return from_rows(site, made, ahead, axis, x.shape[axis])
+    divided = _divided(site, rows, "L1" if site.attribute("p", 2) == 1 else "L2")
+    return from_rows(site, divided, ahead, axis, x.shape[axis])
 
 
 @operator("LRN", restrictions="not with `--security malicious`")

@@ -23,10 +23,10 @@ def hardmax(site: Site) -> Operand:
     axis = site.axis(site.attribute("axis", 1 if site.opset < 13 else -1), len(x.shape))
     axes = list(range(axis, len(x.shape))) if site.opset < 13 else [axis]
     rows, ahead = as_rows(site, x, axes)
-    made = first_largest(site, rows)
+    hot = first_largest(site, rows)
     if len(axes) > 1 or site.opset < 13:
-        return site.reshape(made, x.shape)
-    return from_rows(site, made, ahead, axis, x.shape[axis])
+        return site.reshape(hot, x.shape)
+    return from_rows(site, hot, ahead, axis, x.shape[axis])
 
 
 def first_largest(site: Site, rows: Private) -> Private:

@@ -54,20 +54,20 @@ def _pooled(site: Site, x: Private, pool: Pool) -> Private:
         return site.emit(pool(site, geometry, size), image)
 
     if len(spatial) < 3:
-        made = pooled(windows(site, spatial, kernel), as_size(spatial), as_image(site, x))
-        return from_image(site, made, len(spatial))
+        result = pooled(windows(site, spatial, kernel), as_size(spatial), as_image(site, x))
+        return from_image(site, result, len(spatial))
     if len(spatial) > 3:
         site.refuse(f"it works on {len(spatial)} spatial axes", "Use one to three spatial axes")
     depth, *image = spans(site, spatial, kernel)
     within = image_windows(image)
     n, c, slices, height, width = x.shape
     flat = site.reshape(x, (n, c * slices, height, width))
-    made = pooled(within, (height, width), flat)
+    in_slices = pooled(within, (height, width), flat)
     places = within.size[0] * within.size[1]
     across = image_windows((depth, Span(1, 1, 1, 0, 0, places)))
-    stacked = site.reshape(made, (n, c, slices, places))
-    made = pooled(across, (slices, places), stacked)
-    return site.reshape(made, (n, c, depth.count, *within.size))
+    stacked = site.reshape(in_slices, (n, c, slices, places))
+    in_volume = pooled(across, (slices, places), stacked)
+    return site.reshape(in_volume, (n, c, depth.count, *within.size))
 
 
 def _largest(_site: Site, geometry: Windows, _size: Pair) -> op.MaxPool2d:

@@ -102,18 +102,18 @@ def _quantized(site: Site, x: Private, scale: int, zero: int) -> Private:
     low, high = ((end - origin) * step for end in RANGES[kind.name])
     if x.quantized is not None:
         x = _dequantized(site, x, 1.0, 0.0)
-    made = site.emit(op.Saturate(low, high, step), x)
-    return replace(made, integer=False, whole=False, quantized=Quantized(step, origin))
+    levels = site.emit(op.Saturate(low, high, step), x)
+    return replace(levels, integer=False, whole=False, quantized=Quantized(step, origin))
 
 
 def _number(site: Site, index: int, what: str) -> float:
-    found = site.constant(index, what)
-    if found.size != 1:
+    array = site.constant(index, what)
+    if array.size != 1:
         site.refuse(
-            f"a private tensor has a {what} for each of {found.size} parts",
+            f"a private tensor has a {what} for each of {array.size} parts",
             "Quantise activations as whole tensors (per_channel is for weights)",
         )
-    return float(found.astype(np.float64).reshape(()))
+    return float(array.astype(np.float64).reshape(()))
 
 
 def _real(
@@ -137,12 +137,12 @@ def _dequantized(site: Site, x: Private, scale: float, zero: float) -> Private:
     if x.quantized is None and not x.integer:
         site.refuse("it reads a tensor that is not quantised", "Check the model")
     own = x.quantized or Quantized(1.0, 0.0)
-    found = replace(x, quantized=None, integer=False)
+    number = replace(x, quantized=None, integer=False)
     if own.scale != scale:
-        found = times_constant(site, found, np.asarray(scale / own.scale))
+        number = times_constant(site, number, np.asarray(scale / own.scale))
     if own.zero != zero:
-        found = plus_constant(site, found, np.asarray((own.zero - zero) * scale))
-    return found
+        number = plus_constant(site, number, np.asarray((own.zero - zero) * scale))
+    return number
 
 
 def _centred(site: Site, index: int, zero: Array) -> Operand:

@@ -78,10 +78,10 @@ def _in_turn(site: Site, keys: Private, count: int) -> Private:
     rows, size = keys.shape
     least = site.emit(op.Negate(), largest_of_rows(site, site.emit(op.Negate(), keys)))
     lowest = site.lift(plus_constant(site, least, np.asarray(-1.0)), keys.shape)
-    found = []
+    hots = []
     for left in reversed(range(count)):
         hot = first_largest(site, keys)
-        found.append(site.reshape(hot, (rows, 1, size)))
+        hots.append(site.reshape(hot, (rows, 1, size)))
         if left:
             keys = plus(site, keys, site.emit(op.Mul(), hot, site.emit(op.Sub(), lowest, keys)))
-    return site.joined(1, found)
+    return site.joined(1, hots)

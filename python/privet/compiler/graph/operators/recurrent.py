@@ -99,16 +99,16 @@ class Cell:
         """The state times the weights of some gates."""
         if state is None:
             return None
-        made: list[Operand] = []
+        products: list[Operand] = []
         for index, direction in enumerate(self.directions):
             weight = direction.states[:, first * self.hidden : last * self.hidden]
             start, end = index * self.rows, (index + 1) * self.rows
             if isinstance(state, Private):
                 part = self.site.part(state, 0, start, end)
-                made.append(self.site.emit(op.Dense(weight, None), part))
+                products.append(self.site.emit(op.Dense(weight, None), part))
             else:
-                made.append(state[start:end] @ weight)
-        return _joined(self.site, made, 0)
+                products.append(state[start:end] @ weight)
+        return _joined(self.site, products, 0)
 
     def along_rows(self, vectors: Sequence[Array]) -> Array:
         """A vector for each direction, on the rows of each."""
@@ -285,15 +285,15 @@ class _Net:
         names = names or list(self.defaults) * self.count
         known = {it.lower(): it for it in (*_PLAIN, *_PARAMETERS)}
         lists = {name: list(self.site.floats(f"activation_{name}")) for name in ("alpha", "beta")}
-        found = []
+        chosen = []
         for name in names:
             title = known.get(name.lower())
             if title is None or len(names) != count * self.count:
                 self.site.refuse(f"its activations are {names}", "Check the model")
             constants = _PARAMETERS.get(title, {})
             own = [lists[k].pop(0) if lists[k] else usual for k, usual in constants.items()]
-            found.append(Activation(title, tuple(map(float, own))))
-        return tuple(found[index * count : (index + 1) * count])
+            chosen.append(Activation(title, tuple(map(float, own))))
+        return tuple(chosen[index * count : (index + 1) * count])
 
     def outputs(self) -> tuple[Operand, ...]:
         """Y, Y_h and for LSTM Y_c."""
@@ -313,8 +313,8 @@ class _Net:
         back = [rows.index(row) for row in range(self.rows)]
         axes = (2, *([1] * self.states))
         whole = []
-        for axis, made in zip(axes, zip(*parts, strict=True), strict=True):
-            joined = site.joined(axis, made)
+        for axis, tensors in zip(axes, zip(*parts, strict=True), strict=True):
+            joined = site.joined(axis, tensors)
             if back != list(range(self.rows)):
                 joined = pick(site, joined, axis, back)
             if self.is_batch_first:
@@ -342,17 +342,17 @@ class _Net:
         x = self.site.part(x, 0, 0, length)
         alike = len({it.activations for it in self.directions}) == 1
         indices = range(self.count)
-        made = [
+        chains = [
             self._chain(x, chosen, initial)
             for chosen in ([tuple(indices)] if alike else [(index,) for index in indices])
         ]
         axes = (1, *([0] * self.states))
-        parts = zip(axes, zip(*made, strict=True), strict=True)
-        found = [self.site.joined(axis, each) for axis, each in parts]
+        parts = zip(axes, zip(*chains, strict=True), strict=True)
+        outputs = [self.site.joined(axis, each) for axis, each in parts]
         if length < self.length:
             after = (self.length - length, 0, 0, 0)
-            found[0] = self.site.emit(op.Pad((0, 0, 0, 0), after, 0.0), found[0])
-        return found
+            outputs[0] = self.site.emit(op.Pad((0, 0, 0, 0), after, 0.0), outputs[0])
+        return outputs
 
     def _picked(self, state: State, rows: Sequence[int]) -> State:
         if isinstance(state, Private):

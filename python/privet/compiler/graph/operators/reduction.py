@@ -78,10 +78,10 @@ def reduced(site: Site) -> Operand:
         axes = list(range(rank))
     rows, ahead = as_rows(site, x, axes)
     _, of_rows = REDUCTIONS[site.operator]
-    made = of_rows(site, rows)
+    result = of_rows(site, rows)
     if site.attribute("keepdims", 1):
-        return site.reshape(made, [1 if i in axes else x.shape[i] for i in range(rank)])
-    return site.reshape(made, ahead)
+        return site.reshape(result, [1 if i in axes else x.shape[i] for i in range(rank)])
+    return site.reshape(result, ahead)
 
 
 def sum_of_rows(site: Site, x: Private, *, mean: bool = False) -> Private:

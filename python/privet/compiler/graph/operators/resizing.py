@@ -100,22 +100,22 @@ def _along(
         case "nearest":
             rounding = site.attribute("nearest_mode", "round_prefer_floor")
             places = _kept_inside(ROUNDINGS[rounding](at), size)
-            made = pick(site, x, axis, places.tolist())
+            resized = pick(site, x, axis, places.tolist())
         case "linear":
-            made = _filtered(site, x, axis, at, _triangle, 1, shrinks)
+            resized = _filtered(site, x, axis, at, _triangle, 1, shrinks)
         case "cubic":
             kernel = _keys(float(site.attribute("cubic_coeff_a", -0.75)))
-            made = _filtered(site, x, axis, at, kernel, 2, shrinks)
+            resized = _filtered(site, x, axis, at, kernel, 2, shrinks)
         case other:
             site.refuse(f"its mode is {other}", "Use mode nearest, linear or cubic")
     outside = (at < 0) | (at > size - 1)
     if mode != FAR_OUT or not outside.any():
-        return made
+        return resized
     column = outside.reshape(-1, *[1] * (len(x.shape) - axis - 1))
     value = float(site.attribute("extrapolation_value", 0.0))
-    filled = np.broadcast_to(column, made.shape[axis:])
+    filled = np.broadcast_to(column, resized.shape[axis:])
     return site.emit(
-        op.AddConstant(np.where(filled, value, 0.0)), times_public(site, made, ~filled)
+        op.AddConstant(np.where(filled, value, 0.0)), times_public(site, resized, ~filled)
     )
 
 

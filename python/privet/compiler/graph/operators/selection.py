@@ -117,8 +117,8 @@ def look_up(site: Site, table: Array, ids: Private, *, within: bool = False) -> 
         chosen = site.emit(op.Dense(np.diff(rows, axis=0), rows[0]), passed)
     whole = table.dtype.kind in "iub"
     below = int(table.max()) + 1 if whole and table.min() >= 0 else 0
-    found = site.reshape(chosen, (*shape, *table.shape[1:]))
-    return replace(found, integer=whole, whole=whole, below=below)
+    looked_up = site.reshape(chosen, (*shape, *table.shape[1:]))
+    return replace(looked_up, integer=whole, whole=whole, below=below)
 
 
 def ones_at(site: Site, ids: Private) -> Private:

@@ -63,11 +63,11 @@ def split_to_sequence(site: Site) -> TensorList:
     else:
         whole, rest = divmod(size, int(given))
         sizes = [int(given)] * whole + [rest] * bool(rest)
-    found = parts(site, x, axis, sizes)
+    sections = parts(site, x, axis, sizes)
     if site.has(1) or site.attribute("keepdims", 1):
-        return TensorList(found)
+        return TensorList(sections)
     shape = (*x.shape[:axis], *x.shape[axis + 1 :])
-    return TensorList(tuple(site.reshape(part, shape) for part in found))
+    return TensorList(tuple(site.reshape(part, shape) for part in sections))
 
 
 @operator("ConcatFromSequence", since=11)

@@ -102,10 +102,10 @@ def array_feature_extractor(site: Site) -> Operand:
     if isinstance(ids, Private):
         table = np.atleast_2d(site.constant(0, "table"))
         # Unlike Gather, ONNX Runtime counts no place from behind, and refuses those outside.
-        found = look_up(site, np.moveaxis(table, -1, 0), ids, within=True)
-        count = math.prod(found.shape) * table.shape[-1] // table.size
+        picked = look_up(site, np.moveaxis(table, -1, 0), ids, within=True)
+        count = math.prod(picked.shape) * table.shape[-1] // table.size
         rank = table.ndim - 1
-        rows = site.reshape(found, (count, *table.shape[:-1]))
+        rows = site.reshape(picked, (count, *table.shape[:-1]))
         return site.apply("Transpose", rows, perm=(*range(1, rank + 1), 0))
     x = site.private(0)
     x = number_of(site, x) if x.one_hot else x

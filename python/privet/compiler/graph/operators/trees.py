@@ -79,10 +79,10 @@ def _emit(site: Site, lists: _NodeLists | _SplitLists, targets: int, how: str) -
         )
     if how in ("MIN", "MAX"):
         return _extreme(site, lists, trees, base, rows, sign=1.0 if how == "MAX" else -1.0)
-    found = replace(ensemble(trees, base), missing=lists.tests.missing)
+    forest = replace(ensemble(trees, base), missing=lists.tests.missing)
     if how == "AVERAGE":
-        found.values[:] /= len(trees)
-    return site.emit(found, rows)
+        forest.values[:] /= len(trees)
+    return site.emit(forest, rows)
 
 
 def _counted(site: Site, base: Array, trees: Sequence[Tree]) -> Array:
@@ -116,8 +116,8 @@ def _extreme(
                 site.refuse("a leaf is without a value for each target", "Export it with SUM")
             own = {target * count + number: sign * v for target, v in leaf.values.items()}
             tree.leaves[index] = Leaf(own), way, place
-    found = replace(ensemble(trees, np.zeros(targets * count)), missing=lists.tests.missing)
-    each = site.emit(found, rows)
+    forest = replace(ensemble(trees, np.zeros(targets * count)), missing=lists.tests.missing)
+    each = site.emit(forest, rows)
     samples = rows.shape[0]
     largest = largest_of_rows(site, site.reshape(each, (samples * targets, count)))
     largest = site.reshape(largest, (samples, targets))
@@ -189,8 +189,8 @@ class _Tests:
 
 
 def _branch(tests: tuple[list[Test], bool], true: object, false: object) -> Branch:
-    found, holds = tests
-    return Branch(found, true, false) if holds else Branch(found, false, true)
+    branch_tests, holds = tests
+    return Branch(branch_tests, true, false) if holds else Branch(branch_tests, false, true)
 
 
 class _NodeLists:
@@ -295,7 +295,7 @@ def _ints(site: Site, name: str) -> list[int]:
 
 def _numbers(site: Site, name: str) -> Array:
     """A list of numbers: floats, or a tensor that may have doubles."""
-    found = site.attribute(name, None) or site.attribute(f"{name}_as_tensor", None)
-    if isinstance(found, onnx.TensorProto):
-        return np.asarray(onnx.numpy_helper.to_array(found), dtype=np.float64).ravel()
-    return np.asarray(found or (), dtype=np.float64)
+    numbers = site.attribute(name, None) or site.attribute(f"{name}_as_tensor", None)
+    if isinstance(numbers, onnx.TensorProto):
+        return np.asarray(onnx.numpy_helper.to_array(numbers), dtype=np.float64).ravel()
+    return np.asarray(numbers or (), dtype=np.float64)
