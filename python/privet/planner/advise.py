@@ -126,9 +126,9 @@ def plan(
             "client_side": client_side,
         }
         costs = {
-            (setting, size): found
+            (setting, size): cost
             for size in question.batches
-            for setting, found in cost_settings(
+            for setting, cost in cost_settings(
                 path, wanted, size, lambda: units.known(progress), compiling
             ).items()
         }
@@ -157,9 +157,9 @@ def advise(model: str, question: Question, costs: Costs, prices: Prices) -> Advi
         if distrust is not None:
             choices.append(ruled_out(setting, distrust))
             continue
-        found = [costs.get((setting, size), "no record of it") for size in question.batches]
-        reasons = dict.fromkeys(it for it in found if isinstance(it, str))
-        known = [weigh(it, question, prices) for it in found if not isinstance(it, str)]
+        priced = [costs.get((setting, size), "no record of it") for size in question.batches]
+        reasons = dict.fromkeys(it for it in priced if isinstance(it, str))
+        known = [weigh(it, question, prices) for it in priced if not isinstance(it, str)]
         choices += known or [ruled_out(setting, reason) for reason in reasons]
     choices.sort(key=_rank)
     recommended = _recommend([it for it in choices if it.fits])
@@ -193,47 +193,47 @@ def _recommend(fitting: list[Choice]) -> Choice | None:
 def _reasons(question: Question, choices: list[Choice], recommended: Choice | None) -> list[str]:
     if recommended is None:
         return _nothing_fits(question, choices)
-    it = recommended
-    name = _name(it)
+    top = recommended
+    name = _name(top)
     said = [
-        f"{name} answers 99 of 100 requests within {_time(it.latency)} "
-        f"(online {_time(it.online)}) at {_rate(question.rate)}, for about "
-        f"${it.dollars_per_month:,.0f} a month."
+        f"{name} answers 99 of 100 requests within {_time(top.latency)} "
+        f"(online {_time(top.online)}) at {_rate(question.rate)}, for about "
+        f"${top.dollars_per_month:,.0f} a month."
     ]
-    if it.pool:
-        entries = f"{it.pool} material {'entry' if it.pool == 1 else 'entries'}"
-        megabytes = (it.pool_bytes or 0) / 1e6
+    if top.pool:
+        entries = f"{top.pool} material {'entry' if top.pool == 1 else 'entries'}"
+        megabytes = (top.pool_bytes or 0) / 1e6
         said.append(
             f"Keep {entries} ready ({megabytes:,.1f} MB at the server); making one takes "
-            f"{_time(it.offline)}."
+            f"{_time(top.offline)}."
         )
-    cores = f"{it.cores} core{'s' if it.cores != 1 else ''}"
-    memory = "" if it.memory_mb is None else f" and {it.memory_mb / 1000:.1f} GB of memory"
-    server = "coordinator" if it.setting.members else "server"
+    cores = f"{top.cores} core{'s' if top.cores != 1 else ''}"
+    memory = "" if top.memory_mb is None else f" and {top.memory_mb / 1000:.1f} GB of memory"
+    server = "coordinator" if top.setting.members else "server"
     said.append(f"The {server} needs {cores}{memory}.")
-    said += _trust(it.setting)
+    said += _trust(top.setting)
     if question.only:
         said += [
-            f"Weaker than the default: {found.meaning}." for found in it.setting.config.weaknesses
+            f"Weaker than the default: {found.meaning}." for found in top.setting.config.weaknesses
         ]
-    others = [c for c in choices if c.fits and c is not it]
-    cheaper = [c for c in others if (c.dollars_per_month or 0) < (it.dollars_per_month or 0)]
+    others = [c for c in choices if c.fits and c is not top]
+    cheaper = [c for c in others if (c.dollars_per_month or 0) < (top.dollars_per_month or 0)]
     if cheaper:
         other = cheaper[0]
-        but = _weakness(other.setting, it.setting) or f"answers within {_time(other.latency)} only"
+        but = _weakness(other.setting, top.setting) or f"answers within {_time(other.latency)} only"
         said.append(
             f"{_name(other)} would cost a little less (${other.dollars_per_month:,.0f}), but "
             f"it {but}."
         )
-    quicker = [c for c in others if (c.latency or 0) < 0.7 * (it.latency or 0)]
+    quicker = [c for c in others if (c.latency or 0) < 0.7 * (top.latency or 0)]
     if quicker:
         best = min(quicker, key=lambda c: c.latency or 0)
-        weakness = _weakness(best.setting, it.setting)
+        weakness = _weakness(best.setting, top.setting)
         said.append(
             f"{_name(best)} would answer within {_time(best.latency)}, for "
             f"${best.dollars_per_month:,.0f} a month{f', but it {weakness}' if weakness else ''}."
         )
-    if not it.measured:
+    if not top.measured:
         said.append("This is costed by layers: `privet study measure` on the model makes it firm.")
     return said
 

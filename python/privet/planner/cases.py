@@ -47,17 +47,17 @@ class Case:
 def find_models(names: Iterable[str], folder: Path) -> list[Path]:
     """Files of models: paths as they are, names of the zoo built into `folder`. Raises `Misuse` on
     what is neither."""
-    found = []
+    paths = []
     for name in names:
         if Path(name).suffix == ".onnx" and Path(name).exists():
-            found.append(Path(name))
+            paths.append(Path(name))
         elif name in zoo.names():
             folder.mkdir(parents=True, exist_ok=True)
             path = folder / f"{name}.onnx"
-            found.append(path if path.exists() else zoo.build(name, folder))
+            paths.append(path if path.exists() else zoo.build(name, folder))
         else:
             raise Misuse(f"{name!r} is neither an ONNX file nor a model of `privet zoo list`")
-    return found
+    return paths
 
 
 def plan_cases(

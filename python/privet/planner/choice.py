@@ -203,10 +203,10 @@ def _pool(
     load = Load(online.computing, offline, cores, makers)
     least = key_pool.simulate(arrivals, load, JOBS).percentile(0.99) + apart
     most = max(least * 1.1, question.max_latency or 0.0)
-    found = key_pool.smallest_pool(arrivals, load, most - apart)
-    if found is None:
+    smallest = key_pool.smallest_pool(arrivals, load, most - apart)
+    if smallest is None:
         return None, None
-    return found.size, found.percentile(0.99) + apart
+    return smallest.size, smallest.percentile(0.99) + apart
 
 
 def _seconds(value: float) -> str:

@@ -27,7 +27,7 @@ def cost_settings(
     arguments of `privet.compile`. Raises `InvalidModel`, and `InputError` on calibration inputs."""
     digest = file_sha256(model)
     compiled: dict[tuple[Precision, int], Compiled] = {}
-    found: dict[Setting, Record | str] = {}
+    records: dict[Setting, Record | str] = {}
     for setting in wanted:
         widths = setting.config.precision
         key = widths, setting.compiled_batch(batch)
@@ -39,14 +39,14 @@ def cost_settings(
         except (InvalidModel, InputError):  # they are of all settings
             raise
         except PrivetError as error:
-            found[setting] = str(error).splitlines()[0].rstrip(":")
+            records[setting] = str(error).splitlines()[0].rstrip(":")
             continue
         units = prices()
         if not units.knows(setting):
-            found[setting] = "this machine could not run it to find its unit costs"
+            records[setting] = "this machine could not run it to find its unit costs"
             continue
-        found[setting] = units.price(costed(costing, model.stem, digest, setting, batch))
-    return found
+        records[setting] = units.price(costed(costing, model.stem, digest, setting, batch))
+    return records
 
 
 def widened(one: Record, other: Record, batch: int) -> Record:

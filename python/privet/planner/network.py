@@ -43,18 +43,18 @@ _RATE = re.compile(r"(\d+(?:\.\d+)?) ?([kmg])bi?t?(?:ps|/s)?", re.IGNORECASE)
 
 def parse_seconds(text: str, what: str) -> float:
     """Seconds of `40ms`, `20us` or `5s`. Raises `Misuse` if it is no time."""
-    found = _TIME.fullmatch(text.strip())
-    if found is None:
+    match = _TIME.fullmatch(text.strip())
+    if match is None:
         raise Misuse(f"{text!r} is no {what}, such as 40ms or 5s")
-    return float(found[1]) * _TIMES[found[2]]
+    return float(match[1]) * _TIMES[match[2]]
 
 
 def parse_bandwidth(text: str) -> float:
     """Bits a second of `400mbps`, `400Mbit` or `1Gbit/s`. Raises `Misuse` if it is no bandwidth."""
-    found = _RATE.fullmatch(text.strip())
-    if found is None or float(found[1]) == 0:
+    match = _RATE.fullmatch(text.strip())
+    if match is None or float(match[1]) == 0:
         raise Misuse(f"{text!r} is no bandwidth, such as 400Mbit or 1Gbit")
-    return float(found[1]) * _RATES[found[2].lower()]
+    return float(match[1]) * _RATES[match[2].lower()]
 
 
 def parse_network(text: str) -> Network:

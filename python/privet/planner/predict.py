@@ -112,9 +112,9 @@ def predict(
         hidden = (1 - used.exposed) * min(computing, transfer)
         return Parts(computing, transfer, waiting, hidden)
 
-    made = on_network(record, network)
-    made = made if first else recurring(made)
-    return Prediction(made, network, parts("offline", made.offline), parts("online", made.online))
+    cost = on_network(record, network)
+    cost = cost if first else recurring(cost)
+    return Prediction(cost, network, parts("offline", cost.offline), parts("online", cost.online))
 
 
 def recurring(record: Record) -> Record:

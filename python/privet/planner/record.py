@@ -97,9 +97,9 @@ def read_record(path: Path) -> Record:
     """The record in a file. Raises `Misuse` if it is none, or of another version."""
     try:
         document = json.loads(path.read_text())
-        found = document.pop("format"), document.pop("version")
-        if found != (FORMAT, VERSION):
-            raise Misuse(f"{path} is {found[0]} of version {found[1]}, not {FORMAT} {VERSION}")
+        header = document.pop("format"), document.pop("version")
+        if header != (FORMAT, VERSION):
+            raise Misuse(f"{path} is {header[0]} of version {header[1]}, not {FORMAT} {VERSION}")
         document["setting"] = setting_named(document["setting"])
         for phase in ("offline", "online"):
             document[phase] = Phase(**document[phase])

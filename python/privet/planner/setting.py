@@ -94,16 +94,16 @@ def settings_of(suite: Suite) -> tuple[Setting, ...]:
     Raises `Misuse` if its costs are not known by formula."""
     if not isinstance(suite, Costed):
         raise Misuse(f"the costs of suite {suite.name} are not known by formula")
-    made = suite.alternatives() if isinstance(suite, MaterialSuite) else (suite,)
-    return tuple(Setting(it) for it in made if isinstance(it, Costed))
+    variants = suite.alternatives() if isinstance(suite, MaterialSuite) else (suite,)
+    return tuple(Setting(it) for it in variants if isinstance(it, Costed))
 
 
 def cohort(members: int) -> Setting:
     """The setting in which so many parties share a key. Raises `Misuse` if a cohort cannot have
     that size."""
     for of in SUITES:
-        if (found := of.cohort(members)) is not None:
-            return Setting(found)
+        if (variant := of.cohort(members)) is not None:
+            return Setting(variant)
     raise Misuse("no suite has a key that several parties share")
 
 
@@ -131,7 +131,7 @@ def _cohorts(name: str) -> list[Setting]:
 
 def setting_named(name: str) -> Setting:
     """The one setting of a name. Raises `Misuse` if there is none, or more than one."""
-    found = settings([name])
-    if len(found) > 1:
-        raise Misuse(f"{name!r} is a family of settings: {', '.join(it.name for it in found)}")
-    return found[0]
+    named = settings([name])
+    if len(named) > 1:
+        raise Misuse(f"{name!r} is a family of settings: {', '.join(it.name for it in named)}")
+    return named[0]

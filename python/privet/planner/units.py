@@ -100,8 +100,8 @@ def _prices(phases: Sequence[Phase], times: Sequence[float]) -> Prices:
     kinds = sorted({kind for phase in phases for kind in phase.work})
     counts = np.array([[phase.work.get(kind, 0.0) for kind in kinds] for phase in phases])
     measured = np.maximum(np.array(times), 1e-6)
-    found = non_negative_least_squares(counts / measured[:, None], np.ones(len(times)))
-    return dict(zip(kinds, found.tolist(), strict=True))
+    prices = non_negative_least_squares(counts / measured[:, None], np.ones(len(times)))
+    return dict(zip(kinds, prices.tolist(), strict=True))
 
 
 def non_negative_least_squares(
@@ -149,12 +149,12 @@ def read(path: Path) -> UnitCosts | None:
     """Unit costs in a file; None if there are none, of another version or another processor."""
     try:
         document: dict[str, Any] = json.loads(path.read_text())
-        found = document.pop("format"), document.pop("version")
+        header = document.pop("format"), document.pop("version")
         kept = UnitCosts(**document)
     except (OSError, ValueError, KeyError, TypeError):
         return None
     here = machine.describe()
-    fits = found == (FORMAT, VERSION) and (kept.cpu, kept.cores) == (here["cpu"], here["cores"])
+    fits = header == (FORMAT, VERSION) and (kept.cpu, kept.cores) == (here["cpu"], here["cores"])
     return kept if fits else None
 
 
