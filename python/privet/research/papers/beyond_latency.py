@@ -50,14 +50,14 @@ def _rows(
     subjects: Mapping[str, Sequence[Record]], value: Callable[[Prediction, bool], float]
 ) -> Grid:
     """By subject and network, each family's best setting online, and with both phases."""
-    found: dict[str, dict[str, Cell]] = {}
+    rows: dict[str, dict[str, Cell]] = {}
     for title, records in subjects.items():
         for network in PRESETS.values() if records else ():
-            cells = found.setdefault(f"{title}, {network.name}", {})
+            cells = rows.setdefault(f"{title}, {network.name}", {})
             for online, phase in ((True, "online"), (False, "both")):
-                for it in tables.best_of_families(records, network, online=online):
-                    cells[f"{_name(it.record)} {phase}"] = value(it, online)
-    return _grid(found)
+                for cost in tables.best_of_families(records, network, online=online):
+                    cells[f"{_name(cost.record)} {phase}"] = value(cost, online)
+    return _grid(rows)
 
 
 def _title(model: str) -> str:
@@ -76,12 +76,12 @@ def _models(at: Workplace) -> Sequence[str]:
     return ("m1",) if at.quick else MODELS
 
 
-def _latency(it: Prediction, online: bool) -> float:
-    return it.online_latency if online else it.latency
+def _latency(cost: Prediction, online: bool) -> float:
+    return cost.online_latency if online else cost.latency
 
 
-def _throughput(it: Prediction, online: bool) -> float:
-    return it.online_throughput if online else it.throughput
+def _throughput(cost: Prediction, online: bool) -> float:
+    return cost.online_throughput if online else cost.throughput
 
 
 def table_4(at: Workplace) -> Grid:
@@ -102,9 +102,9 @@ def network(at: Workplace) -> Grid:
         for model, batch in cases
     }
 
-    def seconds(it: Prediction, online: bool) -> float:
-        phases = (it.online,) if online else (it.offline, it.online)
-        return sum(phase.waiting + phase.transfer for phase in phases) / it.batch
+    def seconds(cost: Prediction, online: bool) -> float:
+        phases = (cost.online,) if online else (cost.offline, cost.online)
+        return sum(phase.waiting + phase.transfer for phase in phases) / cost.batch
 
     return _rows(subjects, seconds)
 
@@ -127,19 +127,19 @@ def table_6_large(at: Workplace) -> Grid:
 
 
 def _memory(subjects: Mapping[str, Sequence[Record]]) -> Grid:
-    found: dict[str, dict[str, Cell]] = {}
+    rows: dict[str, dict[str, Cell]] = {}
     for model, records in subjects.items():
-        cells = found.setdefault(_title(model), {})
-        for it in records:
-            cells[_name(it)] = max(it.peak_mb.values()) / 1e3
-            if it.setting.name in tables.runs("keyed"):
-                keys = max(it.material_bytes.values())
-                here = predict(it, PRESETS["WAN_M"])
+        cells = rows.setdefault(_title(model), {})
+        for record in records:
+            cells[_name(record)] = max(record.peak_mb.values()) / 1e3
+            if record.setting.name in tables.runs("keyed"):
+                keys = max(record.material_bytes.values())
+                here = predict(record, PRESETS["WAN_M"])
                 seconds = keys / READ_BYTES
                 cells["FSS, keys on disk"] = keys / 1e9
                 cells["+ % online by reading keys"] = 100 * seconds / here.online_latency
                 cells["+ % both"] = 100 * seconds / here.latency
-    return _grid(found)
+    return _grid(rows)
 
 
 def figure_1(at: Workplace) -> Grid:
@@ -158,20 +158,20 @@ def figure_1_large(at: Workplace) -> Grid:
 
 def _sweep(swept: Mapping[str, Sequence[Record]]) -> Grid:
     """By title and batch, how many times the throughput of batch 1."""
-    found: dict[str, dict[str, Cell]] = {}
+    rows: dict[str, dict[str, Cell]] = {}
     for title, records in swept.items():
         names = {it.setting.name: _name(it) for it in records}
         for row in figures.batch_sweep(records, tables.subject(records[0])):
             phase = "online" if row["phase"] == "online" else "both"
-            cells = found.setdefault(f"{title}, batch {row['batch']}", {})
+            cells = rows.setdefault(f"{title}, batch {row['batch']}", {})
             cells[f"{names[row['setting']]} {phase}"] = row["times"]
-    return _grid(found)
+    return _grid(rows)
 
 
-def _grid(found: Mapping[str, Mapping[str, Cell]]) -> Grid:
+def _grid(rows: Mapping[str, Mapping[str, Cell]]) -> Grid:
     """Rows whose columns are those that any of them has."""
-    columns = tuple(dict.fromkeys(name for row in found.values() for name in row))
-    return Grid(columns, {name: [row.get(it) for it in columns] for name, row in found.items()})
+    columns = tuple(dict.fromkeys(name for row in rows.values() for name in row))
+    return Grid(columns, {name: [row.get(it) for it in columns] for name, row in rows.items()})
 
 
 def _single(at: Workplace) -> list[Record]:
@@ -195,35 +195,35 @@ def _shown(at: Workplace, make: Callable[[Sequence[Record]], Grid]) -> Grid:
         f"{_title(it)}, batch {PAPERS_BATCH} by its costs": _costed(at, it, PAPERS_BATCH)
         for it in LARGE
     }
-    found: dict[str, dict[str, Cell]] = {}
+    rows: dict[str, dict[str, Cell]] = {}
     for title, records in subjects.items():
         grid = make(records)
         for name, cells in grid.rows.items():
-            found[f"{title}, {name}"] = dict(zip(grid.columns, cells, strict=True))
-    return _grid(found)
+            rows[f"{title}, {name}"] = dict(zip(grid.columns, cells, strict=True))
+    return _grid(rows)
 
 
 def _shares(rows: Sequence[Mapping[str, Any]], parts: Sequence[str]) -> Grid:
     """Of what is spent for each family and network, the share in % of parts so named."""
-    found: dict[str, dict[str, Cell]] = {}
+    by_network: dict[str, dict[str, Cell]] = {}
     for network in PRESETS:
         for family in dict.fromkeys(row["family"] for row in rows):
             own = [it for it in rows if (it["network"], it["family"]) == (network, family)]
             whole = sum(it["value"] for it in own) or 1.0
             named = sum(it["value"] for it in own if it["part"].endswith(tuple(parts)))
-            found.setdefault(network, {})[_scheme(family)] = 100 * named / whole
-    return _grid(found)
+            by_network.setdefault(network, {})[_scheme(family)] = 100 * named / whole
+    return _grid(by_network)
 
 
 def _sums(rows: Sequence[Mapping[str, Any]], scale: float = 1.0) -> Grid:
     """What is spent for each family and network, all parts together, times `scale`."""
-    found: dict[str, dict[str, Cell]] = {}
+    by_network: dict[str, dict[str, Cell]] = {}
     for row in rows:
-        cells = found.setdefault(row["network"], {})
+        cells = by_network.setdefault(row["network"], {})
         name = _scheme(row["family"])
         before = cells.get(name) or 0.0
         cells[name] = float(before) + scale * row["value"]
-    return _grid(found)
+    return _grid(by_network)
 
 
 def figure_3(at: Workplace) -> Grid:
@@ -262,16 +262,16 @@ def figure_6(at: Workplace) -> Grid:
     wide = [
         it for model in models for it in at.costed(model, tables.runs("one"), PAPERS_BATCH, known)
     ]
-    found: dict[str, dict[str, Cell]] = {}
+    rows: dict[str, dict[str, Cell]] = {}
     for title, records, batch in (
         ("batch 1", single, 1),
         (f"batch {PAPERS_BATCH} by its costs", wide, PAPERS_BATCH),
     ):
         for row in figures.contexts(records, batch):
             phase = "online" if row["phase"] == "online" else "both"
-            cells = found.setdefault(f"{title}, {row['tokens']} tokens", {})
+            cells = rows.setdefault(f"{title}, {row['tokens']} tokens", {})
             cells[f"{_scheme(row['family'])} {phase}"] = row["times"]
-    return _grid(found)
+    return _grid(rows)
 
 
 def figure_7(at: Workplace) -> Grid:
@@ -279,22 +279,22 @@ def figure_7(at: Workplace) -> Grid:
 
 
 def _speeds(records: Sequence[Record]) -> Grid:
-    found: dict[str, dict[str, Cell]] = {}
+    rows: dict[str, dict[str, Cell]] = {}
     for speed in figures.SPEEDS:
-        row = found.setdefault(f"{speed} times as fast", {})
+        row = rows.setdefault(f"{speed} times as fast", {})
         for online in (True, False):
-            for it in tables.best_of_families(
+            for run in tables.best_of_families(
                 records, PRESETS["WAN_M"], online=online, speed=speed
             ):
                 phase = "online" if online else "both"
-                row[f"{_name(it.record)} {phase}"] = tables.seconds_per_sample(it, online=online)
-    return _grid(found)
+                row[f"{_name(run.record)} {phase}"] = tables.seconds_per_sample(run, online=online)
+    return _grid(rows)
 
 
 def figure_8(at: Workplace) -> Grid:
     cells = figures.regimes(_single(at))
-    found: dict[str, dict[str, Cell]] = {}
+    rows: dict[str, dict[str, Cell]] = {}
     for phase in dict.fromkeys(row["phase"] for row in cells):
         won = Counter(row["family"] for row in cells if row["phase"] == phase)
-        found[f"networks won, {phase}"] = {name: float(count) for name, count in won.items()}
-    return _grid(found)
+        rows[f"networks won, {phase}"] = {name: float(count) for name, count in won.items()}
+    return _grid(rows)

@@ -122,8 +122,8 @@ class _Arrays(pickle.Unpickler):
 
 def _pickled(path: Path) -> tuple[Array, Array]:
     try:
-        found = _Arrays(io.BytesIO(path.read_bytes()), encoding="bytes").load()
-        images, labels = np.asarray(found[b"data"]), np.asarray(found[b"labels"])
+        document = _Arrays(io.BytesIO(path.read_bytes()), encoding="bytes").load()
+        images, labels = np.asarray(document[b"data"]), np.asarray(document[b"labels"])
         return images.reshape(-1, RECORD - 1), labels
     except (pickle.UnpicklingError, KeyError, TypeError, ValueError, EOFError) as error:
         raise InputError(f"{path} is no file of CIFAR-10's Python version: {error}") from error
@@ -150,9 +150,9 @@ def _imagenet(folder: Path, train: bool, most: int | None) -> Samples:
 def _classes(folder: Path) -> list[Path] | None:
     """The folders of all classes, in the order of labels."""
     for place in PLACES:
-        found = sorted(it for it in folder.glob(f"{place}n{'[0-9]' * 8}") if it.is_dir())
-        if len(found) == CLASSES:
-            return found
+        folders = sorted(it for it in folder.glob(f"{place}n{'[0-9]' * 8}") if it.is_dir())
+        if len(folders) == CLASSES:
+            return folders
     return None
 
 

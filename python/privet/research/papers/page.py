@@ -38,9 +38,9 @@ def section(of: Paper, item: Item, record: Record | None) -> str:
 
 
 def _origin(record: Record) -> str:
-    made = record.machine
+    machine = record.machine
     commit = "" if record.commit is None else f", commit {record.commit[:10]}"
-    return f"*{made['cores']} cores of {made['cpu']}, {record.when[:10]}{commit}.*"
+    return f"*{machine['cores']} cores of {machine['cpu']}, {record.when[:10]}{commit}.*"
 
 
 def _table(head: str, grid: Grid) -> str:

@@ -66,9 +66,9 @@ class Paper:
 
     def item(self, name: str) -> Item:
         """The item of a name. Raises `Misuse` if the paper has none."""
-        for it in self.items:
-            if it.name == name:
-                return it
+        for item in self.items:
+            if item.name == name:
+                return item
         known = ", ".join(it.name for it in self.items)
         raise Misuse(f"{self.name} has no item {name!r}; it has {known}")
 

@@ -150,8 +150,8 @@ def table_4(at: Workplace) -> Grid:
         count = _transfers(suite.cost(program, 1)) / 1e6
         for transfers in ("soft-spoken", "silent"):
             run = at.run(_model(at), replace(suite, transfers=transfers))
-            made = _of(run, "offline", lambda it: it.operator == "ot")
-            rows[f"{name}, {transfers}"] = [count, _seconds(made), _bytes(made) / MIB]
+            spent = _of(run, "offline", lambda it: it.operator == "ot")
+            rows[f"{name}, {transfers}"] = [count, _seconds(spent), _bytes(spent) / MIB]
     return Grid(("millions", "seconds", "MiB"), rows)
 
 

@@ -68,10 +68,10 @@ def figure_4(at: Workplace) -> Grid:
         records=at.study,
     ).recommended  # fmt: skip
     rows: dict[str, Sequence[Cell]] = {}
-    for it in records:
-        seconds = it.online.seconds
-        proposed = "yes" if best is not None and best.batch == it.batch else None
-        rows[f"batch {it.batch}"] = [seconds, 1000 * seconds / it.batch, proposed]
+    for record in records:
+        seconds = record.online.seconds
+        proposed = "yes" if best is not None and best.batch == record.batch else None
+        rows[f"batch {record.batch}"] = [seconds, 1000 * seconds / record.batch, proposed]
     largest = records[-1]
     times, seconds = LARGE // largest.batch, largest.online.seconds
     rows[f"batch {LARGE}, as {times} of {largest.batch}"] = [

@@ -98,15 +98,15 @@ def table_2(at: Workplace) -> Grid:
                     jobs_per_model=held,
                 )
                 outcome, announced = _compare(case.with_policies([policy], (0.0, NOTICES)))
-                it = outcome.figures
+                own = outcome.figures
                 rows[f"{workload}, {policy}, {rate:g}/s"] = [
-                    it.delay,
+                    own.delay,
                     announced.figures.delay,
-                    it.wait,
-                    it.throughput,
-                    it.makespan,
+                    own.wait,
+                    own.throughput,
+                    own.makespan,
                     outcome.speedup,
-                    100 * it.utilisation,
+                    100 * own.utilisation,
                 ]
     return Grid(DELAYS, rows)
 
@@ -155,10 +155,10 @@ def lengths(at: Workplace) -> Grid:
     cases[f"{last}, VGG-16 in {sum(FASTER):g} s"] = replace(cases[last], profile=faster)
     for name, case in cases.items():
         draws = 2 if at.quick else DRAWS
-        found = [figures(study.simulate(replace(case, seed=it + 1))) for it in range(draws)]
-        delays = [it.delay for it in found]
+        draws_of = [figures(study.simulate(replace(case, seed=it + 1))) for it in range(draws)]
+        delays = [it.delay for it in draws_of]
         wait, makespan = (
-            statistics.fmean(getattr(it, what) for it in found) for what in ("wait", "makespan")
+            statistics.fmean(getattr(it, what) for it in draws_of) for what in ("wait", "makespan")
         )
         spread = f"{min(delays):.3g} to {max(delays):.3g}"
         rows[name] = [statistics.fmean(delays), spread, wait, makespan]
@@ -238,7 +238,7 @@ def profiles(at: Workplace) -> Grid:
 
 
 def starvation(at: Workplace) -> Grid:
-    found: dict[str, Sequence[Cell]] = {}
+    rows: dict[str, Sequence[Cell]] = {}
     busy = _case(at, traffic=Traffic(2.0), policy="priority", cores=48)
     cases = {
         "first come, first served": replace(busy, policy="fcfs"),
@@ -248,8 +248,8 @@ def starvation(at: Workplace) -> Grid:
     columns = SMALL_MODELS if at.quick else NETWORKS
     for name, case in cases.items():
         delays = figures(study.simulate(case)).delay_of
-        found[name] = [delays[it] for it in columns]
-    return Grid(columns, found)
+        rows[name] = [delays[it] for it in columns]
+    return Grid(columns, rows)
 
 
 SMALL_MODELS = ("m1", "m2")

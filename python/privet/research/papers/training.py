@@ -33,12 +33,12 @@ def train(name: str, samples: Samples, path: Path, *, epochs: int = EPOCHS) -> N
     steps = epochs * -(-len(inputs) // BATCH)
     for step, chosen in enumerate(_batches(len(inputs), epochs, generator), start=1):
         rate = RATE * 0.5 * (1 + np.cos(np.pi * step / steps))
-        found = gradients(weights, inputs[chosen], samples.labels[chosen])
-        for it, mean, square, gradient in zip(weights, means, squares, found, strict=True):
+        slopes = gradients(weights, inputs[chosen], samples.labels[chosen])
+        for weight, mean, square, gradient in zip(weights, means, squares, slopes, strict=True):
             mean += (1 - FIRST) * (gradient - mean)
             square += (1 - SECOND) * (gradient**2 - square)
             size = np.sqrt(square / (1 - SECOND**step)) + TINY
-            it -= np.float32(rate) * mean / (1 - FIRST**step) / size
+            weight -= np.float32(rate) * mean / (1 - FIRST**step) / size
     graph = perceptron.perceptron(name)
     # The graph names each layer's weight and then its bias.
     values = dict(zip((it.name for it in graph.weights), weights, strict=True))
@@ -55,11 +55,11 @@ def gradients(weights: list[Array], inputs: Array, labels: Array) -> list[Array]
     slope = shares / shares.sum(1, keepdims=True)
     slope[np.arange(len(labels)), labels] -= 1
     slope /= len(labels)
-    found: list[Array] = []
+    slopes: list[Array] = []
     for value, weight in zip(reversed(values), weights[-2::-2], strict=True):
-        found = [slope.T @ value, slope.sum(0), *found]
+        slopes = [slope.T @ value, slope.sum(0), *slopes]
         slope = (slope @ weight) * (value > 0)
-    return found
+    return slopes
 
 
 def _initial(widths: tuple[int, ...], generator: np.random.Generator) -> list[Array]:

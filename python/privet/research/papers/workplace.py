@@ -50,8 +50,8 @@ class Peer:
 
     def part(self, *names: str) -> tuple[float, int]:
         """Seconds and bytes of some operations together."""
-        found = [self.operations[it] for it in names if it in self.operations]
-        return sum(it[0] for it in found), sum(it[1] for it in found)
+        sums = [self.operations[it] for it in names if it in self.operations]
+        return sum(it[0] for it in sums), sum(it[1] for it in sums)
 
 
 class Workplace:
@@ -77,8 +77,8 @@ class Workplace:
         """What `make` returned when it was first called for a key."""
         if key not in self._kept:
             self._kept[key] = make()
-        made: Made = self._kept[key]
-        return made
+        kept: Made = self._kept[key]
+        return kept
 
     @cached_property
     def models(self) -> Path:
@@ -124,8 +124,8 @@ class Workplace:
         )
         if asked.returncode:
             raise Misuse(asked.stderr.strip().rpartition("\n")[2])
-        found = json.loads(asked.stdout)
-        return Peer(found["version"], found["seconds"], found["bytes"], found["operations"])
+        reply = json.loads(asked.stdout)
+        return Peer(reply["version"], reply["seconds"], reply["bytes"], reply["operations"])
 
     def given(self, name: str, *, train: bool = False, most: int | None = None) -> Samples:
         """Samples of a data set in the user's folder; call it if `given_model` found a model.
@@ -192,8 +192,8 @@ class Workplace:
             )
         ]
         self._measure(cases)
-        made = [self.study / it.file_name for it in cases]
-        return [read_record(path) for path in made if path.exists()]
+        files = [self.study / it.file_name for it in cases]
+        return [read_record(path) for path in files if path.exists()]
 
     def costed(
         self, model: str, names: Sequence[str], batch: int, known: Sequence[Record] = ()
@@ -206,11 +206,11 @@ class Workplace:
             self.say(f"{model}, batch {smaller}, by its costs")
             chosen = settings(names)
             prices = units.fit(known) if known else _nothing(chosen)
-            found = cost_settings(self.model(model), chosen, smaller, lambda: prices)
-            for setting, it in found.items():
-                if isinstance(it, str):
-                    self.say(f"left out: {model}, {setting.name}: {it}")
-            return {key.name: it for key, it in found.items() if isinstance(it, Record)}
+            costs = cost_settings(self.model(model), chosen, smaller, lambda: prices)
+            for setting, cost in costs.items():
+                if isinstance(cost, str):
+                    self.say(f"left out: {model}, {setting.name}: {cost}")
+            return {key.name: it for key, it in costs.items() if isinstance(it, Record)}
 
         one, two = (
             self.once(("costed", model, tuple(names), it, bool(known)), lambda it=it: make(it))  # type: ignore[misc]
@@ -224,8 +224,8 @@ class Workplace:
                 self.say(name)
 
         _, skipped = measure(cases, self.study, resume=True, progress=progress)
-        for it in skipped:
-            self.say(f"left out: {it.case}: {it.reason}")
+        for case in skipped:
+            self.say(f"left out: {case.case}: {case.reason}")
 
 
 def _nothing(chosen: Iterable[Setting]) -> units.UnitCosts:

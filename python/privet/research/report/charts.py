@@ -165,11 +165,11 @@ class Figure:
 
 def drawings(records: Sequence[Record], prices: Prices) -> list[Figure]:
     """Figures 1 to 7 and 8 (a) of the paper, as far as there are records for them."""
-    found: list[Figure] = []
+    drawn: list[Figure] = []
     for model in tables.swept_subjects(records):
         rows = figures.batch_sweep(records, model)
         text = f"Figure 1: throughput of {model} by batch on WAN_F, predicted. {tables.remark(1)}"
-        found.append(Figure(f"batch-sweep-{model}", rows, batch_sweep, text))
+        drawn.append(Figure(f"batch-sweep-{model}", rows, batch_sweep, text))
     slowest = figures.slowest_material(records)
     if slowest is not None:
         text = (
@@ -177,14 +177,14 @@ def drawings(records: Sequence[Record], prices: Prices) -> list[Figure]:
             f"{slowest.setting.name} on WAN_S, by the size of the pool (simulated). "
             f"{tables.remark(2)}"
         )
-        found.append(Figure("pools", figures.pools(slowest), pools, text))
+        drawn.append(Figure("pools", figures.pools(slowest), pools, text))
     if rows := figures.contexts(records):
         text = "Figure 6: latency of BERT-Tiny by its tokens on WAN_M, batch 1, predicted. "
-        found.append(Figure("contexts", rows, contexts, text + tables.remark(6)))
+        drawn.append(Figure("contexts", rows, contexts, text + tables.remark(6)))
     for model in tables.drawn_subjects(records):
-        found += _parts(records, model, prices)
-        found += _regimes(records, model)
-    return found
+        drawn += _parts(records, model, prices)
+        drawn += _regimes(records, model)
+    return drawn
 
 
 def _parts(records: Sequence[Record], model: str, prices: Prices) -> list[Figure]:
@@ -229,18 +229,18 @@ def _regimes(records: Sequence[Record], model: str) -> list[Figure]:
     by network among all."""
     single = tables.of_subject(records, model, 1)
     most = tables.largest_batches(records, model)
-    found = [*_maps("", "latency (batch 1)", model, tables.tight(single))]
+    drawn = [*_maps("", "latency (batch 1)", model, tables.tight(single))]
     if any(it.batch > 1 for it in tables.tight(most)):
         goal = "throughput (each suite's largest batch)"
-        found += _maps("-throughput", goal, model, tables.tight(most))
+        drawn += _maps("-throughput", goal, model, tables.tight(most))
     if len(tables.tight(single)) < len(single):
         text = (
             f"Figure 8 (a) with suites whose client sees values in a random order: the best "
             f"latency (batch 1) for {model}, predicted."
         )
         rows = figures.regimes(single)
-        found.append(Figure(f"regimes-with-stream-{model}", rows, regimes, text))
-    return found
+        drawn.append(Figure(f"regimes-with-stream-{model}", rows, regimes, text))
+    return drawn
 
 
 def _maps(end: str, goal: str, model: str, chosen: Sequence[Record]) -> list[Figure]:

@@ -29,21 +29,21 @@ def batch_sweep(records: Sequence[Record], model: str) -> list[Row]:
     """Throughput by batch on WAN_F, as a multiple of that of batch 1 (Figure 1)."""
     rows: list[Row] = []
     network = PRESETS["WAN_F"]
-    found = [predict(it, network) for it in plain(records) if subject(it) == model]
-    single = {it.record.setting: it for it in found if it.batch == 1}
-    for it in found:
-        one = single.get(it.record.setting)
+    predictions = [predict(it, network) for it in plain(records) if subject(it) == model]
+    single = {it.record.setting: it for it in predictions if it.batch == 1}
+    for cost in predictions:
+        one = single.get(cost.record.setting)
         if one is None:
             continue
         for phase, now, before in (
-            ("online", it.online_throughput, one.online_throughput),
-            ("offline + online", it.throughput, one.throughput),
+            ("online", cost.online_throughput, one.online_throughput),
+            ("offline + online", cost.throughput, one.throughput),
         ):
             rows.append(
                 {
-                    "setting": it.record.setting.name,
+                    "setting": cost.record.setting.name,
                     "phase": phase,
-                    "batch": it.batch,
+                    "batch": cost.batch,
                     "times": now / before,
                 }
             )
@@ -58,8 +58,8 @@ def slowest_material(records: Sequence[Record]) -> Record | None:
     """The record whose material takes longest to make on WAN_S, beside its online phase."""
 
     def ratio(record: Record) -> float:
-        it = predict(record, PRESETS["WAN_S"])
-        return it.offline.seconds / it.online.seconds
+        cost = predict(record, PRESETS["WAN_S"])
+        return cost.offline.seconds / cost.online.seconds
 
     return max((it for it in plain(records) if it.setting.dealer), key=ratio, default=None)
 
@@ -68,9 +68,9 @@ def pools(record: Record) -> list[Row]:
     """Latency of each of 200 jobs on WAN_S for pools of several sizes (Figure 2): one arrives on
     average when half of the time to make a material entry has passed, so that a small pool runs
     empty."""
-    it = predict(record, PRESETS["WAN_S"])
-    load = key_pool.Load(it.online.seconds, it.offline.seconds)
-    interval = max(it.online.seconds * 1.2, it.offline.seconds / 2)
+    cost = predict(record, PRESETS["WAN_S"])
+    load = key_pool.Load(cost.online.seconds, cost.offline.seconds)
+    interval = max(cost.online.seconds * 1.2, cost.offline.seconds / 2)
     arrivals = key_pool.poisson(JOBS, interval)
     return [
         {"pool": f"{share:.0%} of the jobs", "job": job, "seconds": seconds}
@@ -88,14 +88,14 @@ def _each(chosen: Sequence[Record]) -> list[Prediction]:
 def time_parts(chosen: Sequence[Record]) -> list[Row]:
     """Where a batch's time goes, by network (Figure 3)."""
     rows: list[Row] = []
-    for it in _each(chosen):
-        for phase, parts in (("offline", it.offline), ("online", it.online)):
+    for cost in _each(chosen):
+        for phase, parts in (("offline", cost.offline), ("online", cost.online)):
             shown = {
                 "computing": parts.computing,
                 "transfer": parts.transfer - parts.hidden,
                 "waiting": parts.waiting,
             }
-            rows += [_part(it, f"{phase} {name}", seconds) for name, seconds in shown.items()]
+            rows += [_part(cost, f"{phase} {name}", seconds) for name, seconds in shown.items()]
     return rows
 
 
@@ -123,9 +123,9 @@ def carried_energy(chosen: Sequence[Record]) -> list[Row]:
     return [_part(it, "carried", carried(it) / it.batch) for it in _each(chosen)]
 
 
-def _part(it: Prediction, part: str, value: float) -> Row:
-    family = it.record.setting.family
-    return {"network": it.network.name, "family": family, "part": part, "value": max(value, 0.0)}
+def _part(cost: Prediction, part: str, value: float) -> Row:
+    family = cost.record.setting.family
+    return {"network": cost.network.name, "family": family, "part": part, "value": max(value, 0.0)}
 
 
 CONTEXT = 128
@@ -139,34 +139,34 @@ def contexts(records: Sequence[Record], batch: int = 1) -> list[Row]:
     for model, tokens in STUDY.contexts.items():
         single = [it for it in plain(records) if (it.model, it.batch) == (model, batch)]
         for phase, online in (("online", True), ("offline + online", False)):
-            for it in best_of_families(single, PRESETS["WAN_M"], online=online):
-                own = seconds.setdefault((it.record.setting.family, phase), {})
-                own[tokens] = seconds_per_sample(it, online=online)
+            for cost in best_of_families(single, PRESETS["WAN_M"], online=online):
+                own = seconds.setdefault((cost.record.setting.family, phase), {})
+                own[tokens] = seconds_per_sample(cost, online=online)
     return [
         {
             "family": family,
             "phase": phase,
             "tokens": tokens,
-            "seconds": found,
-            "times": found / own[CONTEXT],
+            "seconds": seconds_then,
+            "times": seconds_then / own[CONTEXT],
         }
         for (family, phase), own in seconds.items()
         if CONTEXT in own and len(own) > 1
-        for tokens, found in sorted(own.items())
+        for tokens, seconds_then in sorted(own.items())
     ]
 
 
 def main_costs(chosen: Sequence[Record], prices: Prices) -> list[Row]:
     """The two largest parts of each family's money and energy on WAN_M (Figure 8, b)."""
     kinds = {"money": cost_parts(chosen, prices), "energy": energy_parts(chosen)}
-    found: list[Row] = []
+    costs: list[Row] = []
     for what, rows in kinds.items():
         here = [row for row in rows if row["network"] == "WAN_M"]
         for family in dict.fromkeys(row["family"] for row in here):
             parts = {row["part"]: row["value"] for row in here if row["family"] == family}
             whole = sum(parts.values()) or 1.0
             first, second = sorted(parts, key=lambda it: -parts[it])[:2]
-            found.append(
+            costs.append(
                 {
                     "family": family,
                     "what": what,
@@ -176,7 +176,7 @@ def main_costs(chosen: Sequence[Record], prices: Prices) -> list[Row]:
                     "second_share": 100 * parts[second] / whole,
                 }
             )
-    return found
+    return costs
 
 
 def speed_sweep(chosen: Sequence[Record]) -> list[Row]:
@@ -184,9 +184,9 @@ def speed_sweep(chosen: Sequence[Record]) -> list[Row]:
     rows: list[Row] = []
     for online in (True, False):
         for speed in SPEEDS:
-            found = best_of_families(chosen, PRESETS["WAN_M"], online=online, speed=speed)
+            costs = best_of_families(chosen, PRESETS["WAN_M"], online=online, speed=speed)
             seconds = {
-                it.record.setting.family: seconds_per_sample(it, online=online) for it in found
+                it.record.setting.family: seconds_per_sample(it, online=online) for it in costs
             }
             slowest = max(seconds.values(), default=1.0)
             rows += [
@@ -227,8 +227,8 @@ def _quickest(chosen: Sequence[Record], rtt: float, speed: float) -> list[Row]:
     for online in (True, False):
         for bits in BANDWIDTHS:
             network = Network("", rtt, bits)
-            found = best_of_families(chosen, network, online=online, speed=speed)
-            best = min(found, key=lambda it: seconds_per_sample(it, online=online))
+            costs = best_of_families(chosen, network, online=online, speed=speed)
+            best = min(costs, key=lambda it: seconds_per_sample(it, online=online))
             rows.append(
                 {
                     "phase": "online" if online else "offline + online",

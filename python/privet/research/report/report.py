@@ -36,9 +36,9 @@ def write(records: Sequence[Record], output: Path, prices: Prices) -> list[Path]
         page.figure(figure.name, chart, figure.caption)
         written.extend([_write_png(output, name, chart), _write_csv(output, name, figure.rows)])
 
-    for found in findings(records, prices):
-        page.finding(found.text)
-        draw(found.figure)
+    for finding in findings(records, prices):
+        page.finding(finding.text)
+        draw(finding.figure)
     page.text(
         "Suites differ in whom they trust and in what they reveal, which no figure here shows: "
         "SECURITY.md has a table."
@@ -81,7 +81,7 @@ def _tables(
     records: Sequence[Record], prices: Prices
 ) -> list[tuple[str, str, Sequence[Column], list[Row]]]:
     predicted = tables.predicted(records, prices)
-    found: list[tuple[str, str, Sequence[Column], list[Row]]] = [
+    tables_of: list[tuple[str, str, Sequence[Column], list[Row]]] = [
         ("measured", "Measured", MEASURED, tables.measured(records)),
         ("latency", "Latency, money and energy on the paper's networks", LATENCY, predicted),
         ("throughput", "Throughput on the paper's networks", THROUGHPUT, predicted),
@@ -94,12 +94,12 @@ def _tables(
             f"percentile {total.percentile_95:.1%}"
         )
         rows = [{**asdict(it), "error": 100 * it.error} for it in compared]
-        found.append(("validation", title, VALIDATION, rows))
+        tables_of.append(("validation", title, VALIDATION, rows))
     for model in tables.drawn_subjects(records):
         title = f"Figure 8 (b): what {model} pays for on WAN_M, by suite"
         rows = figures.main_costs(tables.largest_batches(records, model), prices)
-        found.append((f"main-costs-{model}", title, MAIN_COSTS, rows))
-    return found
+        tables_of.append((f"main-costs-{model}", title, MAIN_COSTS, rows))
+    return tables_of
 
 
 def _write_csv(output: Path, name: str, rows: Sequence[Row]) -> Path:

@@ -65,11 +65,11 @@ STUDY = _read()
 def standard_cases(folder: Path, *, full: bool = False, repeats: int | None = None) -> list[Case]:
     """Cases of the standard or the full study, each once; models are built into `folder`.
     `repeats` takes the place of each part's own."""
-    found: dict[str, Case] = {}
+    cases: dict[str, Case] = {}
     for part in (*STUDY.standard, *(STUDY.further if full else ())):
         for case in _cases(part, folder, repeats or part.repeats):
-            found.setdefault(case.file_name, case)
-    return list(found.values())
+            cases.setdefault(case.file_name, case)
+    return list(cases.values())
 
 
 def validation_cases(folder: Path, suites: Sequence[str] = ()) -> list[Case]:

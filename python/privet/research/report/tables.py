@@ -72,10 +72,10 @@ def predicted(records: Iterable[Record], prices: Prices) -> list[Row]:
     ]
 
 
-def _predicted(it: Prediction, prices: Prices) -> Row:
-    record, network = it.record, it.network.name
-    spent = per_batch(it, prices)
-    offline, online = energy(it)
+def _predicted(cost: Prediction, prices: Prices) -> Row:
+    record, network = cost.record, cost.network.name
+    spent = per_batch(cost, prices)
+    offline, online = energy(cost)
 
     def paper(table: str, *, offline: bool) -> float | None:
         single = record.batch == 1
@@ -88,15 +88,15 @@ def _predicted(it: Prediction, prices: Prices) -> Row:
         "setting": record.setting.name,
         "batch": record.batch,
         "network": network,
-        "latency": it.latency,
+        "latency": cost.latency,
         "paper_latency": paper("latency", offline=True),
-        "online_latency": it.online_latency,
+        "online_latency": cost.online_latency,
         "paper_online_latency": paper("latency", offline=False),
-        "throughput": it.throughput,
+        "throughput": cost.throughput,
         "paper_throughput": paper("throughput", offline=True),
-        "online_throughput": it.online_throughput,
+        "online_throughput": cost.online_throughput,
         "paper_online_throughput": paper("throughput", offline=False),
-        "pipelined_throughput": it.pipelined_throughput,
+        "pipelined_throughput": cost.pipelined_throughput,
         "dollars_per_sample": spent.dollars / record.batch,
         "joules_per_sample": (offline + online).joules / record.batch,
         "idle_joules_per_sample": (offline + online).idle / record.batch,
@@ -109,12 +109,12 @@ def best_of_families(
     """For each family, the depth of comparisons that takes least time a sample on a network."""
     best: dict[str, Prediction] = {}
     for record in records:
-        found = predict(record, network, speed)
+        cost = predict(record, network, speed)
         family = record.setting.family
-        if family not in best or seconds_per_sample(found, online=online) < seconds_per_sample(
+        if family not in best or seconds_per_sample(cost, online=online) < seconds_per_sample(
             best[family], online=online
         ):
-            best[family] = found
+            best[family] = cost
     return list(best.values())
 
 
@@ -130,11 +130,11 @@ def of_subject(records: Iterable[Record], model: str, batch: int) -> list[Record
 
 def largest_batches(records: Iterable[Record], model: str) -> list[Record]:
     """Records of the loopback that tell about a model, for each family's largest batch."""
-    found = [it for it in plain(records) if subject(it) == model]
+    own = [it for it in plain(records) if subject(it) == model]
     most: dict[str, int] = {}
-    for it in found:
-        most[it.setting.family] = max(most.get(it.setting.family, 0), it.batch)
-    return [it for it in found if it.batch == most[it.setting.family]]
+    for record in own:
+        most[record.setting.family] = max(most.get(record.setting.family, 0), record.batch)
+    return [it for it in own if it.batch == most[it.setting.family]]
 
 
 def tight(records: Iterable[Record]) -> list[Record]:
@@ -147,11 +147,11 @@ def drawn_subjects(records: Sequence[Record]) -> list[str]:
     did; of equals the one with most traffic."""
     families: dict[str, set[str]] = {}
     traffic: dict[str, int] = {}
-    for it in plain(records):
-        if it.batch == 1:
-            families.setdefault(subject(it), set()).add(it.setting.family)
-            bytes_sent = it.offline.bytes + it.online.bytes
-            traffic[subject(it)] = max(traffic.get(subject(it), 0), bytes_sent)
+    for record in plain(records):
+        if record.batch == 1:
+            families.setdefault(subject(record), set()).add(record.setting.family)
+            bytes_sent = record.offline.bytes + record.online.bytes
+            traffic[subject(record)] = max(traffic.get(subject(record), 0), bytes_sent)
     order = sorted(families, key=lambda name: (len(families[name]), traffic[name]), reverse=True)
     published_too = [name for name in order if name in MODELS]
     return list(dict.fromkeys([*order[:1], *published_too[:1]]))
@@ -160,8 +160,8 @@ def drawn_subjects(records: Sequence[Record]) -> list[str]:
 def swept_subjects(records: Iterable[Record]) -> list[str]:
     """The models with more than one batch measured, those with most first."""
     batches: dict[str, set[int]] = {}
-    for it in plain(records):
-        batches.setdefault(subject(it), set()).add(it.batch)
+    for record in plain(records):
+        batches.setdefault(subject(record), set()).add(record.batch)
     order = sorted(batches, key=lambda name: -len(batches[name]))
     return [name for name in order if len(batches[name]) > 1]
 
@@ -182,8 +182,8 @@ def _schemes() -> dict[str, Any]:
 
 def scheme(family: str) -> str | None:
     """The paper's scheme that a family of settings is of; None of others."""
-    found: str | None = _schemes()["schemes"].get(family)
-    return found
+    name: str | None = _schemes()["schemes"].get(family)
+    return name
 
 
 def runs(which: str) -> list[str]:

@@ -48,7 +48,7 @@ def compare(records: Iterable[Record]) -> list[Comparison]:
     """
     known = list(records)
     plain = {(it.model_sha256, it.setting, it.batch): it for it in known if it.link is None}
-    found = []
+    comparisons = []
     for it in known:
         base = plain.get((it.model_sha256, it.setting, it.batch))
         if it.link is None or base is None:
@@ -58,10 +58,10 @@ def compare(records: Iterable[Record]) -> list[Comparison]:
             ("online", guess.online_latency, it.online.seconds),
             ("both", guess.latency, it.offline.seconds + it.online.seconds),
         ):
-            found.append(
+            comparisons.append(
                 Comparison(it.model, it.setting.name, it.batch, it.link, phase, predicted, measured)
             )
-    return found
+    return comparisons
 
 
 def errors(comparisons: Sequence[Comparison]) -> Errors | None:
@@ -77,11 +77,11 @@ def errors(comparisons: Sequence[Comparison]) -> Errors | None:
 def by_suite(comparisons: Sequence[Comparison]) -> list[tuple[str, str, Errors]]:
     """Errors of each suite and phase; the settings that the study tells apart count as suites."""
 
-    def group(it: Comparison) -> str:
-        return it.setting if it.setting in STUDY.apart else setting_named(it.setting).config.name
+    def group(run: Comparison) -> str:
+        return run.setting if run.setting in STUDY.apart else setting_named(run.setting).config.name
 
     keys = dict.fromkeys((group(it), it.phase) for it in comparisons)
-    found = [
+    by_key = [
         (*key, errors([it for it in comparisons if (group(it), it.phase) == key])) for key in keys
     ]
-    return [(suite, phase, it) for suite, phase, it in found if it is not None]
+    return [(suite, phase, it) for suite, phase, it in by_key if it is not None]

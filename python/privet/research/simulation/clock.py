@@ -164,23 +164,23 @@ def sequential(
     cores = tuple(range(machine.cores))
     now = 0.0
     for arrival in arrivals:
-        it = arrival.submission
-        if it.notice:
+        asked = arrival.submission
+        if asked.notice:
             continue
         now = max(now, arrival.at)
-        for number, batch in enumerate(truth.split(it.model, it.suite, it.batch)):
+        for number, batch in enumerate(truth.split(asked.model, asked.suite, asked.batch)):
             for phase in Phase:
-                demand = truth.expected(Key(it.model, it.suite, batch, phase))
+                demand = truth.expected(Key(asked.model, asked.suite, batch, phase))
                 taken = demand.on(machine.cores).seconds
                 end = now + taken * (1 + jitter * chance.uniform(-1, 1))
-                job = f"{it.id}/{phase}#{number}"
+                job = f"{asked.id}/{phase}#{number}"
                 where = (machine.name, cores, demand.memory)
                 record.jobs.append(
-                    JobRecord(job, it.id, it.model, it.client, phase, *where, now, end)
+                    JobRecord(job, asked.id, asked.model, asked.client, phase, *where, now, end)
                 )
                 if phase is Phase.ON:
-                    whose = (it.id, it.model, it.client, batch)
+                    whose = (asked.id, asked.model, asked.client, batch)
                     record.inputs.append(InputRecord(*whose, arrival.at, now, end))
                 now = end
-        record.outcomes[it.id] = Outcome.DONE
+        record.outcomes[asked.id] = Outcome.DONE
     return record

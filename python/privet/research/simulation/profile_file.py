@@ -72,10 +72,10 @@ def read(name_or_path: str) -> ProfileFile:
     try:
         content = tomllib.loads(text)
         scaling = Scaling(**content.get("scaling", {}))
-        found = ProfileFile(
+        profiles = ProfileFile(
             content["name"], content.get("source", ""), scaling, tuple(content["job"])
         )
-        found.profiles()
+        profiles.profiles()
     except (tomllib.TOMLDecodeError, KeyError, TypeError, ValueError) as error:
         raise InputError(f"{name_or_path} is no profile file: {error!r}") from error
-    return found
+    return profiles

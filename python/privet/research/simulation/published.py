@@ -40,7 +40,7 @@ def _row(name: str, *cells: Cell) -> Row:
 
 def row(workload: str, policy: str, rate: float | None) -> Row | None:
     """The row of a policy (`ms-shark` for the baseline, at no rate), if the paper has it."""
-    for it in rows():
-        if (it.workload, it.policy, it.rate) == (workload, policy, rate):
-            return it
+    for entry in rows():
+        if (entry.workload, entry.policy, entry.rate) == (workload, policy, rate):
+            return entry
     return None

@@ -79,10 +79,10 @@ def figures(record: Record) -> Figures:
     """The figures of a run in which at least one input was inferred."""
     delays, waits = [], []
     by_model: dict[str, list[float]] = {}
-    for it in record.inputs:
-        delays += [it.end - it.arrival] * it.count
-        waits += [it.start - it.arrival] * it.count
-        by_model.setdefault(it.model, []).extend([it.end - it.arrival] * it.count)
+    for item in record.inputs:
+        delays += [item.end - item.arrival] * item.count
+        waits += [item.start - item.arrival] * item.count
+        by_model.setdefault(item.model, []).extend([item.end - item.arrival] * item.count)
     makespan = max(it.end for it in record.inputs)
     busy = sum(len(job.cores) * (min(job.end, makespan) - job.start) for job in record.jobs)
     ended: dict[str, int] = {}

@@ -63,20 +63,20 @@ def draw(
     table: Sequence[Result], swept: Sequence[tuple[Point, Result]] = ()
 ) -> dict[str, alt.TopLevelMixin]:
     """The pictures of a report, by name."""
-    found: dict[str, alt.TopLevelMixin] = {
+    pictures: dict[str, alt.TopLevelMixin] = {
         f"table-{workload}": beside_paper(table, workload)
         for workload in dict.fromkeys(it.case.workload for it in table)
     }
     for sweep in dict.fromkeys(point.sweep for point, _ in swept):
         at = [(point.x, result) for point, result in swept if point.sweep == sweep]
-        found[f"sweep-{sweep}"] = alt.vconcat(
+        pictures[f"sweep-{sweep}"] = alt.vconcat(
             lines(at, sweep, "delay", "Mean delay D"),
             lines(at, sweep, "delay_95", "Delay of the slowest 5 % begins at"),
         )
     busiest = _busiest(table).record
-    found["timeline"] = timeline(busiest)
-    found["latency"] = latency(busiest)
-    return found
+    pictures["timeline"] = timeline(busiest)
+    pictures["latency"] = latency(busiest)
+    return pictures
 
 
 def _busiest(table: Sequence[Result]) -> Result:
@@ -91,25 +91,25 @@ def _timeline(result: Result) -> dict[str, Any]:
 
 def page(case: Case, table: Sequence[Result], pictures: Mapping[str, alt.TopLevelMixin]) -> str:
     """The page of results and of their pictures, by name."""
-    made, left = Page("Simulated scheduling of private inference", LEGEND), dict(pictures)
+    page_made, left = Page("Simulated scheduling of private inference", LEGEND), dict(pictures)
     for text, name in findings(table):
-        made.finding(text)
-        made.figure(name, left.pop(name), CAPTIONS[name.partition("-")[0]])
-    made.heading("Every run")
+        page_made.finding(text)
+        page_made.figure(name, left.pop(name), CAPTIONS[name.partition("-")[0]])
+    page_made.heading("Every run")
     percent = ("notices", "utilisation")
     shown = [row | {key: 100 * row[key] for key in percent} for row in rows(table)]
-    made.table("table", "Table 2 of the paper, and what was simulated", COLUMNS, shown)
+    page_made.table("table", "Table 2 of the paper, and what was simulated", COLUMNS, shown)
     if left:
-        made.heading("More figures")
+        page_made.heading("More figures")
     for name, picture in left.items():
-        made.figure(name, picture, CAPTIONS[name.partition("-")[0]])
-    made.heading("Sources")
-    made.text(
+        page_made.figure(name, picture, CAPTIONS[name.partition("-")[0]])
+    page_made.heading("Sources")
+    page_made.text(
         f"Profile {case.profile.name}: {case.profile.source}. {case.machines} machine(s) of "
         f"{case.cores} cores and {case.memory / 2**30:.0f} GiB, seed {case.seed}. The paper is "
         "SwiftSNNI, its figures those of Table 2; the baseline runs one request after the other."
     )
-    return made.render()
+    return page_made.render()
 
 
 CAPTIONS = {
@@ -124,7 +124,7 @@ def findings(table: Sequence[Result]) -> list[tuple[str, str]]:
     """What the runs say, each with the name of its picture: how much sooner requests are answered
     than one after the other, how far that is from the paper, how busy cores are."""
     workloads = list(dict.fromkeys(it.case.workload for it in table))
-    found = []
+    texts = []
     for workload in workloads:
         own = [it for it in table if it.case.workload == workload]
         best = min(own, key=lambda it: it.figures.delay / it.baseline.delay)
@@ -140,13 +140,13 @@ def findings(table: Sequence[Result]) -> list[tuple[str, str]]:
                 f" The paper has {len(ratios)} of these delays; ours are {min(ratios):.2f} to "
                 f"{max(ratios):.2f} times its, {statistics.median(ratios):.2f} in the middle."
             )
-        found.append((text, f"table-{workload}"))
+        texts.append((text, f"table-{workload}"))
     busiest = _busiest(table)
     text = (
         f"Policy {busiest.label} on {busiest.case.workload} at {busiest.case.traffic.rate:g} "
         f"requests/s keeps most cores in use: {busiest.figures.utilisation:.0%}."
     )
-    return [*found, (text, "timeline")]
+    return [*texts, (text, "timeline")]
 
 
 #: Colour of each phase in a timeline.
@@ -244,9 +244,9 @@ def delays(record: Record, steps: int = 20) -> list[dict[str, float]]:
     did; in seconds."""
     last = max(it.arrival for it in record.inputs)
     spans: dict[int, list[float]] = {}
-    for it in record.inputs:
-        step = min(steps - 1, int(steps * it.arrival / last)) if last else 0
-        spans.setdefault(step, []).extend([it.end - it.arrival] * it.count)
+    for item in record.inputs:
+        step = min(steps - 1, int(steps * item.arrival / last)) if last else 0
+        spans.setdefault(step, []).extend([item.end - item.arrival] * item.count)
     return [
         {"arrival": (step + 0.5) * last / steps, "mean": statistics.fmean(values)}
         for step, values in sorted(spans.items())

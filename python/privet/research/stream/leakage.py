@@ -88,10 +88,10 @@ def recovered(inputs: Array, received: Array, weights: Array, align: str) -> flo
     """
     aligned = ATTACKS[align](inputs, received).astype(np.float64)
     given, answers = inputs[1:] - inputs[0], aligned[1:] - aligned[0]
-    found = np.linalg.lstsq(given, answers, rcond=None)[0]
-    noise = np.random.default_rng([7, 7]).standard_normal(found.shape)
+    guess = np.linalg.lstsq(given, answers, rcond=None)[0]
+    noise = np.random.default_rng([7, 7]).standard_normal(guess.shape)
     floor = _likeness(noise, weights)
-    return float((_likeness(found, weights) - floor) / (1 - floor))
+    return float((_likeness(guess, weights) - floor) / (1 - floor))
 
 
 def queries(base: Array, count: int, step: float, rng: np.random.Generator) -> Array:
@@ -123,8 +123,8 @@ def _standard(row: Array) -> Array:
     return np.asarray(centred / (np.linalg.norm(centred) or 1.0))
 
 
-def _likeness(found: Array, truth: Array) -> float:
-    unit = [it / np.maximum(np.linalg.norm(it, axis=0), 1e-12) for it in (found, truth)]
+def _likeness(guess: Array, truth: Array) -> float:
+    unit = [it / np.maximum(np.linalg.norm(it, axis=0), 1e-12) for it in (guess, truth)]
     return float(np.abs(unit[0].T @ unit[1]).max(axis=1).mean())
 
 
@@ -155,7 +155,7 @@ def correlations(compiled: Compiled, samples: Sequence[list[Array] | None]) -> l
         for index, it in enumerate(stages.rounds)
         if not it.output and int(np.prod(it.shape)) <= LONGEST
     }
-    found: dict[int, list[float]] = {}
+    dcors: dict[int, list[float]] = {}
 
     def see(value: int, array: Array) -> None:
         if value in kept and array.size > 1:
@@ -165,13 +165,13 @@ def correlations(compiled: Compiled, samples: Sequence[list[Array] | None]) -> l
             places = list(dict.fromkeys(order.tolist()))
             exponent = round(float(np.log2(len(places))))
             value_before = flat[np.sort(places)]
-            found.setdefault(exponent, []).append(distance_correlation(value_before, flat[places]))
+            dcors.setdefault(exponent, []).append(distance_correlation(value_before, flat[places]))
 
     for seed, sample in enumerate(samples):
         inputs = random_inputs(compiled.program, None, seed) if sample is None else sample
         execute(compiled.program, compiled.weights, inputs, observe=see)
     return [
-        Row(key, len(it), float(np.mean(it)), published(key)) for key, it in sorted(found.items())
+        Row(key, len(it), float(np.mean(it)), published(key)) for key, it in sorted(dcors.items())
     ]
 
 

@@ -83,9 +83,9 @@ def simulate(
     With `whole_inputs` each worker of a stage is sent all of its tensor, as without partitioning.
     """
     times, transfers = [], []
-    for it, threads in zip(stages, allocation.threads, strict=True):
-        times.append(time_of(it, threads))
-        read = it.whole * threads if whole_inputs else _read(it, threads)
+    for stage, threads in zip(stages, allocation.threads, strict=True):
+        times.append(time_of(stage, threads))
+        read = stage.whole * threads if whole_inputs else _read(stage, threads)
         transfers.append(latency + read * row_bytes / bytes_per_second)
     return flow(times, requests, window, transfers)
 

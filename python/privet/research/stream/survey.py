@@ -50,10 +50,10 @@ def survey(
     public, private = compiled.program.to_public_bytes(), compiled.weights.to_private_bytes()
     stages = profile(public, cipher, private)
     table = [it.stage for it in stages]
-    found: dict[str, Allocation] = {
+    allocations: dict[str, Allocation] = {
         it: allocate(table, servers, it, per_core=per_core) for it in OBJECTIVES
     }
-    return stages, found, measure_material(public, private) if cipher.masked else None
+    return stages, allocations, measure_material(public, private) if cipher.masked else None
 
 
 def scaling_of(model: Path, calibration: Path) -> Scaling:

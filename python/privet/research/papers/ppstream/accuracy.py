@@ -103,9 +103,9 @@ def _accuracies(at: Workplace, cases: Mapping[str, Case]) -> Grid:
         (entry,) = (it for it in source.graph.input if it.name not in constants)
         shape = [it.dim_value or 1 for it in entry.type.tensor_type.shape.dim]
         samples = [{entry.name: it.reshape(shape)} for it in case.inputs]
-        found = choose(source, samples, case.labels)
-        cells: list[Cell] = [100 * it for it in found.accuracies]
+        scaling = choose(source, samples, case.labels)
+        cells: list[Cell] = [100 * it for it in scaling.accuracies]
         missing = MOST_DECIMALS + 1 - len(cells)
-        rows[title] = [*cells, *[None] * missing, 100 * found.original]
+        rows[title] = [*cells, *[None] * missing, 100 * scaling.original]
     columns = (f"10^{decimals}" for decimals in range(MOST_DECIMALS + 1))
     return Grid((*columns, "original"), rows)

@@ -49,15 +49,15 @@ def _simulated(model: Prepared, cores: int) -> float:
 
 def table_6(at: Workplace) -> Grid:
     samples = 1 if at.quick else 4
-    found: dict[int, tuple[int, float]] = {}
+    means: dict[int, tuple[int, float]] = {}
     for model in chosen(at):
         at.say(f"{model.name}, distance correlations")
         for row in correlations(model.compiled, [None] * samples):
-            count, mean = found.get(row.exponent, (0, 0.0))
+            count, mean = means.get(row.exponent, (0, 0.0))
             whole = count + row.tensors
             sum_of = count * mean + row.tensors * row.correlation
-            found[row.exponent] = whole, sum_of / whole
-    rows = {f"2^{key}": [mean, float(count)] for key, (count, mean) in sorted(found.items())}
+            means[row.exponent] = whole, sum_of / whole
+    rows = {f"2^{key}": [mean, float(count)] for key, (count, mean) in sorted(means.items())}
     return Grid(("distance correlation", "tensors"), rows)
 
 
