@@ -164,8 +164,8 @@ class Attempt:
         try:
             progress = self._worker_client.progress
             if not material:
-                found = session.native.infer_unprepared(plan, payload, progress)
-                return (material, *found), (NOTHING, ())
+                result = session.native.infer_unprepared(plan, payload, progress)
+                return (material, *result), (NOTHING, ())
             return (material, *session.native.infer(plan, material, payload, progress)), None
         finally:
             session.leave()
@@ -185,10 +185,10 @@ class Attempt:
             )
         )
         try:
-            found = suite.infer(line.connection, self._offer.public, payload)
+            result = suite.infer(line.connection, self._offer.public, payload)
         finally:
             line.abandon()
-        return ("", found.revealed, found.report), (found.offline, found.layers)
+        return ("", result.revealed, result.report), (result.offline, result.layers)
 
     def stop(self) -> None:
         """Breaks the connection: what runs then fails with `LinkError`."""

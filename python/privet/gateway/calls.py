@@ -187,10 +187,10 @@ class Calls:
             except _Busy as busy:
                 hint, error = busy.retry_after, busy.error
             except (aiohttp.ClientError, TimeoutError, OSError) as cause:
-                found = await self._not_reached(cause)
-                hint, error = 0.0, found
-                if not found.is_away:
-                    raise found from cause
+                unreached = await self._not_reached(cause)
+                hint, error = 0.0, unreached
+                if not unreached.is_away:
+                    raise unreached from cause
             # Clients that were turned away together should not come back together.
             rest = max(hint, pause) * random.uniform(1.0, 1.25)
             if time.monotonic() + rest > limit:
@@ -202,11 +202,11 @@ class Calls:
 
     async def _not_reached(self, cause: BaseException) -> NotReached:
         """What broke a connection; a connection that ended without a word is looked at again."""
-        found = not_reached(self._base, self.server_name, cause)
-        if found.is_away and not isinstance(cause, aiohttp.ClientConnectorError | TimeoutError):
+        unreached = not_reached(self._base, self.server_name, cause)
+        if unreached.is_away and not isinstance(cause, aiohttp.ClientConnectorError | TimeoutError):
             where = (self._base, self.host, self.port, self.server_name, self._tls)
-            return await refusal(*where) or found
-        return found
+            return await refusal(*where) or unreached
+        return unreached
 
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:
@@ -286,9 +286,9 @@ def _parsed(raw: bytes) -> Any:
 
 def _socket(address: tuple[Any, ...]) -> socket.socket:
     """A socket for an address that was looked up: a service that vanishes is noticed."""
-    made = socket.socket(*address[:3])
-    notice_loss(made)
-    return made
+    opened = socket.socket(*address[:3])
+    notice_loss(opened)
+    return opened
 
 
 def _refused(answer: aiohttp.ClientResponse, raw: bytes) -> NoReturn:

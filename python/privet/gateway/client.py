@@ -319,7 +319,7 @@ class ServiceClient:
         """
         offer, resolved = await self.resolve(model, as_terms(terms) or Terms())
         known = {notice.id for notice in self._notices}
-        found = []
+        ready = []
         for document in await self._updates.all():
             wanted = document["kind"] == "notice" and document["state"] == "prepared"
             fits = same_terms(document, resolved) and document["samples"] <= offer.program.batch
@@ -327,8 +327,8 @@ class ServiceClient:
                 notice = Notice(document["id"], offer, resolved, self._executor)
                 notice.update(document)
                 self._notices.add(notice)
-                found.append(self._updates.follow(notice, document["sequence"]))
-        return found
+                ready.append(self._updates.follow(notice, document["sequence"]))
+        return ready
 
     async def resolve(self, model: str, terms: Terms) -> tuple[Offer, Terms]:
         """The model as it was last read, and the terms with what they leave open.

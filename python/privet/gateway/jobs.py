@@ -89,8 +89,8 @@ class AttemptExecutor:
         """Uses material on a thread; also what it cost, if it was made here."""
         await self._arrival(attempt.lease.material or "")
         loop = asyncio.get_running_loop()
-        spent, made = await loop.run_in_executor(self._threads, attempt.infer, payload)
-        return spent, made or self._costs.pop(spent[0], (None, ()))
+        spent, cost = await loop.run_in_executor(self._threads, attempt.infer, payload)
+        return spent, cost or self._costs.pop(spent[0], (None, ()))
 
     async def _arrival(self, material: str) -> None:
         """Waits for material that is still being made here.
@@ -318,7 +318,7 @@ class Request(ClientJob):
         index = self._pending.popleft()
         portion = self._portions[index]
         try:
-            spent, made = await self._executor.infer(attempt, portion.payload)
+            spent, cost = await self._executor.infer(attempt, portion.payload)
         except BaseException:
             self._pending.appendleft(index)
             raise
@@ -327,9 +327,9 @@ class Request(ClientJob):
             self.terms.suite,
             spent,
             portion.samples,
-            made=made,
+            cost=cost,
         )
-        tracing.steps("online", result.online, result.layers[len(made[1]) :])
+        tracing.steps("online", result.online, result.layers[len(cost[1]) :])
 
 
 class Fetch(ClientJob):

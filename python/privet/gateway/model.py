@@ -160,13 +160,13 @@ class Offer:
                 "service's operator which one is current"
             )
         suite, security = terms.facts["suite"], terms.facts["security"]
-        found = [it for it in self.model.suites if (it.suite, it.security) == (suite, security)]
-        if not found:
+        offers = [it for it in self.model.suites if (it.suite, it.security) == (suite, security)]
+        if not offers:
             offered = ", ".join(f"{it.suite} {it.security}" for it in self.model.suites)
             raise Misuse(
                 f"model {self.model.name} is not offered in {suite} {security}; it is in {offered}"
             )
-        left = _left(terms.suite, found[0])
+        left = _left(terms.suite, offers[0])
         resolved = replace(terms, suite=left[0], program_hash=hash)
         if len(left) == 1:
             return resolved

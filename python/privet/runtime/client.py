@@ -237,8 +237,8 @@ class Client:
         if self._when_dry == MAKE and self.suite.refills:
             self._check_step(self._asked)
             native = self._session.native
-            made = native.infer_unprepared(self._asked.plan, payload, progress)
-            return self._asked, Dry("refilled", 0.0), ("", *made)
+            answer = native.infer_unprepared(self._asked.plan, payload, progress)
+            return self._asked, Dry("refilled", 0.0), ("", *answer)
         if self._other is None:
             return self._make_and_take(self._asked, payload, progress, time.monotonic())
         return self._fall_back(self._other, payload, progress)
@@ -306,13 +306,13 @@ class Client:
     def _result(self, route: Route, why: Dry | None, spent: Spent, samples: int) -> Result:
         # Without a name nothing was prepared.
         self._step += 1
-        made = self._costs.pop(spent[0], (None, ())) if spent[0] else (NOTHING, ())
+        cost = self._costs.pop(spent[0], (None, ())) if spent[0] else (NOTHING, ())
         return read_result(
             self.program,
             route.suite,
             spent,
             samples,
-            made=made,
+            cost=cost,
             dry=why,
         )
 

@@ -88,11 +88,11 @@ def resources() -> Iterator[Finding]:
     except Misuse as error:
         yield Finding("memory", "note", size(there), str(error))
         return
-    found = f"{size(free)} free of {size(there)}"
+    room = f"{size(free)} free of {size(there)}"
     if groups.memory() is not None:
-        found += " by its control group"
+        room += " by its control group"
     little = "most models will be refused: raise the limit, or free some"
-    yield Finding("memory", *(("wrong", found, little) if free < LITTLE_MEMORY else ("ok", found)))
+    yield Finding("memory", *(("wrong", room, little) if free < LITTLE_MEMORY else ("ok", room)))
 
 
 def clock() -> Finding:
@@ -140,8 +140,8 @@ def programs() -> Iterator[Finding]:
     ):
         there = find_spec(module) is not None
         advice = "" if there else f"{use}: pip install 'privet[{extra}]'"
-        found = "installed" if there else "not installed"
-        yield Finding(f"privet[{extra}]", "ok" if there else "note", found, advice)
+        state = "installed" if there else "not installed"
+        yield Finding(f"privet[{extra}]", "ok" if there else "note", state, advice)
 
 
 def can_listen(host: str, port: int) -> Finding:
@@ -187,8 +187,8 @@ def state_folder(folder: Path) -> Finding:
             "state", "wrong", f"{there} cannot be written", f"chown it, or chmod u+w {there}"
         )
     if there == folder.absolute() and folder.stat().st_mode & 0o077:
-        found = f"{folder} {folder.stat().st_mode & 0o777:o}"
-        return Finding("state", "wrong", found, f"others can read material: chmod 700 {folder}")
+        mode = f"{folder} {folder.stat().st_mode & 0o777:o}"
+        return Finding("state", "wrong", mode, f"others can read material: chmod 700 {folder}")
     room = shutil.disk_usage(there).free
     if room < LITTLE_DISK:
         return Finding("state", "note", f"{size(room)} free at {there}", "material may need more")

@@ -165,8 +165,8 @@ class Listening:
         loop = asyncio.get_running_loop()
         # It is read when a connection is made, and there is no other way to set it.
         sslproto.SSLProtocol.max_size = TLS_BUFFER_BYTES
-        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, _, _, _, address = found[0]
+        hosts = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, _, _, _, address = hosts[0]
         listener = socket.create_server(
             cast(tuple[str, int], address), family=family, backlog=BACKLOG
         )

@@ -194,7 +194,7 @@ def provide_data(job: dict[str, Any]) -> None:
     payload = [array.astype("<i8").tobytes() for array in encoded]
     progress = _progress if job["progress"] else None
     processor = Processor()
-    offline, made = read_report(client.prepare(plan, progress))
+    offline, preparing = read_report(client.prepare(plan, progress))
     offline = replace(offline, cpu_seconds=processor.lap())
     revealed, report = client.infer(plan, payload, progress)
     client.close()
@@ -207,7 +207,7 @@ def provide_data(job: dict[str, Any]) -> None:
         for each, shape in zip(revealed, shapes, strict=True)
     ]
     np.savez(job["result"], *integers)
-    layers = [asdict(layer) for layer in (*made, *steps)]
+    layers = [asdict(layer) for layer in (*preparing, *steps)]
     _say("result", offline=asdict(offline), online=asdict(online), layers=layers)
 
 

@@ -16,10 +16,10 @@ def parse_size(size: int | str | None, what: str = "memory") -> int | None:
     """Bytes of `what`; None stays None. Raises `Misuse` if it is no positive size."""
     if size is None:
         return None
-    found = _SIZE.fullmatch(str(size).strip())
-    if found is None or found[2] not in _UNITS:
+    match = _SIZE.fullmatch(str(size).strip())
+    if match is None or match[2] not in _UNITS:
         raise Misuse(f"{size!r} is no size of {what}, such as 2GB, 1500MB or 512MiB")
-    count = int(float(found[1]) * _UNITS[found[2]])
+    count = int(float(match[1]) * _UNITS[match[2]])
     if count < 1:
         raise Misuse(f"{size!r} is no {what} at all")
     return count

@@ -109,8 +109,8 @@ class Result(Promised):
     plan: Mapping[str, Any] | None = None
 
     def __repr__(self) -> str:
-        found = [f"no material was ready: {self.dry.action}"] if self.dry else []
-        return self._summary("Result", *found)
+        notes = [f"no material was ready: {self.dry.action}"] if self.dry else []
+        return self._summary("Result", *notes)
 
 
 def _cost(phase: str, cost: PhaseCost | None) -> str:
@@ -132,7 +132,7 @@ def read_result(
     spent: Spent,
     samples: int,
     *,
-    made: Made = (None, ()),
+    cost: Made = (None, ()),
     dry: Dry | None = None,
 ) -> Result:
     """The prediction for `samples` samples in what was revealed of the program's batch."""
@@ -143,7 +143,7 @@ def read_result(
     )
     outputs = decode_output(program, integers)
     kept = trim(program, list(outputs.values()), samples)
-    offline, offline_layers = made
+    offline, offline_layers = cost
     online, online_layers = read_report(report)
     return Result(
         outputs=dict(zip(outputs, kept, strict=True)),

@@ -50,10 +50,10 @@ class Reread(Generic[T]):
 
     def _look(self) -> tuple[int, ...] | None:
         try:
-            it = self._path.stat()
+            status = self._path.stat()
         except OSError:
             return None
-        return it.st_mtime_ns, it.st_ctime_ns, it.st_size, it.st_ino, it.st_dev
+        return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino, status.st_dev
 
     def _read(self, seen: tuple[int, ...] | None) -> None:
         known = self._problem

@@ -72,8 +72,8 @@ class SpareFile:
 def shortage(error: BaseException) -> str | None:
     """What this process is short of, if that is why something failed, and what to do: for a peer to
     read, so without a path. None if it failed for another reason."""
-    found = _CODE.search(str(error))
-    code = int(found[1]) if found else getattr(error, "errno", None)
+    code_in = _CODE.search(str(error))
+    code = int(code_in[1]) if code_in else getattr(error, "errno", None)
     if code in _FILES:
         return f"out of open files (the process may have {most_files()}): {ADVICE}"
     if code == errno.ENOMEM or isinstance(error, MemoryError):

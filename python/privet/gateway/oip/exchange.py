@@ -129,7 +129,7 @@ class Exchange:
     async def index(self) -> list[dict[str, str]]:
         """The service's models, and whether each is ready here: Triton's repository index. Raises
         what `ServiceClient.model` does."""
-        found = []
+        rows = []
         with self._backend.used() as backend:
             for name in await backend.client.models():
                 ready = await self.model_ready(name, "")
@@ -138,13 +138,13 @@ class Exchange:
                 )
                 version = str((await backend.client.model(name)).version)
                 state = "READY" if ready else "UNAVAILABLE"
-                found.append({"name": name, "version": version, "state": state, "reason": reason})
-        return found
+                rows.append({"name": name, "version": version, "state": state, "reason": reason})
+        return rows
 
     async def config(self, name: str, version: str) -> dict[str, Any]:
         """A model's configuration, with the fields of Triton's that mean something here. Raises
         what `ServiceClient.model` does."""
-        found = await self.metadata(name, version)
+        metadata = await self.metadata(name, version)
         with self._backend.used() as backend:
             batch = (await backend.client.offer(name, _number(version))).program.batch
         sides = {
@@ -152,9 +152,9 @@ class Exchange:
                 {"name": it.name, "data_type": config_type(it.datatype), "dims": list(it.shape[1:])}
                 for it in tensors
             ]
-            for side, tensors in (("input", found.inputs), ("output", found.outputs))
+            for side, tensors in (("input", metadata.inputs), ("output", metadata.outputs))
         }
-        return {"name": name, "platform": found.platform, "max_batch_size": batch, **sides}
+        return {"name": name, "platform": metadata.platform, "max_batch_size": batch, **sides}
 
     async def statistics(self, name: str, version: str) -> dict[str, Any]:
         """How many requests for a model this gateway answered, and how long that took; of all

@@ -104,8 +104,8 @@ class _Rest:
         return _whether(await self._exchange.ready())
 
     async def model(self, request: web.Request) -> web.Response:
-        found = await self._exchange.metadata(*_named(request))
-        return web.json_response(asdict(found))
+        metadata = await self._exchange.metadata(*_named(request))
+        return web.json_response(asdict(metadata))
 
     async def model_ready(self, request: web.Request) -> web.Response:
         name, version = _named(request)

@@ -109,14 +109,14 @@ class _Calls:
         )
 
     async def ModelMetadata(self, request: Any, _context: Context) -> Any:  # noqa: N802
-        found = await self._exchange.metadata(request.name, request.version)
+        metadata = await self._exchange.metadata(request.name, request.version)
         tensor = messages.ModelMetadataResponse.TensorMetadata
         return messages.ModelMetadataResponse(
-            name=found.name,
-            versions=found.versions,
-            platform=found.platform,
-            inputs=[tensor(**vars(it)) for it in found.inputs],
-            outputs=[tensor(**vars(it)) for it in found.outputs],
+            name=metadata.name,
+            versions=metadata.versions,
+            platform=metadata.platform,
+            inputs=[tensor(**vars(it)) for it in metadata.inputs],
+            outputs=[tensor(**vars(it)) for it in metadata.outputs],
         )
 
     async def ModelInfer(self, request: Any, context: Context) -> Any:  # noqa: N802
@@ -136,12 +136,12 @@ class _Calls:
         )
 
     async def ModelConfig(self, request: Any, _context: Context) -> Any:  # noqa: N802
-        found = await self._exchange.config(request.name, request.version)
-        return messages.ModelConfigResponse(config=messages.ModelConfig(**found))
+        config = await self._exchange.config(request.name, request.version)
+        return messages.ModelConfigResponse(config=messages.ModelConfig(**config))
 
     async def ModelStatistics(self, request: Any, _context: Context) -> Any:  # noqa: N802
-        found = await self._exchange.statistics(request.name, request.version)
-        return messages.ModelStatisticsResponse(**found)
+        statistics = await self._exchange.statistics(request.name, request.version)
+        return messages.ModelStatisticsResponse(**statistics)
 
 
 def _question(request: Any) -> Question:
