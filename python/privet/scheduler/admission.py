@@ -123,9 +123,9 @@ def _pair(state: State, now: float, entry: Entry, stream: Stream, noticed: list[
         _claim(state, now, entry, pair)
         return
     if not entry.submission.notice:
-        found = state.material.take(stream)
-        if found is not None:
-            pair = Pair(stream, entry, entry, machine=found.machine, material=found.material)
+        ready = state.material.take(stream)
+        if ready is not None:
+            pair = Pair(stream, entry, entry, machine=ready.machine, material=ready.material)
             entry.pairs.append(pair)
             state.enqueue(now, pair, Stage.READY)
             return

@@ -159,9 +159,9 @@ class Profiles:
         """What to give to the job: as `expected`, the memory times the headroom."""
         known = self._estimates.get(key)
         if known is None:
-            it = self.expected(key)
-            memory = int(it.memory * self.headroom)
-            known = Demand(it.cores, memory, it.seconds, it.material, it.scaling)
+            demand = self.expected(key)
+            memory = int(demand.memory * self.headroom)
+            known = Demand(demand.cores, memory, demand.seconds, demand.material, demand.scaling)
             if key in self._table:
                 self._estimates[key] = known
         return known

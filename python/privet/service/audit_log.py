@@ -111,25 +111,25 @@ class Audited:
 def check(path: Path, head: str | None = None) -> Audited:
     """Follows the chain; `head` is a hash that the file must have gone through. Raises `OSError` if
     the file cannot be read."""
-    found, seen = Audited(), head in (None, FIRST)
+    audit, seen = Audited(), head in (None, FIRST)
     for line in path.read_bytes().splitlines():
-        found.lines += 1
+        audit.lines += 1
         try:
             previous = json.loads(line)["previous"]
         except (ValueError, KeyError, TypeError):
-            found.problems.append(
-                f"line {found.lines} is no record: a crash cut it short, or worse"
+            audit.problems.append(
+                f"line {audit.lines} is no record: a crash cut it short, or worse"
             )
         else:
-            if previous != found.head:
-                found.problems.append(
-                    f"before line {found.lines} lines were changed or are missing"
+            if previous != audit.head:
+                audit.problems.append(
+                    f"before line {audit.lines} lines were changed or are missing"
                 )
-        found.head = _digest(line)
-        seen = seen or found.head == head
+        audit.head = _digest(line)
+        seen = seen or audit.head == head
     if not seen:
-        found.problems.append(f"no line has the hash {head}: lines at the end are missing")
-    return found
+        audit.problems.append(f"no line has the hash {head}: lines at the end are missing")
+    return audit
 
 
 def _digest(line: bytes) -> str:

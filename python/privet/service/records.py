@@ -131,11 +131,11 @@ class Records:
         self._migrate()
 
     def _check_version(self, path: Path) -> None:
-        found = self._version()
-        if found > VERSION:
+        kept = self._version()
+        if kept > VERSION:
             self.close()
             raise Misuse(
-                f"{path} is of a later version of Privet (format {found}, this one knows {VERSION})"
+                f"{path} is of a later version of Privet (format {kept}, this one knows {VERSION})"
                 ": use that version, or move the file away: it holds records of jobs alone"
             )
 

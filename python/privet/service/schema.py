@@ -190,13 +190,13 @@ def read(into: type[T], document: Any, where: str) -> T:
             continue
         entry, field = known[name]
         try:
-            found = entry.kind.read(value)
+            parsed = entry.kind.read(value)
         except ValueError as error:
             raise Misuse(f"{start}{name} is {_shown(value)}; possible: {error}") from error
         if field == name:
-            values[name] = found
+            values[name] = parsed
         else:
-            values.setdefault(field, {})[name] = found
+            values.setdefault(field, {})[name] = parsed
     return into(**values)
 
 
@@ -241,14 +241,14 @@ def _entries(of: type[Any]) -> dict[str, tuple[Entry, str]]:
     """What a document may have, by name, with the fields that hold it; each call asks this of its
     form."""
     if of not in _ENTRIES:
-        found: dict[str, tuple[Entry, str]] = {}
+        entries: dict[str, tuple[Entry, str]] = {}
         for field in dataclasses.fields(of):
             metadata = field.metadata
             if "kind" in metadata:
                 entry = Entry(field.name, metadata["kind"], metadata["about"], _default(field))
-                found[entry.name] = entry, field.name
-            found |= {entry.name: (entry, field.name) for entry in metadata.get("entries", ())}
-        _ENTRIES[of] = found
+                entries[entry.name] = entry, field.name
+            entries |= {entry.name: (entry, field.name) for entry in metadata.get("entries", ())}
+        _ENTRIES[of] = entries
     return _ENTRIES[of]
 
 

@@ -158,9 +158,9 @@ class Sessions:
             ]:
                 self._lost(session)
             return
-        found = self._sessions.get(int(event.get("session", 0)))
-        if found is not None and found.model_server is model_server:
-            self._heard(found, event)
+        current = self._sessions.get(int(event.get("session", 0)))
+        if current is not None and current.model_server is model_server:
+            self._heard(current, event)
         elif event["event"] == "ask":
             # The client left before the process came to ask, which waits for an answer.
             model_server.order(session=event["session"], refused=OVER, busy=True)
@@ -200,10 +200,10 @@ class Sessions:
 
     def started(self, start: Start) -> None:
         """The scheduler starts a job, which takes its partners."""
-        found = self._permits.get(start.request)
-        if found is not None and found[1].work == "keys":
-            for partner in found[0].version.session.suite.partners:
-                if session := self._partners.get(found[0].version.awaited(partner)):
+        permitted = self._permits.get(start.request)
+        if permitted is not None and permitted[1].work == "keys":
+            for partner in permitted[0].version.session.suite.partners:
+                if session := self._partners.get(permitted[0].version.awaited(partner)):
                     session.taken = start.request
 
     def _untake(self, request: str) -> None:
@@ -214,10 +214,10 @@ class Sessions:
 
     def _look(self, job: Job) -> None:
         """Refuses a client whose job waits for partners that were away for the grace."""
-        found = self._permits.get(job.id)
-        if found is None or found[1].start is not None:
+        permitted = self._permits.get(job.id)
+        if permitted is None or permitted[1].start is not None:
             return
-        session, permit = found
+        session, permit = permitted
         version = session.version
         away = [
             it for it in version.session.suite.partners if version.awaited(it) not in self._partners
@@ -300,10 +300,10 @@ class Sessions:
 
     def _waited(self, job: Job) -> None:
         """Nobody waits for ever: the client would take the service for dead."""
-        found = self._permits.get(job.id)
-        if found is not None and found[1].start is None:
+        permitted = self._permits.get(job.id)
+        if permitted is not None and permitted[1].start is None:
             text = f"the service is full: no room in {QUEUE_SECONDS:.0f} s; try again later"
-            self._give_up(*found, text)
+            self._give_up(*permitted, text)
 
     def _give_up(self, session: Session, permit: Permit, text: str) -> None:
         """Refuses what has not begun."""
@@ -368,11 +368,11 @@ class Sessions:
 
     async def run(self, start: Start, cores: tuple[int, ...]) -> Outcome:
         """Lets a session's process work, and waits until it has."""
-        found = self._permits.get(start.request)
-        if found is None or found[0].over:
+        permitted = self._permits.get(start.request)
+        if permitted is None or permitted[0].over:
             self._untake(start.request)
             return Outcome(start.job, "absent", "the client has left")
-        session, permit = found
+        session, permit = permitted
         if permit.work == "keys" and session.version.session.suite.partners:
             try:
                 self._count(session, session.version.session_batch)
@@ -405,11 +405,11 @@ class Sessions:
 
     def ended(self, ended: Ended) -> None:
         """A submission ended; one that had not begun will not."""
-        found = self._permits.get(ended.id)
-        if found is None or found[1].start is not None:
+        permitted = self._permits.get(ended.id)
+        if permitted is None or permitted[1].start is not None:
             return
         self._untake(ended.id)
-        session, permit = found
+        session, permit = permitted
         del self._permits[ended.id]
         if session.asked is permit:
             session.asked = None

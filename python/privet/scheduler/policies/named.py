@@ -39,6 +39,6 @@ def named(name: str, beta: float = 0.1, budget: Budget | None = None) -> Policy:
         "ahead": lambda order: Ahead(order, budget),
         "fair": Fair,
     }
-    for it in reversed(over):
-        policy = wraps[it](policy)
+    for prefix in reversed(over):
+        policy = wraps[prefix](policy)
     return policy

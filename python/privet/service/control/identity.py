@@ -63,15 +63,15 @@ def read_tokens(path: Path) -> tuple[Token, ...]:
         text = line.partition("#")[0].strip()
         if not text:
             continue
-        found = _LINE.fullmatch(text)
-        if found is None:
+        match = _LINE.fullmatch(text)
+        if match is None:
             raise Misuse(
                 f"{path}, line {number}: needs the token's SHA-256 in 64 hexadecimal digits, a "
                 "name, and for an operator the word operator"
             )
-        if found[1] == hashlib.sha256(b"").hexdigest():
+        if match[1] == hashlib.sha256(b"").hexdigest():
             raise Misuse(f"{path}, line {number}: this is the SHA-256 of no token at all")
-        tokens.append(Token(found[1], found[2], found[3] is not None))
+        tokens.append(Token(match[1], match[2], match[3] is not None))
     return tuple(tokens)
 
 
@@ -159,9 +159,9 @@ class Gate:
         certificate = link.getpeercert(binary_form=True)
         if certificate is None:
             raise Refusal(401, "no certificate", "a client certificate is needed")
-        found = hashlib.sha256(certificate).hexdigest(), common_name(link.getpeercert())
-        self._shown[link] = found
-        return found
+        shown = hashlib.sha256(certificate).hexdigest(), common_name(link.getpeercert())
+        self._shown[link] = shown
+        return shown
 
     def refuses(self, client: str) -> str | None:
         """Why the client of this fingerprint may ask nothing any more; None if it may."""
@@ -178,8 +178,8 @@ class Gate:
             raise Refusal(503, "tokens", text, 5.0) from error
         digest = hashlib.sha256(_shown(header)).hexdigest()
         # All are compared, in constant time, so that the time tells nothing of any of them.
-        found = [token for token in tokens if hmac.compare_digest(token.digest, digest)]
-        if not found:
+        known = [token for token in tokens if hmac.compare_digest(token.digest, digest)]
+        if not known:
             raise Refusal(
                 401,
                 "no token",
@@ -191,7 +191,7 @@ class Gate:
                     ("WWW-Authenticate", "Bearer"),
                 ],
             )
-        return found[0]
+        return known[0]
 
 
 def _shown(header: str) -> bytes:
@@ -214,11 +214,11 @@ def certificate_name(certificate: Path) -> str:
     other. Raises `Misuse` if it cannot be read, or names no host."""
     try:
         loaded = x509.load_pem_x509_certificate(certificate.read_bytes())
-        found = loaded.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        names_in = loaded.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except (OSError, ValueError, x509.ExtensionNotFound) as error:
         raise Misuse(f"{certificate} names no host ({error}); give --server-name") from error
-    names = found.get_values_for_type(x509.DNSName)
-    names += [str(address) for address in found.get_values_for_type(x509.IPAddress)]
+    names = names_in.get_values_for_type(x509.DNSName)
+    names += [str(address) for address in names_in.get_values_for_type(x509.IPAddress)]
     if not names:
         raise Misuse(f"{certificate} names no host; give --server-name")
     return next((name for name in names if name not in (LOCAL, "127.0.0.1", "::1")), names[0])

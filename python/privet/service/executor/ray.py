@@ -276,7 +276,7 @@ class RayExecutor:
         agent = self._agent(node, name)
         try:
             async with asyncio.timeout(START_SECONDS):
-                found = await agent.start.remote()
+                joined = await agent.start.remote()
                 for program in list(self._programs.values()):
                     await agent.offer.remote(*program)
         except (self._ray.exceptions.RayError, PrivetError, TimeoutError) as error:
@@ -284,9 +284,9 @@ class RayExecutor:
             self._ray.kill(agent)
             return
         lost = asyncio.get_running_loop().create_future()
-        machine = self._machines[name] = Machine(found, node["NodeID"], agent, lost)
+        machine = self._machines[name] = Machine(joined, node["NodeID"], agent, lost)
         self._released.pop(name, None)
-        self._events.put_nowait(MachineEvent("joined", found))
+        self._events.put_nowait(MachineEvent("joined", joined))
         self._tasks.start(self._watch(machine))
 
     def _agent(self, node: dict[str, Any], name: str) -> Any:

@@ -44,10 +44,10 @@ def _listed(names: Iterable[str]) -> str:
 
 def _widths(what: Callable[[Precision], str]) -> str:
     """What is taken for a width that is left out, by suite."""
-    found: dict[str, list[str]] = {}
+    suites_of: dict[str, list[str]] = {}
     for name, of in SERVED.items():
-        found.setdefault(what(of.precision), []).append(name)
-    return ", ".join(f"{value} in suite {_listed(names)}" for value, names in found.items())
+        suites_of.setdefault(what(of.precision), []).append(name)
+    return ", ".join(f"{value} in suite {_listed(names)}" for value, names in suites_of.items())
 
 
 @dataclass(frozen=True)

@@ -119,8 +119,8 @@ def check_name(name: str) -> None:
 
 def versions(folder: Path) -> list[int]:
     """The versions that have a model, in order."""
-    found = (it.name for it in folder.iterdir() if _NUMBER.fullmatch(it.name))
-    return sorted(int(name) for name in found if _file(folder / name) is not None)
+    names = (it.name for it in folder.iterdir() if _NUMBER.fullmatch(it.name))
+    return sorted(int(name) for name in names if _file(folder / name) is not None)
 
 
 def _file(home: Path) -> Path | None:
@@ -161,7 +161,7 @@ def _source(folder: Path, number: int, config: ModelConfig) -> Source:
 
 def _mark(path: Path) -> tuple[str, int, int, int] | None:
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return str(path), found.st_mtime_ns, found.st_ino, found.st_size
+    return str(path), status.st_mtime_ns, status.st_ino, status.st_size

@@ -38,11 +38,11 @@ SERVED = {of.name: of for of in all_suites() if of.served()}
 
 def choices(of: type[Suite]) -> dict[str, tuple[Any, ...]]:
     """The options in which what can be offered differs, with their values."""
-    found = {
+    values_of = {
         field.name: tuple(dict.fromkeys(getattr(it, field.name) for it in of.served()))
         for field in fields_of(of)
     }
-    return {name: values for name, values in found.items() if len(values) > 1}
+    return {name: values for name, values in values_of.items() if len(values) > 1}
 
 
 def offered(of: type[Suite], limits: Mapping[str, Any]) -> list[Suite]:
@@ -53,13 +53,13 @@ def offered(of: type[Suite], limits: Mapping[str, Any]) -> list[Suite]:
         for name, values in choices(of).items()
     }
     levels = limits.get(SECURITY)
-    found = [
+    instances = [
         it
         for it in of.served()
         if all(getattr(it, name) in values for name, values in allowed.items())
         and (levels is None or it.facts()[SECURITY] in levels)
     ]
-    return sorted(found, key=lambda it: [v.index(getattr(it, n)) for n, v in allowed.items()])
+    return sorted(instances, key=lambda it: [v.index(getattr(it, n)) for n, v in allowed.items()])
 
 
 def _listed(value: Any) -> Sequence[Any]:
@@ -68,11 +68,11 @@ def _listed(value: Any) -> Sequence[Any]:
 
 def limits() -> list[Entry]:
     """The options of suites in a model's `config.toml`."""
-    found: dict[str, Entry] = {}
+    options: dict[str, Entry] = {}
     for of in SERVED.values():
         about = {field.name: field.option.about for field in fields_of(of)}
         for name, values in choices(of).items():
-            before = found.get(name)
+            before = options.get(name)
             if before is not None and isinstance(before.default, tuple):
                 values = tuple(dict.fromkeys((*before.default, *values)))
             having = [it.name for it in SERVED.values() if name in choices(it)]
@@ -81,11 +81,11 @@ def limits() -> list[Entry]:
                 text = (
                     f"{where}: what clients may choose; who does not gets the first. {about[name]}"
                 )
-                found[name] = Entry(name, Several(Text(values)), text, values)
+                options[name] = Entry(name, Several(Text(values)), text, values)
             else:
                 default = next(it.default for it in fields_of(of) if it.name == name)
-                found[name] = Entry(name, _one_of(values), f"{where}: {about[name]}", default)
-    return list(found.values())
+                options[name] = Entry(name, _one_of(values), f"{where}: {about[name]}", default)
+    return list(options.values())
 
 
 def _one_of(values: Sequence[Any]) -> Kind:
@@ -97,12 +97,12 @@ def _one_of(values: Sequence[Any]) -> Kind:
 def wishes() -> list[Entry]:
     """How a job is to be computed, as calls say it: those of a suite's facts that are reported."""
     those = [it for of in SERVED.values() if by_jobs(of) for it in of.served()]
-    found = []
+    entries = []
     for name, about in JOB_FACTS.items():
         values = dict.fromkeys(it.facts()[name] for it in those)
         texts = tuple(str(value) for value in values if value is not None)
-        found.append(Entry(name, Text(texts), f"{about}; what the model prefers if left out"))
-    return found
+        entries.append(Entry(name, Text(texts), f"{about}; what the model prefers if left out"))
+    return entries
 
 
 def fulfilling(wish: Mapping[str, str | None], offers: Sequence[Suite]) -> list[Suite]:

@@ -182,13 +182,13 @@ def plan(public: bytes, suite: Suite) -> Asked:
     if isinstance(suite, SingleJobSuite):
         return Asked(suite, suite.label, load=suite.load(public))
     planned = suites.material_suite(suite).native(public)
-    found = suites.forecast(planned)
+    cost = suites.forecast(planned)
     if suite.prepares_ahead:
-        return Asked(suite, planned.suite, found)
-    passing = found.online_bytes_client + found.online_bytes_server
-    if found.refill is not None:
-        passing += found.refill.bytes_client + found.refill.bytes_server
-    return Asked(suite, planned.suite, load=suites.Load(passing, found.memory_bytes_server))
+        return Asked(suite, planned.suite, cost)
+    passing = cost.online_bytes_client + cost.online_bytes_server
+    if cost.refill is not None:
+        passing += cost.refill.bytes_client + cost.refill.bytes_server
+    return Asked(suite, planned.suite, load=suites.Load(passing, cost.memory_bytes_server))
 
 
 def _is_dealt(suite: Suite) -> bool:
@@ -242,11 +242,11 @@ def _wanted(config: ModelConfig) -> list[tuple[Suite, ...]]:
     """What the configuration allows, by suite and security level."""
     if config.session is not None:
         return [(config.session,)]
-    found: dict[tuple[str, str], list[Suite]] = {}
+    offers: dict[tuple[str, str], list[Suite]] = {}
     for of in config.types:
         for suite in config.offered(of):
-            found.setdefault((suite.name, suite.facts()[SECURITY]), []).append(suite)
-    return [tuple(offer) for offer in found.values()]
+            offers.setdefault((suite.name, suite.facts()[SECURITY]), []).append(suite)
+    return [tuple(offer) for offer in offers.values()]
 
 
 def _obstacle(public: bytes, suite: Suite, dealer: bool) -> str | None:

@@ -46,9 +46,9 @@ async def notice(call: Call[NoticeBody]) -> Answer:
             call.service.retry_seconds(),
             "notices",
         )
-    made = _submit(call, version)
+    submitted = _submit(call, version)
     _charge(call, version)
-    return answer(_admitted(made), 202)
+    return answer(_admitted(submitted), 202)
 
 
 async def request(call: Call[RequestBody]) -> Answer:
@@ -59,11 +59,11 @@ async def request(call: Call[RequestBody]) -> Answer:
     limits = version.config.limits
     if limits.requests_per_minute is not None:
         _spend(call, version.name, limits.requests_per_minute)
-    made = _submit(call, version)
+    submitted = _submit(call, version)
     _charge(call, version)
     if limits.requests_per_minute is not None:
         _charge(call, version, version.name, limits.requests_per_minute)
-    return await _admission(call, made, seen=made.sequence)
+    return await _admission(call, submitted, seen=submitted.sequence)
 
 
 async def updates(call: Call[None]) -> Answer:
@@ -79,20 +79,20 @@ async def updates(call: Call[None]) -> Answer:
 async def job(call: Call[None]) -> Answer:
     """One job; waits until it changes after `seen`."""
     wait: Wait = call.parameters
-    found = _own(call)
-    if isinstance(found, Job):
-        await _listen(call, wait.seen, wait.wait, found.id)
-        return answer(found.document())
-    return answer(found)
+    own = _own(call)
+    if isinstance(own, Job):
+        await _listen(call, wait.seen, wait.wait, own.id)
+        return answer(own.document())
+    return answer(own)
 
 
 async def cancel(call: Call[None]) -> Answer:
     """Ends a job as cancelled, also one that runs."""
-    found = _own(call)
-    if isinstance(found, Job):
-        call.service.cancel(found)
-        return answer(found.document())
-    return answer(found)
+    own = _own(call)
+    if isinstance(own, Job):
+        call.service.cancel(own)
+        return answer(own.document())
+    return answer(own)
 
 
 async def _listen(call: Call[Any], seen: int, seconds: float, id: str | None = None) -> None:
@@ -105,20 +105,20 @@ async def _listen(call: Call[Any], seen: int, seconds: float, id: str | None = N
 def _own(call: Call[None]) -> Job | dict[str, Any]:
     """The caller's job that the address names, or what is on record of it."""
     id, client, jobs = call.path["id"], call.caller.client, call.service.jobs
-    found = jobs.mine(client, id) or jobs.keyed(client, id) or call.service.past(client, id)
-    if found is None:
+    known = jobs.mine(client, id) or jobs.keyed(client, id) or call.service.past(client, id)
+    if known is None:
         raise not_found(NOT_YOURS)
-    return found
+    return known
 
 
 def _before(call: Call[Any], kind: str) -> Job | None:
     """What a call of the same key made, if there was one."""
-    made = call.service.jobs.keyed(call.caller.client, call.body.key)
-    if made is None:
+    before = call.service.jobs.keyed(call.caller.client, call.body.key)
+    if before is None:
         return None
-    if (made.kind, made.version.model) != (kind, call.path["model"]):
-        raise Refusal(409, "key", f"key {made.key} was used for another call: take a new one")
-    return made
+    if (before.kind, before.version.model) != (kind, call.path["model"]):
+        raise Refusal(409, "key", f"key {before.key} was used for another call: take a new one")
+    return before
 
 
 def _admitted(job: Job) -> dict[str, Any]:

@@ -126,8 +126,8 @@ def describe(version: Version, siblings: list[Version], stock: dict[str, int]) -
 
 def _rounds(offer: Iterable[Suite]) -> list[str]:
     """The depths of comparisons to choose from."""
-    found = dict.fromkeys(suite.facts()["rounds"] for suite in offer)
-    return [rounds for rounds in found if rounds is not None]
+    depths = dict.fromkeys(suite.facts()["rounds"] for suite in offer)
+    return [rounds for rounds in depths if rounds is not None]
 
 
 def _outputs(program: Program) -> list[dict[str, Any]]:

@@ -34,10 +34,10 @@ async def asset(call: Call[Any]) -> Answer:
 
 
 def _file(call: Call[Any], name: str) -> Answer:
-    found = call.pages.file(name)
-    if found is None:
+    page = call.pages.file(name)
+    if page is None:
         raise not_found("there is no such file")
-    kind, text = found
+    kind, text = page
     return web.Response(text=text, content_type=kind, headers={"Content-Security-Policy": POLICY})
 
 

@@ -53,10 +53,10 @@ async def asset(call: Call[Any], name: str | None = None) -> Answer:
     name = name or call.path["file"]
     if name in ("ckks.wasm", "ckks.js"):
         return await _module(call, name)
-    found = call.pages.file(name)
-    if found is None:
+    page = call.pages.file(name)
+    if page is None:
         raise not_found("there is no such file")
-    kind, text = found
+    kind, text = page
     return web.Response(text=text, content_type=kind, headers=_HEADERS)
 
 
