@@ -97,8 +97,8 @@ def allocate(
         program.minimise_spread()
     else:
         program.minimise_slowest()
-    found, threads, gap = program.solve(seconds, start)
-    return Allocation(tuple(found), tuple(threads), gap, time.monotonic() - began)
+    servers_of, threads, gap = program.solve(seconds, start)
+    return Allocation(tuple(servers_of), tuple(threads), gap, time.monotonic() - began)
 
 
 def shared(stages: Sequence[Stage], server: Server, per_core: int) -> list[int]:
@@ -144,11 +144,11 @@ def even(
         mine[needy].append(index)
     turns = dict.fromkeys(mine, 0)
     places = []
-    for it in stages:
-        if not mine[it.side]:
-            raise Misuse(f"there is no server for the {it.side} provider's stages")
-        places.append(mine[it.side][turns[it.side] % len(mine[it.side])])
-        turns[it.side] += 1
+    for one in stages:
+        if not mine[one.side]:
+            raise Misuse(f"there is no server for the {one.side} provider's stages")
+        places.append(mine[one.side][turns[one.side] % len(mine[one.side])])
+        turns[one.side] += 1
     threads = []
     for stage, place in enumerate(places):
         sharing = [at for at, other in enumerate(places) if other == place]
@@ -225,7 +225,7 @@ class _Program:
         self._times: list[Any] = []
         self._models: list[Any] = []
         self._loads: list[list[Any]] = []
-        for it, x, z in zip(stages, self._x, self._z, strict=True):
+        for stage, x, z in zip(stages, self._x, self._z, strict=True):
             rows(total(x) == 1)
             rows(total(z) == 1)
             load = [self._highs.addVariable(lb=0, ub=size) for size in self._capacity]
@@ -234,7 +234,7 @@ class _Program:
             rows(total(load) == total((t + 1) * z[t] for t in range(most)))
             self._loads.append(load)
             seconds = self._highs.addVariable(lb=0)
-            share = it.seconds / longest
+            share = stage.seconds / longest
             rows(seconds == total(share / (t + 1) * z[t] for t in range(most)))
             self._times.append(seconds)
         for j, size in enumerate(self._capacity):
@@ -246,11 +246,11 @@ class _Program:
         fixed = self._servers[j].side
         model = self._highs.addBinary()
         self._models.append(model)
-        for it, x in zip(self._stages, self._x, strict=True):
+        for stage, x in zip(self._stages, self._x, strict=True):
             if fixed is not None:
-                if it.side != fixed:
+                if stage.side != fixed:
                     self._highs.addConstr(x[j] == 0)
-            elif it.side == "model":
+            elif stage.side == "model":
                 self._highs.addConstr(x[j] <= model)
             else:
                 self._highs.addConstr(x[j] + model <= 1)

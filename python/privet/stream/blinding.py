@@ -40,7 +40,7 @@ class ModelBlinding(ABC):
         """The element at each place that a round sends (`stages.NONE` for none), and the place of
         each that comes back. Asked again when a round is redone."""
 
-    def shares(self, it: Round, part: Slice) -> list[Given]:
+    def shares(self, round: Round, part: Slice) -> list[Given]:
         """What a worker adds in a part of a round."""
         return []
 
@@ -196,9 +196,9 @@ class MaterialBlinding(ModelBlinding):
     """The model provider's part of a material entry: shares by value, and a round's order for
     each."""
 
-    def __init__(self, stages: Stages, made: Any) -> None:
+    def __init__(self, stages: Stages, material: Any) -> None:
         self._stages = stages
-        shares, rounds = made
+        shares, rounds = material
         self._shares: dict[int, Rows] = {
             value: stages.rows(rows, len(rows) // stages.row_bytes) for value, rows in shares
         }
@@ -209,14 +209,14 @@ class MaterialBlinding(ModelBlinding):
 
     def arrange(self, index: int) -> tuple[Indices, Indices]:
         """The order that was prepared."""
-        it = self._rounds[index]
-        return it.sent, it.places
+        round = self._rounds[index]
+        return round.sent, round.places
 
-    def shares(self, it: Round, part: Slice) -> list[Given]:
+    def shares(self, round: Round, part: Slice) -> list[Given]:
         """The shares of the layers' products."""
         return [
             (elements.tobytes(), self._shares[value][elements].tobytes())
-            for value, elements in zip(it.shares, part.shares, strict=True)
+            for value, elements in zip(round.shares, part.shares, strict=True)
         ]
 
     def leaving(self, index: int, message: Rows) -> Rows:
@@ -242,14 +242,14 @@ class MaskedModel(ModelSide):
         self._entries: dict[int, MaterialBlinding] = {}
         self._last = 0
 
-    def accept(self, number: int, made: Any) -> None:
+    def accept(self, number: int, material: Any) -> None:
         """A material entry was prepared; one that comes out of turn, or beyond what may be in
         stock, is dropped."""
         if number <= self._last or len(self._entries) >= MOST_ENTRIES:
             _log.warning("entry %d is out of turn, or one too many", number)
             return
         self._last = number
-        self._entries[number] = MaterialBlinding(self._stages, made)
+        self._entries[number] = MaterialBlinding(self._stages, material)
         self._announce(number)
 
     def on_frame(self, kind: Kind, payload: bytes) -> None:
@@ -259,19 +259,19 @@ class MaskedModel(ModelSide):
     def open(self, entry: int) -> ModelBlinding:
         """Uses up a material entry. They are used in the order of their numbers: those before it
         that were not are dropped."""
-        found = self._entries.pop(entry, None)
-        if found is None:
+        blinding = self._entries.pop(entry, None)
+        if blinding is None:
             raise PeerMisbehaved(f"entry {entry} was never made, or is used up")
         self._entries = {number: it for number, it in self._entries.items() if number > entry}
-        return found
+        return blinding
 
 
 class Masks(DataBlinding):
     """The data provider's part of a material entry: masks of inputs, and of what comes and goes."""
 
-    def __init__(self, entry: int, row_bytes: int, made: Any) -> None:
+    def __init__(self, entry: int, row_bytes: int, material: Any) -> None:
         self.entry, self._bytes = entry, row_bytes
-        self._inputs, self._rounds = made
+        self._inputs, self._rounds = material
 
     def hiding_input(self, number: int, at: slice) -> bytes:
         """Masks of some values of an input."""

@@ -114,7 +114,7 @@ class MaskQueue(DataSide):
             self._last += 1
             number = self._last
             try:
-                made, cost = await self._pool.call(
+                material, cost = await self._pool.call(
                     0, 0, "prepare", self._where, name_of(self._session, number)
                 )
             except (WorkerLost, PeerError) as error:
@@ -128,7 +128,7 @@ class MaskQueue(DataSide):
             else:
                 since = loop.time()
                 self._ledger.stocked(cost)
-                self._made[number] = loop.time(), made
+                self._made[number] = loop.time(), material
                 self._match()
 
     async def _room(self) -> bool:
@@ -153,9 +153,9 @@ class MaskQueue(DataSide):
         """Moves entries that both sides have to those that are ready, and drops those before them
         that the model provider never got."""
         for number in sorted(it for it in self._made if it <= self._announced):
-            _, made = self._made.pop(number)
+            _, material = self._made.pop(number)
             if number == self._announced:
-                self._ready.append(Masks(number, self._row_bytes, made))
+                self._ready.append(Masks(number, self._row_bytes, material))
             else:
                 self._ledger.spoiled += 1
         self._wake()

@@ -139,13 +139,13 @@ class PreparingModel:
     def _serve(self, connection: _native.Connection, client: str) -> None:
         stopper = connection.stopper()
 
-        def stock(name: str, made: Any, report: str) -> None:
+        def stock(name: str, material: Any, report: str) -> None:
             if self._revoked.refuses(client):
                 if stopper is not None:
                     stopper.stop()
                 return
             cost = read_report(report, by_server=True)[0]
-            self._made.put(Prepared(client, *_named(name), made, cost))
+            self._made.put(Prepared(client, *_named(name), material, cost))
 
         self._server.serve(connection, lambda _kind, _report: None, stock)
 
@@ -165,9 +165,9 @@ class PreparingData:
         """This side's part of a material entry, and what it cost. Raises `PeerError` if the other
         side cannot be reached, or fails; the next call connects anew."""
         client, self._client = self._client or self._connect(where), None
-        made, report = client.entry(self._plan, name)
+        material, report = client.entry(self._plan, name)
         self._client = client
-        return made, read_report(report)[0]
+        return material, read_report(report)[0]
 
     def _connect(self, where: Where) -> _native.StreamClient:
         credentials = Credentials(*self._files).native

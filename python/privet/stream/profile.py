@@ -71,13 +71,13 @@ def _measure(
 ) -> list[StageTimes]:
     meter = _Meter(public, cipher, weights, counts, repeats, least)
     labels = iter(names(meter.stages.rounds))
-    found = [meter.encryption(next(labels)[1])]
-    for index, it in enumerate(meter.stages.rounds):
+    times = [meter.encryption(next(labels)[1])]
+    for index, round in enumerate(meter.stages.rounds):
         _, linear = next(labels)
         if weights is not None:
-            found.append(meter.linear(index, it, linear))
-        found.append(meter.nonlinear(index, it, next(labels)[1]))
-    return found
+            times.append(meter.linear(index, round, linear))
+        times.append(meter.nonlinear(index, round, next(labels)[1]))
+    return times
 
 
 class _Meter:
@@ -133,7 +133,7 @@ class _Meter:
         seconds = self._seconds(slice_of)
         return StageTimes(name, "data", seconds, dict.fromkeys(seconds, total), total, total)
 
-    def linear(self, index: int, it: Round, name: str) -> StageTimes:
+    def linear(self, index: int, round: Round, name: str) -> StageTimes:
         """A linear stage: the slice with the most to compute and to read."""
         assert self._model is not None
         model = self._model
@@ -152,20 +152,20 @@ class _Meter:
             for count in self._counts
         }
         whole = self.stages.slices(index, 1)[0].read
-        return StageTimes(name, "model", seconds, read, whole, it.sent)
+        return StageTimes(name, "model", seconds, read, whole, round.sent)
 
-    def nonlinear(self, index: int, it: Round, name: str) -> StageTimes:
+    def nonlinear(self, index: int, round: Round, name: str) -> StageTimes:
         """What the data provider does in a round."""
 
         def slice_of(count: int) -> Callable[[], float]:
-            longest = max(each.stop - each.start for each in cut(it.sent, it.unit, count))
+            longest = max(each.stop - each.start for each in cut(round.sent, round.unit, count))
             tensor, opening = self._tensor(longest), self._masks(longest)
-            hiding = self._masks(longest // it.unit)
-            if it.output:
+            hiding = self._masks(longest // round.unit)
+            if round.output:
                 return lambda: self._data.values(index, tensor, opening)[1]
             return lambda: self._data.answer(index, tensor, opening, hiding)[1]
 
         seconds = self._seconds(slice_of)
         return StageTimes(
-            name, "data", seconds, dict.fromkeys(seconds, it.sent), it.sent, it.returned
+            name, "data", seconds, dict.fromkeys(seconds, round.sent), round.sent, round.returned
         )

@@ -162,11 +162,11 @@ class ModelProvider:
             self._sessions[session.id] = session
             self._watching.start(self._watch(session))
             return session
-        found = self._sessions.get(hello.session)
+        resumed = self._sessions.get(hello.session)
         # Another's session looks as one that is not there.
-        if found is None or found.client != client:
+        if resumed is None or resumed.client != client:
             raise PeerMisbehaved("there is no such session any more")
-        return found
+        return resumed
 
     async def _watch(self, session: Session) -> None:
         """Forgets a session that ended, had no connection for too long, or whose client's
@@ -330,13 +330,13 @@ class Session:
             request.work = None
 
     async def _round(self, number: int, request: Request) -> None:
-        index, it = request.next, self._stages.rounds[request.next]
+        index, round = request.next, self._stages.rounds[request.next]
         sent, returned = await self._rounds.run(request.blinding, index, request.bases)
         for value in self._stages.last_uses[index]:
             request.bases.pop(value, None)
         request.next += 1
-        if not it.output:
-            request.due, request.returned = {it.target: it.returned}, returned
+        if not round.output:
+            request.due, request.returned = {round.target: round.returned}, returned
         elif request.next == len(self._stages.rounds):
             self._requests.pop(number, None)
         await self.link.send(Kind.TENSOR, Tensor(number, index, sent).to_bytes())

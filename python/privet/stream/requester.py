@@ -188,15 +188,15 @@ class DataProvider:
             return KeyedData(key)
         if self._preparing is None or not self._dialler.preparing:
             raise Misuse("BFV needs preparing workers at both sides")
-        it = self._preparing
+        jobs = self._preparing
         return MaskQueue(
-            it.pool,
-            Recipe(PreparingData, (public, it.files, it.seconds)),
+            jobs.pool,
+            Recipe(PreparingData, (public, jobs.files, jobs.seconds)),
             Where(self.address[0], self._dialler.preparing, self._dialler.name),
             self._dialler.session,
             self.stages.row_bytes,
             self.ledger,
-            ahead=it.ahead,
+            ahead=jobs.ahead,
             patience=self._patience.resume,
         )
 
@@ -215,13 +215,13 @@ class DataProvider:
                 raise self.link.failure
             try:
                 async with asyncio.timeout(self._seconds):
-                    number, it = await self.begin()
+                    number, own = await self.begin()
                     try:
                         hide = (
-                            self._working().hide(it.blinding, *each) for each in enumerate(encoded)
+                            self._working().hide(own.blinding, *each) for each in enumerate(encoded)
                         )
                         await self.send(number, await asyncio.gather(*hide))
-                        return await it.done
+                        return await own.done
                     finally:
                         await self._forget(number)
             except TimeoutError as error:
@@ -229,10 +229,10 @@ class DataProvider:
 
     async def _forget(self, number: int) -> None:
         """Ends a request here, and there too unless it went through."""
-        it = self._open.pop(number, None)
-        if it is None or self.link.failure is not None:
+        mine = self._open.pop(number, None)
+        if mine is None or self.link.failure is not None:
             return
-        if not it.done.done() or it.done.cancelled() or it.done.exception() is not None:
+        if not mine.done.done() or mine.done.cancelled() or mine.done.exception() is not None:
             await self.link.send(Kind.FAILED, Failed(number, "given up").to_bytes())
 
     async def begin(self) -> tuple[int, Open]:
@@ -246,13 +246,13 @@ class DataProvider:
                 raise self.link.failure
             self._last += 1
             number = self._last
-            it = self._open[number] = Open(blinding, asyncio.get_running_loop().create_future())
+            opened = self._open[number] = Open(blinding, asyncio.get_running_loop().create_future())
             try:
                 await self.link.send(Kind.OPEN, Opened(number, blinding.entry).to_bytes())
             except BaseException:
                 self._open.pop(number, None)
                 raise
-        return number, it
+        return number, opened
 
     async def send(self, number: int, tensors: Sequence[bytes]) -> None:
         """Sends the hidden inputs of a request."""
@@ -266,47 +266,47 @@ class DataProvider:
             self._take(Tensor.parse(payload))
         elif kind is Kind.FAILED:
             failed = Failed.parse(payload)
-            it = self._open.get(failed.request)
-            if it is not None and not it.done.done():
+            request = self._open.get(failed.request)
+            if request is not None and not request.done.done():
                 self._open.pop(failed.request)
-                it.done.set_exception(PeerMisbehaved(f"the model provider: {failed.reason}"))
+                request.done.set_exception(PeerMisbehaved(f"the model provider: {failed.reason}"))
         elif self._hiding is not None:
             self._hiding.on_frame(kind, payload)
         else:
             raise PeerMisbehaved(f"a frame of kind {kind.name} is not due")
 
     def _take(self, tensor: Tensor) -> None:
-        it = self._open.get(tensor.request)
-        if it is None:
+        request = self._open.get(tensor.request)
+        if request is None:
             if tensor.request > self._last:
                 raise PeerMisbehaved(f"there is no request {tensor.request}")
             return
-        if tensor.place != it.next or it.next >= len(self.stages.rounds):
-            raise PeerMisbehaved(f"round {tensor.place} came where {it.next} was due")
-        self.stages.rows(tensor.rows, self.stages.rounds[it.next].sent)
-        it.next += 1
-        self._tasks.start(self._answer(tensor, it))
+        if tensor.place != request.next or request.next >= len(self.stages.rounds):
+            raise PeerMisbehaved(f"round {tensor.place} came where {request.next} was due")
+        self.stages.rows(tensor.rows, self.stages.rounds[request.next].sent)
+        request.next += 1
+        self._tasks.start(self._answer(tensor, request))
 
-    async def _answer(self, tensor: Tensor, it: Open) -> None:
+    async def _answer(self, tensor: Tensor, request: Open) -> None:
         index, each = tensor.place, self.stages.rounds[tensor.place]
         try:
             if each.output:
-                made = await self._working().reveal(it.blinding, index, tensor.rows)
-                self._reveal(it, each.target, made)
+                rows = await self._working().reveal(request.blinding, index, tensor.rows)
+                self._reveal(request, each.target, rows)
             else:
-                made = await self._working().answer(it.blinding, index, tensor.rows)
-                answer = Tensor(tensor.request, each.target, made)
+                rows = await self._working().answer(request.blinding, index, tensor.rows)
+                answer = Tensor(tensor.request, each.target, rows)
                 await self.link.send(Kind.TENSOR, answer.to_bytes())
         except PrivetError as error:
-            if not it.done.done():
-                it.done.set_exception(error)
+            if not request.done.done():
+                request.done.set_exception(error)
 
-    def _reveal(self, it: Open, target: int, made: bytes) -> None:
+    def _reveal(self, request: Open, target: int, values: bytes) -> None:
         outputs = self.stages.program.outputs
         shape = self.stages.program.values[outputs[target].value].shape
-        it.outputs[target] = np.frombuffer(made, dtype="<i8").reshape(shape)
-        if len(it.outputs) == len(outputs) and not it.done.done():
-            it.done.set_result([it.outputs[index] for index in range(len(outputs))])
+        request.outputs[target] = np.frombuffer(values, dtype="<i8").reshape(shape)
+        if len(request.outputs) == len(outputs) and not request.done.done():
+            request.done.set_result([request.outputs[index] for index in range(len(outputs))])
 
     def _agree(self, window: int) -> None:
         if window < 1:
@@ -320,9 +320,9 @@ class DataProvider:
             self._described.exception()
         if self._hiding is not None:
             self._hiding.ended(error)
-        for it in self._open.values():
-            if not it.done.done():
-                it.done.set_exception(error)
+        for request in self._open.values():
+            if not request.done.done():
+                request.done.set_exception(error)
 
     async def close(self) -> None:
         """Ends the session and the workers."""

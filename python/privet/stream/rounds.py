@@ -73,10 +73,10 @@ class LinearRounds:
     async def _attempt(
         self, blinding: ModelBlinding, index: int, bases: dict[int, Rows], order: Indices
     ) -> bytes:
-        it = self.stages.rounds[index]
+        round = self.stages.rounds[index]
         slices = self.stages.slices(index, self._parts[index])
-        message = np.empty((it.sent, self.stages.row_bytes), dtype=np.uint8)
-        owner = np.zeros(int(np.prod(it.shape)), dtype=np.int64)
+        message = np.empty((round.sent, self.stages.row_bytes), dtype=np.uint8)
+        owner = np.zeros(int(np.prod(round.shape)), dtype=np.int64)
         for part, each in enumerate(slices):
             owner[each.elements] = part
         there = order != NONE
@@ -88,27 +88,27 @@ class LinearRounds:
         async def compute(part: int) -> None:
             if not len(places[part]):
                 return
-            needs = self._needs(it, bases) if self._whole else slices[part].needs
+            needs = self._needs(round, bases) if self._whole else slices[part].needs
             given = [
                 (need.tobytes(), bases[value][need].tobytes())
-                for value, need in zip(it.bases, needs, strict=True)
+                for value, need in zip(round.bases, needs, strict=True)
             ]
-            given += blinding.shares(it, slices[part])
+            given += blinding.shares(round, slices[part])
             elements = order[places[part]].astype("<u4").tobytes()
             self.ledger.moved += sum(len(rows) for _, rows in given)
-            made, seconds = await self._pool.call(
+            rows, seconds = await self._pool.call(
                 index, part, "linear", blinding.key, index, elements, given
             )
             self.ledger.spent(index, seconds)
-            message[places[part]] = self.stages.rows(made, len(places[part]))
+            message[places[part]] = self.stages.rows(rows, len(places[part]))
 
         results = await asyncio.gather(*map(compute, range(len(slices))), return_exceptions=True)
         raise_first(results)
         return blinding.leaving(index, message).tobytes()
 
-    def _needs(self, it: Round, bases: dict[int, Rows]) -> list[Indices]:
+    def _needs(self, round: Round, bases: dict[int, Rows]) -> list[Indices]:
         """All of every base, as without tensor partitioning."""
-        return [np.arange(len(bases[value]), dtype="<u4") for value in it.bases]
+        return [np.arange(len(bases[value]), dtype="<u4") for value in round.bases]
 
 
 class NonlinearRounds:
@@ -145,8 +145,8 @@ class NonlinearRounds:
 
     def _ranges(self, index: int) -> list[slice]:
         """What each worker of a round gets."""
-        it = self._stages.rounds[index]
-        return cut(it.sent, it.unit, self._parts[1 + index])
+        round = self._stages.rounds[index]
+        return cut(round.sent, round.unit, self._parts[1 + index])
 
     def _opened(self, blinding: DataBlinding, index: int, rows: bytes) -> list[tuple[Any, ...]]:
         size = self._stages.row_bytes
@@ -162,7 +162,7 @@ class NonlinearRounds:
         async def do(part: int) -> bytes:
             for attempt in range(ATTEMPTS):
                 try:
-                    made, seconds = await self._pool.call(stage, part, method, *calls[part])
+                    rows, seconds = await self._pool.call(stage, part, method, *calls[part])
                 except WorkerLost as error:
                     _log.warning("a part of stage %d is redone: %s", stage, error)
                     self._ledger.redone += 1
@@ -170,7 +170,7 @@ class NonlinearRounds:
                         raise
                 else:
                     self._ledger.spent(stage, seconds)
-                    return bytes(made)
+                    return bytes(rows)
             raise AssertionError("there is at least one attempt")
 
         results = await asyncio.gather(*map(do, range(len(calls))), return_exceptions=True)

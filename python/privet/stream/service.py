@@ -57,13 +57,13 @@ class Plan:
         least = -(-len(stages) // max(1, sum(it.cores for it in servers)))
         # Every stage needs a worker, also where there are more of them than threads.
         per_core = max(self.per_core, least)
-        found = allocate(stages, servers, per_core=per_core)
+        allocated = allocate(stages, servers, per_core=per_core)
         threads = tuple(
-            min(count, max(1, math.ceil(it.seconds / WORTH_SECONDS)))
-            for it, count in zip(stages, found.threads, strict=True)
+            min(count, max(1, math.ceil(stage.seconds / WORTH_SECONDS)))
+            for stage, count in zip(stages, allocated.threads, strict=True)
         )
         parts = [
-            Part(stage, part, servers[found.servers[stage]].name or None)
+            Part(stage, part, servers[allocated.servers[stage]].name or None)
             for stage, count in enumerate(threads)
             for part in range(count)
         ]

@@ -97,11 +97,11 @@ class Stages:
     def last_uses(self) -> tuple[frozenset[int], ...]:
         """For each round the bases that no later one reads."""
         later: set[int] = set()
-        found = []
-        for it in reversed(self.rounds):
-            found.append(frozenset(it.bases) - later)
-            later.update(it.bases)
-        return tuple(reversed(found))
+        last = []
+        for round in reversed(self.rounds):
+            last.append(frozenset(round.bases) - later)
+            later.update(round.bases)
+        return tuple(reversed(last))
 
     def slices(self, index: int, count: int) -> tuple[Slice, ...]:
         """A linear stage in at most `count` parts."""
@@ -150,8 +150,8 @@ def cut(count: int, unit: int, parts: int) -> list[slice]:
 def names(rounds: Sequence[Round]) -> list[tuple[str, str]]:
     """Side and name of every stage, in the order of a request."""
     stages = [("data", "encrypt")]
-    for it in rounds:
-        stages += [("model", " + ".join(it.linear) or "permute"), ("data", it.operators)]
+    for round in rounds:
+        stages += [("model", " + ".join(round.linear) or "permute"), ("data", round.operators)]
     return stages
 
 

@@ -182,8 +182,8 @@ class LocalPool(WorkerPool):
 
     async def start(self, recipe: Recipe, parts: Sequence[Part]) -> None:
         self._recipe = recipe
-        for it in parts:
-            self._workers[it.stage, it.part] = self._hire((it.stage, it.part))
+        for part in parts:
+            self._workers[part.stage, part.part] = self._hire((part.stage, part.part))
         try:
             await self.processes()
         except BaseException:

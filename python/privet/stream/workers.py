@@ -79,14 +79,14 @@ class NonlinearWorker:
     def answer(self, index: int, rows: bytes, opening: bytes, hiding: bytes) -> tuple[bytes, float]:
         """What a round's stage makes of whole units, hidden anew."""
         began = time.process_time()
-        made = self._stages.answer(index, self._opened(), rows, opening, hiding)
-        return made, time.process_time() - began
+        answer = self._stages.answer(index, self._opened(), rows, opening, hiding)
+        return answer, time.process_time() - began
 
     def values(self, index: int, rows: bytes, opening: bytes) -> tuple[bytes, float]:
         """The same in the clear, for an output."""
         began = time.process_time()
-        made = self._stages.values(index, self._opened(), rows, opening)
-        return made, time.process_time() - began
+        values = self._stages.values(index, self._opened(), rows, opening)
+        return values, time.process_time() - began
 
     def _opened(self) -> _native.StreamKey | None:  # type: ignore[name-defined]  # noqa: F821
         if self._key is None and not self._cipher.masked:
