@@ -119,8 +119,8 @@ def client_name(text: str) -> str:
 def accepts_anywhere(policy: Policy, choice: str, value: str) -> bool:
     """Whether any client may ask for this value of a choice."""
     rules = json.loads(policy.text())
-    found = (rule["accepts"] or {} for rule in (rules, *rules["clients"].values()))
-    return any(value in accepts.get(choice, ()) for accepts in found)
+    accepted = (rule["accepts"] or {} for rule in (rules, *rules["clients"].values()))
+    return any(value in accepts.get(choice, ()) for accepts in accepted)
 
 
 def uncounted(policy: Policy) -> Policy:

@@ -87,6 +87,6 @@ def from_label(label: str) -> Suite:
     """The suite with its options of which `label` is the label. Raises `Misuse` if there is
     none."""
     for of in _SUITES.values():
-        if (found := of.from_label(label)) is not None:
-            return found
+        if (suite := of.from_label(label)) is not None:
+            return suite
     raise Misuse(f"there is no suite {label!r}")

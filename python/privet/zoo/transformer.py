@@ -100,9 +100,9 @@ class Transformer(Graph):
         )
         raised = row("Add", mean, self.constant(f"{label}.epsilon", epsilon), step="add")
         inverse = row("Reciprocal", row("Sqrt", raised, step="sqrt"), step="reciprocal")
-        made = self.node("Mul", [x, inverse], x.shape, signed=1.0, label=f"{label}.mul")
+        scaled = self.node("Mul", [x, inverse], x.shape, signed=1.0, label=f"{label}.mul")
         scale = self.weight(f"{label}.weight", (x.shape[-1],), Uniform(0.8, 1.2))
-        return self._same("Mul", [made, scale], made, f"{label}.scale")
+        return self._same("Mul", [scaled, scale], scaled, f"{label}.scale")
 
     def attention(
         self, x: Value, heads: Heads, label: str, gain: float = 1.0, cache: Cache | None = None

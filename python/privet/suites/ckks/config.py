@@ -182,9 +182,9 @@ class Ckks(Costed):
                 Job("keys", "collective keys and the encrypted model", (COORDINATOR, *members)),
                 Job("infer", "prediction", ("client", COORDINATOR, *members)),
             )
-        made = "evaluation keys" if self.scenario == ENCRYPTED_DATA else "the encrypted model"
+        product = "evaluation keys" if self.scenario == ENCRYPTED_DATA else "the encrypted model"
         pair = ("client", "server")
-        return Job("keys", made, pair, serves=None), Job("infer", "prediction", pair)
+        return Job("keys", product, pair, serves=None), Job("infer", "prediction", pair)
 
     def plan(self, program: Program, link: Link | None = None) -> Planned:
         self.check_supports(program)

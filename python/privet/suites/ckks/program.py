@@ -30,9 +30,9 @@ def program_path() -> str:
     beside = Path(sys.executable).with_name(PROGRAM)
     candidates = (os.environ.get(VARIABLE), str(beside), PROGRAM)
     for candidate in candidates:
-        found = shutil.which(candidate) if candidate else None
-        if found is not None:
-            return found
+        path = shutil.which(candidate) if candidate else None
+        if path is not None:
+            return path
     raise Misuse(
         f"suite ckks needs the program {PROGRAM}: the wheel of `make wheel` holds it, `make setup` "
         "builds it where Go 1.26 or newer is installed, or name it in the environment variable "

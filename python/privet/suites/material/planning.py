@@ -118,28 +118,28 @@ ROWS = (
 
 
 def account(
-    program: Program, found: Forecast, comparisons: str, link: Link | None, delay: float | None
+    program: Program, cost: Forecast, comparisons: str, link: Link | None, delay: float | None
 ) -> tuple[str | Grid, ...]:
     """What an inference takes: correlations, traffic of each party, rounds, and how it compares."""
     facts: list[str | Grid] = [
         "One inference takes:" if program.batch == 1 else f"A batch of {program.batch} takes:",
-        _traffic(found, program.batch),
+        _traffic(cost, program.batch),
     ]
-    if found.refill is not None:
-        more = found.refill
+    if cost.refill is not None:
+        more = cost.refill
         facts.append(
             f"Unprepared, it takes {size(more.bytes_client)} and {size(more.bytes_server)} more "
             f"online, in {more.rounds} rounds, for correlations in {more.chunks} chunks."
         )
-    if found.kept_bytes:
+    if cost.kept_bytes:
         facts.append(
-            f"Before the first, the server sends {size(found.kept_bytes)} of encrypted weights, "
+            f"Before the first, the server sends {size(cost.kept_bytes)} of encrypted weights, "
             "once; the client keeps them."
         )
-    made = f"by OT ({found.extension})" if found.extension else "by a dealer"
-    counts = [f"  {count:,} {_titled(kind)}" for kind, count in found.correlations.items() if count]
+    source = f"by OT ({cost.extension})" if cost.extension else "by a dealer"
+    counts = [f"  {count:,} {_titled(kind)}" for kind, count in cost.correlations.items() if count]
     end = ":" if counts else "."
-    facts += [f"{found.online_rounds} online rounds; correlations are made {made}{end}", *counts]
+    facts += [f"{cost.online_rounds} online rounds; correlations are made {source}{end}", *counts]
     facts.append(f"Comparisons: {comparisons}{over(link)}.")
     if delay is not None:
         facts.append(f"The link adds {delay:.3f} s online.")
@@ -153,13 +153,13 @@ def _titled(kind: str) -> str:
     return kind.replace("_", " ")
 
 
-def _traffic(found: Forecast, samples: int) -> Grid:
+def _traffic(cost: Forecast, samples: int) -> Grid:
     parties = ("client", "server")
     rows = []
     for title, field in ROWS:
-        if field == "dealer_bytes" and found.extension is not None:
+        if field == "dealer_bytes" and cost.extension is not None:
             continue
-        counts = [getattr(found, f"{field}_{party}") for party in parties]
+        counts = [getattr(cost, f"{field}_{party}") for party in parties]
         shared = samples > 1 and field != "memory_bytes"
         each = [count // samples for count in counts if shared]
         blank = () if shared or samples == 1 else ("", "")
@@ -168,6 +168,6 @@ def _traffic(found: Forecast, samples: int) -> Grid:
     return Grid(("",), (*parties, *more), tuple(rows))
 
 
-def ciphertexts(found: Forecast) -> tuple[str, ...]:
+def ciphertexts(cost: Forecast) -> tuple[str, ...]:
     """The ciphertexts of each linear layer."""
-    return tuple(f"{layer.name} ({layer.operator}): {layer.layout}" for layer in found.linear)
+    return tuple(f"{layer.name} ({layer.operator}): {layer.layout}" for layer in cost.linear)

@@ -81,8 +81,8 @@ class MaterialSuite(Costed):
 
     @classmethod
     def labelled(cls) -> Sequence[Self]:
-        found = (json.loads(config) for config in configs())
-        return [cls.from_json(config) for config in found if config["suite"] == cls.name]
+        configs_of = (json.loads(config) for config in configs())
+        return [cls.from_json(config) for config in configs_of if config["suite"] == cls.name]
 
     @property
     def refills(self) -> bool:
@@ -135,8 +135,8 @@ class MaterialSuite(Costed):
     def plan(self, program: Program, link: Link | None = None) -> Planned:
         plans = self.plans(program.to_public_bytes(), link)
         chosen = quickest(plans, link)
-        found = forecast(plans[chosen])
-        delay = online_delay(found, link) if link else None
+        cost = forecast(plans[chosen])
+        delay = online_delay(cost, link) if link else None
         facts = chosen.facts()
         return Planned(
             chosen,
@@ -144,11 +144,11 @@ class MaterialSuite(Costed):
                 "security": facts["security"],
                 "rounds": facts["rounds"],
                 "online_delay": delay,
-                "forecast": asdict(found),
+                "forecast": asdict(cost),
             },
             partial(security, plans[chosen]),
-            account(program, found, chosen.comparisons(self), link, delay),
-            ciphertexts(found),
+            account(program, cost, chosen.comparisons(self), link, delay),
+            ciphertexts(cost),
         )
 
     def comparisons(self, asked: Suite) -> str:
@@ -161,8 +161,8 @@ class MaterialSuite(Costed):
 
     def cost(self, program: Program, samples: int = 1) -> Costing:
         self.check_supports(program)
-        found = forecast(self.native(program.to_public_bytes()))
-        return costing.cost(program, found, dealt=self.dealt, keys=self.keyed)
+        prediction = forecast(self.native(program.to_public_bytes()))
+        return costing.cost(program, prediction, dealt=self.dealt, keys=self.keyed)
 
     def run_local(self, job: LocalJob) -> LocalResult:
         from privet.suites.material.local import run_local

@@ -163,9 +163,9 @@ class Stream(Costed, SingleJobSuite):
 
     @property
     def jobs(self) -> tuple[Job, ...]:
-        made = "masks" if self.cipher == BFV else "noise"
+        product = "masks" if self.cipher == BFV else "noise"
         pair = ("client", "server")
-        return Job("prepare", made, pair, ahead=False), Job("infer", "prediction", pair)
+        return Job("prepare", product, pair, ahead=False), Job("infer", "prediction", pair)
 
     def runs(self, program: Program) -> bool:
         try:
