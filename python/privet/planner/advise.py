@@ -214,7 +214,7 @@ def _reasons(question: Question, choices: list[Choice], recommended: Choice | No
     said += _trust(top.setting)
     if question.only:
         said += [
-            f"Weaker than the default: {found.meaning}." for found in top.setting.config.weaknesses
+            f"Weaker than the default: {weak.meaning}." for weak in top.setting.config.weaknesses
         ]
     others = [c for c in choices if c.fits and c is not top]
     cheaper = [c for c in others if (c.dollars_per_month or 0) < (top.dollars_per_month or 0)]

@@ -1,7 +1,7 @@
 """The view of all material: what lies in the stores of the machines, for whom, and what it is for.
 
 The record is the store on each machine's disk. When a machine joins, this view is built from it
-(`found`); from then on it follows events. An entry is free for its client's next request, announced
+(`add_found`); then it follows events. An entry is free for its client's next request, announced
 (a notice's, whose request has not come), claimed by a request, or in use by its T_on. It comes once
 and goes once.
 """
@@ -33,7 +33,7 @@ class MaterialEntry:
     stream: Stream
     machine: str
     bytes: int
-    made: float
+    time: float
     job: str | None = None
     ahead: bool = False
 
@@ -108,7 +108,7 @@ class Material:
     def unclaimed(self, machine: str) -> list[MaterialEntry]:
         """What no request has claimed on a machine, the oldest first."""
         mine = [it for it in self._unused.values() if it.machine == machine]
-        return sorted((it for it in mine if self.is_unclaimed(it.material)), key=lambda it: it.made)
+        return sorted((it for it in mine if self.is_unclaimed(it.material)), key=lambda it: it.time)
 
     # How it comes -------------------------------------------------------------------------------
 
@@ -117,7 +117,7 @@ class Material:
         if material in self:
             raise Misuse(f"the material {material} is known already")
 
-    def made(self, now: float, pair: Pair, material: str, bytes: int) -> None:
+    def add_made(self, now: float, pair: Pair, material: str, bytes: int) -> None:
         """The pair's T_pre left `material`, which is new, on its machine."""
         pair.material = material
         maker, machine = pair.maker, pair.machine or ""
@@ -126,12 +126,12 @@ class Material:
         self._counts["material", "made"] += 1
         self._outbox.append(MaterialReady(maker.id, material, machine))
 
-    def found(self, material: str, stream: Stream, machine: str, bytes: int, made: float) -> None:
+    def add_found(self, material: str, stream: Stream, machine: str, bytes: int, at: float) -> None:
         """New material lies on `machine`, from elsewhere."""
         size = bytes or self._expected(stream)
-        entry = MaterialEntry(material, stream, machine, size, made)
+        entry = MaterialEntry(material, stream, machine, size, at)
         self._put(entry)
-        self._set_free(entry, made)
+        self._set_free(entry, at)
 
     # What becomes of it -------------------------------------------------------------------------
 

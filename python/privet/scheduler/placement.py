@@ -90,7 +90,7 @@ class Placement:
     def reserve(self, demand: Demand, pinned: str | None) -> str | None:
         """Keeps room for a job that does not fit now; the machine, None if none is large enough."""
         names = [name for name, free in self._resources.items() if free.is_for(pinned)]
-        kept = [found for name in names if (found := self._soonest(name, demand)) is not None]
+        kept = [soonest for name in names if (soonest := self._soonest(name, demand)) is not None]
         if not kept:
             return None
         best = min(kept, key=lambda reservation: reservation.at)

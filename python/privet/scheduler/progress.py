@@ -58,7 +58,7 @@ def rest(state: State, now: float, job: str, usage: Usage | None) -> None:
 
 def _prepared(state: State, now: float, pair: Pair, material: str, bytes: int) -> None:
     maker, wanted = pair.maker, pair.stage is Stage.MAKING
-    state.material.made(now, pair, material, bytes)
+    state.material.add_made(now, pair, material, bytes)
     if not wanted:
         state.material.release(now, pair)
         return

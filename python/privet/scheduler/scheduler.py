@@ -196,7 +196,7 @@ class Scheduler:
         if machine not in self._state.resources:
             raise Misuse(f"there is no machine {machine}")
         self._state.material.check_new(material)
-        self._state.material.found(material, stream, machine, bytes, now - age)
+        self._state.material.add_found(material, stream, machine, bytes, now - age)
 
     def stock_gone(self, now: float, material: str) -> bool:
         """Unclaimed material is no longer there (deleted outside); False if it was claimed."""

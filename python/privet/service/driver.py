@@ -220,7 +220,7 @@ class Driver:
 
     # Material -----------------------------------------------------------------------------------
 
-    def found(self, entry: StoreEntry, stream: Stream, machine: str) -> None:
+    def stock_found(self, entry: StoreEntry, stream: Stream, machine: str) -> None:
         """Material lies in a machine's store that the scheduler does not know of."""
         age = entry.age_seconds
         self.scheduler.stock_found(self.clock(), entry.id, stream, machine, entry.bytes, age)

@@ -52,7 +52,7 @@ class Reconciliation:
                 _log.info("useless material deleted", extra={"material": entry.id})
             else:
                 stream = Stream(entry.peer, version.key, entry.suite, version.program.batch)
-                self._driver.found(entry, stream, machine)
+                self._driver.stock_found(entry, stream, machine)
                 self._metrics.material(version.key, "found")
 
     async def sweep(self) -> None:

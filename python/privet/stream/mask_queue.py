@@ -52,7 +52,7 @@ class MaskQueue(DataSide):
         self._ahead, self._patience = min(ahead, MOST_ENTRIES), patience
         self._last = 0
         self._announced = 0
-        self._made: dict[int, tuple[float, Any]] = {}
+        self._prepared: dict[int, tuple[float, Any]] = {}
         self._ready: deque[Masks] = deque()
         self._changed = asyncio.Condition()
         self._failure: PrivetError | None = None
@@ -128,19 +128,19 @@ class MaskQueue(DataSide):
             else:
                 since = loop.time()
                 self._ledger.stocked(cost)
-                self._made[number] = loop.time(), material
+                self._prepared[number] = loop.time(), material
                 self._match()
 
     async def _room(self) -> bool:
         """Waits until entries are missing; false if it should be asked again."""
         oldest = asyncio.get_running_loop().time() - AWAITED_SECONDS
-        lost = [number for number, (made, _) in self._made.items() if made < oldest]
+        lost = [number for number, (since, _) in self._prepared.items() if since < oldest]
         for number in lost:
             _log.warning("entry %d never came to the model provider", number)
             self._ledger.spoiled += 1
-            del self._made[number]
+            del self._prepared[number]
         async with self._changed:
-            if len(self._made) + len(self._ready) < self._ahead:
+            if len(self._prepared) + len(self._ready) < self._ahead:
                 return True
             try:
                 async with asyncio.timeout(1.0):
@@ -152,8 +152,8 @@ class MaskQueue(DataSide):
     def _match(self) -> None:
         """Moves entries that both sides have to those that are ready, and drops those before them
         that the model provider never got."""
-        for number in sorted(it for it in self._made if it <= self._announced):
-            _, material = self._made.pop(number)
+        for number in sorted(it for it in self._prepared if it <= self._announced):
+            _, material = self._prepared.pop(number)
             if number == self._announced:
                 self._ready.append(Masks(number, self._row_bytes, material))
             else:

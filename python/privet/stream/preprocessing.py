@@ -41,7 +41,7 @@ class Prepared:
     client: str
     session: bytes
     number: int
-    made: Any
+    material: Any
     cost: PhaseCost
 
 
@@ -104,7 +104,7 @@ class PreparingModel:
         self._files, self._timeout = files, timeout
         self._revoked = rules.revoked()
         self._acceptor: Acceptor | None = None
-        self._made: queue.Queue[Prepared] = queue.Queue(KEPT)
+        self._prepared: queue.Queue[Prepared] = queue.Queue(KEPT)
 
     def process(self) -> int:
         return os.getpid()
@@ -127,7 +127,7 @@ class PreparingModel:
     def fetch(self, seconds: float) -> Prepared | None:
         """The next entry, if one is made in time."""
         try:
-            return self._made.get(timeout=seconds)
+            return self._prepared.get(timeout=seconds)
         except queue.Empty:
             return None
 
@@ -145,7 +145,7 @@ class PreparingModel:
                     stopper.stop()
                 return
             cost = read_report(report, by_server=True)[0]
-            self._made.put(Prepared(client, *_named(name), material, cost))
+            self._prepared.put(Prepared(client, *_named(name), material, cost))
 
         self._server.serve(connection, lambda _kind, _report: None, stock)
 

@@ -268,7 +268,7 @@ class Session:
 
     def accept(self, prepared: Prepared) -> None:
         if isinstance(self._hiding, MaskedModel):
-            self._hiding.accept(prepared.number, prepared.made)
+            self._hiding.accept(prepared.number, prepared.material)
 
     def _on_frame(self, kind: Kind, payload: bytes) -> None:
         if kind is Kind.OPEN:

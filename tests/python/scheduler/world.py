@@ -239,7 +239,7 @@ class World:
             host = self.random.choice(list(self.audit.hosts))
             stream = Stream(self.random.choice(CLIENTS), "small", "fss", 1)
             self.scheduler.stock_found(self.now, f"found{self._count}", stream, host)
-            self.audit.found(f"found{self._count}", stream, host)
+            self.audit.stock_found(f"found{self._count}", stream, host)
             self.decide()
 
     def lose_entry(self) -> None:

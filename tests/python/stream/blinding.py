@@ -30,7 +30,7 @@ def entry(stages: Stages, weights: bytes, keys: Path) -> tuple[MaterialBlinding,
     prepared = fetched[0]
     assert prepared is not None
     assert (prepared.session, prepared.number) == (b"\x01" * 16, 3)
-    return MaterialBlinding(stages, prepared.made), Masks(3, stages.row_bytes, made)
+    return MaterialBlinding(stages, prepared.material), Masks(3, stages.row_bytes, made)
 
 
 def blindings(

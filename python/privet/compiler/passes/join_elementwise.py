@@ -25,7 +25,7 @@ def join_elementwise(graph: Graph, *, products: bool = False) -> Graph:
     def rewrite(node: Node) -> int | None:
         operands = [terms.get(id, (id, Function())) for id in node.inputs]
         roots = {root for root, _ in operands}
-        joined = _made(node.operation, [function for _, function in operands])
+        joined = _joined(node.operation, [function for _, function in operands])
         if joined is None or len(roots) != 1:
             return None
         (root,) = roots
@@ -39,7 +39,7 @@ def join_elementwise(graph: Graph, *, products: bool = False) -> Graph:
     return rewriter.walk(rewrite)
 
 
-def _made(operation: op.Operation, operands: list[Function]) -> Function | None:
+def _joined(operation: op.Operation, operands: list[Function]) -> Function | None:
     """What the operation computes from functions of one root, if it works element by element."""
     match operation:
         case op.Add():

@@ -29,7 +29,7 @@ class Rewriter:
         self.new: dict[int, int] = {}
         self._uses = graph.uses()
         self._old_of: dict[int, int] = {}
-        self._made: dict[int, Node] = {}
+        self._nodes: dict[int, Node] = {}
 
     def walk(
         self, rewrite: Callable[[Node], int | None], output: Callable[[int], int] | None = None
@@ -64,13 +64,13 @@ class Rewriter:
     ) -> int:
         """An operation on new values that the old graph has no counterpart of."""
         new = self.builder.add(operation, inputs, node=name, like=like)
-        self._made[new] = Node(operation, name, inputs, new)
+        self._nodes[new] = Node(operation, name, inputs, new)
         return new
 
     def source(self, new: int) -> Node | None:
         """The new node that makes a new value, if nothing but the current node reads it."""
         old = self._old_of.get(new)
-        node = self._made.get(new)
+        node = self._nodes.get(new)
         if node is None or (old is not None and self._uses[old] != 1):
             return None
         return node

@@ -102,7 +102,7 @@ class Audit:
         self.listening = self.listening or set()
         (self.listening.add if there else self.listening.discard)(client)
 
-    def found(self, material: str, stream: Stream, machine: str) -> None:
+    def stock_found(self, material: str, stream: Stream, machine: str) -> None:
         """A material entry from an earlier run."""
         self.events += 1
         self.entries[material] = (stream, machine)
