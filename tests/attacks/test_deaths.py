@@ -103,11 +103,11 @@ def test_a_closed_server_is_gone_at_once(scene: Scene) -> None:
 def test_a_listener_that_fails_is_logged_and_stops_nothing(
     scene: Scene, caplog: pytest.LogCaptureFixture
 ) -> None:
-    told: list[Finished] = []
+    reports: list[Finished] = []
 
     class Deaf:
         def put(self, finished: Finished) -> None:
-            told.append(finished)
+            reports.append(finished)
             raise ValueError("the listener fails")
 
     scene.finished = Deaf()  # type: ignore[assignment]
@@ -117,9 +117,9 @@ def test_a_listener_that_fails_is_logged_and_stops_nothing(
         with pytest.raises(PrivetError):
             scene.client(server.address[1], model="unknown")
         deadline = time.monotonic() + SOON
-        while len(told) < 7 and time.monotonic() < deadline:
+        while len(reports) < 7 and time.monotonic() < deadline:
             time.sleep(0.01)
-    assert [finished.kind for finished in told] == ["described", "prepared", "inferred"] * 2 + [
+    assert [finished.kind for finished in reports] == ["described", "prepared", "inferred"] * 2 + [
         "failed"
     ]
     assert caplog.text.count("ValueError: the listener fails") == 7

@@ -85,7 +85,7 @@ def record(folder: Path) -> None:
             ) as asking:
                 material, other = asking.prepare(2)
                 answer = asking.infer([sample], material=other)
-                told = {
+                reply = {
                     "label": asking.label,
                     "program": asking.program_hash,
                     "material": material,
@@ -98,7 +98,7 @@ def record(folder: Path) -> None:
             ready.mkdir(parents=True)
             for path in (work / side / side / "ready").glob(f"{material}.*"):
                 shutil.copy(path, ready)
-    (folder / "answer.json").write_text(json.dumps(told) + "\n")
+    (folder / "answer.json").write_text(json.dumps(reply) + "\n")
 
 
 def restore(folder: Path, state: Path, key_folder: Path) -> None:
@@ -116,7 +116,7 @@ def restore(folder: Path, state: Path, key_folder: Path) -> None:
 
 def record_session(folder: Path) -> None:
     """Every frame of a session that uses the entry of `folder`, in `session.json`."""
-    told = json.loads((folder / "answer.json").read_text())
+    answer = json.loads((folder / "answer.json").read_text())
     with tempfile.TemporaryDirectory(prefix="privet-") as place:
         work = Path(place)
         keys.make(work / "keys", ())
@@ -132,7 +132,7 @@ def record_session(folder: Path) -> None:
             with Client(
                 "localhost", tap.port, client, state=state, suite=Gmw(rounds="log")
             ) as asking:
-                asking.infer([np.array(told["input"])])
+                asking.infer([np.array(answer["input"])])
             assert tap.quiet(10.0)
     frames = [
         {"from": it.sender, "kind": it.kind, "payload": it.payload.hex()} for it in tap.frames

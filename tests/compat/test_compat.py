@@ -46,9 +46,9 @@ def version(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return folder
 
 
-def told(version: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((version / "answer.json").read_text())
-    return found
+def answer_of(version: Path) -> dict[str, Any]:
+    answer: dict[str, Any] = json.loads((version / "answer.json").read_text())
+    return answer
 
 
 def test_there_is_a_version_to_read() -> None:
@@ -57,7 +57,7 @@ def test_there_is_a_version_to_read() -> None:
 
 def test_a_program_is_read_and_means_the_same(version: Path) -> None:
     program, weights = load(version / "program")
-    expected = told(version)
+    expected = answer_of(version)
     assert program.program_hash == expected["program"]
     found = execute(program, weights, [np.array(expected["input"])])
     assert found.outputs["y"].tolist() == expected["output"]
@@ -66,7 +66,7 @@ def test_a_program_is_read_and_means_the_same(version: Path) -> None:
 def test_a_policy_means_the_same(version: Path) -> None:
     """A later version may have more choices, and no other answer to these."""
     found = json.loads(suites.make_policy(version / "policy.toml").text())
-    assert contains(found, told(version)["policy"])
+    assert contains(found, answer_of(version)["policy"])
 
 
 def contains(found: Any, expected: Any) -> bool:
@@ -88,7 +88,7 @@ def serving(version: Path) -> Iterator[int]:
 
 
 def test_material_is_used_with_the_program(version: Path) -> None:
-    expected = told(version)
+    expected = answer_of(version)
     credentials = Credentials.from_directory(version / "keys", "client")
     state = version / "state" / "client"
     with (

@@ -22,8 +22,8 @@ MOST_RATIO = 30
 
 def loaded(program: str) -> set[str]:
     """The modules that `program` leaves loaded in an interpreter of its own."""
-    told = f"{program}\nimport sys; sys.stderr.write(' '.join(sys.modules))"
-    command = [sys.executable, "-c", told]
+    script = f"{program}\nimport sys; sys.stderr.write(' '.join(sys.modules))"
+    command = [sys.executable, "-c", script]
     return set(subprocess.run(command, check=True, capture_output=True, text=True).stderr.split())
 
 

@@ -164,9 +164,9 @@ def test_header_lines_that_cannot_be_sent_are_refused(
     given: str, place: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", given)
-    with pytest.raises(Misuse, match=f"number {place} in OTEL_EXPORTER_OTLP_HEADERS") as told:
+    with pytest.raises(Misuse, match=f"number {place} in OTEL_EXPORTER_OTLP_HEADERS") as raised:
         tracing.configure("http://127.0.0.1:1", "privet-test")
-    assert "cret" not in str(told.value)
+    assert "cret" not in str(raised.value)
 
 
 @pytest.mark.parametrize("status", [302, 503, None])

@@ -74,21 +74,21 @@ def keep(
     until: Callable[[FakeClient, list[LevelEvent]], bool],
     act: Callable[[Ahead], Awaitable[None]] | None = None,
 ) -> list[LevelEvent]:
-    """Keeps levels until something holds; what was told."""
-    told: list[LevelEvent] = []
+    """Keeps levels until something holds; the events."""
+    seen: list[LevelEvent] = []
 
     async def run() -> None:
         async with (
-            Ahead(cast(ServiceClient, client), Terms(), levels, told.append) as ahead,
+            Ahead(cast(ServiceClient, client), Terms(), levels, seen.append) as ahead,
             asyncio.timeout(SOON),
         ):
-            while not until(client, told):
+            while not until(client, seen):
                 await asyncio.sleep(0.01)
             if act is not None:
                 await act(ahead)
 
     asyncio.run(run())
-    return told
+    return seen
 
 
 @pytest.fixture
@@ -124,12 +124,12 @@ def test_failures_side_by_side_count_once(now: list[float]) -> None:
 
 def test_the_smallest_part_of_a_level_comes_first() -> None:
     client, levels = FakeClient(), {"first": 6, "second": 3}
-    told = keep(
+    seen = keep(
         client,
         levels,
-        lambda it, told: len(it.made) == 9 and sum(level.ready for level in told[-1].levels) >= 8,
+        lambda it, seen: len(it.made) == 9 and sum(level.ready for level in seen[-1].levels) >= 8,
     )
-    assert [(it.ready, it.wanted) for it in told[-1].levels] in ([(6, 6), (3, 3)], [(6, 6), (2, 3)])
+    assert [(it.ready, it.wanted) for it in seen[-1].levels] in ([(6, 6), (3, 3)], [(6, 6), (2, 3)])
     begun = dict.fromkeys(levels, 0.0)
     for model in client.models:
         assert begun[model] == min(begun.values())
@@ -142,20 +142,20 @@ def test_a_full_disk_is_told_once() -> None:
     async def rest(_: Ahead) -> None:
         await asyncio.sleep(0.1)
 
-    told = keep(client, {"first": 100}, lambda _, told: any(it.kind == "full" for it in told), rest)
+    seen = keep(client, {"first": 100}, lambda _, seen: any(it.kind == "full" for it in seen), rest)
     assert client.models == ["first"] * 3
-    assert [it.model for it in told if it.kind == "full"] == ["first"]
+    assert [it.model for it in seen if it.kind == "full"] == ["first"]
 
 
 def test_a_model_that_fails_holds_up_no_other() -> None:
     client = FakeClient()
     client.failing["gone"] = PeerError("there is no such model")
-    told = keep(
+    seen = keep(
         client,
         {"gone": 1, "first": 2},
-        lambda it, told: len(it.made) == 2 and any(it.kind == "waiting" for it in told),
+        lambda it, seen: len(it.made) == 2 and any(it.kind == "waiting" for it in seen),
     )
-    waiting = [it for it in told if it.kind == "waiting"]
+    waiting = [it for it in seen if it.kind == "waiting"]
     assert {it.model for it in waiting} == {"gone"}
     assert waiting[0].error is client.failing["gone"]
     assert waiting[0].seconds == pytest.approx(FIRST_DELAY_SECONDS, abs=0.1)
@@ -175,11 +175,11 @@ def test_without_files_it_is_tried_again_later(where: str, monkeypatch: pytest.M
 
     monkeypatch.setattr(client, where, fails)
     began = time.monotonic()
-    told = keep(client, {"first": 1}, lambda it, _: len(it.made) == 1)
+    seen = keep(client, {"first": 1}, lambda it, _: len(it.made) == 1)
     if where != "bytes":
         # It waits for the first delay, and for twice that.
         assert time.monotonic() - began > 2 * FIRST_DELAY_SECONDS
-        waiting = [it for it in told if it.kind == "waiting"]
+        waiting = [it for it in seen if it.kind == "waiting"]
         assert all(isinstance(it.error, Short) for it in waiting)
         assert waiting
 
@@ -189,9 +189,9 @@ def test_what_the_policy_does_not_accept_is_not_asked_again(
 ) -> None:
     client = FakeClient()
     client.failing["first"] = NotAccepted("truncation one-bit")
-    told = keep(client, {"first": 1, "second": 1}, lambda it, _: bool(it.made and caplog.records))
+    seen = keep(client, {"first": 1, "second": 1}, lambda it, _: bool(it.made and caplog.records))
     assert client.models == ["second"]
-    assert not any(it.kind == "waiting" for it in told)
+    assert not any(it.kind == "waiting" for it in seen)
     assert "no material is kept ready for first" in caplog.text
 
 
@@ -218,8 +218,8 @@ def test_what_an_earlier_gateway_left_counts() -> None:
         await asyncio.sleep(0.1)
 
     client.left = [FakeNotice(), FakeNotice(), FakeNotice()]
-    told = keep(client, {"first": 2}, lambda _, told: bool(told), rest)
-    assert told[-1].levels[0].ready == 2
+    seen = keep(client, {"first": 2}, lambda _, seen: bool(seen), rest)
+    assert seen[-1].levels[0].ready == 2
     assert client.made == []
 
 

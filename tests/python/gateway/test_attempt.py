@@ -154,8 +154,8 @@ def test_the_name_of_a_worker_is_the_services(
     with pytest.raises(PeerMisbehaved, match="it is for another name"):
         attempt("model.example.org", server_name="localhost").prepare()
     assert attempt("localhost", server_name="elsewhere.example").prepare()
-    told = (heard.get(timeout=10) for _ in range(2))
-    assert [it.kind for it in told if it.error is None] == ["prepared"]
+    reports = (heard.get(timeout=10) for _ in range(2))
+    assert [it.kind for it in reports if it.error is None] == ["prepared"]
 
 
 def test_a_worker_of_another_authority_is_refused(

@@ -160,12 +160,12 @@ def test_what_broke_off_because_the_time_was_over_is_no_cause(play: Callable[[Ac
     """It was told as a certificate that is not allowed, since the worker had no grant any more."""
 
     async def act(client: ServiceClient, service: Service) -> None:
-        for outcome, told in (("timed out", False), ("failed", True)):
+        for outcome, is_refused in (("timed out", False), ("failed", True)):
             job = Fetch("j", offer("a"), TERMS, client._executor)
             job.error = NotAccepted("there is no grant for this client here")
             job.end(outcome, "it did not end in time")
             failure = job.failure()
-            assert ("no grant" in str(failure)) is told
+            assert ("no grant" in str(failure)) is is_refused
             assert failure.__cause__ is job.error
 
     play(act)

@@ -167,7 +167,7 @@ def test_waiting_for_a_service_that_is_away(made: Path) -> None:
     mine = Credentials.from_directory(made, "client")
 
     async def main() -> list[PrivetError]:
-        told: list[PrivetError] = []
+        errors: list[PrivetError] = []
         with socket.create_server(("127.0.0.1", 0)) as place:
             port = place.getsockname()[1]
         calls = Calls(f"https://localhost:{port}", mine)
@@ -175,8 +175,8 @@ def test_waiting_for_a_service_that_is_away(made: Path) -> None:
             with pytest.raises(NotReached, match="nobody listens there") as error:
                 await calls.reach()
             assert error.value.is_away
-            waiting = asyncio.create_task(calls.reach(30.0, told.append))
-            while not told:
+            waiting = asyncio.create_task(calls.reach(30.0, errors.append))
+            while not errors:
                 await asyncio.sleep(0.01)
             app = web.Application()
             app.router.add_get("/v2/health/live", _live)
@@ -184,7 +184,7 @@ def test_waiting_for_a_service_that_is_away(made: Path) -> None:
                 await waiting
         finally:
             await calls.close()
-        return told
+        return errors
 
     assert len(asyncio.run(main())) == 1
 

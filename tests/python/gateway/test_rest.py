@@ -130,15 +130,15 @@ def test_outputs_come_as_each_is_asked_for() -> None:
     }
     status, headers, raw = ask(Echo(), json=body)
     length = int(headers["Inference-Header-Content-Length"])
-    told = json.loads(raw[:length])
+    answer = json.loads(raw[:length])
     assert status == 200
-    assert told["outputs"][0] == {
+    assert answer["outputs"][0] == {
         "name": "y",
         "datatype": "FP32",
         "shape": [2],
         "parameters": {"binary_data_size": 8},
     }
-    assert told["outputs"][1]["data"] == [3]
+    assert answer["outputs"][1]["data"] == [3]
     assert np.frombuffer(raw[length:], "<f4").tolist() == [0.5, 0.25]
 
 
@@ -180,8 +180,8 @@ def test_mistakes_tell_nothing_of_inputs(caplog: pytest.LogCaptureFixture) -> No
 def test_a_shortage_is_told_and_not_called_a_mistake() -> None:
     for error in (OSError(24, "Too many open files", "/secret"), PrivetError("x (os error 24)")):
         status, _, body = ask(Echo(error), json=BODY)
-        told = json.loads(body)["error"]
-        assert (status, "open files" in told, "secret" in told) == (503, True, False)
+        message = json.loads(body)["error"]
+        assert (status, "open files" in message, "secret" in message) == (503, True, False)
 
 
 FAILED = JobFailed("m", job="j", outcome="failed", reason="r")
@@ -206,8 +206,8 @@ LATE = JobFailed("m", job="j", outcome="timed out", reason="r")
 def test_every_error_has_a_status_in_both_protocols(
     error: PrivetError, http: int, code: str
 ) -> None:
-    told = fault("call", error)
-    assert (told.http, told.grpc.name, told.message) == (http, code, "m")
+    mapped = fault("call", error)
+    assert (mapped.http, mapped.grpc.name, mapped.message) == (http, code, "m")
     status, _, body = ask(Echo(error), json=BODY)
     assert (status, json.loads(body)) == (http, {"error": "m"})
 

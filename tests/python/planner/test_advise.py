@@ -97,8 +97,8 @@ def test_the_service_reads_what_is_advised(name: str, tmp_path: Path) -> None:
     assert tuple(config.suites or ()) == (setting.config.name,)
     for field in fields_of(type(setting.config)):
         value = getattr(setting.config, field.name)
-        told = value in config.options.get(field.name, ())
-        assert value == field.default or told or field.flag in written
+        is_set = value in config.options.get(field.name, ())
+        assert value == field.default or is_set or field.flag in written
 
 
 def test_a_cohort_is_advised_with_its_trust(record: MakeRecord, tmp_path: Path) -> None:
@@ -246,10 +246,10 @@ def test_one_suite_is_weighed_with_its_options() -> None:
 
 @pytest.mark.usefixtures("priced")
 def test_a_plan_compiles_as_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[dict[str, Any]] = []
+    given: list[dict[str, Any]] = []
 
     def tell(*args: Any, **options: Any) -> Compiled:
-        told.append(options)
+        given.append(options)
         return compile(*args, **options)
 
     monkeypatch.setattr(costing, "compile", tell)
@@ -257,8 +257,8 @@ def test_a_plan_compiles_as_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     command = ["plan", str(MODEL), "--suite", "gmw", "--calibration", str(samples)]
     done = CliRunner().invoke(app, [*command, "--reveal", "label", "--json"])
     assert done.exit_code == 0, done.output
-    assert len(told[0]["calibration"]) == len(np.load(samples))
-    assert told[0]["reveal"] == "label"
+    assert len(given[0]["calibration"]) == len(np.load(samples))
+    assert given[0]["reveal"] == "label"
     choices = json.loads(done.stdout)["choices"]
     assert {it["setting"].partition("-")[0] for it in choices} == {"gmw"}
     unnamed = CliRunner().invoke(app, ["plan", str(MODEL), "--truncation", "one-bit"])

@@ -119,9 +119,9 @@ def test_suite_stream_is_measured_as_planned(name: str, batch: int, tmp_path: Pa
     program = compile(MODEL, batch=record.setting.compiled_batch(batch)).program
     planned = record.setting.config.cost(program, batch)
     for phase in ("offline", "online"):
-        measured, told = getattr(record, phase), getattr(planned, phase)
+        measured, foretold = getattr(record, phase), getattr(planned, phase)
         for figure in ("bytes_client", "bytes_server", "rounds", "work"):
-            assert getattr(measured, figure) == getattr(told, figure), (phase, figure)
+            assert getattr(measured, figure) == getattr(foretold, figure), (phase, figure)
         assert measured.cpu_seconds is not None
         assert measured.cpu_seconds > 0
     assert min(record.material_bytes.values()) > 0
@@ -191,8 +191,8 @@ def test_a_study_without_models_is_the_standard_one(
     assert len(found["cases"]) == 8  # a case is there once
     assert found["seconds"] == 48.0
     assert json.loads(CliRunner().invoke(app, [*command, "--repeats", "1"]).stdout)["seconds"] == 16
-    told = CliRunner().invoke(app, command[:-1]).output
-    assert "m1, fss, batch 8, WAN_S, 3 times: 6 s" in told
+    output = CliRunner().invoke(app, command[:-1]).output
+    assert "m1, fss, batch 8, WAN_S, 3 times: 6 s" in output
     both = CliRunner().invoke(app, [*command, "--full", "--models", "m1"])
     assert isinstance(both.exception, Misuse)
 

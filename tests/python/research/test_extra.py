@@ -31,17 +31,17 @@ def test_commands_of_the_core_work(name: str) -> None:
 
 @pytest.mark.parametrize("name", NEEDS)
 def test_others_say_what_to_install(name: str) -> None:
-    told = call(CALL, name, "--help")
-    assert told.returncode == 2
+    run = call(CALL, name, "--help")
+    assert run.returncode == 2
     package = NEEDS[name]
-    assert f"this needs the package {package}" in " ".join(told.stderr.split())
-    assert f"pip install 'privet[{EXTRAS[package]}]'" in " ".join(told.stderr.split())
+    assert f"this needs the package {package}" in " ".join(run.stderr.split())
+    assert f"pip install 'privet[{EXTRAS[package]}]'" in " ".join(run.stderr.split())
 
 
 def test_a_command_that_reads_a_model_says_what_to_install() -> None:
-    told = call(CALL, "run", "zoo/models/digits-cnn.onnx")
-    assert told.returncode == 2
-    assert "pip install 'privet[serve]'" in " ".join(told.stderr.split())
+    run = call(CALL, "run", "zoo/models/digits-cnn.onnx")
+    assert run.returncode == 2
+    assert "pip install 'privet[serve]'" in " ".join(run.stderr.split())
 
 
 def test_one_server_is_allocated_without_a_solver() -> None:
@@ -51,6 +51,6 @@ stages = [Stage("a", "model", 1.0), Stage("b", "model", 2.0)]
 assert allocate(stages, [Server("one", 2)]).threads == (2, 2)
 allocate(stages, [Server("one", 2), Server("two", 2)])
 """
-    told = call(program)
-    assert "privet.errors.Misuse: stages on several servers" in told.stderr
-    assert "pip install 'privet[research]'" in told.stderr
+    run = call(program)
+    assert "privet.errors.Misuse: stages on several servers" in run.stderr
+    assert "pip install 'privet[research]'" in run.stderr

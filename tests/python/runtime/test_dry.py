@@ -180,8 +180,8 @@ def test_many_processes_share_material(scene: Scene, tmp_path: Path) -> None:
             assert client.stdin is not None
             client.stdin.write("go\n")
             client.stdin.flush()
-        told = [client.communicate(timeout=SOON)[0] for client in clients]
-    used = [material for output in told for material in json.loads(output)]
+        outputs = [client.communicate(timeout=SOON)[0] for client in clients]
+    used = [material for output in outputs for material in json.loads(output)]
     assert len(used) == len(set(used)) == processes * each
     store = scene.folder / "client" / "client"
     assert sorted(path.name for path in (store / "spent").iterdir()) == sorted(used)

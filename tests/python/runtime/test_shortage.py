@@ -55,10 +55,10 @@ for turn in range(2):
     ],
 )
 def test_a_shortage_is_told_without_a_path(error: Exception, word: str) -> None:
-    told = shortage(error) or ""
-    assert word in told
-    assert "try again later" in told
-    assert "secret" not in told
+    advice = shortage(error) or ""
+    assert word in advice
+    assert "try again later" in advice
+    assert "secret" not in advice
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_a_listener_that_has_no_thread_for_a_peer_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keys.make(tmp_path / "keys")
-    told: list[Short] = []
+    reports: list[Short] = []
     failed: list[tuple[str, PrivetError]] = []
     acceptor = Acceptor(
         Credentials.from_directory(tmp_path / "keys", "server"),
@@ -118,7 +118,7 @@ def test_a_listener_that_has_no_thread_for_a_peer_goes_on(
         5.0,
         lambda connection, peer: None,
         lambda peer, error: failed.append((peer, error)),
-        short=told.append,
+        short=reports.append,
     )
     acceptor.start()
     start = threading.Thread.start
@@ -130,7 +130,7 @@ def test_a_listener_that_has_no_thread_for_a_peer_goes_on(
     with socket.create_connection(acceptor.address, timeout=10) as peer:
         assert peer.recv(1) == b"", "it is closed, and need not wait"
     monkeypatch.setattr(threading.Thread, "start", start)
-    assert "threads" in str(told[0])
+    assert "threads" in str(reports[0])
     assert failed[0][0] == ""
     with socket.create_connection(acceptor.address, timeout=10) as peer:
         peer.sendall(b"this is no TLS")

@@ -103,8 +103,8 @@ class Bench:
 
     def starts(self, actions: Sequence[Action] | None = None) -> list[str]:
         """Jobs started, by `actions` or ever."""
-        told = self.actions if actions is None else actions
-        return [it.job for it in told if isinstance(it, Start)]
+        chosen = self.actions if actions is None else actions
+        return [it.job for it in chosen if isinstance(it, Start)]
 
     def places(self) -> dict[str, str]:
         """The machine of each job that was ever started."""

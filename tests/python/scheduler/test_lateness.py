@@ -37,10 +37,10 @@ LATE = 1.5
 POLICIES = ("fair+priority", "fcfs", "priority")
 
 
-def seconds(policy: str, stopped: int, cores: int = 1, *, told: bool = True) -> float:
+def seconds(policy: str, stopped: int, cores: int = 1, *, reported: bool = True) -> float:
     """How long alice waits for a prediction where so many clients asked, began to listen and were
     stopped a second before her, in simulated seconds. A stopped client neither comes to its job nor
-    calls; `told`, the scheduler hears that it is late."""
+    calls; `reported`, the scheduler hears that it is late."""
     machine = Machine("here", cores, 8 * GIB)
     scheduler = Scheduler((machine,), table(), named(policy), WATCHED)
     turns = itertools.count()
@@ -79,7 +79,7 @@ def seconds(policy: str, stopped: int, cores: int = 1, *, told: bool = True) -> 
                     scheduler.finished(now, job)
                     if job.startswith("a/on"):
                         return now - 1.0
-                case "late" if told and job not in over:
+                case "late" if reported and job not in over:
                     scheduler.client_late(now, job)
                 case "absent" | "back" if job not in over:
                     over.add(job)
@@ -98,7 +98,7 @@ def test_fifty_stopped_clients_delay_another_by_a_moment(
     beside = seconds(policy, 50, cores)
     assert beside <= alone + LATE + ANSWER
     # The control: nobody tells the scheduler that they are late.
-    stalled = seconds(policy, 50, cores, told=False)
+    stalled = seconds(policy, 50, cores, reported=False)
     assert stalled > 50 // cores * GRACE
     figures.append(
         f"beside 50 stopped clients, {cores} cores: {beside:g} s; without the rule {stalled:g} s "

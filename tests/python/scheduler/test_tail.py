@@ -69,10 +69,10 @@ def delays(policy: str) -> list[float]:
 
 def test_the_tail_of_equal_clients_is_that_of_fair_shares(figures: list[str]) -> None:
     """A client pays for what its jobs really took: whoever had long ones waits for all others."""
-    told = {}
+    ratios = {}
     for policy in ("fair+priority", "priority"):
         median, late = (float(it) for it in np.percentile(delays(policy), (50, 99)))
-        told[policy] = late / median
+        ratios[policy] = late / median
         figures.append(f"{policy}: median {median:.2f} s, 99 % within {late:.2f} s")
-    assert told["priority"] < 1.2
-    assert told["fair+priority"] > 1.3
+    assert ratios["priority"] < 1.2
+    assert ratios["fair+priority"] > 1.3

@@ -100,9 +100,9 @@ class World:
         batch, notice, refers = pick.choice((1, 1, 1, 2, 5)), pick.random() < 0.3, None
         if not notice and pick.random() < 0.4 and self._notices():
             refers = pick.choice(self._notices())
-            told = self.audit.admitted.get(refers)
-            if told is not None and pick.random() < 0.9:
-                client, model, suite, batch = told.client, told.model, told.suite, told.batch
+            kept = self.audit.admitted.get(refers)
+            if kept is not None and pick.random() < 0.9:
+                client, model, suite, batch = kept.client, kept.model, kept.suite, kept.batch
         timeout = pick.choice((None, None, 3.0, 60.0, 1000.0))
         deadline = pick.choice((None, self.now + 30.0))
         self.send(

@@ -23,8 +23,8 @@ def test_the_job_of_a_session_that_breaks_off_fails(
     short: list[PrivetError] = []
     over: list[bool] = []
 
-    def fail(told: PrivetError) -> bool:
-        failed.append(told)
+    def fail(error: PrivetError) -> bool:
+        failed.append(error)
         return True
 
     def serve(*_: object) -> None:

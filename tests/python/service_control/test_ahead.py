@@ -65,11 +65,11 @@ def test_what_is_made_ahead_is_not_counted_against_its_client(
                 await eventually(lambda: not it.service.jobs.open())
             there = asyncio.create_task(caller.call("GET", "/v2/jobs?wait=20&ahead=1&seen=99"))
             await eventually(lambda: len(it.service.driver.scheduler.material.unused()) >= 2)
-            told = [await caller.ask("POST", "/v2/models/digits/notices", {})]
+            answers = [await caller.ask("POST", "/v2/models/digits/notices", {})]
             await eventually(lambda: not it.service.jobs.open())
-            told.append(await caller.ask("POST", "/v2/models/digits/notices", {}))
-            assert [status for status, *_ in told] == [202, 429]
-            assert "1 entries that you asked for" in told[1][1]["error"]
+            answers.append(await caller.ask("POST", "/v2/models/digits/notices", {}))
+            assert [status for status, *_ in answers] == [202, 429]
+            assert "1 entries that you asked for" in answers[1][1]["error"]
             there.cancel()
 
     asyncio.run(main())

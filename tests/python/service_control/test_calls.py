@@ -80,17 +80,17 @@ def test_clients_learn_no_weight_no_profile_and_nothing_of_other_clients(
         await caller.notify("digits")
         await eventually(lambda: len(it.service.driver.scheduler.material.unused()) == 1)
         async with ServiceCaller(it.address, key_folder, folder / "o", "operator") as other:
-            told = await other.good("GET", "/v2/models/digits")
-            assert told["privet"]["stock"] == {}
+            model = await other.good("GET", "/v2/models/digits")
+            assert model["privet"]["stock"] == {}
             assert (await other.good("GET", "/v2/state"))["stock"] != []
-        told = await caller.good("GET", "/v2/models/digits")
-        assert sum(told["privet"]["stock"].values()) == 1
-        assert set(told["privet"]) == {
+        model = await caller.good("GET", "/v2/models/digits")
+        assert sum(model["privet"]["stock"].values()) == 1
+        assert set(model["privet"]) == {
             "version", "description", "program", "batch", "ring_bits", "scale_bits",
             "calibration", "client_side", "magnitudes", "input_range", "suites", "operations",
             "stock", "labels", "features",
         }  # fmt: skip
-        assert all(set(step) == {"op", "name", "shape"} for step in told["privet"]["operations"])
+        assert all(set(step) == {"op", "name", "shape"} for step in model["privet"]["operations"])
         (row,) = (await caller.good("GET", "/v2/models"))["models"]
         assert "error" not in row
 
@@ -333,8 +333,8 @@ def test_a_drain_refuses_what_is_new_and_ends_what_was_admitted(
 
 def test_the_document_is_the_router(play: Callable[..., None]) -> None:
     async def act(it: Scene, caller: ServiceCaller) -> None:
-        told = await caller.good("GET", "/openapi.json")
-        documented = {(method.upper(), path) for path, of in told["paths"].items() for method in of}
+        spec = await caller.good("GET", "/openapi.json")
+        documented = {(method.upper(), path) for path, of in spec["paths"].items() for method in of}
         app = make_app(it.service, Gate())
         routed = {
             (route.method, route.resource.canonical)
@@ -342,11 +342,11 @@ def test_the_document_is_the_router(play: Callable[..., None]) -> None:
             if route.method != "HEAD" and route.resource is not None
         }
         assert documented == routed
-        names = [of["operationId"] for path in told["paths"].values() for of in path.values()]
+        names = [of["operationId"] for path in spec["paths"].values() for of in path.values()]
         assert len(set(names)) == len(names)
         status, page = await caller.call("GET", "/docs")
         assert status == 200
-        for path, of in told["paths"].items():
+        for path, of in spec["paths"].items():
             for method in of:
                 assert f"{method.upper()}</b> <code>{path}</code>" in page
         assert "<script" not in page

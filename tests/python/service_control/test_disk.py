@@ -70,8 +70,8 @@ def test_a_full_disk_ends_nothing(
             executor.finish(job.job)
             # Material is recorded by the store that holds it: the inference goes on.
             await eventually(lambda: not it.service.jobs.live())
-            told = await client.good("GET", f"/v2/jobs/{first}")
-            assert (told["state"], told["outcome"]) == ("ended", "done")
+            ended = await client.good("GET", f"/v2/jobs/{first}")
+            assert (ended["state"], ended["outcome"]) == ("ended", "done")
             for path in ("digits/requests", "digits/notices"):
                 status, answer = await client.call("POST", f"/v2/models/{path}", {})
                 assert (status, answer["reason"]) == (507, "disk")
@@ -99,5 +99,5 @@ def test_a_full_disk_ends_nothing(
 
     with caplog.at_level(logging.ERROR, "privet"):
         asyncio.run(main())
-    told = [record.message for record in caplog.records if "records" in record.message]
-    assert told == ["records cannot be written: is the disk full?"]
+    messages = [record.message for record in caplog.records if "records" in record.message]
+    assert messages == ["records cannot be written: is the disk full?"]

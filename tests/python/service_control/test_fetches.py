@@ -68,9 +68,9 @@ async def fetched(it: Scene, caller: ServiceCaller, **outcome: Any) -> Any:
 def test_the_default_policy_refuses_and_says_what_it_accepts(play: Play) -> None:
     async def act(it: Scene, caller: ServiceCaller) -> None:
         for body in (MODE, MODE | {"fetch": True}):
-            status, told, _ = await caller.ask("POST", REQUESTS, body)
-            assert (status, told["reason"]) == (403, "policy")
-            assert told["error"].endswith(
+            status, answer, _ = await caller.ask("POST", REQUESTS, body)
+            assert (status, answer["reason"]) == (403, "policy")
+            assert answer["error"].endswith(
                 "does not accept encrypts weights: accepted for you: masks"
             )
         assert it.executor.jobs == {}
@@ -119,17 +119,17 @@ def test_a_client_fetches_one_at_a_time_and_not_again_and_again(
         assert (await fetch(caller))[0] == 202
         running = await it.executor.granted("fetch")
         for _ in range(2):
-            status, told, headers = await fetch(caller)
-            assert (status, int(headers["Retry-After"])) == (429, 5), told
+            status, answer, headers = await fetch(caller)
+            assert (status, int(headers["Retry-After"])) == (429, 5), answer
         async with ServiceCaller(it.address, key_folder, folder / "o", "operator") as other:
             # Of two cores one is for others.
             assert (await fetch(other))[0] == 429
             it.executor.finish(running.job)
             for _ in range(FETCHES - 1):
                 await fetched(it, caller)
-            status, told, headers = await fetch(caller)
-            assert (status, told["reason"]) == (429, "fetches")
-            assert "keep them" in told["error"]
+            status, answer, headers = await fetch(caller)
+            assert (status, answer["reason"]) == (429, "fetches")
+            assert "keep them" in answer["error"]
             assert int(headers["Retry-After"]) > 10_000
             await fetched(it, other)
 
@@ -146,13 +146,13 @@ def test_a_fetch_that_is_refused_counts_as_none(
         with monkeypatch.context() as patch:
             patch.setattr(it.service.driver, "submit", full)
             for _ in range(FETCHES + 1):
-                status, told, _ = await fetch(caller)
-                assert (status, told["reason"]) != (429, "fetches")
+                status, answer, _ = await fetch(caller)
+                assert (status, answer["reason"]) != (429, "fetches")
                 assert status >= 400
         for _ in range(FETCHES):
             await fetched(it, caller)
-        status, told, _ = await fetch(caller)
-        assert (status, told["reason"]) == (429, "fetches")
+        status, answer, _ = await fetch(caller)
+        assert (status, answer["reason"]) == (429, "fetches")
 
     play(act)
 
@@ -161,8 +161,8 @@ def test_there_is_nothing_to_fetch_in_other_modes(play: Play) -> None:
     async def act(it: Scene, caller: ServiceCaller) -> None:
         for other in ({"encrypts": "masks"}, {"encrypts": None, "suite": "gmw"}):
             body = {key: value for key, value in {**MODE, **other}.items() if value is not None}
-            status, told, _ = await caller.ask("POST", REQUESTS, body | {"fetch": True})
-            assert (status, "keep nothing" in told["error"]) == (400, True)
+            status, answer, _ = await caller.ask("POST", REQUESTS, body | {"fetch": True})
+            assert (status, "keep nothing" in answer["error"]) == (400, True)
         assert it.executor.jobs == {}
 
     play(act)

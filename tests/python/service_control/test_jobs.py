@@ -74,8 +74,8 @@ def test_a_notice_makes_stock_that_its_request_uses(play: Callable[..., None]) -
     async def act(it: Scene, caller: ServiceCaller) -> None:
         notice = await caller.notify("digits", rounds="log")
         it.executor.finish((await it.executor.granted("prepare")).job, material="b" * 32)
-        told = await until(caller, notice, "prepared")
-        assert (told["outcome"], told["done"]) == ("done", 1)
+        ready = await until(caller, notice, "prepared")
+        assert (ready["outcome"], ready["done"]) == ("done", 1)
         model = await caller.good("GET", "/v2/models/digits")
         assert model["privet"]["stock"] == {told_label(it): 1}
         id = await caller.request("digits", notice=notice)

@@ -45,9 +45,9 @@ def test_only_clients_that_wait_for_news_are_granted_jobs(
             again = await absent.request("digits", key="k0")
             assert again == left[0]
             await eventually(lambda: not it.service.jobs.live())
-            told = await absent.good("GET", f"/v2/jobs/{left[1]}")
-            assert told["outcome"] == "cancelled"
-            assert "left" in told["reason"]
+            job = await absent.good("GET", f"/v2/jobs/{left[1]}")
+            assert job["outcome"] == "cancelled"
+            assert "left" in job["reason"]
             fresh = await absent.request("digits", key="k9")
             while (await absent.good("GET", f"/v2/jobs/{fresh}?wait=1"))["state"] != "ended":
                 pass
@@ -75,8 +75,8 @@ def test_a_job_of_a_client_that_calls_no_more_is_taken_back_for_others(
             ServiceCaller(it.address, made, folder / "s", "second") as second,
         ):
             wish = {"wait": 60}
-            told = await first.good("POST", "/v2/models/digits/requests", wish)
-            (go,) = told["news"]["jobs"][0]["go"]
+            reply = await first.good("POST", "/v2/models/digits/requests", wish)
+            (go,) = reply["news"]["jobs"][0]["go"]
             lost = asyncio.create_task(second.good("POST", "/v2/models/digits/requests", wish))
             await asyncio.sleep(0.1)
             id = await client.request("digits")
@@ -88,7 +88,7 @@ def test_a_job_of_a_client_that_calls_no_more_is_taken_back_for_others(
             executor.finish(job["go"][0]["job"], material="a" * 32)
             executor.finish((await executor.granted("infer")).job)
             seen = (await first.good("GET", "/v2/jobs"))["sequence"]
-            again = await first.good("GET", f"/v2/jobs/{told['id']}?wait=5&seen={seen}")
+            again = await first.good("GET", f"/v2/jobs/{reply['id']}?wait=5&seen={seen}")
             assert again["go"][0]["job"] != go["job"]
             assert again["go"][0]["grace"] == go["grace"]
 
@@ -109,9 +109,9 @@ async def granted_first(
         ServiceCaller(it.address, made, folder / "c") as client,
         ServiceCaller(it.address, made, folder / "f", "first") as first,
     ):
-        told = await first.good("POST", "/v2/models/digits/requests", {"wait": 60})
-        (go,) = told["news"]["jobs"][0]["go"]
-        yield client, first, told["id"], go
+        reply = await first.good("POST", "/v2/models/digits/requests", {"wait": 60})
+        (go,) = reply["news"]["jobs"][0]["go"]
+        yield client, first, reply["id"], go
 
 
 class Holding(Pretender):

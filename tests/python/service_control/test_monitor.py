@@ -13,16 +13,16 @@ def test_delay_wait_throughput_and_utilisation() -> None:
     for number in range(20):
         monitor.add(Done(at=100.0 + number, delay=1.0 + number, wait=0.5))
     spans = [Span((0, 1), 80.0, 110.0), Span((2,), 115.0, 130.0), Span((3,), 0.0, 50.0)]
-    told = monitor.document(120.0, 0.0, spans, cores=4)
-    assert told["done"] == 20
-    assert told["per_second"] == pytest.approx(20 / 60)
-    assert told["mean_delay"] == pytest.approx(10.5)
-    assert told["mean_wait"] == pytest.approx(0.5)
-    assert told["delay_95"] == 20.0
-    assert told["utilisation"] == pytest.approx((2 * 30 + 5) / (4 * 60))
+    figures = monitor.document(120.0, 0.0, spans, cores=4)
+    assert figures["done"] == 20
+    assert figures["per_second"] == pytest.approx(20 / 60)
+    assert figures["mean_delay"] == pytest.approx(10.5)
+    assert figures["mean_wait"] == pytest.approx(0.5)
+    assert figures["delay_95"] == 20.0
+    assert figures["utilisation"] == pytest.approx((2 * 30 + 5) / (4 * 60))
 
 
 def test_nothing_to_tell() -> None:
-    told = Monitor().document(5.0, 3.0, [], cores=0)
-    assert (told["done"], told["mean_delay"], told["utilisation"]) == (0, None, None)
-    assert told["seconds"] == 2.0
+    figures = Monitor().document(5.0, 3.0, [], cores=0)
+    assert (figures["done"], figures["mean_delay"], figures["utilisation"]) == (0, None, None)
+    assert figures["seconds"] == 2.0

@@ -108,9 +108,9 @@ def test_logs_are_json_and_keep_secrets(
     with caplog.at_level(logging.DEBUG, "privet"):
         asyncio.run(main())
     lines = [JsonLines().format(record) for record in caplog.records]
-    told = [json.loads(line) for line in lines]
-    assert all({"time", "level", "source", "message"} <= set(line) for line in told)
-    ended = [line for line in told if line["message"] == "ended"]
+    records = [json.loads(line) for line in lines]
+    assert all({"time", "level", "source", "message"} <= set(line) for line in records)
+    ended = [line for line in records if line["message"] == "ended"]
     assert [line["outcome"] for line in ended] == ["done", "done", "failed"]
     text = "\n".join(lines)
     for secret in (TOKEN, token.digest, (key_folder / "server.key").read_text().splitlines()[1]):

@@ -41,9 +41,9 @@ ONE_BIT = {"truncation": "one-bit"}
 def test_a_weaker_mode_is_refused_before_it_is_a_job(play: Play) -> None:
     async def refused(it: Scene, caller: ServiceCaller) -> None:
         for kind in ("requests", "notices"):
-            status, told, _ = await caller.ask("POST", f"/v2/models/digits/{kind}", ONE_BIT)
-            assert (status, told["reason"]) == (403, "policy")
-            assert told["error"].endswith("accepted for you: exact")
+            status, answer, _ = await caller.ask("POST", f"/v2/models/digits/{kind}", ONE_BIT)
+            assert (status, answer["reason"]) == (403, "policy")
+            assert answer["error"].endswith("accepted for you: exact")
         assert it.service.jobs.open() == []
         assert it.executor.jobs == {}
         await caller.good("POST", "/v2/models/digits/requests", {})
@@ -69,8 +69,8 @@ def test_requests_are_counted_over_modes_and_restarts_and_notices_are_not(play: 
         await caller.good("POST", "/v2/models/digits/requests", {**ONE_BIT, "key": "once"})
         admitted = len(it.service.jobs.open())
         for body in ({}, ONE_BIT):
-            status, told, headers = await caller.ask("POST", "/v2/models/digits/requests", body)
-            assert (status, told["reason"]) == (429, "answers")
+            status, answer, headers = await caller.ask("POST", "/v2/models/digits/requests", body)
+            assert (status, answer["reason"]) == (429, "answers")
             assert 3000 < int(headers["Retry-After"]) <= 3600
         assert len(it.service.jobs.open()) == admitted
         await caller.good("POST", "/v2/models/digits/notices", {})

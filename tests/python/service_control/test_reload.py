@@ -57,17 +57,17 @@ def test_a_change_gives_up_what_was_prepared_and_ends_what_was_asked(
 
             put_digits(folder / "repository", config="input_range = [0, 1]\nbits = 41\n")
             await until_program(it, first)
-            told = await caller.good("GET", f"/v2/jobs/{notice}")
-            assert (told["state"], told["outcome"]) == ("ended", "cancelled")
-            assert "changed" in told["reason"]
+            reply = await caller.good("GET", f"/v2/jobs/{notice}")
+            assert (reply["state"], reply["outcome"]) == ("ended", "cancelled")
+            assert "changed" in reply["reason"]
             await eventually(lambda: it.executor.discarded == ["a" * 32])
             assert it.executor.withdrawn == []
             it.executor.finish(infer.job)
             async with asyncio.timeout(10):
                 while it.executor.withdrawn != [first]:
                     await asyncio.sleep(0.02)
-            told = await caller.good("GET", f"/v2/jobs/{unwanted}")
-            assert told["outcome"] == "done"
+            reply = await caller.good("GET", f"/v2/jobs/{unwanted}")
+            assert reply["outcome"] == "done"
 
             await caller.request("digits")
             assert (await it.executor.granted("prepare")).grant.program != first

@@ -47,13 +47,13 @@ def test_whatever_is_read_fits_the_schema_and_the_rest_is_refused(of: type[Any])
 
     @given(documents(of))
     def check(document: Any) -> None:
-        told = None
+        problem = None
         try:
             read(of, document, "here")
         except Misuse as error:
-            told = str(error)
-        if told is not None:
-            assert told.startswith("here: ")
+            problem = str(error)
+        if problem is not None:
+            assert problem.startswith("here: ")
             return
         given_only = {name: it for name, it in document.items() if it is not None}
         jsonschema.validate(given_only, document_schema)

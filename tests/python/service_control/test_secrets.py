@@ -106,10 +106,10 @@ def logged() -> Iterator[tuple[io.StringIO, io.StringIO]]:
             root.removeHandler(handler)
 
 
-def found(told: bytes | str) -> list[bytes]:
+def found(output: bytes | str) -> list[bytes]:
     """The secrets in it, in any of their forms."""
-    told = told.encode() if isinstance(told, str) else told
-    return [form for form in FORMS if form in told]
+    output = output.encode() if isinstance(output, str) else output
+    return [form for form in FORMS if form in output]
 
 
 async def say(address: str, text: bytes, tls: ssl.SSLContext | None) -> bytes:
@@ -168,8 +168,8 @@ def test_the_service_repeats_no_secret(folder: Path, key_folder: Path, program: 
         asyncio.run(main())
     text = ours.getvalue()
     everything: list[bytes | str] = [text, *documents, *answers]
-    for told in everything:
-        assert found(told) == [], told
+    for output in everything:
+        assert found(output) == [], output
     # Nor does Python's own format show them: the records themselves do not hold them.
     assert found(plain.getvalue()) == []
 
@@ -211,8 +211,8 @@ def test_the_gateway_repeats_no_input(folder: Path) -> None:
         asyncio.run(main())
     assert answers
     everything: list[bytes | str] = [ours.getvalue(), *answers]
-    for told in everything:
-        assert found(told) == [], told
+    for output in everything:
+        assert found(output) == [], output
     assert "a call failed" in plain.getvalue()
 
 
@@ -260,5 +260,5 @@ def test_a_data_port_repeats_nothing(key_folder: Path, tmp_path: Path, text: str
         session = finished.get(timeout=10)
     assert session.error is not None
     assert finished.empty()
-    for told in (ours.getvalue(), plain.getvalue(), repr(session)):
-        assert found(told) == [], told
+    for output in (ours.getvalue(), plain.getvalue(), repr(session)):
+        assert found(output) == [], output

@@ -239,11 +239,11 @@ def test_jobs_of_other_suites_are_refused_by_name(
 ) -> None:
     async def act(it: Scene, dial: Dial) -> None:
         async with ServiceCaller(it.address, key_folder, tmp_path / "v", "client") as caller:
-            status, told = await caller.call("POST", "/v2/models/smooth/requests", {})
+            status, answer = await caller.call("POST", "/v2/models/smooth/requests", {})
             assert status == 400
-            assert "in sessions" in told["error"]
-            told = await caller.good("GET", "/v2/models/smooth")
-            assert [it["suite"] for it in told["privet"]["suites"]] == ["ckks"]
-            assert told["privet"]["input_range"] == [0, 1]
+            assert "in sessions" in answer["error"]
+            answer = await caller.good("GET", "/v2/models/smooth")
+            assert [it["suite"] for it in answer["privet"]["suites"]] == ["ckks"]
+            assert answer["privet"]["input_range"] == [0, 1]
 
     play(act)

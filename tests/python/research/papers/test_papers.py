@@ -165,8 +165,8 @@ def test_a_record_that_is_none_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_commands_list_run_and_report(tmp_path: Path) -> None:
-    told = CliRunner().invoke(app, ["list", "seconnds"])
-    assert "table-3" in told.output
+    listing = CliRunner().invoke(app, ["list", "seconnds"])
+    assert "table-3" in listing.output
     done = CliRunner().invoke(app, ["run", "swiftsnni", "figure-2", "-o", str(tmp_path)])
     assert done.exit_code == 0, done.output
     again = CliRunner().invoke(

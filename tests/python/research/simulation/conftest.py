@@ -6,6 +6,6 @@ import pytest
 
 
 @pytest.fixture
-def told(figures: list[str]) -> list[str]:
+def summary(figures: list[str]) -> list[str]:
     """Lines appended here appear in the run's closing summary."""
     return figures

@@ -115,7 +115,7 @@ def test_more_machines_do_not_break_the_rules(machines: int) -> None:
     assert len({job.machine for job in record.jobs}) == machines
 
 
-def test_the_targets_are_met_and_our_policies_beat_the_papers(told: list[str]) -> None:
+def test_the_targets_are_met_and_our_policies_beat_the_papers(summary: list[str]) -> None:
     """Against the sequential baseline at one request a second: makespan 5.4 times shorter,
     throughput 5.6 times, delay 97 % lower."""
     case = Case(read("paper"), "mixed", traffic=Traffic(1.0))
@@ -123,7 +123,7 @@ def test_the_targets_are_met_and_our_policies_beat_the_papers(told: list[str]) -
     for name, it in found.items():
         gain = 1 - it.figures.delay / it.baseline.delay
         more = it.figures.throughput / it.baseline.throughput
-        told.append(
+        summary.append(
             f"simulate mixed 1/s {name}: makespan {it.speedup:.1f}x, throughput {more:.1f}x, "
             f"delay {100 * gain:.2f} % lower"
         )
@@ -153,10 +153,10 @@ def test_the_baseline_of_the_paper_fits_a_rate_of_a_quarter() -> None:
     assert sum(delays) / len(delays) == pytest.approx(2246.09, rel=0.1)
 
 
-def test_a_decision_with_10000_queued_jobs_takes_under_a_millisecond(told: list[str]) -> None:
+def test_a_decision_with_10000_queued_jobs_takes_under_a_millisecond(summary: list[str]) -> None:
     for name in ("priority", "shared+ahead+urgent"):
         it = measure(named(name), queued=10_000, decisions=300)
-        told.append(
+        summary.append(
             f"scheduler {name}: {1000 * it.decide:.3f} ms a decision with {it.queued} queued"
         )
         assert it.decide < 0.001

@@ -35,11 +35,11 @@ def test_the_command_prints_the_papers_figures_beside_ours() -> None:
 
 
 def test_json_is_for_programs() -> None:
-    told = json.loads(run("--policy", "priority", "--notices", "0.5", "--rate", "2", "--json"))
-    (it,) = told["runs"]
+    report = json.loads(run("--policy", "priority", "--notices", "0.5", "--rate", "2", "--json"))
+    (it,) = report["runs"]
     assert (it["policy"], it["notices"], it["rate"]) == ("priority", 0.5, 2.0)
     assert it["ended"] == {"done": 500}
-    assert it["speedup"] == pytest.approx(told["baseline"]["makespan"] / it["makespan"])
+    assert it["speedup"] == pytest.approx(report["baseline"]["makespan"] / it["makespan"])
     assert it["audited_events"] > 3000
     assert set(it["delay_of"]) == {"m1", "m2", "hinet", "alexnet", "vgg16"}
 

@@ -33,9 +33,9 @@ def test_arrivals_come_at_the_rate_and_repeat() -> None:
 
 def test_notices_precede_their_requests_and_change_nothing_else() -> None:
     plain = arrivals(MIXED, ["fss"], Traffic(), seed=3)
-    told = arrivals(MIXED, ["fss"], Traffic(notices=0.25, lead=20.0), seed=3)
-    notices = {it.submission.id: it for it in told if it.submission.notice}
-    requests = [it for it in told if not it.submission.notice]
+    drawn = arrivals(MIXED, ["fss"], Traffic(notices=0.25, lead=20.0), seed=3)
+    notices = {it.submission.id: it for it in drawn if it.submission.notice}
+    requests = [it for it in drawn if not it.submission.notice]
     assert [(it.at, it.submission.id) for it in requests] == [
         (it.at, it.submission.id) for it in plain
     ]
