@@ -99,7 +99,7 @@ def run(task: Task, folder: Path) -> dict[str, Any]:
     """A task's figures."""
     kind, _, activation = task.model.partition(":")
     path = DIGITS / f"{activation}.onnx" if activation else zoo.build(kind, folder)
-    found = privet.run(
+    result = privet.run(
         path,
         suite=privet.Ckks(
             scenario=task.scenario, parties=task.parties, flooding=task.flooding or "statistical"
@@ -109,22 +109,22 @@ def run(task: Task, folder: Path) -> dict[str, Any]:
         input_range=(0, 1),
         timeout=3600.0,
     )
-    plan = found.plan or {}
+    plan = result.plan or {}
     return {
         "task": task.name,
         "ring": plan["parameters"]["log_n"],
         "levels": plan["parameters"]["depth"],
         "statistical_bits": plan.get("statistical_bits"),
-        "offline_seconds": found.offline.seconds,
-        "offline_cpu_seconds": found.offline.cpu_seconds,
-        "offline_bytes": found.offline.bytes_client + found.offline.bytes_server,
-        "online_seconds": found.online.seconds,
-        "online_cpu_seconds": found.online.cpu_seconds,
-        "online_bytes": found.online.bytes_client + found.online.bytes_server,
-        "memory_gb": max(use.peak_mb for use in found.memory.values()) / 1e3,
-        "memory_all_gb": _altogether(task, found.memory),
-        "error": found.max_abs_error,
-        "argmax_agrees": found.argmax_agrees,
+        "offline_seconds": result.offline.seconds,
+        "offline_cpu_seconds": result.offline.cpu_seconds,
+        "offline_bytes": result.offline.bytes_client + result.offline.bytes_server,
+        "online_seconds": result.online.seconds,
+        "online_cpu_seconds": result.online.cpu_seconds,
+        "online_bytes": result.online.bytes_client + result.online.bytes_server,
+        "memory_gb": max(use.peak_mb for use in result.memory.values()) / 1e3,
+        "memory_all_gb": _altogether(task, result.memory),
+        "error": result.max_abs_error,
+        "argmax_agrees": result.argmax_agrees,
     }
 
 

@@ -88,8 +88,8 @@ def main() -> None:
                     for _ in range(given.repeat):
                         for text, suite in chosen.items():
                             runs[text].append(privet.run(compiled, suite=suite, link=link))
-                    for text, made in runs.items():
-                        say("\n".join(rows(text, link, made)))
+                    for text, results in runs.items():
+                        say("\n".join(rows(text, link, results)))
 
 
 if __name__ == "__main__":

@@ -35,8 +35,8 @@ def peer(count: int, depth: int, limit: float) -> dict[str, Any] | None:
         done = subprocess.run(command, capture_output=True, text=True, timeout=limit, check=True)
     except subprocess.TimeoutExpired:
         return None
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    steps: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return steps
 
 
 def ours(count: int, depth: int) -> tuple[float, float]:
@@ -60,11 +60,11 @@ def main(arguments: Sequence[str]) -> int:
     for size in options.sizes:
         count, depth = map(int, size.split("x"))
         offline, online = ours(count, depth)
-        found = peer(count, depth, options.limit)
+        steps = peer(count, depth, options.limit)
         cells = [f"more than {options.limit:.0f} in all", "", ""]
-        if found is not None:
-            assert found["same"], "the peer's encrypted result is not its own in the clear"
-            cells = [f"{found[name]:.3g}" for name in ("compile", "keys", "run")]
+        if steps is not None:
+            assert steps["same"], "the peer's encrypted result is not its own in the clear"
+            cells = [f"{steps[name]:.3g}" for name in ("compile", "keys", "run")]
         say(f"| {count} of depth {depth} | {offline:.2g} | {online:.2g} | {' | '.join(cells)} |")
     return 0
 

@@ -68,9 +68,9 @@ def _sklearn(estimator: Callable[[], Any], data: str) -> Callable[[], Any]:
 
         x, y = getattr(datasets, f"load_{data}")(return_X_y=True)
         x = x.astype(np.float32)
-        made = estimator()
-        trees = "ensemble" in type(made).__module__ and not hasattr(made, "voting")
-        model = made if trees else make_pipeline(StandardScaler(), made)
+        fitted = estimator()
+        trees = "ensemble" in type(fitted).__module__ and not hasattr(fitted, "voting")
+        model = fitted if trees else make_pipeline(StandardScaler(), fitted)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             exported = to_onnx(model.fit(x[::2], y[::2]), x[:1])
@@ -286,15 +286,13 @@ def agreement(pairs: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> s
     """Labels that are ONNX Runtime's, or the largest error of what the spread of outputs is."""
     labels = [name for name, array in pairs[0][1].items() if array.dtype.kind in "iU"]
     if labels:
-        same = sum(
-            found[labels[0]].tolist() == wanted[labels[0]].tolist() for found, wanted in pairs
-        )
+        same = sum(own[labels[0]].tolist() == wanted[labels[0]].tolist() for own, wanted in pairs)
         return f"{same} of {len(pairs)} labels"
-    found, wanted = (
+    own, wanted = (
         np.concatenate([as_tensor(next(iter(pair[side].values()))).ravel() for pair in pairs])
         for side in (0, 1)
     )
-    return f"{np.abs(found - wanted).max() / np.ptp(wanted):.1g} of the spread, {len(pairs)} rows"
+    return f"{np.abs(own - wanted).max() / np.ptp(wanted):.1g} of the spread, {len(pairs)} rows"
 
 
 def table(page: str) -> list[str]:
@@ -322,12 +320,12 @@ def main() -> None:
             names = f"| {family.name} | ", f"| {family.name}, `--reveal {family.reveal}` | "
             lines += [row for row in known if row.startswith(names)]
     runs = f"medians of {chosen.repeat} runs" if chosen.repeat > 1 else "one run"
-    made = f"Measured on {datetime.now(UTC):%d %B %Y}: {runs} of one row each.\n\n"
+    header = f"Measured on {datetime.now(UTC):%d %B %Y}: {runs} of one row each.\n\n"
     if chosen.only:
-        made = page.split(BEGIN)[1].split("| Family")[0]
+        header = page.split(BEGIN)[1].split("| Family")[0]
     if chosen.write:
         whole = re.escape(BEGIN) + ".*" + re.escape(END)
-        text = BEGIN + made + "".join(lines) + END
+        text = BEGIN + header + "".join(lines) + END
         PAGE.write_text(re.sub(whole, lambda _: text, page, flags=re.DOTALL), encoding="utf-8")
 
 

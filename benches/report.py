@@ -44,8 +44,8 @@ def targets(record: Record) -> str:
         for name, figure, of, target in wanted:
             if target is not None:
                 unit, size = ("MB", 1e6) if of == "bytes_sent" else ("s", 1.0)
-                found = record.median(task.name, name, of)
-                reached = None if found is None else found / size
+                median = record.median(task.name, name, of)
+                reached = None if median is None else median / size
                 rows.append(
                     [task.title, figure, f"{target:g} {unit}", *_verdict(reached, target, unit)]
                 )
@@ -71,9 +71,9 @@ def put(name: str, body: str, page: Path = PAGE) -> None:
     `ValueError` if the page has no such markers.
     """
     start, end = f"<!-- bench: {name} -->\n", f"<!-- end of bench: {name} -->"
-    before, found, rest = page.read_text().partition(start)
+    before, opening, rest = page.read_text().partition(start)
     _, closed, after = rest.partition(end)
-    if not (found and closed):
+    if not (opening and closed):
         raise ValueError(f"{page} has no place for {name}: {start.strip()} .. {end}")
     page.write_text(before + start + body + end + after)
 

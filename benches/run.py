@@ -116,10 +116,10 @@ def _measure(
     for repetition in range(options.repeat):
         for name, contender in contenders.items():
             if spent[name] < enough:
-                made = _watched(task, name, contender, repetition)
-                taken = (made.seconds or 0.0) + (made.again_seconds or 0.0)
-                spent[name] += float("inf") if made.failure else taken
-                yield made
+                result = _watched(task, name, contender, repetition)
+                taken = (result.seconds or 0.0) + (result.again_seconds or 0.0)
+                spent[name] += float("inf") if result.failure else taken
+                yield result
 
 
 def _watched(task: Task, name: str, contender: Contender, repetition: int) -> Sample:

@@ -182,12 +182,12 @@ def _gateway(folder: Path, address: str, ahead: int) -> Iterator[tuple[Process, 
 
 def _ledger(folder: Path) -> dict[str, int]:
     """How many requests ended how, as the service has it on record; `open` did not end."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     with contextlib.closing(sqlite3.connect(folder / "server" / "service.sqlite")) as base:
         for kind, outcome in base.execute("SELECT kind, outcome FROM jobs"):
             if kind == "request":
-                found[outcome or "open"] += 1
-    return dict(found)
+                counts[outcome or "open"] += 1
+    return dict(counts)
 
 
 def _one_thread() -> onnxruntime.SessionOptions:

@@ -186,9 +186,9 @@ def _weight(name: str, shape: tuple[int, ...], fan_in: int) -> TensorProto:
 
 
 def _write(name: str, node: _NodeMaker, shape: tuple[int, ...], folder: Path) -> Path:
-    made, weights = node(name)
+    built, weights = node(name)
     graph = helper.make_graph(
-        [made],
+        [built],
         name,
         [helper.make_tensor_value_info("input", TensorProto.FLOAT, shape)],
         [helper.make_tensor_value_info("output", TensorProto.FLOAT, None)],

@@ -44,16 +44,16 @@ class Course:
 
     def leaks(self) -> list[str]:
         """What grew, in words."""
-        found = []
+        leaking = []
         grown = self.end.rss_mb - self.settled.rss_mb
         if grown > max(GROWTH_MB * self.processes, 0.1 * self.settled.rss_mb):
-            found.append(f"{self.name}: memory grew by {grown:.0f} MB")
+            leaking.append(f"{self.name}: memory grew by {grown:.0f} MB")
         for what in ("threads", "files"):
             settled = getattr(self.settled, what)
             more = getattr(self.end, what) - settled
             if more > max(GROWTH_COUNT * self.processes, settled / 4):
-                found.append(f"{self.name}: {more} more {what}")
-        return found
+                leaking.append(f"{self.name}: {more} more {what}")
+        return leaking
 
 
 def look(process: int) -> Vitals | None:
@@ -69,11 +69,11 @@ def look(process: int) -> Vitals | None:
 
 def children(process: int) -> list[int]:
     """The processes that a process has started and that run."""
-    found = []
+    processes = []
     for path in Path(f"/proc/{process}/task").glob("*/children"):
         with contextlib.suppress(OSError):
-            found += [int(word) for word in path.read_text().split()]
-    return found
+            processes += [int(word) for word in path.read_text().split()]
+    return processes
 
 
 class Watch:

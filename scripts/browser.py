@@ -54,9 +54,9 @@ def fetch(name: str, folder: Path) -> bytes:
     (archive,) = folder.glob("*.tgz")
     data = archive.read_bytes()
     archive.unlink()
-    found = base64.b64encode(hashlib.sha512(data).digest()).decode()
-    if found != SHA512[name]:
-        raise SystemExit(f"privet: {name} has SHA-512 {found}, not the pinned {SHA512[name]}")
+    digest = base64.b64encode(hashlib.sha512(data).digest()).decode()
+    if digest != SHA512[name]:
+        raise SystemExit(f"privet: {name} has SHA-512 {digest}, not the pinned {SHA512[name]}")
     return data
 
 

@@ -90,9 +90,9 @@ def submodules(folder: Path, prefix: str) -> set[str]:
         path.stem for path in folder.glob("*.pyi")
     }
     names |= {path.name for path in folder.iterdir() if path.is_dir() and any(path.glob("*.py"))}
-    found = {f"{prefix}.{name}" for name in (names | {"_native"}) - {"__init__"}}
+    names_below = {f"{prefix}.{name}" for name in (names | {"_native"}) - {"__init__"}}
     inner = folder / "compiler"
-    return found | submodules(inner, f"{prefix}.compiler") if inner.is_dir() else found
+    return names_below | submodules(inner, f"{prefix}.compiler") if inner.is_dir() else names_below
 
 
 def python_edges(sources: Mapping[str, Path]) -> Iterator[Edge]:
@@ -122,9 +122,9 @@ def go_edges(folder: Path) -> Iterator[Edge]:
             continue
         user = inner[0] if home == "internal" else home
         text = path.read_text(encoding="utf-8")
-        for found in _GO_IMPORT.finditer(text):
-            line = text.count("\n", 0, found.start(1)) + 1
-            yield Edge(user, found[1], f"{path}:{line}")
+        for match in _GO_IMPORT.finditer(text):
+            line = text.count("\n", 0, match.start(1)) + 1
+            yield Edge(user, match[1], f"{path}:{line}")
 
 
 def faults(order: Order, edges: Iterable[Edge]) -> list[str]:
@@ -141,17 +141,17 @@ def main() -> int:
     crates = list(crate_edges(metadata))
     python = list(python_edges({prefix: path for prefix, path in folders.items() if path.is_dir()}))
     go = list(go_edges(ROOT / "ckks"))
-    found = [
+    violations = [
         fault
         for language, edges in (("crates", crates), ("python", python), ("go", go))
         for fault in faults(Order(layers[language]), edges)
     ]
-    for fault in found:
+    for fault in violations:
         print(fault.replace(f"{ROOT}/", ""), file=sys.stderr)
-    if not found:
+    if not violations:
         counts = f"{len(crates)} crate edges, {len(python)} Python and {len(go)} Go imports"
         print(f"direction: {counts}, all downwards")
-    return 1 if found else 0
+    return 1 if violations else 0
 
 
 if __name__ == "__main__":

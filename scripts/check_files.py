@@ -39,12 +39,12 @@ def offences(root: Path, files: Iterable[Path]) -> Iterator[str]:
 def main() -> int:
     """Checks this repository."""
     files = repository_files(ROOT)
-    found = list(offences(ROOT, files))
-    for offence in found:
+    offending = list(offences(ROOT, files))
+    for offence in offending:
         print(offence, file=sys.stderr)
-    if not found:
+    if not offending:
         print(f"files: {len(files)} looked at, none too long or vaguely named")
-    return 1 if found else 0
+    return 1 if offending else 0
 
 
 if __name__ == "__main__":

@@ -119,9 +119,9 @@ def spelled_in_data(path: Path, names: Iterable[str]) -> Iterator[str]:
     text = path.read_text(encoding="utf-8")
     content = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
     known = set(names)
-    for found in strings(content):
-        if is_name(found, known) or mentions(found, known):
-            yield found
+    for word in strings(content):
+        if is_name(word, known) or mentions(word, known):
+            yield word
 
 
 def strings(content: Any) -> Iterator[str]:
@@ -139,7 +139,7 @@ def strings(content: Any) -> Iterator[str]:
 
 def types(package: Path = PACKAGE) -> dict[str, str]:
     """The types of the suites by the names that they say."""
-    found = {}
+    names = {}
     for path in sorted((package / "suites").rglob("*.py")):
         for of in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             for node in of.body if isinstance(of, ast.ClassDef) else ():
@@ -149,8 +149,8 @@ def types(package: Path = PACKAGE) -> dict[str, str]:
                     and ast.unparse(node.target) == "name"
                     and isinstance(node.value, ast.Constant)
                 ):
-                    found[str(node.value.value)] = of.name
-    return found
+                    names[str(node.value.value)] = of.name
+    return names
 
 
 def faults(package: Path) -> list[str]:
@@ -186,22 +186,22 @@ def other_faults(
 ) -> list[str]:
     """One line for each name of a suite in Rust outside `crates/suites` and in the package's data,
     but for the exceptions, and for each exception that names no suite."""
-    found = list(rust_and_data(root, names))
-    unneeded = sorted(set(exceptions) - {place for place, _ in found})
-    return [fault for place, fault in found if place not in exceptions] + [
+    named = list(rust_and_data(root, names))
+    unneeded = sorted(set(exceptions) - {place for place, _ in named})
+    return [fault for place, fault in named if place not in exceptions] + [
         f"{place}: names no suite, and is an exception" for place in unneeded
     ]
 
 
 def main() -> int:
     """Checks this repository."""
-    found = [*faults(PACKAGE), *other_faults(ROOT, types())]
-    for fault in found:
+    violations = [*faults(PACKAGE), *other_faults(ROOT, types())]
+    for fault in violations:
         print(fault, file=sys.stderr)
-    if not found:
+    if not violations:
         places = f"privet.suites, crates/suites and {len(EXCEPTIONS)} exceptions"
         print(f"suites: {len(types())} are named in {places} alone")
-    return 1 if found else 0
+    return 1 if violations else 0
 
 
 if __name__ == "__main__":

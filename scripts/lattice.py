@@ -217,12 +217,12 @@ class Estimate:
 @cache
 def estimate(lwe: Lwe, model: Model = matzov) -> Estimate:
     """The best of the attacks."""
-    found = {"unique shortest vector": unique_shortest(lwe, model)}
-    found["dual"] = min(dual_hybrid(lwe, model, 0, block) for block in _blocks(lwe))
+    costs = {"unique shortest vector": unique_shortest(lwe, model)}
+    costs["dual"] = min(dual_hybrid(lwe, model, 0, block) for block in _blocks(lwe))
     if lwe.weight is not None:
-        found |= _sparse(lwe, model)
-    attack = min(found, key=lambda name: found[name])
-    return Estimate(found[attack], attack)
+        costs |= _sparse(lwe, model)
+    attack = min(costs, key=lambda name: costs[name])
+    return Estimate(costs[attack], attack)
 
 
 def _blocks(lwe: Lwe) -> range:
@@ -231,15 +231,15 @@ def _blocks(lwe: Lwe) -> range:
 
 def _sparse(lwe: Lwe, model: Model) -> dict[str, float]:
     """Attacks that guess coordinates of a sparse secret."""
-    found = {"zeros guessed": math.inf, "dual hybrid": math.inf, "primal hybrid": math.inf}
+    costs = {"zeros guessed": math.inf, "dual hybrid": math.inf, "primal hybrid": math.inf}
     for guessed in range(0, lwe.dimension, lwe.dimension // 64):
         assert lwe.weight is not None
         if lwe.dimension - guessed <= lwe.weight:
             continue
         likely = next(likely for _, likely in _guesses(lwe, guessed))
         cost = unique_shortest(lwe, model, lwe.dimension - guessed)
-        found["zeros guessed"] = min(found["zeros guessed"], _repeated(cost, likely))
+        costs["zeros guessed"] = min(costs["zeros guessed"], _repeated(cost, likely))
         for block in range(SMALLEST_BLOCK, 400, 20):
             for name, attack in (("dual hybrid", dual_hybrid), ("primal hybrid", primal_hybrid)):
-                found[name] = min(found[name], attack(lwe, model, guessed, block))
-    return found
+                costs[name] = min(costs[name], attack(lwe, model, guessed, block))
+    return costs

@@ -50,10 +50,10 @@ def stale() -> list[str]:
 def main() -> int:
     """Writes the files, or checks them."""
     if "--check" in sys.argv[1:]:
-        found = stale()
-        for name in found:
+        outdated = stale()
+        for name in outdated:
             print(f"{name} is not made from {PROTO}: run python -m scripts.protocol")
-        return 1 if found else 0
+        return 1 if outdated else 0
     for name, text in generate().items():
         (SOURCES / name).write_text(text)
     return 0

@@ -65,10 +65,10 @@ class Sample:
     def row(self) -> str:
         """The columns of the table from the dimension on."""
         lwe = Lwe(1 << self.log_n, self.log_q + self.log_p, self.weight or None)
-        found = estimate(lwe)
+        security = estimate(lwe)
         return (
             f"2^{self.log_n} | {self.secret} | {self.log_q:g} | {self.log_p:g} | "
-            f"{self.log_q + self.log_p:g} | {self.limit:g} | {shown(found.bits)} |"
+            f"{self.log_q + self.log_p:g} | {self.limit:g} | {shown(security.bits)} |"
         )
 
 
@@ -77,13 +77,13 @@ def shown(bits: float) -> str:
     return "> 256" if bits > 256 else f"{bits:.0f}"
 
 
-def ckks_rows(found: Iterable[tuple[str, str, Mapping[str, Any]]]) -> list[str]:
+def ckks_rows(plans: Iterable[tuple[str, str, Mapping[str, Any]]]) -> list[str]:
     """One line for each model, scenario and kind of samples."""
     rows = [
         "| Model | Scenario | Sent | Dimension | Secret | log q | log P | Sum | Limit | Bits |",
         "|---|---|---|---|---|---:|---:|---:|---:|---:|",
     ]
-    for model, scenario, plan in found:
+    for model, scenario, plan in plans:
         names: dict[Sample, list[str]] = {}
         for key in plan["security"]["keys"]:
             fields = {name: key[name] for name in ("log_n", "secret", "weight", "log_q", "log_p")}
@@ -96,15 +96,15 @@ def ckks_rows(found: Iterable[tuple[str, str, Mapping[str, Any]]]) -> list[str]:
 def bfv_rows(block: str) -> list[str]:
     """The same table with current estimates, which are in its last column."""
     rows = block.strip().splitlines()
-    made = rows[:2]
+    table = rows[:2]
     for row in rows[2:]:
         cells = [cell.strip() for cell in row.strip("|").split("|")]
         lwe = Lwe(int(cells[4]), float(cells[5]), deviation=BFV_DEVIATION)
-        made.append(f"| {' | '.join(cells[:-1])} | {shown(estimate(lwe).bits)} |")
-    return made
+        table.append(f"| {' | '.join(cells[:-1])} | {shown(estimate(lwe).bits)} |")
+    return table
 
 
-def rendered(page: str, found: Iterable[tuple[str, str, Mapping[str, Any]]]) -> str:
+def rendered(page: str, plans: Iterable[tuple[str, str, Mapping[str, Any]]]) -> str:
     """The page with current tables."""
 
     def fill(name: str, text: str, rows: list[str]) -> str:
@@ -115,7 +115,7 @@ def rendered(page: str, found: Iterable[tuple[str, str, Mapping[str, Any]]]) -> 
 
     bfv = re.search(r"<!-- bfv -->\n(.*?)<!-- end -->", page, re.DOTALL)
     assert bfv is not None, "the page has lost a marker"
-    return fill("bfv", fill("ckks", page, ckks_rows(found)), bfv_rows(bfv.group(1)))
+    return fill("bfv", fill("ckks", page, ckks_rows(plans)), bfv_rows(bfv.group(1)))
 
 
 if __name__ == "__main__":

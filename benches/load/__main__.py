@@ -110,14 +110,14 @@ def print_record(record: dict[str, Any]) -> None:
     """A table in Markdown, and a line of idle clients."""
     say(HEAD)
     say(RULE)
-    for name, it in record["phases"].items():
-        latency, beyond = it["latency_ms"], it["beyond_protocol_ms"]
-        cells = [name, str(it["answers"]), f"{it['per_second']:g}"]
+    for name, phase in record["phases"].items():
+        latency, beyond = phase["latency_ms"], phase["beyond_protocol_ms"]
+        cells = [name, str(phase["answers"]), f"{phase['per_second']:g}"]
         cells += [f"{latency.get(p, float('nan')):.0f} ms" for p in latency]
         cells += [f"{beyond.get('p50', float('nan')):.0f} ms"]
-        cells += [f"{it['control_cpu_ms_each']:g} CPU ms"]
+        cells += [f"{phase['control_cpu_ms_each']:g} CPU ms"]
         say("| " + " | ".join(cells) + " |")
-        for fault, count in it["faults"].items():
+        for fault, count in phase["faults"].items():
             say(f"FAULT: {count} x {fault}")
     waiting = record["idle"]
     say("")

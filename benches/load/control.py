@@ -47,7 +47,7 @@ async def _ask(place: Place, address: str, process: int, suite: str, count: int)
     credentials = Credentials.from_directory(place.keys, place.role(0))
     random = np.random.default_rng(1)
     terms = TERMS[suite]
-    found: dict[str, Any] = {}
+    rows: dict[str, Any] = {}
     async with ServiceClient(
         f"https://{address}", credentials, state=place.folder / "client", threads=4
     ) as client:
@@ -60,16 +60,16 @@ async def _ask(place: Place, address: str, process: int, suite: str, count: int)
 
         for _ in range(3):
             await infer(None)  # The first of everything is no figure.
-        found["ahead"], found["at once"] = [], []
+        rows["ahead"], rows["at once"] = [], []
         for _ in range(count // BUNDLE):
             notices = [await client.notify(place.name, terms=terms) for _ in range(BUNDLE)]
             for notice in notices:
                 await notice.ready()
             await asyncio.sleep(0.3)
-            found["ahead"].append(await _timed(process, infer, notices))
+            rows["ahead"].append(await _timed(process, infer, notices))
             await asyncio.sleep(0.3)
-            found["at once"].append(await _timed(process, infer, [None] * BUNDLE))
-    return found
+            rows["at once"].append(await _timed(process, infer, [None] * BUNDLE))
+    return rows
 
 
 async def _timed(
@@ -102,14 +102,14 @@ async def _timed(
 
 def once(model: str, suites: Sequence[str], count: int) -> dict[str, Any]:
     """One turn, in this process's Privet."""
-    found: dict[str, Any] = {}
+    table: dict[str, Any] = {}
     with tempfile.TemporaryDirectory(prefix="privet-control-") as folder:
         place = build(Path(folder), model, 1)
         with dealing(place) as dealer, serving(place, dealer, CORES, ()) as running:
             for suite in suites:
                 of = asyncio.run(_ask(place, running.address, running.process, suite, count))
-                found |= {f"{suite}, {kind}": rows for kind, rows in of.items()}
-    return found
+                table |= {f"{suite}, {kind}": rows for kind, rows in of.items()}
+    return table
 
 
 def turn(checkout: Path, words: Sequence[str]) -> dict[str, Any]:
@@ -141,11 +141,11 @@ def main(arguments: Sequence[str]) -> int:
     rows: dict[tuple[str, str], list[list[float]]] = {}
     for _ in range(given.turns):
         for name, checkout in checkouts.items():
-            for kind, found in turn(checkout, words).items():
-                rows.setdefault((kind, name), []).extend(found)
+            for kind, lines in turn(checkout, words).items():
+                rows.setdefault((kind, name), []).extend(lines)
     sys.stdout.write("| | Checkout | " + " | ".join(FIGURES) + " |\n|---|---|" + "---:|" * 7 + "\n")
-    for (kind, name), found in sorted(rows.items()):
-        cells = [f"{median(column):.2f}" for column in zip(*found, strict=True)]
+    for (kind, name), columns in sorted(rows.items()):
+        cells = [f"{median(column):.2f}" for column in zip(*columns, strict=True)]
         sys.stdout.write(f"| {kind} | {name} | " + " | ".join(cells) + " |\n")
     return 0
 

@@ -28,14 +28,14 @@ def main(count: int, depth: int) -> None:
 
     def timed(name: str, run: Callable[[], Any]) -> Any:
         start = time.perf_counter()
-        made = run()
+        value = run()
         seconds[name] = time.perf_counter() - start
-        return made
+        return value
 
     circuit = timed("compile", lambda: forest.compile(x[:200]))
     timed("keys", lambda: circuit.client.keygen(force=True))
-    found = timed("run", lambda: forest.predict(x[:1], fhe="execute"))
-    same = bool(np.allclose(found, forest.predict(x[:1])))
+    result = timed("run", lambda: forest.predict(x[:1], fhe="execute"))
+    same = bool(np.allclose(result, forest.predict(x[:1])))
     print(json.dumps({**seconds, "same": same}))  # noqa: T201
 
 

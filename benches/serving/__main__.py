@@ -32,18 +32,18 @@ MIX = {"m1": 0.5, "m2": 0.25, "hinet": 0.25}
 
 def row(load: float, record: Record, notices: float, base: Figures) -> str:
     """A line of the table."""
-    it = figures(record)
+    own = figures(record)
     cells = (
         f"{load:g}",
         record.policy,
         f"{notices:.0%}",
-        f"{it.delay:.2f} s",
-        f"{it.delay_95:.2f} s",
-        f"{it.wait:.2f} s",
-        f"{it.throughput:.2f}",
-        f"{it.makespan:.1f} s",
-        f"{base.makespan / it.makespan:.2f}",
-        f"{it.utilisation:.0%}",
+        f"{own.delay:.2f} s",
+        f"{own.delay_95:.2f} s",
+        f"{own.wait:.2f} s",
+        f"{own.throughput:.2f}",
+        f"{own.makespan:.1f} s",
+        f"{base.makespan / own.makespan:.2f}",
+        f"{own.utilisation:.0%}",
     )
     return "| " + " | ".join(cells) + " |"
 

@@ -143,16 +143,16 @@ def read_jobs(record: Record, state: Path, start: float) -> None:
         )
     records.close()
     began: dict[str, list[float]] = {}
-    for it in record.jobs:
-        if it.phase is Phase.ON and it.done:
-            began.setdefault(it.model, []).append(it.start)
+    for job in record.jobs:
+        if job.phase is Phase.ON and job.done:
+            began.setdefault(job.model, []).append(job.start)
     record.inputs.sort(key=lambda it: it.arrival)
     record.inputs = [replace(it, start=began[it.model].pop(0)) for it in record.inputs]
 
 
 def violations(record: Record, memory: int) -> list[str]:
     """Where jobs held one core at the same time, or took more memory together than there is."""
-    found = []
+    faults = []
     edges = sorted(
         [(job.start, 1, job) for job in record.jobs] + [(job.end, 0, job) for job in record.jobs],
         key=lambda edge: edge[:2],
@@ -162,10 +162,10 @@ def violations(record: Record, memory: int) -> list[str]:
     for _, begins, job in edges:
         used += job.memory if begins else -job.memory
         if used > memory:
-            found.append(f"{used} bytes are used when {job.job} begins")
+            faults.append(f"{used} bytes are used when {job.job} begins")
         for core in job.cores:
             if not begins:
                 held.pop(core, None)
             elif held.setdefault(core, job.job) != job.job:
-                found.append(f"{job.job} has core {core} of {held[core]}")
-    return found
+                faults.append(f"{job.job} has core {core} of {held[core]}")
+    return faults

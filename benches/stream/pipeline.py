@@ -67,26 +67,26 @@ def _entries(model: Prepared) -> list[str]:
 
 async def _prepared(model: Prepared) -> list[str]:
     """Time for a request with its entry, one by one and side by side."""
-    found = []
+    times = []
     for together in (False, True):
-        async with _pair(model, ahead=1) as it:
+        async with _pair(model, ahead=1) as pair:
             samples = _samples(model)
-            await it.data.infer(samples[0])
-            await it.data.stock.filled(1)
-            it.data.stock.keep(0)
-            await it.data.infer(samples[0])
+            await pair.data.infer(samples[0])
+            await pair.data.stock.filled(1)
+            pair.data.stock.keep(0)
+            await pair.data.infer(samples[0])
             began = time.perf_counter()
             if together:
-                it.data.stock.keep(REQUESTS // 2)
-                await asyncio.gather(*(it.data.infer(sample) for sample in samples))
+                pair.data.stock.keep(REQUESTS // 2)
+                await asyncio.gather(*(pair.data.infer(sample) for sample in samples))
             else:
                 for sample in samples:
-                    it.data.stock.keep(1)
-                    await it.data.stock.filled(1)
-                    it.data.stock.keep(0)
-                    await it.data.infer(sample)
-            found.append((time.perf_counter() - began) / REQUESTS)
-    return [*(f"{1000 * each:.0f} ms" for each in found), f"{found[0] / found[1]:.2f}"]
+                    pair.data.stock.keep(1)
+                    await pair.data.stock.filled(1)
+                    pair.data.stock.keep(0)
+                    await pair.data.infer(sample)
+            times.append((time.perf_counter() - began) / REQUESTS)
+    return [*(f"{1000 * each:.0f} ms" for each in times), f"{times[0] / times[1]:.2f}"]
 
 
 @asynccontextmanager
@@ -106,19 +106,19 @@ def _samples(model: Prepared) -> list[dict[str, Array]]:
 async def _measure(model: Prepared) -> tuple[float, float]:
     """Seconds for all requests one by one, and side by side; over BFV with a full stock that is
     not filled up meanwhile."""
-    samples, found = _samples(model), []
-    async with _pair(model, REQUESTS) as it:
-        await it.data.infer(samples[0])
+    samples, times = _samples(model), []
+    async with _pair(model, REQUESTS) as pair:
+        await pair.data.infer(samples[0])
         for together in (False, True):
             if model.cipher.masked:
-                it.data.stock.keep(REQUESTS)
-                await it.data.stock.filled(REQUESTS)
-                it.data.stock.keep(0)
+                pair.data.stock.keep(REQUESTS)
+                await pair.data.stock.filled(REQUESTS)
+                pair.data.stock.keep(0)
             began = time.perf_counter()
             if together:
-                await asyncio.gather(*(it.data.infer(sample) for sample in samples))
+                await asyncio.gather(*(pair.data.infer(sample) for sample in samples))
             else:
                 for sample in samples:
-                    await it.data.infer(sample)
-            found.append(time.perf_counter() - began)
-    return found[0], found[1]
+                    await pair.data.infer(sample)
+            times.append(time.perf_counter() - began)
+    return times[0], times[1]

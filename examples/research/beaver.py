@@ -94,11 +94,11 @@ def uniform(shape: Sequence[int]) -> Ring:
 
 def triples(program: Program) -> Iterator[tuple[str, list[Sequence[int]]]]:
     """Of each product the operation, and the shapes of both factors and the result."""
-    for it in program.operations:
-        if it.op in PRODUCTS:
-            weight = [it.attributes["weight_shape"]] if it.op == "dense" else []
-            factors = [program.values[value].shape for value in it.inputs]
-            yield it.op, [*factors, *weight, program.values[it.output].shape]
+    for operation in program.operations:
+        if operation.op in PRODUCTS:
+            weight = [operation.attributes["weight_shape"]] if operation.op == "dense" else []
+            factors = [program.values[value].shape for value in operation.inputs]
+            yield operation.op, [*factors, *weight, program.values[operation.output].shape]
 
 
 def deal(program: Program, client: Channel, server: Channel) -> None:
@@ -323,8 +323,8 @@ def receive_report(report: Connection, timeout: float) -> Report:
     """
     try:
         if report.poll(timeout):
-            found: Report = report.recv()
-            return found
+            received: Report = report.recv()
+            return received
     except EOFError:
         pass
     raise PeerError("a party of suite beaver ended early, or took too long")

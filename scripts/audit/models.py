@@ -78,10 +78,10 @@ def seeds() -> list[bytes]:
     classifier = helper.make_graph(rows, "rows", [row], outputs)
     opsets = [helper.make_opsetid("", 21), helper.make_opsetid(domain, 3)]
     graphs = (graph, classifier, _moving(), _machines(outputs))
-    made = (helper.make_model(each, opset_imports=opsets) for each in graphs)
+    models = (helper.make_model(each, opset_imports=opsets) for each in graphs)
     # Outputs of no stated type are as some exporters leave them; the checker wants a kind.
     files = []
-    for model in made:
+    for model in models:
         for output in model.graph.output:
             output.type.tensor_type.elem_type = onnx.TensorProto.FLOAT
             output.type.tensor_type.shape.SetInParent()
@@ -266,8 +266,8 @@ def problems(seed: int, rounds: int) -> Iterator[str]:
             try:
                 with warnings.catch_warnings(), np.errstate(all="ignore"):
                     warnings.simplefilter("ignore")
-                    made = compile(data, smooth="piecewise")
-                    Program.from_public_bytes(made.program.to_public_bytes())
+                    compiled = compile(data, smooth="piecewise")
+                    Program.from_public_bytes(compiled.program.to_public_bytes())
             except InvalidProgram as error:
                 yield f"seed {seed}, {what}: a program that nobody reads: {error}"
             except PrivetError:
@@ -287,12 +287,12 @@ def _late(_number: int, _frame: FrameType | None) -> NoReturn:
 def main() -> int:
     """Runs the command line."""
     seed, rounds = map(int, sys.argv[1:])
-    found = 0
+    count = 0
     for problem in problems(seed, rounds):
-        found += 1
+        count += 1
         print(problem)
-    print(f"{rounds} files, {found} that are not refused as they should be")
-    return found > 0
+    print(f"{rounds} files, {count} that are not refused as they should be")
+    return count > 0
 
 
 if __name__ == "__main__":

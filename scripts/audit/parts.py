@@ -118,8 +118,8 @@ def _fuzz(effort: Effort) -> Iterator[Check]:
         return
     corpus = ROOT / "crates" / "audit" / "corpus"
     for folder in sorted(corpus.iterdir()):
-        found = target / "found" / folder.name
-        found.mkdir(parents=True, exist_ok=True)
+        inputs = target / "found" / folder.name
+        inputs.mkdir(parents=True, exist_ok=True)
         limits = [
             "-malloc_limit_mb=512",
             "-rss_limit_mb=2048",
@@ -127,8 +127,8 @@ def _fuzz(effort: Effort) -> Iterator[Check]:
             f"-seed={effort.seed}",
         ]
         seconds = f"-max_total_time={max(1, round(60 * effort.fuzz_minutes))}"
-        command = [str(target / TRIPLE / "release" / "fuzz"), str(found), str(folder)]
-        command += [seconds, f"-artifact_prefix={found}-", *limits]
+        command = [str(target / TRIPLE / "release" / "fuzz"), str(inputs), str(folder)]
+        command += [seconds, f"-artifact_prefix={inputs}-", *limits]
         yield call(f"fuzz {folder.name}", command, PRIVET_DECODER=folder.name)
 
 

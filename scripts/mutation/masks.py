@@ -81,13 +81,13 @@ class Mask:
 
 
 def load(folder: Path = FOLDER) -> list[Mask]:
-    found = []
+    masks = []
     for path in sorted(folder.glob("*.toml")):
         usual = tomllib.loads(path.read_text())
         for entry in usual.pop("mask"):
             usual["file"] = entry.get("file") or usual["file"]
-            found.append(Mask.read(path.stem, usual | entry))
-    return found
+            masks.append(Mask.read(path.stem, usual | entry))
+    return masks
 
 
 def faults(masks: Iterable[Mask], root: Path) -> Iterator[str]:

@@ -19,8 +19,8 @@ def reference() -> str:
 
 def _errors() -> list[str]:
     """All exceptions, each after the one that it derives from."""
-    found = [it for it in vars(errors).values() if inspect.isclass(it)]
-    ours = [it for it in found if issubclass(it, Exception) and it.__module__.startswith("privet")]
+    types = [it for it in vars(errors).values() if inspect.isclass(it)]
+    ours = [it for it in types if issubclass(it, Exception) and it.__module__.startswith("privet")]
     return [it.__name__ for it in sorted(ours, key=lambda it: (len(it.__mro__), it.__name__))]
 
 

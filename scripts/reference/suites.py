@@ -53,11 +53,11 @@ def _promise(suite: Suite) -> tuple[str, str, str, str]:
 
 def _trust(of: type[Suite]) -> str:
     """What it rests on by default, and where an option changes that."""
-    found: dict[tuple[str, ...], str] = {}
+    promises: dict[tuple[str, ...], str] = {}
     for chosen, suite in _choices(of):
         words = [f"`{name}={value!r}`" for name, value in chosen]
-        found.setdefault(_promise(suite), words[0] if words else "the defaults")
-    rows = [(chosen, *promise) for promise, chosen in found.items()]
+        promises.setdefault(_promise(suite), words[0] if words else "the defaults")
+    rows = [(chosen, *promise) for promise, chosen in promises.items()]
     return _table(("Options", *_PROMISE), rows)
 
 

@@ -12,7 +12,7 @@ from .component import Component
 def bill(version: str, components: Iterable[Component]) -> str:
     """The bill of Privet `version`; the same components give the same bytes."""
     root = f"pkg:pypi/privet@{version}"
-    found = sorted(set(components))
+    unique = sorted(set(components))
     document = {
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",
@@ -27,8 +27,8 @@ def bill(version: str, components: Iterable[Component]) -> str:
                 "licenses": [{"expression": "Apache-2.0"}],
             }
         },
-        "components": [_entry(component) for component in found],
-        "dependencies": [{"ref": root, "dependsOn": [component.purl for component in found]}],
+        "components": [_entry(component) for component in unique],
+        "dependencies": [{"ref": root, "dependsOn": [component.purl for component in unique]}],
     }
     return json.dumps(document, indent=1, sort_keys=True) + "\n"
 

@@ -107,13 +107,13 @@ def modules() -> list[Component]:
     shape = "{{with .Module}}{{if not .Main}}{{.Path}}\t{{.Version}}\t{{.Dir}}{{end}}{{end}}"
     command = ["go", "list", "-deps", "-f", shape, "./cmd/privet-ckks"]
     lines = {line for line in _run(command, ROOT / "ckks").splitlines() if line}
-    found = []
+    components = []
     for line in lines:
         path, version, folder = line.split("\t")
         texts = [it.read_text() for it in sorted(Path(folder).glob("LICEN[CS]E*"))]
-        found.append(Component("golang", path, version, _license_of(texts)))
+        components.append(Component("golang", path, version, _license_of(texts)))
     version = _run(["go", "env", "GOVERSION"], ROOT / "ckks").strip().removeprefix("go")
-    return [*found, Component("golang", "std", version, "BSD-3-Clause")]
+    return [*components, Component("golang", "std", version, "BSD-3-Clause")]
 
 
 def _license_of(texts: Sequence[str]) -> str:
@@ -127,7 +127,7 @@ def _license_of(texts: Sequence[str]) -> str:
 
 def packages(root: str = "privet", extras: Sequence[str] = EXTRAS) -> list[Component]:
     """The Python packages that `pip install privet[serve,gateway]` brings, as installed here."""
-    found: dict[str, Component] = {}
+    components: dict[str, Component] = {}
     waiting = [(root, tuple(extras))]
     while waiting:
         name, chosen = waiting.pop()
@@ -137,12 +137,12 @@ def packages(root: str = "privet", extras: Sequence[str] = EXTRAS) -> list[Compo
             if marker and not any(marker.evaluate({"extra": it}) for it in (*chosen, "")):
                 continue
             key = canonicalize_name(needed.name)
-            if key not in found and key != root:
+            if key not in components and key != root:
                 distribution = importlib.metadata.distribution(key)
                 license = _license(distribution)
-                found[key] = Component("pypi", key, distribution.version, license)
+                components[key] = Component("pypi", key, distribution.version, license)
                 waiting.append((key, tuple(needed.extras)))
-    return list(found.values())
+    return list(components.values())
 
 
 def _license(distribution: importlib.metadata.Distribution) -> str:

@@ -41,7 +41,7 @@ FORGOTTEN = 0.15
 
 def docstrings() -> dict[str, list[str]]:
     """Each top-level module's docstrings, without repetitions."""
-    found: dict[str, dict[str, None]] = defaultdict(dict)
+    texts_of: dict[str, dict[str, None]] = defaultdict(dict)
     for path in sorted(LIBRARY.rglob("*.py")):
         parts = path.relative_to(LIBRARY).with_suffix("").parts
         if SKIPPED.intersection(parts) or "tests" in parts or parts[0].startswith(("_", "config-")):
@@ -49,8 +49,8 @@ def docstrings() -> dict[str, list[str]]:
         for node in ast.walk(ast.parse(path.read_bytes())):
             text = ast.get_docstring(node) if isinstance(node, DOCUMENTED) else None
             if text:
-                found[parts[0]][text] = None
-    return {module: list(texts) for module, texts in found.items()}
+                texts_of[parts[0]][text] = None
+    return {module: list(texts) for module, texts in texts_of.items()}
 
 
 def train_gpt() -> None:
@@ -92,10 +92,10 @@ def train_bert() -> None:
     """Which module; a tenth of the docstrings of each is held out."""
     graph = docs_bert()
     (_, length), (vocabulary, _) = graph.input.shape, graph.weights[0].shape
-    found = docstrings()
-    modules = sorted(sorted(found, key=lambda name: -len(found[name]))[:CLASSES])
-    texts = [_words(text)[: length - 1] for module in modules for text in found[module]]
-    labels = np.repeat(np.arange(CLASSES), [len(found[module]) for module in modules])
+    texts_of = docstrings()
+    modules = sorted(sorted(texts_of, key=lambda name: -len(texts_of[name]))[:CLASSES])
+    texts = [_words(text)[: length - 1] for module in modules for text in texts_of[module]]
+    labels = np.repeat(np.arange(CLASSES), [len(texts_of[module]) for module in modules])
     train, held = split(labels, HELD, SEED)
     counts = Counter(word for index in train for word in texts[index])
     most = [word for word, _ in counts.most_common(vocabulary - 3)]
