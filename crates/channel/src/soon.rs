@@ -61,18 +61,18 @@ mod tests {
         let deadline = Deadline::after(Duration::from_secs(60), "a test");
         for _ in 0..300 {
             let mut times = 0;
-            let found = soon.comes(&deadline, || {
+            let came = soon.comes(&deadline, || {
                 times += 1;
                 Ok(false)
             });
-            assert!(!found?);
+            assert!(!came?);
             looked.push(times > 0);
         }
         let places: Vec<usize> = (0..300).filter(|&at| looked[at]).collect();
         assert_eq!(places, [0, 2, 6, 14, 30, 62, 126, 190, 254]);
         // What comes at once is found, and looked for each time from then on.
-        let found = (0..100).filter(|_| soon.comes(&deadline, || Ok(true)) == Ok(true)).count();
-        assert!(found >= 100 - (1 << MOST), "{found}");
+        let count = (0..100).filter(|_| soon.comes(&deadline, || Ok(true)) == Ok(true)).count();
+        assert!(count >= 100 - (1 << MOST), "{count}");
         Ok(())
     }
 

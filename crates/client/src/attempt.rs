@@ -77,20 +77,20 @@ impl Attempt<'_> {
 
     fn prepare(&self) -> Result<(), Error> {
         self.client.making.fetch_add(1, Ordering::SeqCst);
-        let made = self.on_session(|session| session.prepare(self.plan, &mut Silent));
+        let prepared = self.on_session(|session| session.prepare(self.plan, &mut Silent));
         self.client.making.fetch_sub(1, Ordering::SeqCst);
-        made.map(drop)
+        prepared.map(drop)
     }
 
     fn infer(&self, payload: &[Vec<i64>]) -> Result<Spent, Error> {
         let Some(name) = &self.lease.material else {
-            let found = self.on_session(|session| session.infer_unprepared(self.plan, payload, &mut Silent))?;
-            return Ok((None, found));
+            let outputs = self.on_session(|session| session.infer_unprepared(self.plan, payload, &mut Silent))?;
+            return Ok((None, outputs));
         };
         let id = MaterialId::try_from(name.clone()).map_err(Error::PeerMisbehaved)?;
         self.await_arrival(&id);
-        let found = self.on_session(|session| session.infer(self.plan, &id, payload, &mut Silent))?;
-        Ok((Some(name.clone()), found))
+        let outputs = self.on_session(|session| session.infer(self.plan, &id, payload, &mut Silent))?;
+        Ok((Some(name.clone()), outputs))
     }
 
     /// Waits for material that another thread still makes: the service may be done with its half before.

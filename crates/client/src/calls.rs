@@ -355,8 +355,8 @@ mod tests {
             };
             answers.into_iter().map(respond).collect()
         });
-        let found = ask(&calls_to(port, &credentials));
-        (service.join().unwrap(), found)
+        let reply = ask(&calls_to(port, &credentials));
+        (service.join().unwrap(), reply)
     }
 
     fn calls_to(port: u16, credentials: &Credentials) -> Calls {
@@ -406,8 +406,8 @@ mod tests {
         let body = serde_json::json!({"key": "k"});
         let start = Instant::now();
         let answers = vec![busy, answer("202 Accepted", "", r#"{"id": "r"}"#)];
-        let (asked, found) = answered(true, answers, |calls| calls.post::<Value>("/v2/models/m/requests", &body));
-        assert_eq!(found.unwrap()["id"], "r");
+        let (asked, reply) = answered(true, answers, |calls| calls.post::<Value>("/v2/models/m/requests", &body));
+        assert_eq!(reply.unwrap()["id"], "r");
         assert!(start.elapsed() >= Duration::from_secs(1));
         assert_eq!(asked[0], asked[1]);
         let [first, ..] = &asked[..] else { panic!("two calls") };
@@ -420,8 +420,8 @@ mod tests {
     fn a_refusal_says_what_it_is() {
         let refused = |status: &str, reason: &str| {
             let said = serde_json::json!({"error": "the reason in words", "reason": reason}).to_string();
-            let (_, found) = answered(false, vec![answer(status, "", &said)], |calls| calls.program("/"));
-            let error = found.unwrap_err();
+            let (_, reply) = answered(false, vec![answer(status, "", &said)], |calls| calls.program("/"));
+            let error = reply.unwrap_err();
             assert_eq!(error.to_string(), "the reason in words");
             error
         };
@@ -436,22 +436,22 @@ mod tests {
     fn a_refusal_steers_no_terminal_and_ends() {
         let said =
             serde_json::json!({"error": format!("no\x1b]0;mine\x07\u{9b}2J{}", "!".repeat(1 << 20))}).to_string();
-        let (_, found) = answered(false, vec![answer("404 Not Found", "", &said)], |calls| calls.program("/"));
-        let text = found.unwrap_err().to_string();
+        let (_, reply) = answered(false, vec![answer("404 Not Found", "", &said)], |calls| calls.program("/"));
+        let text = reply.unwrap_err().to_string();
         assert!(text.starts_with("no]0;mine2J!") && text.len() == LONGEST_TEXT, "{text:.40}");
     }
 
     #[test]
     fn answers_that_make_no_sense_are_refused() {
         for body in ["", "{", "[1, 2]", &"[".repeat(100_000)] {
-            let (_, found) =
+            let (_, reply) =
                 answered(false, vec![answer("200 OK", "", body)], |calls| calls.get::<Said>("/", Duration::ZERO));
-            assert!(matches!(found, Err(Error::PeerMisbehaved(_))), "{body:.20}");
+            assert!(matches!(reply, Err(Error::PeerMisbehaved(_))), "{body:.20}");
         }
         // A redirection elsewhere would take the token along.
         let away = answer("302 Found", "Location: https://example.org/\r\n", "");
-        let (asked, found) = answered(false, vec![away], |calls| calls.program("/"));
-        assert!(matches!(found, Err(Error::PeerMisbehaved(_))));
+        let (asked, reply) = answered(false, vec![away], |calls| calls.program("/"));
+        assert!(matches!(reply, Err(Error::PeerMisbehaved(_))));
         assert_eq!(asked.len(), 1);
     }
 
@@ -464,9 +464,9 @@ mod tests {
             for more in [0, 1] {
                 let body = format!(r#"{{"error": "", "more": [{}1]}}"#, "1,".repeat(most as usize / 2));
                 let body = &body[..(most + more) as usize];
-                let (_, found) = answered(false, vec![answer("200 OK", "", body)], ask);
-                let is_too_long = matches!(&found, Err(Error::PeerMisbehaved(text)) if text.contains("more than"));
-                assert_eq!(is_too_long, more == 1, "{found:?}");
+                let (_, reply) = answered(false, vec![answer("200 OK", "", body)], ask);
+                let is_too_long = matches!(&reply, Err(Error::PeerMisbehaved(text)) if text.contains("more than"));
+                assert_eq!(is_too_long, more == 1, "{reply:?}");
             }
         }
     }

@@ -380,8 +380,8 @@ pub(crate) mod tests {
             codec(1, &[1, 2, 2], "", client, "").unwrap().decode(std::slice::from_ref(&integers), 1).remove(0).1
         };
         let two = |a: f64, b: f64| b.exp() / (a.exp() + b.exp());
-        let close = |found: &[f64], right: &[f64]| {
-            assert!(found.iter().zip(right).all(|(a, b)| (a - b).abs() < 1e-12), "{found:?} {right:?}");
+        let close = |left: &[f64], right: &[f64]| {
+            assert!(left.iter().zip(right).all(|(a, b)| (a - b).abs() < 1e-12), "{left:?} {right:?}");
         };
         let last = [two(1.0, 0.0), two(0.0, 1.0), two(4.0, 2.0), two(2.0, 4.0)];
         close(softmax(r#"{"op":"softmax","axis":-1}"#).data(), &last);

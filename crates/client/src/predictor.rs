@@ -164,8 +164,8 @@ impl Predictor {
             let is_notice = fact("kind").is_some_and(|kind| kind == "notice") && job.state == "prepared";
             is_notice && same_suite && one_inference && fact("program").is_some_and(|hash| *hash == program)
         };
-        let found = jobs.into_iter().filter(fits);
-        Ok(found.map(|job| Prepared { predictor: self.clone(), id: job.id }).collect())
+        let prepared = jobs.into_iter().filter(fits);
+        Ok(prepared.map(|job| Prepared { predictor: self.clone(), id: job.id }).collect())
     }
 
     /// The suite with every choice made, as material is labelled.

@@ -62,7 +62,7 @@ impl Suite {
     /// What it leaves to choose from, every choice made. Fails with [`Error::Misuse`] if its choices do not go
     /// together.
     pub(crate) fn alternatives(&self) -> Result<Vec<Resolved>, Error> {
-        let found = match self.choices {
+        let suites = match self.choices {
             Choices::Gmw { config, any_depth: false } => vec![gmw_resolved(config)?],
             Choices::Gmw { config, any_depth: true } => {
                 let depths = Rounds::VALUES.iter();
@@ -76,7 +76,7 @@ impl Suite {
         if self.is_unprepared && !matches!(self.choices, Choices::Gmw { .. }) {
             return Err(Error::Misuse("only suite gmw infers without prepared material".into()));
         }
-        Ok(found.into_iter().map(|resolved| Resolved { is_unprepared: self.is_unprepared, ..resolved }).collect())
+        Ok(suites.into_iter().map(|resolved| Resolved { is_unprepared: self.is_unprepared, ..resolved }).collect())
     }
 }
 

@@ -145,10 +145,10 @@ impl Digits {
             Role::Server => Some(body.region(self.table_bytes(points.len()))?),
         };
         let queries: Vec<Query> = (0..self.count()).map(|digit| (digit, 0)).collect();
-        let mut found = self.ask(points, &queries, parts, region)?;
+        let mut columns = self.ask(points, &queries, parts, region)?;
         // Nobody asks whether the lowest digit is equal.
-        found.remove(1);
-        Ok(found)
+        columns.remove(1);
+        Ok(columns)
     }
 
     /// This party's shares of whether each digit that is asked for is less, and equal: two for each of `queries`. `tables`: the server's.
@@ -161,13 +161,13 @@ impl Digits {
     ) -> Result<Vec<Bits>, Error> {
         let columns = 2 * queries.len();
         // Of each part, column by column.
-        let mut found = vec![0; columns * points.len().div_ceil(64)];
-        let chunks = found.par_chunks_mut(columns * (PART / 64)).zip(points.par_chunks(PART)).zip(parts);
+        let mut compared = vec![0; columns * points.len().div_ceil(64)];
+        let chunks = compared.par_chunks_mut(columns * (PART / 64)).zip(points.par_chunks(PART)).zip(parts);
         let chunks = chunks.enumerate().with_min_len(PARTS_A_JOB);
         let most = PART.min(points.len());
         let read = tables.as_ref().map_or(0, |_| self.table_bytes(most));
         let room = || (Wiped::from(vec![0; read]), Wiped::from(vec![0; self.words() * most]));
-        chunks.try_for_each_init(room, |(buffer, words), (part, ((found, points), streams))| {
+        chunks.try_for_each_init(room, |(buffer, words), (part, ((compared, points), streams))| {
             let len = points.len();
             let words = &mut words[..self.words() * len];
             match &tables {
@@ -181,11 +181,11 @@ impl Digits {
                     }
                 }
             }
-            self.find(points, queries, words, found);
+            self.find(points, queries, words, compared);
             Ok::<_, Error>(())
         })?;
         let column = |column: usize| {
-            let parts = found.chunks(columns * (PART / 64));
+            let parts = compared.chunks(columns * (PART / 64));
             let words = parts.flat_map(|part| &part[column * part.len() / columns..][..part.len() / columns]);
             Ok(Bits::from_words(words.copied().collect(), points.len())?)
         };
@@ -193,9 +193,9 @@ impl Digits {
     }
 
     /// The same for one part; `words`: its tables, word by word.
-    fn find(&self, points: &[u64], queries: &[Query], words: &[u64], found: &mut [u64]) {
+    fn find(&self, points: &[u64], queries: &[Query], words: &[u64], compared: &mut [u64]) {
         let word = |at: u32| &words[at as usize * points.len()..][..points.len()];
-        let mut columns = found.chunks_exact_mut(points.len().div_ceil(64));
+        let mut columns = compared.chunks_exact_mut(points.len().div_ceil(64));
         let mut moved = Vec::new();
         for &(index, added) in queries {
             let (bits, offset) = (self.widths[index], self.offsets[index]);

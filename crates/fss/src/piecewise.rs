@@ -251,11 +251,11 @@ impl Piecewise {
         let lower = (0..=low).map(|digit| (digit, 0));
         let queries: Vec<Query> = lower.chain([(low, borrow), (high, 0), (high, borrow), (high, half)]).collect();
         let tables = if role == Role::Server { Some(body.region(digits.table_bytes(opened.len()))?) } else { None };
-        let mut found = digits.ask(opened, &queries, parts, tables)?;
+        let mut columns = digits.ask(opened, &queries, parts, tables)?;
         // Nobody asks whether the lowest digit is equal.
-        found.remove(1);
+        columns.remove(1);
         let [lower @ .., less_low, equal_low, _, before_low, less, equal, _, before, opposite_less, opposite] =
-            &found[..]
+            &columns[..]
         else {
             unreachable!("two columns for each question")
         };
@@ -282,16 +282,16 @@ impl Piecewise {
     ) -> Result<Vec<[u64; 3]>, Error> {
         let (words, count) = (self.vector_words(), numbers.len());
         let region = if role == Role::Server { Some(body.region(8 * words * count)?) } else { None };
-        let mut found = vec![[0; 3]; count];
-        let chunks = numbers.par_chunks(PART).zip(found.par_chunks_mut(PART)).zip(parts).enumerate();
+        let mut evals = vec![[0; 3]; count];
+        let chunks = numbers.par_chunks(PART).zip(evals.par_chunks_mut(PART)).zip(parts).enumerate();
         let read = region.as_ref().map_or(0, |_| 8 * words * PART.min(count));
         let room = || (Wiped::from(vec![0; read]), Wiped::from(vec![0; GROUP * words]));
-        chunks.try_for_each_init(room, |(buffer, vectors), (part, ((numbers, found), streams))| {
+        chunks.try_for_each_init(room, |(buffer, vectors), (part, ((numbers, evals), streams))| {
             let mut bytes = match &region {
                 None => &[],
                 Some(region) => region.read(8 * words * part * PART, 8 * words * numbers.len(), buffer)?,
             };
-            for (numbers, found) in numbers.chunks(GROUP).zip(found.chunks_mut(GROUP)) {
+            for (numbers, evals) in numbers.chunks(GROUP).zip(evals.chunks_mut(GROUP)) {
                 let vectors = &mut vectors[..words * numbers.len()];
                 match role {
                     Role::Client => streams.pads(vectors),
@@ -302,11 +302,11 @@ impl Piecewise {
                         bytes = later;
                     }
                 }
-                self.add_up(role, vectors, numbers, lines, found);
+                self.add_up(role, vectors, numbers, lines, evals);
             }
             Ok::<_, Error>(())
         })?;
-        Ok(found)
+        Ok(evals)
     }
 
     /// The same from point functions.
@@ -321,32 +321,32 @@ impl Piecewise {
         let (words, key_bytes) = (self.vector_words(), 16 * point::words(self.index_bits));
         let mut roots = Wiped::from(vec![0 as Block; numbers.len()]);
         streams.roots(&mut roots);
-        let mut found = vec![[0; 3]; numbers.len()];
-        let chunks = numbers.par_chunks(KEYS_A_PART).zip(found.par_chunks_mut(KEYS_A_PART));
+        let mut evals = vec![[0; 3]; numbers.len()];
+        let chunks = numbers.par_chunks(KEYS_A_PART).zip(evals.par_chunks_mut(KEYS_A_PART));
         let chunks = chunks.zip(roots.par_chunks(KEYS_A_PART)).enumerate();
         let read = key_bytes * KEYS_A_PART.min(numbers.len());
         let room = || (vec![0; read], Wiped::from(vec![0; GROUP * words]));
-        chunks.try_for_each_init(room, |(buffer, vectors), (part, ((numbers, found), roots))| {
+        chunks.try_for_each_init(room, |(buffer, vectors), (part, ((numbers, evals), roots))| {
             let (hash, first) = (hashes.part(part), part * KEYS_A_PART);
             let keys = region.read(first * key_bytes, roots.len() * key_bytes, buffer)?;
             let groups = roots.chunks(GROUP).zip(keys.chunks(GROUP * key_bytes));
-            for (((roots, keys), numbers), found) in groups.zip(numbers.chunks(GROUP)).zip(found.chunks_mut(GROUP)) {
+            for (((roots, keys), numbers), evals) in groups.zip(numbers.chunks(GROUP)).zip(evals.chunks_mut(GROUP)) {
                 let vectors = &mut vectors[..words * roots.len()];
                 point::everywhere(self.index_bits, &hash, roots, keys.as_chunks().0, vectors);
-                self.add_up(role, vectors, numbers, lines, found);
+                self.add_up(role, vectors, numbers, lines, evals);
             }
             Ok::<_, Error>(())
         })?;
-        Ok(found)
+        Ok(evals)
     }
 
     /// Of each opened number, at most [`GROUP`] of them, the sums of the lines that the bits of its vector choose, and how many these are.
-    fn add_up(self, role: Role, vectors: &[u64], numbers: &[u64], lines: &Lines, found: &mut [[u64; 3]]) {
+    fn add_up(self, role: Role, vectors: &[u64], numbers: &[u64], lines: &Lines, evals: &mut [[u64; 3]]) {
         let sums = &mut [[0; 2]; GROUP][..numbers.len()];
         lines.chosen(vectors, numbers, sums);
-        for ((vector, &[slope, offset]), found) in vectors.chunks(self.vector_words()).zip(&*sums).zip(found) {
+        for ((vector, &[slope, offset]), evals) in vectors.chunks(self.vector_words()).zip(&*sums).zip(evals) {
             let chosen = vector.iter().map(|word| u64::from(word.count_ones())).sum();
-            *found = [slope, offset, chosen]
+            *evals = [slope, offset, chosen]
                 .map(|sum| self.output.reduce(if role == Role::Server { sum.wrapping_neg() } else { sum }));
         }
     }

@@ -33,11 +33,11 @@ pub(crate) fn safe_prime(bits: usize, prg: &mut Prg) -> Zeroizing<Integer> {
             let passed = fermat(&halves);
             for (half, _) in halves.iter().zip(passed).filter(|(_, passed)| *passed) {
                 let prime = Zeroizing::new(double_and_one(half));
-                let found = fermat(std::slice::from_ref(&prime))[0]
+                let is_prime = fermat(std::slice::from_ref(&prime))[0]
                     && prime.bits() as usize == bits
                     && is_probable_prime(half, prg)
                     && is_probable_prime(&prime, prg);
-                if found {
+                if is_prime {
                     return prime;
                 }
             }

@@ -182,7 +182,7 @@ mod tests {
             let roots = blocks(trees, &mut prg);
             let differences: Vec<Block> = blocks(trees, &mut prg).iter().map(|d| d | 1).collect();
             let paths: Vec<u64> = (0..trees).map(|_| prg.word()).collect();
-            let mut made: Vec<Vec<[u8; 16]>> = Vec::new();
+            let mut outputs: Vec<Vec<[u8; 16]>> = Vec::new();
             for aes in Aes128::every(&KEY) {
                 let (mut nodes, mut words) = (roots.clone(), vec![[0; 16]; trees * levels]);
                 aes.plant(&mut nodes, &differences, &paths, levels, &mut words);
@@ -199,10 +199,10 @@ mod tests {
                         prop_assert_eq!(here, there);
                     }
                 }
-                made.push(words);
+                outputs.push(words);
             }
-            made.dedup();
-            prop_assert_eq!(made.len(), 1);
+            outputs.dedup();
+            prop_assert_eq!(outputs.len(), 1);
         }
 
         #[test]

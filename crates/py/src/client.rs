@@ -105,9 +105,9 @@ impl Client {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Option<Spent<'py>>> {
         let inputs = vectors(&inputs);
-        let found =
+        let result =
             self.0.observed(py, progress, |session, observer| session.infer_next(&*plan.0, &inputs, observer))?;
-        Ok(found.map(|(id, (outputs, report))| (id.into(), to_python(py, &outputs), json(&report))))
+        Ok(result.map(|(id, (outputs, report))| (id.into(), to_python(py, &outputs), json(&report))))
     }
 
     /// Infers without material: correlations are made as it goes. The plan has linear layers online.

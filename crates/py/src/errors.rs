@@ -23,8 +23,8 @@ impl From<Failure> for PyErr {
         let class = class(&failure.0);
         let message = failure.0.to_string();
         Python::attach(|py| {
-            let found = py.import("privet.errors").and_then(|module| module.getattr(class));
-            match found.and_then(|class| Ok(class.cast_into::<PyType>()?)) {
+            let attribute = py.import("privet.errors").and_then(|module| module.getattr(class));
+            match attribute.and_then(|class| Ok(class.cast_into::<PyType>()?)) {
                 Ok(class) => PyErr::from_type(class, message),
                 Err(error) => error,
             }

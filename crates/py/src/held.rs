@@ -46,8 +46,8 @@ impl<T: Send> Held<T> {
         work: impl FnOnce(&mut T, &mut Progress) -> Result<R, privet_suites::Error> + Send,
     ) -> PyResult<R> {
         let mut observer = Progress::new(callback);
-        let made = self.with(py, |session| work(session, &mut observer))?;
+        let result = self.with(py, |session| work(session, &mut observer))?;
         observer.finish()?;
-        Ok(made)
+        Ok(result)
     }
 }

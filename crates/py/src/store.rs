@@ -64,9 +64,9 @@ pub(crate) fn open(path: &str, key: Option<[u8; 32]>, most: Option<u64>) -> Resu
 }
 
 fn describe(entry: &StoreEntry) -> String {
-    let StoreEntry { metadata, bytes, made } = entry;
+    let StoreEntry { metadata, bytes, created } = entry;
     // A clock that was set back makes no entry younger than new.
-    let age = SystemTime::now().duration_since(*made).unwrap_or_default().as_secs_f64();
+    let age = SystemTime::now().duration_since(*created).unwrap_or_default().as_secs_f64();
     serde_json::json!({
         "id": metadata.id,
         "program": metadata.program,

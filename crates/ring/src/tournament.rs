@@ -153,8 +153,8 @@ mod tests {
         let x: Vec<u64> = x.iter().map(|&x| ring.reduce(x)).collect();
         let relu = |d: &[u64]| Ok::<_, Infallible>(d.iter().map(|&d| ring.signed(d).max(0) as u64).collect());
         let groups = Groups::on_planes(vec![vec![0, 1, 2], vec![3], vec![1, 3]], 2, 4);
-        let Ok(found) = maxima(&x, &groups, ring, relu);
-        assert_eq!(found.iter().map(|&x| ring.signed(x) + 4).collect::<Vec<_>>(), [9, 7, 7, 8, 3, 3]);
+        let Ok(largest) = maxima(&x, &groups, ring, relu);
+        assert_eq!(largest.iter().map(|&x| ring.signed(x) + 4).collect::<Vec<_>>(), [9, 7, 7, 8, 3, 3]);
     }
 
     #[test]

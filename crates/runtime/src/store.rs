@@ -336,13 +336,13 @@ impl Store {
     /// The entry with the metadata at `path`, unless it has gone.
     fn read_entry(&self, path: &Path) -> Result<Option<StoreEntry>, StoreError> {
         let Some(metadata) = self.read_metadata(path)? else { return Ok(None) };
-        let made = match fs::metadata(path).and_then(|file| file.modified()) {
-            Ok(made) => made,
+        let created = match fs::metadata(path).and_then(|file| file.modified()) {
+            Ok(created) => created,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(io(path, error)),
         };
         let bytes = room::length(path)? + room::length(&path.with_extension("material"))?;
-        Ok(Some(StoreEntry { metadata, bytes, made }))
+        Ok(Some(StoreEntry { metadata, bytes, created }))
     }
 
     fn read_metadata(&self, path: &Path) -> Result<Option<Metadata>, StoreError> {

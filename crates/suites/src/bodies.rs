@@ -64,12 +64,12 @@ pub(crate) fn send(
         let sending = [(client, for_client), (server, for_server)]
             .map(|(channel, messages)| scope.spawn(move || send_all(channel, &messages)));
         let mut bodies = [to_client, to_server].map(|queue| Body { queue, gathered: Vec::new() });
-        let made = make(&mut bodies);
+        let result = make(&mut bodies);
         drop(bodies);
         // A link that failed is why making did.
         let [client, server] = sending.map(|thread| thread.join().expect("sending does not panic"));
         client.and(server)?;
-        made
+        result
     })
 }
 

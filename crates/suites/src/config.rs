@@ -51,9 +51,9 @@ pub(crate) mod named {
 
     pub(crate) fn deserialize<'de, T: Choice, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
         let given = String::deserialize(deserializer)?;
-        let found = T::VALUES.iter().find(|(_, name)| *name == given).map(|(value, _)| *value);
+        let value = T::VALUES.iter().find(|(_, name)| *name == given).map(|(value, _)| *value);
         let possible = || T::VALUES.iter().map(|(_, name)| *name).collect::<Vec<_>>().join(", ");
-        found.ok_or_else(|| de::Error::custom(format!("{} {given:?}: possible are {}", T::NAME, possible())))
+        value.ok_or_else(|| de::Error::custom(format!("{} {given:?}: possible are {}", T::NAME, possible())))
     }
 }
 

@@ -546,8 +546,8 @@ mod tests {
                 let bounds = &given.map(Some)[..inputs.len().min(2)];
                 let (product, local) = (node.product(), node.local::<InRing>());
                 let of_product = product.as_ref().map(|product| product.bounds(bounds, 64));
-                let found = of_product.or(local.as_ref().map(|local| local.bounds(bounds, 64)));
-                let Some([low, high]) = found.flatten() else { continue };
+                let interval = of_product.or(local.as_ref().map(|local| local.bounds(bounds, 64)));
+                let Some([low, high]) = interval.flatten() else { continue };
                 // Of each input all elements are at one end, or they take turns.
                 let ends = (0..9).map(|way| {
                     let tensor = |(at, &id): (usize, &usize)| -> Vec<u64> {

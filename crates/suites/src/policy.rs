@@ -115,16 +115,16 @@ pub struct Policy {
 /// The rules of clients, under the names that clients are known by: programs also write a certificate's SHA-256 in capitals and
 /// with colons. A rule that does not reach its client would not hold it to anything.
 fn by_name<'de, D: Deserializer<'de>>(document: D) -> Result<BTreeMap<String, Rule>, D::Error> {
-    let mut found = BTreeMap::new();
+    let mut rules = BTreeMap::new();
     for (name, rule) in BTreeMap::<String, Rule>::deserialize(document)? {
         let plain = name.replace(':', "").to_lowercase();
         let is_fingerprint = plain.len() == 64 && plain.bytes().all(|byte| byte.is_ascii_hexdigit());
         let name = if is_fingerprint { plain } else { name };
-        if found.insert(name.clone(), rule).is_some() {
+        if rules.insert(name.clone(), rule).is_some() {
             return Err(de::Error::custom(format!("it has two rules for client {name}")));
         }
     }
-    Ok(found)
+    Ok(rules)
 }
 
 impl Policy {
@@ -141,8 +141,8 @@ impl Policy {
     /// The rule for a client, and under which name its answers are counted.
     fn rule<'a>(&'a self, client: &'a Caller) -> Option<(&'a Accepts, Option<u32>, &'a str)> {
         let named = [Some(client.fingerprint.as_str()), client.name.as_deref()].into_iter().flatten();
-        let found = named.filter_map(|name| self.clients.get(name).map(|rule| (rule, name))).next();
-        match found {
+        let matching = named.filter_map(|name| self.clients.get(name).map(|rule| (rule, name))).next();
+        match matching {
             Some((rule, name)) => Some((
                 rule.accepts.as_ref().unwrap_or(&self.accepts),
                 rule.answers_per_hour.or(self.answers_per_hour),

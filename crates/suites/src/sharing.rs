@@ -89,9 +89,9 @@ impl Model {
         let chosen = !plan.linear().iter().all(|layer| layer.plan.is_encrypted());
         let form = (plan.product_ring(), chosen, plan.options().keeps_weights(), plan.options().saving);
         match transformed.take() {
-            Some((made_for, made)) if made_for == form => {
-                *transformed = Some((form, Arc::clone(&made)));
-                return Ok(made);
+            Some((made_for, cached)) if made_for == form => {
+                *transformed = Some((form, Arc::clone(&cached)));
+                return Ok(cached);
             }
             _ => {}
         }
@@ -99,9 +99,9 @@ impl Model {
             layer.plan.transform(self.weights.tensor(&layer.weight), workspace)
         };
         let layers = plan.linear().iter().zip(&self.workspaces);
-        let made: Arc<[_]> = layers.map(transform).collect::<Result<_, privet_linear::Error>>()?;
-        *transformed = Some((form, Arc::clone(&made)));
-        Ok(made)
+        let cached: Arc<[_]> = layers.map(transform).collect::<Result<_, privet_linear::Error>>()?;
+        *transformed = Some((form, Arc::clone(&cached)));
+        Ok(cached)
     }
 
     /// The weights as integers.

@@ -27,7 +27,7 @@ const SIGNS_CERTIFICATES: u8 = 0x04;
 pub(super) fn check(certificate: &CertificateDer<'_>) -> Result<(), &'static str> {
     const UNREADABLE: &str = "its extensions cannot be read";
     let extensions = extensions(certificate).ok_or(UNREADABLE)?;
-    let find = |kind| extensions.iter().find(|(found, _)| *found == kind).map(|(_, value)| *value);
+    let find = |kind| extensions.iter().find(|(other, _)| *other == kind).map(|(_, value)| *value);
     let constraints =
         find(BASIC_CONSTRAINTS).ok_or("it is not a certificate authority (it has no BasicConstraints)")?;
     let (constraints, _) = element(constraints, Some(SEQUENCE)).ok_or(UNREADABLE)?;
@@ -47,7 +47,7 @@ pub(super) fn check(certificate: &CertificateDer<'_>) -> Result<(), &'static str
 fn extensions<'a>(certificate: &'a CertificateDer<'_>) -> Option<Vec<(&'a [u8], &'a [u8])>> {
     let (whole, _) = element(certificate, Some(SEQUENCE))?;
     let (mut fields, _) = element(whole, Some(SEQUENCE))?;
-    let mut found = Vec::new();
+    let mut parsed = Vec::new();
     while let Some(&tag) = fields.first() {
         let (field, rest) = element(fields, None)?;
         fields = rest;
@@ -61,10 +61,10 @@ fn extensions<'a>(certificate: &'a CertificateDer<'_>) -> Option<Vec<(&'a [u8], 
             let (kind, value) = element(extension, Some(OBJECT_IDENTIFIER))?;
             // Whether it is critical may stand between the two.
             let value = element(value, Some(BOOLEAN)).map_or(value, |(_, value)| value);
-            found.push((kind, element(value, Some(OCTET_STRING))?.0));
+            parsed.push((kind, element(value, Some(OCTET_STRING))?.0));
         }
     }
-    Some(found)
+    Some(parsed)
 }
 
 #[cfg(test)]

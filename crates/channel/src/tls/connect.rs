@@ -80,9 +80,9 @@ fn resolve(host: &str, port: u16, deadline: &Deadline) -> Result<Vec<SocketAddr>
     let (sender, receiver) = mpsc::channel();
     let name = host.to_owned();
     thread::spawn(move || {
-        let found = (name.as_str(), port).to_socket_addrs().map(Iterator::collect);
+        let addresses = (name.as_str(), port).to_socket_addrs().map(Iterator::collect);
         // Nobody listens any more if the time is over.
-        let _ = sender.send(found);
+        let _ = sender.send(addresses);
     });
     match receiver.recv_timeout(deadline.remaining()?) {
         Ok(Ok(addresses)) => Ok(addresses),

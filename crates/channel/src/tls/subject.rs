@@ -54,8 +54,8 @@ fn name_in(mut subject: &[u8]) -> Option<&[u8]> {
 
 /// The contents of the first DER element, and what follows it. `None` if it is cut, or not of this tag.
 pub(super) fn element(der: &[u8], tag: Option<u8>) -> Option<(&[u8], &[u8])> {
-    let (&[found, first], rest) = der.split_first_chunk()?;
-    if tag.is_some_and(|tag| tag != found) {
+    let (&[actual, first], rest) = der.split_first_chunk()?;
+    if tag.is_some_and(|tag| tag != actual) {
         return None;
     }
     let (length, rest) = match first {

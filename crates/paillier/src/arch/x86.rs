@@ -154,16 +154,16 @@ fn select_by<T>(out: &mut [Row], table: &[T], digits: &Row, read: impl Fn(&T) ->
     let (blocks, _) = out.as_chunks_mut::<BLOCK>();
     let (digits, one) = (load(digits), _mm512_set1_epi64(1));
     for (block, out) in blocks.iter_mut().enumerate() {
-        let mut found = [_mm512_setzero_si512(); BLOCK];
+        let mut chosen = [_mm512_setzero_si512(); BLOCK];
         let mut index = _mm512_setzero_si512();
         for entry in table.chunks_exact(limbs) {
             let here = _mm512_cmpeq_epi64_mask(index, digits);
-            for (found, element) in found.iter_mut().zip(&entry[BLOCK * block..]) {
-                *found = _mm512_mask_mov_epi64(*found, here, read(element));
+            for (chosen, element) in chosen.iter_mut().zip(&entry[BLOCK * block..]) {
+                *chosen = _mm512_mask_mov_epi64(*chosen, here, read(element));
             }
             index = _mm512_add_epi64(index, one);
         }
-        out.iter_mut().zip(found).for_each(|(out, found)| store(out, found));
+        out.iter_mut().zip(chosen).for_each(|(out, chosen)| store(out, chosen));
     }
 }
 

@@ -305,12 +305,12 @@ mod tests {
                 _ => u128::from(tables[0][i] >> offset) & ((1 << (1 << bits)) - 1),
             };
             for kernels in every_kernels() {
-                let mut found = [vec![3; count.div_ceil(64)], vec![4; count.div_ceil(64)]];
-                let [less, equal] = &mut found;
+                let mut results = [vec![3; count.div_ceil(64)], vec![4; count.div_ceil(64)]];
+                let [less, equal] = &mut results;
                 (kernels.compare)(&numbers, digit, tables.each_ref().map(|table| &table[..]), [less, equal]);
                 for (i, number) in numbers.iter().enumerate() {
                     let rest = table(i) >> (number >> low & ((1 << bits) - 1));
-                    let bits = found.each_ref().map(|words| words[i / 64] >> (i % 64) & 1);
+                    let bits = results.each_ref().map(|words| words[i / 64] >> (i % 64) & 1);
                     prop_assert_eq!(bits, [u64::from((rest >> 1).count_ones() & 1), rest as u64 & 1], "{}", kernels.name);
                 }
             }

@@ -16,7 +16,7 @@ pub(super) const KERNELS: Kernels = Kernels {
     choose: |circle, tables| choose(circle, tables),
     choose_narrow: |circles, tables| circles.map(|circle| choose(circle, tables)),
     select: |bits, tables| select(bits, tables),
-    compare: |numbers, digit, tables, found| compare(numbers, digit, tables, found),
+    compare: |numbers, digit, tables, out| compare(numbers, digit, tables, out),
     pack: |out, values, bits| pack(out, values, bits),
     unpack: |out, bytes, bits| unpack(out, bytes, bits),
 };
@@ -130,8 +130,8 @@ pub(super) fn select(bits: &[u64], tables: [&[u64]; 2]) -> [[u64; 64]; 2] {
 #[inline(always)]
 pub(super) fn compare(numbers: &[u64], digit: Digit, [low, high]: [&[u64]; 2], [less, equal]: [&mut [u64]; 2]) {
     let kept = u64::MAX >> (64 - (1 << digit.bits.min(6)));
-    let found = less.iter_mut().zip(equal);
-    for (word, ((less, equal), numbers)) in found.zip(numbers.chunks(64)).enumerate() {
+    let words = less.iter_mut().zip(equal);
+    for (word, ((less, equal), numbers)) in words.zip(numbers.chunks(64)).enumerate() {
         (*less, *equal) = (0, 0);
         for (i, number) in numbers.iter().enumerate() {
             let at = (number >> digit.low) as u32 & ((1 << digit.bits) - 1);

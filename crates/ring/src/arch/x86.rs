@@ -23,7 +23,7 @@ fn avx2() -> Option<Kernels> {
         choose: |circle, tables| choose_256(circle, tables),
         choose_narrow: |circles, tables| choose_narrow_256(circles, tables),
         select: |bits, tables| select_256(bits, tables),
-        compare: |numbers, digit, tables, found| compare_256(numbers, digit, tables, found),
+        compare: |numbers, digit, tables, out| compare_256(numbers, digit, tables, out),
     } else portable::KERNELS)
 }
 
@@ -40,7 +40,7 @@ fn avx512() -> Option<Kernels> {
         choose: |circle, tables| choose_512(circle, tables),
         choose_narrow: |circles, tables| choose_narrow_512(circles, tables),
         select: |bits, tables| select_512(bits, tables),
-        compare: |numbers, digit, tables, found| compare_512(numbers, digit, tables, found),
+        compare: |numbers, digit, tables, out| compare_512(numbers, digit, tables, out),
         pack: |out, values, bits| pack_512(out, values, bits),
         unpack: |out, bytes, bits| unpack_512(out, bytes, bits),
     })
@@ -225,8 +225,8 @@ fn select_512(bits: &[u64], [first, second]: [&[u64]; 2]) -> [[u64; 64]; 2] {
 }
 
 #[target_feature(enable = "avx2,popcnt")]
-fn compare_256(numbers: &[u64], digit: Digit, tables: [&[u64]; 2], found: [&mut [u64]; 2]) {
-    portable::compare(numbers, digit, tables, found);
+fn compare_256(numbers: &[u64], digit: Digit, tables: [&[u64]; 2], out: [&mut [u64]; 2]) {
+    portable::compare(numbers, digit, tables, out);
 }
 
 /// As the portable code; shifts by more than a word leave nothing here, too.

@@ -58,9 +58,9 @@ impl KeptWeights {
         let text = "another session received other weights of this program meanwhile: prepare again";
         let other = || Error::Misuse(text.into());
         let mut file = store.open_file(&path)?.ok_or_else(other)?;
-        let mut found = [0; NAME];
-        file.read_exact(&mut found).map_err(|error| io(&path, error))?;
-        if found != name.as_bytes() {
+        let mut actual = [0; NAME];
+        file.read_exact(&mut actual).map_err(|error| io(&path, error))?;
+        if actual != name.as_bytes() {
             return Err(other());
         }
         Ok(Self { file, store, path })

@@ -103,8 +103,8 @@ impl Store {
         // Of the right size at once: a buffer that grows leaves copies behind.
         let mut bytes = Zeroizing::new(Vec::with_capacity(MOST_BYTES));
         self.unseal(path, file).ok()?.take(MOST_BYTES as u64 - 1).read_to_end(&mut bytes).ok()?;
-        let (half, found) = bytes.split_at_checked(bytes.len().checked_sub(DIGEST_BYTES)?)?;
-        if digest(half) == found { Kept::from_bytes(half) } else { None }
+        let (half, tag) = bytes.split_at_checked(bytes.len().checked_sub(DIGEST_BYTES)?)?;
+        if digest(half) == tag { Kept::from_bytes(half) } else { None }
     }
 
     fn half(&self, peer: &str, name: &MaterialId) -> PathBuf {
@@ -118,7 +118,7 @@ impl Store {
     /// The names of the halves for a peer, the newest first.
     fn halves(&self, peer: &str) -> Result<Vec<MaterialId>, StoreError> {
         let files = self.files_in(&self.base())?.into_iter();
-        let mut halves: Vec<_> = files.filter_map(|(made, path)| Some((made, name_of(&path, peer)?))).collect();
+        let mut halves: Vec<_> = files.filter_map(|(created, path)| Some((created, name_of(&path, peer)?))).collect();
         halves.sort_by(|one, other| other.cmp(one));
         Ok(halves.into_iter().map(|(_, name)| name).collect())
     }

@@ -79,5 +79,5 @@ pub struct StoreEntry {
     /// Bytes on disk, metadata included.
     pub bytes: u64,
     /// When it was finished.
-    pub made: SystemTime,
+    pub created: SystemTime,
 }

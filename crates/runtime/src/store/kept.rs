@@ -91,8 +91,8 @@ impl Store {
         bytes: u64,
         fill: impl FnOnce(&mut dyn Write) -> Result<(), E>,
     ) -> Result<Vec<Evicted>, E> {
-        let (mut evicted, made) = self.reserve_kept(self.stored_bytes(bytes))?;
-        self.write_into(made, path, fill)?;
+        let (mut evicted, partial) = self.reserve_kept(self.stored_bytes(bytes))?;
+        self.write_into(partial, path, fill)?;
         evicted.extend(self.forget_earlier(path)?);
         Ok(evicted)
     }
@@ -120,9 +120,9 @@ impl Store {
             evicted.push(Evicted::new(path, Cause::Limit(limit)));
             excess = excess.saturating_sub(size);
         }
-        let made = self.partial(bytes)?;
+        let partial = self.partial(bytes)?;
         drop(lock);
-        Ok((evicted, made))
+        Ok((evicted, partial))
     }
 
     /// Bytes of all encrypted weights that are kept here.

@@ -77,8 +77,8 @@ fn setup_bytes(number: u8) -> Vec<u8> {
 struct Life<'a> {
     recorder: &'a Arc<Recorder>,
     store: Store,
-    /// How much material was made, and how many setups.
-    made: u8,
+    /// How many entries were made, and how many setups.
+    entries: u8,
     setups: u8,
     /// Halves of what stands in for base OTs.
     halves: u8,
@@ -124,19 +124,19 @@ impl Life<'_> {
     }
 
     fn put(&mut self, prg: &mut Prg) {
-        let number = self.made;
+        let number = self.entries;
         let setup = (self.setups > 0 && prg.bit()).then(|| below(self.setups.into(), prg) as u8);
         let metadata = Metadata { setup: setup.map(name), program: PROGRAM.into(), ..metadata_of(number) };
-        self.made += 1;
+        self.entries += 1;
         self.store.put(&metadata, &material(number)).unwrap();
         self.recorder.fact(Fact::Ready(number, setup));
     }
 
     fn claim(&mut self, prg: &mut Prg) {
-        if self.made == 0 {
+        if self.entries == 0 {
             return;
         }
-        let number = below(self.made.into(), prg) as u8;
+        let number = below(self.entries.into(), prg) as u8;
         self.recorder.fact(Fact::Claiming(number));
         if self.store.claim(&name(number)).is_ok() {
             self.recorder.fact(Fact::Used(number));
@@ -296,7 +296,7 @@ fn find(histories: u64, leave_out: LeaveOut) -> Option<String> {
         let mut prg = Prg::from_seed(&Seed::from_block(u128::from(seed)));
         let base = folder();
         let recorder = Recorder::new(base.path(), leave_out);
-        let mut life = Life { store: open(&recorder), recorder: &recorder, made: 0, setups: 0, halves: 0 };
+        let mut life = Life { store: open(&recorder), recorder: &recorder, entries: 0, setups: 0, halves: 0 };
         recorder.fact(Fact::Opened);
         life.live(STEPS, &mut prg);
         let events = recorder.events();

@@ -105,7 +105,7 @@ impl Setups {
             let Some(mut file) = self.store.open_file(&path)? else { continue };
             let read = file.read_exact(&mut seed).and_then(|()| fs::metadata(&path)?.modified());
             match read {
-                Ok(made) => kept.push((made, KeptSetup { name, seed: Seed::from_bytes(seed) })),
+                Ok(created) => kept.push((created, KeptSetup { name, seed: Seed::from_bytes(seed) })),
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 Err(error) => return Err(io(&path, error)),
             }
@@ -215,8 +215,8 @@ impl SetupEntry {
     /// Puts the mark of a check on the disk.
     fn begin(&self) -> Result<(), StoreError> {
         let mark: &Path = &self.mark();
-        let made = self.store.files.create(mark).and_then(|file| self.store.files.sync_file(&file, mark));
-        made.map_err(|error| io(mark, error))?;
+        let marked = self.store.files.create(mark).and_then(|file| self.store.files.sync_file(&file, mark));
+        marked.map_err(|error| io(mark, error))?;
         self.store.sync(folder_of(mark))
     }
 }
@@ -251,7 +251,7 @@ mod tests {
 
     const NAMES: [u8; 2] = [1, 2];
 
-    fn made(store: &Store) -> [SetupEntry; 2] {
+    fn two_entries(store: &Store) -> [SetupEntry; 2] {
         let fill = |out: &mut dyn Write| out.write_all(&[9; 20]).map_err(|error| Error::from(io(Path::new(""), error)));
         NAMES.map(|byte| store.setups("p", "").add(&MaterialId::new(&[byte; 16]), fill).unwrap())
     }
@@ -273,7 +273,7 @@ mod tests {
     fn after_a_failed_check_nothing_of_the_setup_is_left() {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::open(directory.path()).unwrap();
-        let [entry, other] = made(&store);
+        let [entry, other] = two_entries(&store);
         for (byte, setup) in [(3, Some(&entry.name)), (4, Some(&other.name)), (5, None)] {
             let metadata = Metadata { setup: setup.cloned(), ..metadata_of(byte) };
             store.put(&metadata, b"secret").unwrap();
@@ -296,7 +296,7 @@ mod tests {
     fn a_check_that_never_ended_spoils_the_setup() {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::open(directory.path()).unwrap();
-        let [first, second] = made(&store);
+        let [first, second] = two_entries(&store);
         for entry in [&first, &second] {
             let died = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| entry.take(&mut || panic!("killed"))));
             died.unwrap_err();
@@ -312,7 +312,7 @@ mod tests {
     fn whoever_opens_the_store_leaves_checks_alone_that_go_on_or_have_just_ended() {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::open(directory.path()).unwrap();
-        let [entry, _] = made(&store);
+        let [entry, _] = two_entries(&store);
         let is_over = AtomicBool::new(false);
         thread::scope(|scope| {
             for _ in 0..2 {
@@ -333,7 +333,7 @@ mod tests {
     fn of_many_checks_at_once_none_comes_after_the_first_failure() {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::open(directory.path()).unwrap();
-        let [entry, _] = made(&store);
+        let [entry, _] = two_entries(&store);
         let checks = AtomicUsize::new(0);
         thread::scope(|scope| {
             for _ in 0..8 {
@@ -353,7 +353,7 @@ mod tests {
     fn a_setup_is_written_once_and_the_oldest_goes_when_there_are_too_many() {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::open(directory.path()).unwrap();
-        let [first, _] = made(&store);
+        let [first, _] = two_entries(&store);
         let setups = store.setups("p", "");
         let fill = |out: &mut dyn Write| out.write_all(&[8; 16]).map_err(|error| Error::from(io(Path::new(""), error)));
         assert!(matches!(setups.add(&first.name, fill), Err(Error::Misuse(_))));
@@ -373,14 +373,14 @@ mod tests {
     fn of_many_that_have_no_setup_one_gets_it() {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::open(directory.path()).unwrap();
-        let made = AtomicUsize::new(0);
+        let count = AtomicUsize::new(0);
         thread::scope(|scope| {
             for byte in 0..6 {
-                let (store, made) = (&store, &made);
+                let (store, count) = (&store, &count);
                 scope.spawn(move || {
                     let setups = store.setups("p", "");
                     let Some(_leave) = setups.first().unwrap() else { return };
-                    made.fetch_add(1, Ordering::SeqCst);
+                    count.fetch_add(1, Ordering::SeqCst);
                     let fill = |out: &mut dyn Write| {
                         thread::sleep(std::time::Duration::from_millis(20));
                         out.write_all(&[9; 16]).map_err(|error| Error::from(io(Path::new(""), error)))
@@ -389,6 +389,6 @@ mod tests {
                 });
             }
         });
-        assert_eq!((made.into_inner(), kept(&store).len()), (1, 1));
+        assert_eq!((count.into_inner(), kept(&store).len()), (1, 1));
     }
 }

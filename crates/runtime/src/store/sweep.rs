@@ -54,15 +54,15 @@ impl Store {
     /// The files in a folder, with the times at which they were changed.
     pub(super) fn files_in(&self, folder: &Path) -> Result<Vec<(SystemTime, PathBuf)>, StoreError> {
         let io = |error| io(folder, error);
-        let mut found = Vec::new();
+        let mut files = Vec::new();
         for entry in fs::read_dir(folder).map_err(io)? {
             let entry = entry.map_err(io)?;
             // Somebody may have removed it meanwhile.
             if let Ok(changed) = entry.metadata().and_then(|file| file.modified()) {
-                found.push((changed, entry.path()));
+                files.push((changed, entry.path()));
             }
         }
-        Ok(found)
+        Ok(files)
     }
 
     /// Whether there is a marker of the entry that the file at `path` belongs to.

@@ -138,7 +138,7 @@ fn two_preparations_at_once_with_two_sets_of_weights_give_no_output_of_neither()
     assert_ne!(outputs[0], outputs[1]);
     for (used_in, run_by) in [(HONEST, OTHER), (OTHER, HONEST), (OTHER, OTHER), (HONEST, HONEST)] {
         let scene = Scene::new();
-        let made = thread::scope(|scope| {
+        let ids = thread::scope(|scope| {
             [HONEST, OTHER]
                 .map(|server| {
                     scope.spawn({
@@ -146,12 +146,12 @@ fn two_preparations_at_once_with_two_sets_of_weights_give_no_output_of_neither()
                         move || scene.prepare(server)
                     })
                 })
-                .map(|made| made.join().unwrap())
+                .map(|ids| ids.join().unwrap())
         });
         // Both sessions are over one setup: the second one finds that of the first.
-        let id = made[used_in].as_ref().expect("material");
+        let id = ids[used_in].as_ref().expect("material");
         let setup = scene.setup(&scene.ours, id);
-        assert!(made.iter().all(|id| scene.setup(&scene.ours, id.as_ref().expect("material")) == setup));
+        assert!(ids.iter().all(|id| scene.setup(&scene.ours, id.as_ref().expect("material")) == setup));
         // A server that cheats does not refuse itself.
         let (digest, _) = scene.other_weights(id);
         if run_by == OTHER {

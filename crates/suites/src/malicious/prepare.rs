@@ -106,9 +106,9 @@ pub(crate) fn prepare(
     for (done, placed) in plan.steps.iter().enumerate() {
         let (name, operator) = plan.describe(placed);
         let started = Instant::now();
-        let Some(made) = placed.step.prepare(&mut preparing, &mut party)? else { continue };
+        let Some(values) = placed.step.prepare(&mut preparing, &mut party)? else { continue };
         observer.progress(Phase::Offline, done, total, name);
-        write_values(&made, entry)?;
+        write_values(&values, entry)?;
         recorder.book(name, operator, started, privet_channel::Cost::default());
     }
     observer.progress(Phase::Offline, total - 1, total, "keys");

@@ -187,21 +187,21 @@ impl Run {
 
 /// The runs in which single elements are multiplied, one after the other; correlations for those of a group are made together.
 fn groups(plan: &Plan) -> Vec<Vec<Run>> {
-    let (mut groups, mut made): (Vec<Vec<Run>>, _) = (Vec::new(), 0);
+    let (mut groups, mut count): (Vec<Vec<Run>>, _) = (Vec::new(), 0);
     for (way, products) in by_way(plan) {
         let mut left = products.iter().map(|product| product.len(plan)).sum::<usize>() / way.row();
         while left > 0 {
             let run = Run { way, count: left.min(way.at_once()) };
             left -= run.count;
             let products = run.cost().demand.products_sent_by_client.total();
-            match groups.last_mut().filter(|_| made + products <= PRODUCTS_AT_ONCE) {
+            match groups.last_mut().filter(|_| count + products <= PRODUCTS_AT_ONCE) {
                 Some(group) => group.push(run),
                 None => {
                     groups.push(vec![run]);
-                    made = 0;
+                    count = 0;
                 }
             }
-            made += products;
+            count += products;
         }
     }
     groups
@@ -266,11 +266,11 @@ pub(super) fn multiply(
         }
     }
     let parts: BTreeMap<usize, (bool, Vec<u64>)> = operands.into_values().flat_map(|it| it.parts(plan)).collect();
-    let mut made = Elements::default();
+    let mut all = Elements::default();
     for (is_layer, part) in parts.into_values() {
-        if is_layer { made.layers.push(part) } else { made.products.push(part) }
+        if is_layer { all.layers.push(part) } else { all.products.push(part) }
     }
-    Ok(made)
+    Ok(all)
 }
 
 /// The operands of all products of one way, and the products as far as they are made.

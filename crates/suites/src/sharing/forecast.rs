@@ -45,7 +45,7 @@ impl Plan {
         chunks.rotate_left(1);
         let mut products = elements::demands(self).into_iter();
         chunks.extend(products.next());
-        let made: Vec<Vec<Demand>> = [chunks].into_iter().chain(products.map(|demand| vec![demand])).collect();
+        let demands: Vec<Vec<Demand>> = [chunks].into_iter().chain(products.map(|demand| vec![demand])).collect();
         let prepared = &linear[..self.prepared_linear().len()];
         let linear_client: u64 = prepared.iter().map(|layer| layer.bytes_client).sum();
         let linear_server: u64 = prepared.iter().map(|layer| layer.bytes_server).sum();
@@ -53,7 +53,7 @@ impl Plan {
             (1, [0, dealt::SERVER_BYTES])
         } else {
             let ot = ot_cost::setup()
-                + ot_cost::generate_in_chunks(&made, self.extension(), Role::Client)
+                + ot_cost::generate_in_chunks(&demands, self.extension(), Role::Client)
                 + elements::cost(self);
             let under_keys = self.encrypted();
             let key = if prepared.is_empty() { 0 } else { Encrypted::keys_bytes(&under_keys) };
@@ -71,7 +71,7 @@ impl Plan {
             memory_bytes_client: self.client_memory(threads).peak(),
             memory_bytes_server: self.server_memory(&self.standard_workspaces(), threads).peak(),
             extension: (!self.is_dealt()).then(|| self.extension().name()),
-            extensions: if self.is_dealt() { Vec::new() } else { extensions(&made) },
+            extensions: if self.is_dealt() { Vec::new() } else { extensions(&demands) },
             kept_bytes: self.kept_bytes(),
             offline_bytes_client: offline_client,
             offline_bytes_server: offline_server,

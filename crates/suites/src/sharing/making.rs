@@ -47,9 +47,9 @@ pub(super) fn plan(program: &Program, triples: &mut [Triple], bits: u32, options
             "without a dealer that takes rings of up to {widest} bits, not {bits}: compile for fewer"
         ));
     }
-    let mut made = MatrixTriples::for_program(&products, bits, guard, options.saving)?.into_iter();
+    let mut matrices = MatrixTriples::for_program(&products, bits, guard, options.saving)?.into_iter();
     let of_matrices = triples.iter_mut().filter(|triple| product(triple).is_some());
-    of_matrices.for_each(|triple| triple.matrices = made.next());
+    of_matrices.for_each(|triple| triple.matrices = matrices.next());
     Ok(())
 }
 

@@ -198,7 +198,7 @@ impl Plan {
         let mut live: u64 = given.chain(program.state().iter().map(|state| state.input)).map(size).sum();
         let mut most = live;
         for (index, step) in self.steps().iter().enumerate() {
-            let (made, working) = match *step {
+            let (added, working) = match *step {
                 Step::Extend { value, .. } | Step::RoundOff { value } => (0, size(value) / 8 * PER_COMPARISON),
                 Step::Open { value, .. } => {
                     let entering = if self.field().is_some() { size(value) / 8 * PER_COMPARISON } else { 0 };
@@ -212,8 +212,8 @@ impl Plan {
                     (size(node.operation.output) + opened, protocol.working_memory(self.field()))
                 }
             };
-            most = most.max(live + made + working);
-            live += made;
+            most = most.max(live + added + working);
+            live += added;
             let openings =
                 |value: &usize| [&opened, &masked].into_iter().filter(|open| open.contains(value)).count() as u64;
             let freed = |value: &usize| size(*value) * (1 + openings(value));

@@ -309,8 +309,8 @@ impl Plan {
 
     /// The product of the operation with this index, if it is one.
     pub(super) fn triple_of(&self, operation: usize) -> Option<&Triple> {
-        let found = self.triples.binary_search_by_key(&operation, |triple| triple.operation);
-        found.ok().map(|at| &self.triples[at])
+        let place = self.triples.binary_search_by_key(&operation, |triple| triple.operation);
+        place.ok().map(|at| &self.triples[at])
     }
 
     /// A product in the clear.

@@ -73,8 +73,8 @@ pub fn load_keeping(public: Vec<u8>, weights: &[u8], keep: Keep) -> Result<Serve
 pub fn load_within(public: Vec<u8>, weights: &[u8], budget: &Budget) -> Result<Served, Error> {
     let (program, threads) = (Program::parse(&public)?, rayon::current_num_threads());
     // A prime field has no workspaces to choose; its jobs are let in by what they take.
-    let made = Options::made().filter(|options| !options.is_prime());
-    let options = made.chain(Options::dealt()).chain(Options::one_shot());
+    let choices = Options::made().filter(|options| !options.is_prime());
+    let options = choices.chain(Options::dealt()).chain(Options::one_shot());
     // Guard bits may leave no parameters for a wide ring: whoever asks for such a mode is told.
     let (plans, refused): (Vec<_>, Vec<_>) =
         options.map(|options| Plan::new(program.clone(), options)).partition(Result::is_ok);

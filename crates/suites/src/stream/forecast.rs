@@ -66,7 +66,7 @@ pub(super) fn of(plan: &Plan) -> Forecast {
     let encrypted: Vec<usize> = given.chain(returned).collect();
     let decrypted: Vec<usize> = plan.exchanges().map(|exchange| exchange.sent(program)).collect();
     let (encryptions, decryptions) = (encrypted.iter().sum::<usize>(), decrypted.iter().sum::<usize>());
-    let made = match plan.cipher() {
+    let offline = match plan.cipher() {
         Cipher::Paillier(size) => noise(size, [encryptions, decryptions]),
         Cipher::Bfv => plan.layout().map_or(Offline { bytes: [0; 2], rounds: 0, material: [0; 2] }, |layout| {
             masks(layout, encryptions + decryptions)
@@ -88,14 +88,14 @@ pub(super) fn of(plan: &Plan) -> Forecast {
         transfers: layout.map_or(0, Layout::transfers),
         ciphertexts: layers().map(|layer| layer.input_ciphertexts() + layer.output_ciphertexts()).sum(),
         products: layers().map(privet_linear::Plan::products).sum(),
-        offline_bytes_client: session::request_bytes(plan) + made.bytes[0],
-        offline_bytes_server: made.bytes[1],
-        offline_rounds: made.rounds,
+        offline_bytes_client: session::request_bytes(plan) + offline.bytes[0],
+        offline_bytes_server: offline.bytes[1],
+        offline_rounds: offline.rounds,
         online_bytes_client: online(&encrypted),
         online_bytes_server: online(&decrypted),
         online_rounds: online_rounds(plan),
-        material_bytes_client: made.material[0],
-        material_bytes_server: made.material[1],
+        material_bytes_client: offline.material[0],
+        material_bytes_server: offline.material[1],
     }
 }
 

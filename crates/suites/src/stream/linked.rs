@@ -80,11 +80,11 @@ mod tests {
             let mut both = row.iter().filter(|value| column.contains(value));
             (*both.next().expect("one"), both.next()).0
         };
-        let found: Vec<Vec<usize>> =
+        let values_of: Vec<Vec<usize>> =
             rows.iter().map(|row| columns.iter().map(|column| shared(row, column)).collect()).collect();
-        for (row, values) in found.iter().enumerate() {
+        for (row, values) in values_of.iter().enumerate() {
             assert!(values.iter().all(|value| value / SIDE == values[0] / SIDE), "row {row}");
-            assert!(values.iter().zip(&found[0]).all(|(value, first)| value % SIDE == first % SIDE), "row {row}");
+            assert!(values.iter().zip(&values_of[0]).all(|(value, first)| value % SIDE == first % SIDE), "row {row}");
         }
     }
 

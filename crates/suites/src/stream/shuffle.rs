@@ -126,9 +126,9 @@ pub(super) fn backward_sent(shape: Shape, values: &mut [u64], flips: &Bits, prod
 }
 
 fn sent(pairs: impl Iterator<Item = Pair>, values: &mut [u64], flips: &Bits, products: &ProductsSent) -> Vec<u64> {
-    let made = products.rho.all().iter().zip(products.share.all().iter());
+    let terms = products.rho.all().iter().zip(products.share.all().iter());
     pairs
-        .zip(made)
+        .zip(terms)
         .enumerate()
         .map(|(index, ([x, y], (rho, share)))| {
             let flip = u64::from(flips.get(index));

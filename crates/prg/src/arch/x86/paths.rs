@@ -198,7 +198,7 @@ fn leaves(round_keys: &[Block; 11], roots: &[Block; GROUP], words: &[[[u8; 16]; 
     // The right child of each level that is entered next.
     let mut right = vec![nodes; depth + 1];
     // As many neighbours as fill a cache line of a tree's leaves, which then is written once.
-    let mut found = [[0; GROUP]; LINE];
+    let mut line = [[0; GROUP]; LINE];
     for leaf in 0..row {
         let first = if leaf == 0 { 0 } else { depth - leaf.trailing_zeros() as usize };
         nodes = right[first];
@@ -210,13 +210,13 @@ fn leaves(round_keys: &[Block; 11], roots: &[Block; GROUP], words: &[[[u8; 16]; 
             }
         }
         let leaves = corrected(&keys, &nodes, &words[depth]);
-        for (found, leaves) in found[leaf % LINE].as_chunks_mut().0.iter_mut().zip(leaves) {
-            store(found, leaves);
+        for (line, leaves) in line[leaf % LINE].as_chunks_mut().0.iter_mut().zip(leaves) {
+            store(line, leaves);
         }
         if leaf % LINE == LINE - 1 || leaf == row - 1 {
             for (tree, out) in out.chunks_exact_mut(row).enumerate() {
-                for (out, found) in out[leaf - leaf % LINE..=leaf].iter_mut().zip(&found) {
-                    *out = [found[tree] as u64, (found[tree] >> 64) as u64];
+                for (out, line) in out[leaf - leaf % LINE..=leaf].iter_mut().zip(&line) {
+                    *out = [line[tree] as u64, (line[tree] >> 64) as u64];
                 }
             }
         }

@@ -40,21 +40,21 @@ pub(crate) struct Layout {
 impl Layout {
     pub fn new(program: &Program, steps: &[Step]) -> Result<Self, Error> {
         let waves = waves(program, steps);
-        let found: Vec<_> = steps
+        let linear: Vec<_> = steps
             .iter()
             .filter_map(|step| match step {
                 Step::Linear(index) => Some((*index, Node::at(program, *index).linear()?)),
                 Step::Exchange(_) => None,
             })
             .collect();
-        let shapes: Vec<_> = found.iter().map(|(_, map)| map.encrypted()).collect();
+        let shapes: Vec<_> = linear.iter().map(|(_, map)| map.encrypted()).collect();
         let plans = match shapes.is_empty() {
             true => Vec::new(),
             false => {
                 privet_linear::Plan::for_program(&shapes, program.ring_bits(), program.weight_bits(), Resharing::Exact)?
             }
         };
-        let layers = found.into_iter().zip(plans).map(|((operation, map), plan)| {
+        let layers = linear.into_iter().zip(plans).map(|((operation, map), plan)| {
             let wave = waves[program.operations()[operation].inputs[0]];
             Layer { operation, weight: map.weight().to_owned(), plan, wave }
         });

@@ -26,15 +26,15 @@ pub(crate) struct Transformed(Mutex<Option<Arc<[TransformedWeights]>>>);
 
 impl Transformed {
     fn get(&self, layout: &Layout, weights: &Weights) -> Result<Arc<[TransformedWeights]>, Error> {
-        let mut made = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(made) = &*made {
-            return Ok(Arc::clone(made));
+        let mut cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(cached) = &*cached {
+            return Ok(Arc::clone(cached));
         }
         let transform = |layer: &super::layout::Layer| {
             TransformedWeights::new(&layer.plan, weights.tensor(&layer.weight), Workspace::standard(&layer.plan))
         };
         let all: Arc<[_]> = layout.layers.iter().map(transform).collect::<Result<_, privet_linear::Error>>()?;
-        *made = Some(Arc::clone(&all));
+        *cached = Some(Arc::clone(&all));
         Ok(all)
     }
 }

@@ -13,9 +13,9 @@ impl Revealed for Argmax<'_> {
             let group: Vec<i64> = group.into_iter().map(|at| values[at]).collect();
             let largest = largest(&group);
             let is_largest = |value: &i64| *value == largest;
-            let found =
+            let place =
                 if self.select_last { group.iter().rposition(is_largest) } else { group.iter().position(is_largest) };
-            found.unwrap_or(0) as i64
+            place.unwrap_or(0) as i64
         };
         self.groups().into_iter().map(place).collect()
     }

@@ -154,7 +154,7 @@ mod tests {
     /// Functions whose values are known without this module.
     #[test]
     fn values_are_those_of_the_functions() {
-        let close = |found: f64, wanted: f64| (found - wanted).abs() <= 1e-15 * wanted.abs().max(1.0);
+        let close = |actual: f64, wanted: f64| (actual - wanted).abs() <= 1e-15 * wanted.abs().max(1.0);
         for step in -4000..=4000 {
             let x = f64::from(step) / 100.0;
             assert!((exp(x) / x.exp() - 1.0).abs() < 1e-14, "exp({x})");
