@@ -160,22 +160,22 @@ def test_the_page_of_another_site_drains_nothing(play: Callable[..., None]) -> N
 def test_a_machine_that_is_lost_as_it_takes_a_job_has_nobody_come_to_it(
     play: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No client is told of a job that no worker waits for, and another machine runs it."""
+    """No client hears of a job that no worker waits for, and another machine runs it."""
 
     async def act(it: Scene, caller: ServiceCaller, _operator: ServiceCaller) -> None:
         executor, tell = it.executor, it.service.jobs.changed
-        told: list[dict[str, Any]] = []
+        documents: list[dict[str, Any]] = []
 
         async def run(grant: Grant) -> PretendedJob:
             monkeypatch.undo()
             job = await executor.run(grant)
             job.port = 0
-            executor.news.put_nowait(MachineEvent("lost", TWO[grant.machine == "b"]))
+            executor.pending.put_nowait(MachineEvent("lost", TWO[grant.machine == "b"]))
             executor.fail(grant.job, "machine lost")
             return job
 
         def changed(job: Job, *, quietly: bool = False) -> None:
-            told.extend(lease.document() for lease in job.go.values())
+            documents.extend(lease.document() for lease in job.go.values())
             tell(job, quietly=quietly)
 
         monkeypatch.setattr(executor, "run", run)
@@ -184,8 +184,8 @@ def test_a_machine_that_is_lost_as_it_takes_a_job_has_nobody_come_to_it(
         again = await executor.granted("prepare")
         (first, second) = (job.grant for job in executor.jobs.values())
         assert first.machine != second.machine
-        await eventually(lambda: bool(told))
-        assert {(lease["job"], lease["port"]) for lease in told} == {(again.job, again.port)}
+        await eventually(lambda: bool(documents))
+        assert {(lease["job"], lease["port"]) for lease in documents} == {(again.job, again.port)}
         executor.finish(again.job)
         executor.finish((await executor.granted("infer")).job)
         assert (await until(caller, id, "ended"))["outcome"] == "done"
