@@ -48,6 +48,20 @@ pub(crate) fn reduce(x: &Integer, modulus: &Integer) -> Integer {
     x.rem(&nonzero(modulus))
 }
 
+/// `x` modulo a small number that is public, in constant time.
+pub(crate) fn remainder(x: &Integer, small: u32) -> u64 {
+    let modulus = u64::from(small);
+    let reciprocal = u64::MAX / modulus;
+    x.as_words().iter().rev().flat_map(|word| [word >> 32, word & u64::from(u32::MAX)]).fold(0, |remainder, half| {
+        let value = remainder << 32 | half;
+        let quotient = ((u128::from(value) * u128::from(reciprocal)) >> 64) as u64;
+        // The quotient is at most one too small.
+        let left = value - quotient * modulus;
+        let reduced = left.wrapping_sub(modulus);
+        reduced.wrapping_add(modulus & (reduced >> 63).wrapping_neg())
+    })
+}
+
 /// `1 / x` modulo an odd number, if there is one.
 pub(crate) fn invert(x: &Integer, modulus: &Integer) -> Option<Integer> {
     let words = modulus.as_words().len();
@@ -107,6 +121,16 @@ mod tests {
             prop_assert!(limbs.iter().all(|limb| limb >> LIMB_BITS == 0));
             let integer = from_limbs(&limbs, words.len());
             prop_assert_eq!(integer.as_words(), &words[..]);
+        }
+
+        #[test]
+        fn remainders_are_those_of_a_division(
+            words in prop::collection::vec(prop_oneof![any::<u64>(), Just(u64::MAX), Just(0)], 1..20),
+            small in prop_oneof![2_u32.., Just(u32::MAX), 2_u32..9],
+        ) {
+            let integer = Integer::from_words(words);
+            let expected = reduce(&integer, &Integer::from(u64::from(small)));
+            prop_assert_eq!(remainder(&integer, small), expected.as_words()[0]);
         }
     }
 }

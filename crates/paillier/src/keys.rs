@@ -7,7 +7,7 @@ use privet_prg::Prg;
 
 use crate::arch::LIMB_BITS;
 use crate::error::{Error, PeerMisbehaved};
-use crate::integer::{Integer, from_limbs, invert, multiply, nonzero, resize, to_limbs};
+use crate::integer::{Integer, from_limbs, invert, multiply, remainder, resize, to_limbs};
 use crate::lanes::Lanes;
 use crate::modulus::{Modulus, limbs_for};
 use crate::primes::{is_probable_prime, small_primes};
@@ -199,10 +199,7 @@ impl std::fmt::Debug for PublicKey {
 
 /// Whether a prime below 2^16 divides the number.
 fn has_small_factor(n: &Integer) -> bool {
-    small_primes(SMALL_PRIMES).iter().any(|&prime| {
-        let divisor = nonzero(&Integer::from(u64::from(prime)));
-        n.rem_vartime(&divisor).as_words()[0] == 0
-    })
+    small_primes(SMALL_PRIMES).iter().any(|&prime| remainder(n, prime) == 0)
 }
 
 /// Whether the number is `a^k` for some `k` above 1. As it has no factor below 2^16, `k` is at most a 16th of its bits.

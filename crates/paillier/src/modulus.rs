@@ -107,6 +107,18 @@ impl Modulus {
         }
     }
 
+    /// `x = 2 x` in the lanes whose mask is 1, and not 0, as [`Modulus::add`].
+    pub(crate) fn double_where(&self, x: &mut Lanes, ones: &[u64; LANES]) {
+        let mut carry = [0; LANES];
+        for x in &mut x.0 {
+            for (lane, carry) in carry.iter_mut().enumerate() {
+                let sum = (x.0[lane] << ones[lane]) + *carry;
+                x.0[lane] = sum & ((1 << LIMB_BITS) - 1);
+                *carry = sum >> LIMB_BITS;
+            }
+        }
+    }
+
     /// `x = x + y`, of which three in a row may go into a product.
     pub(crate) fn add(&self, x: &mut Lanes, y: &Lanes) {
         let mut carry = [0; LANES];
