@@ -1,4 +1,4 @@
-"""Whether the wheel comes out the same twice: built from nothing, in two target folders."""
+"""Whether the wheel comes out the same twice: built from nothing, Rust and Go, in two folders."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ def wheel(folder: Path) -> Verdict:
         place = folder / turn
         # Nothing of an earlier build may be taken for a new one.
         shutil.rmtree(place, ignore_errors=True)
+        (ROOT / ".venv" / ".ckks").unlink(missing_ok=True)
         environment = os.environ | {
             "CARGO_TARGET_DIR": str(place / "target"),
+            "GOCACHE": str(place / "go"),
             "SOURCE_DATE_EPOCH": commit_time(),
         }
         command = ["make", "wheel", f"DIST={place / 'dist'}"]
@@ -31,7 +33,8 @@ def wheel(folder: Path) -> Verdict:
             return Verdict.failed(done.stderr.strip()[-300:]).named("reproducible wheel")
         (built,) = (place / "dist").glob("privet-*.whl")
         sums.append(hashlib.sha256(built.read_bytes()).hexdigest())
-        shutil.rmtree(place / "target")
+        for output in ("target", "go"):
+            shutil.rmtree(place / output, ignore_errors=True)
     return compare(sums).named("reproducible wheel")
 
 
