@@ -32,10 +32,11 @@ from privet.gateway import ServiceClient, Terms
 from privet.runtime import Credentials
 from privet.suites import Gmw
 
-ROWS, INNER = 16, 1024
+ROWS, INNER = 16, 2048
 INPUT = np.random.default_rng(3).uniform(-1, 1, (ROWS, INNER)).astype(np.float32)
-KEPT = 24_000_000
-"""Bytes that a client keeps, at least: more than the buffers of a connection hold."""
+KEPT = 48_000_000
+"""Bytes that a client keeps, at least: more than buffers hold (a system's may grow to 32 MB for a
+receiver, a shaped link has 4)."""
 
 STALL = 3.0
 SLOW = "1ms,20Mbit"
