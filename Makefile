@@ -41,7 +41,7 @@ export OPENBLAS_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-rust test-go compile compile-crates test-python test-all browser mutation audit check check-rust check-go check-python docs man fmt lock wheel client-wheel release-check clean
+.PHONY: help setup demo test test-rust test-go compile compile-crates test-python test-all browser mutation audit check check-rust check-go check-python docs man fmt lock wheel image-check client-wheel release-check clean
 
 help: ## List these targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  \033[1m%-14s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)

@@ -31,7 +31,7 @@ LIBRARIES = """
 dl.so.2 gcc_s.so.1 m.so.6 nss_dns.so.2 nss_files.so.2 pthread.so.0 rt.so.1 stdc++.so.6 util.so.1
 """
 """Of the system, which what is installed may load; without `lib`."""
-ETC = ("passwd", "group", "shadow", "gshadow", "login.defs", "nsswitch.conf", "resolv.conf")
+ETC = ("passwd", "group", "login.defs", "nsswitch.conf", "resolv.conf")
 CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
 LEFT_OUT = ("__pycache__", "test", "tests", "site-packages", "dist-packages", "config-*")
 USER = 10001
@@ -159,7 +159,8 @@ def serving(buildah: Buildah, folder: Path, repository: Path) -> Iterator[Path]:
     shutil.copy(repository / "zoo/models/digits-cnn.onnx", model / "model.onnx")
     (model.parent / "config.toml").write_text("input_range = [0, 1]\n")
     (folder / "state").mkdir()
-    for path in (folder, folder / "state", folder / "keys", *(folder / "keys").iterdir()):
+    folder.chmod(0o711)
+    for path in (folder / "state", folder / "keys", *(folder / "keys").iterdir()):
         os.chown(path, USER, USER)
     mounts = {
         folder / "keys": "/etc/privet/keys:ro",
@@ -182,7 +183,10 @@ def serving(buildah: Buildah, folder: Path, repository: Path) -> Iterator[Path]:
     finally:
         if running.poll() is None:
             os.killpg(running.pid, signal.SIGTERM)
-            running.wait(30)
+            try:
+                running.wait(30)
+            except subprocess.TimeoutExpired:
+                os.killpg(running.pid, signal.SIGKILL)
 
 
 def main() -> None:

@@ -3,7 +3,7 @@
 //! There is no final subtraction. Moduli leave at least eight bits of the radix free, so a product of any two numbers
 //! below `8 n` is below `2 n` again, and time does not depend on values.
 
-use zeroize::{Zeroize, ZeroizeOnDrop};
+use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use crate::arch::{BLOCK, LANES, LIMB_BITS, MOST_LIMBS, Row, kernels};
 use crate::integer::{Integer, nonzero, to_limbs};
@@ -38,8 +38,8 @@ impl Modulus {
 
     /// A modulus for each lane; lanes without one repeat the last.
     pub(crate) fn each(moduli: &[Integer], limbs: usize) -> Self {
-        let rows: Vec<_> = moduli.iter().map(|modulus| to_limbs(modulus.as_words(), limbs)).collect();
-        let squares: Vec<_> = moduli.iter().map(|modulus| radix_square(modulus, limbs)).collect();
+        let rows: Vec<_> = moduli.iter().map(|modulus| Zeroizing::new(to_limbs(modulus.as_words(), limbs))).collect();
+        let squares: Vec<_> = moduli.iter().map(|modulus| Zeroizing::new(radix_square(modulus, limbs))).collect();
         let at = |lane: usize| lane.min(moduli.len() - 1);
         Self::from_lanes(Lanes::gather(limbs, |l| &rows[at(l)]), Lanes::gather(limbs, |l| &squares[at(l)]))
     }

@@ -33,7 +33,7 @@ pub(crate) fn safe_prime(bits: usize, prg: &mut Prg) -> Zeroizing<Integer> {
     loop {
         let start = random_start(bits - 1, prg);
         let survivors = sieve(&start, &small);
-        let mut halves = survivors.into_iter().map(|offset| add(&start, 2 * u64::from(offset)));
+        let mut halves = survivors.iter().map(|&offset| add(&start, 2 * u64::from(offset)));
         // Those whose half has passed take lanes before other halves do.
         let mut due = Vec::new();
         loop {
@@ -126,7 +126,7 @@ fn random_start(bits: usize, prg: &mut Prg) -> Zeroizing<Integer> {
 }
 
 /// The offsets `i` for which neither `start + 2 i` nor twice that and one has a factor among the small primes.
-fn sieve(start: &Integer, small: &[u32]) -> Vec<u32> {
+fn sieve(start: &Integer, small: &[u32]) -> Zeroizing<Vec<u32>> {
     let mut composite = Zeroizing::new(vec![false; WINDOW]);
     let small = small.iter().take_while(|&&prime| start.bits() > 32 || u64::from(prime) < start.as_words()[0]);
     for &prime in small {
@@ -138,7 +138,11 @@ fn sieve(start: &Integer, small: &[u32]) -> Vec<u32> {
             composite.iter_mut().skip(first as usize).step_by(prime as usize).for_each(|mark| *mark = true);
         }
     }
-    (0..WINDOW as u32).filter(|&i| !composite[i as usize]).collect()
+    // Of its length at once: a vector that grows leaves copies behind.
+    let count = composite.iter().filter(|composite| !**composite).count();
+    let mut offsets = Zeroizing::new(Vec::with_capacity(count));
+    offsets.extend((0..WINDOW as u32).filter(|&i| !composite[i as usize]));
+    offsets
 }
 
 /// The odd primes below `limit`.

@@ -16,7 +16,7 @@ from privet.cli.asking import until_stopped
 from privet.cli.configuration import Config
 from privet.cli.console import Console
 from privet.logs import log_to_stderr
-from privet.runtime import Credentials, Dealer, Dealt
+from privet.runtime import Credentials, Dealer, Dealt, hangup
 from privet.runtime.dealer import MOST_BYTES, PATIENCE_SECONDS
 from privet.runtime.hangup import Hangup
 from privet.runtime.quantities import split_address
@@ -44,6 +44,7 @@ def dealer(
 
     SIGHUP reads certificates again; deals under way go on. SIGTERM or Ctrl-C stops it.
     """
+    hangup.hold()
     log_to_stderr()
     take_all_files()
     host, port = split_address(listen)

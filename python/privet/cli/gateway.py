@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Annotated
@@ -17,7 +18,7 @@ from privet.cli.configuration import Config
 from privet.cli.suite_options import Suite
 from privet.errors import Misuse
 from privet.logs import log_to_stderr
-from privet.runtime import Credentials
+from privet.runtime import Credentials, hangup
 from privet.runtime.hangup import Hangup
 from privet.runtime.quantities import split_address
 from privet.runtime.revocation import Revoked
@@ -81,6 +82,9 @@ def gateway(
     where the data is. SIGHUP reads certificates again; calls under way go on. SIGTERM or Ctrl-C
     stops it.
     """
+    hangup.hold()
+    # The core of gRPC writes a line for each handshake that fails.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     # These libraries are for this command alone.
     from privet.gateway import Terms
     from privet.gateway.ahead import Ahead
@@ -144,10 +148,17 @@ def gateway(
         async def reload() -> None:
             nonlocal shown
             found = await asyncio.to_thread(read)
-            if own is not None:
-                await asyncio.to_thread(own.reload)
-            if found.digest != shown.digest:
-                exchange.renew(await backend(found).open())
+            changed = found.digest != shown.digest
+            opened = await backend(found).open() if changed else None
+            try:
+                if own is not None:
+                    await asyncio.to_thread(own.reload)
+            except BaseException:
+                if opened is not None:
+                    await opened.close()
+                raise
+            if opened is not None:
+                exchange.renew(opened)
                 shown = found
 
         async with AsyncExitStack() as stack:

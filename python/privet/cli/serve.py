@@ -22,6 +22,7 @@ from privet.compiler.program import caveat
 from privet.errors import Misuse
 from privet.keys import OPERATOR_NAME
 from privet.logs import log_to_stderr
+from privet.runtime import hangup
 from privet.runtime.listening import RenewedTls
 from privet.runtime.machine import collect_seldom
 from privet.runtime.quantities import parse_size, split_address
@@ -202,6 +203,7 @@ def serve(
 
     Example: privet serve model.onnx --keys keys --listen 0.0.0.0:7480
     """
+    hangup.hold()
     # These libraries are for this command alone.
     from privet.service.control.identity import Gate, certificate_name, tls
     from privet.service.control.listener import serve as serve_control

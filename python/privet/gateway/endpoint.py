@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import ipaddress
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from privet.gateway.oip.exchange import Exchange
 from privet.gateway.oip.rest import application
 from privet.gateway.oip.rpc import handlers
 from privet.runtime.credentials import authorities, check_dates, trust_authorities
-from privet.runtime.listening import HANDSHAKE_SECONDS, Bounds
+from privet.runtime.listening import HANDSHAKE_SECONDS, Bounds, RenewedTls
 from privet.runtime.revocation import Revoked
 from privet.service.http import serving
 
@@ -28,6 +28,10 @@ MOST_BYTES = 256 << 20
 
 IDLE_MILLISECONDS = 600_000
 """How long a connection of gRPC may stay open without a call."""
+
+AGE_MILLISECONDS = 600_000
+"""After how long a connection of gRPC takes no more calls, so that each caller shows its
+certificate again; calls under way go on."""
 
 LISTENERS = 2
 """Those of a gateway: REST and gRPC. They share the files that the process may open."""
@@ -70,23 +74,20 @@ class EndpointKeys:
         return grpc.ssl_server_certificate_configuration([pair], roots)
 
 
-class EndpointTls:
+class EndpointTls(RenewedTls):
     """The endpoint's own TLS for connections to come, as `reload` read its files last. Raises
     `Misuse` if a file cannot be used."""
 
     def __init__(self, keys: EndpointKeys) -> None:
         self._keys = keys
-        self.reload()
+        super().__init__(keys.context)
 
     def reload(self) -> None:
         """Reads the files; what was read before stays where one cannot be used. Raises `Misuse`
         then."""
-        self._context, self._certificates = self._keys.context(), self._keys.grpc()
-
-    @property
-    def wrap_bio(self) -> Callable[..., ssl.SSLObject]:
-        """For HTTP."""
-        return self._context.wrap_bio
+        certificates = self._keys.grpc()
+        super().reload()
+        self._certificates = certificates
 
     def grpc(self) -> Any:
         """For gRPC, which asks at each connection whether there are others."""
@@ -158,6 +159,7 @@ async def serve_grpc(
             ("grpc.so_reuseport", 0),
             ("grpc.server_handshake_timeout_ms", int(HANDSHAKE_SECONDS * 1000)),
             ("grpc.max_connection_idle_ms", IDLE_MILLISECONDS),
+            ("grpc.max_connection_age_ms", AGE_MILLISECONDS),
             ("grpc.max_allowed_incoming_connections", most),
             *((size, MOST_BYTES) for size in sizes),
         ]

@@ -214,7 +214,7 @@ class ClientJob:
     async def _last_words(self) -> None:
         """Waits a moment for attempts to end by themselves: the worker tells the client why, and
         the service that the job failed, which may be heard first."""
-        if self._attempts and self._fatal is None and not self.is_lost:
+        if self._attempts and self._fatal is None and self.outcome == "failed":
             await asyncio.wait(list(self._attempts.values()), timeout=LAST_WORDS_SECONDS)
 
     def _begin(self, lease: Lease) -> None:

@@ -14,6 +14,12 @@ from privet.runtime.tasks import Tasks
 _log = logging.getLogger(__name__)
 
 
+def hold() -> None:
+    """From now on SIGHUP ends this process no more: it has no effect where no `Hangup` hears it.
+    Processes that this one starts take it as ever."""
+    signal.signal(signal.SIGHUP, lambda *_: None)
+
+
 class Hangup:
     """Within `with`, on an event loop, calls `reload` at each SIGHUP, one at a time.
 
@@ -35,6 +41,7 @@ class Hangup:
 
     def __exit__(self, *_error: object) -> None:
         self._loop.remove_signal_handler(signal.SIGHUP)
+        hold()
         for task in self._tasks:
             task.cancel()
 
@@ -45,7 +52,8 @@ class Hangup:
         async with self._lock:
             try:
                 await self._reload()
-            except (PrivetError, OSError) as error:
-                _log.error("nothing was read again", extra={"error": str(error)})
+            except (PrivetError, OSError, RuntimeError, MemoryError) as error:
+                text = str(error) or type(error).__name__
+                _log.error("nothing was read again", extra={"error": text})
             else:
                 _log.info("%s were read again", self._what)

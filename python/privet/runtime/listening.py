@@ -129,6 +129,10 @@ class RenewedTls:
         """As of the context that was made last."""
         return self._context.wrap_bio
 
+    def made(self, link: ssl.SSLObject) -> bool:
+        """Whether a connection is of the context that was made last."""
+        return link.context is self._context
+
 
 class Listening:
     """Accepts connections at a port; each gets a protocol that `factory` makes.

@@ -82,6 +82,8 @@ class Revoked:
         """Why the peer of this fingerprint may ask nothing now; None if it may."""
         if self._list is None:
             return None
+        if not _FINGERPRINT.fullmatch(client):
+            return "it showed no certificate"
         try:
             revoked = client in self._list.value()
         except Misuse:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
@@ -18,7 +18,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.web_protocol import PayloadAccessError, RequestHandler, RequestPayloadError
 
 from privet.logs import trace
-from privet.runtime.listening import Bounds, Listening, WrapsTls
+from privet.runtime.listening import Bounds, Listening, RenewedTls, WrapsTls
 
 IDLE_SECONDS = 75.0
 """How long a connection may stay open without a call; longer than a call may be held."""
@@ -128,8 +128,11 @@ async def serving(
     cancel: bool = False,
 ) -> AsyncIterator[tuple[str, int]]:
     """Serves an application meanwhile; gives the address. Calls under way at the end have
-    `shutdown` seconds; with `cancel`, a call ends when its client goes. Raises `OSError` if the
-    address cannot be had."""
+    `shutdown` seconds; with `cancel`, a call ends when its client goes. Once `tls` was renewed, a
+    connection from before ends with its next answer. Raises `OSError` if the address cannot be
+    had."""
+    if isinstance(tls, RenewedTls):
+        app.on_response_prepare.append(_last_of_old(tls))
     runner = web.AppRunner(
         app, access_log=None, shutdown_timeout=shutdown, handler_cancellation=cancel
     )
@@ -148,6 +151,18 @@ async def serving(
     finally:
         await listening.close()
         await runner.cleanup()
+
+
+def _last_of_old(tls: RenewedTls) -> Callable[..., Awaitable[None]]:
+    async def end(request: web.Request, response: web.StreamResponse) -> None:
+        transport = request.transport
+        link = None if transport is None else transport.get_extra_info("ssl_object")
+        if link is not None and not tls.made(link):
+            response.force_close()
+            # aiohttp has made the headers by now.
+            response.headers["Connection"] = "close"
+
+    return end
 
 
 @contextmanager

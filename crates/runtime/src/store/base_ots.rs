@@ -117,7 +117,7 @@ impl Store {
 
     /// The names of the halves for a peer, the newest first.
     fn halves(&self, peer: &str) -> Result<Vec<MaterialId>, StoreError> {
-        let files = self.files_in(&self.base())?.into_iter();
+        let files = self.files_of(&self.base(), |path| name_of(path, peer).is_some())?.into_iter();
         let mut halves: Vec<_> = files.filter_map(|(created, path)| Some((created, name_of(&path, peer)?))).collect();
         halves.sort_by(|one, other| other.cmp(one));
         Ok(halves.into_iter().map(|(_, name)| name).collect())

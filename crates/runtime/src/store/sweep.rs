@@ -53,10 +53,22 @@ impl Store {
 
     /// The files in a folder, with the times at which they were changed.
     pub(super) fn files_in(&self, folder: &Path) -> Result<Vec<(SystemTime, PathBuf)>, StoreError> {
+        self.files_of(folder, |_| true)
+    }
+
+    /// As [`Store::files_in`], those alone whose path is `wanted`.
+    pub(super) fn files_of(
+        &self,
+        folder: &Path,
+        wanted: impl Fn(&Path) -> bool,
+    ) -> Result<Vec<(SystemTime, PathBuf)>, StoreError> {
         let io = |error| io(folder, error);
         let mut files = Vec::new();
         for entry in fs::read_dir(folder).map_err(io)? {
             let entry = entry.map_err(io)?;
+            if !wanted(&entry.path()) {
+                continue;
+            }
             // Somebody may have removed it meanwhile.
             if let Ok(changed) = entry.metadata().and_then(|file| file.modified()) {
                 files.push((changed, entry.path()));

@@ -62,8 +62,7 @@ async def _answer_faults(request: web.Request, handler: Handler) -> web.StreamRe
 def _admitting(revoked: Revoked) -> Middleware:
     @web.middleware
     async def admit(request: web.Request, handler: Handler) -> web.StreamResponse:
-        if request.transport is not None:
-            check_caller(revoked, peer_of(request.transport))
+        check_caller(revoked, peer_of(request.transport) if request.transport else "")
         return await handler(request)
 
     return admit
