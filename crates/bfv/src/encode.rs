@@ -1,6 +1,6 @@
 //! Between the plaintext ring and the phase of a ciphertext.
 
-use crate::arch::{PIECE, Values, vectorised};
+use crate::arch::{CHUNK, Values, vectorised};
 use crate::parameters::Parameters;
 use crate::polynomial::Polynomial;
 
@@ -17,7 +17,7 @@ pub(crate) fn encode(parameters: &Parameters, message: &[u64]) -> Polynomial {
         let (ntt, scale) = (&parameters.ntts()[i], parameters.inverse_scale()[i]);
         let (prime, one_half) = (*ntt.prime(), ntt.prime().scale(half, scale));
         let mut residues = Values::zero(parameters.degree());
-        for (residues, message) in residues[..message.len()].chunks_mut(PIECE).zip(message.chunks(PIECE)) {
+        for (residues, message) in residues[..message.len()].chunks_mut(CHUNK).zip(message.chunks(CHUNK)) {
             vectorised(|| residues.iter_mut().zip(message).for_each(|(x, &m)| *x = remainder(m)));
             ntt.scale(residues, scale.value());
             vectorised(|| residues.iter_mut().for_each(|x| *x = prime.sub(one_half, *x)));

@@ -20,7 +20,7 @@ use std::ops::Range;
 use privet_prg::Prg;
 use zeroize::Zeroizing;
 
-use crate::arch::{PIECE, Values, kernels, vectorised};
+use crate::arch::{CHUNK, Values, kernels, vectorised};
 use crate::automorphism::sources;
 use crate::error::{Error, Misuse};
 use crate::keys::PublicKey;
@@ -29,8 +29,8 @@ use crate::parameters::{Merging, Parameters};
 use crate::polynomial::{Multiplier, Polynomial};
 use crate::product::Sum;
 
-/// Most levels: up to there a value and its source are in one piece.
-pub(crate) const MOST_LEVELS: u32 = PIECE.ilog2();
+/// Most levels: up to there a value and its source are in one chunk.
+pub(crate) const MOST_LEVELS: u32 = CHUNK.ilog2();
 
 /// What folds at one level: of sums with results at multiples of `2^j`.
 #[derive(Debug)]
@@ -45,10 +45,10 @@ pub(crate) struct LevelKey {
 
 impl LevelKey {
     /// Makes `a + X^h b` of `a`, and `a - X^h b` of `b`, which goes to `turned` as the automorphism turns it: of some values of each, a
-    /// whole [`PIECE`], modulo the prime with this number.
-    fn halves(&self, ntt: &Ntt, prime: usize, piece: Range<usize>, [a, b]: [&mut [u64]; 2], turned: &mut [u64]) {
-        ntt.butterfly(a, b, &self.shift.0[prime][piece.clone()]);
-        permute(turned, b, &self.sources[piece]);
+    /// whole [`CHUNK`], modulo the prime with this number.
+    fn halves(&self, ntt: &Ntt, prime: usize, chunk: Range<usize>, [a, b]: [&mut [u64]; 2], turned: &mut [u64]) {
+        ntt.butterfly(a, b, &self.shift.0[prime][chunk.clone()]);
+        permute(turned, b, &self.sources[chunk]);
     }
 }
 
@@ -106,18 +106,18 @@ pub(crate) fn read_keys(parameters: &Parameters, bytes: &[u8]) -> Result<Vec<Lev
     (1..).zip(bytes.chunks_exact(parameters.level_key_bytes())).map(key).collect()
 }
 
-/// Brings the values at `sources` into their order: those of a piece.
+/// Brings the values at `sources` into their order: those of a chunk.
 ///
 /// The automorphism of level `j` adds a multiple of `N / 2^j` to the reverse of an index, so a value stays among the `2^j` that it is
 /// with. Of larger ones, each vector of eight is another in some order.
 fn permute(to: &mut [u64], from: &[u64], sources: &[u32]) {
-    let to: &mut [u64; PIECE] = to.try_into().expect("a piece");
-    let (from, sources) = (from.try_into().expect("a piece"), sources.try_into().expect("a piece"));
+    let to: &mut [u64; CHUNK] = to.try_into().expect("a chunk");
+    let (from, sources) = (from.try_into().expect("a chunk"), sources.try_into().expect("a chunk"));
     if let Some(kernels) = kernels() {
         return (kernels.permute)(to, from, sources);
     }
     let places = to.iter_mut().zip(sources);
-    vectorised(|| places.for_each(|(x, &source)| *x = from[source as usize % PIECE]));
+    vectorised(|| places.for_each(|(x, &source)| *x = from[source as usize % CHUNK]));
 }
 
 /// Sums on their way into one reply.
@@ -233,14 +233,14 @@ impl<'a> Merge<'a> {
     fn fold(&mut self, first: Part, second: Part, at: usize) -> Part {
         let (ntts, limbs) = (&self.merging.ntts, self.key.parameters().ntts());
         let key = &self.key.levels[self.levels as usize - at - 1];
-        let pieces = (0..self.key.parameters().degree()).step_by(PIECE).map(|start| start..start + PIECE);
+        let chunks = (0..self.key.parameters().degree()).step_by(CHUNK).map(|start| start..start + CHUNK);
         let (mut c0, mut c1) = (first.c0, first.c1);
         let mut digits: [[Values; 3]; 2] = Default::default();
         for (i, mut other) in second.c1.0.into_iter().enumerate() {
             let mut turned = self.buffer();
-            for piece in pieces.clone() {
-                let [turned, other] = [&mut turned, &mut other].map(|values| &mut values[piece.clone()]);
-                key.halves(&ntts[i], i, piece.clone(), [&mut c1.0[i][piece], other], turned);
+            for chunk in chunks.clone() {
+                let [turned, other] = [&mut turned, &mut other].map(|values| &mut values[chunk.clone()]);
+                key.halves(&ntts[i], i, chunk.clone(), [&mut c1.0[i][chunk], other], turned);
                 other.copy_from_slice(turned);
             }
             digits[i][i] = turned;
@@ -254,21 +254,21 @@ impl<'a> Merge<'a> {
         }
         let mut rest = self.buffer();
         let [values, others] = &mut c1.0;
-        let mut turned = [0; PIECE];
+        let mut turned = [0; CHUNK];
         for (j, ((c1, mut other), ntt)) in
             [values, others, &mut rest].into_iter().zip(second.c0.0).zip(ntts).enumerate()
         {
-            for piece in pieces.clone() {
-                let [c0, c1, other] = [&mut c0.0[j], &mut *c1, &mut other].map(|values| &mut values[piece.clone()]);
-                key.halves(ntt, j, piece.clone(), [c0, other], &mut turned);
+            for chunk in chunks.clone() {
+                let [c0, c1, other] = [&mut c0.0[j], &mut *c1, &mut other].map(|values| &mut values[chunk.clone()]);
+                key.halves(ntt, j, chunk.clone(), [c0, other], &mut turned);
                 let sums = c0.iter_mut().zip(&turned);
                 vectorised(|| sums.for_each(|(sum, &turned)| *sum = ntt.prime().add(*sum, turned)));
                 if j == limbs.len() {
                     c1.fill(0);
                 }
                 let terms = [0, 1].map(|i| {
-                    let parts = key.digits[i].each_ref().map(|part| &part.0[j][piece.clone()]);
-                    (parts, [&digits[i][j][piece.clone()]])
+                    let parts = key.digits[i].each_ref().map(|part| &part.0[j][chunk.clone()]);
+                    (parts, [&digits[i][j][chunk.clone()]])
                 });
                 ntt.multiply_add_pair([c0, c1], &terms);
             }
@@ -310,8 +310,8 @@ mod tests {
             let sources = sources(4096, exponent(4096, level));
             let values: Vec<u64> = (0..4096).map(|x| x * x).collect();
             let mut permuted = vec![0; 4096];
-            let pieces = permuted.chunks_mut(PIECE).zip(values.chunks(PIECE)).zip(sources.chunks(PIECE));
-            pieces.for_each(|((to, from), sources)| permute(to, from, sources));
+            let chunks = permuted.chunks_mut(CHUNK).zip(values.chunks(CHUNK)).zip(sources.chunks(CHUNK));
+            chunks.for_each(|((to, from), sources)| permute(to, from, sources));
             let expected: Vec<u64> = sources.iter().map(|&source| values[source as usize]).collect();
             assert_eq!(permuted, expected, "level {level}");
         }

@@ -3,7 +3,7 @@
 use privet_prg::{Prg, Seed};
 use zeroize::{Zeroize, Zeroizing};
 
-use crate::arch::{PIECE, Values, vectorised};
+use crate::arch::{CHUNK, Values, vectorised};
 use crate::error::{Error, PeerMisbehaved};
 use crate::ntt::Ntt;
 use crate::sample::{self, Uniform};
@@ -115,7 +115,7 @@ impl<const L: usize> Polynomial<L> {
         for ((values, ntt), &inverse) in self.0.iter_mut().zip(ntts).zip(inverses) {
             let prime = *ntt.prime();
             let half = prime.multiply(above, inverse);
-            for (off, rest) in off.chunks_mut(PIECE).zip(rest.chunks(PIECE)) {
+            for (off, rest) in off.chunks_mut(CHUNK).zip(rest.chunks(CHUNK)) {
                 off.copy_from_slice(rest);
                 ntt.scale(off, inverse);
                 vectorised(|| off.iter_mut().for_each(|off| *off = prime.sub(*off, half)));
@@ -131,10 +131,10 @@ impl<const L: usize> Polynomial<L> {
         self.add_errors(ntts, prg);
         let mut masked = self.forward(ntts);
         let seed = prg.seed();
-        let (mut uniform, mut a) = (Uniform::new(&seed), [0; PIECE]);
+        let (mut uniform, mut a) = (Uniform::new(&seed), [0; CHUNK]);
         out.extend_from_slice(seed.as_bytes());
         for ((masked, negated), ntt) in masked.0.iter_mut().zip(&negated.0).zip(ntts) {
-            for (masked, negated) in masked.chunks_mut(PIECE).zip(negated.chunks(PIECE)) {
+            for (masked, negated) in masked.chunks_mut(CHUNK).zip(negated.chunks(CHUNK)) {
                 let a = &mut a[..masked.len()];
                 uniform.fill(ntt.prime(), a);
                 ntt.multiply_add(masked, &[(a, negated)]);

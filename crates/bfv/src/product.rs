@@ -6,7 +6,7 @@ use privet_prg::{Prg, Wiped};
 use privet_ring::Modulus;
 use zeroize::Zeroizing;
 
-use crate::arch::{PIECE, ROWS, TERMS, Term, Values, vectorised};
+use crate::arch::{CHUNK, ROWS, TERMS, Term, Values, vectorised};
 use crate::encode::{decode, encode, switch};
 use crate::error::{Error, Misuse};
 use crate::keys::{PublicKey, check_positions};
@@ -319,14 +319,14 @@ pub(crate) fn write_reply(
     masks: &[u64],
     out: &mut Vec<u8>,
 ) -> Vec<u64> {
-    let (bits, mut switched) = (parameters.reply_bits(), Wiped::from(vec![0; PIECE]));
-    for (x0, x1) in c1.0[0].chunks(PIECE).zip(c1.0[1].chunks(PIECE)) {
+    let (bits, mut switched) = (parameters.reply_bits(), Wiped::from(vec![0; CHUNK]));
+    for (x0, x1) in c1.0[0].chunks(CHUNK).zip(c1.0[1].chunks(CHUNK)) {
         let switched = &mut switched[..x0.len()];
         switch(parameters, [x0, x1], switched);
         pack(switched, bits, out);
     }
     let ring = Modulus::new(bits);
-    for (positions, masks) in positions.chunks(PIECE).zip(masks.chunks(PIECE)) {
+    for (positions, masks) in positions.chunks(CHUNK).zip(masks.chunks(CHUNK)) {
         let (used, switched) = (at(c0, positions), &mut switched[..masks.len()]);
         switch(parameters, [&used[0], &used[1]], switched);
         vectorised(|| switched.iter_mut().zip(masks).for_each(|(x, &mask)| *x = ring.reduce(x.wrapping_add(mask))));

@@ -2,7 +2,7 @@
 
 use privet_prg::{Prg, Seed, Wiped};
 
-use crate::arch::{PIECE, Values, vectorised};
+use crate::arch::{CHUNK, Values, vectorised};
 use crate::ntt::Ntt;
 use crate::zq::Prime;
 
@@ -18,7 +18,7 @@ pub(crate) fn ternary(count: usize, prg: &mut Prg) -> Wiped<i32> {
     const THIRD: u64 = u64::MAX / 3;
     let mut numbers = Wiped::from(vec![0; count]);
     let map = |word| i32::from(word > THIRD) + i32::from(word > 2 * THIRD) - 1;
-    map_words(count, prg, map, |first, piece| numbers[first..][..piece.len()].copy_from_slice(piece));
+    map_words(count, prg, map, |first, chunk| numbers[first..][..chunk.len()].copy_from_slice(chunk));
     numbers
 }
 
@@ -31,9 +31,9 @@ pub(crate) fn errors(count: usize, prg: &mut Prg, take: impl FnMut(usize, &[i32]
 }
 
 fn map_words(count: usize, prg: &mut Prg, map: impl Fn(u64) -> i32, mut take: impl FnMut(usize, &[i32])) {
-    let (mut words, mut numbers) = (Wiped::from(vec![0; PIECE]), Wiped::from(vec![0; PIECE]));
-    for first in (0..count).step_by(PIECE) {
-        let words = &mut words[..(count - first).min(PIECE)];
+    let (mut words, mut numbers) = (Wiped::from(vec![0; CHUNK]), Wiped::from(vec![0; CHUNK]));
+    for first in (0..count).step_by(CHUNK) {
+        let words = &mut words[..(count - first).min(CHUNK)];
         let numbers = &mut numbers[..words.len()];
         prg.fill_words(words);
         vectorised(|| numbers.iter_mut().zip(words).for_each(|(number, word)| *number = map(*word)));
@@ -78,7 +78,7 @@ pub(crate) fn uniform<const L: usize>(seed: &Seed, ntts: &[Ntt; L], degree: usiz
     let mut uniform = Uniform::new(seed);
     ntts.each_ref().map(|ntt| {
         let mut residues = Values::zero(degree);
-        residues.chunks_mut(PIECE).for_each(|piece| uniform.fill(ntt.prime(), piece));
+        residues.chunks_mut(CHUNK).for_each(|chunk| uniform.fill(ntt.prime(), chunk));
         residues
     })
 }

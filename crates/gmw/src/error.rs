@@ -6,7 +6,7 @@ pub enum Error {
     /// The link failed or the peer sent something wrong.
     #[error(transparent)]
     Channel(#[from] privet_channel::Error),
-    /// The stock of correlations failed or ran dry.
+    /// The stock of correlations failed or ran out.
     #[error(transparent)]
     Correlations(#[from] privet_ot::Error),
     /// A message had the right frame but cannot hold what it should.

@@ -58,7 +58,7 @@ impl Piecewise {
         if self.whole { self.to - self.step_bits() } else { self.to }
     }
 
-    /// Bits of the value that are told: all, or all but the sign.
+    /// Bits of the value that are computed: all, or all but the sign.
     pub(crate) fn planes(&self) -> u32 {
         self.ring - u32::from(self.nonnegative)
     }
@@ -68,7 +68,7 @@ impl Piecewise {
         if rounds == Rounds::Linear { (self.ring - 1 - self.bits) as usize / 4 } else { 0 }
     }
 
-    /// Bits of the value that an adder tells, or of the highest what is carried into it.
+    /// Bits of the value that an adder computes, or, of the highest one, only the carry into it.
     pub(crate) fn added(&self, rounds: Rounds) -> u32 {
         match self.blocks(rounds) as u32 {
             0 => self.planes(),
@@ -158,7 +158,7 @@ fn sum(mut parts: Vec<Vec<u64>>, ring: Modulus) -> Vec<u64> {
     sums
 }
 
-/// Shares of the bits of the table's arguments, and of some that are all clear within the table, the sign last if it is told; of the planes of
+/// Shares of the bits of the table's arguments, and of some that are all clear within the table, the sign last if any; of the planes of
 /// this party's summands.
 fn bits(party: &mut Party<'_>, planes: Vec<Bits>, of: &Piecewise) -> Result<(Vec<Bits>, Vec<Bits>), Error> {
     let blocks = of.blocks(party.rounds);

@@ -319,7 +319,7 @@ mod tests {
     #[test]
     fn parts_are_all_even_sizes() {
         for whole in 1..200_usize {
-            let mut expected: Vec<usize> = (1..=whole).map(|pieces| whole.div_ceil(pieces)).collect();
+            let mut expected: Vec<usize> = (1..=whole).map(|count| whole.div_ceil(count)).collect();
             expected.dedup();
             assert_eq!(parts(whole, usize::MAX).collect::<Vec<_>>(), expected, "parts of {whole}");
             expected.retain(|size| *size <= 17);

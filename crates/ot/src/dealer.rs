@@ -260,11 +260,11 @@ impl Free {
 
 /// The client's shares of one-hot vectors, by length.
 fn one_hots(demand: &Demand, prg: &mut Prg) -> [OneHots; one_hots::COUNT] {
-    let mut made = one_hots::none();
-    for (made, (size, count)) in made.iter_mut().zip(demand.one_hots.all()) {
-        *made = OneHots { number: planes(size as usize, count, prg), entries: planes(1 << size, count, prg) };
+    let mut vectors = one_hots::none();
+    for (vectors, (size, count)) in vectors.iter_mut().zip(demand.one_hots.all()) {
+        *vectors = OneHots { number: planes(size as usize, count, prg), entries: planes(1 << size, count, prg) };
     }
-    made
+    vectors
 }
 
 /// `choice * rho - share`.

@@ -297,10 +297,10 @@ mod tests {
             }
             seen.extend(outputs.iter().flat_map(|[sent, _]| sent.iter().map(|&word| Block::from(word))));
         }
-        let made = seen.len();
+        let count = seen.len();
         seen.sort_unstable();
         seen.dedup();
-        assert_eq!(seen.len(), made, "a key, a choice or an output came twice");
+        assert_eq!(seen.len(), count, "a key, a choice or an output came twice");
     }
 
     #[test]

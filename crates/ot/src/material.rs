@@ -130,10 +130,10 @@ const WRITTEN: usize = 1 << 12;
 /// Writes the first `bytes` bytes of words, little-endian; no word is left out.
 pub(crate) fn write_words(words: &[u64], bytes: usize, out: &mut dyn Write) -> io::Result<()> {
     // No longer than needed: wiping a whole one for each of many short vectors would take most of the time.
-    let (mut piece, mut left) = (Zeroizing::new(vec![[0; 8]; words.len().min(WRITTEN / 8)]), bytes);
+    let (mut chunk, mut left) = (Zeroizing::new(vec![[0; 8]; words.len().min(WRITTEN / 8)]), bytes);
     for words in words.chunks(WRITTEN / 8) {
-        piece.iter_mut().zip(words).for_each(|(bytes, word)| *bytes = word.to_le_bytes());
-        let part = &piece.as_flattened()[..left.min(WRITTEN)];
+        chunk.iter_mut().zip(words).for_each(|(bytes, word)| *bytes = word.to_le_bytes());
+        let part = &chunk.as_flattened()[..left.min(WRITTEN)];
         out.write_all(part)?;
         left -= part.len();
     }
@@ -141,19 +141,19 @@ pub(crate) fn write_words(words: &[u64], bytes: usize, out: &mut dyn Write) -> i
 }
 
 /// Bytes that are read at once: they stay in the second cache until they are words.
-const PIECE: usize = 1 << 16;
+const CHUNK: usize = 1 << 16;
 
 /// The bytes that are still to be read.
 pub(crate) struct Reader<'a> {
     source: &'a mut dyn Read,
     left: u64,
-    piece: Zeroizing<Vec<u8>>,
+    chunk: Zeroizing<Vec<u8>>,
 }
 
 impl<'a> Reader<'a> {
     fn new(source: &'a mut dyn Read, left: u64) -> Self {
-        let piece = usize::try_from(left).map_or(PIECE, |left| left.min(PIECE));
-        Self { source, left, piece: Zeroizing::new(vec![0; piece]) }
+        let chunk = usize::try_from(left).map_or(CHUNK, |left| left.min(CHUNK));
+        Self { source, left, chunk: Zeroizing::new(vec![0; chunk]) }
     }
 
     /// Counts bytes as read, if there are as many.
@@ -187,10 +187,10 @@ impl<'a> Reader<'a> {
         words.clear();
         let mut left = bytes;
         while left > 0 {
-            let piece = &mut self.piece[..left.min(PIECE)];
-            self.source.read_exact(piece).map_err(|error| Error::Unreadable { error })?;
-            left -= piece.len();
-            let (whole, rest) = piece.as_chunks();
+            let chunk = &mut self.chunk[..left.min(CHUNK)];
+            self.source.read_exact(chunk).map_err(|error| Error::Unreadable { error })?;
+            left -= chunk.len();
+            let (whole, rest) = chunk.as_chunks();
             words.extend(whole.iter().map(|&word| u64::from_le_bytes(word)));
             if !rest.is_empty() {
                 let mut word = [0; 8];
@@ -221,10 +221,10 @@ impl<'a> Reader<'a> {
         elements.empty(count);
         elements.make_room(count);
         let width = elements.width().bytes();
-        // Each piece is still in the second cache when it is read after it was filled with zeros.
-        for first in (0..count).step_by(PIECE / width) {
-            let piece = elements.grow((PIECE / width).min(count - first));
-            self.source.read_exact(piece).map_err(|error| Error::Unreadable { error })?;
+        // Each chunk is still in the second cache when it is read after it was filled with zeros.
+        for first in (0..count).step_by(CHUNK / width) {
+            let chunk = elements.grow((CHUNK / width).min(count - first));
+            self.source.read_exact(chunk).map_err(|error| Error::Unreadable { error })?;
         }
         Ok(())
     }
@@ -260,7 +260,7 @@ mod tests {
             let bytes = Stock::deal(&demand, &mut prg).1.to_bytes();
             used = Stock::read(&mut &bytes[..], bytes.len() as u64, used)?;
             assert!(used.has_left(&demand));
-            let room = used.products.sent.iter().map(|made| made.rho.bytes.capacity()).sum::<usize>();
+            let room = used.products.sent.iter().map(|products| products.rho.bytes.capacity()).sum::<usize>();
             assert!(room <= 2 * 80_000, "{room} bytes");
         }
         Ok(())

@@ -160,26 +160,26 @@ impl OtParty {
         Ok(PairsReceived { choice, received: random::bits(&self.keys[1], t, 0, first) })
     }
 
-    /// `count` products of which this party holds the ring element, behind `made`; the peer must call [`Self::receive_products`].
-    pub fn send_products(&mut self, channel: &mut Channel, count: usize, made: &mut ProductsSent) -> Result<(), Error> {
+    /// `count` products of which this party holds the ring element, appended to `out`; the peer must call [`Self::receive_products`].
+    pub fn send_products(&mut self, channel: &mut Channel, count: usize, out: &mut ProductsSent) -> Result<(), Error> {
         let delta = self.sender.delta();
         let q = self.sender.extend(channel, count)?;
         let first = advance(&mut self.sent, count);
-        random::products_sent(&self.keys[0], q, delta, first, made);
+        random::products_sent(&self.keys[0], q, delta, first, out);
         Ok(())
     }
 
-    /// `count` products of which this party holds the bit, behind `made`; the peer must call [`Self::send_products`].
+    /// `count` products of which this party holds the bit, appended to `out`; the peer must call [`Self::send_products`].
     pub fn receive_products(
         &mut self,
         channel: &mut Channel,
         count: usize,
-        made: &mut ProductsReceived,
+        out: &mut ProductsReceived,
     ) -> Result<(), Error> {
         let (choice, t) = self.receiver.extend(channel, count)?;
         let choice = Zeroizing::new(choice);
         let first = advance(&mut self.received, count);
-        random::products_received(&self.keys[1], &choice, t, first, made);
+        random::products_received(&self.keys[1], &choice, t, first, out);
         Ok(())
     }
 

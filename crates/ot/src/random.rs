@@ -95,12 +95,12 @@ pub(crate) fn both_bits<const N: usize>(keys: &Keys, q: &[Block], delta: Block, 
 
 /// Products whose first OT has index `first`, as sender, behind those that are made: with the low bytes of both hashes, the element is
 /// `m1 - m0` and the share `-m0`.
-pub(crate) fn products_sent(keys: &Keys, q: &[Block], delta: Block, first: u64, made: &mut ProductsSent) {
-    let width = made.rho.width();
+pub(crate) fn products_sent(keys: &Keys, q: &[Block], delta: Block, first: u64, products: &mut ProductsSent) {
+    let width = products.rho.width();
     let (ring, block) = (width.ring(), BLOCK * width.bytes());
     q.par_chunks(CHUNK)
-        .zip(made.rho.grow(q.len()).par_chunks_mut(CHUNK * width.bytes()))
-        .zip(made.share.grow(q.len()).par_chunks_mut(CHUNK * width.bytes()))
+        .zip(products.rho.grow(q.len()).par_chunks_mut(CHUNK * width.bytes()))
+        .zip(products.share.grow(q.len()).par_chunks_mut(CHUNK * width.bytes()))
         .enumerate()
         .with_min_len(CHUNKS_PER_TASK)
         .for_each(|(chunk, ((q, rho), share))| {
@@ -120,12 +120,12 @@ pub(crate) fn products_sent(keys: &Keys, q: &[Block], delta: Block, first: u64, 
 }
 
 /// As [`products_sent`], as receiver: the share is what it chose.
-pub(crate) fn products_received(keys: &Keys, choice: &Bits, t: &[Block], first: u64, made: &mut ProductsReceived) {
-    made.choice.extend(choice);
-    let width = made.share.width();
+pub(crate) fn products_received(keys: &Keys, choice: &Bits, t: &[Block], first: u64, products: &mut ProductsReceived) {
+    products.choice.extend(choice);
+    let width = products.share.width();
     let (ring, block) = (width.ring(), BLOCK * width.bytes());
     t.par_chunks(CHUNK)
-        .zip(made.share.grow(t.len()).par_chunks_mut(CHUNK * width.bytes()))
+        .zip(products.share.grow(t.len()).par_chunks_mut(CHUNK * width.bytes()))
         .enumerate()
         .with_min_len(CHUNKS_PER_TASK)
         .for_each(|(chunk, (t, share))| {

@@ -291,10 +291,10 @@ mod tests {
                 }
                 seen.extend(q);
             }
-            let made = seen.len();
+            let count = seen.len();
             seen.sort_unstable();
             seen.dedup();
-            assert_eq!(seen.len(), made, "{field:?} made a block twice");
+            assert_eq!(seen.len(), count, "{field:?} made a block twice");
         }
         Ok(())
     }

@@ -109,13 +109,13 @@ impl Ots {
     /// Calls `act` with products, tables and one-hot vectors of each kind, and how many of them `role` makes of `demand`.
     fn each(&mut self, demand: &Demand, role: Role, mut act: impl FnMut(&mut dyn Columns, usize)) {
         let [sent, received] = [role, role.peer()].map(|sender| demand.products(sender).all());
-        self.products.sent.iter_mut().zip(sent).for_each(|(made, (_, count))| act(made, count));
-        self.products.received.iter_mut().zip(received).for_each(|(made, (_, count))| act(made, count));
+        self.products.sent.iter_mut().zip(sent).for_each(|(columns, (_, count))| act(columns, count));
+        self.products.received.iter_mut().zip(received).for_each(|(columns, (_, count))| act(columns, count));
         let [sent, received] =
             [role, role.peer()].map(|sender| Shape::ALL.map(|shape| demand.tables(sender).count(shape)));
-        self.tables.sent.iter_mut().zip(sent).for_each(|(made, count)| act(made, count));
-        self.tables.received.iter_mut().zip(received).for_each(|(made, count)| act(made, count));
-        self.one_hots.iter_mut().zip(demand.one_hots.all()).for_each(|(made, (_, count))| act(made, count));
+        self.tables.sent.iter_mut().zip(sent).for_each(|(columns, count)| act(columns, count));
+        self.tables.received.iter_mut().zip(received).for_each(|(columns, count)| act(columns, count));
+        self.one_hots.iter_mut().zip(demand.one_hots.all()).for_each(|(columns, (_, count))| act(columns, count));
     }
 
     /// Makes `runs` as their receiver.
@@ -178,10 +178,10 @@ impl Stock {
         let mut ots = Self::transfer(Ots::for_demand(demand, role, used), party, channel, &parts[0])?;
         let mut words = Self::empty(role);
         for (run, demand) in demand.one_hots.runs().into_iter().zip(&parts[1..]) {
-            let made = Self::transfer(Ots::for_demand(demand, role, words), party, channel, demand)?;
-            words = Self::assemble(role, demand, made);
-            let made = one_hots::grow(channel, role, run, &words)?;
-            ots.one_hots[one_hots::index(run.bits)].join(&made);
+            let transferred = Self::transfer(Ots::for_demand(demand, role, words), party, channel, demand)?;
+            words = Self::assemble(role, demand, transferred);
+            let vectors = one_hots::grow(channel, role, run, &words)?;
+            ots.one_hots[one_hots::index(run.bits)].join(&vectors);
         }
         Ok(Self::assemble(role, demand, ots))
     }
@@ -372,7 +372,7 @@ impl Stock {
     }
 
     pub(crate) fn left_of(&self, kind: Kind) -> usize {
-        let made = match kind {
+        let total = match kind {
             Kind::PrivateAnds => self.private_ands.len(),
             Kind::Triples => self.triples.a.len(),
             Kind::PairedTriples => self.paired_triples.a.len(),
@@ -382,7 +382,7 @@ impl Stock {
             Kind::TablesReceived(shape) => self.tables.received[shape as usize].count(),
             Kind::OneHots(bits) => self.one_hots[one_hots::index(bits)].count(),
         };
-        made - self.taken[kind.index()]
+        total - self.taken[kind.index()]
     }
 
     /// Marks `asked` of `kind` as gone. Returns where they start.

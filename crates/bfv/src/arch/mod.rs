@@ -43,7 +43,7 @@ impl Transform {
 const LANES: usize = 8;
 
 /// Values that go through several steps at a time: few enough for the nearest cache. They fill whole bytes at any width.
-pub(crate) const PIECE: usize = 512;
+pub(crate) const CHUNK: usize = 512;
 
 /// Terms that are added up before a reduction: with primes below 2^50 their sum stays below 2^103.
 pub(crate) const TERMS: usize = 8;
@@ -95,8 +95,8 @@ pub(crate) type Butterfly = fn(&Montgomery, &mut [u64], &mut [u64], &[u64]);
 /// factors and shifts of the two fractions, and a reciprocal below 2^52.
 pub(crate) type Turns = fn([u64; 2], [u32; 2], u64, &mut [u64], &[u64]);
 
-/// `to[i] = from[sources[i] % PIECE]`, for sources of which each eight in turn lie in one vector of eight, in any order.
-pub(crate) type Permute = fn(&mut [u64; PIECE], &[u64; PIECE], &[u32; PIECE]);
+/// `to[i] = from[sources[i] % CHUNK]`, for sources of which each eight in turn lie in one vector of eight, in any order.
+pub(crate) type Permute = fn(&mut [u64; CHUNK], &[u64; CHUNK], &[u32; CHUNK]);
 
 /// What is accelerated.
 #[derive(Clone, Copy)]

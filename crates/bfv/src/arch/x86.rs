@@ -6,7 +6,7 @@ use std::arch::x86_64::*;
 
 use pulp::cast;
 
-use super::{Kernels, LANES, Montgomery, PIECE, ROWS, TERMS, Term};
+use super::{CHUNK, Kernels, LANES, Montgomery, ROWS, TERMS, Term};
 
 /// The kernels, if the processor has what they take.
 pub(crate) fn kernels() -> Option<Kernels> {
@@ -198,16 +198,16 @@ unsafe fn butterfly(montgomery: &Montgomery, x: &mut [u64], y: &mut [u64], facto
     }
 }
 
-fn permute_detected(to: &mut [u64; PIECE], from: &[u64; PIECE], sources: &[u32; PIECE]) {
+fn permute_detected(to: &mut [u64; CHUNK], from: &[u64; CHUNK], sources: &[u32; CHUNK]) {
     // SAFETY: the features were detected before this function was handed out.
     unsafe { permute(to, from, sources) }
 }
 
 #[target_feature(enable = "avx512f")]
-fn permute(to: &mut [u64; PIECE], from: &[u64; PIECE], sources: &[u32; PIECE]) {
+fn permute(to: &mut [u64; CHUNK], from: &[u64; CHUNK], sources: &[u32; CHUNK]) {
     let (vectors, sources) = (from.as_chunks::<LANES>().0, sources.as_chunks::<LANES>().0);
     for (to, sources) in to.as_chunks_mut::<LANES>().0.iter_mut().zip(sources) {
-        let vector = cast(vectors[sources[0] as usize % PIECE / LANES]);
+        let vector = cast(vectors[sources[0] as usize % CHUNK / LANES]);
         // Of each source, the lowest three bits.
         *to = cast(_mm512_permutexvar_epi64(_mm512_cvtepu32_epi64(cast(*sources)), vector));
     }

@@ -12,8 +12,8 @@ const VECTORS: usize = WIDTH / 8;
 
 /// The product, if the processor has what it takes.
 pub(super) fn kernel() -> Option<Accelerated> {
-    let found = [is_x86_feature_detected!("avx512f"), is_x86_feature_detected!("avx512dq")];
-    let runs = found == [true; 2] && is_x86_feature_detected!("avx512ifma");
+    let features = [is_x86_feature_detected!("avx512f"), is_x86_feature_detected!("avx512dq")];
+    let runs = features == [true; 2] && is_x86_feature_detected!("avx512ifma");
     runs.then_some(checked)
 }
 

@@ -262,8 +262,8 @@ fn the_guard_bits_of_the_phase_are_uniform_only_under_a_uniform_mask() {
     assert!(spread(&scene.session, &control) > 1000.0, "the noise shows in the control");
 
     let ours = scene.reply(&positions);
-    let found = spread(&scene.session, &ours);
-    assert!(found < 56.0, "chi-square {found}");
+    let statistic = spread(&scene.session, &ours);
+    assert!(statistic < 56.0, "chi-square {statistic}");
 }
 
 #[test]
@@ -282,11 +282,11 @@ fn replies_look_uniform_even_for_weights_of_zero() {
     let (c0, c1) = (scene.sum.c0.clone().inverse(parameters.ntts()), scene.sum.c1.clone().inverse(parameters.ntts()));
     let mut control = Vec::new();
     write_reply(&parameters, &c0, &c1, &positions, &vec![0; parameters.degree()], &mut control);
-    assert!(top(&control).iter().all(|found| *found > 1000.0), "zeros show in the control");
+    assert!(top(&control).iter().all(|statistic| *statistic > 1000.0), "zeros show in the control");
 
     let reply = scene.reply(&positions);
-    let found = top(&reply);
-    assert!(found.iter().all(|found| *found < 56.0), "chi-square {found:?}");
+    let statistics = top(&reply);
+    assert!(statistics.iter().all(|statistic| *statistic < 56.0), "chi-square {statistics:?}");
     // Half of all coefficients would agree by chance with probability 2^-45 each.
     let again = scene.reply(&positions);
     let values = |reply: &[u8]| unpack("reply", reply, 2 * parameters.degree(), bits).unwrap();
@@ -320,7 +320,7 @@ fn shares_of_either_party_are_uniform() {
     let server = scene.sum.clone().reply(public, &positions, prg, &mut reply).unwrap();
     let client = scene.session.secret.open(&reply, &positions).unwrap();
     for share in [server, client] {
-        let found = chi_square(share.iter().map(|x| (x >> (parameters.ring_bits() - 4)) as usize));
-        assert!(found < 56.0, "chi-square {found}");
+        let statistic = chi_square(share.iter().map(|x| (x >> (parameters.ring_bits() - 4)) as usize));
+        assert!(statistic < 56.0, "chi-square {statistic}");
     }
 }

@@ -33,10 +33,10 @@ proptest! {
         let mut session = Session::new(&parameters, seed);
         let used: Vec<usize> = used.into_iter().collect();
         let terms: Vec<_> = (0..terms).map(|_| (session.message(), session.weights(taps, weight_bits))).collect();
-        let found = opened(&mut session, &terms, &used);
-        for (&at, found) in used.iter().zip(found) {
+        let results = opened(&mut session, &terms, &used);
+        for (&at, result) in used.iter().zip(results) {
             let expected = terms.iter().map(|(m, w)| negacyclic(m, w)[at]).fold(0, u64::wrapping_add);
-            prop_assert_eq!(found, expected & parameters.ring_mask());
+            prop_assert_eq!(result, expected & parameters.ring_mask());
         }
     }
 }
@@ -52,8 +52,8 @@ fn shares_add_up_exactly_at_the_heaviest_weights() {
             weights[..inner].fill(weight);
             let message = session.message();
             let expected = negacyclic(&message, &weights);
-            let found = opened(&mut session, &[(message, weights)], &(0..degree).collect::<Vec<_>>());
-            let off = found.iter().zip(&expected).filter(|(x, y)| (**x ^ **y) & parameters.ring_mask() != 0).count();
+            let results = opened(&mut session, &[(message, weights)], &(0..degree).collect::<Vec<_>>());
+            let off = results.iter().zip(&expected).filter(|(x, y)| (**x ^ **y) & parameters.ring_mask() != 0).count();
             assert_eq!(off, 0, "{off} results of {degree} are wrong at {inner} weights of {weight_bits} bits");
         }
     }
@@ -175,6 +175,6 @@ fn the_guard_bits_of_an_exact_reply_hold_a_flood() {
     let modulus: f64 = parameters.primes().iter().map(|&p| p as f64).product();
     let flood = parameters.flood().most() as f64 / 3.0 * f64::from(parameters.reply_bits()).exp2() / modulus;
     let ours = scene.reply(&positions);
-    let found = deviation(&scene.session, &ours);
-    assert!((0.95..1.05).contains(&(found / flood)), "deviation {found}, expected {flood}");
+    let measured = deviation(&scene.session, &ours);
+    assert!((0.95..1.05).contains(&(measured / flood)), "deviation {measured}, expected {flood}");
 }

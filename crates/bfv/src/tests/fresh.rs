@@ -24,8 +24,8 @@ fn difference(x: &[f64], y: &[f64]) -> Vec<f64> {
 }
 
 /// Within a quarter: six standard deviations of the variance of 4096 coefficients are a seventh.
-fn assert_close(found: f64, expected: f64) {
-    assert!((0.75..1.25).contains(&(found / expected)), "variance {found}, expected {expected}");
+fn assert_close(variance: f64, expected: f64) {
+    assert!((0.75..1.25).contains(&(variance / expected)), "variance {variance}, expected {expected}");
 }
 
 #[test]

@@ -74,7 +74,7 @@ impl Scene {
     }
 
     fn distances(&self, recovered: &[f64]) -> impl Iterator<Item = f64> {
-        self.masks.iter().zip(recovered).map(|(&mask, found)| (mask as f64 - found).abs())
+        self.masks.iter().zip(recovered).map(|(&mask, value)| (mask as f64 - value).abs())
     }
 
     fn worst(&self, recovered: &[f64]) -> f64 {
@@ -160,8 +160,8 @@ fn dividing_out_a_uniform_part_gives_a_mask_only_without_an_encryption_of_zero()
     let quotients = |c1: &Polynomial| -> Vec<i64> {
         c1.0[0].iter().zip(&uniform).map(|(&x, &a)| prime.balanced(prime.multiply(x, prime.invert(a)))).collect()
     };
-    assert!(quotients(&sum.c1).iter().all(|&found| found == scene.masks[0]), "the attack works on the control");
+    assert!(quotients(&sum.c1).iter().all(|&quotient| quotient == scene.masks[0]), "the attack works on the control");
     let [_, c1] = sum.randomise(&scene.session.public, &mut scene.session.prg);
-    let found = quotients(&c1.forward(parameters.ntts()));
-    assert!(found.iter().filter(|found| (**found - scene.masks[0]).abs() < 1 << 20).count() < 8);
+    let randomised = quotients(&c1.forward(parameters.ntts()));
+    assert!(randomised.iter().filter(|quotient| (**quotient - scene.masks[0]).abs() < 1 << 20).count() < 8);
 }

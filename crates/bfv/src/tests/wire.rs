@@ -35,7 +35,7 @@ fn bytes_are_those_of_every_other_processor() {
     // Primes above 2^50, which have another product.
     let wide = parameters(Resharing::Exact);
     assert!(wide.prime_bits().iter().all(|&bits| bits > 50));
-    let found = [narrow.clone(), narrow.merging(3).unwrap(), wide].map(|parameters| digests(&parameters));
+    let digests = [narrow.clone(), narrow.merging(3).unwrap(), wide].map(|parameters| digests(&parameters));
     let pinned = [
         [977_590_983_448_308_800, 9_303_645_562_729_689_597, 1_535_285_741_593_148_187, 16_055_547_878_574_321_517],
         [6_126_050_955_764_366_041, 8_962_022_651_655_639_198, 14_351_920_051_446_297_519, 12_782_457_965_473_194_583],
@@ -46,5 +46,5 @@ fn bytes_are_those_of_every_other_processor() {
             18_074_745_243_721_208_999,
         ],
     ];
-    assert_eq!(found, pinned);
+    assert_eq!(digests, pinned);
 }

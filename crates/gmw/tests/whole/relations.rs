@@ -89,9 +89,9 @@ proptest! {
         let shares = share(&values, from, prg);
         let cost = cost::piecewise(values.len(), &of, rounds);
         let results = run(&cost.demand, rounds, prg, |party| {
-            let found = privet_gmw::piecewise(party, own(&shares, party), &of, &lines)?;
+            let outputs = privet_gmw::piecewise(party, own(&shares, party), &of, &lines)?;
             assert_eq!(party.stock.left(), Default::default(), "the formula asks for more than is used");
-            Ok(found)
+            Ok(outputs)
         });
         let expected: Vec<i64> = values.iter().map(|&x| {
             let within = x.clamp(0, last);
@@ -246,8 +246,8 @@ proptest! {
         });
         let expected = |group: &Vec<i64>| {
             let best = group.iter().max();
-            let found = if last { group.iter().rposition(|x| Some(x) == best) } else { group.iter().position(|x| Some(x) == best) };
-            found.map(|index| index as i64)
+            let index = if last { group.iter().rposition(|x| Some(x) == best) } else { group.iter().position(|x| Some(x) == best) };
+            index.map(|at| at as i64)
         };
         prop_assert_eq!(join(&out, index_ring).into_iter().map(Some).collect::<Vec<_>>(), groups.iter().map(expected).collect::<Vec<_>>());
     }

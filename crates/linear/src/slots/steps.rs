@@ -90,10 +90,10 @@ mod tests {
     fn rows_are_swapped_once_between_the_two_chains() {
         let step = |swap, ahead| Step { swap, ahead, tap: [0, 0], left: [0, 0, ahead] };
         let steps = [step(true, 2), step(true, 1), step(false, 1), step(false, 0)];
-        let found: Vec<Turn> = turns(steps.iter()).collect();
-        assert_eq!(found.iter().map(|turn| turn.swap).collect::<Vec<_>>(), [false, true, false, false]);
+        let turns: Vec<Turn> = turns(steps.iter()).collect();
+        assert_eq!(turns.iter().map(|turn| turn.swap).collect::<Vec<_>>(), [false, true, false, false]);
         // The swapped chain ends one block ahead, and is rotated by it.
-        let lefts: Vec<_> = found.iter().map(|turn| turn.rotation).collect();
+        let lefts: Vec<_> = turns.iter().map(|turn| turn.rotation).collect();
         let one = Some(Rotation::Left(1));
         assert_eq!(lefts, [one, one, one, None]);
     }

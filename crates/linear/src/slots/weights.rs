@@ -40,12 +40,12 @@ impl Weights {
         Misuse::check_length("weights", plan.weights_len(), weights.len())?;
         let field = plan.field();
         let residues = weights.iter().map(|&weight| field.from_signed(weight)).collect();
-        let mut made = Self { plan: plan.clone(), residues, kept: None };
-        if made.bytes_transformed() <= KEPT_BYTES {
-            let all: Vec<Which> = made.every().collect();
-            made.kept = Some(all.into_par_iter().map(|which| made.transform(which)).collect::<Result<_, _>>()?);
+        let mut weights = Self { plan: plan.clone(), residues, kept: None };
+        if weights.bytes_transformed() <= KEPT_BYTES {
+            let all: Vec<Which> = weights.every().collect();
+            weights.kept = Some(all.into_par_iter().map(|which| weights.transform(which)).collect::<Result<_, _>>()?);
         }
-        Ok(made)
+        Ok(weights)
     }
 
     /// What they were made for.

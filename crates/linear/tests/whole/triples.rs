@@ -108,11 +108,11 @@ fn a_client_does_not_find_the_servers_matrix_in_its_share() {
     let [_, [_, secret]] = operands(product, 37, 3);
     let identity: Vec<u64> = (0..256).map(|at| u64::from(at / 16 == at % 16)).collect();
     let scene: Operands = [[identity, vec![0; 1024]], [vec![0; 256], secret.clone()]];
-    let found = |share: &[u64]| share.iter().zip(&secret).filter(|&(&x, &secret)| off(x, secret, 37) <= 1).count();
+    let matches = |share: &[u64]| share.iter().zip(&secret).filter(|&(&x, &secret)| off(x, secret, 37) <= 1).count();
     let ([one, masks], _) = run(&triples, &scene, 2);
-    assert_eq!(found(&one), 0);
+    assert_eq!(matches(&one), 0);
     // The control: without the server's masks all of it is there.
-    assert_eq!(found(&sums(&one, &masks)), 1024);
+    assert_eq!(matches(&sums(&one, &masks)), 1024);
     // Other masks, another share: it is not a function of the matrix. The control: the same masks give the same.
     let ([again, _], _) = run(&triples, &scene, 2);
     let ([other, _], _) = run(&triples, &scene, 3);

@@ -89,12 +89,12 @@ impl<E: End> Extension<E> {
     /// The blocks of the next `count` OTs. After an error there is no iteration, and so nothing more.
     fn blocks(&mut self, channel: &mut Channel, count: usize) -> Result<&[Block], Error> {
         let (mut out, first) = self.room(count);
-        let mut made = first + std::mem::take(&mut self.ready).len();
+        let mut blocks_end = first + std::mem::take(&mut self.ready).len();
         let mut iteration = self.iteration.take();
         while let Some(step) = self.position.step(count) {
             let (base, parameters) = match step {
                 Step::Grow(groups) => {
-                    made = self.grow(channel, iteration.as_ref().ok_or(FAILED)?, groups, &mut out, made)?;
+                    blocks_end = self.grow(channel, iteration.as_ref().ok_or(FAILED)?, groups, &mut out, blocks_end)?;
                     continue;
                 }
                 Step::Begin(parameters) => {
@@ -115,10 +115,10 @@ impl<E: End> Extension<E> {
             };
             iteration = Some(Iteration::new(parameters, &self.end.matrix(channel)?, base));
         }
-        if made < first + count {
+        if blocks_end < first + count {
             return Err(FAILED);
         }
-        (self.blocks, self.ready, self.iteration) = (out, first + count..made, iteration);
+        (self.blocks, self.ready, self.iteration) = (out, first + count..blocks_end, iteration);
         Ok(&self.blocks[first..][..count])
     }
 

@@ -86,7 +86,7 @@ mod tests {
     fn every_group_is_grown_once_and_in_order() {
         for size in Size::ALL {
             let mut position = Position::new(size.ladder());
-            let (mut next, mut made, mut asked, mut iterations) = (0, 0, 0, 0);
+            let (mut next, mut blocks, mut asked, mut iterations) = (0, 0, 0, 0);
             let mut parameters = size.ladder()[0];
             while iterations < 5 {
                 let count = asked % 300_007 + 1;
@@ -96,7 +96,7 @@ mod tests {
                         Step::Begin(first) => assert_eq!((first, iterations), (parameters, 0)),
                         Step::Grow(groups) => {
                             assert_eq!(groups.start, next);
-                            made += groups.len() * parameters.group_outputs();
+                            blocks += groups.len() * parameters.group_outputs();
                             next = groups.end;
                         }
                         Step::Continue(groups, following) => {
@@ -107,7 +107,7 @@ mod tests {
                         }
                     }
                 }
-                assert_eq!(position.ready, made - asked);
+                assert_eq!(position.ready, blocks - asked);
                 assert!(position.ready < parameters.group_outputs());
             }
             assert_eq!(Some(&parameters), size.ladder().last());

@@ -53,17 +53,17 @@ fn blocks_differ_by_delta_where_the_choice_is_one() -> Result<(), Error> {
             seen.extend(q);
         }
         assert_eq!(seen.len(), counts.iter().sum::<usize>());
-        let made = seen.len();
+        let count = seen.len();
         seen.sort_unstable();
         seen.dedup();
-        assert_eq!(seen.len(), made, "{size:?} made a block twice");
+        assert_eq!(seen.len(), count, "{size:?} made a block twice");
         assert_eq!(sender.delta(), delta);
     }
     Ok(())
 }
 
 #[test]
-fn pieces_are_the_same_as_the_whole() -> Result<(), Error> {
+fn chunks_are_the_same_as_the_whole() -> Result<(), Error> {
     // Into the fourth iteration, so that memory is used again.
     let counts = [3, 600_000, 1_500_000, 1, 1_900_000, 29_996];
     let (mut sender, mut receiver) = ends(Size::Small, 2);

@@ -125,10 +125,10 @@ fn generations_share_no_message() -> Result<(), Error> {
     assert_eq!(messages.len(), 8);
     // No 16-byte block of an extension's messages comes twice, in either direction.
     let mut blocks: Vec<[u8; 16]> = messages.drain(4..).flat_map(|message| message.as_chunks().0.to_vec()).collect();
-    let made = blocks.len();
+    let count = blocks.len();
     blocks.sort_unstable();
     blocks.dedup();
-    assert_eq!((blocks.len(), made), (4 * 31 * 8, 4 * 31 * 8));
+    assert_eq!((blocks.len(), count), (4 * 31 * 8, 4 * 31 * 8));
     Ok(())
 }
 

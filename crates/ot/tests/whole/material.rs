@@ -113,7 +113,7 @@ fn every_other_length_is_refused() {
 }
 
 #[test]
-fn a_source_that_fails_is_told_from_one_that_has_something_else() {
+fn a_source_that_fails_differs_from_one_that_has_something_else() {
     let bytes = deal(&DEMAND).1.to_bytes();
     // A file may be shorter than it was said to be.
     for len in [0, 20, 100, bytes.len() - 1] {

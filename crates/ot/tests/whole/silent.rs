@@ -160,8 +160,8 @@ fn a_price_of_bytes_chooses_the_extension_that_sends_less_even_over_a_fast_link(
     let many = demand([0, 10_000_000, 0, 0]);
     let at = |price| Extension::cheapest(&Extension::ALL, &many, &fast, price);
     assert_eq!(at(0.0), Extension::for_demand(&many, &fast));
-    let bytes = |it: Extension| {
-        let cost = cost::generate(&many, it, Role::Client);
+    let bytes = |extension: Extension| {
+        let cost = cost::generate(&many, extension, Role::Client);
         cost.bytes_sent + cost.bytes_received
     };
     let free = bytes(at(0.0));
@@ -258,10 +258,10 @@ fn the_relay_alone_disturbs_nothing_and_sees_no_message_twice() -> Result<(), Er
     assert_eq!(first.iter().map(Vec::len).collect::<Vec<_>>(), [16, 5 * 4 * 7 * 16]);
     let second = with_altered(usize::MAX, |_| ())?.1;
     let mut blocks: Vec<&[u8; 16]> = first.iter().chain(&second).flat_map(|message| message.as_chunks().0).collect();
-    let made = blocks.len();
+    let count = blocks.len();
     blocks.sort_unstable();
     blocks.dedup();
-    assert_eq!(blocks.len(), made);
+    assert_eq!(blocks.len(), count);
     Ok(())
 }
 

@@ -16,8 +16,8 @@ fn difference(x: &[f64], y: &[f64]) -> Vec<f64> {
 }
 
 /// Within a quarter: six standard deviations of the variance of 8192 coefficients are a tenth.
-fn assert_close(found: f64, expected: f64) {
-    assert!((0.75..1.25).contains(&(found / expected)), "variance {found}, expected {expected}");
+fn assert_close(variance: f64, expected: f64) {
+    assert!((0.75..1.25).contains(&(variance / expected)), "variance {variance}, expected {expected}");
 }
 
 /// `c0 + c1 s` modulo one of the primes, from transformed parts.
@@ -41,13 +41,13 @@ fn assert_fresh(parts: [&[u64]; 2], errors: [&[f64]; 2]) {
 #[test]
 fn every_ciphertext_and_public_key_has_a_fresh_error_and_a_fresh_uniform_part() {
     let mut pair = Pair::new(1, &[]);
-    let mut made: Vec<Vec<u8>> = (0..2).map(|_| pair.secret.public_key(&mut pair.prg)).collect();
+    let mut messages: Vec<Vec<u8>> = (0..2).map(|_| pair.secret.public_key(&mut pair.prg)).collect();
     for _ in 0..2 {
         let mut bytes = Vec::new();
         pair.secret.encrypt(&[0; SLOTS], &mut pair.prg, &mut bytes).unwrap();
-        made.push(bytes);
+        messages.push(bytes);
     }
-    for two in made.chunks(2) {
+    for two in messages.chunks(2) {
         let read =
             |bytes: &Vec<u8>| Polynomial::read_masked(pair.parameters.inner().limbs(), SLOTS, "test", bytes).unwrap();
         let [[b, a], [other_b, other_a]] = [read(&two[0]), read(&two[1])];
