@@ -53,7 +53,7 @@ def dealer(
 
     def on_dealt(dealt: Dealt) -> None:
         with lock:
-            _tell(console, dealt, as_json)
+            _show(console, dealt, as_json)
 
     def credentials() -> Credentials:
         return Credentials.from_directory(keys, "dealer")
@@ -94,7 +94,7 @@ async def _until_stopped(dealing: Dealer) -> None:
     await serving
 
 
-def _tell(console: Console, dealt: Dealt, as_json: bool) -> None:
+def _show(console: Console, dealt: Dealt, as_json: bool) -> None:
     if as_json:
         fields: dict[str, Any] = {"event": "failed" if dealt.error else "dealt", "peer": dealt.peer}
         if dealt.error is not None:

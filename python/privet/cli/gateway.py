@@ -141,15 +141,15 @@ def gateway(
         exchange = Exchange(await backend(shown).open(), terms, batch_delay=batch_delay / 1000)
 
         def read() -> Credentials:
-            found = client_credentials(keys)
-            found.tls()  # What cannot be used is noticed before anything has changed.
-            return found
+            credentials = client_credentials(keys)
+            credentials.tls()  # What cannot be used is noticed before anything has changed.
+            return credentials
 
         async def reload() -> None:
             nonlocal shown
-            found = await asyncio.to_thread(read)
-            changed = found.digest != shown.digest
-            opened = await backend(found).open() if changed else None
+            credentials = await asyncio.to_thread(read)
+            changed = credentials.digest != shown.digest
+            opened = await backend(credentials).open() if changed else None
             try:
                 if own is not None:
                     await asyncio.to_thread(own.reload)
@@ -159,7 +159,7 @@ def gateway(
                 raise
             if opened is not None:
                 exchange.renew(opened)
-                shown = found
+                shown = credentials
 
         async with AsyncExitStack() as stack:
             stack.push_async_callback(exchange.close)

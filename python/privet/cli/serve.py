@@ -57,7 +57,7 @@ def serve(
         str | None,
         typer.Option(
             metavar="HOST:PORT",
-            help="Where health and metrics are told to anybody, without TLS: for probes of a "
+            help="Where health and metrics are served to anybody, without TLS: for probes of a "
             "cluster; nowhere by default.",
         ),
     ] = None,
@@ -305,7 +305,7 @@ def serve(
 
         def listening(at: str, on: int) -> None:
             collect_seldom()
-            _tell(console, service, f"{at}:{on}", accepts, as_json)
+            _show(console, service, f"{at}:{on}", accepts, as_json)
 
         follow = asyncio.create_task(_follow(console, service, as_json))
         try:
@@ -320,8 +320,8 @@ def _check(source: Models, host: str, port: int) -> None:
     """Raises what is wrong with the models' files or the address; nothing is compiled."""
     for name in source.names():
         source.read(name)
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    socket.create_server((host, port), family=found[0]).close()
+    family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+    socket.create_server((host, port), family=family).close()
 
 
 async def _follow(console: Console, service: Service, as_json: bool) -> None:
@@ -331,7 +331,7 @@ async def _follow(console: Console, service: Service, as_json: bool) -> None:
         _print(console, service.repository.rows(), as_json)
 
 
-def _tell(console: Console, service: Service, address: str, policy: Policy, as_json: bool) -> None:
+def _show(console: Console, service: Service, address: str, policy: Policy, as_json: bool) -> None:
     if as_json:
         accepted = json.loads(policy.text())
         typer.echo(json.dumps({"event": "listening", "address": address, "policy": accepted}))

@@ -1,4 +1,4 @@
-"""Records what the driver tells: it becomes updates for clients, records and figures."""
+"""Turns what the driver reports into updates for clients, records and figures."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 
 
 class EventRecorder:
-    """Keeps `jobs` true. `settled` is called with each job that has nothing more to say.
+    """Keeps `jobs` up to date. `on_ended` is called with each job whose work is over.
 
     `epoch` is the time since 1970 at which the driver's clock showed 0.
     """
@@ -45,7 +45,7 @@ class EventRecorder:
         monitor: Monitor,
         estimates: Estimates,
         epoch: float,
-        settled: Callable[[Job], None],
+        on_ended: Callable[[Job], None],
         audit: AuditLog | None = None,
     ) -> None:
         self._jobs = jobs
@@ -56,7 +56,7 @@ class EventRecorder:
         self._monitor = monitor
         self._estimates = estimates
         self._epoch = epoch
-        self._settled = settled
+        self._on_ended = on_ended
         self._audit = audit
         # Notices that a request took over before their material was made: by which.
         self._claims: dict[str, str] = {}
@@ -67,8 +67,8 @@ class EventRecorder:
         self._records.submitted(job)
         if self._audit is not None:
             mode = json.loads(job.asked.mode.text)
-            told_of = {"model": job.version.key, "program": job.version.program.program_hash}
-            fields = {"client": job.client, "kind": job.kind, **told_of, "mode": mode}
+            subject = {"model": job.version.key, "program": job.version.program.program_hash}
+            fields = {"client": job.client, "kind": job.kind, **subject, "mode": mode}
             self._audit.write("asked", job=job.id, **fields, samples=job.samples)
         self._metrics.submitted(job.kind, job.version.key, job.asked.label)
         if notice is not None and notice.state == "prepared":
@@ -77,25 +77,25 @@ class EventRecorder:
             self._claims[notice.id] = job.id
 
     def refused(self, reason: str) -> None:
-        """Something was not admitted, in a word."""
+        """Something was not admitted; `reason` says why in a word."""
         self._metrics.refused(reason)
 
     def close(self, job: Job, reason: str) -> None:
-        """A notice that was done, or material that was made ahead, has no more to say."""
+        """Ends the job of a notice that was done, or of material that was made ahead."""
         job.state, job.reason, job.ended = "ended", reason, time.time()
         if job.kind == "notice":
             self._records.ended(job)
         self._jobs.changed(job)
-        self._settled(job)
+        self._on_ended(job)
 
     def on_action(self, action: Action) -> None:
         """The driver carried out an action."""
         if isinstance(action, Ended):
             self._ended(action)
         elif isinstance(action, MaterialReady):
-            self._made(action)
+            self._material_ready(action)
         elif isinstance(action, MaterialGone):
-            self._gone(action)
+            self._material_gone(action)
         elif isinstance(action, Start) and action.phase is Phase.ON:
             if action.material is not None:
                 self._metrics.material(action.model, "used")
@@ -128,7 +128,7 @@ class EventRecorder:
                 "job failed", extra={**extra, **tracing.ids(None if job is None else job.trace)}
             )
             if job is not None and job.kind == "ahead":
-                # Nobody submitted it, so the scheduler does not tell of its end.
+                # Nobody submitted it, so the scheduler does not report its end.
                 self.close(job, f"it was not made ahead: {outcome.failure}")
 
     def _run(self, ran: CompletedJob) -> JobRun:
@@ -149,8 +149,8 @@ class EventRecorder:
             outcome.failure,
         )
 
-    def _made(self, made: MaterialReady) -> None:
-        job = self._jobs.find(made.id)
+    def _material_ready(self, event: MaterialReady) -> None:
+        job = self._jobs.find(event.id)
         if job is None:
             return
         self._metrics.material(job.version.key, "made")
@@ -163,18 +163,18 @@ class EventRecorder:
             job.state = "prepared"
         self._jobs.changed(job, quietly=True)
 
-    def _gone(self, gone: MaterialGone) -> None:
-        self._metrics.material(gone.model, gone.reason)
+    def _material_gone(self, event: MaterialGone) -> None:
+        self._metrics.material(event.model, event.reason)
         for job in self._jobs.live():
             waits = job.kind == "notice" and job.state == "prepared"
             if waits and not self._material.has(job.id):
-                self.close(job, f"its material is gone: {gone.reason}")
+                self.close(job, f"its material is gone: {event.reason}")
 
-    def _ended(self, ended: Ended) -> None:
-        job = self._jobs.find(ended.id)
+    def _ended(self, event: Ended) -> None:
+        job = self._jobs.find(event.id)
         if job is None:
             return
-        job.outcome, job.reason, job.ended = str(ended.outcome), ended.reason, time.time()
+        job.outcome, job.reason, job.ended = str(event.outcome), event.reason, time.time()
         seconds = job.ended - job.created
         self._records.ended(job)
         if self._audit is not None:
@@ -190,4 +190,4 @@ class EventRecorder:
         waits = job.kind == "notice" and job.outcome == "done" and self._material.has(job.id)
         job.state = "prepared" if waits and claim is None else "ended"
         self._jobs.changed(job)
-        self._settled(job)
+        self._on_ended(job)

@@ -57,5 +57,5 @@ def test_what_keeps_material_ready_is_told_as_it_is(kind: str) -> None:
 
 def test_what_a_dealer_met_is_told_as_it_is() -> None:
     console, shown = _console()
-    dealer._tell(console, Dealt("ab" * 32, error=PrivetError(NAME)), False)
+    dealer._show(console, Dealt("ab" * 32, error=PrivetError(NAME)), False)
     assert f"\x1b[31m{PLAIN}\x1b[0m" in shown.getvalue()

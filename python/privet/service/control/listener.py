@@ -46,7 +46,7 @@ async def serve(
     SIGTERM or SIGINT drains: health turns to not ready, nothing new is admitted, what was admitted
     runs to its end. A second signal ends at once, with code 1. Calls are answered from the start,
     by 503 while models are loaded; `listening` is called with the address once they are. At `probe`
-    health and metrics are told to anybody, without TLS.
+    health and metrics are served to anybody, without TLS.
 
     Raises what `Service.start` does; `OSError` if the port cannot be had; `Misuse` if this process
     may open too few files.
@@ -131,26 +131,26 @@ class _Stop:
 
     def __init__(self) -> None:
         self._count = 0
-        self._news = asyncio.Condition()
+        self._condition = asyncio.Condition()
         self._loop = asyncio.get_running_loop()
         self._tasks = Tasks()
         for number in (signal.SIGTERM, signal.SIGINT):
-            self._loop.add_signal_handler(number, self._heard)
+            self._loop.add_signal_handler(number, self._on_signal)
 
     async def wait(self, count: int) -> None:
         """Waits until that many signals have come."""
-        async with self._news:
-            await self._news.wait_for(lambda: self._count >= count)
+        async with self._condition:
+            await self._condition.wait_for(lambda: self._count >= count)
 
     def forget(self) -> None:
-        """Listens no more."""
+        """Removes the signal handlers."""
         for number in (signal.SIGTERM, signal.SIGINT):
             self._loop.remove_signal_handler(number)
 
-    def _heard(self) -> None:
+    def _on_signal(self) -> None:
         self._count += 1
-        self._tasks.start(self._tell())
+        self._tasks.start(self._notify())
 
-    async def _tell(self) -> None:
-        async with self._news:
-            self._news.notify_all()
+    async def _notify(self) -> None:
+        async with self._condition:
+            self._condition.notify_all()
