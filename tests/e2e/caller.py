@@ -99,11 +99,11 @@ class ServiceCaller:
                         given = left.pop(0) if go["phase"] == "infer" else None
                         call = self._attempt(job, go, given, left)
                         work.append(asyncio.create_task(call))
-                found = [job for job in updates["jobs"] if job["id"] == id]
-                if found and found[0]["state"] in ("ended", "prepared") and found[0]["outcome"]:
+                jobs = [job for job in updates["jobs"] if job["id"] == id]
+                if jobs and jobs[0]["state"] in ("ended", "prepared") and jobs[0]["outcome"]:
                     for done in await asyncio.gather(*work):
                         results += [done] if done is not None else []
-                    return found[0], results
+                    return jobs[0], results
 
     async def _attempt(
         self, job: dict[str, Any], go: dict[str, Any], given: Any, left: list[Any]

@@ -61,9 +61,9 @@ class Gateway:
 
 def tensor(library: ModuleType, array: Array, kind: str = "FP32", **options: Any) -> Any:
     """An input of the digits network, as the library wants it."""
-    made = library.InferInput("input", list(array.shape), kind)
-    made.set_data_from_numpy(array, **options)
-    return made
+    value = library.InferInput("input", list(array.shape), kind)
+    value.set_data_from_numpy(array, **options)
+    return value
 
 
 @contextmanager
@@ -74,8 +74,8 @@ def gateway(
     words = ["gateway", "--server", f"https://{service}", "--keys", keys, "--state", state]
     words += ["--listen", "127.0.0.1:0", "--grpc", "127.0.0.1:0", *options]
     with running(*words, log=log) as process:
-        told = process.next()
-        yield Gateway(process, {name: told[name] for name in ("rest", "grpc")})
+        line = process.next()
+        yield Gateway(process, {name: line[name] for name in ("rest", "grpc")})
 
 
 IMAGES: Array = np.load(MODELS / "digits-cnn.npz")["inputs"]

@@ -36,11 +36,11 @@ class Running:
         line: dict[str, Any] = json.loads(self._lines.get(timeout=SOON))
         return line
 
-    def until(self, found: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-        """The next line of which `found` holds."""
+    def until(self, matches: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        """The next line of which `matches` holds."""
         while True:
             line = self.next()
-            if found(line):
+            if matches(line):
                 return line
 
     def end(self, signal: int) -> int:

@@ -84,13 +84,13 @@ class Tap:
                 raw = json.dumps(self._redirected(json.loads(raw))).encode()
             return web.Response(body=raw, status=answer.status, content_type=answer.content_type)
 
-    def _redirected(self, told: Any) -> Any:
+    def _redirected(self, answer: Any) -> Any:
         """The answer, with the taps' ports in place of the workers'."""
-        if isinstance(told, list):
-            return [self._redirected(item) for item in told]
-        if not isinstance(told, dict):
-            return told
-        changed = {name: self._redirected(value) for name, value in told.items()}
+        if isinstance(answer, list):
+            return [self._redirected(item) for item in answer]
+        if not isinstance(answer, dict):
+            return answer
+        changed = {name: self._redirected(value) for name, value in answer.items()}
         if "port" in changed:
             changed["port"] = self._worker(changed["port"]).port
         return changed

@@ -65,8 +65,8 @@ def test_what_is_no_chain(tmp_path: Path) -> None:
         node("MatMul", ["joined", "d"], ["y"]),
         node("Neg", ["left"], ["z"]),
     ]
-    for index, made in enumerate(nodes):
-        made.name = f"{made.op_type}{index}"
+    for index, entry in enumerate(nodes):
+        entry.name = f"{entry.op_type}{index}"
     weights = {
         "w": constant(2, 2, 3, 3, seed=1, spread=0.3),
         "a": constant(18, 4, seed=2, spread=0.3),
@@ -95,8 +95,8 @@ def test_a_relu_is_a_product_with_a_sign(scenario: str) -> None:
         node("Relu", ["h"], ["r"]),
         node("MatMul", ["r", "b"], ["y"]),
     ]
-    for index, made in enumerate(nodes):
-        made.name = f"{made.op_type}{index}"
+    for index, entry in enumerate(nodes):
+        entry.name = f"{entry.op_type}{index}"
     weights = {"a": constant(9, 8, spread=0.3), "b": constant(8, 4, seed=1, spread=0.3)}
     run = privet.run(
         model(nodes, {"x": (1, 9)}, ["y"], weights),
@@ -295,8 +295,8 @@ def deep(layers: int) -> onnx.ModelProto:
         nodes.append(node("MatMul", [name, f"w{layer}"], [f"m{layer}"]))
         nodes.append(node("Tanh", [f"m{layer}"], [f"t{layer}"]))
         name = f"t{layer}"
-    for index, made in enumerate(nodes):
-        made.name = f"{made.op_type}{index}"
+    for index, entry in enumerate(nodes):
+        entry.name = f"{entry.op_type}{index}"
     return model(nodes, {"x": (1, 8)}, [name], weights)
 
 

@@ -26,8 +26,8 @@ X = np.random.default_rng(3).uniform(0, 1, (1, 1, 8, 8)).astype(np.float32)
 def owner(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What the owner of the model compiled; `program.json` in it is for everybody."""
     folder = tmp_path_factory.mktemp("owner") / "program"
-    made = privet("compile", MODEL, folder, "--suite", "ckks", *RANGE)
-    assert made["program"] == str(folder / "program.json")
+    report = privet("compile", MODEL, folder, "--suite", "ckks", *RANGE)
+    assert report["program"] == str(folder / "program.json")
     return folder
 
 
@@ -63,12 +63,12 @@ class Cohort:
         check(privet(*self.infer()))
 
 
-def check(found: Any) -> None:
+def check(report: Any) -> None:
     """A prediction is right, and says what it rests on."""
-    np.testing.assert_allclose(found["output"], plain(MODEL, X), atol=8e-3)
-    assert found["plan"]["statistical"] is True
-    assert found["weaknesses"] == []
-    assert "coordinator follows the protocol" in found["trust"]
+    np.testing.assert_allclose(report["output"], plain(MODEL, X), atol=8e-3)
+    assert report["plan"]["statistical"] is True
+    assert report["weaknesses"] == []
+    assert "coordinator follows the protocol" in report["trust"]
 
 
 @contextmanager

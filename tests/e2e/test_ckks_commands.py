@@ -50,11 +50,11 @@ def test_two_hosts(scenario: str, key_folder: Path, tmp_path: Path) -> None:
         asked: list[object] = ["infer", address, "--suite", "ckks", "--scenario", scenario]
         asked += ["--keys", key_folder, "--input", tmp_path / "x.npy"]
         for _ in range(2):
-            found = privet(*asked)
-            np.testing.assert_allclose(found["output"], plain(SMOOTH, x), atol=0.01)
-            assert found["offline"]["seconds"] > 0
+            report = privet(*asked)
+            np.testing.assert_allclose(report["output"], plain(SMOOTH, x), atol=0.01)
+            assert report["offline"]["seconds"] > 0
         pinned = privet(*asked, "--program-hash", "0" * 64, code=4)
-        assert found["program_hash"] in pinned["error"]["message"]
+        assert report["program_hash"] in pinned["error"]["message"]
         asked[asked.index(scenario)] = {
             "encrypted-data": "encrypted-model",
             "encrypted-model": "encrypted-data",
@@ -68,11 +68,11 @@ def test_a_batch_between_two_hosts(key_folder: Path, tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", x)
     with listening(*serve(SMOOTH, key_folder, tmp_path, "--batch", "4")) as (_, address):
         asked = ["infer", address, "--suite", "ckks", "--keys", key_folder]
-        found = privet(*asked, "--input", tmp_path / "x.npy")
-    assert found["samples"] == 3
-    assert found["plan"]["statistical"] is True
+        report = privet(*asked, "--input", tmp_path / "x.npy")
+    assert report["samples"] == 3
+    assert report["plan"]["statistical"] is True
     expected = np.concatenate([plain(SMOOTH, sample[None]) for sample in x])
-    np.testing.assert_allclose(found["output"], expected, atol=0.01)
+    np.testing.assert_allclose(report["output"], expected, atol=0.01)
 
 
 def test_a_key_of_an_encrypted_model_is_never_under_light_noise(

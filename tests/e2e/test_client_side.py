@@ -57,10 +57,10 @@ def exported(kind: str) -> onnx.ModelProto:
     )
     table = np.concatenate([NUMBERS.astype(object), TEXTS.astype(object)], axis=1)
     inputs = [("numbers", FloatTensorType([None, 2])), ("texts", StringTensorType([None, 2]))]
-    made: onnx.ModelProto = to_onnx(
+    proto: onnx.ModelProto = to_onnx(
         make_pipeline(columns, last).fit(table, GOOD), initial_types=inputs
     )
-    return made
+    return proto
 
 
 CALIBRATION = [sample(i) for i in range(100)]
@@ -79,11 +79,11 @@ CALIBRATION = [sample(i) for i in range(100)]
     ids=str,
 )
 def test_a_pipeline_runs_in_every_suite(kind: str, suite: api.Suite) -> None:
-    found = api.run(
+    result = api.run(
         exported(kind), sample(100), suite=suite, calibration=CALIBRATION, client_side=True
     )
-    assert found.argmax_agrees
-    assert found.max_abs_error < 5e-3
+    assert result.argmax_agrees
+    assert result.max_abs_error < 5e-3
 
 
 def test_tables_hand_out_texts_and_numbers_as_objects() -> None:
@@ -97,11 +97,11 @@ def test_tables_hand_out_texts_and_numbers_as_objects() -> None:
 
 
 def test_a_batch_that_is_not_full() -> None:
-    found = api.run(
+    result = api.run(
         exported(LINEAR), sample(100, 3), batch=4, calibration=CALIBRATION, client_side=True
     )
-    assert found.samples == 3
-    assert found.argmax_agrees
+    assert result.samples == 3
+    assert result.argmax_agrees
 
 
 @pytest.fixture(scope="module")
@@ -124,9 +124,9 @@ def service(tmp_path_factory: pytest.TempPathFactory, key_folder: Path) -> Itera
 def test_the_command_gives_the_label(service: Scene, key_folder: Path, tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", **sample(101))
     words = ["infer", service.address, "--keys", key_folder, "--state", tmp_path / "state"]
-    found = privet(*words, "--input", tmp_path / "x.npz")
+    report = privet(*words, "--input", tmp_path / "x.npz")
     wanted = run_plaintext(exported(LINEAR), [sample(101)], ["output_label"])
-    assert found["output"]["output_label"] == wanted["output_label"].tolist()
+    assert report["output"]["output_label"] == wanted["output_label"].tolist()
 
 
 @pytest.mark.parametrize("library", [HTTP, GRPC], ids=["http", "grpc"])

@@ -62,8 +62,8 @@ def key_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def modules(pid: int) -> list[int]:
     """The children of a process that run a module of Python."""
-    found = map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
-    return [it for it in found if b"\0-m\0" in Path(f"/proc/{it}/cmdline").read_bytes()]
+    children = map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
+    return [it for it in children if b"\0-m\0" in Path(f"/proc/{it}/cmdline").read_bytes()]
 
 
 def is_deaf_to_ctrl_c(pid: int) -> bool:
@@ -87,13 +87,13 @@ def test_ctrl_c_stops_a_command_and_its_processes(
         stderr=subprocess.PIPE,
         text=True,
     ) as process:
-        while not (found := modules(process.pid)):
+        while not (running := modules(process.pid)):
             assert process.poll() is None
             time.sleep(0.02)
-        assert is_deaf_to_ctrl_c(found[0])
+        assert is_deaf_to_ctrl_c(running[0])
         os.killpg(process.pid, signal.SIGINT)
-        told = process.communicate(timeout=120)[1]
-    assert "Traceback" not in told
+        errors = process.communicate(timeout=120)[1]
+    assert "Traceback" not in errors
     assert process.returncode == code
 
 
@@ -122,10 +122,10 @@ def test_results_without_samples_say_so(tmp_path: Path) -> None:
         shown = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
         assert ("Not calibrated" in shown.stdout) == (basis == "random")
         assert privet("run", DIGITS, "--input", SEVEN, *options)["calibration"] == basis
-        told = privet("compile", DIGITS, tmp_path / basis, *options)
-        assert told["calibration"] == basis
-        assert told["ranges"]["sound"] is False
-    wide = ("--bits", str(told["ranges"]["sound_bits"]), "--sound", *samples)
+        report = privet("compile", DIGITS, tmp_path / basis, *options)
+        assert report["calibration"] == basis
+        assert report["ranges"]["sound"] is False
+    wide = ("--bits", str(report["ranges"]["sound_bits"]), "--sound", *samples)
     proved = privet("compile", DIGITS, tmp_path / "sound", *wide)
     assert proved["calibration"] == "sound"
     assert all(layer["sound"] for layer in proved["ranges"]["layers"])
@@ -181,9 +181,9 @@ def test_a_link_slows_a_run_down_and_decides_on_its_rounds() -> None:
         words = ["--link", "10ms,100Mbit", *given]
         expected = privet("inspect", DIGITS, *words)
         result = privet("run", DIGITS, "--input", SEVEN, *words)
-        for found in (expected, result):
-            assert found["rounds"] == rounds
-            assert found["link"] == link
+        for report in (expected, result):
+            assert report["rounds"] == rounds
+            assert report["link"] == link
         assert int(np.argmax(result["output"])) == 7
         assert result["online"]["seconds"] > 0.95 * expected["online_delay"]
         assert expected["online_delay"] > 0.0049 * result["online"]["rounds"]
@@ -196,15 +196,15 @@ def test_a_link_slows_a_run_down_and_decides_on_its_rounds() -> None:
 
 
 def test_inspect_tells_the_material(tmp_path: Path) -> None:
-    found = privet("inspect", DIGITS)
-    assert found["supported"] == {"gmw": True, "fss": True, "ckks": False, "stream": True}
-    made = found["forecast"]["correlations"]
-    assert sum(made[it] for it in made if it.startswith(("eights", "sixteens"))) > 0
-    assert [node["operator"] for node in found["nodes"]].count("Conv") == 4
+    report = privet("inspect", DIGITS)
+    assert report["supported"] == {"gmw": True, "fss": True, "ckks": False, "stream": True}
+    correlations = report["forecast"]["correlations"]
+    assert sum(correlations[it] for it in correlations if it.startswith(("eights", "sixteens"))) > 0
+    assert [node["operator"] for node in report["nodes"]].count("Conv") == 4
     result = privet("run", DIGITS, "--input", SEVEN)
     for phase in ("offline", "online"):
         for party in ("client", "server"):
-            assert result[phase][f"bytes_{party}"] == found["forecast"][f"{phase}_bytes_{party}"]
+            assert result[phase][f"bytes_{party}"] == report["forecast"][f"{phase}_bytes_{party}"]
 
 
 def test_inspect_lists_every_problem_at_once(tmp_path: Path) -> None:
@@ -215,12 +215,12 @@ def test_inspect_lists_every_problem_at_once(tmp_path: Path) -> None:
     ]
     model = onnx.helper.make_model(onnx.helper.make_graph(nodes, "two problems", [x], [y]))
     onnx.save(model, tmp_path / "two.onnx")
-    found = privet("inspect", tmp_path / "two.onnx", code=3)
-    assert found["supported"] == dict.fromkeys(("gmw", "fss", "ckks", "stream"), False)
-    operators = {problem["operator"] for problem in found["problems"]}
+    report = privet("inspect", tmp_path / "two.onnx", code=3)
+    assert report["supported"] == dict.fromkeys(("gmw", "fss", "ckks", "stream"), False)
+    operators = {problem["operator"] for problem in report["problems"]}
     assert operators == {"Acos", "Tan"}
     assert all(
-        problem["node"] and problem["why"] and problem["instead"] for problem in found["problems"]
+        problem["node"] and problem["why"] and problem["instead"] for problem in report["problems"]
     )
 
 
@@ -234,12 +234,12 @@ def test_inspect_shows_what_runs_where(tmp_path: Path) -> None:
     model = onnx.helper.make_model(onnx.helper.make_graph(nodes, "gated", [x], [y]))
     onnx.save(model, tmp_path / "gated.onnx")
     words = ("inspect", tmp_path / "gated.onnx", "--all-suites")
-    found = {it["suite"]: it for it in privet(*words)["suites"]}
-    assert set(found) == {"gmw", "fss", "ckks", "stream"}
-    assert found["fss"]["options"] == {}
-    assert found["gmw"]["options"] == {}
-    assert "gated" in [it["node"] for it in found["stream"]["problems"]]
-    assert found["stream"]["options"] is None
+    verdicts = {it["suite"]: it for it in privet(*words)["suites"]}
+    assert set(verdicts) == {"gmw", "fss", "ckks", "stream"}
+    assert verdicts["fss"]["options"] == {}
+    assert verdicts["gmw"]["options"] == {}
+    assert "gated" in [it["node"] for it in verdicts["stream"]["problems"]]
+    assert verdicts["stream"]["options"] is None
     table = CliRunner().invoke(app, [str(word) for word in words]).stdout
     assert "gated (mul): it multiplies two private tensors" in table
 

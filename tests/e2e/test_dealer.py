@@ -136,8 +136,8 @@ def test_dealt_and_made_material_are_not_mixed(key_folder: Path, tmp_path: Path)
         by_keys = privet(*ask(server, dealer, key_folder, tmp_path, FSS))
         assert (by_keys["suite"], by_keys["ready"]) == ("fss", 0)
         assert by_keys["offline"]["bytes_dealer"] > 0
-        made = ["infer", server.address, "--keys", key_folder, "--state", tmp_path / "client"]
-        result = privet(*made, "--input", SEVEN)
+        asked = ["infer", server.address, "--keys", key_folder, "--state", tmp_path / "client"]
+        result = privet(*asked, "--input", SEVEN)
         assert result["trust"] is None
         assert result["offline"]["bytes_dealer"] == 0 < result["offline"]["bytes_client"]
 
@@ -202,8 +202,8 @@ def test_the_server_counts_what_the_dealer_says_it_sent(key_folder: Path, tmp_pa
                 with Client(host, port, theirs, **options, **way) as client:
                     client.prepare()
                 dealt = dealer.next()["cost"]
-                told = (finished.get(timeout=30) for _ in range(9))
-                cost = next(it.cost for it in told if it.kind == "prepared")
+                reports = (finished.get(timeout=30) for _ in range(9))
+                cost = next(it.cost for it in reports if it.kind == "prepared")
                 assert cost is not None
                 assert cost.bytes_dealer == dealt["bytes_server"]
 
@@ -215,8 +215,8 @@ def test_run_with_a_dealer_shows_the_weaker_trust() -> None:
     assert int(np.argmax(result["output"])) == 7
     assert result["trust"] == TRUST
     assert result["dealer"]["bytes_server"] > result["dealer"]["bytes_client"] > 0
-    made = privet(*words)
-    assert made["dealer"] is None
-    assert made["trust"] is None
+    report = privet(*words)
+    assert report["dealer"] is None
+    assert report["trust"] is None
     for kind in ("bytes_client", "bytes_server", "rounds"):
-        assert result["online"][kind] == made["online"][kind]
+        assert result["online"][kind] == report["online"][kind]

@@ -129,8 +129,8 @@ def test_a_server_does_not_see_the_image(
     for thread in threads:
         thread.join()
     np.testing.assert_array_equal(products["client"] + products["server"], image @ weight)
-    found = int((seen[0] + shares == image).sum())
-    assert found == (0 if masked else 64)
+    equal = int((seen[0] + shares == image).sum())
+    assert equal == (0 if masked else 64)
 
 
 @pytest.fixture(scope="module")

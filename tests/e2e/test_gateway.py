@@ -94,11 +94,11 @@ def test_grpc_tells_what_http_does(front: Gateway) -> None:
         with pytest.raises(GRPC.InferenceServerException, match="elsewhere"):
             client.get_model_config("elsewhere")
     with front.client(HTTP) as client:
-        (told,) = client.get_inference_statistics("digits")["model_stats"]
+        (row,) = client.get_inference_statistics("digits")["model_stats"]
         assert extensions == set(client.get_server_metadata()["extensions"])
         assert client.get_model_config("pairs")["max_batch_size"] == config.max_batch_size == 2
-    assert stats.inference_count == told["inference_count"] > 0
-    assert stats.inference_stats.success.ns == told["inference_stats"]["success"]["ns"] > 0
+    assert stats.inference_count == row["inference_count"] > 0
+    assert stats.inference_stats.success.ns == row["inference_stats"]["success"]["ns"] > 0
     assert {it.name for it in every} == {"digits", "pairs"}
     assert {it.name: it.state for it in index} == {"digits": "READY", "pairs": "READY"}
     (given,) = config.input
@@ -116,7 +116,7 @@ def test_requests_of_several_applications_are_one_inference(
             answer = client.infer("pairs", [tensor(GRPC, IMAGES[:1])], client_timeout=50.0)
         assert_right(answer.as_numpy("logits"), IMAGES[:1])
         with front.client(HTTP) as client:
-            (told,) = client.get_inference_statistics("pairs")["model_stats"]
+            (row,) = client.get_inference_statistics("pairs")["model_stats"]
             with pytest.raises(HTTP.InferenceServerException, match="magnitudes up to"):
                 client.infer("digits", [tensor(HTTP, 1e6 * IMAGES[:1])])
             (single,) = client.get_inference_statistics("digits")["model_stats"]
@@ -124,7 +124,7 @@ def test_requests_of_several_applications_are_one_inference(
             assert b'privet_gateway_inferences_total{model="pairs"} 2' in answer.read()
     for logits, image in zip([*answers, alone], [*IMAGES[:2, None], IMAGES[:1]], strict=True):
         assert_right(logits, image)
-    assert (told["inference_count"], told["execution_count"]) == (3, 2)
+    assert (row["inference_count"], row["execution_count"]) == (3, 2)
     assert (single["inference_count"], single["execution_count"]) == (1, 1)
 
 
@@ -256,7 +256,7 @@ def test_notices_are_kept_ahead_and_used(key_folder: Path, tmp_path: Path) -> No
         return {entry.id for entry in MaterialStore(state).entries()}
 
     def two() -> set[str] | None:
-        return found if len(found := stock()) == 2 else None
+        return stored if len(stored := stock()) == 2 else None
 
     with serving(tmp_path, key_folder) as scene:
         with gateway(scene.address, key_folder, state, "--ahead", "digits=2") as front:
@@ -298,8 +298,8 @@ def test_bodies_that_are_none_of_the_protocol(front: Gateway) -> None:
         ({"inputs": [good | {"parameters": {"shared_memory_region": "r"}}]}, "no part of what"),
     ]:
         raw = body if isinstance(body, bytes) else json.dumps(body).encode()
-        status, told = _post(front, "/v2/models/digits/infer", raw)
-        assert (status, problem in told["error"]) == (400, True), told
+        status, answer = _post(front, "/v2/models/digits/infer", raw)
+        assert (status, problem in answer["error"]) == (400, True), answer
 
 
 def test_plaintext_is_not_taken_from_other_machines(key_folder: Path, tmp_path: Path) -> None:
@@ -345,10 +345,10 @@ def test_a_service_that_is_away(key_folder: Path, tmp_path: Path) -> None:
             assert caught.value.status() in ("503", "StatusCode.UNAVAILABLE")
 
 
-def _until(found: Any, seconds: float = 60.0) -> Any:
-    """What `found` gives once that is something."""
+def _until(look: Any, seconds: float = 60.0) -> Any:
+    """What `look` gives once that is something."""
     limit = time.monotonic() + seconds
-    while not (thing := found()):
+    while not (thing := look()):
         assert time.monotonic() < limit
         time.sleep(0.05)
     return thing

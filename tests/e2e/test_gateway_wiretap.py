@@ -77,7 +77,7 @@ def traces(image: Array) -> Iterator[bytes]:
             yield separator.join(str(int(value)) for value in whole).encode()
 
 
-def found(image: Array, spoken: Iterable[bytes]) -> bool:
+def leaks(image: Array, spoken: Iterable[bytes]) -> bool:
     """Whether a trace of the image is in what was spoken."""
     wanted = list(traces(image))
     return any(trace in message for message in spoken for trace in wanted)
@@ -101,8 +101,8 @@ def heard(key_folder: Path, tmp_path: Path) -> Iterator[Tap]:
 def test_no_trace_of_an_input_leaves(heard: Tap) -> None:
     frames = heard.said_to_workers()
     assert sum(map(len, frames)) > 100_000
-    assert not found(IMAGE, frames)
-    assert not found(IMAGE, (_raw(call) for call in heard.calls))
+    assert not leaks(IMAGE, frames)
+    assert not leaks(IMAGE, (_raw(call) for call in heard.calls))
 
 
 def test_calls_say_what_is_allowed_and_nothing_else(heard: Tap) -> None:
@@ -127,19 +127,19 @@ def test_calls_say_what_is_allowed_and_nothing_else(heard: Tap) -> None:
 def test_the_search_finds_what_an_application_says() -> None:
     given = tensor(HTTP, IMAGE)
     body, _ = HTTP.InferenceServerClient.generate_request_body([given])
-    assert found(IMAGE, [body])
+    assert leaks(IMAGE, [body])
     given = tensor(HTTP, IMAGE, binary_data=False)
     body, _ = HTTP.InferenceServerClient.generate_request_body([given])
-    assert found(IMAGE, [body])
+    assert leaks(IMAGE, [body])
 
 
 def test_the_search_finds_messages_that_are_not_masked() -> None:
     fixed = np.rint(np.ldexp(IMAGE.ravel().astype(np.float64), SCALE_BITS)).astype(np.int64)
     rng = np.random.default_rng(1)
     for message in (fixed.astype("<i8").tobytes(), packed(map(int, fixed[8:16]))):
-        assert found(IMAGE, [rng.bytes(1000) + message + rng.bytes(1000)])
+        assert leaks(IMAGE, [rng.bytes(1000) + message + rng.bytes(1000)])
     masked = (fixed + rng.integers(0, 1 << RING_BITS, len(fixed))) % (1 << RING_BITS)
-    assert not found(IMAGE, [masked.astype("<i8").tobytes(), packed(map(int, masked[8:16]))])
+    assert not leaks(IMAGE, [masked.astype("<i8").tobytes(), packed(map(int, masked[8:16]))])
 
 
 def _raw(call: Spoken) -> bytes:

@@ -24,16 +24,16 @@ def decoder(tmp_path_factory: pytest.TempPathFactory) -> privet.Compiled:
     return compiled(token_by_token, tmp_path_factory.mktemp("decoder"))
 
 
-def check(decoder: privet.Compiled, made: list[Step], prompt: list[int]) -> None:
+def check(decoder: privet.Compiled, steps: list[Step], prompt: list[int]) -> None:
     """Panics unless every step has the executor's integers, and the cost of any other step."""
     state, token = None, prompt[0]
-    for step in made:
+    for step in steps:
         given = {"input_ids": [[token]], "position_ids": [[step.position]]}
         done = execute(decoder.program, decoder.weights, given, state=state)
         assert np.array_equal(step.integers[0], done.integers[0])
         assert step.is_prompt == (step.position + 1 < len(prompt))
         token, state = step.token, done.state
-    costs = [(it.online.bytes_client, it.online.bytes_server, it.online.rounds) for it in made]
+    costs = [(it.online.bytes_client, it.online.bytes_server, it.online.rounds) for it in steps]
     assert len(set(costs)) == 1
 
 
@@ -41,10 +41,10 @@ def check(decoder: privet.Compiled, made: list[Step], prompt: list[int]) -> None
 def test_steps_are_the_executors_at_a_cost_that_does_not_grow(
     decoder: privet.Compiled, suite: Suite
 ) -> None:
-    made = list(generate(decoder, PROMPT, CONTEXT - 2, suite=suite))
-    assert [step.position for step in made] == list(range(CONTEXT))
-    assert [step.token for step in made[:2]] == PROMPT[1:]
-    check(decoder, made, PROMPT)
+    steps = list(generate(decoder, PROMPT, CONTEXT - 2, suite=suite))
+    assert [step.position for step in steps] == list(range(CONTEXT))
+    assert [step.token for step in steps[:2]] == PROMPT[1:]
+    check(decoder, steps, PROMPT)
     with pytest.raises(Misuse, match="in all"):
         list(generate(decoder, PROMPT, CONTEXT - 1, suite=suite))
 

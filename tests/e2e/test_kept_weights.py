@@ -158,9 +158,9 @@ def test_weights_beyond_the_limit_on_disk_take_the_place_of_others(
     with session(programs[1], entry + kept + kept // 2) as client:
         assert setup_bytes(client, programs[1]) > 0
     assert kept_file(tmp_path) != first
-    (told,) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
-    assert f"of program {programs[0].program.program_hash[:16]} from server" in told
-    assert "were removed, and will be fetched anew: " in told
+    (warning,) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert f"of program {programs[0].program.program_hash[:16]} from server" in warning
+    assert "were removed, and will be fetched anew: " in warning
 
 
 def test_damaged_weights_are_found_out_and_fetched_again(

@@ -47,13 +47,13 @@ def network() -> onnx.ModelProto:
 
 @pytest.mark.parametrize("suite", SUITES)
 def test_a_network_of_smooth_activations_is_the_executors(suite: privet.Suite) -> None:
-    made = network()
-    inputs = samples(made)
-    found = privet.run(made, inputs, suite=suite)
-    assert found.max_fixed_point_error == 0
-    (outputs,) = found.outputs.values()
+    proto = network()
+    inputs = samples(proto)
+    result = privet.run(proto, inputs, suite=suite)
+    assert result.max_fixed_point_error == 0
+    (outputs,) = result.outputs.values()
     found_reals = np.asarray(outputs, dtype=np.float64)
-    np.testing.assert_allclose(found_reals, expected(made, inputs)[0], rtol=0, atol=16 * 2.0**-12)
+    np.testing.assert_allclose(found_reals, expected(proto, inputs)[0], rtol=0, atol=16 * 2.0**-12)
 
 
 @pytest.mark.parametrize("behind", ["sum", "pooled sum"])
@@ -75,9 +75,9 @@ def test_sums_behind_a_function_have_the_ring_that_the_program_gives_them(behind
     ]
     for index, it in enumerate(nodes):
         it.name = f"{it.op_type}{index}"
-    made = model(nodes, {"x": (1, 1, 4, 4)}, ["y"], constants)
+    proto = model(nodes, {"x": (1, 1, 4, 4)}, ["y"], constants)
     calibration = [{"x": it} for it in np.linspace(-6, 6, 32).reshape(2, 1, 1, 4, 4)]
-    compiled = compile(made, calibration=calibration, smooth="piecewise")
+    compiled = compile(proto, calibration=calibration, smooth="piecewise")
     for suite in SUITES:
         assert privet.run(compiled, calibration[1], suite=suite).max_fixed_point_error == 0
 
@@ -86,26 +86,26 @@ def test_sums_behind_a_function_have_the_ring_that_the_program_gives_them(behind
 def test_a_value_at_the_end_of_its_ring_may_be_one_more(scale: int) -> None:
     """A truncation that loses carries may round the largest sigmoid up."""
     nodes = [node("Sigmoid", ["x"], ["s"]), node("MatMul", ["s", "u"], ["y"])]
-    made = model(nodes, {"x": (1, 8)}, ["y"], {"u": np.eye(8, dtype=np.float32)})
+    proto = model(nodes, {"x": (1, 8)}, ["y"], {"u": np.eye(8, dtype=np.float32)})
     calibration = [{"x": np.linspace(-17, 17, 8, dtype=np.float32).reshape(1, 8)}]
-    compiled = compile(made, calibration=calibration, smooth="piecewise", scale=scale)
+    compiled = compile(proto, calibration=calibration, smooth="piecewise", scale=scale)
     given = {"x": np.array([[17, 16.5, 15.9, 15.5, 14, -17, 12, 10]], np.float32)}
     for suite in [privet.Fss(truncation="one-bit"), privet.Fss()]:
-        (found,) = privet.run(compiled, given, suite=suite).outputs.values()
-        reals = np.asarray(found, dtype=np.float64)
+        (output,) = privet.run(compiled, given, suite=suite).outputs.values()
+        reals = np.asarray(output, dtype=np.float64)
         np.testing.assert_allclose(reals, 1 / (1 + np.exp(-given["x"])), rtol=0, atol=0.01)
 
 
 def test_arguments_beyond_the_table_saturate_and_go_on() -> None:
     nodes = [node("Gelu", ["x"], ["y"]), node("Tanh", ["x"], ["z"])]
-    made = model(nodes, {"x": (1, 6)}, ["y", "z"])
+    proto = model(nodes, {"x": (1, 6)}, ["y", "z"])
     near = {"x": np.array([[-1.0, -0.5, 0.0, 0.5, 1.0, 2.0]], np.float32)}
-    compiled = compile(made, calibration=[near], ranges={"x": 300.0}, smooth="piecewise")
+    compiled = compile(proto, calibration=[near], ranges={"x": 300.0}, smooth="piecewise")
     options: dict[str, Any] = {"inputs": {"x": np.array([[-300, -9, -1, 1, 9, 300]], np.float32)}}
     exact = execute(compiled.program, compiled.weights, options["inputs"]).outputs
     for suite in SUITES[:2]:
-        found = privet.run(compiled, suite=suite, **options).outputs
-        assert all(np.array_equal(found[name], exact[name]) for name in ("y", "z"))
+        outputs = privet.run(compiled, suite=suite, **options).outputs
+        assert all(np.array_equal(outputs[name], exact[name]) for name in ("y", "z"))
 
 
 def test_against_cheats_the_layer_is_refused_by_name() -> None:

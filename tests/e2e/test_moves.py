@@ -61,10 +61,10 @@ def test_normalised_tensors_are_the_executors(suite: privet.Suite) -> None:
     _check(normalising(), suite)
 
 
-def _check(made: onnx.ModelProto, suite: privet.Suite) -> None:
-    given = samples(made)
-    found = privet.run(made, given, suite=suite)
-    assert found.max_fixed_point_error == 0
-    (outputs,) = found.outputs.values()
-    (wanted,) = expected(made, given)
+def _check(proto: onnx.ModelProto, suite: privet.Suite) -> None:
+    given = samples(proto)
+    result = privet.run(proto, given, suite=suite)
+    assert result.max_fixed_point_error == 0
+    (outputs,) = result.outputs.values()
+    (wanted,) = expected(proto, given)
     np.testing.assert_allclose(outputs.astype(float), wanted, rtol=0, atol=0.02)

@@ -66,9 +66,9 @@ def test_a_server_accepts_exact_truncations_alone_unless_it_is_told(
     with pytest.raises(NotAccepted, match=r"does not accept correlations dealer.*parties"):
         ask(None, dealt)
     assert list((tmp_path / "server" / "ready").iterdir()) == []
-    found = ask(make_policy(truncation="one-bit"), one_bit)
-    assert [weakness.name for weakness in found.weaknesses] == ["one-bit"]
-    assert (found.mode.truncation, found.mode.suite) == ("one-bit", "gmw")
+    answer = ask(make_policy(truncation="one-bit"), one_bit)
+    assert [weakness.name for weakness in answer.weaknesses] == ["one-bit"]
+    assert (answer.mode.truncation, answer.mode.suite) == ("one-bit", "gmw")
 
 
 def test_answers_are_counted_over_modes_and_restarts(ask: Callable[..., Any]) -> None:
@@ -110,8 +110,8 @@ def test_the_commands_name_what_they_accept_and_got(key_folder: Path, tmp_path: 
         refused = privet("infer", address, *asked, "--truncation", "one-bit", code=4)
         assert refused["error"]["type"] == "NotAccepted"
     with listening(*words, "--truncation", "one-bit", "--answers-per-hour", 1) as (_, address):
-        found = privet("infer", address, *asked, "--truncation", "one-bit")
-        assert found["weaknesses"] == ["one-bit"]
+        report = privet("infer", address, *asked, "--truncation", "one-bit")
+        assert report["weaknesses"] == ["one-bit"]
         refused = privet("infer", address, *asked, "--timeout", 3, code=4)
         assert refused["error"]["type"] == "PeerBusy"
 
@@ -149,8 +149,8 @@ def test_a_server_of_suite_ckks_floods_lightly_only_if_both_sides_say_so(
         refused = privet("infer", address, *asked, code=4)["error"]
         assert refused["type"] == "NotAccepted"
         assert "floods its results lightly" in refused["message"]
-        found = privet("infer", address, *asked, "--flooding", "light")
-        assert found["weaknesses"] == ["light-flooding"]
+        report = privet("infer", address, *asked, "--flooding", "light")
+        assert report["weaknesses"] == ["light-flooding"]
     with listening(*words, "--answers-per-hour", 1) as (_, address):
         assert privet("infer", address, *asked)["weaknesses"] == []
     with listening(*words, "--answers-per-hour", 1) as (_, address):

@@ -82,13 +82,13 @@ def block() -> onnx.ModelProto:
 def test_a_network_with_products_of_two_tensors_is_the_executors(
     suite: privet.Suite, make: Callable[[], onnx.ModelProto]
 ) -> None:
-    made = make()
-    inputs = samples(made)
-    found = privet.run(made, inputs, suite=suite)
-    assert found.max_fixed_point_error == 0
-    (outputs,) = found.outputs.values()
+    proto = make()
+    inputs = samples(proto)
+    result = privet.run(proto, inputs, suite=suite)
+    assert result.max_fixed_point_error == 0
+    (outputs,) = result.outputs.values()
     reals = np.asarray(outputs, dtype=np.float64)
-    np.testing.assert_allclose(reals, expected(made, inputs)[0], rtol=0, atol=16 * 2.0**-12)
+    np.testing.assert_allclose(reals, expected(proto, inputs)[0], rtol=0, atol=16 * 2.0**-12)
 
 
 @pytest.mark.parametrize(
@@ -101,9 +101,9 @@ def test_a_network_with_products_of_two_tensors_is_the_executors(
     ],
 )
 def test_other_suites_refuse_the_layer_by_name(suite: privet.Suite, words: str) -> None:
-    with pytest.raises(UnsupportedModel, match="MatMul9") as told:
+    with pytest.raises(UnsupportedModel, match="MatMul9") as caught:
         privet.run(network(), suite=suite)
-    assert words in str(told.value)
+    assert words in str(caught.value)
 
 
 @pytest.mark.slow
@@ -111,9 +111,9 @@ def test_other_suites_refuse_the_layer_by_name(suite: privet.Suite, words: str) 
 def test_bert_tiny_is_the_executors(
     suite: privet.Suite, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
-    made = onnx.load(zoo.build("bert-tiny", tmp_path))
-    found = privet.run(made, samples(made), suite=suite, bits=40)
-    record_property("offline", str(found.offline))
-    record_property("online", str(found.online))
-    record_property("dealer", str(found.dealer))
-    assert found.max_fixed_point_error == 0
+    proto = onnx.load(zoo.build("bert-tiny", tmp_path))
+    result = privet.run(proto, samples(proto), suite=suite, bits=40)
+    record_property("offline", str(result.offline))
+    record_property("online", str(result.online))
+    record_property("dealer", str(result.dealer))
+    assert result.max_fixed_point_error == 0

@@ -66,7 +66,7 @@ MODELS: Mapping[str, Any] = {
 FARTHER = (1, 2, 10, 1000)
 
 
-def made(name: str, **options: Any) -> Compiled:
+def build(name: str, **options: Any) -> Compiled:
     exported = to_onnx(MODELS[name].fit(ROWS[:KNOWN], TWO[:KNOWN]), ROWS[:1])
     known = [row[None] for row in ROWS[:KNOWN]]
     return compile(exported, calibration=known, smooth="piecewise", **options)
@@ -97,14 +97,14 @@ def wraps(compiled: Compiled, row: np.ndarray[Any, Any]) -> bool:
 @pytest.mark.parametrize("suite", ["gmw", "fss"])
 @pytest.mark.parametrize("name", MODELS)
 def test_rows_far_from_all_samples_are_right_or_refused(name: str, suite: str) -> None:
-    rows = np.concatenate(within(made(name)))
+    rows = np.concatenate(within(build(name)))
     # Not even what fits the bound is near the samples, and trees alone take everything.
     assert len(rows) > 2 * FRESH
     assert (len(rows) == FRESH * len(FARTHER)) == (name == "trees")
-    run = privet.run(made(name, batch=len(rows)), [rows], suite=suite)
+    run = privet.run(build(name, batch=len(rows)), [rows], suite=suite)
     assert run.max_fixed_point_error == 0
-    found, wanted = (as_tensor(it["output_probability"]) for it in (run.outputs, run.reference))
-    assert np.abs(found - wanted).max() < 5e-3 * np.ptp(wanted)
+    chances, wanted = (as_tensor(it["output_probability"]) for it in (run.outputs, run.reference))
+    assert np.abs(chances - wanted).max() < 5e-3 * np.ptp(wanted)
 
 
 def test_a_ring_for_what_was_measured_and_no_more_does_not_hold_such_rows(
@@ -112,9 +112,9 @@ def test_a_ring_for_what_was_measured_and_no_more_does_not_hold_such_rows(
 ) -> None:
     """The control: without the bits to spare, the same rows leave a ring."""
     monkeypatch.setattr("privet.compiler.executor.widths.MOST_SPARE", 0)
-    compiled = made("kernel", bits=37, scale=12)
+    compiled = build("kernel", bits=37, scale=12)
     assert any(wraps(compiled, row) for row in within(compiled))
 
 
 def test_small_models_with_samples_are_sound() -> None:
-    assert all(made(name).ranges().is_sound for name in MODELS)
+    assert all(build(name).ranges().is_sound for name in MODELS)

@@ -43,13 +43,13 @@ def network(steps: int, width: int, *, op: str = "LSTM", directions: int = 2) ->
     ("suite", "op"), [(SUITES[0], "GRU"), (SUITES[0], "LSTM"), (SUITES[1], "LSTM")]
 )
 def test_a_net_of_two_directions_is_the_executors(suite: privet.Suite, op: str) -> None:
-    made = network(3, 6, op=op)
-    inputs = samples(made)
-    found = privet.run(made, inputs, suite=suite)
-    assert found.max_fixed_point_error == 0
-    (outputs,) = found.outputs.values()
+    proto = network(3, 6, op=op)
+    inputs = samples(proto)
+    result = privet.run(proto, inputs, suite=suite)
+    assert result.max_fixed_point_error == 0
+    (outputs,) = result.outputs.values()
     reals = np.asarray(outputs, dtype=np.float64)
-    np.testing.assert_allclose(reals, expected(made, inputs)[0], rtol=0, atol=32 * 2.0**-12)
+    np.testing.assert_allclose(reals, expected(proto, inputs)[0], rtol=0, atol=32 * 2.0**-12)
 
 
 def test_against_cheats_the_net_is_refused_by_name() -> None:
@@ -62,8 +62,8 @@ def test_against_cheats_the_net_is_refused_by_name() -> None:
 def test_fifty_steps_of_128_units(
     suite: privet.Suite, record_property: Callable[[str, object], None]
 ) -> None:
-    made = network(50, 128, directions=1)
-    found = privet.run(made, samples(made), suite=suite)
-    record_property("offline", str(found.offline))
-    record_property("online", str(found.online))
-    assert found.max_fixed_point_error == 0
+    proto = network(50, 128, directions=1)
+    result = privet.run(proto, samples(proto), suite=suite)
+    record_property("offline", str(result.offline))
+    record_property("online", str(result.online))
+    assert result.max_fixed_point_error == 0

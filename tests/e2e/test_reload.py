@@ -36,10 +36,10 @@ SLOW = "100ms,10Mbit"
 """A network on which a deal and an inference take seconds, so that a signal comes meanwhile."""
 
 
-def until(found: Callable[[], Any]) -> Any:
-    """What `found` gives once that is something."""
+def until(look: Callable[[], Any]) -> Any:
+    """What `look` gives once that is something."""
     end = time.monotonic() + SOON
-    while not (thing := found()):
+    while not (thing := look()):
         assert time.monotonic() < end
         time.sleep(0.02)
     return thing
@@ -74,15 +74,15 @@ class Rotation:
 @pytest.fixture
 def rotation(tmp_path: Path) -> Rotation:
     """Two authorities whose parties trust both."""
-    made = Rotation(tmp_path / "keys", tmp_path / "old", tmp_path / "new")
-    for keys in (made.old, made.new):
+    folders = Rotation(tmp_path / "keys", tmp_path / "old", tmp_path / "new")
+    for keys in (folders.old, folders.new):
         certificates.make(keys)
         shutil.move(keys / "ca.pem", keys / "own.pem")
-    for keys in (made.old, made.new):
-        made.trust(keys, made.old, made.new)
-    made.folder.mkdir()
-    made.put(made.old)
-    return made
+    for keys in (folders.old, folders.new):
+        folders.trust(keys, folders.old, folders.new)
+    folders.folder.mkdir()
+    folders.put(folders.old)
+    return folders
 
 
 @dataclass
@@ -99,9 +99,9 @@ class Log:
         def line() -> dict[str, Any] | None:
             for text in self.path.read_bytes()[known:].splitlines():
                 with contextlib.suppress(ValueError):
-                    told: dict[str, Any] = json.loads(text)
-                    if said in told["message"]:
-                        return told
+                    entry: dict[str, Any] = json.loads(text)
+                    if said in entry["message"]:
+                        return entry
             return None
 
         return until(line)  # type: ignore[no-any-return]
@@ -138,12 +138,12 @@ class Parties:
     def __init__(self, dealer: str, folder: Path) -> None:
         self._dealer = f"localhost:{dealer.rpartition(':')[2]}"
         self._folder = folder
-        self._made = 0
+        self._deals = 0
 
     def deal(self, keys: Path, link: str | None = None) -> None:
         """Two parties with these keys get material, and use it."""
-        self._made += 1
-        state = self._folder / str(self._made)
+        self._deals += 1
+        state = self._folder / str(self._deals)
         compiled = small_model()
         own = Credentials.from_directory(keys, "server")
         policy = make_policy(dealer=True)

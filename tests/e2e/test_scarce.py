@@ -40,8 +40,8 @@ def with_files(count: int) -> list[str]:
 
 def below(pid: int) -> list[int]:
     """The processes that a process started."""
-    found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return [int(child) for child in found]
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [int(child) for child in children]
 
 
 def files(pid: int) -> int:
@@ -77,10 +77,10 @@ def infer(scene: Scene, *options: object) -> tuple[int, str]:
     words += ["--keys", scene.keys, "--state", scene.folder / "client", "--input", SEVEN, "--json"]
     command = [*PRIVET, *map(str, [*words, *options])]
     done = subprocess.run(command, capture_output=True, text=True, timeout=SOON, check=False)
-    told = json.loads(done.stdout.splitlines()[-1])
+    reply = json.loads(done.stdout.splitlines()[-1])
     if done.returncode:
-        return done.returncode, str(told["error"]["message"])
-    return 0, str(int(np.argmax(told["output"])))
+        return done.returncode, str(reply["error"]["message"])
+    return 0, str(int(np.argmax(reply["output"])))
 
 
 def check_stores(folder: Path) -> None:
@@ -96,10 +96,10 @@ def test_a_service_needs_some_files_and_says_how_many(tmp_path: Path, key_folder
     words = ["serve", tmp_path / "repository", "--keys", key_folder, "--state", tmp_path / "state"]
     words += ["--listen", "127.0.0.1:0"]
     with running(*words, program=with_files(40)) as process:
-        told = process.next()
+        line = process.next()
         assert process.process.wait(SOON) == 2
-    assert "this process may open 40 files, and needs at least" in told["error"]["message"]
-    assert "ulimit -n" in told["error"]["message"]
+    assert "this process may open 40 files, and needs at least" in line["error"]["message"]
+    assert "ulimit -n" in line["error"]["message"]
 
 
 def test_with_few_files_a_crowd_is_served_or_turned_away(tmp_path: Path, key_folder: Path) -> None:
@@ -127,19 +127,19 @@ def test_a_worker_without_files_fails_its_job_at_once_and_says_why(
     with serving(tmp_path, key_folder, "--cores", 1) as scene:
         assert infer(scene) == (0, "7")
         (worker,) = below(scene.process.process.pid)
-        told = {}
+        seen = {}
         for more in (0, 1, 2, 4):
             with squeezed(worker, resource.RLIMIT_NOFILE, files(worker) + more):
-                told[more] = infer(scene)
-        assert told[0][0] == 4
-        assert "open files" in told[0][1]
+                seen[more] = infer(scene)
+        assert seen[0][0] == 4
+        assert "open files" in seen[0][1]
         lines = [json.loads(line) for line in capfd.readouterr().err.splitlines() if line[0] == "{"]
         why = [line["why"] for line in lines if line["message"] == "job failed"]
         # A client whose session breaks may not hear the reason, which the log always has.
         assert len([it for it in why if "open files" in it]) == sum(
-            code != 0 for code, _ in told.values()
+            code != 0 for code, _ in seen.values()
         )
-        figures.append(f"files beyond those open: {sorted(told.items())}")
+        figures.append(f"files beyond those open: {sorted(seen.items())}")
         assert infer(scene) == (0, "7")
         assert below(scene.process.process.pid) == [worker], "it is the same process"
         assert scene.process.end(signal.SIGTERM) == 0
@@ -157,10 +157,10 @@ def test_a_service_without_files_takes_calls_again_when_there_are(
         (worker,) = below(pid)
         with squeezed(pid, resource.RLIMIT_NOFILE, files(pid) - 3):
             os.kill(worker, signal.SIGKILL)
-            told = infer(scene)
-            figures.append(f"service: {told}")
-            assert told[0] == 4
-            assert "localhost" in told[1], "it is turned away, and does not wait in vain"
+            reply = infer(scene)
+            figures.append(f"service: {reply}")
+            assert reply[0] == 4
+            assert "localhost" in reply[1], "it is turned away, and does not wait in vain"
             assert scene.process.process.poll() is None
         assert infer(scene, "--wait", 30) == (0, "7")
         assert below(pid) != [worker], "a worker that died meanwhile was replaced"
@@ -210,22 +210,22 @@ def test_a_gateway_refuses_for_want_of_files_or_memory_and_goes_on(
         pid = place.process.process.pid
         right = ask(place)
         assert right[0] == 200
-        told: dict[Any, tuple[int, str]] = {}
+        seen: dict[Any, tuple[int, str]] = {}
         # The call to the gateway takes one file itself.
         for more in (1, 3, 5):
             with squeezed(pid, resource.RLIMIT_NOFILE, files(pid) + more):
-                told[more] = ask(place)
+                seen[more] = ask(place)
         for more in (0, 1 << 20, 32 << 20):
             with squeezed(pid, resource.RLIMIT_AS, mapped(pid) + more):
-                told["memory", more] = ask(place)
-        figures.append(f"gateway: {told}")
+                seen["memory", more] = ask(place)
+        figures.append(f"gateway: {seen}")
         # Without any memory more, a call may not even be read.
-        if told["memory", 0][0] == 0:
-            del told["memory", 0]
-        for what, (status, text) in told.items():
+        if seen["memory", 0][0] == 0:
+            del seen["memory", 0]
+        for what, (status, text) in seen.items():
             word = "memory" if isinstance(what, tuple) else "open files"
-            assert (status, text) == right or (status == 503 and word in text), (what, told)
-        assert {told[what][0] for what in told if what == 1 or isinstance(what, tuple)} == {503}
+            assert (status, text) == right or (status == 503 and word in text), (what, seen)
+        assert {seen[what][0] for what in seen if what == 1 or isinstance(what, tuple)} == {503}
         assert ask(place) == right
         assert place.process.process.poll() is None
     check_stores(tmp_path)
@@ -241,12 +241,12 @@ def test_a_dealer_without_memory_fails_what_it_was_asked_for_and_goes_on(
     ):
         pid = dealer.process.pid
         assert infer(scene, "--suite", "fss") == (0, "7")
-        told = {}
+        seen = {}
         for more in (0, 32 << 20):
             with squeezed(pid, resource.RLIMIT_AS, mapped(pid) + more):
-                told[more] = infer(scene, "--suite", "fss")
-        figures.append(f"dealer: {told}")
-        assert {code for code, _ in told.values()} == {4}
+                seen[more] = infer(scene, "--suite", "fss")
+        figures.append(f"dealer: {seen}")
+        assert {code for code, _ in seen.values()} == {4}
         assert infer(scene, "--suite", "fss") == (0, "7")
         assert dealer.process.poll() is None
         failed = dealer.until(lambda line: line["event"] == "failed")
@@ -265,12 +265,12 @@ def test_a_dealer_without_files_fails_what_it_was_asked_for_and_goes_on(
     ):
         pid = dealer.process.pid
         assert infer(scene, "--suite", "fss") == (0, "7")
-        told = {}
+        seen = {}
         for more in (0, 2):
             with squeezed(pid, resource.RLIMIT_NOFILE, files(pid) + more):
-                told[more] = infer(scene, "--suite", "fss")
-        figures.append(f"dealer: {told}")
-        assert told[0][0] == 4
+                seen[more] = infer(scene, "--suite", "fss")
+        figures.append(f"dealer: {seen}")
+        assert seen[0][0] == 4
         assert infer(scene, "--suite", "fss") == (0, "7")
         assert dealer.process.poll() is None
     check_stores(tmp_path)

@@ -140,17 +140,17 @@ def exported(name: str) -> onnx.ModelProto:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         estimator.fit(X[: len(wanted)], wanted)
-        made: onnx.ModelProto = to_onnx(estimator, X[:1])
-        return made
+        proto: onnx.ModelProto = to_onnx(estimator, X[:1])
+        return proto
 
 
-def same(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+def same(actual: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
     """Asserts equal labels and keys, and near numbers."""
-    assert list(found) == list(wanted)
+    assert list(actual) == list(wanted)
     for name, array in wanted.items():
         if array.dtype == object:
-            assert [list(entry) for entry in found[name]] == [list(entry) for entry in array]
-        mine, other = as_tensor(found[name]), as_tensor(array)
+            assert [list(entry) for entry in actual[name]] == [list(entry) for entry in array]
+        mine, other = as_tensor(actual[name]), as_tensor(array)
         assert mine.shape == other.shape
         if other.dtype.kind == "f":
             np.testing.assert_allclose(mine, other, rtol=2e-3, atol=5e-3)
@@ -172,14 +172,14 @@ def compared(name: str, reveal: str) -> None:
 def test_a_sequence_of_probabilities_is_an_output_for_each_label() -> None:
     both = np.column_stack([WHICH, TWO])
     estimator = MultiOutputClassifier(LogisticRegression()).fit(X, both)
-    made = to_onnx(estimator, X[:1], options={"zipmap": False})
+    proto = to_onnx(estimator, X[:1], options={"zipmap": False})
     rows = [row[None] for row in X[:40]]
-    run = privet.run(made, rows[:1], calibration=rows, bits=42, scale=16)
+    run = privet.run(proto, rows[:1], calibration=rows, bits=42, scale=16)
     assert list(run.outputs) == ["label", "probabilities_0", "probabilities_1"]
     same(run.outputs, run.reference)
     chances = list(run.outputs.values())[1:]
-    for found, wanted in zip(chances, estimator.predict_proba(X[:1]), strict=True):
-        np.testing.assert_allclose(as_tensor(found).tolist(), wanted, rtol=0, atol=5e-3)
+    for chance, wanted in zip(chances, estimator.predict_proba(X[:1]), strict=True):
+        np.testing.assert_allclose(as_tensor(chance).tolist(), wanted, rtol=0, atol=5e-3)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int64])
@@ -187,13 +187,13 @@ def test_bayes_of_categories(dtype: type) -> None:
     """Its rows of logarithms are looked up at places that a cast rounds."""
     x: Any = np.asarray(np.random.default_rng(1).integers(0, [3, 5, 2, 7], (160, 4)), dtype)
     bayes = CategoricalNB().fit(x, (x[:, 1] + x[:, 3] > 5).astype(int) + (x[:, 0] == 2))
-    made = to_onnx(bayes, x[:1])
-    compiled = compile(made, calibration=[row[None] for row in x[:60]], smooth="piecewise")
-    outputs = [output.name for output in made.graph.output]
+    proto = to_onnx(bayes, x[:1])
+    compiled = compile(proto, calibration=[row[None] for row in x[:60]], smooth="piecewise")
+    outputs = [output.name for output in proto.graph.output]
     for row in x:
-        wanted = run_plaintext(made, [{"X": row[None]}], outputs)
+        wanted = run_plaintext(proto, [{"X": row[None]}], outputs)
         same(execute(compiled.program, compiled.weights, [row[None]]).outputs, wanted)
-    run = privet.run(made, x[:1], calibration=[row[None] for row in x[:60]])
+    run = privet.run(proto, x[:1], calibration=[row[None] for row in x[:60]])
     assert run.max_fixed_point_error == 0
 
 
@@ -247,10 +247,10 @@ def test_what_is_refused_is_told_with_what_to_do(name: str) -> None:
     estimator, wanted, message = REFUSED[name]
     estimator.fit(X[: len(wanted)], wanted)
     options = {GaussianProcessRegressor: {"optim": "cdist"}} if "distances" in name else None
-    made = to_onnx(estimator, X[:1], options=options)
+    proto = to_onnx(estimator, X[:1], options=options)
     rows = [row[None] for row in X[:60]]
     with pytest.raises(UnsupportedModel, match=message) as refusal:
-        compile(made, calibration=rows, smooth="piecewise")
+        compile(proto, calibration=rows, smooth="piecewise")
     assert len(refusal.value.problems) == 1
 
 
@@ -259,12 +259,10 @@ def test_a_gaussian_process_of_classes_gives_labels_alone() -> None:
     row near the border may be on its other side."""
     process = GaussianProcessClassifier().fit(X[:40], TWO[:40])
     rows = [row[None] for row in X]
-    made = compile(
-        to_onnx(process, X[:1]), calibration=rows[:40], smooth="piecewise", reveal="label"
-    )
-    found = [execute(made.program, made.weights, [row]).outputs["output_label"] for row in rows]
-    assert np.mean(np.ravel(found) == process.predict(X)) > 0.97
-    plain = run_plaintext(made.source, [{"X": row} for row in rows], ["output_label"])
+    gp = compile(to_onnx(process, X[:1]), calibration=rows[:40], smooth="piecewise", reveal="label")
+    outputs = [execute(gp.program, gp.weights, [row]).outputs["output_label"] for row in rows]
+    assert np.mean(np.ravel(outputs) == process.predict(X)) > 0.97
+    plain = run_plaintext(gp.source, [{"X": row} for row in rows], ["output_label"])
     assert np.ravel(plain["output_label"]).tolist() == process.predict(X).tolist()
 
 
@@ -273,17 +271,17 @@ def test_equal_weights_are_what_the_exporter_writes_of_distances() -> None:
     both = [
         KNeighborsRegressor(3, weights=kind).fit(X[:40], WAVE) for kind in ("distance", "uniform")
     ]
-    made = to_onnx(both[0], X[:1])
-    found = run_plaintext(made, [{"X": row[None]} for row in X[40:80]], ["variable"])["variable"]
+    proto = to_onnx(both[0], X[:1])
+    outputs = run_plaintext(proto, [{"X": row[None]} for row in X[40:80]], ["variable"])["variable"]
     wanted = both[1].predict(X[40:80])
-    np.testing.assert_allclose(np.ravel(found).tolist(), wanted, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(np.ravel(outputs).tolist(), wanted, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("name", SCORED)
 def test_a_head_that_tells_less_needs_the_servers_leave(name: str) -> None:
     if name not in ALONE:
-        made = json.loads(compile(exported(name), smooth="piecewise").program.to_public_bytes())
-        assert {"piecewise", "mul"} <= {it["op"] for it in made["operations"]}
+        document = json.loads(compile(exported(name), smooth="piecewise").program.to_public_bytes())
+        assert {"piecewise", "mul"} <= {it["op"] for it in document["operations"]}
     else:
         with pytest.raises(UnsupportedModel, match="--reveal scores"):
             compile(exported(name))
@@ -328,9 +326,9 @@ def test_a_gaussian_process_tells_its_deviation(suite: str) -> None:
     """An output without a shape; far from points that it was fitted on deviations are larger."""
     process = GaussianProcessRegressor(RBF() + WhiteKernel()).fit(X[:40], WAVE)
     options = {GaussianProcessRegressor: {"return_std": True}}
-    made = to_onnx(process, X[:1], options=options)
+    proto = to_onnx(process, X[:1], options=options)
     rows = [row[None] for row in X[40:]]
-    result = privet.run(made, rows[:1], suite=suite, calibration=rows)
+    result = privet.run(proto, rows[:1], suite=suite, calibration=rows)
     assert list(result.outputs) == ["GPmean", "GPcovstd"]
     same(result.outputs, result.reference)
     assert result.accuracy().warning is None

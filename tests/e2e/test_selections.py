@@ -39,16 +39,16 @@ def network() -> onnx.ModelProto:
 
 @pytest.mark.parametrize("name", SUITES)
 def test_selections_are_the_executors_at_the_cost_of_the_forecast(name: str) -> None:
-    made = network()
-    compiled = privet.compile(made, suite=SUITES[name])
-    inputs = samples(made)
-    found = privet.run(compiled, inputs, suite=SUITES[name])
-    assert found.max_fixed_point_error == 0
-    reals = np.asarray(found.outputs["y"], dtype=np.float64)
-    np.testing.assert_allclose(reals, expected(made, inputs)[0], atol=8 * 2.0**-12)
-    forecast = found.config.plan(compiled.program).figures["forecast"]
-    assert found.online.rounds == forecast["online_rounds"]
-    sent = found.online.bytes_client, found.online.bytes_server
+    proto = network()
+    compiled = privet.compile(proto, suite=SUITES[name])
+    inputs = samples(proto)
+    result = privet.run(compiled, inputs, suite=SUITES[name])
+    assert result.max_fixed_point_error == 0
+    reals = np.asarray(result.outputs["y"], dtype=np.float64)
+    np.testing.assert_allclose(reals, expected(proto, inputs)[0], atol=8 * 2.0**-12)
+    forecast = result.config.plan(compiled.program).figures["forecast"]
+    assert result.online.rounds == forecast["online_rounds"]
+    sent = result.online.bytes_client, result.online.bytes_server
     assert sent == (forecast["online_bytes_client"], forecast["online_bytes_server"])
 
 

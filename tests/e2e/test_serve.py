@@ -25,8 +25,8 @@ def test_a_notice_then_a_request_of_a_model_of_the_zoo(key_folder: Path, tmp_pat
             metadata = await caller.good("GET", "/v2/models/m1")
             x = np.random.default_rng(1).normal(size=metadata["inputs"][0]["shape"]) / 4
             notice = await caller.notify("m1", truncation="exact")
-            told, _ = await caller.follow(notice)
-            assert (told["state"], told["outcome"], told["done"]) == ("prepared", "done", 1)
+            row, _ = await caller.follow(notice)
+            assert (row["state"], row["outcome"], row["done"]) == ("prepared", "done", 1)
             stock = (await caller.good("GET", "/v2/models/m1"))["privet"]["stock"]
             assert list(stock.values()) == [1]
             request = await caller.request("m1", notice=notice)

@@ -81,15 +81,15 @@ def ask(scene: Scene, model: str, *words: object, code: int = 0) -> dict[str, An
 def scores(x: np.ndarray) -> np.ndarray:
     """What the smooth network says of samples in the clear."""
     session = onnxruntime.InferenceSession(MODEL)
-    found: np.ndarray = session.run(None, {session.get_inputs()[0].name: x.astype(np.float32)})[0]
-    return found
+    output: np.ndarray = session.run(None, {session.get_inputs()[0].name: x.astype(np.float32)})[0]
+    return output
 
 
 def test_the_command_predicts_and_prints(service: Scene) -> None:
-    found = ask(service, "smooth", "--suite", "ckks", "--input", SEVEN)
-    assert (found["suite"], found["samples"], int(np.argmax(found["output"]))) == ("ckks", 1, 7)
-    assert found["offline"]["bytes_client"] > 10 * found["online"]["bytes_client"] > 10_000
-    assert found["layers"] == []
+    answer = ask(service, "smooth", "--suite", "ckks", "--input", SEVEN)
+    assert (answer["suite"], answer["samples"], int(np.argmax(answer["output"]))) == ("ckks", 1, 7)
+    assert answer["offline"]["bytes_client"] > 10 * answer["online"]["bytes_client"] > 10_000
+    assert answer["layers"] == []
     command = [*PRIVET, "infer", f"https://{service.address}", "smooth", "--suite", "ckks"]
     command += ["--keys", str(service.keys), "--input", str(SEVEN)]
     shown = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
@@ -100,8 +100,8 @@ def test_the_command_predicts_and_prints(service: Scene) -> None:
 def test_inputs_from_arrays_are_those_of_the_model(service: Scene, tmp_path: Path) -> None:
     x = np.random.default_rng(3).uniform(0, 1, (1, 1, 8, 8))
     np.save(tmp_path / "x.npy", x)
-    found = ask(service, "smooth", "--suite", "ckks", "--input", tmp_path / "x.npy")
-    assert np.abs(np.array(found["output"]) - scores(x)).max() < 0.05
+    answer = ask(service, "smooth", "--suite", "ckks", "--input", tmp_path / "x.npy")
+    assert np.abs(np.array(answer["output"]) - scores(x)).max() < 0.05
 
 
 def test_a_gateway_predicts_with_it(service: Scene, tmp_path: Path) -> None:
@@ -115,8 +115,8 @@ def test_a_gateway_predicts_with_it(service: Scene, tmp_path: Path) -> None:
             logits, right = answer.as_numpy("logits"), scores(sample)
             assert logits.shape == right.shape
             assert 0 < np.abs(logits - right).max() < 0.05
-            told = answer.get_response()
-            suite = told["parameters"]["suite"] if library is HTTP else told.parameters["suite"]
+            reply = answer.get_response()
+            suite = reply["parameters"]["suite"] if library is HTTP else reply.parameters["suite"]
             assert "ckks" in str(suite)
             # A session takes as many samples as the program.
             with pytest.raises(InferenceServerException, match="takes 1 sample at once"):
@@ -236,13 +236,13 @@ def test_suites_share_the_machine(service: Scene, tmp_path: Path) -> None:
 
     async def shares(client: ServiceClient, suite: str) -> None:
         for _ in range(ROUNDS):
-            found = await client.infer("digits", [IMAGES[:1]], terms=Terms(as_suite(suite)))
-            assert_right(next(iter(found.outputs.values())), IMAGES[:1])
+            result = await client.infer("digits", [IMAGES[:1]], terms=Terms(as_suite(suite)))
+            assert_right(next(iter(result.outputs.values())), IMAGES[:1])
 
     async def ciphertexts(client: ServiceClient, model: str) -> None:
         for sample in x:
-            found = await client.infer(model, [sample], terms=Terms(Ckks()))
-            assert np.abs(next(iter(found.outputs.values())) - scores(sample)).max() < 0.05
+            result = await client.infer(model, [sample], terms=Terms(Ckks()))
+            assert np.abs(next(iter(result.outputs.values())) - scores(sample)).max() < 0.05
 
     async def act() -> None:
         credentials = Credentials.from_directory(service.keys, "client")

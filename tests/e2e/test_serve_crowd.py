@@ -41,22 +41,22 @@ def descriptors(pid: int) -> int:
     return len(list(Path(f"/proc/{pid}/fd").iterdir()))
 
 
-async def client(scene: Scene, role: str, until: float, told: Counter[str]) -> None:
+async def client(scene: Scene, role: str, until: float, kinds: Counter[str]) -> None:
     """Asks again and again, every other time with a notice."""
     state = scene.folder / "clients" / role
     async with ServiceCaller(scene.address, scene.keys, state, role) as caller:
         while time.monotonic() < until:
             notice = None
-            if told["asked"] % 2:
+            if kinds["asked"] % 2:
                 notice = await caller.notify("digits")
                 await caller.follow(notice)
-            told["asked"] += 1
+            kinds["asked"] += 1
             job, results = await caller.follow(
                 await caller.request("digits", notice=notice), [SEVEN]
             )
             assert job["outcome"] == "done", job
             assert int(np.argmax(results[0].outputs["logits"])) == 7
-            told[job["outcome"]] += 1
+            kinds[job["outcome"]] += 1
         assert caller.failures == []
 
 
@@ -69,7 +69,7 @@ def test_fifty_clients_at_once(tmp_path: Path, figures: list[str]) -> None:
     roles = [f"client-{number}" for number in range(CLIENTS)]
     for role in roles:
         keys.issue(tmp_path / "keys", role)
-    told: Counter[str] = Counter()
+    kinds: Counter[str] = Counter()
 
     async def crowd(scene: Scene) -> tuple[int, int]:
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(CLIENTS))
@@ -77,7 +77,7 @@ def test_fifty_clients_at_once(tmp_path: Path, figures: list[str]) -> None:
         pid = scene.process.process.pid
         async with asyncio.TaskGroup() as group:
             for role in roles:
-                group.create_task(client(scene, role, until, told))
+                group.create_task(client(scene, role, until, kinds))
                 await asyncio.sleep(RAMP_SECONDS / CLIENTS)
             await asyncio.sleep(SECONDS / 4)
             early = resident(pid), descriptors(pid)
@@ -88,10 +88,10 @@ def test_fifty_clients_at_once(tmp_path: Path, figures: list[str]) -> None:
     with serving(tmp_path, tmp_path / "keys") as scene:
         growth, size = asyncio.run(crowd(scene))
         assert scene.process.end(signal.SIGTERM) == 0
-    assert told["done"] == told["asked"] > CLIENTS
+    assert kinds["done"] == kinds["asked"] > CLIENTS
     assert growth < GROWTH_BYTES
     figures.append(
-        f"service: {told['done']} inferences of digits-cnn for {CLIENTS} clients in "
-        f"{SECONDS:.0f} s ({told['done'] / SECONDS:.1f}/s), none lost; control plane "
+        f"service: {kinds['done']} inferences of digits-cnn for {CLIENTS} clients in "
+        f"{SECONDS:.0f} s ({kinds['done'] / SECONDS:.1f}/s), none lost; control plane "
         f"{size / 2**20:.0f} MiB, {growth / 2**20:+.1f} MiB since a quarter of the time"
     )

@@ -75,10 +75,10 @@ class Kept:
         address, *how = self.words(name)
         np.save(self.scene.folder / "x.npy", INPUT)
         where = ("--input", self.scene.folder / "x.npy")
-        found = privet("infer", address, "kept", *how, *MODE, *where, *words)
+        report = privet("infer", address, "kept", *how, *MODE, *where, *words)
         expected = execute(self.compiled.program, self.compiled.weights, [INPUT]).outputs["y"]
-        assert np.array_equal(np.array(found["output"]), expected)
-        return found
+        assert np.array_equal(np.array(report["output"]), expected)
+        return report
 
     def files(self, name: str = "client") -> dict[str, str]:
         """What a client keeps: files with hashes of what is in them."""
@@ -101,8 +101,8 @@ class Kept:
     def fetched(self, failure: str = "none") -> int:
         """How many fetches have ended so."""
         line = f'privet_jobs_total{{failure="{failure}",phase="fetch"}} '
-        found = [it for it in self.operator("/metrics").splitlines() if it.startswith(line)]
-        return int(float(found[0].removeprefix(line))) if found else 0
+        lines = [it for it in self.operator("/metrics").splitlines() if it.startswith(line)]
+        return int(float(lines[0].removeprefix(line))) if lines else 0
 
 
 @pytest.fixture(scope="module")
@@ -133,8 +133,8 @@ def until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
 
 
 def test_each_client_fetches_once(kept: Kept) -> None:
-    found = kept.infer()
-    assert found["weaknesses"] == ["kept-weights"]
+    report = kept.infer()
+    assert report["weaknesses"] == ["kept-weights"]
     first = kept.files()
     kept.infer("client")
     kept.infer("bob")
@@ -165,9 +165,9 @@ def test_a_gateway_keeps_weights_as_well(kept: Kept) -> None:
         until(lambda: any((state / "client" / "kept").glob("*")))
         given = HTTP.InferInput("x", list(INPUT.shape), "FP32")
         given.set_data_from_numpy(INPUT)
-        found = client.infer("kept", [given]).as_numpy("y")
+        output = client.infer("kept", [given]).as_numpy("y")
     expected = execute(kept.compiled.program, kept.compiled.weights, [INPUT]).outputs["y"]
-    assert np.allclose(found, expected, atol=1e-6)
+    assert np.allclose(output, expected, atol=1e-6)
 
 
 def test_what_is_of_no_use_any_more_is_fetched_anew(kept: Kept) -> None:
@@ -189,8 +189,8 @@ def test_what_came_under_an_earlier_certificate_is_fetched_anew(kept: Kept) -> N
     earlier = "-".join((program, peer[::-1], suite, model))
     (folder / before).rename(folder / earlier)
     address, *how = kept.words()
-    made = privet("prepare", address, "kept", *how, *MODE, "--count", 1)
-    assert len(made["prepared"]) == 1
+    report = privet("prepare", address, "kept", *how, *MODE, "--count", 1)
+    assert len(report["prepared"]) == 1
     assert kept.files().keys() == {before, earlier}
     assert kept.fetched() == fetched + 1
     (folder / earlier).unlink()

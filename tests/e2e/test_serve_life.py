@@ -111,8 +111,8 @@ def test_a_model_changes_while_it_is_served(folder: Path, key_folder: Path) -> N
         assert models[0]["ready"]
         assert "bits is 5" in models[0]["error"]
         put_digits(scene.repository, version=2, config="input_range = [0, 1]\nbits = 40\n")
-        found = scene.process.until(lambda line: line["models"][-1]["version"] == 2)
-        assert [(row["version"], row["ready"]) for row in found["models"]] == [(2, True)]
+        event = scene.process.until(lambda line: line["models"][-1]["version"] == 2)
+        assert [(row["version"], row["ready"]) for row in event["models"]] == [(2, True)]
 
         async def act(caller: ServiceCaller) -> None:
             model = await caller.good("GET", "/v2/models/digits")
@@ -135,8 +135,8 @@ def test_a_batch_and_several_clients_at_once(folder: Path, key_folder: Path) -> 
             pair = np.concatenate([SEVEN, SEVEN])
             job, results = await caller.follow(request, [pair], [SEVEN])
             assert (job["outcome"], job["done"], len(results)) == ("done", 3, 2)
-            found = np.concatenate([result.outputs["logits"] for result in results])
-            assert np.argmax(found, axis=1).tolist() == [7, 7, 7]
+            logits = np.concatenate([result.outputs["logits"] for result in results])
+            assert np.argmax(logits, axis=1).tolist() == [7, 7, 7]
 
         async def both() -> None:
             async with asyncio.TaskGroup() as group:

@@ -83,11 +83,11 @@ def serving(
     """`privet serve` of a model, with a client's state directory beside its own."""
     words = ["serve", model, "--keys", keys, "--state", folder / "server", "--listen", listen]
     with running(*words, "--input-range", 0, 1, *options) as process:
-        told, rows = process.next(), process.next()["models"]
+        line, rows = process.next(), process.next()["models"]
         (row,) = rows
         assert row["ready"]
         yield Scene(
-            process, told["address"], told["policy"], row["program"], keys, folder / "client"
+            process, line["address"], line["policy"], row["program"], keys, folder / "client"
         )
 
 
@@ -173,8 +173,8 @@ def test_the_same_model_is_the_same_program_after_a_restart(
 
 
 def test_a_link_decides_on_the_depth_and_material_too(scene: Scene) -> None:
-    made = scene.prepare("--count", 1, "--link", "10ms,100Mbit")
-    assert (made["rounds"], made["ready"]) == ("blocks", 1)
+    report = scene.prepare("--count", 1, "--link", "10ms,100Mbit")
+    assert (report["rounds"], report["ready"]) == ("blocks", 1)
     # Over loopback it might be another, but an entry for this depth is ready.
     used = scene.infer()
     assert (used["rounds"], used["offline"], used["ready"]) == ("blocks", None, 0)
@@ -190,11 +190,11 @@ def test_a_price_of_bytes_decides_on_the_extension_of_what_is_made(scene: Scene)
     def forecast(price: int) -> tuple[str, int, int]:
         """The extension that a price takes, what it sends, and what the one with fewest does."""
         plan = Gmw(rounds="linear", byte_price=price).native(public, Link("lan"))
-        found = json.loads(plan.forecast())
-        sent = {it["name"]: it["bytes_client"] + it["bytes_server"] for it in found["extensions"]}
-        return found["extension"], sent[found["extension"]], min(sent.values())
+        phases = json.loads(plan.forecast())
+        sent = {it["name"]: it["bytes_client"] + it["bytes_server"] for it in phases["extensions"]}
+        return phases["extension"], sent[phases["extension"]], min(sent.values())
 
-    def made(command: Callable[..., dict[str, Any]], price: int, *more: object) -> int:
+    def bytes_of(command: Callable[..., dict[str, Any]], price: int, *more: object) -> int:
         """Bytes that a command's preparation sends."""
         before = scene.offline_bytes()
         command(*how, "--byte-price", price, *more)
@@ -205,7 +205,7 @@ def test_a_price_of_bytes_decides_on_the_extension_of_what_is_made(scene: Scene)
     assert many > few == fewest
     scene.infer(*how)  # The first preparation of a client makes base OTs as well.
     for command, *more in ((scene.infer,), (scene.prepare, "--count", 1)):
-        saved = made(command, 0, *more) - made(command, DEAR, *more)
+        saved = bytes_of(command, 0, *more) - bytes_of(command, DEAR, *more)
         assert saved == pytest.approx(many - few, rel=0.01)
 
 
@@ -213,9 +213,9 @@ def test_a_price_of_bytes_decides_on_the_extension_of_what_is_made(scene: Scene)
 def test_other_modes_have_material_of_their_own(scene: Scene, mode: tuple[str, str]) -> None:
     assert scene.prepare("--count", 1, *mode)["ready"] == 1
     assert scene.infer()["offline"] is not None
-    found = scene.infer(*mode)
-    assert int(np.argmax(found["output"])) == 7
-    assert (found["offline"], found["weaknesses"], found["ready"]) == (None, [], 0)
+    report = scene.infer(*mode)
+    assert int(np.argmax(report["output"])) == 7
+    assert (report["offline"], report["weaknesses"], report["ready"]) == (None, [], 0)
 
 
 def test_a_model_that_cannot_be_served_ends_the_command(key_folder: Path, tmp_path: Path) -> None:

@@ -41,8 +41,8 @@ def test_a_node_dies_one_is_taken_out_and_one_joins_under_load(
         ):
 
             async def state() -> dict[str, Any]:
-                told: dict[str, Any] = await operator.good("GET", "/v2/state")
-                return told
+                reply: dict[str, Any] = await operator.good("GET", "/v2/state")
+                return reply
 
             async def until_at(*names: str) -> None:
                 async with asyncio.timeout(SOON):

@@ -110,10 +110,10 @@ def test_certificates_policy_and_models_are_read_again(key_folder: Path, tmp_pat
             assert "accept" in await until_refused(scene.address, others, tmp_path / "b")
 
         asyncio.run(act())
-    found = privet("audit-log", audit[1])
-    assert found["problems"] == []
+    report = privet("audit-log", audit[1])
+    assert report["problems"] == []
     lines = [json.loads(line) for line in audit[1].read_text().splitlines()]
-    assert len(lines) == found["lines"]
+    assert len(lines) == report["lines"]
     policies = [line["policy"]["accepts"]["suite"] for line in lines if line["event"] == "policy"]
     assert policies[0] != policies[-1] == ["fss"]
     done = {line["job"] for line in lines if line.get("outcome") == "done"}

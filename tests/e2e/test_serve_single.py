@@ -72,25 +72,25 @@ def test_a_stream_is_asked_like_any_model(
 ) -> None:
     x = np.random.default_rng(2).uniform(-1, 1, (1, 6))
     np.save(tmp_path / "x.npy", x)
-    found = ask(service, model, "--suite", "stream", *words, "--input", tmp_path / "x.npy")
+    answer = ask(service, model, "--suite", "stream", *words, "--input", tmp_path / "x.npy")
     expected = execute(compiled.program, compiled.weights, [x]).outputs["y"]
-    assert np.allclose(found["output"], expected, atol=2**-10)
-    assert "revealed up to order" in found["trust"]
-    assert found["weaknesses"]
-    assert found["offline"]["bytes_client"] > 0
-    assert found["online"]["bytes_client"] > 0
-    assert (found["ready"], found["material"]) == (0, "")
+    assert np.allclose(answer["output"], expected, atol=2**-10)
+    assert "revealed up to order" in answer["trust"]
+    assert answer["weaknesses"]
+    assert answer["offline"]["bytes_client"] > 0
+    assert answer["online"]["bytes_client"] > 0
+    assert (answer["ready"], answer["material"]) == (0, "")
 
 
 def test_a_prediction_without_material(service: Scene) -> None:
     words = ("--linear", "online", "--unprepared", "--input", SEVEN)
-    found = ask(service, "digits", "--rounds", "log", *words)
+    answer = ask(service, "digits", "--rounds", "log", *words)
     prepared = ask(service, "digits", "--rounds", "log", "--linear", "online", "--input", SEVEN)
-    assert int(np.argmax(found["output"])) == 7
-    assert found["output"] == prepared["output"]
-    assert found["material"] == ""
+    assert int(np.argmax(answer["output"])) == 7
+    assert answer["output"] == prepared["output"]
+    assert answer["material"] == ""
     assert prepared["material"]
-    assert found["online"]["bytes_client"] > prepared["online"]["bytes_client"]
+    assert answer["online"]["bytes_client"] > prepared["online"]["bytes_client"]
     refused = ask(service, "digits", *words, "--notice", "1", code=2)["error"]
     assert "prepares nothing ahead" in refused["message"]
 

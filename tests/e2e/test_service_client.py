@@ -291,8 +291,8 @@ def test_a_notice_can_be_withdrawn(talk: Callable[..., None]) -> None:
     async def ask(client: ServiceClient) -> None:
         notice = await client.notify("digits", samples=20)
         await client.cancel(notice)
-        told = {job["id"]: job for job in await _jobs(client)}[notice.id]
-        assert (told["state"], told["outcome"]) == ("ended", "cancelled")
+        row = {job["id"]: job for job in await _jobs(client)}[notice.id]
+        assert (row["state"], row["outcome"]) == ("ended", "cancelled")
 
     talk(ask)
 
@@ -302,8 +302,8 @@ def test_closing_withdraws_what_is_not_ready(service: Scene, state: Path) -> Non
         async with connect(service, state) as client:
             notice = await client.notify("digits", samples=50)
         async with connect(service, state) as client:
-            told = {job["id"]: job for job in await _jobs(client)}[notice.id]
-            assert told["outcome"] == "cancelled"
+            row = {job["id"]: job for job in await _jobs(client)}[notice.id]
+            assert row["outcome"] == "cancelled"
 
     asyncio.run(run())
 
@@ -377,9 +377,9 @@ def test_tokens_and_a_service_that_restarts(key_folder: Path, tmp_path: Path) ->
             scene.process.process.wait()
             with serving(tmp_path, key_folder, "--tokens", tokens, *_at(scene.address)):
                 # The request went with the process; it is made again, on other material.
-                found = await asyncio.wait_for(task, 60)
-                check(found, IMAGES[:20])
-                assert len(set(found.material.split(","))) == 20
+                result = await asyncio.wait_for(task, 60)
+                check(result, IMAGES[:20])
+                assert len(set(result.material.split(","))) == 20
                 check(await client.infer("digits", [SEVEN]))
         return notice.id
 
@@ -414,9 +414,9 @@ def test_the_command(service: Scene, state: Path) -> None:
     image = state.parent / "seven.npy"
     np.save(image, SEVEN)
     (notice,) = privet("prepare", *words[1:], "--count", 1)["prepared"]
-    told = privet(*words, "--input", image, "--notice", notice)
-    assert_right(np.array(told["output"]), SEVEN)
-    assert (told["suite"], told["samples"]) == ("gmw", 1)
+    report = privet(*words, "--input", image, "--notice", notice)
+    assert_right(np.array(report["output"]), SEVEN)
+    assert (report["suite"], report["samples"]) == ("gmw", 1)
     error = privet(*words, "--input", image, "--notice", notice, code=4)["error"]
     assert error["type"] == "MaterialError"
     assert privet(*words, code=2)["error"]["type"] == "Misuse"

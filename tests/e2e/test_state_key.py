@@ -93,9 +93,9 @@ def test_predictions_with_a_key_and_nothing_to_read_on_the_disk(
     assert {it.relative_to(plain).parts[1] for it in secrets_of(plain)} == folders
     assert len(secrets_of(plain)) == len(files)
     program = compiled.program.program_hash.encode()
-    for folder, found in ((plain, True), (sealed, False)):
+    for folder, readable in ((plain, True), (sealed, False)):
         texts = [it.read_bytes() for it in secrets_of(folder)]
-        assert any(program in text for text in texts) == found
+        assert any(program in text for text in texts) == readable
     assert all(entropy(it) > 7 for it in files if it.stat().st_size > 1000)
 
 

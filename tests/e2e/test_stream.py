@@ -125,10 +125,10 @@ def test_breast_keeps_its_accuracy_on_real_data(cipher: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "made", [single("ReduceSum", [(2, 3)], keepdims=0), single("Relu", [()])], ids=["sum", "relu"]
+    "proto", [single("ReduceSum", [(2, 3)], keepdims=0), single("Relu", [()])], ids=["sum", "relu"]
 )
-def test_tensors_without_axes(made: onnx.ModelProto) -> None:
-    check(privet.run(made, suite="stream"))
+def test_tensors_without_axes(proto: onnx.ModelProto) -> None:
+    check(privet.run(proto, suite="stream"))
 
 
 @MOSTLY_BFV
@@ -296,8 +296,8 @@ def dense(tmp_path: Path) -> Path:
 
 
 def test_both_commands_say_that_the_suite_is_weaker(dense: Path) -> None:
-    told = CliRunner().invoke(app, ["inspect", str(dense), "--suite", "stream", "--json"])
-    inspected = json.loads(told.stdout)
+    run = CliRunner().invoke(app, ["inspect", str(dense), "--suite", "stream", "--json"])
+    inspected = json.loads(run.stdout)
     assert inspected["trust"] == suites.STREAM_TRUST
     assert inspected["supported"]["stream"]
     command = ["run", str(dense), "--suite", "stream"]

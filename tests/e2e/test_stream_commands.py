@@ -23,12 +23,12 @@ MODEL = str(ROOT / "zoo/models/breast-mlp.onnx")
 DATA = str(ROOT / "zoo/models/breast-mlp.npz")
 
 
-def told(*words: str) -> dict[str, object]:
+def report_of(*words: str) -> dict[str, object]:
     """What a command prints for programs."""
     result = CliRunner().invoke(app, [*words, "--json"], catch_exceptions=False)
     assert result.exit_code == 0
-    found: dict[str, object] = json.loads(result.stdout)
-    return found
+    report: dict[str, object] = json.loads(result.stdout)
+    return report
 
 
 @pytest.mark.timeout(120)
@@ -76,20 +76,20 @@ def test_two_organisations_by_their_commands(cipher: str, key_folder: Path, tmp_
         assert provider.wait(30) == 0
     ahead = b"material entries in" if cipher == "bfv" else b"Ahead of them: a key in"
     assert ahead in b" ".join(shown.stdout.split())
-    found = json.loads(asked.stdout)
-    assert "revealed up to order" in found["trust"]
-    assert listening["cipher"] == found["cipher"] == cipher
-    assert found["offline"]["seconds"] > 0
-    assert found["offline"]["entries"] >= (3 if cipher == "bfv" else 0)
-    for sample, outputs in zip(samples, found["outputs"], strict=True):
+    report = json.loads(asked.stdout)
+    assert "revealed up to order" in report["trust"]
+    assert listening["cipher"] == report["cipher"] == cipher
+    assert report["offline"]["seconds"] > 0
+    assert report["offline"]["entries"] >= (3 if cipher == "bfv" else 0)
+    for sample, outputs in zip(samples, report["outputs"], strict=True):
         expected = execute(compiled.program, compiled.weights, [sample]).outputs["y"]
         assert np.allclose(outputs["y"], expected, atol=2**-10)
 
 
 def test_stages_are_listed_with_their_threads() -> None:
     servers = ["--server", "a:4:model", "--server", "b:2:data"]
-    found = told("pipeline", "stages", MODEL, *servers)
-    stages, plans = found["stages"], found["allocations"]
+    report = report_of("pipeline", "stages", MODEL, *servers)
+    stages, plans = report["stages"], report["allocations"]
     assert isinstance(stages, list)
     assert isinstance(plans, dict)
     assert [it["side"] for it in stages] == ["data", *["model", "data"] * 3]
@@ -101,8 +101,8 @@ def test_stages_are_listed_with_their_threads() -> None:
 
 
 def test_what_is_prepared_ahead_is_shown_apart() -> None:
-    found = told("pipeline", "stages", MODEL, "--cipher", "bfv")
-    offline, stages = found["offline"], found["stages"]
+    report = report_of("pipeline", "stages", MODEL, "--cipher", "bfv")
+    offline, stages = report["offline"], report["stages"]
     assert isinstance(offline, dict)
     assert isinstance(stages, list)
     assert offline["seconds"] > max(it["seconds"] for it in stages)
@@ -112,19 +112,19 @@ def test_what_is_prepared_ahead_is_shown_apart() -> None:
 
 
 def test_scaling_prints_the_papers_table() -> None:
-    found = told("pipeline", "scale", MODEL, "--calibration", DATA)
-    accuracies = found["accuracies"]
+    report = report_of("pipeline", "scale", MODEL, "--calibration", DATA)
+    accuracies = report["accuracies"]
     assert isinstance(accuracies, list)
-    assert found["factor"] == 10 ** (len(accuracies) - 1)
+    assert report["factor"] == 10 ** (len(accuracies) - 1)
     shown = CliRunner().invoke(app, ["pipeline", "scale", MODEL, "--calibration", DATA])
     assert "10^0" in shown.stdout
     assert "original" in shown.stdout
-    assert f"--weight-scale {found['bits']}" in shown.stdout
+    assert f"--weight-scale {report['bits']}" in shown.stdout
 
 
 def test_leakage_is_printed_plainly() -> None:
-    found = told("study", "leakage", MODEL)
-    assert "revealed up to order" in str(found["trust"])
+    report = report_of("study", "leakage", MODEL)
+    assert "revealed up to order" in str(report["trust"])
     shown = CliRunner().invoke(app, ["study", "leakage", MODEL]).stdout
     assert "fresh permutation" in shown
     assert "cyclic shift" in shown

@@ -142,14 +142,14 @@ def test_an_entry_is_for_whom_opened_its_session(
             (session,) = it.model._sessions.values()
             entries = session._hiding._entries  # type: ignore[attr-defined]
             where = Where("127.0.0.1", it.model.receiver.port, "127.0.0.1")
-            made = it.model.ledger.entries
+            count = it.model.ledger.entries
             files = Credentials.from_directory(key_folder, "stranger").files
             stranger = PreparingData(public, files, 20.0)
             names = name_of(session.id, 50), name_of(bytes(16), 1), "no name"
             for name in names:
                 await asyncio.to_thread(stranger.prepare, where, name)
             async with asyncio.timeout(20):
-                while it.model.ledger.entries < made + len(names):
+                while it.model.ledger.entries < count + len(names):
                     await asyncio.sleep(0.05)
             assert set(entries) == {2}
             # And its owner cannot fill the model provider's memory.
@@ -176,10 +176,10 @@ def test_a_number_that_no_frame_holds_stops_no_entries(
             where = Where("127.0.0.1", it.model.receiver.port, "127.0.0.1")
             files = Credentials.from_directory(key_folder, "client").files
             owner = PreparingData(compiled.program.to_public_bytes(), files, 20.0)
-            made = it.model.ledger.entries
+            entries = it.model.ledger.entries
             await asyncio.to_thread(owner.prepare, where, name_of(session.id, beyond))
             async with asyncio.timeout(20):
-                while it.model.ledger.entries <= made:
+                while it.model.ledger.entries <= entries:
                     await asyncio.sleep(0.05)
             # More than were in stock before.
             for seed in range(1, 4):
@@ -203,13 +203,13 @@ def test_a_preparing_worker_makes_nothing_for_whom_was_revoked(
             await ask(it, compiled, 0)
             assert it.model.receiver is not None
             where = Where("127.0.0.1", it.model.receiver.port, "127.0.0.1")
-            made = it.model.ledger.entries
+            entries = it.model.ledger.entries
             files = Credentials.from_directory(key_folder, "other").files
             other = PreparingData(public, files, 20.0)
             # The control: whoever is not on the list gets entries.
             await asyncio.to_thread(other.prepare, where, "connected")
             async with asyncio.timeout(20):
-                while it.model.ledger.entries < made + 1:
+                while it.model.ledger.entries < entries + 1:
                     await asyncio.sleep(0.05)
             path.write_text(keys.fingerprint(key_folder / "other.pem"))
             # What is made for it now goes nowhere, and ends the connection.
@@ -220,7 +220,7 @@ def test_a_preparing_worker_makes_nothing_for_whom_was_revoked(
                     await asyncio.to_thread(other.prepare, where, name)
             await ask(it, compiled, 1)
             await asyncio.sleep(2 * POLL_SECONDS)
-            assert it.model.ledger.entries <= made + 1 + 3
+            assert it.model.ledger.entries <= entries + 1 + 3
 
     asyncio.run(run())
 

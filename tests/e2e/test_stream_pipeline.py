@@ -39,8 +39,8 @@ MOSTLY_BFV = pytest.mark.parametrize(
 @pytest.fixture(params=[PAILLIER, BFV], ids=lambda it: it.name)
 def cipher(request: pytest.FixtureRequest) -> Cipher:
     """Either cipher: everything here holds under both."""
-    found: Cipher = request.param
-    return found
+    chosen: Cipher = request.param
+    return chosen
 
 
 @pytest.fixture
@@ -54,9 +54,9 @@ def program(tmp_path: Path) -> tuple[Compiled, Path]:
 async def ask(it: Pair, compiled: Compiled, seed: int) -> None:
     """One request, whose outputs are the fixed-point executor's."""
     sample = np.random.default_rng(seed).uniform(-1, 1, (1, 6))
-    found = await it.data.integers([sample])
+    output = await it.data.integers([sample])
     expected = execute(compiled.program, compiled.weights, [sample]).integers
-    assert all(np.array_equal(one, other) for one, other in zip(found, expected, strict=True))
+    assert all(np.array_equal(one, other) for one, other in zip(output, expected, strict=True))
 
 
 class Wire:

@@ -31,6 +31,6 @@ def test_a_pipeline_computes_smooth_activations_in_the_clear(
         async with pair(tmp_path / "program", tmp_path / "keys", cipher=cipher) as it:
             return list(await asyncio.gather(*(it.data.integers([one]) for one in samples)))
 
-    for sample, found in zip(samples, asyncio.run(ask()), strict=True):
+    for sample, output in zip(samples, asyncio.run(ask()), strict=True):
         expected = execute(compiled.program, compiled.weights, [sample]).integers
-        assert all(np.array_equal(one, other) for one, other in zip(found, expected, strict=True))
+        assert all(np.array_equal(one, other) for one, other in zip(output, expected, strict=True))

@@ -27,20 +27,20 @@ def marked(quick: list[str]) -> list[object]:
 
 @pytest.mark.parametrize("name", marked(QUICK))
 def test_a_classifier_is_near_the_reference(name: str) -> None:
-    made = exported(name)
-    inputs = [samples(made, seed=seed) for seed in range(2)]
-    compiled = compile(made, calibration=inputs, smooth="piecewise")
+    proto = exported(name)
+    inputs = [samples(proto, seed=seed) for seed in range(2)]
+    compiled = compile(proto, calibration=inputs, smooth="piecewise")
     outputs = execute(compiled.program, compiled.weights, inputs[0]).outputs
-    for output, wanted in zip(made.graph.output, expected(made, inputs[0]), strict=True):
+    for output, wanted in zip(proto.graph.output, expected(proto, inputs[0]), strict=True):
         error = float(np.abs(outputs[output.name] - wanted).max())
         assert error <= KEPT * float(np.ptp(wanted))
 
 
 @pytest.mark.parametrize("name", marked(["shufflenet_v2_script"]))
 def test_a_classifier_in_gmw_is_the_executors(name: str) -> None:
-    made = exported(name)
-    given = samples(made)
-    compiled = compile(made, calibration=[given], smooth="piecewise")
+    proto = exported(name)
+    given = samples(proto)
+    compiled = compile(proto, calibration=[given], smooth="piecewise")
     suite = privet.Gmw()
     try:
         suite.check_supports(compiled.program)

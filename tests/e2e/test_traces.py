@@ -39,8 +39,8 @@ def ask(place: str) -> dict[str, Any]:
     )
     with urllib.request.urlopen(request, timeout=60) as answer:
         assert answer.headers["traceparent"] == PARENT
-        found: dict[str, Any] = json.load(answer)
-        return found
+        report: dict[str, Any] = json.load(answer)
+        return report
 
 
 def secrets_of(answer: dict[str, Any], keys: Path) -> list[str]:
@@ -48,15 +48,15 @@ def secrets_of(answer: dict[str, Any], keys: Path) -> list[str]:
     be."""
     logits = answer["outputs"][0]["data"]
     weights = onnx.numpy_helper.to_array(onnx.load(DIGITS).graph.initializer[0]).ravel()[:4]
-    found = [
+    secrets = [
         ID,
         *(line for line in (keys / "client.key").read_text().splitlines() if len(line) > 8),
     ]
     for number in (MARKER, *logits, *weights.tolist()):
         single, fixed = struct.pack("<f", number), struct.pack("<q", round(number * 4096))
-        found += [repr(float(number)), str(np.float32(number)), single.hex(), fixed.hex()]
-        found += [base64.b64encode(fixed).decode()[:8], str(round(number * 4096))]
-    return [it for it in found if len(it) > 5]
+        secrets += [repr(float(number)), str(np.float32(number)), single.hex(), fixed.hex()]
+        secrets += [base64.b64encode(fixed).decode()[:8], str(round(number * 4096))]
+    return [it for it in secrets if len(it) > 5]
 
 
 def leaks(text: str, secrets: list[str]) -> list[str]:

@@ -35,8 +35,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.go]
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     subprocess.run(["make", "wheel", f"DIST={folder}"], cwd=ROOT, check=True)
-    (found,) = folder.glob("*.whl")
-    return found
+    (path,) = folder.glob("*.whl")
+    return path
 
 
 @pytest.fixture(scope="module")
@@ -119,8 +119,8 @@ def test_newer_pythons_load_it(version: str, install: Callable[..., Path]) -> No
     if runs != 0:
         pytest.skip(f"there is no Python {version} here")
     environment = install(python=str(python))
-    found = privet(environment, "doctor")["findings"]
-    assert {"about": "privet-ckks", "state": "ok", "found": "there", "advice": ""} in found
+    findings = privet(environment, "doctor")["findings"]
+    assert {"about": "privet-ckks", "state": "ok", "found": "there", "advice": ""} in findings
 
 
 def test_the_client_alone_is_one_small_program_and_predicts(
@@ -161,5 +161,5 @@ def test_the_client_alone_is_one_small_program_and_predicts(
             env={},
             check=True,
         )
-    found = [float(line.partition(" ")[2]) for line in done.stdout.splitlines()]
-    np.testing.assert_allclose(found, wanted[0], rtol=0, atol=0.1)
+    logits = [float(line.partition(" ")[2]) for line in done.stdout.splitlines()]
+    np.testing.assert_allclose(logits, wanted[0], rtol=0, atol=0.1)

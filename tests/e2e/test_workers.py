@@ -48,8 +48,8 @@ def test_jobs_may_share_a_core(on_floor: Callable[..., None]) -> None:
         (machine,) = stage.executor.machines()
         assert machine.cores == (cpu, 2 * cpu + 1)
         both = (stage.prepare(cores=(core,)) for core in machine.cores)
-        made = await asyncio.gather(*both)
-        assert [outcome.failure for _, outcome in made] == [None, None]
+        results = await asyncio.gather(*both)
+        assert [outcome.failure for _, outcome in results] == [None, None]
         with pytest.raises(Misuse, match="has the cores"):
             await stage.executor.run(stage.grant("prepare", cores=(3 * cpu + 2,)))
 
@@ -58,12 +58,12 @@ def test_jobs_may_share_a_core(on_floor: Callable[..., None]) -> None:
 
 def test_jobs_run_and_tell_what_they_took(on_floor: Callable[..., None]) -> None:
     async def scenario(stage: Floor) -> None:
-        material, made = await stage.prepare()
-        assert (made.failure, made.material) == (None, material)
-        assert made.cost is not None
-        assert made.cost.bytes_client > 0
-        assert made.peak_rss >= made.base_rss > 1 << 20
-        assert 0 < made.cost.seconds <= made.seconds
+        material, outcome = await stage.prepare()
+        assert (outcome.failure, outcome.material) == (None, material)
+        assert outcome.cost is not None
+        assert outcome.cost.bytes_client > 0
+        assert outcome.peak_rss >= outcome.base_rss > 1 << 20
+        assert 0 < outcome.cost.seconds <= outcome.seconds
         (entry,) = await stage.executor.material("local")
         grant = stage.grant("prepare")
         assert (entry.id, entry.peer) == (material, grant.client)

@@ -105,9 +105,9 @@ def test_a_job_over_its_memory_dies_and_nothing_else(
                 f"a job bound to {bound >> 20} MiB died with {outcome.memory / 2**20:.1f} MiB"
             )
             await replaced(stage, victim)
-            _, made = await stage.prepare()
-            assert made.failure is None
-            assert made.memory > bound
+            _, result = await stage.prepare()
+            assert result.failure is None
+            assert result.memory > bound
 
     asyncio.run(run())
 
@@ -163,8 +163,8 @@ def test_a_killed_worker_fails_its_own_job_alone(on_floor: Play) -> None:
             return client.infer([INPUT], material=material, progress=kill)
 
         killed = asyncio.create_task(stage.ask(doomed, infer))
-        (made,) = await stage.ask(other, lambda client: client.prepare())
-        assert (await other.outcome()).material == made
+        (entry,) = await stage.ask(other, lambda client: client.prepare())
+        assert (await other.outcome()).material == entry
         outcome = await doomed.outcome()
         assert (outcome.failure, outcome.kept) == ("crashed", False)
         assert "SIGKILL" in outcome.message
@@ -172,7 +172,7 @@ def test_a_killed_worker_fails_its_own_job_alone(on_floor: Play) -> None:
             await killed
 
         # A client from before the kill still has its half, but nobody has the other one.
-        assert [it.id for it in await stage.executor.material("local")] == [made]
+        assert [it.id for it in await stage.executor.material("local")] == [entry]
         again = await stage.executor.run(stage.grant("infer", material=material))
 
         def infer_again() -> object:
@@ -182,7 +182,7 @@ def test_a_killed_worker_fails_its_own_job_alone(on_floor: Play) -> None:
         with pytest.raises(MaterialError):
             await asyncio.to_thread(infer_again)
         assert (await again.outcome()).failure == "failed"
-        assert (await stage.infer(made)).failure is None
+        assert (await stage.infer(entry)).failure is None
 
     on_floor(scenario)
 
@@ -244,8 +244,8 @@ def children() -> int:
     for it in Path("/proc").glob("[0-9]*"):
         # Others' processes may end between the two lines.
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            found = mine in (it / "status").read_text()
-            count += found and b"resource_tracker" not in (it / "cmdline").read_bytes()
+            is_child = mine in (it / "status").read_text()
+            count += is_child and b"resource_tracker" not in (it / "cmdline").read_bytes()
     return count
 
 

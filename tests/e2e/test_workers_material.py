@@ -61,13 +61,13 @@ class View:
 @asynccontextmanager
 async def view(stage: Floor, **limits: Any) -> AsyncIterator[View]:
     """A service that starts anew over the stores there are."""
-    made = View(stage, Limits(**limits))
-    await made.driver.join(stage.executor.machines()[0])
-    running = asyncio.create_task(made.driver.run())
+    stage_view = View(stage, Limits(**limits))
+    await stage_view.driver.join(stage.executor.machines()[0])
+    running = asyncio.create_task(stage_view.driver.run())
     try:
-        yield made
+        yield stage_view
     finally:
-        await made.driver.close()
+        await stage_view.driver.close()
         await running
 
 
@@ -114,12 +114,12 @@ def test_a_service_that_starts_again_finds_what_was_not_used(
         grant = stage.grant("infer", material=untouched, grace=0.2)
         assert (await (await stage.executor.run(grant)).outcome()).kept
         async with view(stage) as it:
-            (found,) = it.unused().values()
+            (held,) = it.unused().values()
             client = keys.fingerprint(stage.keys / "client.pem")
-            assert found.material == untouched
-            assert (found.stream.client, found.stream.suite) == (client, SUITE)
+            assert held.material == untouched
+            assert (held.stream.client, held.stream.suite) == (client, SUITE)
             (entry,) = await stage.executor.material("local")
-            assert (found.machine, found.bytes) == ("local", entry.bytes)
+            assert (held.machine, held.bytes) == ("local", entry.bytes)
         await stage.infer(untouched)
         async with view(stage) as it:
             assert it.unused() == {}
@@ -167,10 +167,10 @@ def test_a_sweep_finds_what_no_job_told_of(on_floor: Callable[[Scenario], None])
 def test_material_of_no_model_is_deleted(on_floor: Callable[[Scenario], None]) -> None:
     async def scenario(stage: Floor) -> None:
         material, _ = await stage.prepare()
-        made = View(stage, Limits())
-        made.reconciliation._version = lambda program: None
-        await made.driver.join(stage.executor.machines()[0])
+        stage_view = View(stage, Limits())
+        stage_view.reconciliation._version = lambda program: None
+        await stage_view.driver.join(stage.executor.machines()[0])
         await eventually(lambda: not ready(stage, material))
-        assert made.unused() == {}
+        assert stage_view.unused() == {}
 
     on_floor(scenario)

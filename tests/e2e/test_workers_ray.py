@@ -107,7 +107,7 @@ async def works(stage: Floor, machine: str) -> str:
 
 def workers(folder: Path) -> set[int]:
     """Ids of the worker processes of the test in `folder`."""
-    found = set()
+    pids = set()
     for path in Path("/proc").glob("[0-9]*"):
         try:
             words = (path / "cmdline").read_bytes().split(b"\0")
@@ -115,8 +115,8 @@ def workers(folder: Path) -> set[int]:
         except OSError:
             continue
         if b"privet.service.worker" in words and mine:
-            found.add(int(path.name))
-    return found
+            pids.add(int(path.name))
+    return pids
 
 
 def test_a_node_is_killed_under_load(
