@@ -82,8 +82,8 @@ def test_the_cluster_probes_what_the_service_listens_on() -> None:
     assert ports["data"] == SERVE["first_port"]
     assert ports["probe"] == int(SERVE["probe"].rpartition(":")[2])
     for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
-        found = container[probe]["httpGet"]
-        assert (found["port"], found["path"].startswith("/v2/health/")) == ("probe", True)
+        target = container[probe]["httpGet"]
+        assert (target["port"], target["path"].startswith("/v2/health/")) == ("probe", True)
     assert container["securityContext"]["readOnlyRootFilesystem"]
     mounts = {mount["mountPath"] for mount in container["volumeMounts"]}
     assert {SERVE["keys"], SERVE["models"], SERVE["state"]} <= mounts

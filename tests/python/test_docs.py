@@ -47,13 +47,13 @@ def missing_pages(text: str) -> list[str]:
 
 def anchors(text: str) -> set[str]:
     """What `#...` may say to reach a heading of a page, by the rule of the common code hosts."""
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     slugs = set()
     for heading in HEADING.findall(FENCE.sub("", text)):
         shown = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
         plain = re.sub(r"[^\w\- ]", "", shown.lower()).replace(" ", "-")
-        seen = found.get(plain, 0)
-        found[plain] = seen + 1
+        seen = counts.get(plain, 0)
+        counts[plain] = seen + 1
         slugs.add(f"{plain}-{seen}" if seen else plain)
     return slugs
 
@@ -159,5 +159,5 @@ def test_an_unknown_command_or_option_is_found() -> None:
         "\n```\n$ .venv/bin/privet zoo build m1 \\\n    -o . --gone=1  # --a-comment\n"
         "privet --version\n```\nNot code: privet gone"
     )
-    found = [fault for words in commands(text) for fault in faults(words)]
-    assert found == ["privet zoo build --gone", "privet gone", "privet keys --gone"]
+    problems = [fault for words in commands(text) for fault in faults(words)]
+    assert problems == ["privet zoo build --gone", "privet gone", "privet keys --gone"]

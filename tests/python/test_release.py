@@ -19,12 +19,12 @@ ALLOWED = {"MIT", "Apache-2.0", "Apache-2.0 WITH LLVM-exception", "ISC"}
 
 
 def test_the_bill_has_the_crates_that_are_linked_and_what_a_user_installs() -> None:
-    found = {(it.name, it.version): it for it in crates()}
+    listed = {(it.name, it.version): it for it in crates()}
     locked = tomllib.loads((ROOT / "Cargo.lock").read_text())["package"]
     locks = {(it["name"], it["version"]): it.get("checksum", "") for it in locked}
-    assert found.keys() <= locks.keys()
-    assert all(it.sha256 == locks[key] for key, it in found.items())
-    names = {name for name, _ in found}
+    assert listed.keys() <= locks.keys()
+    assert all(it.sha256 == locks[key] for key, it in listed.items())
+    names = {name for name, _ in listed}
     # Linked, a build dependency of what is linked, and one of tests alone.
     assert {"ring", "pyo3", "pyo3-build-config"} <= names
     assert "proptest" not in names
@@ -68,9 +68,9 @@ def test_licences_are_read_as_expressions(expression: str, is_accepted: bool) ->
 
 
 def test_a_licence_that_is_not_accepted_is_named() -> None:
-    found = [Component("cargo", "good", "1", "MIT"), Component("cargo", "bad", "1", "GPL-3.0-only")]
+    parts = [Component("cargo", "good", "1", "MIT"), Component("cargo", "bad", "1", "GPL-3.0-only")]
     unknown = Component("pypi", "unknown", "1", "")
-    assert licences.refused([*found, unknown], ALLOWED) == [
+    assert licences.refused([*parts, unknown], ALLOWED) == [
         "pkg:cargo/bad@1: GPL-3.0-only",
         "pkg:pypi/unknown@1: no licence was found",
     ]

@@ -34,8 +34,8 @@ QUICK = [name for name in MODELS if name != "resnet20"]
 
 @pytest.mark.parametrize("row", STANDARD_2018)
 def test_the_standards_estimates_are_reproduced(row: tuple[int, int]) -> None:
-    found = unique_shortest(Lwe(row[0], row[1]), sieve_2018)
-    assert abs(found - STANDARD_2018[row]) < 0.5
+    bits = unique_shortest(Lwe(row[0], row[1]), sieve_2018)
+    assert abs(bits - STANDARD_2018[row]) < 0.5
 
 
 @pytest.mark.parametrize("dimension", GUIDELINES_2024)
@@ -47,10 +47,10 @@ def test_the_guidelines_moduli_are_the_largest_with_128_bits(dimension: int) -> 
 
 def test_sparse_secrets_fall_to_hybrid_attacks() -> None:
     # Bossuat, Mouchet, Troncoso-Pastoriza and Hubaux (EUROCRYPT 2021) have 128 bits here.
-    found = estimate(Lwe(1 << 16, 1546, weight=192))
-    assert abs(found.bits - SECURE_BITS) < 2
-    assert found.attack == "dual hybrid"
-    assert estimate(Lwe(1 << 16, 1546)).bits > found.bits + 10
+    attack = estimate(Lwe(1 << 16, 1546, weight=192))
+    assert abs(attack.bits - SECURE_BITS) < 2
+    assert attack.attack == "dual hybrid"
+    assert estimate(Lwe(1 << 16, 1546)).bits > attack.bits + 10
 
 
 def test_the_limit_for_bootstrappings_sparse_secret_has_128_bits() -> None:

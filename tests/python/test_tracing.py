@@ -31,12 +31,12 @@ def quiet() -> Iterator[None]:
 
 def spans(path: Path) -> dict[str, dict[str, Any]]:
     """What a file holds, by name."""
-    found = {}
+    by_name = {}
     for line in path.read_text().splitlines():
         for resource in json.loads(line)["resourceSpans"]:
             for span in resource["scopeSpans"][0]["spans"]:
-                found[span["name"]] = span
-    return found
+                by_name[span["name"]] = span
+    return by_name
 
 
 def test_spans_are_a_tree_and_steps_lie_in_their_phase(tmp_path: Path) -> None:
@@ -46,16 +46,16 @@ def test_spans_are_a_tree_and_steps_lie_in_their_phase(tmp_path: Path) -> None:
         tracing.steps("offline", COST, LAYERS, "c3" * 16)
         assert tracing.current() == str(outer.context)
     assert tracing.current() is None
-    found = spans(path)
-    assert {span["traceId"] for span in found.values()} == {"a1" * 16}
-    assert found["predict"]["parentSpanId"] == "b2" * 8
-    assert found["offline"]["parentSpanId"] == found["predict"]["spanId"]
-    first, second = found["first"], found["second"]
-    assert first["parentSpanId"] == second["parentSpanId"] == found["offline"]["spanId"]
+    by_name = spans(path)
+    assert {span["traceId"] for span in by_name.values()} == {"a1" * 16}
+    assert by_name["predict"]["parentSpanId"] == "b2" * 8
+    assert by_name["offline"]["parentSpanId"] == by_name["predict"]["spanId"]
+    first, second = by_name["first"], by_name["second"]
+    assert first["parentSpanId"] == second["parentSpanId"] == by_name["offline"]["spanId"]
     assert first["endTimeUnixNano"] == second["startTimeUnixNano"]
-    assert int(found["offline"]["startTimeUnixNano"]) == int(first["startTimeUnixNano"])
-    assert found["offline"]["links"] == [{"traceId": "c3" * 16, "spanId": "c3" * 8}]
-    facts = {it["key"]: it["value"] for it in found["predict"]["attributes"]}
+    assert int(by_name["offline"]["startTimeUnixNano"]) == int(first["startTimeUnixNano"])
+    assert by_name["offline"]["links"] == [{"traceId": "c3" * 16, "spanId": "c3" * 8}]
+    facts = {it["key"]: it["value"] for it in by_name["predict"]["attributes"]}
     assert facts == {"privet.model": {"stringValue": "digits"}}
     assert path.stat().st_mode & 0o077 == 0
 

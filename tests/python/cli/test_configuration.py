@@ -84,8 +84,8 @@ def test_the_environment_goes_before_the_file_and_options_before_both(
     words = ["--config", str(file), "--state", "of-option"]
     with mock.patch.object(command, "callback", None):
         context = command.make_context("serve", words)
-    found = {name: str(context.params[name]) for name in ("keys", "listen", "state")}
-    assert found == {"keys": str(tmp_path), "listen": "of-environment:1", "state": "of-option"}
+    values = {name: str(context.params[name]) for name in ("keys", "listen", "state")}
+    assert values == {"keys": str(tmp_path), "listen": "of-environment:1", "state": "of-option"}
     with pytest.raises(Exception, match="Missing"):  # the control: the file was needed
         command.make_context("serve", words[2:])
 

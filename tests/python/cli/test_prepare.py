@@ -53,8 +53,8 @@ class Service:
 def make(service: Service, count: int) -> list[str]:
     """The ids of what was made."""
     wanted = {"m": count}
-    (made,) = asyncio.run(_make(cast(Any, service), wanted, Terms(SUITE), 1, 300.0, 0.0, None))
-    return made.ids
+    (level,) = asyncio.run(_make(cast(Any, service), wanted, Terms(SUITE), 1, 300.0, 0.0, None))
+    return level.ids
 
 
 def test_entries_that_waited_for_others_beyond_their_timeout_are_asked_for_again() -> None:

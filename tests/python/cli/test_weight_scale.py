@@ -22,8 +22,8 @@ def layers(*words: str) -> list[dict[str, object]]:
     return list(json.loads(done.output)["layers"])
 
 
-def error(found: list[dict[str, object]]) -> float:
-    last = found[-1]["error"]
+def error(rows: list[dict[str, object]]) -> float:
+    last = rows[-1]["error"]
     assert isinstance(last, float)
     return last
 

@@ -70,8 +70,8 @@ def rows(*jobs: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("batch", [1, 4])
 def test_the_client_imputes_scales_and_encodes(batch: int) -> None:
-    made = table()
-    compiled = privet.compile(made, client_side=True, batch=batch)
+    proto = table()
+    compiled = privet.compile(proto, client_side=True, batch=batch)
     program = Program.from_public_bytes(compiled.program.to_public_bytes())
     assert [it.op for it in program.operations] == ["dense"]
     assert [(it.name, it.kind, it.shape) for it in program.given] == [
@@ -80,10 +80,10 @@ def test_the_client_imputes_scales_and_encodes(batch: int) -> None:
     ]
     given = rows("nurse") if batch == 1 else rows("nurse", "baker", "clerk")
     named, count = fill(program, given)
-    found = execute(program, compiled.weights, named).outputs["y"][:count]
+    output = execute(program, compiled.weights, named).outputs["y"][:count]
     samples = [{name: array[i : i + 1] for name, array in given.items()} for i in range(count)]
-    wanted = run_plaintext(made, samples, ["y"])["y"]
-    np.testing.assert_allclose(found, wanted.astype(np.float64), atol=2e-3)
+    wanted = run_plaintext(proto, samples, ["y"])["y"]
+    np.testing.assert_allclose(output, wanted.astype(np.float64), atol=2e-3)
 
 
 def test_samples_along_the_first_axis_tell_how_accurate_it_is() -> None:
@@ -100,8 +100,8 @@ def test_only_who_serves_publishes_the_constants() -> None:
         node("Scaler", ["x"], ["s"], offset=[MARK, 0.0], scale=[1.0], domain=ML),
         node("MatMul", ["s", "w"], ["y"]),
     ]
-    made = learned(nodes, {"x": (onnx.TensorProto.FLOAT, (1, 2))}, w=constant(2, 3, seed=1))
-    private, public = (privet.compile(made, client_side=it).program for it in (False, True))
+    proto = learned(nodes, {"x": (onnx.TensorProto.FLOAT, (1, 2))}, w=constant(2, 3, seed=1))
+    private, public = (privet.compile(proto, client_side=it).program for it in (False, True))
     assert private.front is None
     assert str(MARK).encode() not in private.to_public_bytes()
     assert str(MARK).encode() in public.to_public_bytes()
@@ -127,21 +127,21 @@ def test_a_table_of_embeddings_stays_private() -> None:
         node("MatMul", ["f", "w"], ["y"]),
     ]
     inputs = {"job": (onnx.TensorProto.STRING, (1, 1))}
-    made = learned(nodes, inputs, table=table, w=constant(4, 3, seed=1))
-    compiled = privet.compile(made, client_side=True)
+    proto = learned(nodes, inputs, table=table, w=constant(4, 3, seed=1))
+    compiled = privet.compile(proto, client_side=True)
     program = Program.from_public_bytes(compiled.program.to_public_bytes())
     assert program.front is not None
     assert [it.op for it in program.front.steps.nodes] == ["LabelEncoder"]
     assert str(MARK).encode() not in program.to_public_bytes()
     given = {"job": np.array([["farmer"]])}
     named, _ = fill(program, given)
-    found = execute(program, compiled.weights, named).outputs["y"]
-    wanted = run_plaintext(made, [given], ["y"])["y"]
-    np.testing.assert_allclose(found, wanted.astype(np.float64), atol=2e-3)
+    output = execute(program, compiled.weights, named).outputs["y"]
+    wanted = run_plaintext(proto, [given], ["y"])["y"]
+    np.testing.assert_allclose(output, wanted.astype(np.float64), atol=2e-3)
 
 
 def test_what_follows_a_private_operation_stays_private() -> None:
-    made = model(
+    proto = model(
         [
             node("Sub", ["x", "mean"], ["a"]),
             node("Conv", ["a", "w"], ["b"]),
@@ -151,7 +151,7 @@ def test_what_follows_a_private_operation_stays_private() -> None:
         ["y"],
         {"mean": constant(3, 1, 1, seed=1), "w": constant(2, 3, 3, 3), "factor": constant(2, 1, 1)},
     )
-    front, behind = part(made, None)
+    front, behind = part(proto, None)
     assert front is not None
     assert [it.op for it in front.steps.nodes] == ["Sub"]
     assert [it.name for it in behind.graph.input] == ["a"]
@@ -159,13 +159,13 @@ def test_what_follows_a_private_operation_stays_private() -> None:
 
 
 def test_a_model_without_such_steps_is_as_it_was() -> None:
-    made = model([node("MatMul", ["x", "w"], ["y"])], {"x": (1, 2)}, ["y"], {"w": constant(2, 3)})
-    assert part(made, None) == (None, made)
-    assert privet.compile(made, client_side=True).program.front is None
+    proto = model([node("MatMul", ["x", "w"], ["y"])], {"x": (1, 2)}, ["y"], {"w": constant(2, 3)})
+    assert part(proto, None) == (None, proto)
+    assert privet.compile(proto, client_side=True).program.front is None
 
 
 def test_an_input_that_both_parts_read_is_an_input_of_both() -> None:
-    made = model(
+    proto = model(
         [
             node("Abs", ["x"], ["a"]),
             node("MatMul", ["x", "w"], ["b"]),
@@ -175,13 +175,13 @@ def test_an_input_that_both_parts_read_is_an_input_of_both() -> None:
         ["y"],
         {"w": constant(3, 3)},
     )
-    compiled = privet.compile(made, client_side=True)
+    compiled = privet.compile(proto, client_side=True)
     assert sorted(it.name for it in compiled.program.inputs) == ["a", "x"]
     x = constant(1, 3, seed=5)
     named, _ = fill(compiled.program, [x])
-    found = execute(compiled.program, compiled.weights, named).outputs["y"]
-    wanted = run_plaintext(made, [{"x": x}], ["y"])["y"]
-    np.testing.assert_allclose(found, wanted.astype(np.float64), atol=2e-3)
+    output = execute(compiled.program, compiled.weights, named).outputs["y"]
+    wanted = run_plaintext(proto, [{"x": x}], ["y"])["y"]
+    np.testing.assert_allclose(output, wanted.astype(np.float64), atol=2e-3)
 
 
 def test_texts_without_the_option_are_refused_and_it_is_named() -> None:

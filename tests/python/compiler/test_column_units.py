@@ -48,18 +48,18 @@ def error(compiled: Compiled, output: str, rows: Any) -> float:
     (given,) = compiled.program.given
     plain = run_plaintext(compiled.source, [{given.name: row} for row in rows], [output])[output]
     wanted = as_tensor(plain)
-    found = [
+    outputs = [
         execute(compiled.program, compiled.weights, fill(compiled.program, [row])[0])
         for row in rows
     ]
-    numbers = np.concatenate([as_tensor(it.outputs[output]) for it in found])
+    numbers = np.concatenate([as_tensor(it.outputs[output]) for it in outputs])
     return float(np.abs(numbers - wanted).max() / np.ptp(np.asarray(wanted, np.float64)))
 
 
 @pytest.mark.parametrize("last", [MLP, SVR()], ids=["network", "kernel"])
 def test_an_income_beside_a_probability(last: Any) -> None:
-    made = to_onnx(make_pipeline(StandardScaler(), last).fit(X[:150], Y[:150]), X[:1])
-    compiled = compile(made, smooth="piecewise", calibration=ROWS)
+    proto = to_onnx(make_pipeline(StandardScaler(), last).fit(X[:150], Y[:150]), X[:1])
+    compiled = compile(proto, smooth="piecewise", calibration=ROWS)
     front = compiled.program.front
     assert front is not None
     (factors,) = front.steps.constants.values()
@@ -77,8 +77,8 @@ def test_an_income_beside_a_probability(last: Any) -> None:
 )
 def test_probabilities_are_accurate_where_scores_are_large(estimator: Any) -> None:
     """Of scores up to hundreds a thousandth of the spread is much of a probability."""
-    made = to_onnx(estimator.fit(X[:150], Y[:150] > 0.3), X[:1])
-    compiled = compile(made, calibration=ROWS)
+    proto = to_onnx(estimator.fit(X[:150], Y[:150] > 0.3), X[:1])
+    compiled = compile(proto, calibration=ROWS)
     assert error(compiled, "output_probability", [row[None] for row in X[150:]]) < LIMIT
 
 
@@ -94,8 +94,8 @@ def test_squares_and_products_of_columns_keep_units(
     estimator: Any, wanted: Any, output: str
 ) -> None:
     """Those of dollars in their own numbers have no room in any ring."""
-    made = to_onnx(estimator.fit(X[:150], wanted[:150]), X[:1])
-    compiled = compile(made, calibration=ROWS)
+    proto = to_onnx(estimator.fit(X[:150], wanted[:150]), X[:1])
+    compiled = compile(proto, calibration=ROWS)
     assert compiled.program.front is not None
     assert error(compiled, output, [row[None] for row in X[150:]]) < LIMIT
 
@@ -103,18 +103,18 @@ def test_squares_and_products_of_columns_keep_units(
 @pytest.mark.parametrize("client_side", [True, False])
 def test_powers_of_columns_that_differ_in_size(client_side: bool) -> None:
     """Exponents may be negative; clients compute powers in floating point."""
-    made = make_pipeline(PowerTransformer(), LogisticRegression()).fit(Z[:150] * 3, Y[:150] > 0.3)
+    fitted = make_pipeline(PowerTransformer(), LogisticRegression()).fit(Z[:150] * 3, Y[:150] > 0.3)
     rows = [3 * row[None].astype(np.float32) for row in Z]
     compiled = compile(
-        to_onnx(made, rows[0]), smooth="piecewise", calibration=rows, client_side=client_side
+        to_onnx(fitted, rows[0]), smooth="piecewise", calibration=rows, client_side=client_side
     )
     assert (compiled.program.front is not None) == client_side
     assert error(compiled, "output_probability", rows[150:]) < 2 * LIMIT
 
 
 def test_columns_keep_their_units_where_one_scale_does() -> None:
-    made = to_onnx(LogisticRegression().fit(Z[:150], Y[:150] > 0), Z[:1].astype(np.float32))
-    compiled = compile(made, calibration=[row[None].astype(np.float32) for row in Z[:150]])
+    proto = to_onnx(LogisticRegression().fit(Z[:150], Y[:150] > 0), Z[:1].astype(np.float32))
+    compiled = compile(proto, calibration=[row[None].astype(np.float32) for row in Z[:150]])
     assert compiled.program.front is None
 
 
@@ -122,9 +122,9 @@ def test_columns_keep_their_units_where_one_scale_does() -> None:
 def test_nothing_measured_is_told_where_places_of_truncations_tell_nothing(
     with_headroom: bool,
 ) -> None:
-    made = sums()
+    proto = sums()
     options: dict[str, Any] = {"headroom": 18} if with_headroom else {}
-    compiled = compile(made, calibration=ROWS, **options)
+    compiled = compile(proto, calibration=ROWS, **options)
     assert (compiled.program.front is None) == with_headroom
 
 
@@ -158,8 +158,8 @@ def test_whatever_reads_the_table_gets_its_numbers() -> None:
 def test_a_flag_that_no_sample_sets_is_not_lost() -> None:
     rows = [np.array([[*row[:2], index >= 150]], np.float32) for index, row in enumerate(X[:250])]
     weights = {"w": np.array([[1e-5], [5e3], [3.0]], np.float32)}
-    made = model([node("MatMul", ["x", "w"], ["y"])], {"x": (1, 3)}, ["y"], weights)
-    compiled = compile(made, calibration=rows[:150])
+    proto = model([node("MatMul", ["x", "w"], ["y"])], {"x": (1, 3)}, ["y"], weights)
+    compiled = compile(proto, calibration=rows[:150])
     assert compiled.program.front is not None
     assert error(compiled, "y", rows[100:]) < LIMIT
 
@@ -202,7 +202,7 @@ def test_outputs_that_only_move_the_table_are_in_the_numbers_of_the_model(
 
 @pytest.mark.parametrize("suite", ["gmw", "fss"])
 def test_parties_take_columns_in_units(suite: str) -> None:
-    made = to_onnx(make_pipeline(StandardScaler(), MLP).fit(X[:150], Y[:150]), X[:1])
-    run = privet.run(made, [X[200:201]], suite=suite, calibration=ROWS)
+    proto = to_onnx(make_pipeline(StandardScaler(), MLP).fit(X[:150], Y[:150]), X[:1])
+    run = privet.run(proto, [X[200:201]], suite=suite, calibration=ROWS)
     assert run.max_fixed_point_error == 0
     assert run.max_abs_error < LIMIT * float(np.ptp(Y))

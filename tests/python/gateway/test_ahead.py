@@ -46,26 +46,26 @@ class FakeClient:
         self.room = room
         self.failing: dict[str, Exception] = {}
         self.left: Sequence[FakeNotice] = ()
-        self.made: list[tuple[str, FakeNotice]] = []
+        self.jobs: list[tuple[str, FakeNotice]] = []
 
     async def prepared(self, model: str, terms: Terms) -> Sequence[FakeNotice]:
         return self.left
 
     async def has_room(self, model: str, terms: Terms, entries: int) -> bool:
-        return len(self.made) + entries <= self.room
+        return len(self.jobs) + entries <= self.room
 
     async def notify(self, model: str, terms: Terms) -> FakeNotice:
         if model in self.failing:
             raise self.failing[model]
-        self.made.append((model, FakeNotice()))
-        return self.made[-1][1]
+        self.jobs.append((model, FakeNotice()))
+        return self.jobs[-1][1]
 
     def bytes(self) -> int:
-        return len(self.made)
+        return len(self.jobs)
 
     @property
     def models(self) -> list[str]:
-        return [model for model, _ in self.made]
+        return [model for model, _ in self.jobs]
 
 
 def keep(
@@ -94,9 +94,9 @@ def keep(
 @pytest.fixture
 def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The time, which stands still."""
-    found = [1000.0]
-    monkeypatch.setattr("time.monotonic", lambda: found[0])
-    return found
+    clock = [1000.0]
+    monkeypatch.setattr("time.monotonic", lambda: clock[0])
+    return clock
 
 
 def test_each_failure_is_followed_by_a_longer_delay(now: list[float]) -> None:
@@ -127,7 +127,7 @@ def test_the_smallest_part_of_a_level_comes_first() -> None:
     seen = keep(
         client,
         levels,
-        lambda it, seen: len(it.made) == 9 and sum(level.ready for level in seen[-1].levels) >= 8,
+        lambda it, seen: len(it.jobs) == 9 and sum(level.ready for level in seen[-1].levels) >= 8,
     )
     assert [(it.ready, it.wanted) for it in seen[-1].levels] in ([(6, 6), (3, 3)], [(6, 6), (2, 3)])
     begun = dict.fromkeys(levels, 0.0)
@@ -153,7 +153,7 @@ def test_a_model_that_fails_holds_up_no_other() -> None:
     seen = keep(
         client,
         {"gone": 1, "first": 2},
-        lambda it, seen: len(it.made) == 2 and any(it.kind == "waiting" for it in seen),
+        lambda it, seen: len(it.jobs) == 2 and any(it.kind == "waiting" for it in seen),
     )
     waiting = [it for it in seen if it.kind == "waiting"]
     assert {it.model for it in waiting} == {"gone"}
@@ -175,7 +175,7 @@ def test_without_files_it_is_tried_again_later(where: str, monkeypatch: pytest.M
 
     monkeypatch.setattr(client, where, fails)
     began = time.monotonic()
-    seen = keep(client, {"first": 1}, lambda it, _: len(it.made) == 1)
+    seen = keep(client, {"first": 1}, lambda it, _: len(it.jobs) == 1)
     if where != "bytes":
         # It waits for the first delay, and for twice that.
         assert time.monotonic() - began > 2 * FIRST_DELAY_SECONDS
@@ -189,7 +189,7 @@ def test_what_the_policy_does_not_accept_is_not_asked_again(
 ) -> None:
     client = FakeClient()
     client.failing["first"] = NotAccepted("truncation one-bit")
-    seen = keep(client, {"first": 1, "second": 1}, lambda it, _: bool(it.made and caplog.records))
+    seen = keep(client, {"first": 1, "second": 1}, lambda it, _: bool(it.jobs and caplog.records))
     assert client.models == ["second"]
     assert not any(it.kind == "waiting" for it in seen)
     assert "no material is kept ready for first" in caplog.text
@@ -199,16 +199,16 @@ def test_what_is_taken_or_ends_is_replaced() -> None:
     client = FakeClient()
 
     async def take(ahead: Ahead) -> None:
-        first = client.made[0][1]
+        first = client.jobs[0][1]
         assert cast(Any, ahead.take("first")) is first
         assert ahead.take("other") is None
-        while len(client.made) < 3:
+        while len(client.jobs) < 3:
             await asyncio.sleep(0.01)
-        client.made[1][1].ended.set()
-        while len(client.made) < 4:
+        client.jobs[1][1].ended.set()
+        while len(client.jobs) < 4:
             await asyncio.sleep(0.01)
 
-    keep(client, {"first": 2}, lambda it, _: len(it.made) == 2, take)
+    keep(client, {"first": 2}, lambda it, _: len(it.jobs) == 2, take)
 
 
 def test_what_an_earlier_gateway_left_counts() -> None:
@@ -220,7 +220,7 @@ def test_what_an_earlier_gateway_left_counts() -> None:
     client.left = [FakeNotice(), FakeNotice(), FakeNotice()]
     seen = keep(client, {"first": 2}, lambda _, seen: bool(seen), rest)
     assert seen[-1].levels[0].ready == 2
-    assert client.made == []
+    assert client.jobs == []
 
 
 def test_a_listener_that_fails_is_logged(caplog: pytest.LogCaptureFixture) -> None:
@@ -231,7 +231,7 @@ def test_a_listener_that_fails_is_logged(caplog: pytest.LogCaptureFixture) -> No
             raise RuntimeError
 
         async with Ahead(cast(ServiceClient, client), Terms(), {"first": 1}, fail):
-            while not client.made:
+            while not client.jobs:
                 await asyncio.sleep(0.01)
 
     asyncio.run(run())

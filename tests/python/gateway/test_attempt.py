@@ -110,8 +110,8 @@ def test_an_entry_is_made_and_spent_once(
     assert report
     (portion,) = encode_portions(compiled.program, [INPUT])
     infer = {"phase": "infer", "material": material}
-    spent, made = attempt(**infer).infer(portion.payload)
-    assert (spent[0], len(spent[1]), made) == (material, 1, None)
+    spent, prepared = attempt(**infer).infer(portion.payload)
+    assert (spent[0], len(spent[1]), prepared) == (material, 1, None)
     with pytest.raises(PeerMisbehaved, match="material"):
         attempt(phase="infer").infer(portion.payload)
     with pytest.raises(MaterialError, match="used"):
@@ -132,9 +132,9 @@ def test_attempts_share_a_store_that_is_opened_once(
     client = WorkerClient(credentials, tmp_path / "client", "localhost")
     go = read_lease({**GO, "port": port, "program": compiled.program.program_hash})
     offer = offer_of(compiled)
-    made = {Attempt(go, client, offer, offer.resolve(Terms())).prepare()[0] for _ in range(2)}
+    entries = {Attempt(go, client, offer, offer.resolve(Terms())).prepare()[0] for _ in range(2)}
     assert len(opened) == 1
-    assert {entry.id for entry in opened[0].entries()} == made
+    assert {entry.id for entry in opened[0].entries()} == entries
 
 
 def test_only_what_was_asked_for_is_run(
@@ -276,12 +276,12 @@ def test_few_numbers_are_small_where_the_program_takes_few_and_nothing_comes_fir
 def test_what_ends_while_the_store_is_looked_at_is_not_waited_for(
     key_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = threading.Event()
+    looking = threading.Event()
     credentials = Credentials.from_directory(key_folder, "client")
     executor = AttemptExecutor(WorkerClient(credentials, tmp_path / "client", "localhost"), 2)
 
     def prepare() -> tuple[str, str]:
-        assert made.wait(10)
+        assert looking.wait(10)
         raise LinkError("it broke off")
 
     async def act() -> None:
@@ -293,7 +293,7 @@ def test_what_ends_while_the_store_is_looked_at_is_not_waited_for(
         preparing.add_done_callback(lambda _: over.set())
 
         def holds(_: str) -> bool:
-            made.set()
+            looking.set()
             return not over.wait(10)
 
         monkeypatch.setattr(executor, "_holds", holds)

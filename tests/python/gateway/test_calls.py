@@ -185,5 +185,5 @@ def test_addresses_that_are_none(key_folder: Path, url: str) -> None:
 
 
 def test_an_address_without_its_scheme(key_folder: Path) -> None:
-    made = Calls("localhost:7480", Credentials.from_directory(key_folder, "client"))
-    assert (made.host, made.server_name) == ("localhost", "localhost")
+    calls = Calls("localhost:7480", Credentials.from_directory(key_folder, "client"))
+    assert (calls.host, calls.server_name) == ("localhost", "localhost")

@@ -27,10 +27,10 @@ def test_a_slow_answer_counts_and_a_quick_one_does_not(
     monkeypatch.setattr(reach, "BUSY_SECONDS", 0.03 if far else 60.0)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-        found = asyncio.run(reach.network_to("127.0.0.1", port, ask))
-    assert found is not None
+        network = asyncio.run(reach.network_to("127.0.0.1", port, ask))
+    assert network is not None
     if far:
-        assert (found.rtt >= FAR_SECONDS, asked) == (True, 1 + reach.ANSWERS)
+        assert (network.rtt >= FAR_SECONDS, asked) == (True, 1 + reach.ANSWERS)
     else:
         assert asked == 2
 

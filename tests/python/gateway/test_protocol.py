@@ -19,11 +19,11 @@ def messages(module: Any) -> dict[str, Any]:
     """The fields of each message, by full name: number, type, and whether it repeats."""
     file = descriptor_pb2.FileDescriptorProto()
     module.DESCRIPTOR.CopyToProto(file)
-    found: dict[str, Any] = {}
+    schemas: dict[str, Any] = {}
 
     def collect(message: Any, prefix: str) -> None:
         name = f"{prefix}.{message.name}"
-        found[name] = {
+        schemas[name] = {
             (it.name, it.number, it.type, it.label, it.type_name, it.HasField("oneof_index"))
             for it in message.field
         }
@@ -32,7 +32,7 @@ def messages(module: Any) -> dict[str, Any]:
 
     for message in file.message_type:
         collect(message, file.package)
-    return found
+    return schemas
 
 
 PARTIAL = {"ModelConfig", "ModelInput", "ModelOutput", "ModelStatistics", "InferStatistics"}

@@ -36,7 +36,7 @@ MOST_SECONDS = 5.0
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def certs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Certificates of an authority whose key was kept."""
     folder = tmp_path_factory.mktemp("made")
     keys.make(folder, keep_ca_key=True)
@@ -112,14 +112,14 @@ def cause(error: pytest.ExceptionInfo[NotReached]) -> str:
     return error.value.cause
 
 
-def test_the_certificate_of_the_service(made: Path, tmp_path: Path) -> None:
-    mine = Credentials.from_directory(made, "client")
-    reach(trusting(made), mine)
+def test_the_certificate_of_the_service(certs: Path, tmp_path: Path) -> None:
+    mine = Credentials.from_directory(certs, "client")
+    reach(trusting(certs), mine)
     with pytest.raises(NotReached, match="ask its operator to renew it") as error:
-        reach(trusting(made, expired(made, tmp_path, ExtendedKeyUsageOID.SERVER_AUTH)), mine)
+        reach(trusting(certs, expired(certs, tmp_path, ExtendedKeyUsageOID.SERVER_AUTH)), mine)
     assert cause(error) == "expired"
     with pytest.raises(NotReached, match="--server-name") as error:
-        reach(trusting(made), mine, server_name="other.example.org")
+        reach(trusting(certs), mine, server_name="other.example.org")
     assert cause(error) == "other name"
     keys.make(tmp_path / "other")
     with pytest.raises(NotReached, match="another authority") as error:
@@ -128,23 +128,23 @@ def test_the_certificate_of_the_service(made: Path, tmp_path: Path) -> None:
 
 
 def test_the_certificate_of_the_client(
-    made: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    certs: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     keys.make(tmp_path / "other")
     foreign = (tmp_path / "other" / "client.pem", tmp_path / "other" / "client.key")
-    late = expired(made, tmp_path, ExtendedKeyUsageOID.CLIENT_AUTH)
+    late = expired(certs, tmp_path, ExtendedKeyUsageOID.CLIENT_AUTH)
     for pair, words, logged in (
         (foreign, "use the --keys|does not know the authority", "certificate"),
         (late, "certificate is not valid now", "expired"),
     ):
-        shown = Credentials(made / "client.pem", made / "client.key", made / "ca.pem").tls()
+        shown = Credentials(certs / "client.pem", certs / "client.key", certs / "ca.pem").tls()
         shown.load_cert_chain(*pair)
         caplog.clear()
         with (
             caplog.at_level(logging.WARNING, "privet"),
             pytest.raises(NotReached, match=words) as error,
         ):
-            reach(trusting(made), Credentials.from_directory(made, "client"), context=shown)
+            reach(trusting(certs), Credentials.from_directory(certs, "client"), context=shown)
         assert cause(error) == "refused"
         lines = [it for it in caplog.records if "handshake failed" in it.message]
         assert len(lines) == 1, "one line, however often it is tried"
@@ -152,19 +152,19 @@ def test_the_certificate_of_the_client(
         assert logged in vars(lines[0])["reason"]
 
 
-def test_a_revoked_certificate(made: Path, tmp_path: Path) -> None:
+def test_a_revoked_certificate(certs: Path, tmp_path: Path) -> None:
     listed = tmp_path / "revoked"
-    listed.write_text(fingerprint(made / "client.pem") + "\n")
+    listed.write_text(fingerprint(certs / "client.pem") + "\n")
     with pytest.raises(NotAccepted, match="revoked"):
         reach(
-            trusting(made),
-            Credentials.from_directory(made, "client"),
+            trusting(certs),
+            Credentials.from_directory(certs, "client"),
             Gate(revoked=Revoked(listed)),
         )
 
 
-def test_waiting_for_a_service_that_is_away(made: Path) -> None:
-    mine = Credentials.from_directory(made, "client")
+def test_waiting_for_a_service_that_is_away(certs: Path) -> None:
+    mine = Credentials.from_directory(certs, "client")
 
     async def main() -> list[PrivetError]:
         errors: list[PrivetError] = []
@@ -180,7 +180,7 @@ def test_waiting_for_a_service_that_is_away(made: Path) -> None:
                 await asyncio.sleep(0.01)
             app = web.Application()
             app.router.add_get("/v2/health/live", _live)
-            async with serving(app, "127.0.0.1", port, trusting(made), shutdown=0.1):
+            async with serving(app, "127.0.0.1", port, trusting(certs), shutdown=0.1):
                 await waiting
         finally:
             await calls.close()
@@ -193,7 +193,7 @@ async def _live(_request: web.Request) -> web.Response:
     return web.json_response({"live": True})
 
 
-def test_the_command_says_so_within_five_seconds(made: Path, tmp_path: Path) -> None:
+def test_the_command_says_so_within_five_seconds(certs: Path, tmp_path: Path) -> None:
     """One place where nobody listens, and one where a connection is made and nothing answers."""
     np.save(tmp_path / "x.npy", np.zeros(1))
     with socket.create_server(("127.0.0.1", 0)) as silent, socket.socket() as unheard:
@@ -205,7 +205,7 @@ def test_the_command_says_so_within_five_seconds(made: Path, tmp_path: Path) -> 
         ):
             name, *options = asked
             command = [*PRIVET, name, f"localhost:{place.getsockname()[1]}", *options, "--json"]
-            command += ["--keys", made, "--state", tmp_path / "state"]
+            command += ["--keys", certs, "--state", tmp_path / "state"]
             done = subprocess.run(
                 list(map(str, command)), capture_output=True, text=True, timeout=60, check=False
             )
@@ -223,7 +223,7 @@ def test_failed_handshakes_of_many_addresses_fill_no_log(caplog: pytest.LogCaptu
     assert listening.LINES_AT_ONCE <= len(caplog.records) <= listening.LINES_AT_ONCE + 1
 
 
-def test_both_sides_of_a_websocket_notice_that_the_other_has_vanished(made: Path) -> None:
+def test_both_sides_of_a_websocket_notice_that_the_other_has_vanished(certs: Path) -> None:
     """The system probes what is silent; no test here can take a cable out."""
 
     def minute(transport: socket.socket) -> bool:
@@ -234,29 +234,29 @@ def test_both_sides_of_a_websocket_notice_that_the_other_has_vanished(made: Path
         quiet, probe = option(socket.TCP_KEEPIDLE), option(socket.TCP_KEEPINTVL)
         return quiet + probe * option(socket.TCP_KEEPCNT) <= 60
 
-    found: list[bool] = []
+    results: list[bool] = []
 
     async def session(request: web.Request) -> web.WebSocketResponse:
         answer = web.WebSocketResponse()
         await answer.prepare(request)
         assert request.transport is not None
-        found.append(minute(request.transport.get_extra_info("socket")))
+        results.append(minute(request.transport.get_extra_info("socket")))
         return answer
 
     async def main() -> None:
         app = web.Application()
         app.router.add_get("/session", session)
-        async with serving(app, "127.0.0.1", 0, trusting(made), shutdown=0.1) as (_, port):
-            calls = Calls(f"https://localhost:{port}", Credentials.from_directory(made, "client"))
+        async with serving(app, "127.0.0.1", 0, trusting(certs), shutdown=0.1) as (_, port):
+            calls = Calls(f"https://localhost:{port}", Credentials.from_directory(certs, "client"))
             try:
                 async with calls.stream("/session") as link:
-                    found.append(minute(link.get_extra_info("socket")))
+                    results.append(minute(link.get_extra_info("socket")))
                     await link.receive()
             finally:
                 await calls.close()
 
     asyncio.run(main())
-    assert found == [True, True]
+    assert results == [True, True]
 
 
 @pytest.mark.parametrize(

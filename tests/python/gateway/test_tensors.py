@@ -124,7 +124,7 @@ def test_texts_of_all_inputs_share_the_room_of_a_request(monkeypatch: pytest.Mon
 
 
 def test_positions_are_integers_and_scores_are_real() -> None:
-    made = model(
+    proto = model(
         [
             node("MatMul", ["x", "w"], ["scores"]),
             node("ArgMax", ["scores"], ["best"], axis=1, keepdims=0),
@@ -133,7 +133,7 @@ def test_positions_are_integers_and_scores_are_real() -> None:
         ["scores", "best"],
         {"w": np.eye(3, dtype=np.float32)},
     )
-    assert output_datatypes(compile(made).program) == {"scores": "FP32", "best": "INT64"}
+    assert output_datatypes(compile(proto).program) == {"scores": "FP32", "best": "INT64"}
 
 
 def test_labels_are_bytes_and_maps_are_rows() -> None:
@@ -144,8 +144,8 @@ def test_labels_are_bytes_and_maps_are_rows() -> None:
     ]
     names = ["é", "b", "c"]
     constants = {"w": np.eye(3, dtype=np.float32), "names": np.array(names, dtype=object)}
-    made = model(nodes, {"x": private(1, 3)}, ["label"], constants)
-    made.graph.node.append(
+    proto = model(nodes, {"x": private(1, 3)}, ["label"], constants)
+    proto.graph.node.append(
         onnx.helper.make_node(
             "ZipMap", ["scores"], ["map"], domain="ai.onnx.ml", classlabels_strings=names
         )
@@ -154,9 +154,9 @@ def test_labels_are_bytes_and_maps_are_rows() -> None:
     kind = onnx.helper.make_sequence_type_proto(
         onnx.helper.make_map_type_proto(onnx.TensorProto.STRING, entry)
     )
-    made.graph.output.append(onnx.helper.make_value_info("map", kind))
-    made.opset_import.append(onnx.helper.make_opsetid("ai.onnx.ml", 1))
-    compiled = compile(made)
+    proto.graph.output.append(onnx.helper.make_value_info("map", kind))
+    proto.opset_import.append(onnx.helper.make_opsetid("ai.onnx.ml", 1))
+    compiled = compile(proto)
     program = compiled.program
     assert output_datatypes(program) == {"label": "BYTES", "map": "FP32"}
     assert [output.shape for output in describe_outputs(program)] == [(1,), (1, 3)]

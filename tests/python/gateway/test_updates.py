@@ -16,10 +16,10 @@ class Heard(ClientJob):
 
     def __init__(self, id: str) -> None:
         super().__init__(id, cast(Any, None), cast(Any, None), cast(Any, None))
-        self.told: list[int] = []
+        self.seen: list[int] = []
 
     def update(self, document: dict[str, Any]) -> None:
-        self.told.append(document["sequence"])
+        self.seen.append(document["sequence"])
         super().update(document)
 
 
@@ -59,7 +59,7 @@ def test_an_update_that_overtakes_the_answer_to_its_jobs_call_is_kept() -> None:
         await updates.take({"sequence": 3, "jobs": [job("b", 2), job("b", 3)]}, 0)
         b = updates.follow(Heard("b"), 2)
         await updates.take({"sequence": 2, "jobs": [job("b", 2)]}, 1)
-        assert b.told == [3, 2]
+        assert b.seen == [3, 2]
         assert await service.asked.get() == 3
 
     play(act)
@@ -80,8 +80,8 @@ def test_what_is_kept_of_jobs_that_nobody_follows_is_bounded() -> None:
     async def act(_: Service, updates: JobUpdates) -> None:
         many = [job(str(number), number) for number in range(1, 2001)]
         await updates.take({"sequence": 2000, "jobs": many}, 0)
-        assert updates.follow(Heard("2000"), 2000).told == [2000]
-        assert updates.follow(Heard("1"), 1).told == []
+        assert updates.follow(Heard("2000"), 2000).seen == [2000]
+        assert updates.follow(Heard("1"), 1).seen == []
 
     play(act)
 

@@ -23,13 +23,13 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> KeyPaths:
 
 def context(purpose: ssl.Purpose, ca: Path, pair: tuple[Path, Path] | None) -> ssl.SSLContext:
     """Strict TLS 1.3; `purpose` names the peer that is verified, `pair` is what we show it."""
-    made = ssl.create_default_context(purpose, cafile=str(ca))
-    made.minimum_version = ssl.TLSVersion.TLSv1_3
-    made.verify_mode = ssl.CERT_REQUIRED
-    made.verify_flags |= ssl.VERIFY_X509_STRICT
+    tls = ssl.create_default_context(purpose, cafile=str(ca))
+    tls.minimum_version = ssl.TLSVersion.TLSv1_3
+    tls.verify_mode = ssl.CERT_REQUIRED
+    tls.verify_flags |= ssl.VERIFY_X509_STRICT
     if pair:
-        made.load_cert_chain(*map(str, pair))
-    return made
+        tls.load_cert_chain(*map(str, pair))
+    return tls
 
 
 @dataclass

@@ -30,8 +30,8 @@ def names(path: Path) -> list[str]:
 
 def test_members_of_a_cohort_have_names_of_their_own(tmp_path: Path) -> None:
     make(tmp_path / "k", members=2)
-    found = {path.name for path in (tmp_path / "k").iterdir()}
-    assert found >= {"member-0.pem", "member-0.key", "member-1.pem", "member-1.key"}
+    names = {path.name for path in (tmp_path / "k").iterdir()}
+    assert names >= {"member-0.pem", "member-0.key", "member-1.pem", "member-1.key"}
     assert (tmp_path / "k" / "member-1.key").stat().st_mode & 0o777 == 0o600
 
 

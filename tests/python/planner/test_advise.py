@@ -107,21 +107,21 @@ def test_a_cohort_is_advised_with_its_trust(record: MakeRecord, tmp_path: Path) 
         it.setting.members for it in advise("a", Question(NETWORK), known, PRICES).choices
     )
     question = Question(NETWORK, 0.01, parties=5)
-    found = advise("a", question, known, PRICES)
-    assert found.recommended is not None
-    assert found.recommended.setting == cohort(5)
-    assert found.recommended.pool == 0
+    advice = advise("a", question, known, PRICES)
+    assert advice.recommended is not None
+    assert advice.recommended.setting == cohort(5)
+    assert advice.recommended.pool == 0
     # Keys are made for each inference, so that both phases come after its arrival.
-    assert found.recommended.latency is not None
-    assert found.recommended.latency > 2.0
-    assert any("at most 4 of 5 members collude" in it for it in found.reasons)
-    against = {it.setting.name: " ".join(it.against) for it in found.choices}
+    assert advice.recommended.latency is not None
+    assert advice.recommended.latency > 2.0
+    assert any("at most 4 of 5 members collude" in it for it in advice.reasons)
+    against = {it.setting.name: " ".join(it.against) for it in advice.choices}
     assert "5 parties were to share the key" in against["gmw-log"]
     five, three = (
         per_month(predict(record(f"ckks-collective-{n}"), NETWORK), PRICES, 0.01) for n in (5, 3)
     )
     assert five.instance > three.instance
-    written = found.config()
+    written = advice.config()
     assert "program.json" in written
     (tmp_path / CONFIG_FILE).write_text(written)
     session = read_config(tmp_path).session
@@ -135,15 +135,15 @@ def test_latency_budget_cores_and_link_rule_out(record: MakeRecord) -> None:
     slow = record("gmw-log", online={"seconds": 9.0, "cpu_seconds": 9.0})
     heavy = record("fss", offline={"dealer_bytes_client": 10**10, "dealer_bytes_server": 10**10})
     question = Question(NETWORK, 0.5, max_latency=5.0, budget=1.0, cores=1)
-    found = advise("a", question, costs(slow, heavy), PRICES)
-    against = {it.setting.name: " ".join(it.against) for it in found.choices}
+    advice = advise("a", question, costs(slow, heavy), PRICES)
+    against = {it.setting.name: " ".join(it.against) for it in advice.choices}
     assert "latency is" in against["gmw-log"]
     assert "the budget is $1" in against["gmw-log"]
     assert "needs 4 cores" in against["gmw-log"]
     assert "link is too narrow: 50,000 Mbit/s" in against["fss"]
     assert against["ckks"] == "no record of it"
-    assert found.recommended is None
-    assert found.reasons[1].startswith("gmw-log comes nearest")
+    assert advice.recommended is None
+    assert advice.reasons[1].startswith("gmw-log comes nearest")
 
 
 def test_a_dealer_must_be_worth_it(record: MakeRecord) -> None:
@@ -153,37 +153,37 @@ def test_a_dealer_must_be_worth_it(record: MakeRecord) -> None:
     assert near.recommended is not None
     assert near.recommended.setting == alone.setting
     far = record("gmw-log", offline={"bytes_server": 10**10})
-    found = advise("a", Question(NETWORK, 0.01), costs(far, dealt), PRICES)
-    assert found.recommended is not None
-    assert found.recommended.setting == dealt.setting
-    assert any("A dealer must be found" in reason for reason in found.reasons)
+    advice = advise("a", Question(NETWORK, 0.01), costs(far, dealt), PRICES)
+    assert advice.recommended is not None
+    assert advice.recommended.setting == dealt.setting
+    assert any("A dealer must be found" in reason for reason in advice.reasons)
 
 
 def test_a_pool_hides_the_offline_phase(record: MakeRecord) -> None:
-    made = record("gmw-log", offline={"seconds": 10.0}, online={"seconds": 0.1, "rounds": 1})
-    found = advise("a", Question(NETWORK, 0.02, max_latency=1.0), costs(made), PRICES)
-    assert found.recommended is not None
-    assert found.recommended.pool is not None
-    assert found.recommended.pool >= 2
-    assert found.recommended.latency is not None
-    assert found.recommended.latency <= 1.0
-    assert any(f"Keep {found.recommended.pool} material entr" in reason for reason in found.reasons)
-    patient = advise("a", Question(NETWORK, 0.02, max_latency=100.0), costs(made), PRICES)
+    measured = record("gmw-log", offline={"seconds": 10.0}, online={"seconds": 0.1, "rounds": 1})
+    plan = advise("a", Question(NETWORK, 0.02, max_latency=1.0), costs(measured), PRICES)
+    assert plan.recommended is not None
+    assert plan.recommended.pool is not None
+    assert plan.recommended.pool >= 2
+    assert plan.recommended.latency is not None
+    assert plan.recommended.latency <= 1.0
+    assert any(f"Keep {plan.recommended.pool} material entr" in reason for reason in plan.reasons)
+    patient = advise("a", Question(NETWORK, 0.02, max_latency=100.0), costs(measured), PRICES)
     assert patient.recommended is not None
     assert patient.recommended.pool is not None
-    assert patient.recommended.pool < found.recommended.pool
+    assert patient.recommended.pool < plan.recommended.pool
 
 
 def test_money_has_the_parts_of_the_paper(record: MakeRecord) -> None:
-    made = record("fss", offline={"dealer_bytes_client": 10**9, "seconds": 3.0})
-    guess = predict(made, NETWORK)
+    measured = record("fss", offline={"dealer_bytes_client": 10**9, "seconds": 3.0})
+    guess = predict(measured, NETWORK)
     paper = read_prices("paper")
     spent = per_batch(guess, paper)
     instances = 3 * guess.offline.seconds + 2 * guess.online.seconds
     assert spent.instance == pytest.approx(0.001 * instances)
     assert spent.offline_transfer == pytest.approx(0.02, rel=1e-4)
     assert spent.port == 0.0
-    wide = predict(made, parse_network("WAN_F"))
+    wide = predict(measured, parse_network("WAN_F"))
     assert per_batch(wide, paper).port == pytest.approx(0.0236 * wide.latency)
     month = per_month(guess, PRICES, rate=1.0, pool=10)
     assert month.dollars == pytest.approx(sum(vars(month).values()))
@@ -216,27 +216,27 @@ def test_a_person_gives_their_own_prices(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("priced")
 def test_a_new_model_is_costed_by_its_layers(tmp_path: Path) -> None:
-    found = privet.plan(MODEL, rate=0.5, max_latency="30s")
-    assert found.recommended is not None
-    assert not found.recommended.measured
-    assert "costed by layers" in found.reasons[-1]
-    names = {it.setting.name for it in found.choices if it.online is not None}
+    advice = privet.plan(MODEL, rate=0.5, max_latency="30s")
+    assert advice.recommended is not None
+    assert not advice.recommended.measured
+    assert "costed by layers" in advice.reasons[-1]
+    names = {it.setting.name for it in advice.choices if it.online is not None}
     assert {"gmw-blocks", "gmw-dealer-log", "fss", "fss-malicious"} <= names
-    (tmp_path / CONFIG_FILE).write_text(found.config())
+    (tmp_path / CONFIG_FILE).write_text(advice.config())
     config = read_config(tmp_path)
-    assert tuple(config.suites or ()) == (found.recommended.setting.config.name,)
-    assert config.cores == found.recommended.cores
+    assert tuple(config.suites or ()) == (advice.recommended.setting.config.name,)
+    assert config.cores == advice.recommended.cores
 
 
 @pytest.mark.usefixtures("priced")
 def test_one_suite_is_weighed_with_its_options() -> None:
     """A depth that is named is the only one; a weaker mode is told."""
     suite = privet.Gmw(truncation="one-bit")
-    found = privet.plan(MODEL, rate=0.5, suite=suite)
-    assert {it.setting.name for it in found.choices} == {"gmw-linear", "gmw-log", "gmw-blocks"}
-    assert {it.setting.config.facts()["truncation"] for it in found.choices} == {"one-bit"}
-    assert any("can learn weights" in reason for reason in found.reasons)
-    assert tomllib.loads(found.config())["truncation"] == ["one-bit"]
+    advice = privet.plan(MODEL, rate=0.5, suite=suite)
+    assert {it.setting.name for it in advice.choices} == {"gmw-linear", "gmw-log", "gmw-blocks"}
+    assert {it.setting.config.facts()["truncation"] for it in advice.choices} == {"one-bit"}
+    assert any("can learn weights" in reason for reason in advice.reasons)
+    assert tomllib.loads(advice.config())["truncation"] == ["one-bit"]
     (one,) = privet.plan(MODEL, rate=0.5, suite=privet.Gmw(rounds="log")).choices
     assert one.setting.name == "gmw-log"
     assert one.setting.config.facts()["truncation"] == "exact"
@@ -274,9 +274,9 @@ def test_records_take_the_place_of_costing(
     command = ["plan", str(MODEL), "--records", str(tmp_path), "--rate", "6/min", "--json"]
     done = CliRunner().invoke(app, command)
     assert done.exit_code == 0, done.output
-    found = json.loads(done.stdout)
-    assert found["recommended"] == "gmw-log"
-    assert found["choices"][0]["measured"] is True
+    report = json.loads(done.stdout)
+    assert report["recommended"] == "gmw-log"
+    assert report["choices"][0]["measured"] is True
     shown = CliRunner().invoke(app, command[:-1])
     assert "99 of 100 requests" in shown.output
     toml = CliRunner().invoke(app, [*command[:-1], "--toml"])
@@ -296,9 +296,9 @@ def test_plans_take_no_longer_than_promised(record: MakeRecord, tmp_path: Path) 
     for name in ALL:
         record(name, model="m2", model_sha256=file_sha256(model)).write(tmp_path)
     begun = time.process_time()
-    found = privet.plan(model, rate=0.01, records=tmp_path)
+    advice = privet.plan(model, rate=0.01, records=tmp_path)
     assert time.process_time() - begun < 2
-    assert all(it.measured for it in found.choices if it.online is not None)
+    assert all(it.measured for it in advice.choices if it.online is not None)
 
 
 @pytest.mark.parametrize("option", [("--rate", "fast"), ("--budget", "1/day"), ("--rtt", "1")])
@@ -310,24 +310,24 @@ def test_nonsense_is_refused(option: tuple[str, str]) -> None:
 def test_the_quickest_of_those_that_cost_the_same(record: MakeRecord) -> None:
     slow = record("gmw-linear", online={"seconds": 3.0, "bytes_server": 10})
     quick = record("gmw-blocks", online={"seconds": 1.0, "bytes_server": 10**6})
-    found = advise("a", Question(NETWORK, 0.01), costs(slow, quick), PRICES)
-    assert found.choices[0].setting == slow.setting
-    assert found.recommended is not None
-    assert found.recommended.setting == quick.setting
-    assert any("gmw-linear would cost a little less" in reason for reason in found.reasons)
-    assert "36 an hour" in found.reasons[0]
+    advice = advise("a", Question(NETWORK, 0.01), costs(slow, quick), PRICES)
+    assert advice.choices[0].setting == slow.setting
+    assert advice.recommended is not None
+    assert advice.recommended.setting == quick.setting
+    assert any("gmw-linear would cost a little less" in reason for reason in advice.reasons)
+    assert "36 an hour" in advice.reasons[0]
 
 
 def test_a_batch_is_chosen_too(record: MakeRecord) -> None:
     one = record("gmw-log", online={"seconds": 0.2, "cpu_seconds": 2.0})
     many = record("gmw-log", batch=8, online={"seconds": 0.4, "cpu_seconds": 2.0})
     question = Question(NETWORK, 8.0, batches=(1, 8))
-    found = advise("a", question, costs(one, many), PRICES)
-    assert [it.batch for it in found.choices if it.online is not None] == [8, 1]
-    assert found.recommended is not None
-    assert found.recommended.batch == 8
-    assert "batch = 8" in found.config()
-    assert found.reasons[0].startswith("gmw-log in batches of 8 answers")
+    advice = advise("a", question, costs(one, many), PRICES)
+    assert [it.batch for it in advice.choices if it.online is not None] == [8, 1]
+    assert advice.recommended is not None
+    assert advice.recommended.batch == 8
+    assert "batch = 8" in advice.config()
+    assert advice.reasons[0].startswith("gmw-log in batches of 8 answers")
     hasty = advise("a", replace(question, max_latency=1.2), costs(one, many), PRICES)
     assert hasty.recommended is not None
     assert hasty.recommended.batch == 1  # filling a batch of 8 takes 7/8 of a second
@@ -335,20 +335,20 @@ def test_a_batch_is_chosen_too(record: MakeRecord) -> None:
 
 @pytest.mark.parametrize("setting", ["gmw-blocks", "gmw-dealer-log", "fss-malicious", "ckks"])
 def test_the_service_takes_the_answer(setting: str, record: MakeRecord, tmp_path: Path) -> None:
-    made = record(setting, batch=4)
-    found = advise("a", Question(NETWORK, 0.01, batches=(4,)), costs(made), PRICES)
-    (tmp_path / CONFIG_FILE).write_text(found.config())
+    measured = record(setting, batch=4)
+    advice = advise("a", Question(NETWORK, 0.01, batches=(4,)), costs(measured), PRICES)
+    (tmp_path / CONFIG_FILE).write_text(advice.config())
     config = read_config(tmp_path)
-    assert config.suites == (made.setting.config.name,)
-    suite = made.setting.config
+    assert config.suites == (measured.setting.config.name,)
+    suite = measured.setting.config
     assert config.offered(type(suite))[0] == suite
     assert config.batch == 4
 
 
 def test_there_is_no_configuration_of_nothing(record: MakeRecord) -> None:
-    found = advise("a", Question(NETWORK, 1.0, budget=1.0), costs(record("gmw-log")), PRICES)
+    advice = advise("a", Question(NETWORK, 1.0, budget=1.0), costs(record("gmw-log")), PRICES)
     with pytest.raises(Misuse, match="nothing fits"):
-        found.config()
+        advice.config()
 
 
 def test_a_model_that_is_not_there_is_refused(tmp_path: Path) -> None:

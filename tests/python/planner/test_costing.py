@@ -25,16 +25,16 @@ def test_a_batch_on_a_line_is_what_its_formula_says(tmp_path: Path) -> None:
     prices = UnitCosts(free, free, "a processor", 2)
 
     def costs(batch: int) -> list[Record]:
-        found = cost_settings(model, chosen, batch, lambda: prices).values()
-        return [it for it in found if isinstance(it, Record)]
+        rows = cost_settings(model, chosen, batch, lambda: prices).values()
+        return [it for it in rows if isinstance(it, Record)]
 
     for one, two, large in zip(costs(32), costs(64), costs(128), strict=True):
-        made = widened(one, two, 128)
-        assert (made.batch, made.measured, made.setting) == (128, False, large.setting)
-        assert made.online.rounds == large.online.rounds
-        assert made.online.bytes == pytest.approx(large.online.bytes, rel=0.01)
-        assert made.offline.bytes == pytest.approx(large.offline.bytes, rel=0.01)
-        assert made.material_bytes == pytest.approx(large.material_bytes, rel=0.01)
-        for ours, theirs in zip(made.extensions, large.extensions, strict=True):
+        cost = widened(one, two, 128)
+        assert (cost.batch, cost.measured, cost.setting) == (128, False, large.setting)
+        assert cost.online.rounds == large.online.rounds
+        assert cost.online.bytes == pytest.approx(large.online.bytes, rel=0.01)
+        assert cost.offline.bytes == pytest.approx(large.offline.bytes, rel=0.01)
+        assert cost.material_bytes == pytest.approx(large.material_bytes, rel=0.01)
+        for ours, theirs in zip(cost.extensions, large.extensions, strict=True):
             assert ours.core_seconds == pytest.approx(theirs.core_seconds, rel=0.05)
         assert widened(one, two, 64).online.bytes == two.online.bytes

@@ -15,22 +15,22 @@ from privet.planner.key_pool import Load, poisson, simulate, smallest_pool
 
 
 def test_a_pool_runs_dry_by_hand() -> None:
-    found = simulate([0.0, 0.0, 0.0], Load(online=1.0, offline=10.0), 2)
+    outcome = simulate([0.0, 0.0, 0.0], Load(online=1.0, offline=10.0), 2)
     # Two material entries lie ready; the third is ordered as the first is taken, at time 0.
-    assert found.latencies == (1.0, 2.0, 11.0)
-    assert found.waits == (0.0, 1.0, 10.0)
-    assert found.empty == 1
+    assert outcome.latencies == (1.0, 2.0, 11.0)
+    assert outcome.waits == (0.0, 1.0, 10.0)
+    assert outcome.empty == 1
 
 
 def test_without_a_pool_every_job_waits_for_its_entry() -> None:
-    found = simulate([0.0, 100.0], Load(online=1.0, offline=10.0), 0)
-    assert found.latencies == (11.0, 11.0)
-    assert found.empty == 2
+    outcome = simulate([0.0, 100.0], Load(online=1.0, offline=10.0), 0)
+    assert outcome.latencies == (11.0, 11.0)
+    assert outcome.empty == 2
 
 
 def test_makers_and_servers_work_side_by_side() -> None:
-    found = simulate([0.0, 0.0], Load(online=1.0, offline=10.0, servers=2, makers=2), 0)
-    assert found.latencies == (11.0, 11.0)
+    outcome = simulate([0.0, 0.0], Load(online=1.0, offline=10.0, servers=2, makers=2), 0)
+    assert outcome.latencies == (11.0, 11.0)
 
 
 def test_poisson_arrivals_have_their_rate() -> None:
@@ -53,10 +53,10 @@ def test_the_papers_keys_run_out() -> None:
 
 def test_the_smallest_pool_is_found() -> None:
     load, jobs = Load(online=0.1, offline=5.0), poisson(500, 10.0)
-    found = smallest_pool(jobs, load, 0.5)
-    assert found is not None
-    assert found.size > 0
-    assert simulate(jobs, load, found.size - 1).percentile(0.99) > 0.5
+    pool = smallest_pool(jobs, load, 0.5)
+    assert pool is not None
+    assert pool.size > 0
+    assert simulate(jobs, load, pool.size - 1).percentile(0.99) > 0.5
     assert smallest_pool(jobs, load, 0.05) is None
 
 
@@ -72,9 +72,9 @@ def test_a_trace_takes_the_place_of_poisson(record: MakeRecord, tmp_path: Path) 
     command = ["study", "pool", str(path), "--trace", str(trace), "--sizes", "0,3", "--json"]
     done = CliRunner().invoke(app, command)
     assert done.exit_code == 0, done.output
-    found = json.loads(done.stdout)
-    assert [len(latencies) for latencies in found["latencies"]] == [3, 3]
-    assert [row["dry"] for row in found["pools"]] == [3, 0]
+    report = json.loads(done.stdout)
+    assert [len(latencies) for latencies in report["latencies"]] == [3, 3]
+    assert [row["dry"] for row in report["pools"]] == [3, 0]
     assert "found it empty" in CliRunner().invoke(app, command[:-1]).output
     trace.write_text("soon\n")
     assert isinstance(CliRunner().invoke(app, command).exception, Misuse)

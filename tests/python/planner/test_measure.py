@@ -31,9 +31,9 @@ POOLS = MODELS / "digits-cnn.onnx"  # suite ckks has no maxima
 
 
 def test_a_record_is_read_as_it_was_written(record: MakeRecord, tmp_path: Path) -> None:
-    made = record("fss-malicious", 8, layers=({"name": "a"},), link="40000us,400Mbit")
-    assert read_record(made.write(tmp_path)) == made
-    assert read_records(tmp_path) == [made]
+    measured = record("fss-malicious", 8, layers=({"name": "a"},), link="40000us,400Mbit")
+    assert read_record(measured.write(tmp_path)) == measured
+    assert read_records(tmp_path) == [measured]
 
 
 def test_a_folder_without_records_is_refused(tmp_path: Path) -> None:
@@ -187,9 +187,9 @@ def test_a_study_without_models_is_the_standard_one(
     part = Part(("m1",), ("fss", "ckks"), 6.0, batches=(1, 8), links=("WAN_S",), repeats=3)
     monkeypatch.setattr(standard, "STUDY", replace(STUDY, standard=(part, part)))
     command = ["study", "measure", "-o", str(tmp_path), "--dry-run", "--json"]
-    found = json.loads(CliRunner().invoke(app, command).stdout)
-    assert len(found["cases"]) == 8  # a case is there once
-    assert found["seconds"] == 48.0
+    report = json.loads(CliRunner().invoke(app, command).stdout)
+    assert len(report["cases"]) == 8  # a case is there once
+    assert report["seconds"] == 48.0
     assert json.loads(CliRunner().invoke(app, [*command, "--repeats", "1"]).stdout)["seconds"] == 16
     output = CliRunner().invoke(app, command[:-1]).output
     assert "m1, fss, batch 8, WAN_S, 3 times: 6 s" in output
@@ -232,8 +232,8 @@ def test_a_study_is_resumed_and_says_what_cannot_run(tmp_path: Path) -> None:
         command = ["study", "measure", "--models", str(POOLS), "-o", str(tmp_path), "--json"]
         done = CliRunner().invoke(app, [*command, *words])
         assert done.exit_code == 0, done.output
-        found: dict[str, list[object]] = json.loads(done.stdout)
-        return found
+        report: dict[str, list[object]] = json.loads(done.stdout)
+        return report
 
     first = study("--suites", "gmw-log,ckks")
     assert len(first["records"]) == 1
@@ -243,7 +243,7 @@ def test_a_study_is_resumed_and_says_what_cannot_run(tmp_path: Path) -> None:
     before = path.read_bytes()
     again = study("--suites", "gmw-log,fss", "--resume")
     assert [Case(POOLS, it).file_name for it in settings(["fss"])] == [
-        found.name for found in tmp_path.glob("*-fss-*.json")
+        report.name for report in tmp_path.glob("*-fss-*.json")
     ]
     assert len(again["records"]) == 1
     assert path.read_bytes() == before

@@ -38,30 +38,30 @@ def test_networks_are_read() -> None:
 
 
 def test_a_prediction_is_the_formula(record: MakeRecord) -> None:
-    made = record(
+    measured = record(
         "gmw-dealer-log",
         batch=4,
         offline={"seconds": 2.0, "rounds": 1, "dealer_bytes_client": 10**6, "bytes_client": 0},
         online={"seconds": 0.5, "rounds": 9, "bytes_client": 10**6},
     )
     network = Network("n", 0.1, 8e6)  # a MB a second
-    found = predict(made, network)
-    assert found.online.seconds == pytest.approx(0.5 + 1.0 + 10 * 0.05)
-    assert found.offline.computing == 2.0
-    assert found.offline.transfer == 1.0
-    assert found.offline.waiting == pytest.approx(0.1)
-    assert 2.1 < found.offline.seconds < 3.1  # part of the transfer hides behind computing
-    assert found.online_throughput == pytest.approx(4 / found.online_latency)
-    assert found.pipelined_throughput == pytest.approx(4 / 2.0)  # the link is the narrow place
-    assert predict(made, network, speed=10).online.computing == pytest.approx(0.05)
+    prediction = predict(measured, network)
+    assert prediction.online.seconds == pytest.approx(0.5 + 1.0 + 10 * 0.05)
+    assert prediction.offline.computing == 2.0
+    assert prediction.offline.transfer == 1.0
+    assert prediction.offline.waiting == pytest.approx(0.1)
+    assert 2.1 < prediction.offline.seconds < 3.1  # part of the transfer hides behind computing
+    assert prediction.online_throughput == pytest.approx(4 / prediction.online_latency)
+    assert prediction.pipelined_throughput == pytest.approx(4 / 2.0)  # the link is the narrow place
+    assert predict(measured, network, speed=10).online.computing == pytest.approx(0.05)
 
 
 def test_in_suite_stream_directions_take_turns(record: MakeRecord) -> None:
-    made = record("stream-bfv", online={"seconds": 0.5, "rounds": 4, "bytes_client": 10**6})
+    measured = record("stream-bfv", online={"seconds": 0.5, "rounds": 4, "bytes_client": 10**6})
     network = Network("n", 0.1, 8e6)
-    online = predict(made, network).online
+    online = predict(measured, network).online
     assert online.seconds == pytest.approx(0.5 + 1.0005 + 4 * 0.1)
-    assert predict(made, network).offline.waiting == pytest.approx((2 * 10 - 2) * 0.05)
+    assert predict(measured, network).offline.waiting == pytest.approx((2 * 10 - 2) * 0.05)
 
 
 def test_what_has_a_delay_in_it_is_no_base(record: MakeRecord) -> None:
@@ -74,13 +74,13 @@ def test_the_extension_is_the_one_that_the_parties_choose(link: str) -> None:
     compiled = compile(MODELS / "digits-cnn.onnx")
     (setting,) = settings(["gmw-blocks"])
     network = parse_network(link.replace("Mbit", "mbps"))
-    made = on_network(costed(setting.config.cost(compiled.program), "a", "", setting, 1), network)
+    moved = on_network(costed(setting.config.cost(compiled.program), "a", "", setting, 1), network)
     planned = Gmw(rounds="blocks").native(compiled.program.to_public_bytes(), Link(link))
     forecast = suites.forecast(planned)
-    assert made.extension == forecast.extension
-    assert made.offline.bytes_client == forecast.offline_bytes_client
-    assert made.offline.bytes_server == forecast.offline_bytes_server
-    assert made.offline.rounds == forecast.offline_rounds
+    assert moved.extension == forecast.extension
+    assert moved.offline.bytes_client == forecast.offline_bytes_client
+    assert moved.offline.bytes_server == forecast.offline_bytes_server
+    assert moved.offline.rounds == forecast.offline_rounds
 
 
 @pytest.mark.slow
@@ -95,18 +95,18 @@ def test_predictions_hold_on_a_link_that_delays(tmp_path: Path, figures: list[st
     for it in records:
         if it.link is not None:
             (base,) = (r for r in records if r.setting == it.setting and r.link is None)
-            made = on_network(base, networks[1] or PRESETS["WAN_S"])
-            assert it.extension == made.extension
-            assert it.offline.bytes == made.offline.bytes
-            assert it.offline.rounds == made.offline.rounds
+            moved = on_network(base, networks[1] or PRESETS["WAN_S"])
+            assert it.extension == moved.extension
+            assert it.offline.bytes == moved.offline.bytes
+            assert it.offline.rounds == moved.offline.rounds
             assert it.online.bytes == base.online.bytes
             assert it.online.rounds == base.online.rounds
-    found = errors(compared)
-    assert found is not None
-    figures.append(f"predictions: median error {found.median:.1%} of {found.count} runs")
+    summary = errors(compared)
+    assert summary is not None
+    figures.append(f"predictions: median error {summary.median:.1%} of {summary.count} runs")
     # Waiting is most of it and never shorter than said; a busy machine takes longer.
     assert all(it.measured > 0.8 * it.predicted for it in compared)
-    assert found.median < 0.3
+    assert summary.median < 0.3
 
 
 @pytest.mark.slow
@@ -144,10 +144,10 @@ def test_errors_are_median_and_95th_percentile(record: MakeRecord) -> None:
     over = record("fss", link="40ms,400mbps", online={"seconds": slow / 1.25})
     online = [it for it in compare([base, over]) if it.phase == "online"]
     assert [it.error for it in online] == [pytest.approx(0.25)]
-    found = errors(online)
-    assert found is not None
-    assert found.count == 1
-    assert found.median == pytest.approx(0.25)
+    summary = errors(online)
+    assert summary is not None
+    assert summary.count == 1
+    assert summary.median == pytest.approx(0.25)
     assert errors([]) is None
 
 
@@ -158,13 +158,13 @@ def test_unit_costs_explain_what_they_were_found_from(record: MakeRecord) -> Non
         phase = {"seconds": seconds, "cpu_seconds": 2 * seconds, "work": work}
         return record("gmw-log", offline=phase, online=phase)
 
-    found = fit([run(1e3, 10), run(1e5, 60), run(3e4, 200), run(1e6, 20)])
+    costs = fit([run(1e3, 10), run(1e5, 60), run(3e4, 200), run(1e6, 20)])
     unseen = run(5e5, 100)
-    priced = found.price(unseen)
+    priced = costs.price(unseen)
     assert priced.online.seconds == pytest.approx(unseen.online.seconds, rel=1e-3)
     assert priced.online.cpu_seconds == pytest.approx(2 * unseen.online.seconds, rel=1e-3)
-    assert found.knows(Setting(Gmw(rounds="linear")))
-    assert not found.knows(Setting(Fss()))
+    assert costs.knows(Setting(Gmw(rounds="linear")))
+    assert not costs.knows(Setting(Fss()))
 
 
 def test_no_price_is_negative() -> None:
@@ -180,10 +180,10 @@ def test_unit_costs_are_kept_for_this_processor(
     monkeypatch.setenv(units.VARIABLE, str(path))
     here = machine.describe()
     prices = {"fss online": {"run": 1.0}}
-    made = UnitCosts(prices, prices, here["cpu"], here["cores"])
-    monkeypatch.setattr(units, "calibrate", lambda progress: made)
-    assert units.known() == made
+    costs = UnitCosts(prices, prices, here["cpu"], here["cores"])
+    monkeypatch.setattr(units, "calibrate", lambda progress: costs)
+    assert units.known() == costs
     monkeypatch.delattr(units, "calibrate")
-    assert units.known() == made
+    assert units.known() == costs
     UnitCosts(prices, prices, "another", 1).write(path)
     assert units.read(path) is None

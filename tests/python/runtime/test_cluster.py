@@ -25,9 +25,9 @@ def take_over(**_options: Any) -> None:
 @pytest.fixture
 def heard() -> Iterator[list[int]]:
     """What a handler of SIGTERM hears."""
-    found: list[int] = []
-    before = signal.signal(signal.SIGTERM, lambda number, _frame: found.append(number))
-    yield found
+    signals: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, _frame: signals.append(number))
+    yield signals
     signal.signal(signal.SIGTERM, before)
 
 

@@ -32,13 +32,13 @@ def test_keys_that_others_read_are_wrong(tmp_path: Path) -> None:
     certificates.make(tmp_path / "keys", keep_ca_key=True)
     key = tmp_path / "keys" / "server.key"
     key.chmod(0o644)
-    found = [finding for finding in doctor.key_folder(tmp_path / "keys") if finding.state != "ok"]
-    assert [(finding.state, finding.about) for finding in found] == [
+    wrong = [finding for finding in doctor.key_folder(tmp_path / "keys") if finding.state != "ok"]
+    assert [(finding.state, finding.about) for finding in wrong] == [
         ("wrong", "keys"),
         ("note", "keys"),
     ]
-    assert found[0].advice.endswith(f"chmod 600 {key}")
-    assert "ca.key" in found[1].found
+    assert wrong[0].advice.endswith(f"chmod 600 {key}")
+    assert "ca.key" in wrong[1].found
 
 
 def test_certificates_that_are_none_and_folders_that_are_not_there_are_wrong(
@@ -66,8 +66,8 @@ def test_processors_without_instructions_are_a_note(tmp_path: Path) -> None:
     cpuinfo.write_text("flags\t\t: fpu aes avx2 pclmulqdq\n")
     assert doctor.instructions(cpuinfo).state == "ok"
     cpuinfo.write_text("flags\t\t: fpu avx2 pclmulqdq\n")
-    found = doctor.instructions(cpuinfo)
-    assert (found.state, "aes" in found.advice) == ("note", True)
+    finding = doctor.instructions(cpuinfo)
+    assert (finding.state, "aes" in finding.advice) == ("note", True)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_dumps_to_a_program_in_spite_of_a_limit_of_0_are_a_note(
 def test_the_command_ends_with_1_if_something_is_wrong(keys: Path, tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["doctor", "--keys", str(tmp_path / "absent"), "--json"])
     assert done.exit_code == 1
-    states = {found["about"]: found["state"] for found in json.loads(done.output)["findings"]}
+    states = {finding["about"]: finding["state"] for finding in json.loads(done.output)["findings"]}
     assert states["keys"] == "wrong"
     assert "instructions" in states
     shown = CliRunner().invoke(app, ["doctor", "--keys", str(keys)]).output
@@ -93,6 +93,6 @@ def test_the_command_ends_with_1_if_something_is_wrong(keys: Path, tmp_path: Pat
 
 def test_a_missing_package_is_named_with_its_extra() -> None:
     for module, extra in EXTRAS.items():
-        found = not_installed(ModuleNotFoundError("no", name=f"{module}.part"))
-        assert f"pip install 'privet[{extra}]'" in str(found)
+        error = not_installed(ModuleNotFoundError("no", name=f"{module}.part"))
+        assert f"pip install 'privet[{extra}]'" in str(error)
     assert not_installed(ModuleNotFoundError("no", name="privet.nothing")) is None

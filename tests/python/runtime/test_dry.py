@@ -25,13 +25,13 @@ TRUST = "needs a dealer that colludes with neither party"
 
 
 class Scene:
-    """A server of a small model; `told` are its events, `dealt` is how it reaches a dealer."""
+    """A server of a small model; `events` are its reports, `dealt` is how it reaches a dealer."""
 
     def __init__(self, keys: Path, folder: Path, compiled: Compiled) -> None:
         self.keys = keys
         self.folder = folder
         self.compiled = compiled
-        self.told: queue.Queue[Finished] = queue.Queue()
+        self.events: queue.Queue[Finished] = queue.Queue()
         self.address = ("", 0)
 
     @contextmanager
@@ -39,7 +39,7 @@ class Scene:
         """Runs the server."""
         credentials = Credentials.from_directory(self.keys, "server")
         with Server(
-            credentials, state=self.folder / "server", on_finished=self.told.put, **options
+            credentials, state=self.folder / "server", on_finished=self.events.put, **options
         ) as server:
             server.add(self.compiled.program, self.compiled.weights)
             self.address = server.start().address
@@ -85,12 +85,12 @@ def dealing(keys: Path) -> Iterator[str]:
 def test_a_client_that_refuses_says_nothing_to_the_server(scene: Scene) -> None:
     with pytest.raises(MaterialError, match="no material is ready"):
         scene.infer(when_dry="refuse")
-    made = scene.infer()
-    assert made.dry is not None
-    assert made.offline is not None
-    assert made.dry.action == "made"
-    assert made.dry.seconds >= made.offline.seconds
-    kinds = [scene.told.get(timeout=SOON).kind for _ in range(4)]
+    report = scene.infer()
+    assert report.dry is not None
+    assert report.offline is not None
+    assert report.dry.action == "made"
+    assert report.dry.seconds >= report.offline.seconds
+    kinds = [scene.events.get(timeout=SOON).kind for _ in range(4)]
     assert kinds == ["described", "described", "prepared", "inferred"]
 
 
@@ -119,14 +119,14 @@ def test_a_client_falls_back_where_no_dealer_answers(
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))
             nowhere = f"127.0.0.1:{taken.getsockname()[1]}"
-            made = scene.infer(**asked, dealer=nowhere)
-            assert (made.config.label, made.trust) == ("gmw linear exact tables", None)
-            assert made.dry is not None
-            assert made.offline is not None
-            assert made.dry.action == "fell back"
-            assert (made.dry.asked or "").startswith("fss")
-            assert nowhere in (made.dry.reason or "")
-            assert made.offline.bytes_dealer == 0
+            report = scene.infer(**asked, dealer=nowhere)
+            assert (report.config.label, report.trust) == ("gmw linear exact tables", None)
+            assert report.dry is not None
+            assert report.offline is not None
+            assert report.dry.action == "fell back"
+            assert (report.dry.asked or "").startswith("fss")
+            assert nowhere in (report.dry.reason or "")
+            assert report.offline.bytes_dealer == 0
 
         scene.fill(1)
         stocked = scene.infer(**asked, dealer=dealer)

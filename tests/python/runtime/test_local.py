@@ -55,26 +55,26 @@ def test_unfit_inputs_beyond_calibration_are_told_as_inputs(rows: Any, message: 
 
 def test_whole_numbers_are_asked_for_where_the_model_declares_them() -> None:
     """ONNX Runtime cut fractions off, and the two results "disagreed"."""
-    made = model([node("Cast", ["x"], ["y"], to=onnx.TensorProto.FLOAT)], {"x": (1, 3)}, ["y"])
-    made.graph.input[0].type.tensor_type.elem_type = onnx.TensorProto.INT64
+    proto = model([node("Cast", ["x"], ["y"], to=onnx.TensorProto.FLOAT)], {"x": (1, 3)}, ["y"])
+    proto.graph.input[0].type.tensor_type.elem_type = onnx.TensorProto.INT64
     with pytest.raises(InputError, match=r"input x takes whole numbers \(int64\)"):
-        run_plaintext(made, [{"x": np.full((1, 3), 0.5)}], ["y"])
-    run_plaintext(made, [{"x": np.full((1, 3), 2.0)}], ["y"])
+        run_plaintext(proto, [{"x": np.full((1, 3), 0.5)}], ["y"])
+    run_plaintext(proto, [{"x": np.full((1, 3), 2.0)}], ["y"])
 
 
 def test_a_model_that_onnx_runtime_refuses_is_told() -> None:
-    made = model([node("Relu", ["x"], ["y"])], {"x": (1, 3)}, ["y"])
-    made.graph.node[0].domain = "org.example"
+    proto = model([node("Relu", ["x"], ["y"])], {"x": (1, 3)}, ["y"])
+    proto.graph.node[0].domain = "org.example"
     with pytest.raises(InvalidModel, match="ONNX Runtime refuses the model"):
-        run_plaintext(made, [{"x": np.ones((1, 3))}], ["y"])
+        run_plaintext(proto, [{"x": np.ones((1, 3))}], ["y"])
 
 
 def test_a_model_that_fails_in_onnx_runtime_is_told() -> None:
-    made = model([node("Gather", ["x", "i"], ["y"])], {"x": (3,), "i": (1,)}, ["y"])
-    made.graph.input[1].type.tensor_type.elem_type = onnx.TensorProto.INT64
+    proto = model([node("Gather", ["x", "i"], ["y"])], {"x": (3,), "i": (1,)}, ["y"])
+    proto.graph.input[1].type.tensor_type.elem_type = onnx.TensorProto.INT64
     given = {"x": np.ones(3), "i": np.array([7])}
     with pytest.raises(InvalidModel, match=r"ONNX Runtime refuses the model.*out of data bounds"):
-        run_plaintext(made, [given], ["y"])
+        run_plaintext(proto, [given], ["y"])
 
 
 def test_weights_quantised_in_blocks_without_zero_points_are_compared() -> None:
@@ -84,9 +84,9 @@ def test_weights_quantised_in_blocks_without_zero_points_are_compared() -> None:
         node("MatMul", ["x", "d"], ["y"]),
     ]
     constants: dict[str, Any] = {"w": weights, "s": np.full((2, 3), 0.5, np.float32)}
-    made = model(nodes, {"x": (1, 4)}, ["y"], constants)
-    found = run_plaintext(made, [{"x": np.ones((1, 4))}], ["y"])["y"]
-    np.testing.assert_array_equal(found, [weights.sum(axis=0) / 2])
+    proto = model(nodes, {"x": (1, 4)}, ["y"], constants)
+    output = run_plaintext(proto, [{"x": np.ones((1, 4))}], ["y"])["y"]
+    np.testing.assert_array_equal(output, [weights.sum(axis=0) / 2])
 
 
 @pytest.mark.parametrize(
@@ -103,19 +103,19 @@ def test_numbers_that_are_none_are_refused(option: str, given: Any) -> None:
 
 
 def test_a_run_prints_as_a_few_lines() -> None:
-    found = privet.run(single("Relu", [(1, 300)]), suite=privet.Fss(truncation="one-bit"))
-    lines = repr(found).splitlines()
+    result = privet.run(single("Relu", [(1, 300)]), suite=privet.Fss(truncation="one-bit"))
+    lines = repr(result).splitlines()
     assert lines[0] == "<Run of test in suite fss, truncation one-bit"
     assert lines[1] == "  outputs: y0 [1, 300]"
     assert lines[2].startswith("  ONNX Runtime agrees, largest difference of an output ")
     assert lines[3].startswith("  offline: ")
     assert ", dealer " in lines[3]
     assert lines[4].startswith("  online: ")
-    for caution in (found.trust, *(it.meaning for it in found.weaknesses), "without samples"):
+    for caution in (result.trust, *(it.meaning for it in result.weaknesses), "without samples"):
         assert caution is not None
         assert any(caution in line for line in lines[5:])
-    assert len(repr(found)) < 1500
-    far = replace(found, reference={"y0": np.multiply(found.reference["y0"], 1.5)})
+    assert len(repr(result)) < 1500
+    far = replace(result, reference={"y0": np.multiply(result.reference["y0"], 1.5)})
     assert repr(far).splitlines()[2].startswith("  ONNX Runtime DISAGREES, ")
 
 

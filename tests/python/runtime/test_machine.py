@@ -24,14 +24,14 @@ def groups(where: Path, memberships: str, files: dict[str, str]) -> Groups:
     return Groups(where / "cgroup", where / "fs")
 
 
-def free(found: Groups, where: Path, there: int) -> int:
+def free(limits: Groups, where: Path, there: int) -> int:
     """What is available where the machine itself has `there` bytes, a multiple of 1024."""
     (where / "meminfo").write_text(f"MemTotal: 1 kB\nMemAvailable:   {there >> 10} kB\n")
-    return available_memory(found, where / "meminfo")
+    return available_memory(limits, where / "meminfo")
 
 
 def test_version_2_and_the_groups_above(tmp_path: Path) -> None:
-    found = groups(
+    limits = groups(
         tmp_path,
         "0::/pod/box\n",
         {
@@ -44,15 +44,15 @@ def test_version_2_and_the_groups_above(tmp_path: Path) -> None:
             "pod/box/cpu.max": "150000 100000",
         },
     )
-    assert found.memory() == machine_memory(found) == 1_000_000
-    assert found.cores() == 1.5
-    assert usable_cores(found) == sorted(os.sched_getaffinity(0))[:1]
-    assert free(found, tmp_path, 1 << 30) == 500_000
-    assert free(found, tmp_path, 4096) == 4096
+    assert limits.memory() == machine_memory(limits) == 1_000_000
+    assert limits.cores() == 1.5
+    assert usable_cores(limits) == sorted(os.sched_getaffinity(0))[:1]
+    assert free(limits, tmp_path, 1 << 30) == 500_000
+    assert free(limits, tmp_path, 4096) == 4096
 
 
 def test_version_1_beside_an_empty_version_2(tmp_path: Path) -> None:
-    found = groups(
+    limits = groups(
         tmp_path,
         "5:cpu,cpuacct:/box\n4:memory:/box\n0::/\n",
         {
@@ -67,29 +67,29 @@ def test_version_1_beside_an_empty_version_2(tmp_path: Path) -> None:
             "cpu,cpuacct/cpu.cfs_period_us": "100000",
         },
     )
-    assert machine_memory(found) == 800_000
-    assert found.cores() == 0.5
-    assert len(usable_cores(found)) == 1
-    assert free(found, tmp_path, 1 << 30) == 250_000
+    assert machine_memory(limits) == 800_000
+    assert limits.cores() == 0.5
+    assert len(usable_cores(limits)) == 1
+    assert free(limits, tmp_path, 1 << 30) == 250_000
 
 
 def test_a_container_that_sees_its_group_as_the_root(tmp_path: Path) -> None:
-    found = groups(
+    limits = groups(
         tmp_path,
         "4:memory:/docker/0123\n",
         {"memory/memory.limit_in_bytes": "4096", "memory/memory.usage_in_bytes": "5000"},
     )
-    assert found.memory() == 4096
-    assert free(found, tmp_path, 1 << 20) == 0
+    assert limits.memory() == 4096
+    assert free(limits, tmp_path, 1 << 20) == 0
 
 
 def test_without_limits_the_machine_is_what_there_is(tmp_path: Path) -> None:
-    for found in (
+    for limits in (
         Groups(tmp_path / "none", tmp_path / "none"),
         groups(tmp_path, "0::/\n", {"memory.max": "max", "cpu.max": "max 100000"}),
     ):
-        assert machine_memory(found) == os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-        assert usable_cores(found) == sorted(os.sched_getaffinity(0))
-        assert free(found, tmp_path, 1 << 30) == 1 << 30
+        assert machine_memory(limits) == os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        assert usable_cores(limits) == sorted(os.sched_getaffinity(0))
+        assert free(limits, tmp_path, 1 << 30) == 1 << 30
     with pytest.raises(Misuse, match="does not tell its memory"):
         available_memory(Groups(), tmp_path / "none")

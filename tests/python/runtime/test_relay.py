@@ -23,17 +23,17 @@ def echo(listener: socket.socket) -> None:
 
 
 def receive(link: socket.socket, count: int) -> bytes:
-    found = b""
-    while len(found) < count and (more := link.recv(count - len(found))):
-        found += more
-    return found
+    data = b""
+    while len(data) < count and (more := link.recv(count - len(data))):
+        data += more
+    return data
 
 
 @pytest.fixture
 def listener() -> socket.socket:
-    made = socket.create_server((HOST, 0))
-    threading.Thread(target=echo, args=(made,), daemon=True).start()
-    return made
+    server = socket.create_server((HOST, 0))
+    threading.Thread(target=echo, args=(server,), daemon=True).start()
+    return server
 
 
 @contextmanager

@@ -213,12 +213,12 @@ def test_the_control_plane_refuses_and_ends_what_runs(
 def test_an_own_certificate_out_of_date_starts_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, days: float, what: str
 ) -> None:
-    made = dated(tmp_path / "keys", days, monkeypatch)
+    folder = dated(tmp_path / "keys", days, monkeypatch)
     with pytest.raises(Misuse, match=what):
-        tls(made)
+        tls(folder)
     for role in ("server", "dealer", "client"):
         with pytest.raises(Misuse, match=what):
-            Credentials.from_directory(made, role)
+            Credentials.from_directory(folder, role)
     # The control: files of today.
     keys.make(tmp_path / "today")
     assert tls(tmp_path / "today") is not None

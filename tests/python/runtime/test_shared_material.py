@@ -109,10 +109,10 @@ def test_threads_that_share_material_use_every_entry_once(
     for thread in threads:
         thread.start()
     with client(server) as session:
-        made = session.prepare(12)
+        entries = session.prepare(12)
     for thread in threads:
         thread.join(SOON)
-    assert sorted(used) == sorted(made)
+    assert sorted(used) == sorted(entries)
 
 
 def test_an_entry_by_name_is_not_replaced(serve: Serve, client: Callable[..., Client]) -> None:

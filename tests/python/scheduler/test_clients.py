@@ -33,9 +33,9 @@ GRACE = 15.0
 
 def bench(policy: Policy | None = None) -> Bench:
     """Two clients on one core: alice listens, bob does not."""
-    made = Bench(policy or Fcfs(), ONE_CORE, WATCHED)
-    made.scheduler.client_listens(0.0, "alice", True)
-    return made
+    setup = Bench(policy or Fcfs(), ONE_CORE, WATCHED)
+    setup.scheduler.client_listens(0.0, "alice", True)
+    return setup
 
 
 def test_a_job_starts_only_while_its_client_listens() -> None:

@@ -39,7 +39,7 @@ def delays(policy: str) -> list[float]:
     scheduler = Scheduler([Machine("here", CORES, GIB)], profiles, named(policy), Limits())
     asked: dict[str, tuple[float, str]] = {}
     running: list[tuple[float, str, Phase, float]] = []
-    found: list[float] = []
+    waits: list[float] = []
     count, now = 0, 0.0
 
     def ask(client: str) -> None:
@@ -59,12 +59,12 @@ def delays(policy: str) -> list[float]:
             elif isinstance(action, Ended):
                 since, client = asked.pop(action.id)
                 if now > FIRST:
-                    found.append(now - since)
+                    waits.append(now - since)
                 ask(client)
         now, job, phase, took = heapq.heappop(running)
         material = job if phase is Phase.PRE else None
         scheduler.finished(now, job, Usage(took, 1000, 1000), material)
-    return found
+    return waits
 
 
 def test_the_tail_of_equal_clients_is_that_of_fair_shares(figures: list[str]) -> None:

@@ -36,11 +36,11 @@ ATTACKS: dict[str, Callable[[list[bytes]], list[bytes]]] = {
 
 
 def test_a_whole_chain_is_found_whole(path: Path) -> None:
-    found = check(path)
-    assert (found.lines, found.problems) == (4, [])
+    verdict = check(path)
+    assert (verdict.lines, verdict.problems) == (4, [])
     assert [json.loads(line)["number"] for line in path.read_text().splitlines()] == [0, 1, 2, 3]
     assert path.stat().st_mode & 0o077 == 0
-    assert check(path, found.head).problems == []
+    assert check(path, verdict.head).problems == []
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
@@ -62,10 +62,10 @@ def test_a_crash_amid_a_line_leaves_one_damaged_line(path: Path) -> None:
         file.write(b'{"time": 1')
     log = AuditLog(path)
     log.write("asked", number=4)
-    found = check(path)
-    assert (found.lines, len(found.problems)) == (6, 1)
-    assert "line 5" in found.problems[0]
-    assert found.head == log.head
+    verdict = check(path)
+    assert (verdict.lines, len(verdict.problems)) == (6, 1)
+    assert "line 5" in verdict.problems[0]
+    assert verdict.head == log.head
 
 
 def test_lines_wait_while_the_disk_is_full(path: Path) -> None:

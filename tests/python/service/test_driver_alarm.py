@@ -41,9 +41,9 @@ def test_what_is_due_is_decided_then_whatever_else_wakes_the_driver() -> None:
         start = time.monotonic()
         times = [start + 0.1, start + 0.2, start + 60]
         scheduler: Any = Due(times[2:])
-        made: Any = None
+        none: Any = None
         executor: Any = Nowhere()
-        driver = Driver(scheduler, executor, made, made, find=made, changed=made, joined=made)
+        driver = Driver(scheduler, executor, none, none, find=none, changed=none, joined=none)
         running = asyncio.create_task(driver.run())
         await asyncio.sleep(0.02)
         # What is due earlier is heard of while an alarm for later is set, and the other way round.

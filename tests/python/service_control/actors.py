@@ -144,12 +144,12 @@ class Pretender:
 
     def recall(self, machine: str) -> None:
         """A machine that was released joins."""
-        found = [node for node in self.released if node.name == machine]
-        if not found:
+        nodes = [node for node in self.released if node.name == machine]
+        if not nodes:
             raise Misuse(f"no machine {machine!r} was taken out")
-        self.released.remove(found[0])
-        self.nodes = [*self.nodes, found[0]]
-        self.pending.put_nowait(MachineEvent("joined", found[0]))
+        self.released.remove(nodes[0])
+        self.nodes = [*self.nodes, nodes[0]]
+        self.pending.put_nowait(MachineEvent("joined", nodes[0]))
 
     async def close(self) -> None:
         """Ends the events."""
@@ -163,8 +163,8 @@ class Pretender:
         self.count += 1
         cost = PhaseCost(0.5, 1000, 2000, 3, 10.0)
         grant = self.jobs[job].grant
-        made = f"{self.count:032x}" if grant.phase == "prepare" else grant.material
-        done = Outcome(job, material=made, cost=cost, seconds=0.5, peak_rss=50, base_rss=20)
+        material = f"{self.count:032x}" if grant.phase == "prepare" else grant.material
+        done = Outcome(job, material=material, cost=cost, seconds=0.5, peak_rss=50, base_rss=20)
         done = replace(done, **fields)
         if grant.phase == "prepare" and done.material is not None:
             self.store[done.material] = entry(done.material, grant)
@@ -185,9 +185,9 @@ class Pretender:
         async with asyncio.timeout(10):
             while True:
                 open = [it for it in self.jobs.values() if not it.end.done()]
-                found = [it for it in open if it.grant.phase == phase]
-                if found:
-                    return found[-1]
+                matching = [it for it in open if it.grant.phase == phase]
+                if matching:
+                    return matching[-1]
                 await asyncio.sleep(0.01)
 
 

@@ -103,9 +103,9 @@ def test_what_is_not_made_ahead_after_all_has_ended(
                 executor.fail(name, failure)
             await eventually(lambda: not {job.id for job in tried} & {job.id for job in ahead()})
             for job in tried:
-                told = await caller.good("GET", f"/v2/jobs/{job.id}")
-                assert (told["state"], told["go"]) == ("ended", [])
-                assert failure in told["reason"]
+                answer = await caller.good("GET", f"/v2/jobs/{job.id}")
+                assert (answer["state"], answer["go"]) == ("ended", [])
+                assert failure in answer["reason"]
             there.cancel()
 
     asyncio.run(main())

@@ -125,8 +125,8 @@ def test_a_refusal_says_what_is_wrong(
     play: Callable[..., None], method: str, path: str, body: Any, status: int, part: str
 ) -> None:
     async def act(it: Scene, caller: ServiceCaller) -> None:
-        found, answer = await caller.call(method, path, body)
-        assert (found, part in answer["error"]) == (status, True), answer
+        code, answer = await caller.call(method, path, body)
+        assert (code, part in answer["error"]) == (status, True), answer
         assert set(answer) == {"error", "reason"}
 
     play(act)
@@ -227,14 +227,14 @@ def test_requests_in_a_minute_are_bounded_per_client_and_model(
     path = "/v2/models/digits/requests"
 
     async def act(it: Scene, caller: ServiceCaller) -> None:
-        found = [(await caller.call("POST", path, {}))[0] for _ in range(4)]
-        assert found == [202, 202, 202, 429]
+        codes = [(await caller.call("POST", path, {}))[0] for _ in range(4)]
+        assert codes == [202, 202, 202, 429]
 
     async def model(it: Scene, caller: ServiceCaller) -> None:
-        found = [await caller.ask("POST", path, {}) for _ in range(3)]
-        assert [it[0] for it in found] == [202, 202, 429]
-        assert "of model digits/1" in found[-1][1]["error"]
-        assert 1 <= int(found[-1][2]["Retry-After"]) <= 6
+        answers = [await caller.ask("POST", path, {}) for _ in range(3)]
+        assert [it[0] for it in answers] == [202, 202, 429]
+        assert "of model digits/1" in answers[-1][1]["error"]
+        assert 1 <= int(answers[-1][2]["Retry-After"]) <= 6
 
     async def at_once(it: Scene, caller: ServiceCaller) -> None:
         # Ten inferences are ten, whether they come in ten requests or in one.
@@ -252,15 +252,15 @@ def test_requests_in_a_minute_are_bounded_per_client_and_model(
 def test_queues_are_bounded(play: Callable[..., None], folder: Path) -> None:
     async def act(it: Scene, caller: ServiceCaller) -> None:
         path = "/v2/models/digits/requests"
-        found = [await caller.ask("POST", path, {}) for _ in range(4)]
-        assert [it[0] for it in found] == [202, 202, 202, 429]
-        assert "Retry-After" in found[-1][2]
+        answers = [await caller.ask("POST", path, {}) for _ in range(4)]
+        assert [it[0] for it in answers] == [202, 202, 202, 429]
+        assert "Retry-After" in answers[-1][2]
         notices = [await caller.ask("POST", "/v2/models/digits/notices", {}) for _ in range(1)]
         assert (notices[0][0], notices[0][1]["reason"]) == (429, "notices")
 
     async def full(it: Scene, caller: ServiceCaller) -> None:
-        found = [await caller.ask("POST", "/v2/models/digits/requests", {}) for _ in range(3)]
-        assert [(it[0], it[1].get("reason")) for it in found][1:] == [(202, None), (503, "full")]
+        answers = [await caller.ask("POST", "/v2/models/digits/requests", {}) for _ in range(3)]
+        assert [(it[0], it[1].get("reason")) for it in answers][1:] == [(202, None), (503, "full")]
 
     config = "input_range = [0, 1]\n[limits]\nqueued_per_client = 3\nnotices_per_client = 0\n"
     (folder / "repository/digits/config.toml").write_text(config)
@@ -300,8 +300,8 @@ def test_requests_that_wait_leave_places_to_calls_for_news(
         async with asyncio.timeout(20):
             while it.service.jobs.waiting(client) < 2:
                 await asyncio.sleep(0.01)
-        status, made = await ask()
-        assert (status, "news" in made) == (202, False)
+        status, answer = await ask()
+        assert (status, "news" in answer) == (202, False)
         assert (await caller.call("GET", "/v2/jobs?wait=0.1"))[0] == 200
         for call in held:
             call.cancel()
@@ -362,7 +362,7 @@ def test_answers_fit_their_schemas(play: Callable[..., None]) -> None:
         for route in ROUTES:
             if route.name in ("events", "session"):  # a stream and a WebSocket
                 continue
-            path = re.sub(r"\{(\w+)\}", lambda found: values[found[1]], route.path)
+            path = re.sub(r"\{(\w+)\}", lambda match: values[match[1]], route.path)
             status, answer = await caller.call(route.method, path, {} if route.body else None)
             assert status == route.status, (route.name, answer)
             if isinstance(route.answer, str):

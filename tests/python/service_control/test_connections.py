@@ -98,29 +98,29 @@ def test_idle_strangers_stop_no_call_and_fill_no_log(key_folder: Path, figures: 
 
 
 def test_places_are_shared_between_clients(folder: Path, program: Path, tmp_path: Path) -> None:
-    made = tmp_path / "keys"
-    keys.make(made, keep_ca_key=True)
-    keys.issue(made, "greedy")
+    key_folder = tmp_path / "keys"
+    keys.make(key_folder, keep_ca_key=True)
+    keys.issue(key_folder, "greedy")
     bounds = Bounds(connections=16, of_client=12, handshakes=8, of_address=8)
 
     async def act(it: Scene) -> None:
-        mine, port = client_tls(made, "greedy"), int(it.address.rpartition(":")[2])
+        mine, port = client_tls(key_folder, "greedy"), int(it.address.rpartition(":")[2])
         writers = []
         for _ in range(20):
             _, writer = await asyncio.open_connection(
                 "127.0.0.1", port, ssl=mine, server_hostname="localhost"
             )
             writers.append(writer)
-        async with ServiceCaller(it.address, made, folder / "c") as client:
+        async with ServiceCaller(it.address, key_folder, folder / "c") as client:
             assert (await client.call("GET", "/v2/health/live"))[0] == 200
         for writer in writers:
             writer.transport.abort()
         await asyncio.sleep(0.2)
-        async with ServiceCaller(it.address, made, folder / "g", "greedy") as greedy:
+        async with ServiceCaller(it.address, key_folder, folder / "g", "greedy") as greedy:
             assert (await greedy.call("GET", "/v2/health/live"))[0] == 200
 
     async def main() -> None:
-        async with scene(folder, made, program, connections=bounds) as it:
+        async with scene(folder, key_folder, program, connections=bounds) as it:
             await act(it)
 
     asyncio.run(main())

@@ -20,12 +20,12 @@ KEY = Key("digits/1@aaaa", "gmw", 1, Phase.PRE)
 def forecast() -> Forecast:
     """The digits network's."""
     program = compile(DIGITS, input_range=(0, 1)).program
-    found = plan(program.to_public_bytes(), Gmw(rounds="linear")).forecast
-    assert found is not None
-    return found
+    foretold = plan(program.to_public_bytes(), Gmw(rounds="linear")).forecast
+    assert foretold is not None
+    return foretold
 
 
-def made(forecast: Forecast, cores: int = 1) -> tuple[Profiles, Estimates]:
+def expecting(forecast: Forecast, cores: int = 1) -> tuple[Profiles, Estimates]:
     profiles = Profiles(headroom=HEADROOM)
     estimates = Estimates(profiles)
     estimates.expect(KEY.model, KEY.suite, KEY.batch, forecast, cores)
@@ -33,7 +33,7 @@ def made(forecast: Forecast, cores: int = 1) -> tuple[Profiles, Estimates]:
 
 
 def test_the_first_run_replaces_the_guess(forecast: Forecast) -> None:
-    profiles, estimates = made(forecast)
+    profiles, estimates = expecting(forecast)
     assert estimates.row(KEY) is None
     usage = estimates.measured(KEY, Usage(9.0, 10**9))
     profiles.observe(KEY, usage)
@@ -46,20 +46,20 @@ def test_the_first_run_replaces_the_guess(forecast: Forecast) -> None:
 def test_runs_that_grew_by_nothing_do_not_starve_the_next(forecast: Forecast) -> None:
     large = replace(forecast, memory_bytes_server=2**30)
     for of, least in ((forecast, MEMORY_FLOOR), (large, 2**29)):
-        profiles, estimates = made(of)
+        profiles, estimates = expecting(of)
         for _ in range(200):
             profiles.observe(KEY, estimates.measured(KEY, Usage(1.0, 0)))
         assert profiles.estimate(KEY).memory >= least
 
 
 def test_too_little_doubles(forecast: Forecast) -> None:
-    profiles, estimates = made(forecast)
+    profiles, estimates = expecting(forecast)
     estimates.exceeded(KEY, 3 * 10**9)
     assert profiles.expected(KEY).memory == 6 * 10**9
 
 
 def test_other_cores_change_the_expected_time(forecast: Forecast) -> None:
-    profiles, estimates = made(forecast)
+    profiles, estimates = expecting(forecast)
     profiles.observe(KEY, estimates.measured(KEY, Usage(8.0, 10**9)))
     estimates.expect(KEY.model, KEY.suite, KEY.batch, forecast, 4)
     assert profiles.expected(KEY).cores == 4
@@ -67,7 +67,7 @@ def test_other_cores_change_the_expected_time(forecast: Forecast) -> None:
 
 
 def test_measurements_go_over_to_the_same_versions_next_program(forecast: Forecast) -> None:
-    profiles, estimates = made(forecast)
+    profiles, estimates = expecting(forecast)
     estimates.expect("digits/1@bbbb", "gmw", 1, forecast, 1)
     assert estimates.row(Key("digits/1@bbbb", "gmw", 1, Phase.PRE)) is None
     profiles.observe(KEY, estimates.measured(KEY, Usage(8.0, 10**9)))

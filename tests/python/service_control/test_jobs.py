@@ -325,22 +325,22 @@ def test_jobs_of_an_earlier_process_failed_and_profiles_are_kept(
 def test_stock_of_an_earlier_process_is_used_and_strange_entries_are_deleted(
     play: Callable[..., None],
 ) -> None:
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
 
     async def first(it: Scene, caller: ServiceCaller) -> None:
-        found["notice"] = await caller.notify("digits")
-        found["grant"] = (await it.executor.granted("prepare")).grant
-        it.executor.finish(found["grant"].job, material="1" * 32)
-        await until(caller, found["notice"], "prepared")
+        values["notice"] = await caller.notify("digits")
+        values["grant"] = (await it.executor.granted("prepare")).grant
+        it.executor.finish(values["grant"].job, material="1" * 32)
+        await until(caller, values["notice"], "prepared")
 
     async def second(it: Scene, caller: ServiceCaller) -> None:
         assert it.executor.discarded == ["2" * 32]
-        id = await caller.request("digits", notice=found["notice"])
+        id = await caller.request("digits", notice=values["notice"])
         job = await until(caller, id, "inferring")
         assert job["go"][0]["material"] == "1" * 32
 
     play(first)
-    grant = found["grant"]
+    grant = values["grant"]
     entries = [entry("1" * 32, grant), entry("2" * 32, grant, program="0" * 64)]
     play(second, executor=Pretender(store={it.id: it for it in entries}))
 
@@ -384,12 +384,12 @@ def test_the_list_that_an_older_version_kept_beside_the_stores_goes(
 
 def test_a_request_that_waits_is_told_when_to_come(play: Callable[..., None]) -> None:
     async def act(it: Scene, caller: ServiceCaller) -> None:
-        made = await caller.good("POST", "/v2/models/digits/requests", {"wait": 10})
-        assert made["news"]["sequence"] >= made["sequence"]
-        (job,) = made["news"]["jobs"]
-        assert (job["id"], job["go"][0]["phase"]) == (made["id"], "prepare")
+        answer = await caller.good("POST", "/v2/models/digits/requests", {"wait": 10})
+        assert answer["news"]["sequence"] >= answer["sequence"]
+        (job,) = answer["news"]["jobs"]
+        assert (job["id"], job["go"][0]["phase"]) == (answer["id"], "prepare")
         # The end of the preparation is told with what follows from it, and not by itself.
-        path = f"/v2/jobs?wait=10&seen={made['news']['sequence']}"
+        path = f"/v2/jobs?wait=10&seen={answer['news']['sequence']}"
         waiting = asyncio.create_task(caller.good("GET", path))
         it.executor.finish(job["go"][0]["job"], material="a" * 32)
         (job,) = (await waiting)["jobs"]

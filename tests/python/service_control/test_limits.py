@@ -85,20 +85,20 @@ def test_the_number_of_buckets_is_bounded(monkeypatch: pytest.MonkeyPatch) -> No
 )
 def test_counts_of_open_jobs_are_those_of_the_jobs(changes: list[tuple[int, Any]]) -> None:
     jobs, kinds = Jobs(), ("notice", "request", "ahead", "session")
-    made: dict[int, Job] = {}
+    added: dict[int, Job] = {}
     for number, state in changes:
-        if number not in made:
+        if number not in added:
             version: Any = SimpleNamespace(model=f"m{number % 2}")
             kind: Any = kinds[number % len(kinds)]
             client, none = f"c{number % 3}", cast(Any, None)
-            made[number] = Job(f"{number}", client, kind, version, none, 1, None, 0.0)
-            jobs.add(made[number])
-        if made[number].state != "ended":
-            made[number].state = state
-            jobs.changed(made[number])
+            added[number] = Job(f"{number}", client, kind, version, none, 1, None, 0.0)
+            jobs.add(added[number])
+        if added[number].state != "ended":
+            added[number].state = state
+            jobs.changed(added[number])
     is_open = [
         it
-        for it in made.values()
+        for it in added.values()
         if it.kind != "ahead"
         and it.state != "ended"
         and (it.kind == "request" or it.state != "prepared")
@@ -111,7 +111,7 @@ def test_counts_of_open_jobs_are_those_of_the_jobs(changes: list[tuple[int, Any]
         for client in ("c0", "c1", "c2"):
             assert jobs.count_open(model, client) == sum(it.client == client for it in of_model)
             live = {
-                it.id for it in made.values() if (it.client, it.state != "ended") == (client, 1)
+                it.id for it in added.values() if (it.client, it.state != "ended") == (client, 1)
             }
             assert {it.id for it in jobs.live_of(client)} == live
 
@@ -143,12 +143,12 @@ def test_of_jobs_that_ended_those_that_changed_last_are_remembered(
         job.state = "ended"
         jobs.changed(job)
 
-    made = {id: add(id) for id in "abcd"}
+    by_id = {id: add(id) for id in "abcd"}
     other = add("o", "another")
     for id in "bca":
-        end(made[id])
+        end(by_id[id])
     end(other)
-    jobs.changed(made["b"], quietly=True)
+    jobs.changed(by_id["b"], quietly=True)
     for id in "ef":
         add(id)
     known = {id for id in "abcdefo" if jobs.find(id) is not None}

@@ -23,16 +23,16 @@ def test_only_clients_that_wait_for_news_are_granted_jobs(
     folder: Path, program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "LEAVING_SECONDS", 0.2)
-    made = tmp_path / "keys"
-    keys.make(made, keep_ca_key=True)
-    keys.issue(made, "absent")
+    key_folder = tmp_path / "keys"
+    keys.make(key_folder, keep_ca_key=True)
+    keys.issue(key_folder, "absent")
     executor = Pretender(0.01)
 
     async def main() -> None:
         async with (
-            scene(folder, made, program, executor, bounds=Limits(absent_seconds=1.5)) as it,
-            ServiceCaller(it.address, made, folder / "c") as client,
-            ServiceCaller(it.address, made, folder / "a", "absent") as absent,
+            scene(folder, key_folder, program, executor, bounds=Limits(absent_seconds=1.5)) as it,
+            ServiceCaller(it.address, key_folder, folder / "c") as client,
+            ServiceCaller(it.address, key_folder, folder / "a", "absent") as absent,
         ):
             left = [await absent.request("digits", key=f"k{n}") for n in range(5)]
             id = await client.request("digits")
@@ -60,19 +60,19 @@ def test_a_job_of_a_client_that_calls_no_more_is_taken_back_for_others(
     folder: Path, program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(driver, "LATE_SECONDS", 0.2)
-    made = tmp_path / "keys"
-    keys.make(made, keep_ca_key=True)
+    key_folder = tmp_path / "keys"
+    keys.make(key_folder, keep_ca_key=True)
     for name in ("first", "second"):
-        keys.issue(made, name)
+        keys.issue(key_folder, name)
     executor = Pretender(nodes=[Node("here", (0,), 4 * GIB, "127.0.0.1")])
     bounds = Limits(absent_seconds=30.0, answer_seconds=0.5)
 
     async def main() -> None:
         async with (
-            scene(folder, made, program, executor, bounds=bounds) as it,
-            ServiceCaller(it.address, made, folder / "c") as client,
-            ServiceCaller(it.address, made, folder / "f", "first") as first,
-            ServiceCaller(it.address, made, folder / "s", "second") as second,
+            scene(folder, key_folder, program, executor, bounds=bounds) as it,
+            ServiceCaller(it.address, key_folder, folder / "c") as client,
+            ServiceCaller(it.address, key_folder, folder / "f", "first") as first,
+            ServiceCaller(it.address, key_folder, folder / "s", "second") as second,
         ):
             wish = {"wait": 60}
             reply = await first.good("POST", "/v2/models/digits/requests", wish)
@@ -97,17 +97,17 @@ def test_a_job_of_a_client_that_calls_no_more_is_taken_back_for_others(
 
 @asynccontextmanager
 async def granted_first(
-    folder: Path, program: Path, made: Path, executor: Pretender, answer_seconds: float
+    folder: Path, program: Path, key_folder: Path, executor: Pretender, answer_seconds: float
 ) -> AsyncIterator[tuple[ServiceCaller, ServiceCaller, str, dict[str, Any]]]:
     """A service of one core, which a job of `first` was granted: another client, `first`, its
     request, and the grant."""
-    keys.make(made, keep_ca_key=True)
-    keys.issue(made, "first")
+    keys.make(key_folder, keep_ca_key=True)
+    keys.issue(key_folder, "first")
     bounds = Limits(absent_seconds=30.0, answer_seconds=answer_seconds)
     async with (
-        scene(folder, made, program, executor, bounds=bounds) as it,
-        ServiceCaller(it.address, made, folder / "c") as client,
-        ServiceCaller(it.address, made, folder / "f", "first") as first,
+        scene(folder, key_folder, program, executor, bounds=bounds) as it,
+        ServiceCaller(it.address, key_folder, folder / "c") as client,
+        ServiceCaller(it.address, key_folder, folder / "f", "first") as first,
     ):
         reply = await first.good("POST", "/v2/models/digits/requests", {"wait": 60})
         (go,) = reply["news"]["jobs"][0]["go"]
@@ -129,8 +129,8 @@ def test_a_client_that_connects_late_and_does_not_ask_has_lapsed(
     executor = Holding(nodes=[Node("here", (0,), 4 * GIB, "127.0.0.1")])
 
     async def main() -> None:
-        async with granted_first(folder, program, tmp_path / "keys", executor, 0.1) as made:
-            client, first, request, go = made
+        async with granted_first(folder, program, tmp_path / "keys", executor, 0.1) as parties:
+            client, first, request, go = parties
             waits = asyncio.create_task(until(client, await client.request("digits"), "preparing"))
             await eventually(lambda: executor.withdrawn == [go["job"]])
             executor.fail(go["job"], "absent", waited=go["grace"] + 0.1)
@@ -147,8 +147,8 @@ def test_a_client_that_calls_keeps_its_job_although_others_wait(
     executor = Pretender(nodes=[Node("here", (0,), 4 * GIB, "127.0.0.1")])
 
     async def main() -> None:
-        async with granted_first(folder, program, tmp_path / "keys", executor, 0.3) as made:
-            client, first, _, go = made
+        async with granted_first(folder, program, tmp_path / "keys", executor, 0.3) as parties:
+            client, first, _, go = parties
             await first.good("GET", "/v2/jobs")
             id = await client.request("digits")
             seen = (await client.good("GET", f"/v2/jobs/{id}"))["sequence"]

@@ -64,7 +64,7 @@ def test_metrics_count_what_happened(folder: Path, key_folder: Path, program: Pa
             ServiceCaller(it.address, key_folder, folder / "o", "operator") as caller,
         ):
             text = await work(it, caller)
-            found = values(text)
+            figures = values(text)
             expected = {
                 f"privet_submissions_total kind=request model=digits/1 {SUITE}": 3,
                 f"privet_submissions_total kind=notice model=digits/1 {SUITE}": 1,
@@ -85,7 +85,7 @@ def test_metrics_count_what_happened(folder: Path, key_folder: Path, program: Pa
                 "privet_cores machine=here": 2,
                 "privet_queue_length queue=pre": 0,
             }
-            assert {name: found.get(name) for name in expected} == expected
+            assert {name: figures.get(name) for name in expected} == expected
             client = hashlib.sha256((key_folder / "operator.pem").read_bytes()).hexdigest()
             assert client[:8] not in text
 
@@ -137,13 +137,13 @@ SUFFIXES = {"histogram": ("_bucket", "_sum", "_count"), "counter": ("",), "gauge
 
 def series(text: str) -> dict[str, set[str]]:
     """The names that Prometheus can be asked for, with their labels as far as samples tell them."""
-    found: dict[str, set[str]] = {}
+    by_name: dict[str, set[str]] = {}
     for name, kind in re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE):
-        found |= {name + suffix: set() for suffix in SUFFIXES[kind]}
+        by_name |= {name + suffix: set() for suffix in SUFFIXES[kind]}
     for name, labels in re.findall(r"^(\w+)\{(.*)\} ", text, re.MULTILINE):
-        if name in found:
-            found[name] |= set(re.findall(r'(\w+)="', labels))
-    return found
+        if name in by_name:
+            by_name[name] |= set(re.findall(r'(\w+)="', labels))
+    return by_name
 
 
 def asked(target: dict[str, str]) -> tuple[set[str], set[str]]:

@@ -60,8 +60,8 @@ def linear(path: Path, shape: list[int], outputs: int) -> None:
 def plain(path: Path, sample: np.ndarray) -> np.ndarray:
     """What a model says in the clear."""
     session = onnxruntime.InferenceSession(path / "model.onnx")
-    found: np.ndarray = session.run(None, {"x": sample.astype(np.float32)})[0][0]
-    return found
+    logits: np.ndarray = session.run(None, {"x": sample.astype(np.float32)})[0][0]
+    return logits
 
 
 @pytest.fixture

@@ -66,14 +66,14 @@ class Tap:
 
     def frames(self, session: int) -> list[bytes]:
         """Payloads of a session's frames, each of which is data."""
-        stream, found = bytes(self.sessions[session]), []
+        stream, listed = bytes(self.sessions[session]), []
         while stream:
             assert stream[0] == 1
             length = int.from_bytes(stream[1:5], "little")
-            found.append(stream[5 : 5 + length])
-            assert len(found[-1]) == length
+            listed.append(stream[5 : 5 + length])
+            assert len(listed[-1]) == length
             stream = stream[5 + length :]
-        return found
+        return listed
 
 
 @pytest.fixture

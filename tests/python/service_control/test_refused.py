@@ -26,11 +26,11 @@ class StillOpen(AssertionError):
     """A stream goes on that should have ended."""
 
 
-def events(it: Scene, made: Path, role: str, token: str) -> aiohttp.ClientSession:
+def events(it: Scene, keys: Path, role: str, token: str) -> aiohttp.ClientSession:
     """A session that follows the operator's events."""
     return aiohttp.ClientSession(
         f"https://localhost:{it.address.rpartition(':')[2]}",
-        connector=aiohttp.TCPConnector(ssl=tls(made, role)),
+        connector=aiohttp.TCPConnector(ssl=tls(keys, role)),
         headers={"Authorization": f"Bearer {token}"},
     )
 
@@ -39,8 +39,8 @@ def events(it: Scene, made: Path, role: str, token: str) -> aiohttp.ClientSessio
 def test_the_operators_events_end_when_their_reader_is_let_in_no_more(
     folder: Path, program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, taken: str
 ) -> None:
-    made, revoked, tokens = tmp_path / "keys", tmp_path / "revoked", tmp_path / "tokens"
-    keys.make(made)
+    key_folder, revoked, tokens = tmp_path / "keys", tmp_path / "revoked", tmp_path / "tokens"
+    keys.make(key_folder)
     revoked.write_text("")
     digest = hashlib.sha256(b"secret").hexdigest()
     tokens.write_text(f"{digest} ann operator\n")
@@ -49,15 +49,15 @@ def test_the_operators_events_end_when_their_reader_is_let_in_no_more(
 
     async def main() -> None:
         async with (
-            scene(folder, made, program, gate=gate) as it,
-            events(it, made, role, "secret") as session,
+            scene(folder, key_folder, program, gate=gate) as it,
+            events(it, key_folder, role, "secret") as session,
             session.get("/v2/events") as answer,
         ):
             assert answer.status == 200
             for _ in range(3):  # it goes on while nothing is taken away
                 assert await answer.content.readuntil(b"\n\n")
             if taken == "certificate":
-                revoked.write_text(fingerprint(made / "operator.pem"))
+                revoked.write_text(fingerprint(key_folder / "operator.pem"))
             elif taken == "token":
                 tokens.write_text(f"{hashlib.sha256(b'other').hexdigest()} ann operator\n")
             else:
@@ -88,19 +88,19 @@ def test_a_client_that_is_refused_again_and_again_fills_no_log(
     path: str,
 ) -> None:
     caplog.set_level(logging.INFO, app.__name__)
-    made = tmp_path / "keys"
-    keys.make(made, keep_ca_key=True)
-    keys.issue(made, "other")
+    key_folder = tmp_path / "keys"
+    keys.make(key_folder, keep_ca_key=True)
+    keys.issue(key_folder, "other")
 
     def lines() -> list[int]:
-        found = [it for it in caplog.records if it.message == "call"]
-        return [vars(it)["times"] for it in found if vars(it)["status"] >= 400]
+        records = [it for it in caplog.records if it.message == "call"]
+        return [vars(it)["times"] for it in records if vars(it)["status"] >= 400]
 
     async def main() -> None:
         async with (
-            scene(folder, made, program) as it,
-            ServiceCaller(it.address, made, folder / "c") as caller,
-            ServiceCaller(it.address, made, folder / "o", "other") as other,
+            scene(folder, key_folder, program) as it,
+            ServiceCaller(it.address, key_folder, folder / "c") as caller,
+            ServiceCaller(it.address, key_folder, folder / "o", "other") as other,
         ):
             for _ in range(20):
                 assert (await caller.call("GET", path))[0] in (403, 404)
@@ -125,9 +125,9 @@ def test_calls_of_operators_that_a_client_makes_count_among_its_own(
             scene(folder, key_folder, program, limits=ServiceLimits(calls_per_second=4)) as it,
             ServiceCaller(it.address, key_folder, folder / "c") as caller,
         ):
-            found = [(await caller.call("GET", "/v2/state"))[0] for _ in range(12)]
-            assert found[0] == 403
-            assert 429 in found
+            codes = [(await caller.call("GET", "/v2/state"))[0] for _ in range(12)]
+            assert codes[0] == 403
+            assert 429 in codes
 
     asyncio.run(main())
 

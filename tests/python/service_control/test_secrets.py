@@ -106,7 +106,7 @@ def logged() -> Iterator[tuple[io.StringIO, io.StringIO]]:
             root.removeHandler(handler)
 
 
-def found(output: bytes | str) -> list[bytes]:
+def leaks(output: bytes | str) -> list[bytes]:
     """The secrets in it, in any of their forms."""
     output = output.encode() if isinstance(output, str) else output
     return [form for form in FORMS if form in output]
@@ -169,9 +169,9 @@ def test_the_service_repeats_no_secret(folder: Path, key_folder: Path, program: 
     text = ours.getvalue()
     everything: list[bytes | str] = [text, *documents, *answers]
     for output in everything:
-        assert found(output) == [], output
+        assert leaks(output) == [], output
     # Nor does Python's own format show them: the records themselves do not hold them.
-    assert found(plain.getvalue()) == []
+    assert leaks(plain.getvalue()) == []
 
 
 def test_the_gateway_repeats_no_input(folder: Path) -> None:
@@ -212,7 +212,7 @@ def test_the_gateway_repeats_no_input(folder: Path) -> None:
     assert answers
     everything: list[bytes | str] = [ours.getvalue(), *answers]
     for output in everything:
-        assert found(output) == [], output
+        assert leaks(output) == [], output
     assert "a call failed" in plain.getvalue()
 
 
@@ -236,10 +236,10 @@ def test_the_search_finds_what_aiohttp_itself_repeats(folder: Path) -> None:
 
     with logged() as (ours, plain):
         asyncio.run(main())
-    assert {TOKEN.encode(), SECRET.encode()} <= set(found(plain.getvalue()))
-    assert any(found(answer) for answer in answers)
+    assert {TOKEN.encode(), SECRET.encode()} <= set(leaks(plain.getvalue()))
+    assert any(leaks(answer) for answer in answers)
     # The service's format alone keeps even these records to itself.
-    assert found(ours.getvalue()) == []
+    assert leaks(ours.getvalue()) == []
 
 
 @pytest.mark.parametrize("text", [f"POST / HTTP/1.1\r\nAuthorization: Bearer {TOKEN}\r\n\r\n"])
@@ -261,4 +261,4 @@ def test_a_data_port_repeats_nothing(key_folder: Path, tmp_path: Path, text: str
     assert session.error is not None
     assert finished.empty()
     for output in (ours.getvalue(), plain.getvalue(), repr(session)):
-        assert found(output) == [], output
+        assert leaks(output) == [], output

@@ -141,11 +141,11 @@ def play(tmp_path: Path, key_folder: Path, smooth: Path, program: Path) -> Play:
     return run
 
 
-def assert_right(found: Result) -> None:
+def assert_right(result: Result) -> None:
     """The prediction is that of the model in the clear."""
     session = onnxruntime.InferenceSession(MODEL)
     expected = session.run(None, {session.get_inputs()[0].name: X})[0]
-    assert np.abs(next(iter(found.outputs.values())) - expected).max() < 0.05
+    assert np.abs(next(iter(result.outputs.values())) - expected).max() < 0.05
 
 
 async def failing(asked: asyncio.Task[Result]) -> PrivetError:

@@ -75,14 +75,14 @@ def play(tmp_path: Path, key_folder: Path, smooth: Path) -> Callable[..., None]:
 async def greets(socket: aiohttp.ClientWebSocketResponse) -> bool:
     """Whether the model's process answers on a socket."""
     await socket.send_bytes(GREETING)
-    found = b""
+    data = b""
     async with asyncio.timeout(20):
-        while len(found) < len(GREETING):
+        while len(data) < len(GREETING):
             message = await socket.receive()
             if message.type is not aiohttp.WSMsgType.BINARY:
                 return False
-            found += message.data
-    return found == GREETING
+            data += message.data
+    return data == GREETING
 
 
 async def ended(socket: aiohttp.ClientWebSocketResponse) -> None:
@@ -129,11 +129,11 @@ def test_a_client_of_the_service_asks_in_a_session_of_its_own(
         credentials = Credentials.from_directory(key_folder, "client")
         url, state = f"https://{it.address}", tmp_path / "state"
         async with ServiceClient(url, credentials, state=state) as client:
-            found = await client.infer("smooth", [x], terms=Terms(Ckks()))
-            assert (found.config, found.samples) == (Ckks(), 1)
-            assert found.offline is not None
-            assert found.offline.bytes_client > 1e6
-            assert np.abs(next(iter(found.outputs.values())) - expected).max() < 0.05
+            result = await client.infer("smooth", [x], terms=Terms(Ckks()))
+            assert (result.config, result.samples) == (Ckks(), 1)
+            assert result.offline is not None
+            assert result.offline.bytes_client > 1e6
+            assert np.abs(next(iter(result.outputs.values())) - expected).max() < 0.05
             with pytest.raises(Misuse, match="not offered in gmw"):
                 await client.infer("smooth", [x])
             with pytest.raises(Misuse, match="prepares nothing"):

@@ -24,13 +24,13 @@ def entry(stages: Stages, weights: bytes, keys: Path) -> tuple[MaterialBlinding,
     fetched = []
     fetching = threading.Thread(target=lambda: fetched.append(theirs.fetch(30.0)))
     fetching.start()
-    made, _ = PreparingData(public, files[1], 30.0).prepare(where, name_of(b"\x01" * 16, 3))
+    material, _ = PreparingData(public, files[1], 30.0).prepare(where, name_of(b"\x01" * 16, 3))
     fetching.join()
     theirs.close()
     prepared = fetched[0]
     assert prepared is not None
     assert (prepared.session, prepared.number) == (b"\x01" * 16, 3)
-    return MaterialBlinding(stages, prepared.material), Masks(3, stages.row_bytes, made)
+    return MaterialBlinding(stages, prepared.material), Masks(3, stages.row_bytes, material)
 
 
 def blindings(

@@ -42,9 +42,9 @@ def feasible(
     most = 2 * max(server.cores for server in servers)
     for places in itertools.product(range(len(servers)), repeat=len(stages)):
         sides = {j: {stages[i].side for i in range(len(stages)) if places[i] == j} for j in places}
-        if any(len(found) > 1 for found in sides.values()):
+        if any(len(kinds) > 1 for kinds in sides.values()):
             continue
-        if any(servers[j].side not in (None, *found) for j, found in sides.items()):
+        if any(servers[j].side not in (None, *kinds) for j, kinds in sides.items()):
             continue
         for threads in itertools.product(range(1, most + 1), repeat=len(stages)):
             loads = [0] * len(servers)
@@ -62,15 +62,15 @@ def value(objective: str, times: list[float]) -> float:
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_nothing_is_better_than_what_is_found(objective: Objective, seed: int) -> None:
     stages, servers = case(seed)
-    found = allocate(stages, servers, objective)
+    allocation = allocate(stages, servers, objective)
     allowed = set(feasible(stages, servers))
-    assert (found.servers, found.threads) in allowed
+    assert (allocation.servers, allocation.threads) in allowed
     best = min(
         value(objective, Allocation(places, threads, 0, 0).times(stages))
         for places, threads in allowed
     )
-    assert found.gap == 0
-    assert value(objective, found.times(stages)) == pytest.approx(best, rel=1e-3, abs=1e-3)
+    assert allocation.gap == 0
+    assert value(objective, allocation.times(stages)) == pytest.approx(best, rel=1e-3, abs=1e-3)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -112,14 +112,14 @@ def test_a_model_of_the_papers_largest_size_is_allocated_in_seconds(figures: lis
     servers = [Server(f"m{j}", 24, "model") for j in range(6)]
     servers += [Server(f"d{j}", 24, "data") for j in range(3)]
     for objective in OBJECTIVES:
-        found = allocate(stages, servers, objective, seconds=4)
-        assert found.solved < 20
+        allocation = allocate(stages, servers, objective, seconds=4)
+        assert allocation.solved < 20
         figures.append(
-            f"37 stages on 9 servers, objective {objective}: {found.solved:.1f} s, gap "
-            f"{found.gap:.0%}, slowest stage {max(found.times(stages)):.2f} s"
+            f"37 stages on 9 servers, objective {objective}: {allocation.solved:.1f} s, gap "
+            f"{allocation.gap:.0%}, slowest stage {max(allocation.times(stages)):.2f} s"
         )
         better = value(objective, even(stages, servers).times(stages))
-        assert value(objective, found.times(stages)) < 0.7 * better
+        assert value(objective, allocation.times(stages)) < 0.7 * better
 
 
 def test_stages_without_room_are_refused() -> None:
@@ -138,6 +138,6 @@ def test_stages_without_room_are_refused() -> None:
 
 def test_even_shares_take_turns() -> None:
     stages = [Stage("a", "data", 1.0), Stage("b", "model", 1.0), Stage("c", "data", 1.0)]
-    found = even(stages, [Server("one", 3, "data"), Server("two", 1, "model")], per_core=1)
-    assert found.servers == (0, 1, 0)
-    assert found.threads == (2, 1, 1)
+    allocation = even(stages, [Server("one", 3, "data"), Server("two", 1, "model")], per_core=1)
+    assert allocation.servers == (0, 1, 0)
+    assert allocation.threads == (2, 1, 1)

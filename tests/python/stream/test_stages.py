@@ -70,8 +70,8 @@ def walk(
             ]
             given += theirs.shares(it, part)
             if len(places):
-                made = model.native.linear(index, noise, sent[places].tobytes(), given)
-                message[places] = model.rows(made, len(places))
+                product = model.native.linear(index, noise, sent[places].tobytes(), given)
+                message[places] = model.rows(product, len(places))
         message = theirs.leaving(index, message)
         ranges = cut(it.sent, it.unit, parts)
         openings = [(message[each].tobytes(), ours.opening(index, each)) for each in ranges]
@@ -131,9 +131,9 @@ def test_parts_give_the_whole(
     shape = compiled.program.values[compiled.program.inputs[0].value].shape
     sample = np.random.default_rng(6).uniform(-1, 1, shape)
     inputs = encode_input(compiled.program, [sample])
-    found = walk(ours, theirs, key, blinding, inputs, parts)
+    output = walk(ours, theirs, key, blinding, inputs, parts)
     expected = execute(compiled.program, compiled.weights, [sample]).integers
-    for one, other in zip(found, expected, strict=True):
+    for one, other in zip(output, expected, strict=True):
         assert np.array_equal(one, other.ravel())
 
 
@@ -150,8 +150,8 @@ def test_a_piece_gives_the_same_bytes_again_and_another_gives_others(
     def send(blinding: MaterialBlinding) -> bytes:
         order, _ = blinding.arrange(0)
         given = [(whole.needs[0].tobytes(), rows.tobytes()), *blinding.shares(it, whole)]
-        made = ours.native.linear(0, None, order.tobytes(), given)
-        return blinding.leaving(0, ours.rows(made, it.sent)).tobytes()
+        product = ours.native.linear(0, None, order.tobytes(), given)
+        return blinding.leaving(0, ours.rows(product, it.sent)).tobytes()
 
     assert send(covered[0]) == send(covered[0])
     assert send(covered[0]) != send(covered[1])

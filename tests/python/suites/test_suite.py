@@ -139,10 +139,10 @@ def test_every_refusal_is_told_at_once() -> None:
 def test_a_price_of_bytes_takes_the_extension_that_sends_fewest(public: bytes) -> None:
     def taken_and_least(price: int) -> tuple[int, float, int]:
         plan = privet.Gmw(rounds="linear", byte_price=price).native(public)
-        found = json.loads(plan.forecast())
-        sent = {it["name"]: it["bytes_client"] + it["bytes_server"] for it in found["extensions"]}
-        seconds = {it["name"]: it["core_seconds"] for it in found["extensions"]}
-        return sent[found["extension"]], seconds[found["extension"]], min(sent.values())
+        report = json.loads(plan.forecast())
+        sent = {it["name"]: it["bytes_client"] + it["bytes_server"] for it in report["extensions"]}
+        seconds = {it["name"]: it["core_seconds"] for it in report["extensions"]}
+        return sent[report["extension"]], seconds[report["extension"]], min(sent.values())
 
     (many, quick, _), (few, slow, least) = taken_and_least(0), taken_and_least(1_000_000)
     assert few == least < many / 2

@@ -91,6 +91,6 @@ def test_commands_know_its_options(command: str) -> None:
         app, [command, str(DIGITS), "--suite", "toy", "--times", "3", "--json"]
     )
     assert done.exit_code == 0, done.output
-    found = json.loads(done.stdout)
-    assert found["suite"] == "toy"
-    assert found["trust"] == "nothing is hidden"
+    report = json.loads(done.stdout)
+    assert report["suite"] == "toy"
+    assert report["trust"] == "nothing is hidden"

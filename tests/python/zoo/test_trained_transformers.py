@@ -37,17 +37,17 @@ def test_labels_are_those_of_onnx_runtime(
         inputs, labels = data["inputs"][:SAMPLES, None], data["labels"][:SAMPLES]
     session = onnxruntime.InferenceSession(str(path))
     wanted = np.concatenate([session.run(None, {"input": each})[0] for each in inputs])
-    found = np.concatenate(
+    logits = np.concatenate(
         [execute(compiled.program, compiled.weights, [it]).outputs["logits"] for it in inputs]
     )
-    agreement = float(np.mean(found.argmax(axis=1) == wanted.argmax(axis=1)))
-    accuracy = [float(np.mean(each.argmax(axis=1) == labels)) for each in (found, wanted)]
-    perplexity = [float(np.exp(surprise(each, labels))) for each in (found, wanted)]
+    agreement = float(np.mean(logits.argmax(axis=1) == wanted.argmax(axis=1)))
+    accuracy = [float(np.mean(each.argmax(axis=1) == labels)) for each in (logits, wanted)]
+    perplexity = [float(np.exp(surprise(each, labels))) for each in (logits, wanted)]
     record_property("ring and scale", (compiled.program.ring_bits, compiled.program.scale_bits))
     record_property("agreement", agreement)
     record_property("accuracy, plaintext accuracy", accuracy)
     record_property("perplexity, plaintext perplexity", perplexity)
-    record_property("largest error of a score", float(np.abs(found - wanted).max()))
+    record_property("largest error of a score", float(np.abs(logits - wanted).max()))
     assert agreement >= 0.98
     assert abs(accuracy[0] - accuracy[1]) <= 0.01
     assert abs(perplexity[0] / perplexity[1] - 1) < 0.01
@@ -62,7 +62,7 @@ def test_private_scores_are_the_executors(
     with np.load(MODELS / f"{name}.npz") as data:
         given = data["inputs"][:1]
     for suite in (privet.Fss(), privet.Gmw(correlations="dealer")):
-        found = privet.run(MODELS / f"{name}.onnx", [given], suite=suite, calibration=calibration)
+        result = privet.run(MODELS / f"{name}.onnx", [given], suite=suite, calibration=calibration)
         for phase in ("offline", "dealer", "online"):
-            record_property(f"{suite.name} {phase}", str(getattr(found, phase)))
-        assert found.max_fixed_point_error == 0
+            record_property(f"{suite.name} {phase}", str(getattr(result, phase)))
+        assert result.max_fixed_point_error == 0

@@ -68,9 +68,9 @@ def test_small_ones_run_privately_as_in_the_executor(
     model, given = written(graph, tmp_path), drawn(graph, 0)
     onnx.checker.check_model(model)
     calibration = [drawn(graph, seed) for seed in range(8)]
-    found = privet.run(model, given, suite=suite, calibration=calibration, bits=37, scale=12)
-    assert found.max_fixed_point_error == 0
-    (output,) = found.outputs.values()
+    result = privet.run(model, given, suite=suite, calibration=calibration, bits=37, scale=12)
+    assert result.max_fixed_point_error == 0
+    (output,) = result.outputs.values()
     (wanted,) = expected(model, given)
     assert np.abs(output - wanted).max() < 0.02 * max(1.0, wanted.std())
 
@@ -93,9 +93,9 @@ def test_hidden_states_are_those_of_onnx_runtime(
     model = onnx.load(zoo.build(name, tmp_path))
     compiled = compile(model, bits=40, calibration=[samples(model)], smooth="piecewise")
     given = samples(model, seed=1)
-    (found,) = execute(compiled.program, compiled.weights, given).outputs.values()
+    (output,) = execute(compiled.program, compiled.weights, given).outputs.values()
     (wanted,) = expected(model, given)
-    off = np.abs(found - wanted)
+    off = np.abs(output - wanted)
     record_property("largest and mean", (float(off.max()), float(off.mean())))
     assert off.mean() < 0.005 * wanted.std()
     assert off.max() < 0.05 * wanted.std()

@@ -19,9 +19,9 @@ from privet.errors import InputError, InvalidModel, InvalidProgram, Misuse
 
 @pytest.fixture(scope="module")
 def program() -> Program:
-    made = single("Add", [(1, 3), (1, 3)])
+    proto = single("Add", [(1, 3), (1, 3)])
     sample = {"x0": np.full((1, 3), 3.0), "x1": np.full((1, 3), 3.0)}
-    return compile(made, calibration=[sample]).program
+    return compile(proto, calibration=[sample]).program
 
 
 ONES = np.ones((1, 3))
@@ -87,17 +87,17 @@ def test_the_only_input_needs_no_list() -> None:
 def test_outputs_have_the_kinds_of_the_model(nodes: Any, kinds: dict[str, Any]) -> None:
     """Places and truths came as float64, and a service described places of TopK as reals."""
     constants: dict[str, Any] = {"k": np.array([2]), "c": np.zeros((1, 4), np.float32)}
-    made = model(nodes, {"x": (1, 4)}, list(kinds), constants)
-    compiled = compile(made, input_range=(-1, 1))
+    proto = model(nodes, {"x": (1, 4)}, list(kinds), constants)
+    compiled = compile(proto, input_range=(-1, 1))
     program = Program.from_public_bytes(compiled.program.to_public_bytes())
     x = np.array([[0.25, -0.5, 0.75, 0.5]], np.float32)
-    found = execute(program, compiled.weights, {"x": x}).outputs
-    assert {name: array.dtype for name, array in found.items()} == kinds
+    outputs = execute(program, compiled.weights, {"x": x}).outputs
+    assert {name: array.dtype for name, array in outputs.items()} == kinds
     described = {each.name: each.kind for each in describe_outputs(program)}
     names = {np.int64: "integer", np.float64: "real", np.bool_: "boolean"}
     assert described == {name: names[kind] for name, kind in kinds.items()}
-    wanted = dict(zip(kinds, expected(made, {"x": x}), strict=True))
-    for name, array in found.items():
+    wanted = dict(zip(kinds, expected(proto, {"x": x}), strict=True))
+    for name, array in outputs.items():
         np.testing.assert_allclose(array, wanted[name], atol=1e-3)
     # Programs that were compiled before kinds were told say none, and their places are such.
     if "y" in kinds and kinds["y"] is np.int64:
@@ -107,14 +107,14 @@ def test_outputs_have_the_kinds_of_the_model(nodes: Any, kinds: dict[str, Any]) 
 @pytest.mark.parametrize("row", [[3, 4, 4, 4, 4, 4], [-3, -4, -4, -4, -4, -4], [4] * 6, [-1] * 6])
 def test_a_mean_of_whole_numbers_is_cut_off(row: list[int]) -> None:
     nodes = [node("ReduceMean", ["x", "axes"], ["y"])]
-    made = model(nodes, {"x": (1, 6)}, ["y"], {"axes": np.array([1])})
-    for entry in (made.graph.input[0], made.graph.output[0]):
+    proto = model(nodes, {"x": (1, 6)}, ["y"], {"axes": np.array([1])})
+    for entry in (proto.graph.input[0], proto.graph.output[0]):
         entry.type.tensor_type.elem_type = onnx.TensorProto.INT64
-    compiled = compile(made, input_range=(-9, 9))
+    compiled = compile(proto, input_range=(-9, 9))
     x = np.array([row], np.int64)
-    found = execute(compiled.program, compiled.weights, {"x": x}).outputs["y"]
-    np.testing.assert_array_equal(found, expected(made, {"x": x})[0])
-    assert found.dtype == np.int64
+    output = execute(compiled.program, compiled.weights, {"x": x}).outputs["y"]
+    np.testing.assert_array_equal(output, expected(proto, {"x": x})[0])
+    assert output.dtype == np.int64
 
 
 def test_a_kind_that_is_none_is_refused(program: Program) -> None:
@@ -160,11 +160,11 @@ def test_calibration_that_is_no_samples_is_refused(calibration: Any, message: st
 
 @pytest.mark.parametrize("client_side", [False, True])
 def test_calibration_lies_along_the_first_axis(client_side: bool) -> None:
-    made = single("Add", [(1, 3), (1, 3)])
+    proto = single("Add", [(1, 3), (1, 3)])
     rows = {"x0": np.arange(12.0).reshape(4, 3), "x1": np.full((4, 3), 50.0)}
     listed = [{name: row[i : i + 1] for name, row in rows.items()} for i in range(4)]
     of_list, of_rows = (
-        compile(made, calibration=it, client_side=client_side) for it in (listed, rows)
+        compile(proto, calibration=it, client_side=client_side) for it in (listed, rows)
     )
     assert of_rows.magnitudes == of_list.magnitudes
     alone = single("Relu", [(1, 3)])
@@ -183,12 +183,12 @@ def test_input_range_covers_its_ends() -> None:
 
 
 def test_stated_ranges_replace_measured_ones() -> None:
-    made = model([node("Relu", ["x"], ["y"])], {"x": (1, 3)}, ["y"])
-    compiled = compile(made, ranges={"x": 100.0})
+    proto = model([node("Relu", ["x"], ["y"])], {"x": (1, 3)}, ["y"])
+    compiled = compile(proto, ranges={"x": 100.0})
     assert compiled.magnitudes["x"] == 200.0
     assert compiled.magnitudes["y"] < 20.0
     with pytest.raises(InputError, match="ranges names z"):
-        compile(made, ranges={"z": 1.0})
+        compile(proto, ranges={"z": 1.0})
 
 
 def test_softmax_of_large_logits_is_finite() -> None:
@@ -198,6 +198,6 @@ def test_softmax_of_large_logits_is_finite() -> None:
 
 
 def test_weights_that_are_not_finite_are_refused() -> None:
-    made = single("Mul", [(1, 2), np.asarray([1, np.nan], np.float32)])
+    proto = single("Mul", [(1, 2), np.asarray([1, np.nan], np.float32)])
     with pytest.raises(InvalidModel, match="NaN, infinity"):
-        compile(made)
+        compile(proto)

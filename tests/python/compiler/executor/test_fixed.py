@@ -37,8 +37,8 @@ def test_dense_is_exact_at_any_width(x_bits: int, weight_bits: int) -> None:
         [sum(int(x[m, k]) * int(weight[k, n]) for k in range(7)) for n in range(5)]
         for m in range(3)
     ]
-    found = exact_linear(x, row_sum(weight, 1), op.Dense(weight, None).multiplied)
-    assert found.tolist() == wanted
+    output = exact_linear(x, row_sum(weight, 1), op.Dense(weight, None).multiplied)
+    assert output.tolist() == wanted
 
 
 @pytest.mark.parametrize(("x_bits", "y_bits"), [(10, 10), (30, 25), (8, 47), (47, 8)])
@@ -76,7 +76,7 @@ def test_conv2d_is_the_sum_it_says(seed: int, stride: int, dilation: int, paddin
     height = (6 + padding + 1 - 3) // stride + 1
     width = 5 + padding - (dilation + 1) + 1
     reals = weight.astype(np.float64)
-    found = exact_linear(
+    output = exact_linear(
         x, row_sum(weight, 0), lambda part: conv.convolved(part, reals, (height, width))
     )
     padded = np.pad(x, ((0, 0), (0, 0), (padding, 1), (0, padding)))
@@ -89,7 +89,7 @@ def test_conv2d_is_the_sum_it_says(seed: int, stride: int, dilation: int, paddin
             i * stride : i * stride + 3,
             j : j + dilation + 1 : dilation,
         ]
-        assert found[place] == int((window * weight[o]).sum())
+        assert output[place] == int((window * weight[o]).sum())
 
 
 def _places(*sizes: int) -> Iterator[tuple[int, ...]]:
@@ -109,30 +109,30 @@ def test_slabs_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_truncation_rounds_down() -> None:
-    made = model(
+    proto = model(
         [node("Mul", ["x", "c"], ["m"]), node("Relu", ["m"], ["y"])],
         {"x": (1, 2)},
         ["y"],
         {"c": np.asarray([0.5, 0.25], np.float32)},
     )
-    found = compile(made, calibration=[np.full((1, 2), 4.0)])
+    compiled = compile(proto, calibration=[np.full((1, 2), 4.0)])
     unit = 2.0**-12
-    result = execute(found.program, found.weights, [np.array([[3 * unit, 7 * unit]])])
+    result = execute(compiled.program, compiled.weights, [np.array([[3 * unit, 7 * unit]])])
     assert result.integers[0].tolist() == [[1, 1]]
 
 
 def test_magnitudes_are_those_of_every_value() -> None:
-    found = compile(single("Relu", [(1, 3)]), calibration=[np.full((1, 3), 4.0)])
-    result = execute(found.program, found.weights, {"x0": np.array([[-2.0, 1.0, 0.5]])})
+    compiled = compile(single("Relu", [(1, 3)]), calibration=[np.full((1, 3), 4.0)])
+    result = execute(compiled.program, compiled.weights, {"x0": np.array([[-2.0, 1.0, 0.5]])})
     assert result.magnitudes == (2 << 12, 1 << 12)
 
 
 def test_a_value_that_leaves_the_ring_is_caught() -> None:
-    made = single("MatMul", [(1, 8), np.full((8, 1), 100.0, np.float32)])
+    proto = single("MatMul", [(1, 8), np.full((8, 1), 100.0, np.float32)])
     signs = np.array([[1, -1] * 4], np.float32)
-    found = compile(made, calibration=[signs * 8], bits=37)
+    compiled = compile(proto, calibration=[signs * 8], bits=37)
     with pytest.raises(OverflowRisk, match="the_matmul"):
-        execute(found.program, found.weights, [np.full((1, 8), 8.0)])
+        execute(compiled.program, compiled.weights, [np.full((1, 8), 8.0)])
 
 
 def test_the_label_of_a_deep_enough_network_agrees() -> None:
@@ -147,11 +147,11 @@ def test_the_label_of_a_deep_enough_network_agrees() -> None:
             node("Relu", [f"h{depth}"], [f"r{depth}"]),
         ]
         name = f"r{depth}"
-    made = model(nodes, {"x": (1, 16)}, [name], constants)
+    proto = model(nodes, {"x": (1, 16)}, [name], constants)
     calibration = list(rng.standard_normal((20, 1, 16)))
-    found = compile(made, calibration=calibration, margin=3.0)
+    compiled = compile(proto, calibration=calibration, margin=3.0)
     for sample in calibration:
-        result = execute(found.program, found.weights, [sample])
+        result = execute(compiled.program, compiled.weights, [sample])
         exact = sample
         for depth in range(6):
             exact = np.maximum(exact @ constants[f"w{depth}"], 0)
@@ -170,10 +170,10 @@ def test_error_bound_holds_however_a_suite_errs(seed: int) -> None:
         node("Mul", ["f", "s"], ["y"]),
     ]
     constants = {"w": constant(2, 2, 3, 3), "s": constant(1, 2, 3, 3)}
-    made = model(nodes, {"x": (1, 2, 8, 8)}, ["y"], constants)
-    found = compile(made)
+    proto = model(nodes, {"x": (1, 2, 8, 8)}, ["y"], constants)
+    compiled = compile(proto)
     x = np.random.default_rng(seed).standard_normal((1, 2, 8, 8))
-    exact = execute(found.program, found.weights, [x]).integers[0]
+    exact = execute(compiled.program, compiled.weights, [x]).integers[0]
     generator = np.random.default_rng(seed)
 
     class Erring(Arithmetic):
@@ -183,14 +183,14 @@ def test_error_bound_holds_however_a_suite_errs(seed: int) -> None:
         def truncate(self, x: Array, bits: int) -> Array:
             return (x >> bits) - generator.integers(0, 2, x.shape)
 
-    noisy = execute(found.program, found.weights, [x], Erring()).integers[0]
-    bound = error_bound(found.program, found.weights)["y"]
+    noisy = execute(compiled.program, compiled.weights, [x], Erring()).integers[0]
+    bound = error_bound(compiled.program, compiled.weights)["y"]
     assert bound is not None
     assert 0 < np.abs(noisy - exact).max() <= bound
 
 
 def test_error_bound_by_hand() -> None:
-    made = model(
+    proto = model(
         [
             node("Gemm", ["x", "w"], ["a"]),
             node("Relu", ["a"], ["r"]),
@@ -201,8 +201,8 @@ def test_error_bound_by_hand() -> None:
         ["y", "label"],
         {"w": np.asarray([[1.0, -0.5], [0.25, 1.0]], np.float32)},
     )
-    found = compile(made)
+    compiled = compile(proto)
     # dense: 1; truncated: ceil(1 / 2^12) + 1 = 2; dense: 2 * 1.5 * 2^12 + 1.
-    assert error_bound(found.program, found.weights) == {"y": 2 * 6144 + 1, "label": None}
-    exact = error_bound(found.program, found.weights, linear_error=0, truncation_error=0)
+    assert error_bound(compiled.program, compiled.weights) == {"y": 2 * 6144 + 1, "label": None}
+    exact = error_bound(compiled.program, compiled.weights, linear_error=0, truncation_error=0)
     assert exact == {"y": 0, "label": None}

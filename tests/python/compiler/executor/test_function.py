@@ -54,8 +54,8 @@ def test_known_answers_are_kept() -> None:
     """The client's implementation is tested against the same file."""
     for case in json.loads(CASES.read_text()):
         x = np.array(case["x"], dtype=np.int64)
-        found = function_values(x, decode_steps(case["steps"]), case["from"], case["to"], 64)
-        np.testing.assert_array_equal(found, case["y"])
+        values = function_values(x, decode_steps(case["steps"]), case["from"], case["to"], 64)
+        np.testing.assert_array_equal(values, case["y"])
 
 
 def test_values_are_rounded_and_kept_in_the_ring() -> None:
@@ -103,14 +103,14 @@ def test_steps_that_are_none_are_refused(step: dict[str, object]) -> None:
 
 @pytest.mark.parametrize("operator", ["Sigmoid", "Tanh", "Softplus", "Erf", "Gelu"])
 def test_operators_are_off_by_their_rounding_alone(operator: str) -> None:
-    made = single(operator, [(3, 5)])
-    inputs = samples(made)
-    compiled = compile(made, calibration=[inputs], smooth="function")
+    proto = single(operator, [(3, 5)])
+    inputs = samples(proto)
+    compiled = compile(proto, calibration=[inputs], smooth="function")
     assert [it.op for it in compiled.program.operations] == ["function"]
-    (found,) = execute(compiled.program, compiled.weights, inputs).outputs.values()
-    (wanted,) = expected(made, inputs)
+    (output,) = execute(compiled.program, compiled.weights, inputs).outputs.values()
+    (wanted,) = expected(proto, inputs)
     # Half a unit in the last place of the output, and of an input where slopes are up to 1.2.
-    np.testing.assert_allclose(found, wanted, rtol=0, atol=1.1 * 2.0**-12)
+    np.testing.assert_allclose(output, wanted, rtol=0, atol=1.1 * 2.0**-12)
     assert list(error_bound(compiled.program, compiled.weights).values()) == [None]
     assert [it for it in suites.all_suites() if it().runs(compiled.program)] == [suites.Stream]
 
@@ -123,8 +123,8 @@ def test_constants_of_the_argument_stay_with_the_model() -> None:
         node("Sigmoid", ["sum"], ["y"]),
     ]
     weights = {"w": np.full((4, 1), 0.25, np.float32), "b": np.array([0.625], np.float32)}
-    made = model(nodes, {"x": (2, 4)}, ["y"], weights)
-    operations = compile(made, smooth="function").program.operations
+    proto = model(nodes, {"x": (2, 4)}, ["y"], weights)
+    operations = compile(proto, smooth="function").program.operations
     assert [it.op for it in operations] == ["dense", "function"]
     assert operations[1].attributes == {"steps": [{"name": "sigmoid", "operands": [0]}]}
 
@@ -146,13 +146,13 @@ def test_kept_constants_compute_the_same(shape: tuple[int, ...]) -> None:
         node("Tanh", ["shifted"], ["y"]),
     ]
     weights = {"two": np.float32(2.5), "one": np.float32(-0.75)}
-    made = model(nodes, {"x": shape}, ["y"], weights)
-    inputs = samples(made)
-    compiled = compile(made, calibration=[inputs], smooth="function")
+    proto = model(nodes, {"x": shape}, ["y"], weights)
+    inputs = samples(proto)
+    compiled = compile(proto, calibration=[inputs], smooth="function")
     steps = [it.attributes["steps"] for it in compiled.program.operations if it.op == "function"]
     assert steps == [[{"name": "tanh", "operands": [0]}]]
-    (found,) = execute(compiled.program, compiled.weights, inputs).outputs.values()
-    np.testing.assert_allclose(found, expected(made, inputs)[0], rtol=0, atol=2.0**-10)
+    (output,) = execute(compiled.program, compiled.weights, inputs).outputs.values()
+    np.testing.assert_allclose(output, expected(proto, inputs)[0], rtol=0, atol=2.0**-10)
 
 
 def test_other_forms_are_refused() -> None:

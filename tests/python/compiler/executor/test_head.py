@@ -122,20 +122,20 @@ def test_an_operator_is_onnx_runtimes(case: Case) -> None:
         (HeadNode(op, tuple(names), tuple(outputs), attributes),),
         {name: plain(array) for name, array in zip(names[1:], operands[1:], strict=True)},
     )
-    found = run_head(head, {"x0": plain(operands[0])})
+    results = run_head(head, {"x0": plain(operands[0])})
     wanted = _onnx_runtime(
         onnx.helper.make_node(op, names, outputs, domain=domain, **attributes), operands
     )
     for name, array in zip(outputs, wanted, strict=True):
         if isinstance(array, list):
-            assert [list(entry) for entry in found[name]] == [list(entry) for entry in array]
-            found[name] = np.array([list(entry.values()) for entry in found[name]])
+            assert [list(entry) for entry in results[name]] == [list(entry) for entry in array]
+            results[name] = np.array([list(entry.values()) for entry in results[name]])
             array = np.array([list(entry.values()) for entry in array])
-        assert found[name].shape == np.shape(array)
-        if found[name].dtype.kind == "f":
-            np.testing.assert_allclose(found[name], array, rtol=1e-5, atol=1e-6)
+        assert results[name].shape == np.shape(array)
+        if results[name].dtype.kind == "f":
+            np.testing.assert_allclose(results[name], array, rtol=1e-5, atol=1e-6)
         else:
-            assert found[name].tolist() == array.tolist()
+            assert results[name].tolist() == array.tolist()
 
 
 def _onnx_runtime(one: onnx.NodeProto, operands: list[Any]) -> list[Any]:
@@ -146,10 +146,10 @@ def _onnx_runtime(one: onnx.NodeProto, operands: list[Any]) -> list[Any]:
     ]
     outputs = [onnx.ValueInfoProto(name=name) for name in one.output]
     opsets = [onnx.helper.make_opsetid("", 21), onnx.helper.make_opsetid(ML, 3)]
-    made = onnx.helper.make_model(
+    proto = onnx.helper.make_model(
         onnx.helper.make_graph([one], "one", inputs, outputs), opset_imports=opsets, ir_version=10
     )
-    session = onnxruntime.InferenceSession(made.SerializeToString())
+    session = onnxruntime.InferenceSession(proto.SerializeToString())
     feeds = {name: np.asarray(each) for name, each in zip(one.input, operands, strict=True)}
     return list(session.run(None, feeds))
 
@@ -376,8 +376,8 @@ def test_couplings_of_many_rows_are_computed_together() -> None:
         return run_head(Head(21, ("y",), (node,), {}), {"a": rows})["y"]
 
     before = time.process_time()
-    found = couple(x)
+    coupled = couple(x)
     assert time.process_time() - before < 6
-    np.testing.assert_allclose(found.sum(axis=1), 1)
+    np.testing.assert_allclose(coupled.sum(axis=1), 1)
     for row in (0, 1, 2, -1):
-        np.testing.assert_array_equal(found[row], couple(x[row].reshape(1, 3))[0])
+        np.testing.assert_array_equal(coupled[row], couple(x[row].reshape(1, 3))[0])

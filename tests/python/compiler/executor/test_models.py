@@ -26,11 +26,11 @@ def agrees(model: Path, samples: int, *, weight_scale: int, allowed: float) -> N
         x = generator.standard_normal(compiled.program.values[entry.value].shape)
         x = x.clip(-entry.magnitude, entry.magnitude).astype(np.float32)
         (wanted,) = session.run(None, {entry.name: x})
-        (found,) = execute(compiled.program, compiled.weights, [x]).outputs.values()
+        (output,) = execute(compiled.program, compiled.weights, [x]).outputs.values()
         limit = allowed * np.abs(wanted).max()
-        assert np.abs(found - wanted).max() <= limit
+        assert np.abs(output - wanted).max() <= limit
         second, first = np.sort(wanted.reshape(-1))[-2:]
-        assert first - second <= 2 * limit or found.argmax() == wanted.argmax()
+        assert first - second <= 2 * limit or output.argmax() == wanted.argmax()
 
 
 @pytest.mark.parametrize("name", ["m1", "m2", "hinet", "mnist-1", "mnist-2", "breast", "resnet20"])

@@ -15,10 +15,10 @@ from privet.errors import InputError
 
 
 def program(batch: int) -> Program:
-    made = model(
+    proto = model(
         [node("Add", ["a", "b"], ["y"])], {"a": private("n", 3), "b": private(1, 3)}, ["y"]
     )
-    return compile(made, batch=batch).program
+    return compile(proto, batch=batch).program
 
 
 def test_the_last_sample_fills_up_and_is_dropped_again() -> None:
@@ -72,8 +72,8 @@ def test_portions_hold_what_one_inference_takes() -> None:
 
 
 def test_a_program_for_one_sample_takes_several_in_portions() -> None:
-    made = model([node("Add", ["a", "a"], ["y"])], {"a": private(1, 3)}, ["y"])
-    single = compile(made).program
+    proto = model([node("Add", ["a", "a"], ["y"])], {"a": private(1, 3)}, ["y"])
+    single = compile(proto).program
     assert [part["a"].tolist() for part in portions(single, [[[1, 2, 3], [4, 5, 6]]])] == [
         [[1, 2, 3]],
         [[4, 5, 6]],

@@ -48,7 +48,7 @@ def extremes(compiled: Compiled, rng: np.random.Generator) -> list[Array]:
 
 def exceeds(compiled: Compiled, limits: list[int | None], rng: np.random.Generator) -> list[str]:
     """Where some extreme input goes beyond these limits, in the clear or privately."""
-    found = set()
+    names = set()
     for x in extremes(compiled, rng):
         for arithmetic in (None, PrivateArithmetic("one-bit", rng)):
             try:
@@ -57,8 +57,8 @@ def exceeds(compiled: Compiled, limits: list[int | None], rng: np.random.Generat
                 continue
             for id, (reached, limit) in enumerate(zip(run.magnitudes, limits, strict=True)):
                 if limit is not None and reached > limit:
-                    found.add(f"value {id}")
-    return sorted(found)
+                    names.add(f"value {id}")
+    return sorted(names)
 
 
 @settings(max_examples=40, deadline=None)
@@ -72,11 +72,11 @@ def test_no_input_within_its_bound_exceeds_the_sound_bound(
 ) -> None:
     sample = [np.full(SHAPE, 0.5, np.float32)]
     try:
-        made = compile(network(steps, STEPS, sizes, seed), calibration=sample, **ROOM)
+        compiled = compile(network(steps, STEPS, sizes, seed), calibration=sample, **ROOM)
     except OverflowRisk:
         reject()
-    limits = [layer.sound for layer in made.ranges().layers]
-    assert not exceeds(made, limits, np.random.default_rng(seed))
+    limits = [layer.sound for layer in compiled.ranges().layers]
+    assert not exceeds(compiled, limits, np.random.default_rng(seed))
 
 
 @settings(max_examples=25, deadline=None)
@@ -91,20 +91,20 @@ def test_nor_with_smooth_functions(
 ) -> None:
     sample = [np.full(SHAPE, 0.5, np.float32)]
     try:
-        made = compile(
+        compiled = compile(
             network(steps, SMOOTH, sizes, seed), calibration=sample, smooth=smooth, **ROOM
         )
     except (OverflowRisk, UnsupportedModel):
         reject()
-    limits = [layer.sound for layer in made.ranges().layers]
-    assert not exceeds(made, limits, np.random.default_rng(seed))
+    limits = [layer.sound for layer in compiled.ranges().layers]
+    assert not exceeds(compiled, limits, np.random.default_rng(seed))
 
 
 def test_what_calibration_measured_is_exceeded() -> None:
     """The control: a bound by samples, with its margin, does not hold for every input."""
-    made = compile(victim())
-    limits: list[int | None] = [2 * layer.measured for layer in made.ranges().layers]
-    assert exceeds(made, limits, np.random.default_rng(0))
+    compiled = compile(victim())
+    limits: list[int | None] = [2 * layer.measured for layer in compiled.ranges().layers]
+    assert exceeds(compiled, limits, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("kind", ["dense", "conv"])
@@ -118,22 +118,22 @@ def test_the_bound_of_one_layer_is_reached(kind: str) -> None:
     else:
         weight = rng.standard_normal((4, 2, 3, 3)).astype(np.float32)
         nodes, shape = [node("Conv", ["x", "w"], ["y"])], (1, 2, 3, 3)
-    made = compile(model(nodes, {"x": shape}, ["y"], {"w": weight}))
-    integers = next(t for name, t in made.weights.tensors.items() if name.endswith("weight"))
+    compiled = compile(model(nodes, {"x": shape}, ["y"], {"w": weight}))
+    integers = next(t for name, t in compiled.weights.tensors.items() if name.endswith("weight"))
     columns = integers.T if kind == "dense" else integers.reshape(4, -1)
     worst = np.abs(columns).sum(axis=1).argmax()
-    x = made.program.inputs[0].magnitude * np.sign(columns[worst]).reshape(shape)
-    reached = execute(made.program, made.weights, [x]).magnitudes[-1]
-    assert made.ranges().layers[-1].sound == reached + LINEAR_ERROR
+    x = compiled.program.inputs[0].magnitude * np.sign(columns[worst]).reshape(shape)
+    reached = execute(compiled.program, compiled.weights, [x]).magnitudes[-1]
+    assert compiled.ranges().layers[-1].sound == reached + LINEAR_ERROR
 
 
 def test_a_wrong_answer_within_the_bound_is_foreseen() -> None:
     """An input that the client may give leaves the ring: the owner is told before anybody asks."""
-    made, x = compile(victim()), np.full((1, 784), 6.0)
-    assert np.abs(x).max() <= made.program.inputs[0].magnitude
+    compiled, x = compile(victim()), np.full((1, 784), 6.0)
+    assert np.abs(x).max() <= compiled.program.inputs[0].magnitude
     with pytest.raises(OverflowRisk):
-        execute(made.program, made.weights, [x])
-    ranges = made.ranges()
+        execute(compiled.program, compiled.weights, [x])
+    ranges = compiled.ranges()
     assert not ranges.is_sound
     assert next(layer.name for layer in ranges.layers if not layer.is_sound) == "the_gemm"
 
@@ -141,30 +141,30 @@ def test_a_wrong_answer_within_the_bound_is_foreseen() -> None:
 def test_more_bits_make_it_right() -> None:
     needed = compile(victim()).ranges().bits_needed
     assert needed is not None
-    made = compile(victim(), bits=needed, sound=True)
-    x = np.full((1, 784), made.program.inputs[0].magnitude)
-    outputs = execute(made.program, made.weights, [x]).outputs["y"]
+    compiled = compile(victim(), bits=needed, sound=True)
+    x = np.full((1, 784), compiled.program.inputs[0].magnitude)
+    outputs = execute(compiled.program, compiled.weights, [x]).outputs["y"]
     np.testing.assert_allclose(outputs, in_reals(victim(), x), rtol=1e-3, atol=2.0)
     with pytest.raises(OverflowRisk, match="sound"):
         compile(victim(), bits=needed - 1, sound=True)
 
 
 def test_smaller_inputs_are_safe() -> None:
-    made = compile(victim())
-    share = made.ranges().safe_share()
+    compiled = compile(victim())
+    share = compiled.ranges().safe_share()
     assert 0 < share < 1
-    x = np.full((1, 784), float(share) * made.program.inputs[0].magnitude)
-    outputs = execute(made.program, made.weights, [x]).outputs["y"]
+    x = np.full((1, 784), float(share) * compiled.program.inputs[0].magnitude)
+    outputs = execute(compiled.program, compiled.weights, [x]).outputs["y"]
     np.testing.assert_allclose(outputs, in_reals(victim(), x), rtol=1e-3, atol=2.0)
 
 
 def a_function(*nodes: str) -> onnx.ModelProto:
     """A layer and functions of its results."""
-    made = [node("MatMul", ["x", "w"], ["t0"])]
+    steps = [node("MatMul", ["x", "w"], ["t0"])]
     for number, each in enumerate(nodes):
-        made.append(node(each, [f"t{number}"], [f"t{number + 1}"]))
+        steps.append(node(each, [f"t{number}"], [f"t{number + 1}"]))
     weight = np.ones((4, 1), np.float32)
-    return model(made, {"x": (1, 4)}, [f"t{len(nodes)}"], {"w": weight})
+    return model(steps, {"x": (1, 4)}, [f"t{len(nodes)}"], {"w": weight})
 
 
 NEAR = [
@@ -176,29 +176,29 @@ NEAR = [
 @pytest.mark.parametrize("nodes", [["Exp"], ["Softplus", "Reciprocal"], ["Abs", "Sqrt", "Exp"]])
 def test_functions_beyond_their_tables_are_not_sound(nodes: list[str]) -> None:
     """Tables go as far as samples with their margin, and an input within the bound goes further."""
-    made = compile(a_function(*nodes), calibration=NEAR, smooth="piecewise")
-    far = np.full((1, 4), made.program.inputs[0].magnitude, np.float32)
-    found = execute(made.program, made.weights, [far]).outputs[f"t{len(nodes)}"]
-    assert np.abs(found - expected(a_function(*nodes), {"x": far})[0]).max() > 0.1
-    ranges = made.ranges()
+    compiled = compile(a_function(*nodes), calibration=NEAR, smooth="piecewise")
+    far = np.full((1, 4), compiled.program.inputs[0].magnitude, np.float32)
+    output = execute(compiled.program, compiled.weights, [far]).outputs[f"t{len(nodes)}"]
+    assert np.abs(output - expected(a_function(*nodes), {"x": far})[0]).max() > 0.1
+    ranges = compiled.ranges()
     assert not ranges.is_sound
     with pytest.raises(OverflowRisk, match="beyond the function's table"):
         compile(a_function(*nodes), calibration=NEAR, smooth="piecewise", sound=True)
     near = np.float32(ranges.safe_share()) * far
-    found = execute(made.program, made.weights, [near]).outputs[f"t{len(nodes)}"]
+    output = execute(compiled.program, compiled.weights, [near]).outputs[f"t{len(nodes)}"]
     np.testing.assert_allclose(
-        found, expected(a_function(*nodes), {"x": near})[0], rtol=5e-3, atol=5e-3
+        output, expected(a_function(*nodes), {"x": near})[0], rtol=5e-3, atol=5e-3
     )
 
 
 @pytest.mark.parametrize("nodes", [["Sigmoid"], ["Softplus"], ["Gelu"], ["HardSwish", "Tanh"]])
 def test_functions_that_go_on_as_a_line_are_sound(nodes: list[str]) -> None:
-    made = compile(a_function(*nodes), calibration=NEAR, smooth="piecewise", sound=True)
-    far = np.full((1, 4), made.program.inputs[0].magnitude, np.float32)
+    compiled = compile(a_function(*nodes), calibration=NEAR, smooth="piecewise", sound=True)
+    far = np.full((1, 4), compiled.program.inputs[0].magnitude, np.float32)
     for x in (far, -far):
-        found = execute(made.program, made.weights, [x]).outputs[f"t{len(nodes)}"]
+        output = execute(compiled.program, compiled.weights, [x]).outputs[f"t{len(nodes)}"]
         np.testing.assert_allclose(
-            found, expected(a_function(*nodes), {"x": x})[0], rtol=2e-3, atol=2e-3
+            output, expected(a_function(*nodes), {"x": x})[0], rtol=2e-3, atol=2e-3
         )
 
 
@@ -211,20 +211,20 @@ def test_a_sum_of_narrow_values_counts_its_narrow_ring() -> None:
         node("Relu", ["c"], ["d"]),
         node("Add", ["b", "d"], ["y"]),
     ]
-    made = compile(model(nodes, {"x": (1, 4)}, ["y"], {"w": np.eye(4, dtype=np.float32) * 300}))
-    layers = made.ranges().layers
+    compiled = compile(model(nodes, {"x": (1, 4)}, ["y"], {"w": np.eye(4, dtype=np.float32) * 300}))
+    layers = compiled.ranges().layers
     assert layers[-1].ring_bits == 25
     assert all(layer.is_sound for layer in layers[:-1])
     assert not layers[-1].is_sound
-    assert made.ranges(narrow=False).is_sound
+    assert compiled.ranges(narrow=False).is_sound
 
 
 def graph_and_plan(steps: list[str], seed: int) -> tuple[Graph, int, list[int]]:
     sizes = dict.fromkeys(("w", "b", "grouped", "fc", "channel", "full", "row"), "moderate")
-    made = compile(network(steps, STEPS, sizes, seed))
-    public = made.program.to_public_bytes()
+    compiled = compile(network(steps, STEPS, sizes, seed))
+    public = compiled.program.to_public_bytes()
     widths = Gmw(rounds="log").native(public).widths()
-    return integer_graph(made.program, made.weights), made.program.ring_bits, widths
+    return integer_graph(compiled.program, compiled.weights), compiled.program.ring_bits, widths
 
 
 @settings(max_examples=25, deadline=None)

@@ -58,8 +58,8 @@ def samples(size: float, count: int, rng: np.random.Generator | None = None) -> 
 def relative_error(model: onnx.ModelProto, compiled: Compiled, inputs: Arrays) -> float:
     session = onnxruntime.InferenceSession(model.SerializeToString())
     wanted = np.array([session.run(None, {"x": x})[0] for x in inputs])
-    made = [execute(compiled.program, compiled.weights, [x]).outputs["y"] for x in inputs]
-    return float(np.abs(np.array(made) - wanted).max() / np.ptp(wanted))
+    outputs = [execute(compiled.program, compiled.weights, [x]).outputs["y"] for x in inputs]
+    return float(np.abs(np.array(outputs) - wanted).max() / np.ptp(wanted))
 
 
 @pytest.mark.parametrize("activation", ["Relu", "Sigmoid"])
@@ -102,12 +102,12 @@ def test_the_error_of_a_polynomial_in_place_of_a_function_counts() -> None:
     rng = np.random.default_rng(0)
     rows = rng.standard_normal((SAMPLES, 4)).astype(np.float32)
     wanted = rows @ np.array([1, 2, -1, 0.5]) + np.sin(rows[:, 0])
-    made = to_onnx(SVR(C=1e4, gamma=0.01).fit(rows[:60], wanted[:60]), rows[:1])
+    proto = to_onnx(SVR(C=1e4, gamma=0.01).fit(rows[:60], wanted[:60]), rows[:1])
     known = [row[None] for row in rows]
-    compiled = compile(made, calibration=known)
-    (reference,) = onnxruntime.InferenceSession(made.SerializeToString()).run(None, {"X": rows})
-    found = [execute(compiled.program, compiled.weights, [it]).outputs["variable"] for it in known]
-    off = float(np.abs(np.concatenate(found) - reference).max())
+    compiled = compile(proto, calibration=known)
+    (reference,) = onnxruntime.InferenceSession(proto.SerializeToString()).run(None, {"X": rows})
+    fixed = [execute(compiled.program, compiled.weights, [it]).outputs["variable"] for it in known]
+    off = float(np.abs(np.concatenate(fixed) - reference).max())
     accuracy = compiled.accuracy()
     assert off > 0.1
     assert accuracy.outputs[0].error == pytest.approx(off, rel=1e-3)
@@ -117,13 +117,13 @@ def test_the_error_of_a_polynomial_in_place_of_a_function_counts() -> None:
 @pytest.mark.parametrize("rows", [1, 8192])
 def test_a_large_model_keeps_the_usual_widths_up_to_a_larger_error(rows: int) -> None:
     rng = np.random.default_rng(5)
-    made = network(1.0, 0.03, rng=rng)
-    for entry in (*made.graph.input, *made.graph.output):
+    proto = network(1.0, 0.03, rng=rng)
+    for entry in (*proto.graph.input, *proto.graph.output):
         entry.type.tensor_type.shape.dim[0].dim_value = rows
     known = [np.repeat(x, rows, axis=0) for x in samples(1.0, 16, rng)]
-    usual = compile(made, calibration=known, bits=37, scale=12).accuracy().relative
+    usual = compile(proto, calibration=known, bits=37, scale=12).accuracy().relative
     assert TOLERANCE < usual < KEPT
-    chosen = compile(made, calibration=known).accuracy().relative
+    chosen = compile(proto, calibration=known).accuracy().relative
     assert (chosen == usual) == (rows > 1)
 
 
@@ -131,8 +131,8 @@ def kernel_machine(rows: np.ndarray[Any, Any], alpha: float) -> onnx.ModelProto:
     """A Gaussian process, whose coefficients are the larger, the less `alpha` is."""
     wanted = rows @ np.array([1, 2, -1, 0.5]) + np.sin(rows[:, 0])
     kernel = ConstantKernel(4, "fixed") * RBF(4, "fixed")
-    made = GaussianProcessRegressor(kernel, alpha=alpha).fit(rows[:60], wanted[:60])
-    exported: onnx.ModelProto = to_onnx(made, rows[:1])
+    machine = GaussianProcessRegressor(kernel, alpha=alpha).fit(rows[:60], wanted[:60])
+    exported: onnx.ModelProto = to_onnx(machine, rows[:1])
     return exported
 
 
@@ -141,14 +141,14 @@ def test_coefficients_that_nearly_cancel_get_fine_functions_or_a_warning(
     alpha: float, is_accurate: bool
 ) -> None:
     rows = np.random.default_rng(0).standard_normal((160, 4)).astype(np.float32)
-    made = kernel_machine(rows, alpha)
-    (wanted,) = onnxruntime.InferenceSession(made.SerializeToString()).run(None, {"X": rows[60:]})
-    compiled = compile(made, calibration=[row[None] for row in rows[:60]], smooth="piecewise")
-    found = [
+    proto = kernel_machine(rows, alpha)
+    (wanted,) = onnxruntime.InferenceSession(proto.SerializeToString()).run(None, {"X": rows[60:]})
+    compiled = compile(proto, calibration=[row[None] for row in rows[:60]], smooth="piecewise")
+    outputs = [
         execute(compiled.program, compiled.weights, [row[None]]).outputs["GPmean"]
         for row in rows[60:]
     ]
-    off = float(np.abs(np.concatenate(found) - wanted).max() / np.ptp(wanted))
+    off = float(np.abs(np.concatenate(outputs) - wanted).max() / np.ptp(wanted))
     accuracy = compiled.accuracy()
     assert (accuracy.relative <= TOLERANCE) == is_accurate
     assert off < 2 * accuracy.relative
@@ -159,8 +159,8 @@ def test_coefficients_that_nearly_cancel_get_fine_functions_or_a_warning(
 def test_a_program_that_is_not_its_model_is_told_by_onnx_runtime() -> None:
     """No layer of it is off from the graph that it was made of."""
     rng = np.random.default_rng(5)
-    made, known = network(1.0, 1.0, rng=rng), samples(1.0, 16, rng)
-    compiled = compile(made, calibration=known)
+    proto, known = network(1.0, 1.0, rng=rng), samples(1.0, 16, rng)
+    compiled = compile(proto, calibration=known)
     accuracy = compiled.accuracy()
     (error,) = accuracy.beside
     assert error.name == "y"
@@ -184,8 +184,8 @@ def test_a_scale_that_needs_a_wider_ring_gets_one() -> None:
 
 def test_no_ring_is_chosen_that_some_choice_in_a_suite_does_not_carry() -> None:
     rng = np.random.default_rng(1)
-    made, known = network(1e-5, 1e-5, rng=rng), samples(1e-5, 16, rng)
-    program = compile(made, calibration=known).program
+    proto, known = network(1e-5, 1e-5, rng=rng), samples(1e-5, 16, rng)
+    program = compile(proto, calibration=known).program
     assert program.ring_bits == WIDEST
     for prime in (it for it in privet.Gmw.labelled() if it.field == "prime"):
         prime.plan(program)
@@ -198,9 +198,9 @@ def test_what_no_choice_computes_accurately_stays_refused() -> None:
 
 
 def test_without_calibration_the_usual_widths_are_kept_where_they_have_room() -> None:
-    made, known = network(255.0, 1.0), samples(255.0, 4)
-    assert compile(made, input_range=(0, 255)).program.values[0].scale == 12
-    assert compile(made, calibration=known).program.values[0].scale != 12
+    proto, known = network(255.0, 1.0), samples(255.0, 4)
+    assert compile(proto, input_range=(0, 255)).program.values[0].scale == 12
+    assert compile(proto, calibration=known).program.values[0].scale != 12
     assert compile(network(1e5, 1.0), input_range=(0, 1e5)).accuracy().relative < 1e-3
 
 
@@ -251,17 +251,17 @@ def small_factor() -> onnx.ModelProto:
 
 
 def test_a_ring_that_would_hold_a_model_is_named() -> None:
-    made, inputs = small_factor(), samples(1.0, 4)
+    proto, inputs = small_factor(), samples(1.0, 4)
     with pytest.raises(OverflowRisk, match="or with --bits 48, at which outputs are off by"):
-        compile(made, calibration=inputs)
-    assert relative_error(made, compile(made, calibration=inputs, bits=48), inputs) < 4e-3
+        compile(proto, calibration=inputs)
+    assert relative_error(proto, compile(proto, calibration=inputs, bits=48), inputs) < 4e-3
 
 
 def test_a_wide_ring_is_chosen_where_no_other_holds_a_model_and_says_so() -> None:
-    made, inputs = small_factor(), samples(1.0, 4)
-    compiled = privet.compile(made, calibration=inputs)
+    proto, inputs = small_factor(), samples(1.0, 4)
+    compiled = privet.compile(proto, calibration=inputs)
     assert compiled.program.ring_bits == 48
-    assert relative_error(made, compiled, inputs) < 4e-3
+    assert relative_error(proto, compiled, inputs) < 4e-3
     assert compiled.widened is not None
     assert re.search("48 bits, as layer factor has no room.*up to 29 % more", compiled.widened)
     assert privet.run(compiled, inputs[:1]).widened == compiled.widened

@@ -15,11 +15,11 @@ NAMES = sorted(path.stem for path in FOLDER.glob("*.onnx"))
 
 def exported(name: str, *, seed: int = 0) -> onnx.ModelProto:
     """The network, with weights that keep the size of values from layer to layer."""
-    made = onnx.load(FOLDER / f"{name}.onnx")
-    variances = {it.input[4] for it in made.graph.node if it.op_type == "BatchNormalization"}
-    factors = {it.input[1] for it in made.graph.node if it.op_type == "BatchNormalization"}
+    proto = onnx.load(FOLDER / f"{name}.onnx")
+    variances = {it.input[4] for it in proto.graph.node if it.op_type == "BatchNormalization"}
+    factors = {it.input[1] for it in proto.graph.node if it.op_type == "BatchNormalization"}
     rng = np.random.default_rng(seed)
-    for tensor in made.graph.initializer:
+    for tensor in proto.graph.initializer:
         count = math.prod(tensor.dims)
         if tensor.data_type != onnx.TensorProto.FLOAT or tensor.raw_data or tensor.float_data:
             continue
@@ -32,4 +32,4 @@ def exported(name: str, *, seed: int = 0) -> onnx.ModelProto:
             fan_in = count // shape[0] if len(shape) > 2 else max(shape)
             drawn = math.sqrt(2.0 / fan_in) * rng.standard_normal(shape)
         tensor.raw_data = drawn.astype("<f4").tobytes()
-    return made
+    return proto

@@ -88,7 +88,7 @@ def network(
     }
     names = ["x", *(f"t{index}" for index in range(len(steps)))]
     nodes = [kinds[s](a, b) for s, a, b in zip(steps, names, names[1:], strict=False)]
-    used = {name for made in nodes for name in made.input}
+    used = {name for entry in nodes for name in entry.input}
     return model(
         nodes, {"x": SHAPE}, [names[-1]], {k: v for k, v in constants.items() if k in used}
     )
@@ -113,7 +113,7 @@ def victim() -> onnx.ModelProto:
     return model(nodes, {"x": (1, 784)}, ["y"], {"w1": first, "w2": last})
 
 
-def in_reals(made: onnx.ModelProto, x: Array) -> Array:
+def in_reals(proto: onnx.ModelProto, x: Array) -> Array:
     """What `victim` gives without rounding."""
-    first, last = (onnx.numpy_helper.to_array(t).astype(float) for t in made.graph.initializer)
+    first, last = (onnx.numpy_helper.to_array(t).astype(float) for t in proto.graph.initializer)
     return np.asarray(np.maximum(x @ first, 0) @ last)

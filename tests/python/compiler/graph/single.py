@@ -59,9 +59,9 @@ def model(
     )
     versions = {"": opset} | {it.domain: 1 for it in nodes if it.domain}
     imports = [onnx.helper.make_opsetid(*it) for it in versions.items()]
-    made = onnx.helper.make_model(graph, opset_imports=imports)
-    made.ir_version = 4 if opset < 12 else 10
-    inferred = onnx.shape_inference.infer_shapes(made)
+    proto = onnx.helper.make_model(graph, opset_imports=imports)
+    proto.ir_version = 4 if opset < 12 else 10
+    inferred = onnx.shape_inference.infer_shapes(proto)
     for output in inferred.graph.output:
         if output.type.tensor_type.elem_type == undefined:
             output.type.tensor_type.elem_type = kind
@@ -92,38 +92,38 @@ def single(
         else:
             constants[name] = operand
         names.append(name)
-    made = [f"y{index}" for index in range(outputs)]
+    ys = [f"y{index}" for index in range(outputs)]
     return model(
-        [node(op, names, made, **attributes)], inputs, made, constants, opset=opset, listed=listed
+        [node(op, names, ys, **attributes)], inputs, ys, constants, opset=opset, listed=listed
     )
 
 
-def samples(made: onnx.ModelProto, *, seed: int = 0, spread: float = 1.0) -> dict[str, Array]:
+def samples(proto: onnx.ModelProto, *, seed: int = 0, spread: float = 1.0) -> dict[str, Array]:
     """Random inputs for a model with static shapes."""
     generator = np.random.default_rng(seed)
-    initialised = {tensor.name for tensor in made.graph.initializer}
-    found = {}
-    for entry in made.graph.input:
+    initialised = {tensor.name for tensor in proto.graph.initializer}
+    arrays = {}
+    for entry in proto.graph.input:
         if entry.name not in initialised:
             shape = [dim.dim_value or 1 for dim in entry.type.tensor_type.shape.dim]
-            found[entry.name] = np.asarray(spread * generator.standard_normal(shape), np.float32)
-    return found
+            arrays[entry.name] = np.asarray(spread * generator.standard_normal(shape), np.float32)
+    return arrays
 
 
-def expected(made: onnx.ModelProto, inputs: Mapping[str, Array]) -> list[Array]:
+def expected(proto: onnx.ModelProto, inputs: Mapping[str, Array]) -> list[Array]:
     """What another runtime gives: ONNX Runtime, or the reference where that refuses."""
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     try:
-        session = onnxruntime.InferenceSession(made.SerializeToString(), options)
+        session = onnxruntime.InferenceSession(proto.SerializeToString(), options)
         return [np.asarray(array) for array in session.run(None, dict(inputs))]
     except Exception:  # an opset too new or a form that it does not know
         pass
-    return [np.asarray(array) for array in ReferenceEvaluator(made).run(None, dict(inputs))]
+    return [np.asarray(array) for array in ReferenceEvaluator(proto).run(None, dict(inputs))]
 
 
 def check(
-    made: onnx.ModelProto,
+    proto: onnx.ModelProto,
     inputs: Mapping[str, Array] | None = None,
     *,
     units: float = 16,
@@ -131,22 +131,22 @@ def check(
     smooth: str = "polynomial",
 ) -> None:
     """Asserts that the compiled model agrees with another runtime to `units` of `2^-SCALE`."""
-    given = samples(made) if inputs is None else inputs
+    given = samples(proto) if inputs is None else inputs
     shapes = {name: array.shape for name, array in given.items()}
     compiled = compile(
-        made,
+        proto,
         bits=BITS,
         scale=SCALE,
         calibration=[given],
         input_shapes=shapes,
         smooth=smooth,
     )
-    found = execute(compiled.program, compiled.weights, given).outputs
-    wanted = expected(made, given) if wanted is None else wanted
-    for output, array in zip(made.graph.output, wanted, strict=True):
-        assert found[output.name].shape == array.shape
+    outputs = execute(compiled.program, compiled.weights, given).outputs
+    wanted = expected(proto, given) if wanted is None else wanted
+    for output, array in zip(proto.graph.output, wanted, strict=True):
+        assert outputs[output.name].shape == array.shape
         allowed = units * 2.0**-SCALE * max(1.0, float(np.abs(array).max(initial=0.0)))
-        np.testing.assert_allclose(found[output.name], array, rtol=0, atol=allowed)
+        np.testing.assert_allclose(outputs[output.name], array, rtol=0, atol=allowed)
 
 
 def constant(*shape: int, seed: int = 1, spread: float = 0.5) -> Array:

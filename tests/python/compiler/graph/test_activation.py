@@ -32,19 +32,19 @@ def test_clip(low: float | None, high: float | None, opset: int) -> None:
     bounds: dict[str, Any] = {n: v for n, v in (("min", low), ("max", high)) if v is not None}
     operands: list[Any] = [(4, 9)]
     if opset < 11:
-        made = single("Clip", operands, opset=opset, **bounds)
+        proto = single("Clip", operands, opset=opset, **bounds)
     else:
         operands += ["" if v is None else np.float32(v) for v in (low, high)]
-        made = single("Clip", operands, opset=opset)
+        proto = single("Clip", operands, opset=opset)
     x = np.linspace(-8, 8, 36, dtype=np.float32).reshape(4, 9)
     wanted = np.clip(x, -np.inf if low is None else low, np.inf if high is None else high)
-    check(made, {"x0": x}, wanted=[wanted], units=2)
+    check(proto, {"x0": x}, wanted=[wanted], units=2)
 
 
 def test_clip_with_widest_floats_is_no_clip() -> None:
     widest = np.finfo(np.float32).max
-    made = single("Clip", [(3,), np.float32(-widest), np.float32(widest)])
-    assert import_model(made, name="m").nodes == ()
+    proto = single("Clip", [(3,), np.float32(-widest), np.float32(widest)])
+    assert import_model(proto, name="m").nodes == ()
 
 
 def test_clip_with_crossed_bounds_is_refused() -> None:

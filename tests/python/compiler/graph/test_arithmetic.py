@@ -73,8 +73,8 @@ def test_a_tensor_added_to_itself() -> None:
 
 def test_opset_6_lines_operands_up_by_axis() -> None:
     x, b = constant(2, 3, 4), constant(3)
-    made = single("Add", [(2, 3, 4), b], opset=6, broadcast=1, axis=1)
-    check(made, {"x0": x}, wanted=[x + b[:, None]])
+    proto = single("Add", [(2, 3, 4), b], opset=6, broadcast=1, axis=1)
+    check(proto, {"x0": x}, wanted=[x + b[:, None]])
 
 
 def test_products_of_two_private_tensors() -> None:
@@ -84,11 +84,11 @@ def test_products_of_two_private_tensors() -> None:
 
 def integers(nodes: list[Any], constants: dict[str, Any] | None = None) -> onnx.ModelProto:
     """A model of nodes from the whole numbers `a` and `b` to `y`."""
-    made = model(nodes, {"a": (2, 3), "b": (2, 3)}, ["y"], constants)
-    for entry in (*made.graph.input, *made.graph.output):
+    proto = model(nodes, {"a": (2, 3), "b": (2, 3)}, ["y"], constants)
+    for entry in (*proto.graph.input, *proto.graph.output):
         entry.type.tensor_type.elem_type = onnx.TensorProto.INT64
-    del made.graph.value_info[:]
-    return made
+    del proto.graph.value_info[:]
+    return proto
 
 
 @pytest.mark.parametrize("operator", ["Mul", "MatMul", "Einsum"])
@@ -100,8 +100,8 @@ def test_products_of_integers(operator: str) -> None:
         nodes.insert(0, node("Transpose", ["b"], ["t"]))
     given = {"a": np.array([[3, 0, 1], [-2, 7, 1]]), "b": np.array([[1, 0, 5], [6, -1, 0]])}
     compiled = compile(integers(nodes), calibration=[given])
-    (found,) = execute(compiled.program, compiled.weights, given).outputs.values()
-    np.testing.assert_array_equal(found, expected(integers(nodes), given)[0])
+    (output,) = execute(compiled.program, compiled.weights, given).outputs.values()
+    np.testing.assert_array_equal(output, expected(integers(nodes), given)[0])
 
 
 @pytest.mark.parametrize("between", ["Where", "Concat", "Clip", "Sign", "TopK", "ReduceL1"])
@@ -116,15 +116,15 @@ def test_division_is_refused_of_integers_that_were_chosen_or_joined(between: str
     ]
     nodes[1].output.extend(["places"] if between == "TopK" else [])
     nodes = nodes if between == "Where" else nodes[1:]
-    made = integers(nodes, {"two": 2, "low": -9, "high": 9, "k": [2]})
+    proto = integers(nodes, {"two": 2, "low": -9, "high": 9, "k": [2]})
     with pytest.raises(UnsupportedModel, match="divides integers"):
-        import_model(made, name="m")
+        import_model(proto, name="m")
 
 
 def test_averages_of_integers_are_refused() -> None:
-    made = integers([node("ReduceMean", ["a"], ["m"]), node("Mul", ["m", "b"], ["y"])])
+    proto = integers([node("ReduceMean", ["a"], ["m"]), node("Mul", ["m", "b"], ["y"])])
     with pytest.raises(UnsupportedModel, match="averages integers"):
-        import_model(made, name="m")
+        import_model(proto, name="m")
 
 
 @pytest.mark.parametrize("between", [None, "Add", "Mul", "CumSum", "ReduceSum", "Sum"])
@@ -133,12 +133,12 @@ def test_division_of_integers_is_refused(between: str | None) -> None:
     nodes, read = [], "a"
     if between is not None:
         nodes, read = [node(between, ["a", "one"], ["c"])], "c"
-    made = integers([*nodes, node("Div", [read, "two"], ["y"])], {"one": 1, "two": 2})
+    proto = integers([*nodes, node("Div", [read, "two"], ["y"])], {"one": 1, "two": 2})
     with pytest.raises(UnsupportedModel, match="divides integers"):
-        import_model(made, name="m")
-    made = integers([*nodes, node("Div", [read, "b"], ["y"])], {"one": 1})
+        import_model(proto, name="m")
+    proto = integers([*nodes, node("Div", [read, "b"], ["y"])], {"one": 1})
     with pytest.raises(UnsupportedModel, match="divides integers"):
-        import_model(made, name="m")
+        import_model(proto, name="m")
 
 
 def test_division_by_zero_is_refused() -> None:
@@ -154,8 +154,8 @@ def test_what_is_made_of_a_tensor_and_itself_is_a_constant() -> None:
         node("Add", ["x", "ones"], ["a"]),
         node("Sub", ["a", "zeros"], ["y"]),
     ]
-    made = model(nodes, {"x": (2, 3)}, ["y"])
-    graph = import_model(made, name="m")
+    proto = model(nodes, {"x": (2, 3)}, ["y"])
+    graph = import_model(proto, name="m")
     added = [it.operation.bias for it in graph.nodes if isinstance(it.operation, AddConstant)]
     assert len(added) == len(graph.nodes)
     assert np.array_equal(sum(added), np.ones((2, 3)))

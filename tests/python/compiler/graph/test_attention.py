@@ -26,19 +26,19 @@ UNIT = 2.0**-12
 
 
 def check(
-    made: onnx.ModelProto,
+    proto: onnx.ModelProto,
     *,
     units: float = 24,
     spread: float = 1.0,
     inputs: Mapping[str, Array] | None = None,
 ) -> Compiled:
     """Asserts that the program with lines agrees with another runtime to `units` of `2^-12`."""
-    given = dict(inputs or samples(made, spread=spread))
-    compiled = compile(made, bits=48, calibration=[given], smooth="piecewise")
-    found = execute(compiled.program, compiled.weights, given).outputs
-    for output, array in zip(made.graph.output, expected(made, given), strict=True):
+    given = dict(inputs or samples(proto, spread=spread))
+    compiled = compile(proto, bits=48, calibration=[given], smooth="piecewise")
+    outputs = execute(compiled.program, compiled.weights, given).outputs
+    for output, array in zip(proto.graph.output, expected(proto, given), strict=True):
         allowed = units * UNIT * max(1.0, float(np.abs(array).max()))
-        np.testing.assert_allclose(found[output.name], array, rtol=0, atol=allowed)
+        np.testing.assert_allclose(outputs[output.name], array, rtol=0, atol=allowed)
     return compiled
 
 
@@ -50,8 +50,8 @@ def times_two(nodes: list[Any]) -> list[Any]:
 @pytest.mark.parametrize(("shape", "axis"), [((3, 9), -1), ((2, 4, 5), 1), ((1, 2, 6, 6), -1)])
 @pytest.mark.parametrize("spread", [0.3, 1.0, 6.0])
 def test_softmax(shape: tuple[int, ...], axis: int, spread: float) -> None:
-    made = model(times_two([node("Softmax", ["x"], ["s"], axis=axis)]), {"x": shape}, ["y"])
-    check(made, spread=spread)
+    proto = model(times_two([node("Softmax", ["x"], ["s"], axis=axis)]), {"x": shape}, ["y"])
+    check(proto, spread=spread)
 
 
 def test_softmax_before_opset_13_takes_all_axes_from_one_on() -> None:
@@ -76,13 +76,13 @@ def test_masked_elements_are_nothing(low: float, how: str) -> None:
     if how == "guarded":
         constants["zero"] = np.float32(0)
         nodes += [node("IsNaN", ["t"], ["nan"]), node("Where", ["nan", "zero", "t"], ["s"])]
-    made = model([*nodes, node("MatMul", ["s", "x"], ["y"])], {"x": (1, 2, 6, 6)}, ["y"], constants)
-    compiled = check(made)
-    other = samples(made)["x"]
+    net = model([*nodes, node("MatMul", ["s", "x"], ["y"])], {"x": (1, 2, 6, 6)}, ["y"], constants)
+    compiled = check(net)
+    other = samples(net)["x"]
     other[..., 1:, :] += 3.0
     reference = [
         execute(compiled.program, compiled.weights, {"x": x}).outputs["y"][0, :, 0]
-        for x in (samples(made)["x"], other)
+        for x in (samples(net)["x"], other)
     ]
     # The first row sees itself alone.
     np.testing.assert_allclose(reference[0], reference[1], atol=2 * UNIT)
@@ -91,9 +91,9 @@ def test_masked_elements_are_nothing(low: float, how: str) -> None:
 def test_masks_that_are_too_weak_are_refused() -> None:
     mask = np.where(CAUSAL, np.float32(-np.inf), np.float32(0))
     nodes = times_two([node("Add", ["x", "mask"], ["m"]), node("Softmax", ["m"], ["s"])])
-    made = model(nodes, {"x": (6, 6)}, ["y"], {"mask": mask})
+    proto = model(nodes, {"x": (6, 6)}, ["y"], {"mask": mask})
     with pytest.raises(UnsupportedModel, match="what it masks reaches"):
-        check(made, spread=200.0)
+        check(proto, spread=200.0)
     beside = [node("Add", ["x", "mask"], ["m"]), node("Relu", ["m"], ["y"])]
     with pytest.raises(UnsupportedModel, match="masked tensor"):
         check(model(beside, {"x": (6, 6)}, ["y"], {"mask": mask}))
@@ -132,16 +132,16 @@ def test_layer_normalization_in_parts(square: str, division: str) -> None:
         else:
             nodes += [node("Reciprocal", ["root"], ["r"]), node("Mul", ["again", "r"], ["n"])]
     nodes += [node("Mul", ["n", "scale"], ["scaled"]), node("Add", ["scaled", "bias"], ["y"])]
-    used = {name for made in nodes for name in made.input}
+    used = {name for entry in nodes for name in entry.input}
     held = {name: array for name, array in constants.items() if name in used}
     check(model(nodes, {"x": (2, 3, 16)}, ["y"], held, opset=13), units=48)
 
 
 def test_division_by_a_private_tensor_that_keeps_its_sign() -> None:
-    made = single("Div", [(2, 5), (2, 1)])
-    given = samples(made)
+    proto = single("Div", [(2, 5), (2, 1)])
+    given = samples(proto)
     given["x1"] = np.array([[0.6], [40.0]], np.float32)
-    check(made, inputs=given)
+    check(proto, inputs=given)
 
 
 @pytest.mark.parametrize("heads", [(4, 4), (4, 2), (4, 1)])
@@ -153,16 +153,16 @@ def test_attention(heads: tuple[int, int], causal: int, flat: bool) -> None:
         [(1, h, 5, 8) for h in (q, kv, kv)] if not flat else [(1, 5, 8 * h) for h in (q, kv, kv)]
     )
     counts: dict[str, Any] = {"q_num_heads": q, "kv_num_heads": kv} if flat else {}
-    made = single("Attention", list(shapes), opset=23, is_causal=causal, **counts)
-    compiled = check(made)
+    proto = single("Attention", list(shapes), opset=23, is_causal=causal, **counts)
+    compiled = check(proto)
     kinds = [operation.op for operation in compiled.program.operations]
     assert kinds.count("matmul") == 2
 
 
 def test_a_private_mask_of_attention_is_refused_with_what_to_export() -> None:
-    made = single("Attention", [*[(1, 2, 5, 8)] * 3, (5, 5)], opset=23)
+    proto = single("Attention", [*[(1, 2, 5, 8)] * 3, (5, 5)], opset=23)
     with pytest.raises(UnsupportedModel, match=r"mask depends on .* opset below 23"):
-        check(made)
+        check(proto)
 
 
 def test_attention_is_normalised_after_the_product_where_that_is_cheaper() -> None:

@@ -22,23 +22,23 @@ TYPES = onnx.TensorProto
 
 
 def _typed(kind: int, constant_kind: int | None = None) -> onnx.ModelProto:
-    made = single("Add", [(2, 3), constant(2, 3)])
-    made.graph.input[0].type.tensor_type.elem_type = kind
+    proto = single("Add", [(2, 3), constant(2, 3)])
+    proto.graph.input[0].type.tensor_type.elem_type = kind
     if constant_kind is not None:
-        made.graph.initializer[0].data_type = constant_kind
-    return made
+        proto.graph.initializer[0].data_type = constant_kind
+    return proto
 
 
 def _window(op: str, **attributes: Any) -> onnx.ModelProto:
     """A node that slides a window, whose attributes ONNX's own inference does not see."""
     given: dict[str, Any] = {"kernel_shape": [2, 2]}
     operands = [IMAGE, constant(1, 1, 2, 2)] if op == "Conv" else [IMAGE]
-    made = single(op, operands, **given)
+    proto = single(op, operands, **given)
     for name, value in attributes.items():
-        for attribute in [each for each in made.graph.node[0].attribute if each.name == name]:
-            made.graph.node[0].attribute.remove(attribute)
-        made.graph.node[0].attribute.append(onnx.helper.make_attribute(name, value))
-    return made
+        for attribute in [each for each in proto.graph.node[0].attribute if each.name == name]:
+            proto.graph.node[0].attribute.remove(attribute)
+        proto.graph.node[0].attribute.append(onnx.helper.make_attribute(name, value))
+    return proto
 
 
 def _huge(op: str, inputs: list[str]) -> onnx.ModelProto:
@@ -53,27 +53,27 @@ def _huge(op: str, inputs: list[str]) -> onnx.ModelProto:
 
 
 def _text(text: bytes) -> onnx.ModelProto:
-    made = single("Pad", [(2, 3), np.array([0, 1, 0, 1])], mode="edge")
-    made.graph.node[0].attribute[0].s = text
-    return made
+    proto = single("Pad", [(2, 3), np.array([0, 1, 0, 1])], mode="edge")
+    proto.graph.node[0].attribute[0].s = text
+    return proto
 
 
 def _equation(equation: str, *shapes: tuple[int, ...]) -> onnx.ModelProto:
-    made = single("Einsum", list(shapes), equation="...,..." if shapes[1:] else "...")
-    made.graph.node[0].attribute[0].s = equation.encode()
-    return made
+    proto = single("Einsum", list(shapes), equation="...,..." if shapes[1:] else "...")
+    proto.graph.node[0].attribute[0].s = equation.encode()
+    return proto
 
 
 def _named(name: bytes) -> bytes:
-    made = single("Relu", [(1, 2)])
-    made.graph.name = "n" * len(name)
-    return bytes(made.SerializeToString()).replace(made.graph.name.encode(), name)
+    proto = single("Relu", [(1, 2)])
+    proto.graph.name = "n" * len(name)
+    return bytes(proto.SerializeToString()).replace(proto.graph.name.encode(), name)
 
 
 def _tensor_bytes() -> onnx.ModelProto:
-    made = single("Add", [(2, 3), constant(2, 3)])
-    made.graph.initializer[0].data_type = TYPES.INT64
-    return made
+    proto = single("Add", [(2, 3), constant(2, 3)])
+    proto.graph.initializer[0].data_type = TYPES.INT64
+    return proto
 
 
 @pytest.mark.parametrize(
@@ -133,25 +133,25 @@ def test_weights_below_the_scale_are_said(spread: float) -> None:
 def test_outputs_below_the_scale_are_said() -> None:
     nodes = [node("MatMul", ["x", "w"], ["a"]), node("MatMul", ["a", "v"], ["y"])]
     weights = {"w": constant(4, 4, spread=3e-4), "v": constant(4, 2, seed=2, spread=3e-4)}
-    made = model(nodes, {"x": (1, 4)}, ["y"], weights)
+    proto = model(nodes, {"x": (1, 4)}, ["y"], weights)
     with pytest.raises(OverflowRisk, match=r"output y: .* all zero at scale"):
-        compile(made, input_range=(-1e-3, 1e-3))
+        compile(proto, input_range=(-1e-3, 1e-3))
 
 
 @pytest.mark.parametrize("places", [np.array([0, 5]), np.array([[0, 0], [1, 2]])])
 def test_sparse_initialisers_are_constants(places: Any) -> None:
-    made = single("MatMul", [(1, 4), constant(4, 3)])
+    proto = single("MatMul", [(1, 4), constant(4, 3)])
     values = onnx.helper.make_tensor("x1", TYPES.FLOAT, [2], [1.0, 2.0])
     indices = onnx.numpy_helper.from_array(places, "places")
-    del made.graph.initializer[:]
-    made.graph.sparse_initializer.append(onnx.helper.make_sparse_tensor(values, indices, [4, 3]))
+    del proto.graph.initializer[:]
+    proto.graph.sparse_initializer.append(onnx.helper.make_sparse_tensor(values, indices, [4, 3]))
     x = constant(1, 4, seed=5)
     weights = np.zeros((4, 3))
     weights[[0, 1], [0, 2]] = [1.0, 2.0]
-    check(made, {"x0": x}, wanted=[x @ weights])
-    made.graph.sparse_initializer[0].dims[0] = 1
+    check(proto, {"x0": x}, wanted=[x @ weights])
+    proto.graph.sparse_initializer[0].dims[0] = 1
     with pytest.raises(InvalidModel, match=r"sparse initialiser x1|is not a valid ONNX model"):
-        compile(made)
+        compile(proto)
 
 
 def test_nodes_in_any_order_run_and_a_circle_is_refused() -> None:
@@ -168,39 +168,39 @@ def test_nodes_in_any_order_run_and_a_circle_is_refused() -> None:
         node("If", ["true"], ["b"], then_branch=body, else_branch=body),
         node("Add", ["x", "c"], ["a"]),
     ]
-    made = model(nodes, {"x": (2, 3)}, ["y"], constants)
-    check(made, units=64)
-    made.graph.node[2].input[1] = "y"
+    proto = model(nodes, {"x": (2, 3)}, ["y"], constants)
+    check(proto, units=64)
+    proto.graph.node[2].input[1] = "y"
     with pytest.raises(InvalidModel, match="topologically sorted"):
-        compile(made)
+        compile(proto)
 
 
 @pytest.mark.parametrize("kind", [TYPES.FLOAT16, TYPES.BFLOAT16, TYPES.DOUBLE])
 def test_other_precisions_run(kind: int) -> None:
     wide = single("MatMul", [(1, 4), constant(4, 3)])
-    made = single("MatMul", [(1, 4), constant(4, 3)])
+    proto = single("MatMul", [(1, 4), constant(4, 3)])
     dtype = onnx.helper.tensor_dtype_to_np_dtype(kind)
-    weights = onnx.numpy_helper.to_array(made.graph.initializer[0]).astype(dtype)
-    made.graph.initializer[0].CopyFrom(onnx.numpy_helper.from_array(weights, "x1"))
-    for entry in (made.graph.input[0], made.graph.output[0]):
+    weights = onnx.numpy_helper.to_array(proto.graph.initializer[0]).astype(dtype)
+    proto.graph.initializer[0].CopyFrom(onnx.numpy_helper.from_array(weights, "x1"))
+    for entry in (proto.graph.input[0], proto.graph.output[0]):
         entry.type.tensor_type.elem_type = kind
     x = {"x0": constant(1, 4, seed=5)}
-    check(made, x, wanted=expected(wide, x), units=200)
+    check(proto, x, wanted=expected(wide, x), units=200)
 
 
 @pytest.mark.parametrize("kind", [TYPES.INT64, TYPES.UINT8, TYPES.INT32, TYPES.BOOL])
 def test_whole_numbers_may_be_private(kind: int) -> None:
     nodes = [node("Cast", ["x"], ["f"], to=TYPES.FLOAT), node("MatMul", ["f", "w"], ["y"])]
-    made = model(nodes, {"x": (1, 4)}, ["y"], {"w": constant(4, 3)})
-    made.graph.input[0].type.tensor_type.elem_type = kind
+    proto = model(nodes, {"x": (1, 4)}, ["y"], {"w": constant(4, 3)})
+    proto.graph.input[0].type.tensor_type.elem_type = kind
     x = np.array([[1, 0, 1, 1]], onnx.helper.tensor_dtype_to_np_dtype(kind))
-    check(made, {"x": x})
+    check(proto, {"x": x})
 
 
 def test_parties_run_whole_numbers() -> None:
-    made = single("Cast", [(1, 4)], to=TYPES.FLOAT)
-    made.graph.input[0].type.tensor_type.elem_type = TYPES.INT64
-    assert privet.run(made, suite="fss").max_abs_error == 0
+    proto = single("Cast", [(1, 4)], to=TYPES.FLOAT)
+    proto.graph.input[0].type.tensor_type.elem_type = TYPES.INT64
+    assert privet.run(proto, suite="fss").max_abs_error == 0
 
 
 @pytest.mark.parametrize("seed", [1, 2])

@@ -14,10 +14,10 @@ OTHER = np.array([[-2.0, 1.0, -0.75, 0.0], [0.5, 0.25, 1.0, -3.0]], np.float32)
 COMPARISONS = ["Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Equal"]
 
 
-def checked(made: Any, **inputs: Array) -> None:
+def checked(proto: Any, **inputs: Array) -> None:
     """Agreement on numbers that fixed point has exactly, so that equal ones are equal."""
-    wanted = [array.astype(np.float64) for array in expected(made, inputs)]
-    check(made, inputs, units=2, wanted=wanted)
+    wanted = [array.astype(np.float64) for array in expected(proto, inputs)]
+    check(proto, inputs, units=2, wanted=wanted)
 
 
 @pytest.mark.parametrize("operator", ["Abs", "Sign", "ThresholdedRelu", "Shrink"])
@@ -65,8 +65,8 @@ def test_logic(operator: str) -> None:
         node(operator, ["a", "c"], ["d"]),
         node("Cast", ["d"], ["z"], to=1),
     ]
-    made = model(nodes, {"x": (2, 4), "y": (2, 4)}, ["z"], {"half": np.float32(0.5)})
-    checked(made, x=POINTS, y=OTHER)
+    proto = model(nodes, {"x": (2, 4), "y": (2, 4)}, ["z"], {"half": np.float32(0.5)})
+    checked(proto, x=POINTS, y=OTHER)
 
 
 @pytest.mark.parametrize("kind", ["INT32", "INT64"])

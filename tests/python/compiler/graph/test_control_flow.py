@@ -127,9 +127,9 @@ def test_sequences_of_constants_and_private_tensors() -> None:
 
 
 def test_a_sequence_as_an_output_is_refused() -> None:
-    made = model([node("SequenceConstruct", ["x", "x"], ["y"])], {"x": (2,)}, ["y"])
+    proto = model([node("SequenceConstruct", ["x", "x"], ["y"])], {"x": (2,)}, ["y"])
     with pytest.raises(UnsupportedModel, match="sequence of tensors"):
-        import_model(made, name="m")
+        import_model(proto, name="m")
 
 
 @pytest.mark.parametrize("reverse", [0, 1])
@@ -185,6 +185,6 @@ def test_a_loop_in_a_loop_is_refused_before_both_are_unrolled() -> None:
     entries = [("round", INT64), ("going", BOOL), ("outer", FLOAT)]
     outer = body(nodes, [("on", BOOL), ("all", FLOAT)], entries)
     nodes = [node("Loop", ["times", "", "x"], ["y"], body=outer)]
-    made = model(nodes, {"x": (2, 3)}, ["y"], {"times": np.array(10**6)})
+    proto = model(nodes, {"x": (2, 3)}, ["y"], {"times": np.array(10**6)})
     with pytest.raises(UnsupportedModel, match="with what is inside"):
-        import_model(made, name="m")
+        import_model(proto, name="m")

@@ -63,15 +63,15 @@ def test_bias_that_is_left_out_by_an_empty_name() -> None:
 
 
 def test_four_dimensional_conv_is_refused() -> None:
-    made = single("Conv", [(1, 2, 4, 4, 4, 4), constant(3, 2, 3, 3, 3, 3)])
+    proto = single("Conv", [(1, 2, 4, 4, 4, 4), constant(3, 2, 3, 3, 3, 3)])
     with pytest.raises(UnsupportedModel, match="4 spatial axes"):
-        import_model(made, name="m")
+        import_model(proto, name="m")
 
 
 def test_private_weights_are_refused() -> None:
-    made = model([node("Conv", ["x", "w"], ["y"])], {"x": (1, 2, 4, 4), "w": (3, 2, 3, 3)}, ["y"])
+    proto = model([node("Conv", ["x", "w"], ["y"])], {"x": (1, 2, 4, 4), "w": (3, 2, 3, 3)}, ["y"])
     with pytest.raises(UnsupportedModel, match="weights depend on the private input"):
-        import_model(made, name="m")
+        import_model(proto, name="m")
 
 
 @pytest.mark.parametrize(

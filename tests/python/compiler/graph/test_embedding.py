@@ -24,14 +24,14 @@ def embedding(
     """A model from `ids` to `y`."""
     tensors = onnx.TensorProto
     entry = onnx.helper.make_tensor_value_info("ids", getattr(tensors, type), shape or (1, 4))
-    made = onnx.helper.make_graph(
+    graph = onnx.helper.make_graph(
         nodes,
         "test",
         [entry],
         [onnx.helper.make_tensor_value_info("y", tensors.FLOAT, None)],
         [onnx.numpy_helper.from_array(array, name) for name, array in tables.items()],
     )
-    model = onnx.helper.make_model(made, opset_imports=[onnx.helper.make_opsetid("", 17)])
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)])
     model.ir_version = 8
     return onnx.shape_inference.infer_shapes(model)
 
@@ -51,13 +51,13 @@ def small() -> onnx.ModelProto:
 @pytest.mark.parametrize("shape", [(1, 4), (4,), (2, 2)])
 @pytest.mark.parametrize("width", [(3,), (2, 3), ()])
 def test_rows_are_those_of_onnx_runtime(shape: tuple[int, ...], width: tuple[int, ...]) -> None:
-    made = embedding(
+    proto = embedding(
         [node("Gather", ["table", "ids"], ["y"])], {"table": constant(5, *width)}, *shape
     )
     given = {"ids": IDS.reshape(shape)}
-    compiled = compile(made, bits=BITS, scale=SCALE, calibration=[given])
-    (found,) = execute(compiled.program, compiled.weights, given).outputs.values()
-    np.testing.assert_allclose(found, expected(made, given)[0], rtol=0, atol=2.0**-SCALE)
+    compiled = compile(proto, bits=BITS, scale=SCALE, calibration=[given])
+    (output,) = execute(compiled.program, compiled.weights, given).outputs.values()
+    np.testing.assert_allclose(output, expected(proto, given)[0], rtol=0, atol=2.0**-SCALE)
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_rows_are_those_of_onnx_runtime(shape: tuple[int, ...], width: tuple[int
     ],
 )
 def test_places_are_cast_only_to_a_type_that_holds_them(type: str, rows: int, holds: bool) -> None:
-    made = embedding(
+    proto = embedding(
         [
             node("Cast", ["ids"], ["cast"], to=getattr(onnx.TensorProto, type)),
             node("Cast", ["cast"], ["places"], to=onnx.TensorProto.INT64),
@@ -79,11 +79,11 @@ def test_places_are_cast_only_to_a_type_that_holds_them(type: str, rows: int, ho
     given = {"ids": np.array([[rows - 1, 0, 1, rows - 2]])}
     if not holds:
         with pytest.raises(UnsupportedModel, match=f"table of {rows} rows .* does not hold"):
-            compile(made, bits=BITS, scale=SCALE, calibration=[given])
+            compile(proto, bits=BITS, scale=SCALE, calibration=[given])
         return
-    compiled = compile(made, bits=BITS, scale=SCALE, calibration=[given])
-    (found,) = execute(compiled.program, compiled.weights, given).outputs.values()
-    np.testing.assert_allclose(found, expected(made, given)[0], rtol=0, atol=2.0**-SCALE)
+    compiled = compile(proto, bits=BITS, scale=SCALE, calibration=[given])
+    (output,) = execute(compiled.program, compiled.weights, given).outputs.values()
+    np.testing.assert_allclose(output, expected(proto, given)[0], rtol=0, atol=2.0**-SCALE)
 
 
 @pytest.mark.parametrize("between", ["Cast", "Identity", "Reshape"])
@@ -96,7 +96,7 @@ def test_a_table_that_ids_choose_from_is_never_published(
     tables: dict[str, Array] = {"table": constant(5, 3)}
     if between == "Reshape":
         tables["shape"] = np.array([1, 4])
-    made = embedding(
+    proto = embedding(
         [
             node(between, ["ids", *(["shape"] if between == "Reshape" else [])], ["places"])
             if between != "Cast"
@@ -107,7 +107,7 @@ def test_a_table_that_ids_choose_from_is_never_published(
         ],
         tables,
     )
-    program = compile(made, calibration=[{"ids": IDS}], reveal=reveal).program
+    program = compile(proto, calibration=[{"ids": IDS}], reveal=reveal).program
     assert program.inputs[0].one_hot
     assert program.head is None or "table" not in program.head.constants
 
@@ -151,24 +151,24 @@ def test_places_are_counted_without_padding() -> None:
         node("Gather", ["types", "kind"], ["type"]),
         node("Sum", ["rows", "place", "type"], ["y"]),
     ]
-    made, ids = embedding(nodes, tables), {"ids": IDS}
-    compiled = compile(made, bits=BITS, scale=SCALE)
+    proto, ids = embedding(nodes, tables), {"ids": IDS}
+    compiled = compile(proto, bits=BITS, scale=SCALE)
     assert compiled.program.inputs[0].one_hot
-    (found,) = execute(compiled.program, compiled.weights, ids).outputs.values()
-    np.testing.assert_allclose(found, expected(made, ids)[0], rtol=0, atol=2e-3)
+    (output,) = execute(compiled.program, compiled.weights, ids).outputs.values()
+    np.testing.assert_allclose(output, expected(proto, ids)[0], rtol=0, atol=2e-3)
 
 
 @pytest.mark.parametrize("axis", [0, 1])
 def test_elements_of_like_rows_of_a_constant(axis: int) -> None:
     rows = np.moveaxis(np.tile(constant(5), (4, 1)), 1, axis)
-    made = embedding(
+    proto = embedding(
         [node("GatherElements", ["rows", "ids"], ["y"], axis=axis)], {"rows": rows}, 1, 4
     )
     given = {"ids": IDS}
-    compiled = compile(made, bits=BITS, scale=SCALE, calibration=[given])
-    (found,) = execute(compiled.program, compiled.weights, given).outputs.values()
-    np.testing.assert_allclose(found, expected(made, given)[0], rtol=0, atol=2.0**-SCALE)
-    other = embedding(list(made.graph.node), {"rows": constant(*rows.shape)})
+    compiled = compile(proto, bits=BITS, scale=SCALE, calibration=[given])
+    (output,) = execute(compiled.program, compiled.weights, given).outputs.values()
+    np.testing.assert_allclose(output, expected(proto, given)[0], rtol=0, atol=2.0**-SCALE)
+    other = embedding(list(proto.graph.node), {"rows": constant(*rows.shape)})
     with pytest.raises(UnsupportedModel, match="rows of a constant that are not alike"):
         compile(other)
 
@@ -181,11 +181,11 @@ def test_other_readers_read_tokens_as_numbers() -> None:
         node("Mul", ["f", "one"], ["m"]),
         node("Add", ["rows", "m"], ["y"]),
     ]
-    made, ids = embedding(nodes, tables, 1, 1), {"ids": IDS[:, :1]}
-    compiled = compile(made, calibration=[ids])
+    proto, ids = embedding(nodes, tables, 1, 1), {"ids": IDS[:, :1]}
+    compiled = compile(proto, calibration=[ids])
     assert compiled.program.inputs[0].one_hot
-    (found,) = execute(compiled.program, compiled.weights, ids).outputs.values()
-    np.testing.assert_allclose(found, expected(made, ids)[0], rtol=0, atol=2e-3)
+    (output,) = execute(compiled.program, compiled.weights, ids).outputs.values()
+    np.testing.assert_allclose(output, expected(proto, ids)[0], rtol=0, atol=2e-3)
 
 
 def test_numbers_beside_a_part_that_is_looked_up_are_not_bounded_by_its_table() -> None:
@@ -199,10 +199,10 @@ def test_numbers_beside_a_part_that_is_looked_up_are_not_bounded_by_its_table() 
     ]
     tables = {"table": constant(5, 3), "w": constant(3, 3), "first": np.array(0)}
     tables |= {"from": np.array([1]), "to": np.array([4]), "axes": np.array([1])}
-    made, given = embedding(nodes, tables), {"ids": np.array([[2, 80, 1, 60]])}
-    compiled = compile(made, bits=BITS, scale=SCALE, calibration=[given])
-    (found,) = execute(compiled.program, compiled.weights, given).outputs.values()
-    np.testing.assert_allclose(found, expected(made, given)[0], rtol=0, atol=0.01)
+    proto, given = embedding(nodes, tables), {"ids": np.array([[2, 80, 1, 60]])}
+    compiled = compile(proto, bits=BITS, scale=SCALE, calibration=[given])
+    (output,) = execute(compiled.program, compiled.weights, given).outputs.values()
+    np.testing.assert_allclose(output, expected(proto, given)[0], rtol=0, atol=0.01)
 
 
 @pytest.mark.parametrize("wrong", [5, -1, 0.5])
@@ -230,10 +230,10 @@ def test_tokens_beyond_the_table_are_refused(wrong: float) -> None:
     ],
 )
 def test_suites_look_up_what_the_executor_does(suite: privet.Suite) -> None:
-    found = privet.run(small(), {"ids": IDS}, suite=suite)
-    assert found.max_fixed_point_error <= 2
+    result = privet.run(small(), {"ids": IDS}, suite=suite)
+    assert result.max_fixed_point_error <= 2
     (wanted,) = expected(small(), {"ids": IDS})
-    assert np.abs(np.asarray(found.outputs["y"], np.float64) - wanted).max() < 2.0**-8
+    assert np.abs(np.asarray(result.outputs["y"], np.float64) - wanted).max() < 2.0**-8
 
 
 def test_suite_ckks_refuses_tokens() -> None:
@@ -275,11 +275,11 @@ def test_columns_are_rows_of_tables_of_their_own(picks: str) -> None:
         node("Gather", ["b", "v"], ["f"]),
         node("Add", ["e", "f"], ["y"]),
     ]
-    made = embedding(nodes, tables, 2, 2)
+    proto = embedding(nodes, tables, 2, 2)
     given = {"ids": np.array([[4, 2], [1, 0]])}
     if picks == "Transpose":
         given = {"ids": np.array([[4, 1], [2, 0]]).T}
-    compiled = compile(made, bits=BITS, scale=SCALE, calibration=[given])
+    compiled = compile(proto, bits=BITS, scale=SCALE, calibration=[given])
     assert compiled.program.inputs[0].one_hot
-    (found,) = execute(compiled.program, compiled.weights, given).outputs.values()
-    np.testing.assert_allclose(found, expected(made, given)[0], rtol=0, atol=2.0**-SCALE)
+    (output,) = execute(compiled.program, compiled.weights, given).outputs.values()
+    np.testing.assert_allclose(output, expected(proto, given)[0], rtol=0, atol=2.0**-SCALE)

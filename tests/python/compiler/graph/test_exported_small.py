@@ -16,14 +16,14 @@ FOLDER = Path(__file__).parent / "exported_small"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.onnx"))
 
 
-def given(made: onnx.ModelProto, seed: int) -> dict[str, Array]:
+def given(proto: onnx.ModelProto, seed: int) -> dict[str, Array]:
     """Random inputs; whole numbers that all tables have."""
-    found = samples(made, seed=seed)
-    for entry in made.graph.input:
+    arrays = samples(proto, seed=seed)
+    for entry in proto.graph.input:
         if entry.type.tensor_type.elem_type == onnx.TensorProto.INT64:
-            shape = found[entry.name].shape
-            found[entry.name] = np.random.default_rng(seed).integers(0, 7, shape)
-    return found
+            shape = arrays[entry.name].shape
+            arrays[entry.name] = np.random.default_rng(seed).integers(0, 7, shape)
+    return arrays
 
 
 def test_the_files_are_there() -> None:
@@ -32,12 +32,12 @@ def test_the_files_are_there() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_network_is_near_the_reference(name: str) -> None:
-    made = onnx.load(FOLDER / f"{name}.onnx")
-    rows = [given(made, seed) for seed in range(12)]
-    compiled = compile(made, smooth="piecewise", calibration=rows[:8])
-    found, wanted = [], []
+    proto = onnx.load(FOLDER / f"{name}.onnx")
+    rows = [given(proto, seed) for seed in range(12)]
+    compiled = compile(proto, smooth="piecewise", calibration=rows[:8])
+    outputs, wanted = [], []
     for row in rows[8:]:
         (output,) = execute(compiled.program, compiled.weights, row).outputs.values()
-        found.append(np.asarray(output))
-        wanted.append(expected(made, row)[0].reshape(found[-1].shape))
-    assert np.abs(np.array(found) - np.array(wanted)).max() <= 6e-3 * np.ptp(np.array(wanted))
+        outputs.append(np.asarray(output))
+        wanted.append(expected(proto, row)[0].reshape(outputs[-1].shape))
+    assert np.abs(np.array(outputs) - np.array(wanted)).max() <= 6e-3 * np.ptp(np.array(wanted))

@@ -39,6 +39,6 @@ def test_results_are_those_of_onnx_runtime(name: str) -> None:
     calibration = [drawn(model, generator) for _ in range(4)]
     given = drawn(model, generator)
     compiled = compile(model, bits=40, scale=12, calibration=calibration, smooth="piecewise")
-    (found,) = execute(compiled.program, compiled.weights, given).outputs.values()
+    (output,) = execute(compiled.program, compiled.weights, given).outputs.values()
     (wanted, *_) = expected(model, given)
-    assert np.abs(found - wanted).max() < 0.02
+    assert np.abs(output - wanted).max() < 0.02

@@ -40,8 +40,8 @@ def step(size: float) -> Array:
     return np.array(size, np.float32)
 
 
-def quantise(x: str, scale: str, made: str) -> onnx.NodeProto:
-    return onnx.helper.make_node("QuantizeLinear", [x, scale, "p"], [made], f"of_{made}")
+def quantise(x: str, scale: str, output: str) -> onnx.NodeProto:
+    return onnx.helper.make_node("QuantizeLinear", [x, scale, "p"], [output], f"of_{output}")
 
 
 def levels(*shape: int, seed: int = 3, kind: type[np.generic] = np.int8) -> Array:
@@ -56,8 +56,8 @@ def test_convolutions_with_an_activation(kind: str, is_added: bool) -> None:
     operands = [(1, 3, 6, 6), constant(4, 3, 3, 3), constant(4)]
     if is_added:
         operands.append(constant(1, 4, 6, 6, seed=2))
-    made = fused("FusedConv", operands, activation=kind, pads=[1] * 4, **more)
-    check(made, smooth="piecewise", units=32)
+    proto = fused("FusedConv", operands, activation=kind, pads=[1] * 4, **more)
+    check(proto, smooth="piecewise", units=32)
 
 
 @pytest.mark.parametrize("kind", ["Relu", "LeakyRelu"])
@@ -82,12 +82,12 @@ def test_products_of_turned_tensors(op: str, turned: dict[str, int]) -> None:
 @pytest.mark.parametrize("op", ["Gelu", "FastGelu", "BiasGelu", "QuickGelu"])
 def test_activations_of_transformers(op: str) -> None:
     bias = [constant(8)] if op in ("FastGelu", "BiasGelu") else []
-    made = fused(op, [(3, 8), *bias])
-    made.graph.node.append(node("MatMul", ["y0", "w"], ["z"]))
-    made.graph.initializer.append(onnx.numpy_helper.from_array(constant(8, 4), "w"))
-    del made.graph.output[:]
-    made.graph.output.append(onnx.helper.make_tensor_value_info("z", 1, (3, 4)))
-    check(made, smooth="piecewise", units=48)
+    proto = fused(op, [(3, 8), *bias])
+    proto.graph.node.append(node("MatMul", ["y0", "w"], ["z"]))
+    proto.graph.initializer.append(onnx.numpy_helper.from_array(constant(8, 4), "w"))
+    del proto.graph.output[:]
+    proto.graph.output.append(onnx.helper.make_tensor_value_info("z", 1, (3, 4)))
+    check(proto, smooth="piecewise", units=48)
 
 
 @pytest.mark.parametrize("op", ["SkipLayerNormalization", "SkipSimplifiedLayerNormalization"])
@@ -96,12 +96,12 @@ def test_norms_of_sums(op: str, has_bias: bool) -> None:
     shift = [constant(8, seed=4)] if op == "SkipLayerNormalization" else []
     bias = [constant(8, seed=5)] if has_bias else []
     operands = [(1, 4, 8), (1, 4, 8), 1 + constant(8, seed=3, spread=0.1), *shift, *bias]
-    made = fused(op, operands, epsilon=1e-5, outputs=4)
-    made.graph.node[0].output[1:3] = ["", ""]
-    made.graph.node.append(node("Add", ["y0", "y3"], ["z"]))
-    del made.graph.output[:]
-    made.graph.output.append(onnx.helper.make_tensor_value_info("z", 1, (1, 4, 8)))
-    check(made, smooth="piecewise", units=96)
+    proto = fused(op, operands, epsilon=1e-5, outputs=4)
+    proto.graph.node[0].output[1:3] = ["", ""]
+    proto.graph.node.append(node("Add", ["y0", "y3"], ["z"]))
+    del proto.graph.output[:]
+    proto.graph.output.append(onnx.helper.make_tensor_value_info("z", 1, (1, 4, 8)))
+    check(proto, smooth="piecewise", units=96)
 
 
 @pytest.mark.parametrize("op", ["LayerNormalization", "SimplifiedLayerNormalization"])
@@ -114,9 +114,9 @@ def test_norms_in_versions_of_the_standard_that_have_none(op: str) -> None:
     ]
     constants = {"g": 1 + constant(8, seed=3, spread=0.1)}
     constants |= {f"b{i}": it for i, it in enumerate(shift)}
-    made = model(nodes, {"x": (1, 4, 8)}, ["y"], constants, opset=16)
-    made.graph.node[1].domain = ""
-    check(made, smooth="piecewise", units=96)
+    proto = model(nodes, {"x": (1, 4, 8)}, ["y"], constants, opset=16)
+    proto.graph.node[1].domain = ""
+    check(proto, smooth="piecewise", units=96)
 
 
 @pytest.mark.parametrize("turned", [{"transBatchA": 1}, {"transBatchA": 1, "transA": 1}])
@@ -144,15 +144,15 @@ def test_attention_with_a_constant_mask_and_bias() -> None:
 
 
 def test_attention_with_a_private_mask() -> None:
-    made = attention("Attention", [(1, 5, 8), constant(8, 24), constant(24), (1, 5)])
+    proto = attention("Attention", [(1, 5, 8), constant(8, 24), constant(24), (1, 5)])
     whole = onnx.TensorProto.INT64
-    made.graph.input[1].CopyFrom(onnx.helper.make_tensor_value_info("x3", whole, (1, 5)))
+    proto.graph.input[1].CopyFrom(onnx.helper.make_tensor_value_info("x3", whole, (1, 5)))
     cast = node("Cast", ["x3"], ["m"], to=onnx.TensorProto.INT32)
-    attending = made.graph.node.pop()
+    attending = proto.graph.node.pop()
     attending.input[3] = "m"
-    made.graph.node.extend([cast, attending])
+    proto.graph.node.extend([cast, attending])
     given = {"x0": constant(1, 5, 8, seed=8), "x3": np.array([[1, 1, 1, 0, 0]])}
-    check(made, given, smooth="piecewise", units=128)
+    check(proto, given, smooth="piecewise", units=128)
 
 
 @pytest.mark.parametrize("form", ["bare", "bias", "scores"])
@@ -174,8 +174,8 @@ def test_rotations_by_position() -> None:
 
 @pytest.mark.parametrize("op", ["QLinearAdd", "QLinearMul"])
 def test_quantised_operators_of_two_tensors(op: str) -> None:
-    made = integers(op, [(2, 6), (2, 6)], [step(0.04), BYTE])
-    check(made, units=2.0**14 * 0.05)
+    proto = integers(op, [(2, 6), (2, 6)], [step(0.04), BYTE])
+    check(proto, units=2.0**14 * 0.05)
 
 
 @pytest.mark.parametrize("op", ["QLinearSigmoid", "QLinearLeakyRelu", "QLinearSoftmax"])
@@ -184,8 +184,8 @@ def test_quantised_activations(op: str) -> None:
         "QLinearLeakyRelu": {"alpha": 0.1},
         "QLinearSoftmax": {"opset": 13, "axis": -1},
     }
-    made = integers(op, [(2, 6)], [step(0.02), BYTE], **more.get(op, {}))
-    check(made, units=2.0**14 * 0.04, smooth="piecewise")
+    proto = integers(op, [(2, 6)], [step(0.02), BYTE], **more.get(op, {}))
+    check(proto, units=2.0**14 * 0.04, smooth="piecewise")
 
 
 @pytest.mark.parametrize("op", ["QLinearAveragePool", "QLinearGlobalAveragePool"])
@@ -218,8 +218,8 @@ def test_quantised_parts_side_by_side() -> None:
         node("QLinearConcat", operands, ["r"], axis=1, domain=FUSED_DOMAIN),
         node("DequantizeLinear", ["r", "t", "p"], ["y"]),
     ]
-    made = model(nodes, {"x": (2, 3)}, ["y"], constants)
-    check(made, units=2.0**14 * 0.06)
+    proto = model(nodes, {"x": (2, 3)}, ["y"], constants)
+    check(proto, units=2.0**14 * 0.06)
 
 
 @pytest.mark.parametrize("has_bias", [False, True])
@@ -231,8 +231,8 @@ def test_quantised_products(has_bias: bool, is_real: bool) -> None:
         constants["c"] = levels(5, seed=4).astype(np.int32) * 40
     behind = [] if is_real else ["t", "p"]
     read = ["q", "s", "p", "w", "v", "z", "c" if has_bias else "", *behind]
-    made = "y" if is_real else "r"
-    product = node("QGemm", read, [made], domain=FUSED_DOMAIN, transB=1, alpha=0.5)
+    output = "y" if is_real else "r"
+    product = node("QGemm", read, [output], domain=FUSED_DOMAIN, transB=1, alpha=0.5)
     nodes = [node("QuantizeLinear", ["x", "s", "p"], ["q"]), product]
     if not is_real:
         nodes.append(node("DequantizeLinear", ["r", "t", "p"], ["y"]))
@@ -249,8 +249,8 @@ def test_products_whose_columns_have_steps_of_their_own(columns: int, turned: in
     constants |= {"z": np.zeros(columns, np.int8), "c": levels(columns, seed=4).astype(np.int32)}
     product = node("QGemm", ["q", "s", "p", "w", "v", "z", "c"], ["y"], domain=FUSED_DOMAIN)
     product.attribute.append(onnx.helper.make_attribute("transB", turned))
-    made = model([quantise("x", "s", "q"), product], {"x": (2, 8)}, ["y"], constants)
-    check(made, units=2.0**14 * 0.05)
+    proto = model([quantise("x", "s", "q"), product], {"x": (2, 8)}, ["y"], constants)
+    check(proto, units=2.0**14 * 0.05)
 
 
 @pytest.mark.parametrize("has_point", [False, True])
@@ -284,8 +284,8 @@ def test_an_lstm_with_integer_weights() -> None:
         *[np.array([0.01], np.float32), np.zeros(1, np.int8)],
         *[np.array([0.008], np.float32), np.zeros(1, np.int8)],
     ]
-    made = fused("DynamicQuantizeLSTM", operands, hidden_size=hidden)
-    check(made, smooth="piecewise", units=2.0**14 * 0.03)
+    proto = fused("DynamicQuantizeLSTM", operands, hidden_size=hidden)
+    check(proto, smooth="piecewise", units=2.0**14 * 0.03)
 
 
 @pytest.mark.parametrize(
@@ -316,8 +316,8 @@ def test_transformers_that_onnx_runtime_optimised(
         given[entry.name] = drawn.astype(np.int64 if is_whole else np.float32)
     wanted = session.run(None, given)[0]
     compiled = compile(path, calibration=[given], bits=44, smooth="piecewise")
-    found = execute(compiled.program, compiled.weights, given).outputs
-    np.testing.assert_allclose(next(iter(found.values())), wanted, rtol=0, atol=0.02)
+    outputs = execute(compiled.program, compiled.weights, given).outputs
+    np.testing.assert_allclose(next(iter(outputs.values())), wanted, rtol=0, atol=0.02)
 
 
 def test_the_page_of_operators_lists_what_is_taken_apart() -> None:
@@ -326,14 +326,14 @@ def test_the_page_of_operators_lists_what_is_taken_apart() -> None:
 
 
 def test_parts_have_names_that_the_model_does_not_use() -> None:
-    made = fused("FusedMatMul", [(2, 4), constant(4, 3)], alpha=0.25)
-    made.graph.initializer.append(onnx.numpy_helper.from_array(constant(3), "y0_alpha"))
-    made.graph.initializer.append(onnx.numpy_helper.from_array(constant(3), "y0_0_MatMul"))
-    made.graph.node.append(node("Add", ["y0", "y0_alpha"], ["a"]))
-    made.graph.node.append(node("Mul", ["a", "y0_0_MatMul"], ["z"]))
-    del made.graph.output[:]
-    made.graph.output.append(onnx.helper.make_tensor_value_info("z", 1, (2, 3)))
-    check(made)
+    proto = fused("FusedMatMul", [(2, 4), constant(4, 3)], alpha=0.25)
+    proto.graph.initializer.append(onnx.numpy_helper.from_array(constant(3), "y0_alpha"))
+    proto.graph.initializer.append(onnx.numpy_helper.from_array(constant(3), "y0_0_MatMul"))
+    proto.graph.node.append(node("Add", ["y0", "y0_alpha"], ["a"]))
+    proto.graph.node.append(node("Mul", ["a", "y0_0_MatMul"], ["z"]))
+    del proto.graph.output[:]
+    proto.graph.output.append(onnx.helper.make_tensor_value_info("z", 1, (2, 3)))
+    check(proto)
 
 
 ATTENDED = [(1, 5, 8), constant(8, 24), constant(24)]
@@ -373,28 +373,28 @@ def test_other_forms_are_refused_by_name(form: str) -> None:
 
 @pytest.mark.parametrize("op", ["QLinearAdd", "QLinearLeakyRelu", "QGemm"])
 def test_results_of_a_type_that_is_not_said_are_refused(op: str) -> None:
-    made = integers("QLinearAdd", 2 * [(2, 6)], [step(0.04), BYTE])
-    (there,) = (it for it in made.graph.node if it.domain == FUSED_DOMAIN)
+    proto = integers("QLinearAdd", 2 * [(2, 6)], [step(0.04), BYTE])
+    (there,) = (it for it in proto.graph.node if it.domain == FUSED_DOMAIN)
     there.op_type = op
     reads = {"QLinearAdd": 7, "QLinearLeakyRelu": 4, "QGemm": 8}[op]
     read = [*there.input, "p", "s"][:reads]
     there.ClearField("input")
     there.input.extend(read)
     with pytest.raises(UnsupportedModel, match="fused operator of ONNX Runtime"):
-        compile(made, bits=44)
+        compile(proto, bits=44)
 
 
 @pytest.mark.parametrize("more", [{"opset": 12, "axis": 1}, {"opset": 13, "axis": 0}])
 def test_quantised_softmax_over_other_axes_is_refused(more: dict[str, int]) -> None:
-    made = integers("QLinearSoftmax", [(2, 3, 4)], [step(0.01), BYTE], **more)
+    proto = integers("QLinearSoftmax", [(2, 3, 4)], [step(0.01), BYTE], **more)
     with pytest.raises(UnsupportedModel, match="fused operator of ONNX Runtime"):
-        compile(made, bits=44)
+        compile(proto, bits=44)
 
 
 def test_dead_nodes_without_inputs_are_not_looked_at() -> None:
     given = {"x": constant(2, 4)}
-    made = model([node("Relu", ["x"], ["y"])], {"x": (2, 4)}, ["y"])
-    made.opset_import.append(onnx.helper.make_opsetid(FUSED_DOMAIN, 1))
+    proto = model([node("Relu", ["x"], ["y"])], {"x": (2, 4)}, ["y"])
+    proto.opset_import.append(onnx.helper.make_opsetid(FUSED_DOMAIN, 1))
     for op in ("Identity", "Gelu"):
-        made.graph.node.append(onnx.helper.make_node(op, [], [op], domain=FUSED_DOMAIN))
-    check(made, given, wanted=[np.maximum(given["x"], 0)])
+        proto.graph.node.append(onnx.helper.make_node(op, [], [op], domain=FUSED_DOMAIN))
+    check(proto, given, wanted=[np.maximum(given["x"], 0)])

@@ -40,17 +40,17 @@ def test_gather_nd_at_a_private_place(batch: int, place: int) -> None:
         node("Concat", ["zero", "place"], ["tuple"], axis=-1),
         node("GatherND", ["x", "place" if batch else "tuple"], ["y"], batch_dims=batch),
     ]
-    made = model(nodes, {"x": (1, 6, 2), "place": (1, 1)}, ["y"], {"zero": np.array([[0]])})
-    made.graph.input[1].type.tensor_type.elem_type = onnx.TensorProto.INT64
-    del made.graph.value_info[:]
-    check(made, {"x": constant(1, 6, 2), "place": np.array([[place]])}, units=64)
+    proto = model(nodes, {"x": (1, 6, 2), "place": (1, 1)}, ["y"], {"zero": np.array([[0]])})
+    proto.graph.input[1].type.tensor_type.elem_type = onnx.TensorProto.INT64
+    del proto.graph.value_info[:]
+    check(proto, {"x": constant(1, 6, 2), "place": np.array([[place]])}, units=64)
 
 
 def test_gather_nd_at_private_places_of_two_axes_is_refused() -> None:
-    made = single("GatherND", [(2, 3), (1, 2)])
-    made.graph.input[1].type.tensor_type.elem_type = onnx.TensorProto.INT64
+    proto = single("GatherND", [(2, 3), (1, 2)])
+    proto.graph.input[1].type.tensor_type.elem_type = onnx.TensorProto.INT64
     with pytest.raises(UnsupportedModel, match="places of several axes"):
-        import_model(made, name="m")
+        import_model(proto, name="m")
 
 
 @pytest.mark.parametrize("reduction", ["none", "add", "mul", "max", "min"])
@@ -131,18 +131,18 @@ def test_places_that_repeat_take_few_slices(places: Any) -> None:
 
 def test_places_in_no_order_are_a_product_with_zeros_and_ones() -> None:
     places = RNG.permutation(4 * MOST_PARTS)
-    made = single("Gather", [(2, 4 * MOST_PARTS), places], axis=1)
-    assert len(import_model(made, name="m").nodes) < 5
-    check(made)
+    proto = single("Gather", [(2, 4 * MOST_PARTS), places], axis=1)
+    assert len(import_model(proto, name="m").nodes) < 5
+    check(proto)
 
 
 def test_indices_outside_are_refused() -> None:
-    for made in (
+    for proto in (
         single("GatherElements", [(3, 3), np.array([[3]])]),
         single("ScatterND", [(3,), np.array([[5]]), (1,)]),
     ):
         with pytest.raises(UnsupportedModel, match="outside"):
-            import_model(made, name="m")
+            import_model(proto, name="m")
 
 
 @pytest.mark.parametrize("axis", [0, -1])
@@ -154,8 +154,8 @@ def test_hardmax_marks_the_first_of_the_largest(axis: int, opset: int) -> None:
 
 @pytest.mark.parametrize("axis", [0, 1, -1])
 def test_one_hot_of_a_private_index(axis: int) -> None:
-    made = single("OneHot", [(2, 3), np.array(4), np.array([-1, 2], np.float32)], axis=axis)
-    check(made, {"x0": np.array([[0, 1, 3], [2, 2, 0]], np.float32)})
+    proto = single("OneHot", [(2, 3), np.array(4), np.array([-1, 2], np.float32)], axis=axis)
+    check(proto, {"x0": np.array([[0, 1, 3], [2, 2, 0]], np.float32)})
 
 
 def test_eye_like_and_cast_like_are_known() -> None:
@@ -164,5 +164,5 @@ def test_eye_like_and_cast_like_are_known() -> None:
         node("CastLike", ["x", "e"], ["f"]),
         node("Add", ["f", "e"], ["y"]),
     ]
-    made = model(nodes, {"x": (3, 4)}, ["y"])
-    check(made, samples(made))
+    proto = model(nodes, {"x": (3, 4)}, ["y"])
+    check(proto, samples(proto))

@@ -32,21 +32,21 @@ def parts(compiled: Compiled) -> tuple[list[str], list[str]]:
 
 
 def test_what_the_outputs_tell_is_computed_at_the_client() -> None:
-    made = classifier([SOFTMAX, node("ArgMax", ["chances"], ["y"], axis=1)], ["chances", "y"])
-    check(made)
-    assert parts(compile(made)) == (["dense"], ["Softmax", "ArgMax"])
+    proto = classifier([SOFTMAX, node("ArgMax", ["chances"], ["y"], axis=1)], ["chances", "y"])
+    check(proto)
+    assert parts(compile(proto)) == (["dense"], ["Softmax", "ArgMax"])
 
 
 def test_a_label_alone_tells_no_scores() -> None:
-    made = classifier([SOFTMAX, node("ArgMax", ["chances"], ["y"], axis=1)], ["y"])
-    assert parts(compile(made))[0][-1] == "argmax"
+    proto = classifier([SOFTMAX, node("ArgMax", ["chances"], ["y"], axis=1)], ["y"])
+    assert parts(compile(proto))[0][-1] == "argmax"
 
 
 def test_a_head_that_cannot_be_computed_is_refused() -> None:
-    made = classifier([SOFTMAX, node("ArgMax", ["chances"], ["y"], axis=1)], ["chances", "y"])
-    made.graph.node[2].attribute[0].i = 1 << 31
+    proto = classifier([SOFTMAX, node("ArgMax", ["chances"], ["y"], axis=1)], ["chances", "y"])
+    proto.graph.node[2].attribute[0].i = 1 << 31
     with pytest.raises(UnsupportedModel, match="axis 2147483648 of 2 axes"):
-        compile(made)
+        compile(proto)
 
 
 def test_one_last_softmax_is_no_head() -> None:
@@ -88,10 +88,10 @@ def test_numbers_at_the_place_of_a_class_are_not_published(shape: tuple[int, ...
         node("ArgMax", ["scores"], ["place"], axis=1),
         node("Gather", ["book", "place"], ["y"]),
     ]
-    made = classifier(nodes, ["y"], book=constant(*shape))
-    check(made)
-    assert compile(made).program.head is None
-    assert compile(made, reveal="scores").program.head is None
+    proto = classifier(nodes, ["y"], book=constant(*shape))
+    check(proto)
+    assert compile(proto).program.head is None
+    assert compile(proto, reveal="scores").program.head is None
     labels = classifier(nodes, ["y"], book=np.array([4, 9, 7]))
     private, head = parts(compile(labels))
     assert (private[-1], head) == ("argmax", ["Gather"])
@@ -107,36 +107,36 @@ def test_one_of_two_labels_is_taken_by_a_truth_value(labels: np.ndarray[Any, Any
     constants: dict[str, Any] = {"half": np.float32(0.5), "labels": labels.astype(object)}
     if labels.dtype.kind == "i":
         constants["labels"] = labels
-    made = model(nodes, {"x": (1, 4)}, ["y"], constants)
-    compiled = compile(made)
+    proto = model(nodes, {"x": (1, 4)}, ["y"], constants)
+    compiled = compile(proto)
     assert parts(compiled)[1] == ["Gather"]
     x = np.array([[0.25, 0.75, -1.0, 2.0]], np.float32)
-    found = execute(compiled.program, compiled.weights, [x]).outputs["y"]
-    assert found.tolist() == [[labels[place] for place in (0, 1, 0, 1)]]
-    seen = parts(compile(made, reveal="scores"))
+    output = execute(compiled.program, compiled.weights, [x]).outputs["y"]
+    assert output.tolist() == [[labels[place] for place in (0, 1, 0, 1)]]
+    seen = parts(compile(proto, reveal="scores"))
     assert seen[1] == ["Greater", "Cast", "Gather"]
 
 
 def test_a_sum_of_two_softmaxes_tells_neither() -> None:
     nodes = [SOFTMAX, node("Softmax", ["x"], ["b"], axis=1), node("ReduceSum", ["b"], ["c"])]
-    made = classifier([*nodes, node("Add", ["chances", "c"], ["y"])], ["y"])
-    assert parts(compile(made, smooth="piecewise"))[0].count("max_pool2d") == 2
+    proto = classifier([*nodes, node("Add", ["chances", "c"], ["y"])], ["y"])
+    assert parts(compile(proto, smooth="piecewise"))[0].count("max_pool2d") == 2
 
 
 def test_the_server_may_reveal_scores() -> None:
     nodes = [SOFTMAX, node("TopK", ["chances", "k"], ["best", "places"], axis=1)]
-    made = classifier(nodes, ["best", "places"], k=np.array([2]))
-    assert "matmul" in parts(compile(made, smooth="piecewise"))[0]
-    compiled = compile(made, reveal="scores")
+    proto = classifier(nodes, ["best", "places"], k=np.array([2]))
+    assert "matmul" in parts(compile(proto, smooth="piecewise"))[0]
+    compiled = compile(proto, reveal="scores")
     assert parts(compiled) == (["dense"], ["Softmax", "TopK"])
 
 
 @pytest.mark.parametrize("outputs", [["scores"], ["chances"]])
 def test_a_label_alone_may_be_revealed(outputs: list[str]) -> None:
-    made = classifier([SOFTMAX], outputs)
-    compiled = compile(made, reveal="label")
+    proto = classifier([SOFTMAX], outputs)
+    compiled = compile(proto, reveal="label")
     assert parts(compiled)[0][-1] == "argmax"
-    given = samples(made)
+    given = samples(proto)
     (label,) = execute(compiled.program, compiled.weights, given).outputs.values()
     assert label.ravel()[0] == (given["x"] @ W).argmax()
 
@@ -156,35 +156,35 @@ def test_two_classes_from_one_sigmoid_are_compared_privately() -> None:
         node("Concat", ["q", "p"], ["both"], axis=1),
         node("ArgMax", ["both"], ["y"], axis=1),
     ]
-    made = classifier(nodes, ["y"], v=constant(3, 1, seed=4), one=np.float32(1))
-    operations, head = parts(compile(made))
+    proto = classifier(nodes, ["y"], v=constant(3, 1, seed=4), one=np.float32(1))
+    operations, head = parts(compile(proto))
     assert "polynomial" not in operations
     assert operations[-1] == "argmax"
     assert not head
     for seed in range(8):
-        check(made, samples(made, seed=seed))
+        check(proto, samples(proto, seed=seed))
 
 
 @pytest.mark.parametrize(
     ("nodes", "outputs"), [([node("Relu", ["scores"], ["y"])], ["scores", "y"]), ([], ["scores"])]
 )
 def test_models_without_labels(nodes: list[Any], outputs: list[str]) -> None:
-    made = classifier(nodes, outputs)
+    proto = classifier(nodes, outputs)
     if len(outputs) == 1:
-        del made.graph.output[0].type.tensor_type.shape.dim[1]
+        del proto.graph.output[0].type.tensor_type.shape.dim[1]
     with pytest.raises(Misuse, match="reveal is 'label'"):
-        compile(made, reveal="label")
+        compile(proto, reveal="label")
     with pytest.raises(Misuse, match="possible are outputs, scores, label"):
-        compile(made, reveal="everything")
+        compile(proto, reveal="everything")
 
 
 def test_a_batch_is_computed_sample_by_sample() -> None:
     nodes = [SOFTMAX, node("ArgMax", ["chances"], ["label"], axis=1, keepdims=0)]
-    made = classifier(
+    proto = classifier(
         [*nodes, node("Reshape", ["label", "flat"], ["y"])], ["y", "chances"], flat=np.array([1])
     )
-    compiled = compile(made, batch=3)
+    compiled = compile(proto, batch=3)
     x = constant(3, 4, seed=5)
-    found = execute(compiled.program, compiled.weights, {"x": x}).outputs
-    assert found["y"].tolist() == (x @ W).argmax(axis=1).tolist()
-    assert found["chances"].shape == (3, 3)
+    outputs = execute(compiled.program, compiled.weights, {"x": x}).outputs
+    assert outputs["y"].tolist() == (x @ W).argmax(axis=1).tolist()
+    assert outputs["chances"].shape == (3, 3)

@@ -15,8 +15,8 @@ def test_a_dynamic_batch_is_one() -> None:
 
 
 def test_a_given_shape_wins() -> None:
-    made = single("Relu", [private("batch", 3, None)])
-    graph = import_model(made, name="m", input_shapes={"x0": [4, 3, 7]})
+    proto = single("Relu", [private("batch", 3, None)])
+    graph = import_model(proto, name="m", input_shapes={"x0": [4, 3, 7]})
     assert graph.values[0].shape == (4, 3, 7)
 
 

@@ -61,9 +61,9 @@ def test_a_mask_that_nobody_reads_is_no_problem() -> None:
 @pytest.mark.parametrize("outputs", [1, 2])
 def test_dropout_in_training_or_with_its_mask_is_refused(outputs: int) -> None:
     training = np.array(outputs == 1)
-    made = single("Dropout", [(2, 3), np.float32(0.3), training], outputs=outputs)
+    proto = single("Dropout", [(2, 3), np.float32(0.3), training], outputs=outputs)
     with pytest.raises(UnsupportedModel):
-        import_model(made, name="m")
+        import_model(proto, name="m")
 
 
 def test_cast_between_floats() -> None:
@@ -89,9 +89,9 @@ def test_cast_to_integers_is_refused(reader: str | None) -> None:
     nodes = [node("Cast", ["x"], ["i"], **to), node("Cast", ["i"], ["f"], to=1)][: 1 + bool(reader)]
     if reader == "Relu":
         nodes[1] = node("Relu", ["i"], ["f"])
-    made = model(nodes, {"x": (2,)}, [nodes[-1].output[0]])
+    proto = model(nodes, {"x": (2,)}, [nodes[-1].output[0]])
     with pytest.raises(UnsupportedModel, match=r"a cast rounds (it|what it reads) to integers"):
-        import_model(made, name="m")
+        import_model(proto, name="m")
 
 
 @pytest.mark.parametrize("reader", ["Gather", "OneHot"])
@@ -111,14 +111,14 @@ def test_places_that_a_cast_cuts_off(reader: str) -> None:
         "depth": np.array(5),
         "both": np.array([0.5, -2.0], np.float32),
     }
-    made = model(nodes, {"x": (12,)}, ["y"], constants)
+    proto = model(nodes, {"x": (12,)}, ["y"], constants)
     x = np.array([-4.9, -4, -1, -0.98, 0.5, 0.9, 1, 1.7, 3, 3.97, 4, 4.9], np.float32)
-    check(made, {"x": x})
+    check(proto, {"x": x})
 
 
 @pytest.mark.parametrize("op", ["ArrayFeatureExtractor", "Gather"])
 def test_a_column_of_what_a_cast_cuts_off_is_cut_off(op: str) -> None:
-    def made(reader: onnx.NodeProto) -> onnx.ModelProto:
+    def read_by(reader: onnx.NodeProto) -> onnx.ModelProto:
         nodes = [
             node("Cast", ["x"], ["i"], to=onnx.TensorProto.INT64),
             node("Gather", ["i", "columns"], ["j"], axis=1),
@@ -129,16 +129,16 @@ def test_a_column_of_what_a_cast_cuts_off_is_cut_off(op: str) -> None:
             "depth": np.array(3),
             "both": np.array([0, 1], np.float32),
         }
-        found = model(nodes, {"x": x.shape}, ["y"], constants)
+        proto = model(nodes, {"x": x.shape}, ["y"], constants)
         if op == "ArrayFeatureExtractor":
-            found.graph.node[1].CopyFrom(node(op, ["i", "columns"], ["j"], domain="ai.onnx.ml"))
-            found.opset_import.append(onnx.helper.make_opsetid("ai.onnx.ml", 3))
-        return found
+            proto.graph.node[1].CopyFrom(node(op, ["i", "columns"], ["j"], domain="ai.onnx.ml"))
+            proto.opset_import.append(onnx.helper.make_opsetid("ai.onnx.ml", 3))
+        return proto
 
     x = np.array([[0.7, 2.7], [1.7, 1.2], [2.9, 0.9]], np.float32)
-    check(made(node("OneHot", ["j", "depth", "both"], ["y"])), {"x": x})
+    check(read_by(node("OneHot", ["j", "depth", "both"], ["y"])), {"x": x})
     with pytest.raises(UnsupportedModel, match="a cast rounds what it reads to integers"):
-        import_model(made(node("Cast", ["j"], ["y"], to=onnx.TensorProto.FLOAT)), name="m")
+        import_model(read_by(node("Cast", ["j"], ["y"], to=onnx.TensorProto.FLOAT)), name="m")
 
 
 def test_flatten_as_exporters_write_it() -> None:
@@ -151,9 +151,9 @@ def test_flatten_as_exporters_write_it() -> None:
         node("Reshape", ["x", "t"], ["y"]),
     ]
     constants = {"zero": np.array(0), "axes": np.array([0]), "rest": np.array([-1])}
-    made = model(nodes, {"x": (2, 3, 4)}, ["y"], constants)
-    assert len(import_model(made, name="m").nodes) == 1
-    check(made)
+    proto = model(nodes, {"x": (2, 3, 4)}, ["y"], constants)
+    assert len(import_model(proto, name="m").nodes) == 1
+    check(proto)
 
 
 def test_weights_computed_from_constants() -> None:

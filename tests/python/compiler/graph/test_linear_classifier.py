@@ -16,7 +16,7 @@ TRANSFORMS = ("NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO", "PROBIT")
 
 def classifier(rows: int, labels: int, transform: str, size: float = 1.0) -> onnx.ModelProto:
     rng = np.random.default_rng(rows)
-    made = onnx.helper.make_node(
+    step = onnx.helper.make_node(
         *("LinearClassifier", ["x"], ["label", "scores"], "lc"),
         domain="ai.onnx.ml",
         classlabels_ints=list(range(labels)),
@@ -26,7 +26,7 @@ def classifier(rows: int, labels: int, transform: str, size: float = 1.0) -> onn
     )
     entry = onnx.helper.make_tensor_value_info
     graph = onnx.helper.make_graph(
-        [made],
+        [step],
         "g",
         [entry("x", 1, [8, 4])],
         [entry("label", 7, [8]), entry("scores", 1, [8, labels])],
@@ -47,6 +47,6 @@ def test_scores_are_those_of_onnx_runtime(rows: int, labels: int, transform: str
     x = np.random.default_rng(0).normal(size=(8, 4)).astype(np.float32)
     wanted = run_plaintext(model, [{"x": x}], ["label", "scores"])
     compiled = compile(model)
-    found = execute(compiled.program, compiled.weights, [x]).outputs
-    assert np.array_equal(found["label"], wanted["label"])
-    assert np.allclose(found["scores"], wanted["scores"], rtol=0, atol=2e-3)
+    outputs = execute(compiled.program, compiled.weights, [x]).outputs
+    assert np.array_equal(outputs["label"], wanted["label"])
+    assert np.allclose(outputs["scores"], wanted["scores"], rtol=0, atol=2e-3)

@@ -22,16 +22,16 @@ def test_a_matrix_less_its_logarithms_of_sums(keeps: bool) -> None:
         node("ArgMax", ["scores"], ["label"], axis=1),
     ]
     constants = {"w": 40 * constant(3, 4), "axis": np.array([1]), "column": np.array([-1, 1])}
-    made = model(nodes, {"x": (2, 3)}, ["chances", "label"], constants)
-    given = samples(made)
-    compiled = compile(made, smooth="piecewise", calibration=[given])
+    proto = model(nodes, {"x": (2, 3)}, ["chances", "label"], constants)
+    given = samples(proto)
+    compiled = compile(proto, smooth="piecewise", calibration=[given])
     head = compiled.program.head
     assert head is not None
     assert {entry.op for entry in head.nodes} == {"Softmax", "ArgMax"}
-    found = execute(compiled.program, compiled.weights, given).outputs
-    chances, label = expected(made, given)
-    np.testing.assert_allclose(found["chances"], chances, rtol=0, atol=1e-2)
-    assert np.array_equal(found["label"], label)
+    outputs = execute(compiled.program, compiled.weights, given).outputs
+    chances, label = expected(proto, given)
+    np.testing.assert_allclose(outputs["chances"], chances, rtol=0, atol=1e-2)
+    assert np.array_equal(outputs["label"], label)
 
 
 @pytest.mark.parametrize("axis", [0, 1])
@@ -42,11 +42,11 @@ def test_chances_in_the_middle_are_a_softmax(axis: int) -> None:
         node("Exp", ["logs"], ["chances"]),
         node("MatMul", ["chances", "w"], ["y"]),
     ]
-    made = model(nodes, {"x": (2, 3)}, ["y"], {"w": constant(3, 2)})
-    given = samples(made)
-    compiled = compile(made, smooth="piecewise", calibration=[given])
-    (found,) = execute(compiled.program, compiled.weights, given).outputs.values()
-    np.testing.assert_allclose(found, expected(made, given)[0], rtol=0, atol=2e-3)
+    proto = model(nodes, {"x": (2, 3)}, ["y"], {"w": constant(3, 2)})
+    given = samples(proto)
+    compiled = compile(proto, smooth="piecewise", calibration=[given])
+    (output,) = execute(compiled.program, compiled.weights, given).outputs.values()
+    np.testing.assert_allclose(output, expected(proto, given)[0], rtol=0, atol=2e-3)
 
 
 def test_other_axes_stay_as_they_are() -> None:
@@ -54,12 +54,12 @@ def test_other_axes_stay_as_they_are() -> None:
         node("ReduceLogSumExp", ["x", "axis"], ["total"], keepdims=1),
         node("Sub", ["x", "total"], ["y"]),
     ]
-    made = model(nodes, {"x": (2, 3)}, ["y"], {"axis": np.array([0])})
-    given = samples(made)
-    compiled = compile(made, smooth="piecewise", calibration=[given])
+    proto = model(nodes, {"x": (2, 3)}, ["y"], {"axis": np.array([0])})
+    given = samples(proto)
+    compiled = compile(proto, smooth="piecewise", calibration=[given])
     assert compiled.program.head is None
-    (found,) = execute(compiled.program, compiled.weights, given).outputs.values()
-    np.testing.assert_allclose(found, expected(made, given)[0], rtol=0, atol=1e-2)
+    (output,) = execute(compiled.program, compiled.weights, given).outputs.values()
+    np.testing.assert_allclose(output, expected(proto, given)[0], rtol=0, atol=1e-2)
 
 
 def test_sums_without_an_axis_of_their_own_are_taken_along_rows() -> None:
@@ -68,8 +68,8 @@ def test_sums_without_an_axis_of_their_own_are_taken_along_rows() -> None:
         node("ReduceLogSumExp", ["x", "axis"], ["sums"], keepdims=0),
         node("Sub", ["x", "sums"], ["y"]),
     ]
-    made = model(nodes, {"x": (3, 3)}, ["y"], {"axis": np.array([1])})
-    given = samples(made)
-    compiled = compile(made, smooth="piecewise", calibration=[given])
-    (found,) = execute(compiled.program, compiled.weights, given).outputs.values()
-    np.testing.assert_allclose(found, expected(made, given)[0], rtol=0, atol=1e-2)
+    proto = model(nodes, {"x": (3, 3)}, ["y"], {"axis": np.array([1])})
+    given = samples(proto)
+    compiled = compile(proto, smooth="piecewise", calibration=[given])
+    (output,) = execute(compiled.program, compiled.weights, given).outputs.values()
+    np.testing.assert_allclose(output, expected(proto, given)[0], rtol=0, atol=1e-2)

@@ -22,8 +22,8 @@ def statistics(channels: int) -> list[Array]:
 @pytest.mark.parametrize("shape", [(2, 3), (2, 3, 5), (1, 3, 4, 4), (2, 3, 2, 2, 2), (4, 3, 1, 1)])
 @pytest.mark.parametrize("opset", [7, 9, 14, 15])
 def test_alone(shape: tuple[int, ...], opset: int) -> None:
-    made = single("BatchNormalization", [shape, *statistics(3)], opset=opset, epsilon=1e-3)
-    check(made)
+    proto = single("BatchNormalization", [shape, *statistics(3)], opset=opset, epsilon=1e-3)
+    check(proto)
 
 
 @pytest.mark.parametrize(
@@ -48,17 +48,17 @@ def test_beside_a_layer(
     ]
     constants = dict(zip(names, statistics(3), strict=True))
     constants |= {"w": constant(*weights), "c": constant(3, seed=9)}
-    made = model(nodes if first == "layer" else nodes[::-1], {"x": shape}, ["y"], constants)
-    check(made)
+    proto = model(nodes if first == "layer" else nodes[::-1], {"x": shape}, ["y"], constants)
+    check(proto)
     if first == "layer":
-        operations = [o.op for o in compile(made).program.operations]
+        operations = [o.op for o in compile(proto).program.operations]
         assert len([o for o in operations if o in ("conv2d", "dense", "scale")]) == 1
 
 
 def test_training_mode_is_refused() -> None:
-    made = single("BatchNormalization", [(1, 3, 4, 4), *statistics(3)], training_mode=1, outputs=3)
+    proto = single("BatchNormalization", [(1, 3, 4, 4), *statistics(3)], training_mode=1, outputs=3)
     with pytest.raises(UnsupportedModel, match="training mode"):
-        import_model(made, name="m")
+        import_model(proto, name="m")
 
 
 SPREAD = 48

@@ -59,13 +59,13 @@ def network(opset: int) -> onnx.ModelProto:
         node("MatMul", ["f", "fc"], ["o"]),
         node("Softmax", ["o"], ["y"], axis=1),
     ]
-    made = model(nodes, {"x": (1, 2, 5, 5)}, ["y"], constants, opset=opset, listed=opset < 9)
-    onnx.checker.check_model(made)
-    return made
+    proto = model(nodes, {"x": (1, 2, 5, 5)}, ["y"], constants, opset=opset, listed=opset < 9)
+    onnx.checker.check_model(proto)
+    return proto
 
 
 @pytest.mark.parametrize("opset", range(6, NEWEST + 1))
 def test_network_in_every_opset(opset: int) -> None:
-    made = network(opset)
-    given = samples(made)
-    check(made, given, wanted=expected(network(21), given))
+    proto = network(opset)
+    given = samples(proto)
+    check(proto, given, wanted=expected(network(21), given))

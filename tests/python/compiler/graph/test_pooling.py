@@ -51,13 +51,13 @@ def pools(draw: st.DrawFn) -> dict[str, Any]:
 @settings(max_examples=250, deadline=None)
 @given(pools())
 def test_every_form_of_pooling(case: dict[str, Any]) -> None:
-    made = single(case["operator"], [case["shape"]], **case["attributes"])
+    proto = single(case["operator"], [case["shape"]], **case["attributes"])
     try:
-        import_model(made, name="m")
+        import_model(proto, name="m")
     except UnsupportedModel as refusal:
         assert "wholly on padding" in str(refusal)  # noqa: PT017
         assume(False)
-    check(made)
+    check(proto)
 
 
 @pytest.mark.parametrize("operator", ["GlobalAveragePool", "GlobalMaxPool"])
@@ -68,14 +68,14 @@ def test_global_pools(operator: str, spatial: tuple[int, ...]) -> None:
 
 def test_average_of_a_power_of_two_is_exact_up_to_the_input() -> None:
     x = {"x0": (np.arange(16).reshape(1, 1, 4, 4) / 16).astype(np.float32)}
-    made = single("AveragePool", [(1, 1, 4, 4)], kernel_shape=[2, 2], strides=[2, 2])
-    check(made, x, units=1e-9)
+    proto = single("AveragePool", [(1, 1, 4, 4)], kernel_shape=[2, 2], strides=[2, 2])
+    check(proto, x, units=1e-9)
 
 
 def test_indices_of_max_pool_are_refused() -> None:
-    made = single("MaxPool", [(1, 1, 4, 4)], outputs=2, kernel_shape=[2, 2])
+    proto = single("MaxPool", [(1, 1, 4, 4)], outputs=2, kernel_shape=[2, 2])
     with pytest.raises(UnsupportedModel, match="Indices"):
-        import_model(made, name="m")
+        import_model(proto, name="m")
 
 
 @pytest.mark.parametrize("operator", ["MaxPool", "AveragePool"])
@@ -89,8 +89,8 @@ def test_pools_of_a_volume(operator: str, ceil_mode: int, pads: list[int]) -> No
 @pytest.mark.parametrize("p", [1, 2])
 def test_pools_of_norms(p: int) -> None:
     pool = single("LpPool", [(1, 2, 5, 5)], kernel_shape=[2, 2], strides=[2, 2], p=p)
-    for made in (pool, single("GlobalLpPool", [(1, 2, 3, 4)], p=p)):
-        check(made, units=64, smooth="piecewise")
+    for proto in (pool, single("GlobalLpPool", [(1, 2, 3, 4)], p=p)):
+        check(proto, units=64, smooth="piecewise")
 
 
 @pytest.mark.parametrize("operator", ["GlobalAveragePool", "GlobalMaxPool"])
@@ -100,6 +100,6 @@ def test_a_global_pool_over_more_than_a_window_holds(operator: str, shape: tuple
 
 
 def test_a_window_that_is_too_long_is_refused() -> None:
-    made = single("AveragePool", [(1, 1, 3000)], kernel_shape=[2000])
+    proto = single("AveragePool", [(1, 1, 3000)], kernel_shape=[2000])
     with pytest.raises(UnsupportedModel, match=r"the_averagepool .* longer than 1024"):
-        import_model(made, name="m")
+        import_model(proto, name="m")

@@ -23,11 +23,11 @@ def test_all_problems_are_reported_together() -> None:
         node("Tan", ["d"], ["y"]),
     ]
     constants = {"w": constant(3, 2, 1, 1), "shape": np.array([1, 48])}
-    made = model(nodes, {"x": (1, 2, 4, 4)}, ["y"], constants)
+    proto = model(nodes, {"x": (1, 2, 4, 4)}, ["y"], constants)
     with pytest.raises(UnsupportedModel) as caught:
-        import_model(made, name="m")
-    found = [(problem.node, problem.operator) for problem in caught.value.problems]
-    assert found == [("the_asin", "Asin"), ("the_acos", "Acos"), ("the_tan", "Tan")]
+        import_model(proto, name="m")
+    problems = [(problem.node, problem.operator) for problem in caught.value.problems]
+    assert problems == [("the_asin", "Asin"), ("the_acos", "Acos"), ("the_tan", "Tan")]
     assert all(problem.why and problem.instead for problem in caught.value.problems)
     assert str(caught.value).startswith("3 parts of the model")
     assert "the_acos (Acos): Acos is not supported. Replace" in str(caught.value)
@@ -46,16 +46,16 @@ def test_what_no_output_needs_is_not_looked_at() -> None:
 
 
 def test_an_input_of_text_is_refused() -> None:
-    made = single("Relu", [(2, 3)])
-    made.graph.input[0].type.tensor_type.elem_type = onnx.TensorProto.STRING
+    proto = single("Relu", [(2, 3)])
+    proto.graph.input[0].type.tensor_type.elem_type = onnx.TensorProto.STRING
     with pytest.raises(UnsupportedModel, match="x0 \\(graph input\\): its type is string"):
-        import_model(made, name="m")
+        import_model(proto, name="m")
 
 
 def test_nothing_but_constant_outputs_is_refused() -> None:
-    made = model([node("Add", ["c", "c"], ["y"])], {"x": (2,)}, ["y"], {"c": constant(2)})
+    proto = model([node("Add", ["c", "c"], ["y"])], {"x": (2,)}, ["y"], {"c": constant(2)})
     with pytest.raises(UnsupportedModel, match="no output depends on the private input"):
-        import_model(made, name="m")
+        import_model(proto, name="m")
 
 
 def test_a_constant_output_is_told_as_it_is() -> None:
@@ -64,29 +64,29 @@ def test_a_constant_output_is_told_as_it_is() -> None:
 
 
 def test_a_random_constant_is_refused() -> None:
-    made = model(
+    proto = model(
         [node("RandomNormal", [], ["r"], shape=[2]), node("Add", ["x", "r"], ["y"])],
         {"x": (2,)},
         ["y"],
     )
     with pytest.raises(UnsupportedModel, match="RandomNormal is not supported"):
-        import_model(made, name="m")
+        import_model(proto, name="m")
 
 
 def test_a_custom_operator_is_refused() -> None:
-    made = single("Relu", [(2,)])
-    made.graph.node[0].domain = "com.example"
-    made.opset_import.append(onnx.helper.make_opsetid("com.example", 1))
+    proto = single("Relu", [(2,)])
+    proto.graph.node[0].domain = "com.example"
+    proto.opset_import.append(onnx.helper.make_opsetid("com.example", 1))
     with pytest.raises(UnsupportedModel, match="a custom operator"):
-        import_model(made, name="m")
+        import_model(proto, name="m")
 
 
 def test_an_opset_that_is_too_old_or_too_new_is_refused() -> None:
     for opset in (5, onnx.defs.onnx_opset_version() + 1):
-        made = single("Relu", [(2,)])
-        made.opset_import[0].version = opset
+        proto = single("Relu", [(2,)])
+        proto.opset_import[0].version = opset
         with pytest.raises(InvalidModel, match="opsets 6 to"):
-            import_model(made, name="m")
+            import_model(proto, name="m")
 
 
 @pytest.mark.parametrize("source", [b"", b"no model at all", b"\x08\x07"])
@@ -101,9 +101,9 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_path_bytes_and_proto_are_alike(tmp_path: Path) -> None:
-    made = single("Relu", [(2, 3)])
-    onnx.save(made, tmp_path / "some.onnx")
-    loaded = [load_model(s) for s in (made, made.SerializeToString(), tmp_path / "some.onnx")]
+    proto = single("Relu", [(2, 3)])
+    onnx.save(proto, tmp_path / "some.onnx")
+    loaded = [load_model(s) for s in (proto, proto.SerializeToString(), tmp_path / "some.onnx")]
     assert loaded[0] == loaded[1] == loaded[2]
     assert compile(tmp_path / "some.onnx").program.model == "some"
 
@@ -115,11 +115,11 @@ def test_functions_of_the_model_are_inlined() -> None:
     ]
     opsets = [onnx.helper.make_opsetid("", 21)]
     function = onnx.helper.make_function("local", "Twist", ["a"], ["b"], body, opsets)
-    made = model([node("Relu", ["x"], ["y"])], {"x": (2, 3)}, ["y"])
-    made.graph.node[0].CopyFrom(onnx.helper.make_node("Twist", ["x"], ["y"], domain="local"))
-    made.functions.append(function)
-    made.opset_import.append(onnx.helper.make_opsetid("local", 1))
-    check(made)
+    proto = model([node("Relu", ["x"], ["y"])], {"x": (2, 3)}, ["y"])
+    proto.graph.node[0].CopyFrom(onnx.helper.make_node("Twist", ["x"], ["y"], domain="local"))
+    proto.functions.append(function)
+    proto.opset_import.append(onnx.helper.make_opsetid("local", 1))
+    check(proto)
 
 
 def test_the_table_of_operators_is_complete() -> None:
@@ -137,8 +137,8 @@ def test_the_page_on_operators_shows_the_table_of_today() -> None:
 
 
 def test_attributes_that_do_not_fit_are_a_problem_of_their_node() -> None:
-    made = single("Flatten", [(2, 3)])
-    made.graph.node[0].attribute.append(onnx.helper.make_attribute("axis", 1))
-    made.graph.node[0].op_type = "DepthToSpace"
+    proto = single("Flatten", [(2, 3)])
+    proto.graph.node[0].attribute.append(onnx.helper.make_attribute("axis", 1))
+    proto.graph.node[0].op_type = "DepthToSpace"
     with pytest.raises(UnsupportedModel, match="the_flatten"):
-        import_model(made, name="m")
+        import_model(proto, name="m")

@@ -42,8 +42,8 @@ def digits() -> list[Array]:
 
 
 def outputs(compiled: Compiled, samples: list[Array]) -> Array:
-    found = [execute(compiled.program, compiled.weights, [x]).outputs for x in samples]
-    return np.concatenate([next(iter(it.values())) for it in found])
+    outputs = [execute(compiled.program, compiled.weights, [x]).outputs for x in samples]
+    return np.concatenate([next(iter(it.values())) for it in outputs])
 
 
 def by_runtime(path: Path, samples: list[Array]) -> Array:
@@ -71,12 +71,12 @@ def test_digits_quantised_by_onnx_runtime(form: str, tmp_path: Path, record_prop
     held = np.load(ZOO / "digits-cnn.npz")
     samples = list(held["inputs"].astype(np.float32).reshape(-1, 1, 1, 8, 8))[::3]
     compiled = compile(path, calibration=digits(), bits=37, scale=12)
-    found, integers = outputs(compiled, samples), by_runtime(path, samples)
+    fixed, integers = outputs(compiled, samples), by_runtime(path, samples)
     floats = by_runtime(source, samples)
     for title, other in (("quantised", integers), ("float", floats)):
-        record_property(f"distance to {title}", float(np.abs(found - other).max()))
-    assert np.array_equal(found.argmax(1), integers.argmax(1))
-    assert np.abs(found - floats).max() <= np.abs(integers - floats).max()
+        record_property(f"distance to {title}", float(np.abs(fixed - other).max()))
+    assert np.array_equal(fixed.argmax(1), integers.argmax(1))
+    assert np.abs(fixed - floats).max() <= np.abs(integers - floats).max()
     # Ranges that begin at zero are in the place of the model's ReLUs, and no other is left.
     assert compiled.quantized == KEPT.get(form)
     plain = compile(source, calibration=digits(), bits=37, scale=12).program
@@ -84,13 +84,13 @@ def test_digits_quantised_by_onnx_runtime(form: str, tmp_path: Path, record_prop
 
 
 def check(
-    made: onnx.ModelProto, x: Array, *, error: float, wanted: Array | None = None
+    proto: onnx.ModelProto, x: Array, *, error: float, wanted: Array | None = None
 ) -> Compiled:
-    name = made.graph.input[0].name
-    compiled = compile(made, bits=50, scale=14, calibration=[{name: x}])
-    (found,) = execute(compiled.program, compiled.weights, {name: x}).outputs.values()
-    wanted = expected(made, {name: x})[0] if wanted is None else wanted
-    np.testing.assert_allclose(found, wanted, rtol=0, atol=error)
+    name = proto.graph.input[0].name
+    compiled = compile(proto, bits=50, scale=14, calibration=[{name: x}])
+    (output,) = execute(compiled.program, compiled.weights, {name: x}).outputs.values()
+    wanted = expected(proto, {name: x})[0] if wanted is None else wanted
+    np.testing.assert_allclose(output, wanted, rtol=0, atol=error)
     return compiled
 
 
@@ -124,11 +124,11 @@ def test_weights_with_a_scale_for_each_channel_and_of_four_bits() -> None:
         node("DequantizeLinear", ["w", "s"], ["f"], axis=1),
         node("MatMul", ["x", "f"], ["y"]),
     ]
-    made = model(nodes, {"x": (2, 5)}, ["y"], {"s": np.array([0.1, 0.2, 0.05], np.float32)})
-    made.graph.initializer.append(weight)
+    proto = model(nodes, {"x": (2, 5)}, ["y"], {"s": np.array([0.1, 0.2, 0.05], np.float32)})
+    proto.graph.initializer.append(weight)
     x = constant(2, 5)
-    (wanted,) = ReferenceEvaluator(made).run(None, {"x": x})
-    check(made, x, error=16 * 2.0**-14, wanted=np.asarray(wanted))
+    (wanted,) = ReferenceEvaluator(proto).run(None, {"x": x})
+    check(proto, x, error=16 * 2.0**-14, wanted=np.asarray(wanted))
 
 
 def test_products_of_integers() -> None:
@@ -153,17 +153,17 @@ def test_products_of_integers() -> None:
         node("QLinearMatMul", ["r", "ys", "yz", "v", "ws", "vz", "ys", "yz"], ["m"]),
         node("DequantizeLinear", ["m", "ys", "yz"], ["y"]),
     ]
-    made = model(nodes, {"x": (1, 3, 4, 4)}, ["y"], constants)
+    proto = model(nodes, {"x": (1, 3, 4, 4)}, ["y"], constants)
     # Steps of 0.1 are rounded there and not here: half a step in the end, and of each operand.
-    check(made, constant(1, 3, 4, 4), error=0.05 + 8 * 0.05 * 1.3)
+    check(proto, constant(1, 3, 4, 4), error=0.05 + 8 * 0.05 * 1.3)
     nodes = [
         node("QuantizeLinear", ["x", "s", "z"], ["q"]),
         node("ConvInteger", ["q", "w", "z", "wz"], ["c"], pads=[1, 1, 1, 1]),
         node("Cast", ["c"], ["f"], to=1),
         node("Mul", ["f", "both"], ["y"]),
     ]
-    made = model(nodes, {"x": (1, 3, 4, 4)}, ["y"], {**constants, "both": np.float32(0.02 * 0.01)})
-    check(made, constant(1, 3, 4, 4), error=27 * 0.01 * 1.28)
+    proto = model(nodes, {"x": (1, 3, 4, 4)}, ["y"], {**constants, "both": np.float32(0.02 * 0.01)})
+    check(proto, constant(1, 3, 4, 4), error=27 * 0.01 * 1.28)
 
 
 @pytest.mark.parametrize(
@@ -185,14 +185,14 @@ def test_what_is_refused(nodes: list[tuple[str, list[str], str]], words: str) ->
         "zeros": np.zeros(4, np.uint8),
     }
     more = {"Cast": {"to": 1}}
-    listed = [node(op, given, [made], **more.get(op, {})) for op, given, made in nodes]
+    listed = [node(op, given, [output], **more.get(op, {})) for op, given, output in nodes]
     with pytest.raises(UnsupportedModel, match=words):
         compile(model(listed, {"x": (2, 4)}, ["y"], constants))
 
 
 def test_fused_operators_are_refused_with_what_to_do() -> None:
-    made = model([node("Relu", ["x"], ["y"])], {"x": (2, 4)}, ["y"])
-    made.graph.node[0].op_type, made.graph.node[0].domain = "QLinearWhere", "com.microsoft"
-    made.opset_import.append(onnx.helper.make_opsetid("com.microsoft", 1))
+    proto = model([node("Relu", ["x"], ["y"])], {"x": (2, 4)}, ["y"])
+    proto.graph.node[0].op_type, proto.graph.node[0].domain = "QLinearWhere", "com.microsoft"
+    proto.opset_import.append(onnx.helper.make_opsetid("com.microsoft", 1))
     with pytest.raises(UnsupportedModel, match="QDQ"):
-        compile(made)
+        compile(proto)

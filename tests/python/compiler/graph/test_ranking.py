@@ -18,27 +18,27 @@ from privet.errors import UnsupportedModel
 RNG = np.random.default_rng(3)
 
 
-def agrees(made: Any, x: Any, outputs: list[str]) -> None:
-    compiled = compile(made, smooth="piecewise", calibration=[x])
-    found = execute(compiled.program, compiled.weights, [x]).outputs
+def agrees(proto: Any, x: Any, outputs: list[str]) -> None:
+    compiled = compile(proto, smooth="piecewise", calibration=[x])
+    results = execute(compiled.program, compiled.weights, [x]).outputs
     wanted = run_plaintext(compiled.source, [{"x": x}], outputs)
     for name in outputs:
-        assert found[name].shape == wanted[name].shape
+        assert results[name].shape == wanted[name].shape
         within = 0 if wanted[name].dtype.kind == "i" else 2e-3
-        assert np.abs(found[name] - np.asarray(wanted[name], np.float64)).max() <= within
+        assert np.abs(results[name] - np.asarray(wanted[name], np.float64)).max() <= within
 
 
 @pytest.mark.parametrize("largest", [0, 1])
 @pytest.mark.parametrize(("size", "count"), [(7, 7), (9, 1), (40, 5), (300, 3)])
 def test_the_first_elements_and_their_places(size: int, count: int, largest: int) -> None:
-    made = model(
+    proto = model(
         [node("TopK", ["x", "k"], ["values", "places"], axis=-1, largest=largest)],
         {"x": (2, size)},
         ["values", "places"],
         {"k": np.array([count])},
     )
     # Whole numbers in a small range: many are equal, and come in their order.
-    agrees(made, RNG.integers(-9, 9, (2, size)).astype(np.float32), ["values", "places"])
+    agrees(proto, RNG.integers(-9, 9, (2, size)).astype(np.float32), ["values", "places"])
 
 
 def test_rows_of_a_constant_at_the_places_found() -> None:
@@ -50,8 +50,8 @@ def test_rows_of_a_constant_at_the_places_found() -> None:
     ]
     table = RNG.standard_normal(12).astype(np.float32)
     constants = {"k": np.array([3]), "table": table, "flat": np.array([-1])}
-    made = model(nodes, {"x": (1, 12)}, ["y"], constants)
-    agrees(made, RNG.standard_normal((1, 12)).astype(np.float32), ["y"])
+    proto = model(nodes, {"x": (1, 12)}, ["y"], constants)
+    agrees(proto, RNG.standard_normal((1, 12)).astype(np.float32), ["y"])
 
 
 @pytest.mark.parametrize("axis", [0, 1])
@@ -62,8 +62,8 @@ def test_a_table_at_the_place_of_the_largest(axis: int) -> None:
         node("Mul", ["row", "row"], ["y"]),
     ]
     table = RNG.standard_normal((5, 5)).astype(np.float32)
-    made = model(nodes, {"x": (3, 5)}, ["y"], {"table": table})
-    agrees(made, RNG.standard_normal((3, 5)).astype(np.float32), ["y"])
+    proto = model(nodes, {"x": (3, 5)}, ["y"], {"table": table})
+    agrees(proto, RNG.standard_normal((3, 5)).astype(np.float32), ["y"])
 
 
 def test_no_shape_tells_what_a_table_of_places_holds() -> None:
@@ -77,9 +77,9 @@ def test_no_shape_tells_what_a_table_of_places_holds() -> None:
     shapes = []
     for places in ([0, 1, 2, 1, 0], [8, 1, 2, 4, 0]):
         constants = {"table": table, "places": np.array(places)}
-        made = model(nodes, {"x": (5, 5)}, ["y"], constants)
-        agrees(made, x, ["y"])
-        program = compile(made, smooth="piecewise", calibration=[x]).program
+        proto = model(nodes, {"x": (5, 5)}, ["y"], constants)
+        agrees(proto, x, ["y"])
+        program = compile(proto, smooth="piecewise", calibration=[x]).program
         shapes.append([value.shape for value in program.values])
     assert shapes[0] == shapes[1]
 
@@ -91,8 +91,8 @@ def test_elements_at_private_places() -> None:
         node("GatherElements", ["places", "first"], ["where"], axis=1),
         onnx.helper.make_node("GatherElements", ["x", "where"], ["y"], axis=1),
     ]
-    made = model(nodes, {"x": (2, 6)}, ["y", "where"], {"k": np.array([6])})
-    agrees(made, RNG.standard_normal((2, 6)).astype(np.float32), ["y", "where"])
+    proto = model(nodes, {"x": (2, 6)}, ["y", "where"], {"k": np.array([6])})
+    agrees(proto, RNG.standard_normal((2, 6)).astype(np.float32), ["y", "where"])
 
 
 def test_places_cast_to_floats_are_numbers_to_calculate_with() -> None:
@@ -103,8 +103,8 @@ def test_places_cast_to_floats_are_numbers_to_calculate_with() -> None:
         node("Mul", ["half", "numbers"], ["y"]),
     ]
     constants = {"k": np.array([3]), "two": np.array([2.0], np.float32)}
-    made = model(nodes, {"x": (1, 6)}, ["y"], constants)
-    agrees(made, RNG.standard_normal((1, 6)).astype(np.float32), ["y"])
+    proto = model(nodes, {"x": (1, 6)}, ["y"], constants)
+    agrees(proto, RNG.standard_normal((1, 6)).astype(np.float32), ["y"])
 
 
 def test_places_that_may_lie_outside_are_refused() -> None:
@@ -113,16 +113,16 @@ def test_places_that_may_lie_outside_are_refused() -> None:
         node("Gather", ["table", "place"], ["row"]),
         node("Mul", ["row", "row"], ["y"]),
     ]
-    made = model(nodes, {"x": (1, 6)}, ["y"], {"table": np.ones((5, 2), np.float32)})
+    proto = model(nodes, {"x": (1, 6)}, ["y"], {"table": np.ones((5, 2), np.float32)})
     with pytest.raises(UnsupportedModel, match="not known to be in it"):
-        compile(made, smooth="piecewise")
+        compile(proto, smooth="piecewise")
 
 
 @pytest.mark.parametrize("suite", ["gmw", "fss"])
 def test_parties_find_the_same(suite: str) -> None:
     nodes = [node("TopK", ["x", "k"], ["values", "places"], axis=-1)]
-    made = model(nodes, {"x": (1, 20)}, ["values", "places"], {"k": np.array([4])})
+    proto = model(nodes, {"x": (1, 20)}, ["values", "places"], {"k": np.array([4])})
     x = RNG.integers(-5, 5, (1, 20)).astype(np.float32)
-    run = privet.run(made, [x], suite=suite, calibration=[x])
+    run = privet.run(proto, [x], suite=suite, calibration=[x])
     assert run.max_fixed_point_error == 0
     assert run.outputs["places"].tolist() == run.reference["places"].tolist()

@@ -60,23 +60,23 @@ def net(
         constants["P"], names[7] = weights(directions, 3 * HIDDEN), "P"
     outputs = ["y", "y_h", "y_c"][: 3 if gates == 4 else 2]
     names = names[: 8 if gates == 4 else 6]
-    made = node(op, names, outputs, hidden_size=HIDDEN, **attributes)
-    return model([made], inputs, outputs, constants, opset=opset)
+    layer = node(op, names, outputs, hidden_size=HIDDEN, **attributes)
+    return model([layer], inputs, outputs, constants, opset=opset)
 
 
-def check(made: onnx.ModelProto, *, units: float = 24) -> None:
+def check(proto: onnx.ModelProto, *, units: float = 24) -> None:
     rng = np.random.default_rng(1)
     given = {
         entry.name: rng.standard_normal(
             [d.dim_value for d in entry.type.tensor_type.shape.dim]
         ).astype(np.float32)
-        for entry in made.graph.input
+        for entry in proto.graph.input
     }
-    compiled = compile(made, bits=50, scale=14, calibration=[given], smooth="piecewise")
-    found = execute(compiled.program, compiled.weights, given).outputs
-    for output, array in zip(made.graph.output, expected(made, given), strict=True):
-        assert found[output.name].shape == array.shape
-        np.testing.assert_allclose(found[output.name], array, rtol=0, atol=units * 2.0**-14)
+    compiled = compile(proto, bits=50, scale=14, calibration=[given], smooth="piecewise")
+    outputs = execute(compiled.program, compiled.weights, given).outputs
+    for output, array in zip(proto.graph.output, expected(proto, given), strict=True):
+        assert outputs[output.name].shape == array.shape
+        np.testing.assert_allclose(outputs[output.name], array, rtol=0, atol=units * 2.0**-14)
 
 
 @pytest.mark.parametrize("op", GATES)
@@ -168,19 +168,19 @@ def test_an_lstm_looks_up_all_gates_of_both_directions_at_once() -> None:
 )
 def test_what_is_refused(change: dict[str, Any], words: str) -> None:
     options: dict[str, Any] = {"lengths": [4, 4, 4], **change}
-    made = net("RNN", **options)
+    proto = net("RNN", **options)
     with pytest.raises(UnsupportedModel, match=words):
-        compile(made)
+        compile(proto)
 
 
 def test_private_lengths_are_refused() -> None:
-    made = net("RNN", lengths=[4, 4, 4])
-    lengths = made.graph.initializer.pop(3)
-    made.graph.input.append(
+    proto = net("RNN", lengths=[4, 4, 4])
+    lengths = proto.graph.initializer.pop(3)
+    proto.graph.input.append(
         onnx.helper.make_tensor_value_info(lengths.name, lengths.data_type, [3])
     )
     with pytest.raises(UnsupportedModel, match="lengths depend on the private input"):
-        compile(made)
+        compile(proto)
 
 
 def exported() -> list[Path]:
@@ -195,5 +195,5 @@ def test_nets_of_real_exporters(path: Path) -> None:
 
 @pytest.mark.parametrize("lengths", [[4, 4, 4], [3, 3, 3], [2, 4, 1]])
 def test_reversed_sequences(lengths: list[int]) -> None:
-    made = node("ReverseSequence", ["x", "lengths"], ["y"], time_axis=0, batch_axis=1)
-    check(model([made], {"x": (4, 3, 2)}, ["y"], {"lengths": np.array(lengths)}))
+    layer = node("ReverseSequence", ["x", "lengths"], ["y"], time_axis=0, batch_axis=1)
+    check(model([layer], {"x": (4, 3, 2)}, ["y"], {"lengths": np.array(lengths)}))

@@ -57,8 +57,8 @@ def test_the_largest_of_many_is_what_all_are_compared_with() -> None:
         node("MatMul", ["x", "w"], ["h"]),
         node("ReduceLogSumExp", ["h"], ["y"], axes=[1]),
     ]
-    made = model(nodes, {"x": (40, 4)}, ["y"], {"w": weights}, opset=17)
-    check(made, units=256, smooth="piecewise")
+    proto = model(nodes, {"x": (40, 4)}, ["y"], {"w": weights}, opset=17)
+    check(proto, units=256, smooth="piecewise")
 
 
 @pytest.mark.parametrize("how", [{}, {"exclusive": 1}, {"reverse": 1}])
@@ -72,10 +72,10 @@ def test_cum_sum(how: dict[str, Any], axis: int) -> None:
 @pytest.mark.parametrize("operator", ["ReduceMean", "ReduceMax", *WITHOUT_SIGN, *OF_POSITIVE])
 def test_reduce_over_nothing(operator: str, keepdims: int) -> None:
     """What goes before or after the sum is still computed: ReduceSumSquare gives squares."""
-    made = single(operator, [(2, 3)], noop_with_empty_axes=1, keepdims=keepdims)
+    proto = single(operator, [(2, 3)], noop_with_empty_axes=1, keepdims=keepdims)
     x = np.random.default_rng(0).uniform(0.5, 2, (2, 3)).astype(np.float32)
     given = -x if operator in WITHOUT_SIGN else x
-    check(made, {"x0": given}, units=64, smooth="piecewise")
+    check(proto, {"x0": given}, units=64, smooth="piecewise")
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1])
@@ -87,6 +87,6 @@ def test_arg_max(axis: int, keepdims: int) -> None:
 
 @pytest.mark.parametrize("select_last", [0, 1])
 def test_arg_max_of_equals(select_last: int) -> None:
-    made = single("ArgMax", [(2, 4)], axis=1, select_last_index=select_last)
+    proto = single("ArgMax", [(2, 4)], axis=1, select_last_index=select_last)
     x = np.array([[1, 3, 3, 0], [2, 2, 2, 2]], np.float32)
-    check(made, {"x0": x})
+    check(proto, {"x0": x})

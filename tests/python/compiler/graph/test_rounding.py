@@ -45,9 +45,9 @@ def test_a_number_is_zero_where_it_is_in_onnx_runtime(to: int, zero: Any) -> Non
         [onnx.numpy_helper.from_array(zero, "zero")],
     )
     opsets = [onnx.helper.make_opsetid("", 17), onnx.helper.make_opsetid("ai.onnx.ml", 3)]
-    made = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8)
-    compiled = compile(made, smooth="piecewise", calibration=[X])
-    found = execute(compiled.program, compiled.weights, [X]).outputs["y"]
+    proto = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    compiled = compile(proto, smooth="piecewise", calibration=[X])
+    output = execute(compiled.program, compiled.weights, [X]).outputs["y"]
     wanted = run_plaintext(compiled.source, [{"x": X}], ["y"])["y"]
-    assert np.array_equal(np.reshape(found, np.shape(wanted)), wanted)
-    assert np.ndim(found) == rank
+    assert np.array_equal(np.reshape(output, np.shape(wanted)), wanted)
+    assert np.ndim(output) == rank

@@ -48,9 +48,9 @@ def test_slice_as_attributes() -> None:
 
 
 def test_a_slice_that_keeps_nothing_is_refused() -> None:
-    made = single("Slice", [(5,), np.array([3]), np.array([3])])
+    proto = single("Slice", [(5,), np.array([3]), np.array([3])])
     with pytest.raises(UnsupportedModel, match="keeps no element"):
-        import_model(made, name="m")
+        import_model(proto, name="m")
 
 
 def test_split() -> None:

@@ -23,16 +23,16 @@ from privet.errors import UnsupportedModel
 ERROR = 2.0**-12
 
 
-def check_smooth(made: onnx.ModelProto, *, polynomials: int = 1) -> list[int]:
+def check_smooth(proto: onnx.ModelProto, *, polynomials: int = 1) -> list[int]:
     """Asserts that the model compiles to polynomials and agrees; their degrees."""
-    inputs = samples(made)
-    compiled = compile(made, bits=50, scale=16, calibration=[inputs], activation_error=ERROR)
+    inputs = samples(proto)
+    compiled = compile(proto, bits=50, scale=16, calibration=[inputs], activation_error=ERROR)
     degrees = [o.attributes["degree"] for o in compiled.program.operations if o.op == "polynomial"]
     assert len(degrees) == polynomials
-    found = execute(compiled.program, compiled.weights, inputs).outputs
-    for output, wanted in zip(made.graph.output, expected(made, inputs), strict=True):
+    outputs = execute(compiled.program, compiled.weights, inputs).outputs
+    for output, wanted in zip(proto.graph.output, expected(proto, inputs), strict=True):
         scale = max(1.0, float(np.abs(wanted).max()))
-        np.testing.assert_allclose(found[output.name], wanted, rtol=0, atol=8 * ERROR * scale)
+        np.testing.assert_allclose(outputs[output.name], wanted, rtol=0, atol=8 * ERROR * scale)
     return degrees
 
 
@@ -53,19 +53,19 @@ def test_gelu(approximate: str) -> None:
 
 @pytest.mark.parametrize(("exponent", "degree"), [(2.0, 2), (3.0, 3), (5.0, 5)])
 def test_whole_powers_are_exact_polynomials(exponent: float, degree: int) -> None:
-    (found,) = check_smooth(single("Pow", [(3, 5), np.float32(exponent)]))
-    assert found == degree
+    (highest,) = check_smooth(single("Pow", [(3, 5), np.float32(exponent)]))
+    assert highest == degree
 
 
 def test_powers_by_column() -> None:
     """Equal ones need not be side by side; fractions are of positive numbers."""
     exponents = np.array([0.5, 2.0, 0.0, 1.3, 2.0, -0.7], np.float32)
-    made = single("Pow", [(2, 6), exponents])
-    (name,) = (entry.name for entry in made.graph.input)
+    proto = single("Pow", [(2, 6), exponents])
+    (name,) = (entry.name for entry in proto.graph.input)
     x = np.random.default_rng(0).uniform(0.5, 3.0, (2, 6)).astype(np.float32)
-    compiled = compile(made, calibration=[{name: x}], smooth="piecewise")
-    (found,) = execute(compiled.program, compiled.weights, [x]).outputs.values()
-    np.testing.assert_allclose(found, x**exponents, rtol=0, atol=4e-3)
+    compiled = compile(proto, calibration=[{name: x}], smooth="piecewise")
+    (output,) = execute(compiled.program, compiled.weights, [x]).outputs.values()
+    np.testing.assert_allclose(output, x**exponents, rtol=0, atol=4e-3)
     with pytest.raises(UnsupportedModel, match="not by column"):
         import_model(single("Pow", [(6, 2), exponents[:, None]]), name="m")
 
@@ -78,14 +78,14 @@ def test_a_power_of_one_more_is_left_as_it_is_outside_of_power_transforms() -> N
         node("Add", ["s", "one"], ["base"]),
         node("Pow", ["base", "two"], ["y"]),
     ]
-    made = model(nodes, {"x": (1, 3)}, ["y"], {"two": np.float32(2.0)})
+    proto = model(nodes, {"x": (1, 3)}, ["y"], {"two": np.float32(2.0)})
     scaler = node("Scaler", ["x"], ["s"], domain="ai.onnx.ml", offset=[0.0], scale=[1.0])
-    made.graph.node[0].CopyFrom(scaler)
-    made.opset_import.append(onnx.helper.make_opsetid("ai.onnx.ml", 3))
+    proto.graph.node[0].CopyFrom(scaler)
+    proto.opset_import.append(onnx.helper.make_opsetid("ai.onnx.ml", 3))
     x = np.array([[-0.5, 0.25, -0.75]], np.float32)
-    compiled = compile(made, calibration=[{"x": x}])
-    found = execute(compiled.program, compiled.weights, [x]).outputs["y"]
-    np.testing.assert_allclose(found, (x + 1.0) ** 2, rtol=0, atol=2e-3)
+    compiled = compile(proto, calibration=[{"x": x}])
+    output = execute(compiled.program, compiled.weights, [x]).outputs["y"]
+    np.testing.assert_allclose(output, (x + 1.0) ** 2, rtol=0, atol=2e-3)
 
 
 @pytest.mark.parametrize("exponent", [0.0, 17.0])
@@ -105,15 +105,15 @@ def test_a_composition_is_one_polynomial() -> None:
 
 def test_a_product_of_different_values_stays_a_product() -> None:
     nodes = [node("Sigmoid", ["a"], ["gate"]), node("Mul", ["gate", "b"], ["y"])]
-    made = model(nodes, {"a": (2, 4), "b": (2, 4)}, ["y"])
-    kinds = [type(n.operation).__name__ for n in simplify(import_model(made, name="m")).nodes]
+    proto = model(nodes, {"a": (2, 4), "b": (2, 4)}, ["y"])
+    kinds = [type(n.operation).__name__ for n in simplify(import_model(proto, name="m")).nodes]
     assert kinds == ["Elementwise", "Mul"]
 
 
 def test_linear_compositions_are_left_alone() -> None:
     nodes = [node("Add", ["x", "x"], ["two"]), node("Mul", ["two", "half"], ["y"])]
-    made = model(nodes, {"x": (2, 4)}, ["y"], {"half": np.float32(0.5)})
-    graph = simplify(import_model(made, name="m"))
+    proto = model(nodes, {"x": (2, 4)}, ["y"], {"half": np.float32(0.5)})
+    graph = simplify(import_model(proto, name="m"))
     assert all(type(n.operation).__name__ != "Elementwise" for n in graph.nodes)
 
 
@@ -178,6 +178,6 @@ def test_a_polynomial_keeps_to_where_it_is_tame() -> None:
 
 def test_what_no_polynomial_follows_is_refused() -> None:
     assert fit(Function((Step("sigmoid", (0,)),)), 4000.0, 2.0, 2.0**-10) is None
-    made = single("Tanh", [(2, 3)])
+    proto = single("Tanh", [(2, 3)])
     with pytest.raises(UnsupportedModel, match=str(HIGHEST_DEGREE)):
-        compile(made, bits=50, scale=16, calibration=[np.full((2, 3), 4000.0, np.float32)])
+        compile(proto, bits=50, scale=16, calibration=[np.full((2, 3), 4000.0, np.float32)])

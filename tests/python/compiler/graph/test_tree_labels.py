@@ -57,9 +57,9 @@ def assert_as_onnx_runtime(model: onnx.ModelProto) -> None:
     session = onnxruntime.InferenceSession(model.SerializeToString())
     for row in ROWS:
         label, scores = session.run(None, {"x": row})
-        found = execute(compiled.program, compiled.weights, [row]).outputs
-        assert found["label"].tolist() == label.tolist()
-        np.testing.assert_allclose(found["scores"], scores, atol=2e-3)
+        outputs = execute(compiled.program, compiled.weights, [row]).outputs
+        assert outputs["label"].tolist() == label.tolist()
+        np.testing.assert_allclose(outputs["scores"], scores, atol=2e-3)
 
 
 MISSING: Leaves = {BELOW: {0: -0.7, 1: -0.3}, ABOVE: {0: -0.2, 1: -0.8}}
@@ -154,8 +154,8 @@ def test_half_of_the_votes_is_not_enough(trees: int) -> None:
     votes = [[tree % 2, tree % 2 ^ 1] for tree in range(trees)]
     compiled = compile(forest((3, 8), votes))
     for row in ROWS:
-        found = execute(compiled.program, compiled.weights, [row]).outputs
-        assert found["label"].tolist() == [3]
+        outputs = execute(compiled.program, compiled.weights, [row]).outputs
+        assert outputs["label"].tolist() == [3]
 
 
 REFUSED: Sequence[tuple[str, Sequence[int], Leaves, Mapping[str, Any]]] = (

@@ -119,15 +119,15 @@ def exported(pipeline: Any, x: Array, y: Array) -> onnx.ModelProto:
         last = pipeline.fit(x, y).steps[-1][1]
         options = {id(last): {"zipmap": False}} if hasattr(last, "predict_proba") else None
         opsets = {"": 17, "ai.onnx.ml": 3}
-        made: onnx.ModelProto = to_onnx(pipeline, x[:1], options=options, target_opset=opsets)
-        return made
+        proto: onnx.ModelProto = to_onnx(pipeline, x[:1], options=options, target_opset=opsets)
+        return proto
 
 
-def near_tests(made: onnx.ModelProto, x: Array, count: int = 400) -> Array:
+def near_tests(proto: onnx.ModelProto, x: Array, count: int = 400) -> Array:
     """Rows of `x` with numbers at the thresholds of trees and up to two floats beside."""
     rng = np.random.default_rng(3)
     rows = x[rng.integers(len(x), size=count)].copy()
-    folded = fold_scalers(made)
+    folded = fold_scalers(proto)
     tables = trace(folded.graph)
     inputs = [entry.name for entry in folded.graph.input]
     for node in folded.graph.node:
@@ -147,22 +147,22 @@ def near_tests(made: onnx.ModelProto, x: Array, count: int = 400) -> Array:
     return rows
 
 
-def reference(made: onnx.ModelProto, given: Mapping[str, Array]) -> dict[str, Array]:
-    session = onnxruntime.InferenceSession(made.SerializeToString())
+def reference(proto: onnx.ModelProto, given: Mapping[str, Array]) -> dict[str, Array]:
+    session = onnxruntime.InferenceSession(proto.SerializeToString())
     names = [output.name for output in session.get_outputs()]
     return dict(zip(names, session.run(None, dict(given)), strict=True))
 
 
-def compare(made: onnx.ModelProto, given: Mapping[str, Array], error: float = 1e-5) -> None:
+def compare(proto: onnx.ModelProto, given: Mapping[str, Array], error: float = 1e-5) -> None:
     """Asserts that all rows give what ONNX Runtime gives."""
     rows = len(next(iter(given.values())))
     samples = [{name: x[row : row + 1] for name, x in given.items()} for row in range(0, rows, 8)]
     calibration = samples if error > 1e-4 else None
-    compiled = compile(made, batch=rows, smooth="piecewise", calibration=calibration)
+    compiled = compile(proto, batch=rows, smooth="piecewise", calibration=calibration)
     assert all(entry.order for entry in compiled.program.inputs)
-    found = execute(compiled.program, compiled.weights, given).outputs
-    for name, wanted in reference(made, given).items():
-        mine = np.asarray(found[name]).reshape(wanted.shape)
+    outputs = execute(compiled.program, compiled.weights, given).outputs
+    for name, wanted in reference(proto, given).items():
+        mine = np.asarray(outputs[name]).reshape(wanted.shape)
         if wanted.dtype.kind == "f":
             spread = max(float(np.ptp(wanted)), 1.0)
             np.testing.assert_allclose(mine, wanted, rtol=0, atol=error * spread)
@@ -172,19 +172,19 @@ def compare(made: onnx.ModelProto, given: Mapping[str, Array], error: float = 1e
 
 @pytest.mark.parametrize("name", PIPELINES)
 def test_rows_at_thresholds_go_the_same_way(name: str) -> None:
-    made = exported(*PIPELINES[name])
-    rows = near_tests(made, X)
+    proto = exported(*PIPELINES[name])
+    rows = near_tests(proto, X)
     if name == "nested":  # its encoder knows whole categories alone
         rows[:, 5] = np.clip(np.trunc(rows[:, 5]), 0, 4)
     # What is done with the results of trees is in fixed point.
-    compare(made, {"X": rows}, 2e-3 if name in ("bagged", "boosted", "stacked") else 1e-5)
+    compare(proto, {"X": rows}, 2e-3 if name in ("bagged", "boosted", "stacked") else 1e-5)
 
 
 @pytest.mark.parametrize("before", ["imputers", "scalers"])
 def test_missing_values_go_where_what_fills_them_in_would(before: str) -> None:
     pipeline = make_pipeline(NESTED, forest()) if before == "imputers" else PIPELINES["columns"][0]
-    made = exported(pipeline, HOLES if before == "imputers" else X, WHICH)
-    compare(made, {"X": HOLES})
+    proto = exported(pipeline, HOLES if before == "imputers" else X, WHICH)
+    compare(proto, {"X": HOLES})
 
 
 def apart(rows: Array) -> dict[str, Array]:
@@ -207,34 +207,34 @@ def test_each_column_may_be_an_input_and_a_category_a_whole_number(encoder: Any)
     options = {id(pipeline.steps[-1][1]): {"zipmap": False}}
     kinds = {np.dtype(np.int64): Int64TensorType, np.dtype(np.float32): FloatTensorType}
     types = [(name, kinds[x.dtype]([None, 1])) for name, x in apart(X).items()]
-    made = to_onnx(pipeline, initial_types=types, options=options, target_opset=17)
-    rows = near_tests(made, X)
+    proto = to_onnx(pipeline, initial_types=types, options=options, target_opset=17)
+    rows = near_tests(proto, X)
     rows[:, 5] = np.clip(np.trunc(rows[:, 5]), 0, 4)
-    compare(made, apart(rows))  # of which no pipeline reads column 4
+    compare(proto, apart(rows))  # of which no pipeline reads column 4
 
 
 def test_what_a_linear_model_reads_too_stays_behind_its_scaler() -> None:
     voters = [("trees", forest()), ("linear", LogisticRegression())]
-    made = exported(
+    proto = exported(
         make_pipeline(StandardScaler(), VotingClassifier(voters, flatten_transform=False)), X, WHICH
     )
-    assert fold_scalers(made) is made
+    assert fold_scalers(proto) is proto
 
 
 def test_a_union_with_components_stays() -> None:
     from sklearn.decomposition import PCA
 
     union = FeatureUnion([("components", PCA(2)), ("scaled", StandardScaler())])
-    made = exported(Pipeline([("both", union), ("trees", forest())]), X, WHICH)
-    assert fold_scalers(made) is made
+    proto = exported(Pipeline([("both", union), ("trees", forest())]), X, WHICH)
+    assert fold_scalers(proto) is proto
 
 
 def test_numbers_of_classes_are_no_places_of_floats() -> None:
     """What an ArgMax makes is a whole number without a scale, as places of inputs are."""
-    made = exported(make_pipeline(BINS, forest()), X, WHICH)
-    compiled = compile(made, calibration=[row[None] for row in X])
-    wanted = reference(made, {"X": X})["probabilities"]
+    proto = exported(make_pipeline(BINS, forest()), X, WHICH)
+    compiled = compile(proto, calibration=[row[None] for row in X])
+    wanted = reference(proto, {"X": X})["probabilities"]
     for row, chances in zip(X, wanted, strict=True):
         given = by_front(compiled.program, {"X": row[None]})
-        found = execute(compiled.program, compiled.weights, given).outputs["probabilities"]
-        np.testing.assert_allclose(found[0], chances, rtol=0, atol=1e-5)
+        output = execute(compiled.program, compiled.weights, given).outputs["probabilities"]
+        np.testing.assert_allclose(output[0], chances, rtol=0, atol=1e-5)

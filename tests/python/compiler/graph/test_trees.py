@@ -28,8 +28,8 @@ EXPORTED = sorted(path.stem for path in HERE.glob("*.onnx"))
 
 def reference(model: onnx.ModelProto, x: Array) -> list[Array]:
     session = onnxruntime.InferenceSession(model.SerializeToString())
-    found: list[Array] = session.run(None, {session.get_inputs()[0].name: x})
-    return found
+    outputs: list[Array] = session.run(None, {session.get_inputs()[0].name: x})
+    return outputs
 
 
 def computed(model: onnx.ModelProto, x: Array, **options: Any) -> Array:
@@ -45,17 +45,17 @@ def test_exported_models_agree_on_every_row(name: str) -> None:
     compiled = compile(model, batch=len(x))
     outputs = execute(compiled.program, compiled.weights, [x]).outputs
     assert list(outputs) == [output.name for output in model.graph.output]
-    for found, expected in zip(outputs.values(), reference(model, x), strict=True):
+    for result, expected in zip(outputs.values(), reference(model, x), strict=True):
         if isinstance(expected, list):  # a map for each row
-            assert [sorted(row) for row in found] == [sorted(row) for row in expected]
-            pairs = zip(found, expected, strict=True)
+            assert [sorted(row) for row in result] == [sorted(row) for row in expected]
+            pairs = zip(result, expected, strict=True)
             gaps = [abs(row[label] - other[label]) for row, other in pairs for label in other]
             assert max(gaps) < 1e-5
         elif expected.dtype.kind == "f":
             spread = max(float(np.std(expected)), 1.0)
-            assert np.allclose(found.ravel(), expected.ravel(), rtol=0, atol=1e-5 * spread)
+            assert np.allclose(result.ravel(), expected.ravel(), rtol=0, atol=1e-5 * spread)
         else:
-            assert np.array_equal(found, expected)
+            assert np.array_equal(result, expected)
 
 
 @pytest.mark.parametrize("kind", ["LEQ", "LT", "GTE", "GT", "EQ", "NEQ"])
@@ -198,8 +198,8 @@ def test_missing_values_are_refused_where_something_else_handles_them(kind: str)
         )
         filled = [node("IsNaN", ["x"], ["m"]), node("Where", ["m", "half", "x"], ["z"])]
     model.graph.node[0].input[0] = "z"
-    for made in reversed(filled):
-        model.graph.node.insert(0, made)
+    for entry in reversed(filled):
+        model.graph.node.insert(0, entry)
     x = np.array([[1.0, 0.5]], np.float32)
     assert np.allclose(computed(model, x), reference(model, x)[0], rtol=0, atol=1e-5)
     with pytest.raises(InputError, match="NaN"):
@@ -208,7 +208,7 @@ def test_missing_values_are_refused_where_something_else_handles_them(kind: str)
 
 def shared(true: list[int], false: list[int]) -> onnx.ModelProto:
     """A tree whose nodes 0 and 1 test for 1 and 2, as LightGBM's exporter writes sets of values."""
-    made = onnx.helper.make_node(
+    tree = onnx.helper.make_node(
         *("TreeEnsembleRegressor", ["x"], ["y"]),
         domain="ai.onnx.ml",
         n_targets=1,
@@ -225,7 +225,7 @@ def shared(true: list[int], false: list[int]) -> onnx.ModelProto:
         target_weights=[5.0, -1.0],
     )
     entry = onnx.helper.make_tensor_value_info
-    graph = onnx.helper.make_graph([made], "g", [entry("x", 1, [4, 1])], [entry("y", 1, [4, 1])])
+    graph = onnx.helper.make_graph([tree], "g", [entry("x", 1, [4, 1])], [entry("y", 1, [4, 1])])
     opsets = [onnx.helper.make_opsetid("", 17), onnx.helper.make_opsetid("ai.onnx.ml", 3)]
     return onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8)
 
@@ -321,15 +321,15 @@ def test_base_values_count_where_a_leaf_has_their_target(
     ends = [entry("x", x_kind, [1, 1])], [entry("y", kinds.FLOAT, [1, 2])]
     graph = onnx.helper.make_graph([node], "trees", *ends)
     opsets = [onnx.helper.make_opsetid("", 17), onnx.helper.make_opsetid("ai.onnx.ml", 3)]
-    made = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    proto = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8)
     if is_refused:
         with pytest.raises(UnsupportedModel, match="a base value counts for those rows alone"):
-            compile(made)
+            compile(proto)
         return
-    compiled = compile(made)
-    session = onnxruntime.InferenceSession(made.SerializeToString())
+    compiled = compile(proto)
+    session = onnxruntime.InferenceSession(proto.SerializeToString())
     for x in ([[-1.0]], [[1.0]]):
         row = np.array(x, dtype)
         (wanted,) = session.run(None, {"x": row})
-        found = execute(compiled.program, compiled.weights, [row]).outputs["y"]
-        np.testing.assert_allclose(found, wanted, atol=1e-3)
+        output = execute(compiled.program, compiled.weights, [row]).outputs["y"]
+        np.testing.assert_allclose(output, wanted, atol=1e-3)

@@ -29,43 +29,43 @@ ALLOWED = 3e-3
 BUILDERS = {builder.__name__: builder for builder in NETWORKS}
 
 
-def drawn(made: Model, rng: np.random.Generator) -> dict[str, Array]:
+def drawn(proto: Model, rng: np.random.Generator) -> dict[str, Array]:
     """Inputs: normal numbers, pixels, categories below 20, numbers of tokens that are none."""
-    found: dict[str, Array] = {}
-    for entry in made.graph.input:
+    arrays: dict[str, Array] = {}
+    for entry in proto.graph.input:
         kind = entry.type.tensor_type
         shape = [dim.dim_value for dim in kind.shape.dim]
         if entry.name == "m":
             kept = np.arange(TOKENS) < rng.integers(1, TOKENS + 1)
-            found["m"] = kept[None].astype(onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type))
+            arrays["m"] = kept[None].astype(onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type))
         elif kind.elem_type == onnx.TensorProto.FLOAT:
-            found[entry.name] = rng.standard_normal(shape).astype(np.float32)
+            arrays[entry.name] = rng.standard_normal(shape).astype(np.float32)
         elif kind.elem_type == onnx.TensorProto.UINT8:
-            found[entry.name] = rng.integers(0, 256, shape).astype(np.uint8)
+            arrays[entry.name] = rng.integers(0, 256, shape).astype(np.uint8)
         else:
-            found[entry.name] = rng.integers(0, 20, shape)
-    if "row" in found:
-        found["row"] = found["row"] * np.array([5e4, 1, 50, 0.02, 1], np.float32)
-    return found
+            arrays[entry.name] = rng.integers(0, 20, shape)
+    if "row" in arrays:
+        arrays["row"] = arrays["row"] * np.array([5e4, 1, 50, 0.02, 1], np.float32)
+    return arrays
 
 
 @pytest.mark.parametrize("name", BUILDERS)
 def test_a_network_gives_what_onnx_runtime_gives(name: str) -> None:
-    made, rng = BUILDERS[name](), np.random.default_rng(0)
-    rows = [drawn(made, rng) for _ in range(24)]
-    compiled = compile(made, smooth="piecewise", calibration=rows[:16])
-    found, wanted = [], []
+    proto, rng = BUILDERS[name](), np.random.default_rng(0)
+    rows = [drawn(proto, rng) for _ in range(24)]
+    compiled = compile(proto, smooth="piecewise", calibration=rows[:16])
+    outputs, wanted = [], []
     for row in rows[16:]:
         given, _ = fill(compiled.program, row)
         (output,) = execute(compiled.program, compiled.weights, given).outputs.values()
-        (other,) = expected(made, row)
+        (other,) = expected(proto, row)
         assert output.shape == other.shape
-        found.append(output)
+        outputs.append(output)
         wanted.append(other)
     if wanted[0].dtype.kind == "i":
-        assert np.array_equal(found, wanted)
+        assert np.array_equal(outputs, wanted)
     else:
-        error = np.abs(np.array(found) - np.array(wanted)).max()
+        error = np.abs(np.array(outputs) - np.array(wanted)).max()
         assert error <= ALLOWED * np.ptp(np.array(wanted))
 
 
@@ -74,12 +74,12 @@ def test_a_network_gives_what_onnx_runtime_gives(name: str) -> None:
     "builder", [padding_by_the_least_number, padding_by_minus_infinity, stages]
 )
 def test_parties_give_the_same(builder: Any, suite: str) -> None:
-    made, rng = builder(), np.random.default_rng(1)
-    rows = [drawn(made, rng) for _ in range(9)]
-    run = privet.run(made, rows[0], suite=suite, calibration=rows[1:])
+    proto, rng = builder(), np.random.default_rng(1)
+    rows = [drawn(proto, rng) for _ in range(9)]
+    run = privet.run(proto, rows[0], suite=suite, calibration=rows[1:])
     assert run.max_fixed_point_error == 0
-    (found,), (wanted,) = run.outputs.values(), run.reference.values()
-    np.testing.assert_allclose(found.tolist(), wanted.tolist(), rtol=0, atol=5e-3)
+    (output,), (wanted,) = run.outputs.values(), run.reference.values()
+    np.testing.assert_allclose(output.tolist(), wanted.tolist(), rtol=0, atol=5e-3)
 
 
 @pytest.mark.parametrize("low", [-np.inf, -1e9])
@@ -91,10 +91,10 @@ def test_masked_scores_that_outputs_tell_are_not_lowered(low: float) -> None:
         node("Softmax", ["scores"], ["y"]),
     ]
     constants = {"half": np.float32(0.5), "low": np.float32(low)}
-    made = model(nodes, {"x": (1, 4), "m": (1, 4)}, ["y"], constants)
+    proto = model(nodes, {"x": (1, 4), "m": (1, 4)}, ["y"], constants)
     mask = np.array([[1, 0, 1, 1]], np.float32)
     with pytest.raises(PrivetError):
-        compile(made, smooth="piecewise", calibration=[{"x": mask, "m": mask}])
+        compile(proto, smooth="piecewise", calibration=[{"x": mask, "m": mask}])
 
 
 @pytest.mark.parametrize("kind", [onnx.TensorProto.FLOAT, onnx.TensorProto.BOOL])
@@ -104,7 +104,7 @@ def test_a_mask_by_products_is_of_whole_numbers(kind: int) -> None:
     mask = g("Cast", "m", to=onnx.TensorProto.FLOAT)
     low = g("Mul", g("Sub", g.number(1), mask), g.number(-1e9))
     weights = g("Softmax", g("Add", g.linear("x", 4, 4), low), axis=-1)
-    made = g.model(
+    proto = g.model(
         {"x": (onnx.TensorProto.FLOAT, [1, 4]), "m": (kind, [1, 4])}, g("Mul", weights, "x")
     )
     rows = [
@@ -113,13 +113,13 @@ def test_a_mask_by_products_is_of_whole_numbers(kind: int) -> None:
     ]
     if kind == onnx.TensorProto.FLOAT:
         with pytest.raises(UnsupportedModel, match="need not be 0 or 1"):
-            compile(made, smooth="piecewise", calibration=rows)
+            compile(proto, smooth="piecewise", calibration=rows)
         return
-    compiled = compile(made, smooth="piecewise", calibration=rows)
+    compiled = compile(proto, smooth="piecewise", calibration=rows)
     for row in rows:
         given = {**row, "m": row["m"].astype(bool)}
-        (found,) = execute(compiled.program, compiled.weights, given).outputs.values()
-        np.testing.assert_allclose(found, expected(made, given)[0], rtol=0, atol=5e-3)
+        (output,) = execute(compiled.program, compiled.weights, given).outputs.values()
+        np.testing.assert_allclose(output, expected(proto, given)[0], rtol=0, atol=5e-3)
 
 
 def test_a_mask_of_floats_that_becomes_truth_values_is_whole() -> None:
@@ -128,7 +128,7 @@ def test_a_mask_of_floats_that_becomes_truth_values_is_whole() -> None:
     low = g("Mul", g("Sub", g.number(1), mask), g.number(-1e9))
     weights = g("Softmax", g("Add", g.linear("x", 4, 4), low), axis=-1)
     kind = onnx.TensorProto.FLOAT
-    made = g.model({"x": (kind, [1, 4]), "m": (kind, [1, 4])}, g("Mul", weights, "x"))
+    proto = g.model({"x": (kind, [1, 4]), "m": (kind, [1, 4])}, g("Mul", weights, "x"))
     rows = [
         {
             "x": np.full((1, 4), 0.3 * row, np.float32),
@@ -136,20 +136,20 @@ def test_a_mask_of_floats_that_becomes_truth_values_is_whole() -> None:
         }
         for row in range(6)
     ]
-    compiled = compile(made, smooth="piecewise", calibration=rows)
+    compiled = compile(proto, smooth="piecewise", calibration=rows)
     for row in rows:
-        (found,) = execute(compiled.program, compiled.weights, row).outputs.values()
-        np.testing.assert_allclose(found, expected(made, row)[0], rtol=0, atol=5e-3)
+        (output,) = execute(compiled.program, compiled.weights, row).outputs.values()
+        np.testing.assert_allclose(output, expected(proto, row)[0], rtol=0, atol=5e-3)
 
 
 def test_a_large_factor_elsewhere_stays() -> None:
     g = Exporter()
     y = g("Mul", "x", g.number(1e9))
-    made = g.model({"x": (onnx.TensorProto.FLOAT, [1, 4])}, y)
+    proto = g.model({"x": (onnx.TensorProto.FLOAT, [1, 4])}, y)
     x = np.array([[1e-9, -2e-9, 0, 3e-9]], np.float32)
-    compiled = compile(made, calibration=[x])
-    (found,) = execute(compiled.program, compiled.weights, [x]).outputs.values()
-    np.testing.assert_allclose(found, expected(made, {"x": x})[0], atol=1e-2)
+    compiled = compile(proto, calibration=[x])
+    (output,) = execute(compiled.program, compiled.weights, [x]).outputs.values()
+    np.testing.assert_allclose(output, expected(proto, {"x": x})[0], atol=1e-2)
 
 
 def masked_maximum(low: Any, axis: int = 1) -> onnx.ModelProto:
@@ -171,22 +171,22 @@ AMOUNTS = {
 
 def test_masks_of_numbers_that_are_too_large_are_not_lowered() -> None:
     for low in (-1e5, -1e9):
-        made = masked_maximum(low)
-        compiled = compile(made, calibration=[AMOUNTS])
-        (found,) = execute(compiled.program, compiled.weights, AMOUNTS).outputs.values()
-        np.testing.assert_allclose(found, expected(made, AMOUNTS)[0], atol=1.0)
+        proto = masked_maximum(low)
+        compiled = compile(proto, calibration=[AMOUNTS])
+        (output,) = execute(compiled.program, compiled.weights, AMOUNTS).outputs.values()
+        np.testing.assert_allclose(output, expected(proto, AMOUNTS)[0], atol=1.0)
     for low in (-1e12, -np.inf):
         with pytest.raises(PrivetError, match=r"need 67 bits|NaN"):
             compile(masked_maximum(low), calibration=[AMOUNTS])
 
 
 def test_what_is_masked_has_the_shape_that_a_constant_gives_it() -> None:
-    made = masked_maximum(np.full((1, 1, 1), -1e9), axis=2)
+    proto = masked_maximum(np.full((1, 1, 1), -1e9), axis=2)
     given = {**AMOUNTS, "x": AMOUNTS["x"] / np.float32(1e3)}
-    compiled = compile(made, calibration=[given])
-    (found,) = execute(compiled.program, compiled.weights, given).outputs.values()
-    np.testing.assert_allclose(found, expected(made, given)[0], atol=2e-3)
-    assert found.shape == (1, 1, 1)
+    compiled = compile(proto, calibration=[given])
+    (output,) = execute(compiled.program, compiled.weights, given).outputs.values()
+    np.testing.assert_allclose(output, expected(proto, given)[0], atol=2e-3)
+    assert output.shape == (1, 1, 1)
 
 
 @pytest.mark.parametrize("operators", [["ReduceMax"], ["Add", "ReduceMax"]])
@@ -196,8 +196,8 @@ def test_a_large_factor_before_a_maximum_stays(operators: list[str]) -> None:
         other = "x" if operator == "Add" else "last"
         nodes.append(node(operator, [f"t{number}", other], [f"t{number + 1}"]))
     constants: dict[str, Any] = {"factor": np.float32(1e9), "last": np.array([1])}
-    made = model(nodes, {"x": (1, 4)}, [f"t{len(operators)}"], constants)
+    proto = model(nodes, {"x": (1, 4)}, [f"t{len(operators)}"], constants)
     x = np.array([[1e-3, -2.0, 0, 1.5]], np.float32)
-    compiled = compile(made, calibration=[x])
-    (found,) = execute(compiled.program, compiled.weights, [x]).outputs.values()
-    np.testing.assert_allclose(found, expected(made, {"x": x})[0], rtol=1e-3)
+    compiled = compile(proto, calibration=[x])
+    (output,) = execute(compiled.program, compiled.weights, [x]).outputs.values()
+    np.testing.assert_allclose(output, expected(proto, {"x": x})[0], rtol=1e-3)

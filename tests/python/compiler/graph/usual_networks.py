@@ -100,8 +100,8 @@ class Exporter:
             self._tensors,
         )
         opsets = [helper.make_opsetid("", 17)]
-        made = helper.make_model(graph, opset_imports=opsets, ir_version=8)
-        return onnx.shape_inference.infer_shapes(made)
+        proto = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+        return onnx.shape_inference.infer_shapes(proto)
 
 
 def attention_gate() -> Model:

@@ -145,8 +145,8 @@ def along_the_batch(nodes: Sequence[Any]) -> onnx.ModelProto:
 
 @pytest.mark.parametrize("name", ALONG_THE_BATCH)
 def test_operators_along_the_first_axis(name: str) -> None:
-    made = along_the_batch(ALONG_THE_BATCH[name])
-    one, many = (compile(made, input_range=(-1, 1), batch=batch) for batch in (1, 5))
+    proto = along_the_batch(ALONG_THE_BATCH[name])
+    one, many = (compile(proto, input_range=(-1, 1), batch=batch) for batch in (1, 5))
     check(one, many)
 
 
@@ -158,7 +158,7 @@ def test_a_batch_takes_the_same_steps_as_one_sample() -> None:
 
 
 @pytest.mark.parametrize(
-    ("made", "named"),
+    ("proto", "named"),
     [
         (single("Relu", [private(4, 3)]), r"x0 \(graph input\)"),
         (single("Relu", [private(3)]), r"x0 \(graph input\)"),
@@ -177,10 +177,10 @@ def test_a_batch_takes_the_same_steps_as_one_sample() -> None:
     ],
     ids=["four samples", "no batch", "batch dropped", "softmax of samples"],
 )
-def test_models_that_have_no_batch(made: onnx.ModelProto, named: str) -> None:
-    compile(made)
+def test_models_that_have_no_batch(proto: onnx.ModelProto, named: str) -> None:
+    compile(proto)
     with pytest.raises(UnsupportedModel, match=named):
-        compile(made, batch=2)
+        compile(proto, batch=2)
 
 
 def test_a_batch_has_at_least_one_sample() -> None:

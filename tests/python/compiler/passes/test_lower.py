@@ -21,13 +21,13 @@ def compiled(nodes: list[onnx.NodeProto], shape: tuple[int, ...], **options: Any
         "fc": constant(8, 8, spread=0.2),
         "big": np.full((8, 8), 30.0, np.float32),
     }
-    made = model(nodes, {"x": shape}, [nodes[-1].output[0]], constants)
-    return compile(made, **options)
+    proto = model(nodes, {"x": shape}, [nodes[-1].output[0]], constants)
+    return compile(proto, **options)
 
 
-def steps(found: Compiled) -> list[tuple[str, int]]:
+def steps(program: Compiled) -> list[tuple[str, int]]:
     """Each operation and the scale of what it makes."""
-    return [(o.op, found.program.values[o.output].scale) for o in found.program.operations]
+    return [(o.op, program.program.values[o.output].scale) for o in program.program.operations]
 
 
 def test_linear_outputs_stay_high_until_a_comparison() -> None:
@@ -36,8 +36,8 @@ def test_linear_outputs_stay_high_until_a_comparison() -> None:
         node("Relu", ["a"], ["b"]),
         node("Gemm", ["b", "fc"], ["y"]),
     ]
-    found = steps(compiled(nodes, (1, 8)))
-    assert found == [("dense", 24), ("truncate", 12), ("relu", 12), ("dense", 24)]
+    listed = steps(compiled(nodes, (1, 8)))
+    assert listed == [("dense", 24), ("truncate", 12), ("relu", 12), ("dense", 24)]
 
 
 def test_a_second_linear_layer_truncates_only_where_the_ring_is_too_small() -> None:
@@ -61,8 +61,8 @@ def test_a_residual_sum_shifts_the_lower_side_left() -> None:
         node("Add", ["x", "c"], ["s"]),
         node("Relu", ["s"], ["y"]),
     ]
-    found = steps(compiled(nodes, (1, 4, 6, 6)))
-    assert found == [
+    listed = steps(compiled(nodes, (1, 4, 6, 6)))
+    assert listed == [
         ("conv2d", 24),
         ("shift_left", 24),
         ("add", 24),
@@ -73,16 +73,16 @@ def test_a_residual_sum_shifts_the_lower_side_left() -> None:
 
 def test_an_average_over_a_power_of_two_raises_the_scale() -> None:
     nodes = [node("AveragePool", ["x"], ["y"], kernel_shape=[2, 2], strides=[2, 2])]
-    found = compiled(nodes, (1, 4, 6, 6))
-    assert steps(found) == [("avg_pool2d", 14)]
-    assert found.program.operations[0].attributes["factors"] == [1]
+    program = compiled(nodes, (1, 4, 6, 6))
+    assert steps(program) == [("avg_pool2d", 14)]
+    assert program.program.operations[0].attributes["factors"] == [1]
 
 
 def test_averages_over_different_powers_of_two_stay_exact() -> None:
     nodes = [node("AveragePool", ["x"], ["y"], kernel_shape=[2, 2], pads=[1, 1, 0, 0])]
-    found = compiled(nodes, (1, 4, 2, 2))
-    assert steps(found) == [("avg_pool2d", 14)]
-    assert found.program.operations[0].attributes["factors"] == [4, 2, 2, 1]
+    program = compiled(nodes, (1, 4, 2, 2))
+    assert steps(program) == [("avg_pool2d", 14)]
+    assert program.program.operations[0].attributes["factors"] == [4, 2, 2, 1]
 
 
 def test_another_average_truncates_first_and_keeps_a_precise_factor() -> None:
@@ -90,10 +90,10 @@ def test_another_average_truncates_first_and_keeps_a_precise_factor() -> None:
         node("Conv", ["x", "w"], ["c"], pads=[1] * 4),
         node("AveragePool", ["c"], ["y"], kernel_shape=[3, 3]),
     ]
-    found = compiled(nodes, (1, 4, 6, 6))
-    assert [op for op, _ in steps(found)] == ["conv2d", "truncate", "avg_pool2d"]
-    (factor,) = found.program.operations[2].attributes["factors"]
-    rise = steps(found)[2][1] - 12
+    program = compiled(nodes, (1, 4, 6, 6))
+    assert [op for op, _ in steps(program)] == ["conv2d", "truncate", "avg_pool2d"]
+    (factor,) = program.program.operations[2].attributes["factors"]
+    rise = steps(program)[2][1] - 12
     assert abs(factor * 9 / 2**rise - 1) < 2**-12
 
 
@@ -109,9 +109,9 @@ def test_as_many_are_summed_before_a_truncation_as_the_headroom_leaves_room_for(
     source = model(nodes, {"x": (3, 8)}, ["y"], constants)
     # A sum of four stands at scale 26, which leaves 9 of 37 bits above the point.
     for headroom, summed in [(8, most), (9, 4), (10, 2), (11, 0)]:
-        found = compile(source, headroom=headroom, **USUAL)
-        kinds = [op for op, _ in steps(found) if op != "reshape"]
-        pools = [it for it in found.program.operations if it.op == "avg_pool2d"]
+        program = compile(source, headroom=headroom, **USUAL)
+        kinds = [op for op, _ in steps(program) if op != "reshape"]
+        pools = [it for it in program.program.operations if it.op == "avg_pool2d"]
         if summed:
             assert kinds == ["dense", "avg_pool2d", "truncate", "avg_pool2d"]
             assert pools[0].attributes["kernel"] == pools[0].attributes["stride"] == [1, summed]
@@ -119,7 +119,7 @@ def test_as_many_are_summed_before_a_truncation_as_the_headroom_leaves_room_for(
         else:
             assert kinds == ["dense", "truncate", "avg_pool2d"]
         assert pools[-1].attributes["kernel"] == [1, columns // max(summed, 1)]
-        assert all(it.error < 2**-10 for it in found.accuracy().outputs)
+        assert all(it.error < 2**-10 for it in program.accuracy().outputs)
 
 
 def test_sums_of_small_values_beside_large_ones_stay_in_the_ring() -> None:
@@ -138,8 +138,8 @@ def test_sums_of_small_values_beside_large_ones_stay_in_the_ring() -> None:
     ]
     source = model(nodes, {"x": (1, 16)}, ["y", "z"], constants)
     samples = [rng.normal(size=(1, 16)).astype(np.float32) for _ in range(24)]
-    found = compile(source, smooth="piecewise", calibration=samples)
-    assert found.accuracy().relative < 1e-3
+    program = compile(source, smooth="piecewise", calibration=samples)
+    assert program.accuracy().relative < 1e-3
 
 
 def test_one_value_is_truncated_once_for_all_its_readers() -> None:
@@ -149,8 +149,8 @@ def test_one_value_is_truncated_once_for_all_its_readers() -> None:
         node("MaxPool", ["c"], ["m"], kernel_shape=[3, 3], pads=[1] * 4),
         node("Add", ["r", "m"], ["y"]),
     ]
-    found = [op for op, _ in steps(compiled(nodes, (1, 4, 6, 6)))]
-    assert found.count("truncate") == 1
+    kinds = [op for op, _ in steps(compiled(nodes, (1, 4, 6, 6)))]
+    assert kinds.count("truncate") == 1
 
 
 def test_overflow_names_the_layer_the_range_and_a_way_out() -> None:
@@ -185,10 +185,10 @@ def test_a_sum_in_a_narrow_ring_is_refused() -> None:
         node("Add", ["b", "b"], ["y"]),
     ]
     sample = np.ones((1, 8), np.float32)
-    made = model(nodes, {"x": (1, 8)}, ["y"], {"fc": np.eye(8, dtype=np.float32) * 700})
+    proto = model(nodes, {"x": (1, 8)}, ["y"], {"fc": np.eye(8, dtype=np.float32) * 700})
     with pytest.raises(OverflowRisk, match="--bits 38 or more"):
-        compile(made, calibration=[sample], **USUAL)
-    assert compile(made, calibration=[sample], bits=38, scale=12)
+        compile(proto, calibration=[sample], **USUAL)
+    assert compile(proto, calibration=[sample], bits=38, scale=12)
 
 
 def test_the_margin_counts() -> None:
@@ -208,6 +208,6 @@ def test_an_input_that_is_too_large_is_named() -> None:
 
 def test_weights_that_are_too_large_are_named() -> None:
     factors = {"c": np.asarray([1, 7e4], np.float32)}
-    made = model([node("Mul", ["x", "c"], ["y"])], {"x": (1, 2)}, ["y"], factors)
+    proto = model([node("Mul", ["x", "c"], ["y"])], {"x": (1, 2)}, ["y"], factors)
     with pytest.raises(OverflowRisk, match="the_mul: weights up to 7e\\+04 need 29 bits"):
-        compile(made, bits=50, scale=12, calibration=[np.full((1, 2), 1e-3, np.float32)])
+        compile(proto, bits=50, scale=12, calibration=[np.full((1, 2), 1e-3, np.float32)])

@@ -54,17 +54,17 @@ def test_no_weight_moves_the_public_half(
     steps: list[str], one: dict[str, str], other: dict[str, str], headroom: int
 ) -> None:
     """In rings wide enough for both; others are refused, which clients never see."""
-    found = []
+    outlines = []
     for seed, sizes in enumerate((one, other)):
         sample = [np.full(SHAPE, 1e-3, np.float32)]
         try:
-            made = compile(
+            compiled = compile(
                 network(steps, STEPS, sizes, seed), headroom=headroom, calibration=sample, **ROOM
             )
         except OverflowRisk:
             reject()
-        found.append(outline(made))
-    assert found[0] == found[1]
+        outlines.append(outline(compiled))
+    assert outlines[0] == outlines[1]
 
 
 @settings(max_examples=20, deadline=None)
@@ -78,29 +78,29 @@ def test_no_weight_moves_smooth_functions(
     steps: list[str], one: dict[str, str], other: dict[str, str], smooth: str
 ) -> None:
     """Nor the constants of functions that stay as they are."""
-    found = []
+    outlines = []
     for seed, sizes in enumerate((one, other)):
         sample = [np.full(SHAPE, 1e-3, np.float32)]
         options = {"headroom": 36, "calibration": sample, "smooth": smooth, **ROOM}
         try:
-            made = compile(network(steps, SMOOTH, sizes, seed), **options)
+            compiled = compile(network(steps, SMOOTH, sizes, seed), **options)
         except (OverflowRisk, UnsupportedModel):
             reject()
-        found.append(outline(made))
-    assert found[0] == found[1]
+        outlines.append(outline(compiled))
+    assert outlines[0] == outlines[1]
 
 
 def reweighted(source: onnx.ModelProto, seed: int) -> onnx.ModelProto:
     """The model with other weights: other sizes, other signs, and zeros."""
-    made, rng = onnx.ModelProto(), np.random.default_rng(seed)
-    made.CopyFrom(source)
-    for tensor in made.graph.initializer:
+    proto, rng = onnx.ModelProto(), np.random.default_rng(seed)
+    proto.CopyFrom(source)
+    for tensor in proto.graph.initializer:
         array = onnx.numpy_helper.to_array(tensor)
         if array.dtype == np.float32 and array.size > 1:
             factor = rng.choice(np.asarray([0, 0.01, -0.3, 0.9], np.float32), array.shape)
             kept = np.abs(array) if "var" in tensor.name else array * factor
             tensor.CopyFrom(onnx.numpy_helper.from_array(kept, tensor.name))
-    return made
+    return proto
 
 
 @pytest.mark.parametrize(
@@ -116,10 +116,10 @@ def test_no_weight_moves_the_public_half_of_a_zoo_model(
 ) -> None:
     source = onnx.load(zoo.build(name, tmp_path))
     options = vars(suites.suite_type(suite).precision) | {"headroom": 9}
-    found = [
+    outlines = [
         outline(compile(m, **options)) for m in (source, *(reweighted(source, s) for s in (1, 2)))
     ]
-    assert found[0] == found[1] == found[2]
+    assert outlines[0] == outlines[1] == outlines[2]
 
 
 def factors(last: float) -> onnx.ModelProto:
@@ -159,8 +159,8 @@ def test_whether_a_comparison_is_taken_from_one_is_not_told() -> None:
         ]
         constants: dict[str, Any] = {"bound": np.full((1, 5), 0.1, np.float32)}
         constants["total"] = np.float32(total)
-        made = model(nodes, {"x": (1, 5)}, ["y"], constants)
-        return outline(compile(made, calibration=[np.ones((1, 5), np.float32)]))
+        proto = model(nodes, {"x": (1, 5)}, ["y"], constants)
+        return outline(compile(proto, calibration=[np.ones((1, 5), np.float32)]))
 
     assert chosen(1.0) == chosen(0.875)
 
@@ -169,18 +169,18 @@ def folds_where_no_factor_is_small(graph: Graph) -> Graph:
     """The rule as it was: a layer takes the factors in front of it in unless one is small."""
     rewriter = Rewriter(graph)
 
-    def rewrite(found: Node) -> int:
-        source = rewriter.source(rewriter.new[found.inputs[0]])
+    def rewrite(entry: Node) -> int:
+        source = rewriter.source(rewriter.new[entry.inputs[0]])
         change = None if source is None else source.operation
         if (
             source is not None
-            and isinstance(found.operation, Conv2d)
+            and isinstance(entry.operation, Conv2d)
             and isinstance(change, ChannelAffine)
             and np.abs(change.factor).min() >= 0.5
         ):
-            weight = found.operation.weight * change.factor[:, None, None]
-            return rewriter.add(found, replace(found.operation, weight=weight), *source.inputs)
-        return rewriter.copy(found)
+            weight = entry.operation.weight * change.factor[:, None, None]
+            return rewriter.add(entry, replace(entry.operation, weight=weight), *source.inputs)
+        return rewriter.copy(entry)
 
     return fold_batchnorm(rewriter.walk(rewrite))
 
@@ -208,8 +208,8 @@ def sizes(spread: float, **options: Any) -> dict[str, Any]:
     nodes = [node("Gemm", ["x", "fc"], ["a"]), node("Relu", ["a"], ["y"])]
     rng = np.random.default_rng(3)
     sample = [rng.uniform(0.5, 1.0, (1, 5)).astype(np.float32) for _ in range(4)]
-    made = model(nodes, {"x": (1, 5)}, ["y"], weights)
-    return outline(compile(made, calibration=sample, **options))
+    proto = model(nodes, {"x": (1, 5)}, ["y"], weights)
+    return outline(compile(proto, calibration=sample, **options))
 
 
 def test_widths_tell_nothing_of_models_that_the_usual_ones_fit() -> None:

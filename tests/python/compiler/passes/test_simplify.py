@@ -27,8 +27,8 @@ from privet.compiler.passes import (
 )
 
 
-def graph_of(made: onnx.ModelProto) -> Graph:
-    return import_model(made, name="m")
+def graph_of(proto: onnx.ModelProto) -> Graph:
+    return import_model(proto, name="m")
 
 
 def outputs(graph: Graph, inputs: dict[str, Array]) -> list[Array]:
@@ -40,14 +40,14 @@ def kinds(graph: Graph) -> list[str]:
     return [type(entry.operation).__name__ for entry in graph.nodes]
 
 
-def same(made: onnx.ModelProto, rewrite: Callable[[Graph], Graph]) -> Graph:
+def same(proto: onnx.ModelProto, rewrite: Callable[[Graph], Graph]) -> Graph:
     """The rewritten graph, after checking that it computes the same."""
-    before = graph_of(made)
+    before = graph_of(proto)
     after = rewrite(before)
-    inputs = samples(made)
+    inputs = samples(proto)
     for old, new in zip(outputs(before, inputs), outputs(after, inputs), strict=True):
         np.testing.assert_allclose(new, old, rtol=1e-5, atol=1e-5)
-    assert kinds(graph_of(made)) == kinds(before), "a pass changes no graph in place"
+    assert kinds(graph_of(proto)) == kinds(before), "a pass changes no graph in place"
     return after
 
 
@@ -67,105 +67,105 @@ def chain(*nodes: onnx.NodeProto, shape: Sequence[int] = (1, 3, 6, 6)) -> onnx.M
 
 
 def test_batch_norm_folds_into_the_layer_before() -> None:
-    made = chain(node("Conv", ["x", "w"], ["c"]), node("BatchNormalization", ["c", *NORM], ["y"]))
-    assert kinds(same(made, fold_batchnorm)) == ["Conv2d"]
+    proto = chain(node("Conv", ["x", "w"], ["c"]), node("BatchNormalization", ["c", *NORM], ["y"]))
+    assert kinds(same(proto, fold_batchnorm)) == ["Conv2d"]
 
 
 @pytest.mark.parametrize("variance", [1e-4, 1.0, 1e4])
 def test_batch_norm_in_front_of_a_layer_is_a_layer_of_its_own(variance: float) -> None:
     """Whatever its factors: whether it folds is public."""
     norm = node("BatchNormalization", ["x", *NORM], ["n"], epsilon=variance)
-    made = chain(norm, node("Conv", ["n", "w"], ["y"]))
-    assert kinds(same(made, fold_batchnorm)) == ["Conv2d", "Conv2d"]
+    proto = chain(norm, node("Conv", ["n", "w"], ["y"]))
+    assert kinds(same(proto, fold_batchnorm)) == ["Conv2d", "Conv2d"]
 
 
 def test_a_value_with_two_readers_does_not_fold() -> None:
-    made = chain(
+    proto = chain(
         node("Conv", ["x", "w"], ["c"]),
         node("BatchNormalization", ["c", *NORM], ["n"]),
         node("Add", ["c", "n"], ["y"]),
     )
-    assert kinds(same(made, fold_batchnorm)) == ["Conv2d", "Conv2d", "Add"]
+    assert kinds(same(proto, fold_batchnorm)) == ["Conv2d", "Conv2d", "Add"]
 
 
 def test_batch_norm_alone_is_a_depthwise_layer() -> None:
-    made = chain(node("BatchNormalization", ["x", *NORM], ["y"]))
-    (layer,) = same(made, fold_batchnorm).nodes
+    proto = chain(node("BatchNormalization", ["x", *NORM], ["y"]))
+    (layer,) = same(proto, fold_batchnorm).nodes
     assert layer.operation.groups == 3  # type: ignore[attr-defined]
 
 
 def test_constants_fold_into_the_bias() -> None:
-    made = chain(
+    proto = chain(
         node("MatMul", ["x", "fc"], ["p"]),
         node("Add", ["p", "c"], ["q"]),
         node("Sub", ["q", "c"], ["y"]),
         shape=(2, 5, 3),
     )
-    made.graph.initializer.append(onnx.numpy_helper.from_array(constant(4), "c"))
-    assert kinds(same(made, fold_affine)) == ["Reshape", "Dense", "Reshape"]
+    proto.graph.initializer.append(onnx.numpy_helper.from_array(constant(4), "c"))
+    assert kinds(same(proto, fold_affine)) == ["Reshape", "Dense", "Reshape"]
 
 
 def test_a_constant_that_varies_within_a_channel_stays() -> None:
-    made = chain(node("Conv", ["x", "w"], ["p"]), node("Add", ["p", "c"], ["y"]))
-    made.graph.initializer.append(onnx.numpy_helper.from_array(constant(4, 4), "c"))
-    assert kinds(same(made, fold_affine)) == ["Conv2d", "AddConstant"]
+    proto = chain(node("Conv", ["x", "w"], ["p"]), node("Add", ["p", "c"], ["y"]))
+    proto.graph.initializer.append(onnx.numpy_helper.from_array(constant(4, 4), "c"))
+    assert kinds(same(proto, fold_affine)) == ["Conv2d", "AddConstant"]
 
 
 def test_relu_moves_behind_max_pool() -> None:
-    made = chain(node("Relu", ["x"], ["r"]), node("MaxPool", ["r"], ["y"], kernel_shape=[2, 2]))
-    after = same(made, pool_before_relu)
+    proto = chain(node("Relu", ["x"], ["r"]), node("MaxPool", ["r"], ["y"], kernel_shape=[2, 2]))
+    after = same(proto, pool_before_relu)
     assert kinds(after) == ["MaxPool2d", "Relu"]
     assert [entry.name for entry in after.nodes] == ["the_maxpool", "the_relu"]
 
 
 def test_relu_moves_behind_one_dimensional_max_pool() -> None:
-    made = chain(
+    proto = chain(
         node("Relu", ["x"], ["r"]),
         node("MaxPool", ["r"], ["y"], kernel_shape=[2]),
         shape=(1, 3, 6),
     )
-    assert kinds(same(made, pool_before_relu)) == ["Reshape", "MaxPool2d", "Reshape", "Relu"]
+    assert kinds(same(proto, pool_before_relu)) == ["Reshape", "MaxPool2d", "Reshape", "Relu"]
 
 
 def test_relu_that_others_read_stays() -> None:
-    made = chain(
+    proto = chain(
         node("Relu", ["x"], ["r"]),
         node("MaxPool", ["r"], ["p"], kernel_shape=[6, 6]),
         node("Add", ["r", "p"], ["y"]),
     )
-    assert kinds(same(made, pool_before_relu))[:2] == ["Relu", "MaxPool2d"]
+    assert kinds(same(proto, pool_before_relu))[:2] == ["Relu", "MaxPool2d"]
 
 
 def test_joined_relus_become_one() -> None:
-    made = chain(
+    proto = chain(
         node("Conv", ["x", "w"], ["a"]),
         node("Relu", ["a"], ["ra"]),
         node("MaxPool", ["x"], ["b"], kernel_shape=[3, 3]),
         node("Relu", ["b"], ["rb"]),
         node("Concat", ["ra", "rb"], ["y"], axis=1),
     )
-    assert kinds(same(made, join_relus)) == ["Conv2d", "MaxPool2d", "Concat", "Relu"]
+    assert kinds(same(proto, join_relus)) == ["Conv2d", "MaxPool2d", "Concat", "Relu"]
 
 
 def test_a_relu_joined_with_itself_stays() -> None:
-    made = chain(node("Relu", ["x"], ["r"]), node("Concat", ["r", "r"], ["y"], axis=1))
-    assert kinds(same(made, join_relus)) == ["Relu", "Concat"]
+    proto = chain(node("Relu", ["x"], ["r"]), node("Concat", ["r", "r"], ["y"], axis=1))
+    assert kinds(same(proto, join_relus)) == ["Relu", "Concat"]
 
 
 def test_reshapes_merge_and_vanish() -> None:
-    made = chain(
+    proto = chain(
         node("Flatten", ["x"], ["f"]),
         node("Reshape", ["f", "back"], ["b"]),
         node("Relu", ["b"], ["r"]),
         node("Flatten", ["r"], ["g"], axis=0),
         node("Reshape", ["g", "flat"], ["y"]),
     )
-    made.graph.initializer.append(onnx.numpy_helper.from_array(np.array([1, 3, 6, 6]), "back"))
-    assert kinds(same(made, merge_moves)) == ["Relu", "Reshape"]
+    proto.graph.initializer.append(onnx.numpy_helper.from_array(np.array([1, 3, 6, 6]), "back"))
+    assert kinds(same(proto, merge_moves)) == ["Relu", "Reshape"]
 
 
 def test_transposes_merge_and_vanish() -> None:
-    made = chain(
+    proto = chain(
         node("Transpose", ["x"], ["a"], perm=[0, 2, 1, 3]),
         node("Transpose", ["a"], ["b"], perm=[0, 3, 2, 1]),
         node("Relu", ["b"], ["r"]),
@@ -173,29 +173,29 @@ def test_transposes_merge_and_vanish() -> None:
         node("Transpose", ["c"], ["y"], perm=[0, 2, 3, 1]),
         shape=(1, 3, 4, 5),
     )
-    assert kinds(same(made, merge_moves)) == ["Transpose", "Relu"]
+    assert kinds(same(proto, merge_moves)) == ["Transpose", "Relu"]
 
 
 def test_a_transpose_of_axes_of_length_one_is_a_reshape() -> None:
-    made = chain(
+    proto = chain(
         node("Transpose", ["x"], ["a"], perm=[1, 2, 0, 3]),
         node("Relu", ["a"], ["r"]),
         node("Transpose", ["r"], ["b"], perm=[0, 1, 3, 2]),
         node("Transpose", ["b"], ["y"], perm=[2, 1, 0, 3]),
         shape=(1, 3, 4, 5),
     )
-    assert kinds(same(made, merge_moves)) == ["Reshape", "Relu", "Transpose"]
+    assert kinds(same(proto, merge_moves)) == ["Reshape", "Relu", "Transpose"]
 
 
 def test_readers_share_a_transpose() -> None:
-    made = chain(
+    proto = chain(
         node("Transpose", ["x"], ["a"], perm=[0, 3, 2, 1]),
         node("Transpose", ["x"], ["b"], perm=[0, 2, 3, 1]),
         node("Transpose", ["b"], ["c"], perm=[0, 2, 1, 3]),
         node("Add", ["a", "c"], ["y"]),
         shape=(1, 3, 4, 5),
     )
-    merged = same(made, partial(merge_moves, shared=True))
+    merged = same(proto, partial(merge_moves, shared=True))
     assert kinds(merged) == ["Transpose", "Add"]
 
 
@@ -218,16 +218,16 @@ STEPS = {
 def test_any_chain_computes_the_same(steps: list[str]) -> None:
     names = ["x", *(f"t{index}" for index in range(len(steps)))]
     nodes = [STEPS[s](a, b) for s, a, b in zip(steps, names, names[1:], strict=False)]
-    made = chain(*nodes, shape=(1, 3, 5, 5))
+    proto = chain(*nodes, shape=(1, 3, 5, 5))
     for name, array in {"lo": np.float32(-1), "hi": np.float32(1), "b4": constant(3, 1, 1)}.items():
-        made.graph.initializer.append(onnx.numpy_helper.from_array(np.asarray(array), name))
-    same(made, simplify)
+        proto.graph.initializer.append(onnx.numpy_helper.from_array(np.asarray(array), name))
+    same(proto, simplify)
 
 
 @pytest.mark.parametrize("kind", ["ChannelAffine"])
 def test_simplify_leaves_none(kind: str) -> None:
-    made = chain(node("BatchNormalization", ["x", *NORM], ["n"]), node("Relu", ["n"], ["y"]))
-    assert kind not in kinds(simplify(graph_of(made)))
+    proto = chain(node("BatchNormalization", ["x", *NORM], ["n"]), node("Relu", ["n"], ["y"]))
+    assert kind not in kinds(simplify(graph_of(proto)))
 
 
 @pytest.mark.parametrize("of_a_function", [True, False])
@@ -240,8 +240,8 @@ def test_what_a_function_is_multiplied_by_folds_into_the_layer_behind(of_a_funct
         node("MatMul", ["m", "fc"], ["y"]),
     ]
     constants = {"large": constant(3), "row": constant(3, seed=1), "fc": constant(3, 4)}
-    made = model(nodes, {"x": (1, 3)}, ["y"], constants)
-    after = same(made, lambda graph: fold_forward(fold_batchnorm(graph)))
+    proto = model(nodes, {"x": (1, 3)}, ["y"], constants)
+    after = same(proto, lambda graph: fold_forward(fold_batchnorm(graph)))
     assert (len(kinds(after)) == 2) == of_a_function
 
 
@@ -257,8 +257,8 @@ def test_a_normalisations_weights_fold_into_the_layers_that_read_it(read_elsewhe
     ]
     constants = {"weight": constant(4), "shift": constant(4, seed=1)}
     layers = {"left": constant(4, 4, seed=2), "right": constant(4, 4, seed=3)}
-    made = model(nodes, {"x": (1, 3, 4)}, ["y"], {**constants, **layers})
-    after = kinds(same(made, lambda graph: fold_forward(fold_batchnorm(graph))))
+    proto = model(nodes, {"x": (1, 3, 4)}, ["y"], {**constants, **layers})
+    after = kinds(same(proto, lambda graph: fold_forward(fold_batchnorm(graph))))
     assert after.count("Scale") == (1 if read_elsewhere else 0)
     assert after.count("Dense") == 2
 
@@ -269,8 +269,8 @@ def test_what_others_read_stays_in_front_of_a_layer() -> None:
         node("Mul", ["k", "large"], ["l"]),
         node("MatMul", ["l", "fc"], ["y"]),
     ]
-    made = model(nodes, {"x": (1, 3)}, ["y", "l"], {"large": constant(3), "fc": constant(3, 4)})
-    assert len(kinds(same(made, lambda graph: fold_forward(fold_batchnorm(graph))))) == 3
+    proto = model(nodes, {"x": (1, 3)}, ["y", "l"], {"large": constant(3), "fc": constant(3, 4)})
+    assert len(kinds(same(proto, lambda graph: fold_forward(fold_batchnorm(graph))))) == 3
 
 
 COMPARED = {"x": (2, 4), "y": (2, 4)}
@@ -285,9 +285,9 @@ COMPARED = {"x": (2, 4), "y": (2, 4)}
 )
 def test_a_product_with_a_step_is_a_selection(operator: str, left: list[str]) -> None:
     nodes = [node(operator, ["x", "y"], ["c"]), node("Where", ["c", "x", "zero"], ["z"])]
-    made = model(nodes, COMPARED, ["z"], {"zero": np.zeros((2, 4), np.float32)})
-    found = [it for it in kinds(same(made, select_by_steps)) if it != "AddConstant"]
-    assert found == left
+    proto = model(nodes, COMPARED, ["z"], {"zero": np.zeros((2, 4), np.float32)})
+    names = [it for it in kinds(same(proto, select_by_steps)) if it != "AddConstant"]
+    assert names == left
 
 
 def test_a_step_with_two_readers_stays() -> None:

@@ -68,18 +68,18 @@ def compiled(operator: str, **options: Any) -> tuple[Compiled, Any]:
             else node("Relu", ["gate"], ["y"])
         )
         nodes = [node("Sigmoid", ["x"], ["gate"]), last]
-        made = model(nodes, {"x": (1, 64)}, ["y"])
+        proto = model(nodes, {"x": (1, 64)}, ["y"])
     else:
-        made = single(operator, operands, **attributes)
-    name = made.graph.input[0].name
+        proto = single(operator, operands, **attributes)
+    name = proto.graph.input[0].name
     calibration = [{name: np.linspace(low, high, 64, dtype=np.float32)[None]}]
     options = {"margin": 1.0, "smooth": "piecewise", **options}
-    return compile(made, calibration=calibration, **options), made
+    return compile(proto, calibration=calibration, **options), proto
 
 
 def table(program: Program) -> Piecewise:
-    (found,) = (it for it in program.operations if it.op == "piecewise")
-    operation = decode(found.op, found.attributes, (1, 64), {})
+    (step,) = (it for it in program.operations if it.op == "piecewise")
+    operation = decode(step.op, step.attributes, (1, 64), {})
     assert isinstance(operation, Piecewise)
     return operation
 
@@ -88,15 +88,15 @@ def row(operator: str) -> str:
     """The function's row on the page: its table, and its largest error over all arguments."""
     program = compiled(operator)[0].program
     lines = table(program)
-    (made,) = (it for it in program.operations if it.op == "piecewise")
-    before, after = (program.values[id].scale for id in (made.inputs[0], made.output))
+    (step,) = (it for it in program.operations if it.op == "piecewise")
+    before, after = (program.values[id].scale for id in (step.inputs[0], step.output))
     kept = after - lines.step_bits
     x = np.arange(1 << lines.bits, dtype=np.int64)
-    found = piecewise_values(x + lines.low, lines, before, after, RING) >> lines.step_bits
+    values = piecewise_values(x + lines.low, lines, before, after, RING) >> lines.step_bits
     exact = real_values(x + lines.low, lines.function, before)
     unit = 2.0**-before
     first, last = lines.low * unit, (lines.low + (1 << lines.bits)) * unit
-    largest = float(np.abs(np.ldexp(found.astype(np.float64), -kept) - exact).max()) / UNIT
+    largest = float(np.abs(np.ldexp(values.astype(np.float64), -kept) - exact).max()) / UNIT
     title = f"`{operator}` 1.5" if operator == "Pow" else f"`{operator}`"
     return f"| {title} | {first:g} to {last:g} | {1 << lines.index_bits} | {largest:.2f} |"
 
@@ -109,14 +109,14 @@ def test_the_page_has_the_error_of_every_function_over_its_whole_range() -> None
 
 @pytest.mark.parametrize("operator", sorted(LINES))
 def test_lines_are_those_of_the_operator(operator: str) -> None:
-    program, made = compiled(operator)
+    program, proto = compiled(operator)
     attributes = LINES[operator]
-    inputs = {made.graph.input[0].name: np.linspace(*attributes[1:], 64, dtype=np.float32)[None]}
-    (found,) = execute(program.program, program.weights, inputs).outputs.values()
+    inputs = {proto.graph.input[0].name: np.linspace(*attributes[1:], 64, dtype=np.float32)[None]}
+    (output,) = execute(program.program, program.weights, inputs).outputs.values()
     # An argument is rounded, too, and slopes are up to 55 here.
     slope = {"Exp": 110.0, "Reciprocal": 4.0, "Pow": 3.0, "Log": 2.0}.get(operator, 1.1)
-    near = expected(made, inputs)[0]
-    np.testing.assert_allclose(found, near, rtol=0, atol=(4.0 + slope / 2) * UNIT)
+    near = expected(proto, inputs)[0]
+    np.testing.assert_allclose(output, near, rtol=0, atol=(4.0 + slope / 2) * UNIT)
 
 
 @pytest.mark.parametrize(
@@ -130,24 +130,24 @@ def test_lines_are_those_of_the_operator(operator: str) -> None:
     ],
 )
 def test_functions_go_on_beyond_their_table(operator: str, below: float, above: float) -> None:
-    made = single(operator, [(1, 2)])
-    name = made.graph.input[0].name
+    proto = single(operator, [(1, 2)])
+    name = proto.graph.input[0].name
     far = {name: np.array([[-1000.0, 1000.0]], np.float32)}
-    it = compile(made, calibration=[far], smooth="piecewise")
-    (found,) = execute(it.program, it.weights, far).outputs.values()
-    np.testing.assert_allclose(found, [[below, above]], rtol=0, atol=2 * UNIT)
+    it = compile(proto, calibration=[far], smooth="piecewise")
+    (output,) = execute(it.program, it.weights, far).outputs.values()
+    np.testing.assert_allclose(output, [[below, above]], rtol=0, atol=2 * UNIT)
 
 
 def test_arguments_beyond_a_measured_range_count_as_its_ends() -> None:
-    made = single("Exp", [(1, 3)])
-    name = made.graph.input[0].name
+    proto = single("Exp", [(1, 3)])
+    name = proto.graph.input[0].name
     near = {name: np.array([[-1.0, 0.0, 1.0]], np.float32)}
-    it = compile(made, calibration=[near], margin=1.0, ranges={name: 4.0}, smooth="piecewise")
+    it = compile(proto, calibration=[near], margin=1.0, ranges={name: 4.0}, smooth="piecewise")
     far = {name: np.array([[-3.5, 0.0, 3.9]], np.float32)}
     lines = table(it.program)
-    (found,) = execute(it.program, it.weights, far).outputs.values()
+    (output,) = execute(it.program, it.weights, far).outputs.values()
     assert (lines.low, lines.bits) == (-(4 << SCALE), 3 + SCALE)
-    np.testing.assert_allclose(found, np.exp(far[name]), rtol=2.0**-11)
+    np.testing.assert_allclose(output, np.exp(far[name]), rtol=2.0**-11)
 
 
 @pytest.mark.parametrize("rising", [True, False])
@@ -155,11 +155,11 @@ def test_an_exponential_ends_where_it_passes_its_largest_value(rising: bool) -> 
     """A margin on its argument would square it."""
     sign = np.array(1.0 if rising else -1.0, np.float32)
     nodes = [node("Mul", ["x", "sign"], ["z"]), node("Exp", ["z"], ["y"])]
-    made = model(nodes, {"x": (1, 4)}, ["y"], {"sign": sign})
+    proto = model(nodes, {"x": (1, 4)}, ["y"], {"sign": sign})
     near = {"x": np.array([[-60.0, -9.0, -2.0, -0.25]], np.float32) * sign}
-    it = compile(made, calibration=[near], smooth="piecewise")
-    (found,) = execute(it.program, it.weights, near).outputs.values()
-    np.testing.assert_allclose(found, np.exp(near["x"] * sign), rtol=0, atol=4 * UNIT)
+    it = compile(proto, calibration=[near], smooth="piecewise")
+    (output,) = execute(it.program, it.weights, near).outputs.values()
+    np.testing.assert_allclose(output, np.exp(near["x"] * sign), rtol=0, atol=4 * UNIT)
     assert float(it.magnitudes["y"]) < 2.0
 
 
@@ -167,49 +167,49 @@ def test_an_exponential_ends_where_it_passes_its_largest_value(rising: bool) -> 
 def test_the_exponential_function_of_a_softmax_is_0_from_its_end_on(scale: int, end: float) -> None:
     """At scale 12 less than 1.5 units are left of it there, which its last line takes off."""
     nodes = [node("Softmax", ["x"], ["p"]), node("MatMul", ["p", "weights"], ["y"])]
-    made = model(nodes, {"x": (1, 8)}, ["y"], {"weights": np.ones((8, 2), np.float32)})
+    proto = model(nodes, {"x": (1, 8)}, ["y"], {"weights": np.ones((8, 2), np.float32)})
     far = {"x": np.array([[0.0, -1.0, -3.0, -7.0, -7.99, -8.01, -20.0, -100.0]], np.float32)}
-    it = compile(made, calibration=[far], scale=scale, smooth="piecewise")
+    it = compile(proto, calibration=[far], scale=scale, smooth="piecewise")
     first = next(it for it in it.program.operations if it.op == "piecewise")
     lines = decode(first.op, first.attributes, (1, 8), {})
     assert isinstance(lines, Piecewise)
     assert (lines.low, lines.bits, lines.nonnegative) == (0, scale + int(np.log2(end)), True)
     x = np.arange(0, 110 << scale, 7, dtype=np.int64)
-    found = piecewise_values(x, lines, scale, scale + lines.step_bits, RING) >> lines.step_bits
+    values = piecewise_values(x, lines, scale, scale + lines.step_bits, RING) >> lines.step_bits
     exact = np.ldexp(np.exp(-np.ldexp(x.astype(np.float64), -scale)), scale)
-    assert np.abs(found - exact).max() <= 4.0
+    assert np.abs(values - exact).max() <= 4.0
     # Nothing before the last line is lowered: sums of many values stay close.
     before = x < (int(end) << scale) - (1 << lines.step_bits)
-    assert abs(float((found - exact)[before].mean()) + 0.5) < 0.25
-    assert found.min() == 0
-    assert not found[x >= int(end) << scale].any()
+    assert abs(float((values - exact)[before].mean()) + 0.5) < 0.25
+    assert values.min() == 0
+    assert not values[x >= int(end) << scale].any()
 
 
 def test_a_root_of_a_wide_range_takes_several_tables() -> None:
     """It is steep at 0, where few arguments are near one another."""
-    made = single("Sqrt", [(1, 64)])
-    name = made.graph.input[0].name
+    proto = single("Sqrt", [(1, 64)])
+    name = proto.graph.input[0].name
     x = np.geomspace(2.0**-8, 100.0, 64, dtype=np.float32)[None]
-    compiled = compile(made, calibration=[{name: np.zeros_like(x)}, {name: x}], smooth="piecewise")
+    compiled = compile(proto, calibration=[{name: np.zeros_like(x)}, {name: x}], smooth="piecewise")
     operations = [it.op for it in compiled.program.operations]
     assert operations.count("piecewise") > 1
-    (found,) = execute(compiled.program, compiled.weights, {name: x}).outputs.values()
-    np.testing.assert_allclose(found, np.sqrt(x), rtol=0, atol=0.01)
+    (output,) = execute(compiled.program, compiled.weights, {name: x}).outputs.values()
+    np.testing.assert_allclose(output, np.sqrt(x), rtol=0, atol=0.01)
 
 
 def test_a_table_has_no_part_in_which_the_function_is_constant() -> None:
     """Lines of a bell over thousands, on either side, would each be wider than the bell."""
     negative = np.array(-1.0, np.float32)
     nodes = [node("Mul", ["x", "negative"], ["z"]), node("Exp", ["z"], ["y"])]
-    made = model(nodes, {"x": (1, 5)}, ["y"], {"negative": negative})
+    proto = model(nodes, {"x": (1, 5)}, ["y"], {"negative": negative})
     for sign in (1, -1):
         far = {"x": sign * np.array([[0.1, 1.0, 2.0, 40.0, 9000.0]], np.float32)}
         if sign < 0:
-            made.graph.node[0].op_type = "Identity"
-            del made.graph.node[0].input[1]
-        compiled = compile(made, calibration=[far], bits=42, smooth="piecewise")
-        (found,) = execute(compiled.program, compiled.weights, far).outputs.values()
-        np.testing.assert_allclose(found, np.exp(-np.abs(far["x"])), rtol=0, atol=4 * UNIT)
+            proto.graph.node[0].op_type = "Identity"
+            del proto.graph.node[0].input[1]
+        compiled = compile(proto, calibration=[far], bits=42, smooth="piecewise")
+        (output,) = execute(compiled.program, compiled.weights, far).outputs.values()
+        np.testing.assert_allclose(output, np.exp(-np.abs(far["x"])), rtol=0, atol=4 * UNIT)
 
 
 def test_a_polynomial_kernel_is_right_up_to_the_margin_of_inputs() -> None:
@@ -217,12 +217,12 @@ def test_a_polynomial_kernel_is_right_up_to_the_margin_of_inputs() -> None:
     rows = np.abs(np.random.default_rng(0).standard_normal((150, 4))).astype(np.float32)
     wanted = rows @ np.array([1.0, 2.0, -1.0, 0.5])
     gamma = 2.1 / np.abs(rows @ rows.T).max()
-    made = to_onnx(SVR(kernel="poly", gamma=gamma).fit(rows, wanted), rows[:1])
-    compiled = compile(made, calibration=[row[None] for row in rows], smooth="piecewise")
+    proto = to_onnx(SVR(kernel="poly", gamma=gamma).fit(rows, wanted), rows[:1])
+    compiled = compile(proto, calibration=[row[None] for row in rows], smooth="piecewise")
     far = [2 * row[None] for row in rows]
-    plain = run_plaintext(made, [{"X": row} for row in far], ["variable"])["variable"]
-    found = [execute(compiled.program, compiled.weights, [it]).outputs["variable"] for it in far]
-    assert np.abs(np.concatenate(found) - plain).max() < 1e-2 * np.ptp(np.asarray(plain, float))
+    plain = run_plaintext(proto, [{"X": row} for row in far], ["variable"])["variable"]
+    outputs = [execute(compiled.program, compiled.weights, [it]).outputs["variable"] for it in far]
+    assert np.abs(np.concatenate(outputs) - plain).max() < 1e-2 * np.ptp(np.asarray(plain, float))
 
 
 def test_the_rest_of_a_model_sees_rounded_values() -> None:
@@ -237,11 +237,11 @@ def test_the_rest_of_a_model_sees_rounded_values() -> None:
         "w": rng.uniform(-1, 1, (8, 16)).astype(np.float32),
         "v": rng.uniform(-1, 1, (16, 4)).astype(np.float32),
     }
-    made = model(nodes, {"x": (3, 8)}, ["y"], weights)
-    inputs = samples(made)
-    it = compile(made, calibration=[inputs], smooth="piecewise")
-    (found,) = execute(it.program, it.weights, inputs).outputs.values()
-    np.testing.assert_allclose(found, expected(made, inputs)[0], rtol=0, atol=24 * UNIT)
+    proto = model(nodes, {"x": (3, 8)}, ["y"], weights)
+    inputs = samples(proto)
+    it = compile(proto, calibration=[inputs], smooth="piecewise")
+    (output,) = execute(it.program, it.weights, inputs).outputs.values()
+    np.testing.assert_allclose(output, expected(proto, inputs)[0], rtol=0, atol=24 * UNIT)
     assert [suite for suite in suites.all_suites() if suite().runs(it.program)] == [
         suites.Gmw,
         suites.Fss,
@@ -253,7 +253,7 @@ def test_the_rest_of_a_model_sees_rounded_values() -> None:
 
 
 def test_shares_of_votes_of_which_there_are_always_as_many_run() -> None:
-    made = model(
+    proto = model(
         [
             node("Greater", ["x", "zero"], ["above"]),
             node("Cast", ["above"], ["yes"], to=1),
@@ -273,17 +273,17 @@ def test_shares_of_votes_of_which_there_are_always_as_many_run() -> None:
         },
     )
     rows = list(np.random.default_rng(3).normal(size=(8, 3, 2)).astype(np.float32))
-    both = compile(made, calibration=rows, smooth="piecewise")
-    found = execute(both.program, both.weights, rows[:1])
-    (wanted,) = run_plaintext(made, [{"x": rows[0]}], ["y"]).values()
-    np.testing.assert_allclose(found.outputs["y"], wanted.reshape(3, 2).astype(float), atol=2e-3)
+    both = compile(proto, calibration=rows, smooth="piecewise")
+    output = execute(both.program, both.weights, rows[:1])
+    (wanted,) = run_plaintext(proto, [{"x": rows[0]}], ["y"]).values()
+    np.testing.assert_allclose(output.outputs["y"], wanted.reshape(3, 2).astype(float), atol=2e-3)
 
 
 def test_what_lines_do_not_follow_is_refused() -> None:
-    made = single("Reciprocal", [(1, 2)])
-    name = made.graph.input[0].name
+    proto = single("Reciprocal", [(1, 2)])
+    name = proto.graph.input[0].name
     with pytest.raises(UnsupportedModel, match="lines"):
-        compile(made, calibration=[{name: np.array([[1e-3, 500.0]])}], smooth="piecewise")
+        compile(proto, calibration=[{name: np.array([[1e-3, 500.0]])}], smooth="piecewise")
 
 
 @pytest.mark.parametrize(

@@ -34,10 +34,10 @@ def compiled(headroom: int | None = None) -> Compiled:
     ]
     for index, it in enumerate(nodes):
         it.name = f"{it.op_type}{index}"
-    made = model(nodes, {"x": (2, 4, 8)}, ["y"], weights)
+    proto = model(nodes, {"x": (2, 4, 8)}, ["y"], weights)
     return compile(
-        made,
-        calibration=[samples(made)],
+        proto,
+        calibration=[samples(proto)],
         bits=RING,
         scale=SCALE,
         smooth="piecewise",
@@ -47,10 +47,10 @@ def compiled(headroom: int | None = None) -> Compiled:
 
 def test_values_are_truncated_before_they_are_broadcast() -> None:
     program = compiled().program
-    made = {it.output: it.op for it in program.operations}
+    kinds = {it.output: it.op for it in program.operations}
     truncated = [it.inputs[0] for it in program.operations if it.op == "truncate"]
-    assert "broadcast" in made.values()
-    assert all(made.get(value) != "broadcast" for value in truncated)
+    assert "broadcast" in kinds.values()
+    assert all(kinds.get(value) != "broadcast" for value in truncated)
 
 
 def test_a_mean_is_truncated_and_not_every_element_less_the_mean() -> None:
@@ -108,9 +108,9 @@ def attention() -> Compiled:
         node("MatMul", ["p", "values"], ["context"]),
         node("MatMul", ["context", "v"], ["y"]),
     ]
-    made = model(nodes, {"x": (64, 8)}, ["y"], weights)
+    proto = model(nodes, {"x": (64, 8)}, ["y"], weights)
     near = {"x": np.full((64, 8), 0.9, np.float32)}
-    return compile(made, calibration=[near], bits=40, scale=SCALE, smooth="piecewise")
+    return compile(proto, calibration=[near], bits=40, scale=SCALE, smooth="piecewise")
 
 
 def test_sums_of_a_softmax_widen_no_ring_but_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,18 +147,18 @@ def test_sums_of_what_keeps_the_ring_of_products_are_of_their_kind() -> None:
         node("Gelu", ["q"], ["g"]),
         node("Add", ["sum", "g"], ["y"]),
     ]
-    made = model(nodes, {"x": (64, 64)}, ["y"], weights)
-    kinds = compile(made, bits=40, scale=SCALE, smooth="piecewise", calibration=[samples(made)])
+    proto = model(nodes, {"x": (64, 64)}, ["y"], weights)
+    kinds = compile(proto, bits=40, scale=SCALE, smooth="piecewise", calibration=[samples(proto)])
     assert kinds.program.ring_bits == 40
 
 
 def test_a_value_beyond_its_ring_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("privet.compiler.executor.widths.MOST_SPARE", 0)
     nodes = [node("MatMul", ["x", "w"], ["h"]), node("Gelu", ["h"], ["y"])]
-    made = model(nodes, {"x": (1, 4)}, ["y"], {"w": np.ones((4, 4), np.float32)})
+    proto = model(nodes, {"x": (1, 4)}, ["y"], {"w": np.ones((4, 4), np.float32)})
     near, beyond = ({"x": np.full((1, 4), at, np.float32)} for at in (50.0, 100.0))
     it = compile(
-        made,
+        proto,
         calibration=[near],
         ranges={"x": 100.0},
         margin=1.0,

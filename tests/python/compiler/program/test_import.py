@@ -12,8 +12,8 @@ HEAVY = ("numpy", "onnx", "onnxruntime", "safetensors", "cryptography")
 
 def test_import_is_light() -> None:
     code = f"import sys, privet; print([m for m in {HEAVY!r} if m in sys.modules])"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "[]"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
 
 
 def test_the_facade_gives_what_it_lists() -> None:

@@ -59,9 +59,9 @@ def test_a_model_of_too_many_operations_is_refused_when_it_is_compiled(
 ) -> None:
     monkeypatch.setattr(check, "MAX_OPERATIONS", 16)
     nodes = [node("Neg" if at % 2 else "Relu", [f"t{at}"], [f"t{at + 1}"]) for at in range(20)]
-    made = model(nodes, {"t0": (1,)}, ["t20"])
+    proto = model(nodes, {"t0": (1,)}, ["t20"])
     with pytest.raises(UnsupportedModel, match=r"more than 16 \(operations\). Use smaller"):
-        compile(made)
+        compile(proto)
 
 
 @pytest.mark.parametrize(

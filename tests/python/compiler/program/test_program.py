@@ -95,8 +95,8 @@ def test_public_half_has_the_documented_form(compiled: Compiled) -> None:
 
 
 def test_a_batch_is_named_and_checked() -> None:
-    made = model([node("Relu", ["x"], ["y"])], {"x": (1, 2)}, ["y"])
-    program = compile(made, batch=3).program
+    proto = model([node("Relu", ["x"], ["y"])], {"x": (1, 2)}, ["y"])
+    program = compile(proto, batch=3).program
     document = json.loads(program.to_public_bytes())
     assert document["batch"] == 3
     assert Program.from_public_bytes(program.to_public_bytes()).batch == 3
@@ -107,11 +107,11 @@ def test_a_batch_is_named_and_checked() -> None:
 
 
 def test_what_ranges_rest_on_is_named_and_checked() -> None:
-    made = model([node("Relu", ["x"], ["y"])], {"x": (1, 2)}, ["y"])
+    proto = model([node("Relu", ["x"], ["y"])], {"x": (1, 2)}, ["y"])
     programs = {
-        "random": compile(made).program,
-        "samples": compile(made, calibration=[np.ones((1, 2), np.float32)]).program,
-        "sound": compile(made, sound=True).program,
+        "random": compile(proto).program,
+        "samples": compile(proto, calibration=[np.ones((1, 2), np.float32)]).program,
+        "sound": compile(proto, sound=True).program,
     }
     for calibration, program in programs.items():
         data = program.to_public_bytes()

@@ -132,8 +132,8 @@ def test_gradients_are_those_of_finite_differences() -> None:
         scores = hidden @ weights[2].T + weights[3]
         return float(np.mean(np.log(np.exp(scores).sum(1)) - scores[np.arange(6), labels]))
 
-    found = training.gradients(weights, inputs, labels)
-    for weight, gradient in zip(weights, found, strict=True):
+    gradients = training.gradients(weights, inputs, labels)
+    for weight, gradient in zip(weights, gradients, strict=True):
         place = (0,) * weight.ndim
         before, small = weight[place], 1e-6
         weight[place] = before + small

@@ -112,13 +112,13 @@ def test_lengths_of_jobs_explain_first_come_first_served() -> None:
     from the lengths that FLOPs imply."""
     printed = paper("swiftsnni").item("lengths").printed
     wanted = [float(printed.cell("mixed, fcfs, 1/s", it) or 0) for it in ("D", "makespan")]
-    found = []
+    results = []
     for profile in (swiftsnni._lasting(swiftsnni.IMPLIED), profile_file.read("paper")):
         case = study.Case(profile, policy="fcfs", traffic=Traffic(1.0), jobs_per_model=1)
         here = figures(study.simulate(case))
-        found.append([here.delay, here.makespan])
-    assert found[0] == pytest.approx(wanted, rel=0.1)
-    assert max(a / b for a, b in zip(found[1], wanted, strict=True)) < 0.5
+        results.append([here.delay, here.makespan])
+    assert results[0] == pytest.approx(wanted, rel=0.1)
+    assert max(a / b for a, b in zip(results[1], wanted, strict=True)) < 0.5
 
 
 def test_the_network_alone_takes_longer_where_it_is_slower(at: Workplace) -> None:
@@ -173,8 +173,8 @@ def test_the_commands_list_run_and_report(tmp_path: Path) -> None:
         app, ["run", "swiftsnni", "figure-2", "--resume", "-o", str(tmp_path)]
     )
     assert again.exit_code == 0, again.output
-    made = CliRunner().invoke(app, ["report", "-o", str(tmp_path), "--pages", str(tmp_path)])
-    assert made.exit_code == 0, made.output
+    report = CliRunner().invoke(app, ["report", "-o", str(tmp_path), "--pages", str(tmp_path)])
+    assert report.exit_code == 0, report.output
     text = (tmp_path / "swiftsnni.md").read_text()
     assert "| one by one |" in text
     assert "`privet papers run swiftsnni table-2` takes" in text

@@ -16,10 +16,10 @@ RUN = """
 
 
 def test_operations_are_those_of_the_last_run() -> None:
-    found = _report(RUN.format("17.5") + RUN.format("2.5") + '{"seconds": [18.0, 3.0]}\n')
-    assert found["traffic"] == [131, 131]
-    assert found["operations"] == {"convolution": [2.5, 120], "less": [8.2e-05, 7]}
-    peer = Peer("0.9.5", found["seconds"][-1], found["traffic"][-1], found["operations"])
+    report = _report(RUN.format("17.5") + RUN.format("2.5") + '{"seconds": [18.0, 3.0]}\n')
+    assert report["traffic"] == [131, 131]
+    assert report["operations"] == {"convolution": [2.5, 120], "less": [8.2e-05, 7]}
+    peer = Peer("0.9.5", report["seconds"][-1], report["traffic"][-1], report["operations"])
     seconds, sent = peer.part("convolution", "less", "reduce_window")
     assert (round(seconds, 6), sent) == (2.500082, 127)
 

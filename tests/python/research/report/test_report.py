@@ -105,9 +105,9 @@ def test_the_papers_figures_are_those_of_its_schemes() -> None:
 
 def test_keys_that_serve_again_cost_nothing_each_time(study: list[Record]) -> None:
     (encrypted,) = (it for it in study if it.setting.config.name == "ckks")
-    found = predict(encrypted, PRESETS["LAN_F"])
-    assert found.offline.seconds == 0
-    assert found.latency == found.online_latency
+    prediction = predict(encrypted, PRESETS["LAN_F"])
+    assert prediction.offline.seconds == 0
+    assert prediction.latency == prediction.online_latency
 
 
 def test_the_best_depth_stands_for_a_family(study: list[Record]) -> None:

@@ -119,8 +119,8 @@ def test_the_targets_are_met_and_our_policies_beat_the_papers(summary: list[str]
     """Against the sequential baseline at one request a second: makespan 5.4 times shorter,
     throughput 5.6 times, delay 97 % lower."""
     case = Case(read("paper"), "mixed", traffic=Traffic(1.0))
-    found = {it.case.policy: it for it in compare(case.with_policies([*PAPERS, *OURS], [0.0]))}
-    for name, it in found.items():
+    results = {it.case.policy: it for it in compare(case.with_policies([*PAPERS, *OURS], [0.0]))}
+    for name, it in results.items():
         gain = 1 - it.figures.delay / it.baseline.delay
         more = it.figures.throughput / it.baseline.throughput
         summary.append(
@@ -130,8 +130,8 @@ def test_the_targets_are_met_and_our_policies_beat_the_papers(summary: list[str]
         assert it.speedup >= 5.4
         assert more >= 5.6
         assert gain >= 0.97
-    papers = min(found[name].figures.delay for name in PAPERS)
-    assert all(found[name].figures.delay < papers for name in OURS)
+    papers = min(results[name].figures.delay for name in PAPERS)
+    assert all(results[name].figures.delay < papers for name in OURS)
 
 
 def test_one_job_of_a_model_at_a_time_gives_about_the_papers_speedup() -> None:

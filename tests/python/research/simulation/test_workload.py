@@ -17,18 +17,18 @@ MIXED = WORKLOADS["mixed"]
 
 def test_both_workloads_have_500_requests() -> None:
     for counts in WORKLOADS.values():
-        made = arrivals(counts, ["fss"], Traffic(), seed=1)
-        assert Counter(it.submission.model for it in made) == counts
-        assert len(made) == 500
+        drawn = arrivals(counts, ["fss"], Traffic(), seed=1)
+        assert Counter(it.submission.model for it in drawn) == counts
+        assert len(drawn) == 500
 
 
 def test_arrivals_come_at_the_rate_and_repeat() -> None:
-    made = arrivals(MIXED, ["fss", "gmw"], Traffic(rate=0.5, clients=3), seed=2)
-    assert made == arrivals(MIXED, ["fss", "gmw"], Traffic(rate=0.5, clients=3), seed=2)
-    assert made[-1].at == pytest.approx(1000.0, rel=0.15)
-    assert [it.at for it in made] == sorted(it.at for it in made)
-    assert {it.submission.client for it in made} == {"c0", "c1", "c2"}
-    assert {it.submission.suite for it in made} == {"fss", "gmw"}
+    drawn = arrivals(MIXED, ["fss", "gmw"], Traffic(rate=0.5, clients=3), seed=2)
+    assert drawn == arrivals(MIXED, ["fss", "gmw"], Traffic(rate=0.5, clients=3), seed=2)
+    assert drawn[-1].at == pytest.approx(1000.0, rel=0.15)
+    assert [it.at for it in drawn] == sorted(it.at for it in drawn)
+    assert {it.submission.client for it in drawn} == {"c0", "c1", "c2"}
+    assert {it.submission.suite for it in drawn} == {"fss", "gmw"}
 
 
 def test_notices_precede_their_requests_and_change_nothing_else() -> None:

@@ -35,23 +35,23 @@ def test_longer_tensors_tell_less_by_the_papers_measure() -> None:
     rng = np.random.default_rng(2)
     for exponent in (5, 8, 11):
         order = leakage.fresh(1 << exponent)
-        found = []
+        values = []
         for number in range(8):
             tensor = rng.standard_normal(1 << exponent)
-            found.append(leakage.distance_correlation(tensor, tensor[order(number)]))
-        assert np.mean(found) == pytest.approx(leakage.published(exponent), rel=0.35)
+            values.append(leakage.distance_correlation(tensor, tensor[order(number)]))
+        assert np.mean(values) == pytest.approx(leakage.published(exponent), rel=0.35)
 
 
 @pytest.mark.parametrize("outputs", [16, 64])
 def test_repeated_queries_match_only_where_the_order_is_not_fresh(outputs: int) -> None:
-    found = leakage.attacks(outputs=outputs)
-    assert found["fixed permutation"]["by place"] > 0.99
-    assert found["cyclic shift"]["by shift"] > 0.99
-    assert found["cyclic shift"]["by place"] < 0.3
-    assert abs(found["fresh permutation"]["by place"]) < 0.2
-    assert abs(found["fresh permutation"]["by shift"]) < 0.2
+    attacks = leakage.attacks(outputs=outputs)
+    assert attacks["fixed permutation"]["by place"] > 0.99
+    assert attacks["cyclic shift"]["by shift"] > 0.99
+    assert attacks["cyclic shift"]["by place"] < 0.3
+    assert abs(attacks["fresh permutation"]["by place"]) < 0.2
+    assert abs(attacks["fresh permutation"]["by shift"]) < 0.2
     # What no order hides: values that keep their rank can be followed.
-    assert found["fresh permutation"]["by value"] > 0.5
+    assert attacks["fresh permutation"]["by value"] > 0.5
 
 
 def test_tensors_of_a_model_are_measured() -> None:

@@ -28,31 +28,31 @@ def test_accuracy_stops_the_search(
     breast: tuple[onnx.ModelProto, list[dict[str, np.ndarray]], np.ndarray],
 ) -> None:
     model, samples, labels = breast
-    found = scaling.choose(model, samples, labels)
-    assert found.original > 0.9
-    assert abs(found.accuracies[-1] - found.original) < scaling.THRESHOLD
-    assert all(abs(it - found.original) >= scaling.THRESHOLD for it in found.accuracies[:-1])
-    assert found.accuracies[0] < found.original
-    assert found.factor == 10**found.decimals
-    assert 2**found.bits >= found.factor > 2 ** (found.bits - 1)
+    choice = scaling.choose(model, samples, labels)
+    assert choice.original > 0.9
+    assert abs(choice.accuracies[-1] - choice.original) < scaling.THRESHOLD
+    assert all(abs(it - choice.original) >= scaling.THRESHOLD for it in choice.accuracies[:-1])
+    assert choice.accuracies[0] < choice.original
+    assert choice.factor == 10**choice.decimals
+    assert 2**choice.bits >= choice.factor > 2 ** (choice.bits - 1)
 
 
 def test_without_labels_a_model_is_compared_with_itself(
     breast: tuple[onnx.ModelProto, list[dict[str, np.ndarray]], np.ndarray],
 ) -> None:
     model, samples, _ = breast
-    found = scaling.choose(model, samples)
-    assert found.original == 1
-    assert found.accuracies[-1] == 1
+    choice = scaling.choose(model, samples)
+    assert choice.original == 1
+    assert choice.accuracies[-1] == 1
 
 
 def test_the_search_ends_at_its_limit(
     breast: tuple[onnx.ModelProto, list[dict[str, np.ndarray]], np.ndarray],
 ) -> None:
     model, samples, labels = breast
-    found = scaling.choose(model, samples, labels, threshold=-1)
-    assert found.decimals == scaling.MOST_DECIMALS
-    assert found.bits == 20
+    choice = scaling.choose(model, samples, labels, threshold=-1)
+    assert choice.decimals == scaling.MOST_DECIMALS
+    assert choice.bits == 20
 
 
 def test_parameters_are_rounded_and_nothing_else(

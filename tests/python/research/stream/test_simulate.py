@@ -38,11 +38,11 @@ def test_times_between_profiled_counts_are_shares() -> None:
 
 def test_whole_inputs_take_longer_on_the_way() -> None:
     stage = StageTimes("s", "model", {1: 1.0, 4: 0.25}, {1: 1000, 4: 1200}, 1000, 5)
-    found = [
+    times = [
         simulate([stage], Allocation((0,), (4,), 0, 0), whole_inputs=whole, bytes_per_second=1e6)
         for whole in (False, True)
     ]
-    assert found[1].makespan - found[0].makespan == pytest.approx(2800 * 512 / 1e6 * 32, rel=0.1)
+    assert times[1].makespan - times[0].makespan == pytest.approx(2800 * 512 / 1e6 * 32, rel=0.1)
 
 
 @pytest.mark.parametrize("cipher", [PAILLIER, BFV], ids=str)

@@ -65,10 +65,10 @@ def by_keras() -> None:
             entry = keras.Input((STEPS, WIDTH), batch_size=1)
             net = keras.Sequential([entry, layer, keras.layers.Dense(CLASSES)])
             given = [tf.TensorSpec((1, STEPS, WIDTH), tf.float32, name="x")]
-            made, _ = tf2onnx.convert.from_function(
+            proto, _ = tf2onnx.convert.from_function(
                 tf.function(net, input_signature=given), input_signature=given, opset=17
             )
-            onnx.save(made, HERE / f"{name}_keras_{form}.onnx")
+            onnx.save(proto, HERE / f"{name}_keras_{form}.onnx")
 
 
 if __name__ == "__main__":

@@ -18,9 +18,9 @@ def by_torch() -> None:
     from torch import nn
     from torch.nn import functional
 
-    def block(channels: int, made: int) -> nn.Module:
-        first, second = nn.Conv2d(channels, made, 3, padding=1), nn.Conv2d(made, made, 3, padding=1)
-        return nn.Sequential(first, nn.BatchNorm2d(made), nn.ReLU(), second, nn.ReLU())
+    def block(channels: int, out: int) -> nn.Module:
+        first, second = nn.Conv2d(channels, out, 3, padding=1), nn.Conv2d(out, out, 3, padding=1)
+        return nn.Sequential(first, nn.BatchNorm2d(out), nn.ReLU(), second, nn.ReLU())
 
     class UNet(nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:

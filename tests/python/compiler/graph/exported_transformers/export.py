@@ -79,11 +79,11 @@ class Masked(nn.Module):
 class First(nn.Module):
     """The first output of a model of Hugging Face."""
 
-    def __init__(self, made, config, attention, **more) -> None:
+    def __init__(self, kind, config, attention, **more) -> None:
         super().__init__()
         self.key = "pixel_values" if "image_size" in more else "input_ids"
         self.options = {} if "image_size" in more else {"use_cache": False}
-        self.model = made._from_config(config(**more), attn_implementation=attention)
+        self.model = kind._from_config(config(**more), attn_implementation=attention)
 
     def forward(self, x):
         return self.model(**{self.key: x}, **self.options)[0]
@@ -118,8 +118,8 @@ def written(module: nn.Module, given: torch.Tensor, exporter: str) -> onnx.Model
         torch.onnx.export(module, (given,), file, dynamo=False, opset_version=17, **names)
     else:
         opset = {"opset_version": 23} if exporter == "dynamo23" else {}
-        made = torch.onnx.export(module, (given,), dynamo=True, verbose=False, **names, **opset)
-        file.write(made.model_proto.SerializeToString())
+        program = torch.onnx.export(module, (given,), dynamo=True, verbose=False, **names, **opset)
+        file.write(program.model_proto.SerializeToString())
     return onnx.load_from_string(file.getvalue())
 
 

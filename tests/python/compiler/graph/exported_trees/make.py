@@ -65,17 +65,17 @@ def write(name: str) -> None:
         return
     if name.startswith("lightgbm"):
         options = {} if name.endswith("number") else {"zipmap": False}
-        made = convert_lightgbm(model, initial_types=kinds, target_opset=15, **options)
+        proto = convert_lightgbm(model, initial_types=kinds, target_opset=15, **options)
     elif name.startswith("xgboost"):
-        made = convert_xgboost(model, initial_types=kinds, target_opset=15)
+        proto = convert_xgboost(model, initial_types=kinds, target_opset=15)
     else:
-        made = to_onnx(
+        proto = to_onnx(
             model,
             x[:1].astype(np.float32),
             options=None if name.endswith("number") else {"zipmap": False},
             target_opset={"": 17, "ai.onnx.ml": 3},
         )
-    onnx.save(made, path)
+    onnx.save(proto, path)
 
 
 if __name__ == "__main__":
