@@ -56,12 +56,12 @@ def test_a_server_dies_under_load(
         folder = tmp_path / "program"
         async with pair(folder, key_folder, cipher=cipher, pools=pools, patience=QUICK) as it:
             await ask(it, compiled, 0)
-            load = [asyncio.create_task(ask(it, compiled, seed)) for seed in range(24)]
+            load = [asyncio.create_task(ask(it, compiled, seed)) for seed in range(200)]
             await asyncio.wait(load, return_when=asyncio.FIRST_COMPLETED)
             await asyncio.to_thread(nodes.kill, "beta")
             os.kill((await local.processes())[0, 0], signal.SIGKILL)
             await asyncio.gather(*load)
-            await ask(it, compiled, 25)
+            await ask(it, compiled, 200)
             redone = (it.data if side else it.model).ledger.redone
             figures.append(f"stream on Ray, {cipher.name}: {redone} parts redone by side {side}")
             assert redone >= 1
