@@ -129,7 +129,7 @@ class RenewedTls:
         """As of the context that was made last."""
         return self._context.wrap_bio
 
-    def made(self, link: ssl.SSLObject) -> bool:
+    def is_current(self, link: ssl.SSLObject) -> bool:
         """Whether a connection is of the context that was made last."""
         return link.context is self._context
 
