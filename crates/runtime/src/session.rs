@@ -27,7 +27,6 @@ pub use dealer::{Connect, Dealer, Dealt};
 pub use gate::{Gate, Intent};
 pub use hidden::HiddenWeights;
 pub use kept::KeptWeights;
-pub use messages::grant;
 pub use server::{Event, Server};
 
 /// Version of everything that crosses the wire; peers of different versions refuse each other. It was 1 in Privet 0.2, whose

@@ -167,15 +167,18 @@ impl Store {
     /// # Errors
     /// [`StoreError::Spent`] if it was claimed before; [`StoreError::Missing`] if it was never here.
     pub fn claim(&self, id: &MaterialId) -> Result<Stored, StoreError> {
-        Ok(self.claim_to_run(id)?.0)
+        Ok(self.mark(id)?.open()?.0)
     }
 
-    /// As [`Store::claim`]; the entry's files are gone when the second is dropped as well.
-    pub(crate) fn claim_to_run(&self, id: &MaterialId) -> Result<(Stored, Removal), StoreError> {
+    /// Marks the entry `id` as spent: no call will ever return it again, but for a power loss before [`Marked::open`] returns.
+    ///
+    /// # Errors
+    /// As [`Store::claim`].
+    pub(crate) fn mark(&self, id: &MaterialId) -> Result<Marked, StoreError> {
         let material = self.open_entry(id)?;
         // Tells whoever sweeps that this claim is alive.
         material.lock_shared().map_err(|error| io(&self.path(id, "material"), error))?;
-        self.spend(id, material)
+        self.mark_open(id, material)
     }
 
     /// Keeps the entry `id` for this caller, who may claim it or leave it: meanwhile no other process that shares the store
@@ -215,23 +218,13 @@ impl Store {
         })
     }
 
-    /// The marker and its name are synced side by side, as each waits for the disk.
-    fn spend(&self, id: &MaterialId, material: File) -> Result<(Stored, Removal), StoreError> {
-        let (path, marker) = (self.path(id, "material"), self.spent().join(id.as_str()));
-        // An entry that cannot be read is spent all the same.
-        let material = self.unseal(&path, material);
+    fn mark_open(&self, id: &MaterialId, material: File) -> Result<Marked, StoreError> {
+        let marker = self.spent().join(id.as_str());
         let file = self.files.create(&marker).map_err(|error| match error.kind() {
             ErrorKind::AlreadyExists => StoreError::Spent { id: id.clone() },
             _ => io(&marker, error),
         })?;
-        let sync = || self.files.sync_file(&file, &marker).map_err(|error| io(&marker, error));
-        thread::scope(|scope| {
-            let beside = thread::Builder::new().spawn_scoped(scope, sync);
-            self.sync(&self.spent())?;
-            beside.map_or_else(|_| sync(), |thread| thread.join().expect("a sync does not panic"))
-        })?;
-        let removal = Removal::begin(self.clone(), [path, self.path(id, "json")]);
-        Ok((material?, removal))
+        Ok(Marked { store: self.clone(), id: id.clone(), material, marker: (marker, file) })
     }
 
     /// A secret of the store's owner that outlives the process; drawn when it is first asked for. Fails with
@@ -379,12 +372,41 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// As [`Store::claim_to_run`].
+    /// As [`Store::mark`], then [`Marked::open`].
     ///
     /// # Errors
     /// As there.
     pub(crate) fn claim(self) -> Result<(Stored, Removal), StoreError> {
-        self.store.spend(&self.id, self.material)
+        self.store.mark_open(&self.id, self.material)?.open()
+    }
+}
+
+/// An entry with a spent marker that a power loss may still take away: nothing of it was read.
+pub(crate) struct Marked {
+    store: Store,
+    id: MaterialId,
+    material: File,
+    marker: (PathBuf, File),
+}
+
+impl Marked {
+    /// Opens the entry for its one reading, once its marker is safe on the disk; its files are gone when the second is dropped.
+    /// The marker and its name are synced side by side, as each waits for the disk.
+    ///
+    /// # Errors
+    /// If the marker does not become safe, or the entry cannot be read: it is spent all the same.
+    pub(crate) fn open(self) -> Result<(Stored, Removal), StoreError> {
+        let Self { store, id, material, marker: (marker, file) } = self;
+        let sync = || store.files.sync_file(&file, &marker).map_err(|error| io(&marker, error));
+        thread::scope(|scope| {
+            let beside = thread::Builder::new().spawn_scoped(scope, sync);
+            store.sync(&store.spent())?;
+            beside.map_or_else(|_| sync(), |thread| thread.join().expect("a sync does not panic"))
+        })?;
+        let path = store.path(&id, "material");
+        let material = store.unseal(&path, material);
+        let removal = Removal::begin(store.clone(), [path, store.path(&id, "json")]);
+        Ok((material?, removal))
     }
 }
 
@@ -421,6 +443,8 @@ pub(crate) fn io(path: &Path, error: std::io::Error) -> StoreError {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use super::*;
 
     pub(super) fn metadata_of(byte: u8) -> Metadata {
@@ -456,7 +480,7 @@ mod tests {
         let store = Store::open(directory.path()).unwrap();
         let first = metadata_of(1);
         store.put(&first, b"secret").unwrap();
-        let (file, removal) = store.claim_to_run(&first.id).unwrap();
+        let (file, removal) = store.mark(&first.id).unwrap().open().unwrap();
         assert!(store.spent().join(first.id.as_str()).exists());
         assert_eq!(std::io::read_to_string(file).unwrap(), "secret");
         drop(removal);
@@ -498,6 +522,39 @@ mod tests {
             assert!(matches!(store.claim(&first.id), Err(StoreError::Spent { .. })), "names {names}");
             assert_eq!(fs::read_dir(store.ready()).unwrap().count(), 0, "names {names}");
         }
+    }
+
+    /// A disk on which markers become safe once `ready` is locked no more.
+    #[derive(Debug, Default)]
+    struct Slow {
+        ready: Mutex<()>,
+    }
+
+    impl Files for Slow {
+        fn sync_file(&self, file: &File, path: &Path) -> std::io::Result<()> {
+            drop(self.ready.lock().unwrap());
+            Disk.sync_file(file, path)
+        }
+    }
+
+    #[test]
+    fn a_marked_entry_is_spent_at_once_and_opened_when_its_marker_is_safe() {
+        let directory = tempfile::tempdir().unwrap();
+        let disk = Arc::new(Slow::default());
+        let store = Store::open_on(Arc::clone(&disk) as _, directory.path().into(), None).unwrap();
+        let id = metadata_of(1).id;
+        store.put(&metadata_of(1), b"secret").unwrap();
+        let waits = disk.ready.lock().unwrap();
+        let marked = store.mark(&id).unwrap();
+        assert!(matches!(store.mark(&id), Err(StoreError::Spent { .. })));
+        thread::scope(|scope| {
+            let opened = scope.spawn(|| marked.open());
+            sleep(Duration::from_millis(50));
+            assert!(!opened.is_finished());
+            drop(waits);
+            let (file, _removal) = opened.join().unwrap().unwrap();
+            assert_eq!(std::io::read_to_string(file).unwrap(), "secret");
+        });
     }
 
     #[test]

@@ -166,8 +166,7 @@ pub trait SuitePlan: Send + Sync {
     /// If the material is of another plan, the link fails or the peer misbehaves.
     fn infer_client(&self, job: Inference<'_>, inputs: &[Vec<i64>]) -> Result<Prediction, Error>;
 
-    /// The server's side of an inference. It says yes to the client ([`grant`](crate::session::grant)) when it has
-    /// read the material.
+    /// The server's side of an inference, which the client was granted.
     ///
     /// # Errors
     /// As [`SuitePlan::infer_client`].

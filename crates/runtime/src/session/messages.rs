@@ -71,9 +71,10 @@ pub(super) struct Base {
 #[serde(deny_unknown_fields)]
 pub(super) struct Granted {}
 
-/// Says yes to an inference: the server has its material and begins.
-pub fn grant(channel: &mut Channel) -> Result<(), Error> {
-    send(channel, &Granted {})
+/// Says yes to an inference: nothing but a failure of the disk or the link keeps the server from it.
+pub(super) fn grant(channel: &mut Channel) -> Result<(), Error> {
+    send(channel, &Granted {})?;
+    Ok(channel.flush()?)
 }
 
 /// The server's answer about hidden weights; they follow if the client does not know this mask.

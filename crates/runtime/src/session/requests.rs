@@ -271,7 +271,10 @@ impl Session<'_> {
         let kept = self.take_state(&*plan, step)?;
         let _memory = self.memory(plan.server_memory(&served, plan.extension())?.online)?;
         self.count(&served)?;
-        let (file, _removal) = self.server.store.claim_to_run(&id)?;
+        let marked = self.server.store.mark(&id)?;
+        // Nobody else gets the entry now, so the client may claim its half while this side's marker becomes safe.
+        messages::grant(self.channel)?;
+        let (file, _removal) = marked.open()?;
         let material = Material::Claimed { id: id.clone(), file };
         let result = self.run_inference(&*plan, &served, material, (step, kept), observer);
         if let (true, Some(setup)) = (result.as_ref().is_err_and(Error::spoils_setup), &metadata.setup) {
@@ -320,6 +323,7 @@ impl Session<'_> {
         let _memory = self.memory(plan.server_memory(&served, filling.extension)?.online)?;
         self.count(&served)?;
         let (id, mut base) = self.begin_transfers(client_nonce, base)?;
+        messages::grant(self.channel)?;
         let material = Material::Unprepared(filling, &mut base);
         let report = self.run_inference(&*plan, &served, material, (step, kept), observer)?;
         self.server.store.keep_left(&self.channel.peer_fingerprint(), &id, &mut base);

@@ -10,7 +10,7 @@ use super::prepare::{self, DealtHalf};
 use super::{Head, Material as RunMaterial, Opened, Plan};
 use crate::forecast::{Forecast, Memory};
 use crate::security::Security;
-use crate::session::{HiddenWeights, Served, grant};
+use crate::session::{HiddenWeights, Served};
 use crate::store::{SetupEntry, Setups};
 use crate::suite::{
     DealtSetup, Inference, Material, Prediction, Preparation, Prepared, ServerSide, SuiteConfig, SuitePlan,
@@ -107,7 +107,6 @@ impl SuitePlan for Plan {
     fn infer_server(&self, job: Inference<'_>, served: &Served) -> Result<Report, Error> {
         let Inference { channel, material, setups, observer, .. } = job;
         let (turns, opened, material) = self.open(material, &setups, Some(served.weights()))?;
-        grant(channel)?;
         super::infer_server(channel, self, (&opened.weights, &turns), material, observer)
     }
 }

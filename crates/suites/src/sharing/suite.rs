@@ -12,7 +12,7 @@ use super::weights::{self, Loaded};
 use super::{KeptClient, KeptServer, Plan, SessionKeys, SessionPublicKey, Stocked};
 use crate::forecast::{Forecast, Memory};
 use crate::security::Security;
-use crate::session::{HiddenWeights, Served, grant};
+use crate::session::{HiddenWeights, Served};
 use crate::suite::{
     DealtSetup, Filling, Inference, Material, Prediction, Preparation, Prepared, ServerSide, SuitePlan,
 };
@@ -164,14 +164,12 @@ impl SuitePlan for Plan {
             Material::Claimed { file, .. } => {
                 let material = super::Material::read(file, self, Role::Server)?;
                 if !self.options().is_one_shot() {
-                    grant(channel)?;
                     return super::infer_server(channel, self, &loaded.model, material, kept, observer);
                 }
                 Stocked::Prepared(material.correlated)
             }
             Material::Unprepared(filling, base) => Stocked::Unprepared(filling, base),
         };
-        grant(channel)?;
         super::infer_server_online(
             channel,
             self,
