@@ -20,6 +20,7 @@ class Link:
 
 class Connection:
     peer: str | None
+    chain: list[bytes]
     rtt: float | None
     @staticmethod
     def connect(

@@ -183,6 +183,11 @@ impl Channel {
         self.transport.peer()?.name.as_deref()
     }
 
+    /// The certificates that the peer showed, each in DER, its own first; none in memory.
+    pub fn chain(&self) -> &[Vec<u8>] {
+        self.transport.peer().map_or(&[], |peer| &peer.chain)
+    }
+
     /// Fails with the error of an earlier call, if there was one.
     fn check(&self) -> Result<(), Error> {
         match &self.failure {

@@ -18,4 +18,6 @@ impl fmt::Display for Fingerprint {
 pub(crate) struct Peer {
     pub fingerprint: Fingerprint,
     pub name: Option<String>,
+    /// The certificates that it showed, each in DER; its own is the first.
+    pub chain: Vec<Vec<u8>>,
 }

@@ -37,6 +37,7 @@ pub(crate) struct Connection {
     channel: Held<Channel>,
     #[pyo3(get)]
     peer: Option<String>,
+    chain: Vec<Vec<u8>>,
     /// Seconds there and back through the network; `None` on one machine and at a server.
     #[pyo3(get)]
     rtt: Option<f64>,
@@ -45,8 +46,9 @@ pub(crate) struct Connection {
 impl Connection {
     pub(crate) fn new(channel: Channel) -> Self {
         let peer = channel.peer().map(|peer| peer.to_string());
+        let chain = channel.chain().to_vec();
         let rtt = channel.rtt().map(|rtt| rtt.as_secs_f64());
-        Self { channel: Held::new(channel), peer, rtt }
+        Self { channel: Held::new(channel), peer, chain, rtt }
     }
 
     /// The channel, which can be taken once.
@@ -93,6 +95,12 @@ impl Connection {
             }
         });
         Ok(Self::new(channel?))
+    }
+
+    /// The certificates that the peer showed, each in DER, its own first: judged once more where authorities change.
+    #[getter]
+    fn chain<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyBytes>> {
+        self.chain.iter().map(|certificate| PyBytes::new(py, certificate)).collect()
     }
 
     /// What ends this connection from another thread; to be asked for before a session takes it over.

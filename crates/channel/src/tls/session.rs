@@ -93,9 +93,8 @@ impl Session {
             let detail = "no agreement on the application protocol".to_owned();
             return Err(PeerMisbehaved::Tls { problem: ANOTHER_PROTOCOL, detail }.into());
         }
-        let certificate = self.connection.peer_certificates().and_then(<[_]>::first);
-        self.peer =
-            Some(certificate.map(subject::peer).ok_or_else(|| translate(rustls::Error::NoCertificatesPresented))?);
+        let peer = self.connection.peer_certificates().and_then(subject::peer);
+        self.peer = Some(peer.ok_or_else(|| translate(rustls::Error::NoCertificatesPresented))?);
         match self.connection {
             Connection::Server(_) => self.write(&[ACCEPTED], deadline),
             Connection::Client(_) => {

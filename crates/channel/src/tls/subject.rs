@@ -14,9 +14,11 @@ const SET: u8 = 0x31;
 /// The attribute type `id-at-commonName`, 2.5.4.3 (RFC 5280, appendix A).
 const COMMON_NAME: &[u8] = &[0x55, 0x04, 0x03];
 
-/// Who a verified certificate is for.
-pub(super) fn peer(certificate: &CertificateDer<'_>) -> Peer {
-    Peer { fingerprint: fingerprint(certificate), name: common_name(certificate) }
+/// Who the first certificate of a verified chain is for. `None` if there is no certificate.
+pub(super) fn peer(chain: &[CertificateDer<'_>]) -> Option<Peer> {
+    let certificate = chain.first()?;
+    let chain = chain.iter().map(|each| each.to_vec()).collect();
+    Some(Peer { fingerprint: fingerprint(certificate), name: common_name(certificate), chain })
 }
 
 pub(super) fn fingerprint(certificate: &CertificateDer<'_>) -> Fingerprint {
