@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import shutil
 import signal
 import socket
 import ssl
-import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -21,93 +17,20 @@ import numpy as np
 import pytest
 from tests.attacks.scene import INPUT, small_model
 from tests.e2e.gateways import GRPC, HTTP, IMAGES, Array, assert_right, gateway, tensor
-from tests.e2e.processes import SOON, Running, listening
+from tests.e2e.processes import SOON, listening
+from tests.e2e.rotations import NOT_READ, READ, Log, Rotation, rotation, until
 from tests.e2e.services import put_digits, serving
 from tritonclient.utils import InferenceServerException
 
-from privet import keys as certificates
 from privet.errors import PrivetError
 from privet.runtime import Client, Credentials, Server
 from privet.suites import make_policy
 
+__all__ = ["rotation"]
+
 SEVEN = IMAGES[:1]
-PARTIES = ("server", "client", "dealer", "operator")
 SLOW = "100ms,10Mbit"
 """A network on which a deal and an inference take seconds, so that a signal comes meanwhile."""
-
-
-def until(look: Callable[[], Any]) -> Any:
-    """What `look` gives once that is something."""
-    end = time.monotonic() + SOON
-    while not (thing := look()):
-        assert time.monotonic() < end
-        time.sleep(0.02)
-    return thing
-
-
-@dataclass(frozen=True)
-class Rotation:
-    """Keys of two authorities. `old` and `new` are of one each, and trust both; `folder` is what a
-    process reads, and begins as `old`."""
-
-    folder: Path
-    old: Path
-    new: Path
-
-    def put(self, keys: Path, *trusted: Path) -> None:
-        """Puts these keys in place, which trust the authorities of some (both by default)."""
-        for party in PARTIES:
-            for end in ("pem", "key"):
-                shutil.copy(keys / f"{party}.{end}", self.folder)
-        self.trust(self.folder, *(trusted or (self.old, self.new)))
-
-    def trust(self, folder: Path, *trusted: Path) -> None:
-        """Has the keys in a folder trust the authorities of these."""
-        texts = [(each / "own.pem").read_text() for each in trusted]
-        (folder / "ca.pem").write_text("".join(texts))
-
-    def shown(self, keys: Path, party: str) -> str:
-        """The fingerprint of a party's certificate."""
-        return certificates.fingerprint(keys / f"{party}.pem")
-
-
-@pytest.fixture
-def rotation(tmp_path: Path) -> Rotation:
-    """Two authorities whose parties trust both."""
-    folders = Rotation(tmp_path / "keys", tmp_path / "old", tmp_path / "new")
-    for keys in (folders.old, folders.new):
-        certificates.make(keys)
-        shutil.move(keys / "ca.pem", keys / "own.pem")
-    for keys in (folders.old, folders.new):
-        folders.trust(keys, folders.old, folders.new)
-    folders.folder.mkdir()
-    folders.put(folders.old)
-    return folders
-
-
-@dataclass
-class Log:
-    """The log of a process that is told to read its files again."""
-
-    path: Path
-
-    def hangup(self, process: Running, said: str) -> dict[str, Any]:
-        """Sends SIGHUP; the line of the log that says what came of it."""
-        known = len(self.path.read_bytes())
-        process.process.send_signal(signal.SIGHUP)
-
-        def line() -> dict[str, Any] | None:
-            for text in self.path.read_bytes()[known:].splitlines():
-                with contextlib.suppress(ValueError):
-                    entry: dict[str, Any] = json.loads(text)
-                    if said in entry["message"]:
-                        return entry
-            return None
-
-        return until(line)  # type: ignore[no-any-return]
-
-
-READ, NOT_READ = "certificates were read again", "nothing was read again"
 
 
 def certificate_at(address: str, keys: Path, role: str = "client") -> str:
@@ -200,6 +123,23 @@ def test_a_dealer_reads_its_certificates_again(rotation: Rotation, tmp_path: Pat
         assert process.end(signal.SIGTERM) == 0
 
 
+@pytest.mark.parametrize("hears", [True, False], ids=["reloaded", "control"])
+def test_a_deal_under_way_ends_for_whom_is_trusted_no_more(
+    rotation: Rotation, tmp_path: Path, hears: bool
+) -> None:
+    log = Log(tmp_path / "log")
+    words = ("dealer", "--keys", rotation.folder)
+    with listening(*words, log=log.path) as (process, address), ThreadPoolExecutor() as threads:
+        parties = Parties(address, tmp_path)
+        under_way = threads.submit(parties.deal, rotation.old, SLOW)
+        until(lambda: connections_at(address) >= 2)
+        rotation.put(rotation.new, rotation.new)
+        if hears:
+            log.hangup(process, READ)
+        assert isinstance(under_way.exception(SOON), PrivetError) == hears
+        assert process.end(signal.SIGTERM) == 0
+
+
 class Caller:
     """An application before a gateway, with the keys of a client."""
 
@@ -286,8 +226,22 @@ def test_a_gateway_reads_its_certificates_again(rotation: Rotation, tmp_path: Pa
         log.hangup(process, READ)
         assert "another authority" in caller.refusal(HTTP, old)
         rotation.put(new)
-        shutil.copy(new / "own.pem", callers)
         log.hangup(process, READ)
+        with caller.client(GRPC, old) as open, ThreadPoolExecutor() as more:
+            assert open.is_server_live()
+            shutil.copy(new / "own.pem", callers)
+            # The control: what the files say counts when they are read.
+            assert open.is_server_live()
+            known = len(audit.read_text().splitlines())
+            late = [more.submit(caller.infer, library, old) for library in (HTTP, GRPC)]
+            until(lambda: len(audit.read_text().splitlines()) >= known + len(late))
+            log.hangup(process, READ)
+            # An open connection takes no further call, and gives no answer to one under way.
+            for call in (open.is_server_live, lambda: ask(open, GRPC)):
+                with pytest.raises(InferenceServerException, match="trusted no more"):
+                    call()
+            assert isinstance(late[0].exception(SOON), (InferenceServerException, OSError))
+            assert "trusted no more" in str(late[1].exception(SOON))
         for library in (HTTP, GRPC):
             caller.infer(library, new)
             caller.refusal(library, old)

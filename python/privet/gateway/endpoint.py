@@ -164,7 +164,7 @@ async def serve_grpc(
             *((size, MOST_BYTES) for size in sizes),
         ]
     )
-    server.add_generic_rpc_handlers((handlers(exchange, revoked),))
+    server.add_generic_rpc_handlers((handlers(exchange, revoked, tls),))
     address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     try:
         if tls is None:

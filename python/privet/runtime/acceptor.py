@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Self
 
 from privet import _native
@@ -14,6 +14,7 @@ from privet.logs import Seldom
 from privet.runtime.credentials import Credentials
 from privet.runtime.revocation import Revoked
 from privet.runtime.shortage import SpareFile, as_reported, check_room, most_files
+from privet.runtime.trust import Trust
 
 MAX_SESSIONS = 64
 """Sessions at the same time, and handshakes; fewer where a process may open few files. Further
@@ -64,6 +65,8 @@ class Acceptor:
         self._serve = serve
         self._failed = failed
         self._revoked = revoked or Revoked()
+        self._trust = Trust(credentials.authorities)
+        self._open: dict[object, tuple[list[bytes], _native.Stopper | None]] = {}
         self._short = short
         self._places = _places()
         self._sessions = threading.BoundedSemaphore(self._places)
@@ -106,9 +109,16 @@ class Acceptor:
         self._thread.start()
 
     def renew(self, credentials: Credentials) -> None:
-        """Shows these credentials to peers that come from now on, and lets in whom they trust."""
+        """Shows these credentials to peers that come from now on, and lets in whom they trust.
+        Connections of peers whose authority is trusted no more are cut."""
         if self._listener is not None:
             self._listener.renew(credentials.native)
+        self._trust.renew(credentials.authorities)
+        with self._lock:
+            open = tuple(self._open.values())
+        for chain, stopper in open:
+            if stopper is not None and self._trust.refuses(chain):
+                stopper.stop()
 
     def close(self) -> None:
         """Stops listening; sessions that run go on to their end."""
@@ -179,13 +189,29 @@ class Acceptor:
             return
         try:
             connection.set_timeout(self._timeout)
-            self._serve(connection, peer)
+            with self._trusted(connection.chain, connection.stopper()):
+                self._serve(connection, peer)
         except (PrivetError, OSError, MemoryError) as error:
             self._tell(peer, error)
         finally:
             with self._lock:
                 self._clients[peer] -= 1
             self._sessions.release()
+
+    @contextmanager
+    def _trusted(self, chain: list[bytes], stopper: _native.Stopper | None) -> Iterator[None]:
+        """Has `renew` judge the peer of a connection meanwhile. Raises `PeerMisbehaved` if it is
+        not trusted any more: its handshake may have begun before the authorities changed."""
+        key = object()
+        with self._lock:
+            self._open[key] = chain, stopper
+        try:
+            if (why := self._trust.refuses(chain)) is not None:
+                raise PeerMisbehaved(f"it was turned away: {why}")
+            yield
+        finally:
+            with self._lock:
+                del self._open[key]
 
     def _take_place(self, peer: str) -> bool:
         """Waits a while for a session to end; no client has more than half of them."""

@@ -5,6 +5,9 @@ from __future__ import annotations
 import hashlib
 import os
 import ssl
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,12 +15,13 @@ from cryptography import x509
 
 from privet import _native
 from privet.errors import Misuse
+from privet.runtime.revocation import Revoked, refusing
 
 
 class Credentials:
     """PEM files of one party: its certificate, its key, and the authority that it trusts.
 
-    `digest` is a hash of what they held when they were read.
+    `digest` is a hash of what they held when they were read, and `authorities` are those in DER.
     """
 
     def __init__(
@@ -27,8 +31,9 @@ class Credentials:
         trust: str | os.PathLike[str],
     ) -> None:
         self.files = (Path(certificate), Path(key), Path(trust))
-        texts = [_read(path) for path in self.files]
+        texts = self._texts = [_read(path) for path in self.files]
         self.native = _native.Credentials(*texts)
+        self.authorities = _native.authorities(texts[2])
         self.digest = hashlib.sha256(b"\0".join(texts)).hexdigest()
         check_dates(self.files[0])
 
@@ -36,23 +41,38 @@ class Credentials:
     def from_directory(cls, directory: str | os.PathLike[str], role: str) -> Credentials:
         """The files that `privet keys` wrote into `directory` for `client`, `server`, `dealer`, or
         whom else it issued a certificate."""
-        folder = Path(directory)
-        return cls(folder / f"{role}.pem", folder / f"{role}.key", folder / "ca.pem")
+        return cls(*(Path(directory) / name for name in _names(role)))
 
     def link_into(self, folder: Path, role: str) -> None:
         """Makes links to the files in `folder`, called as `from_directory` reads them."""
-        names = (f"{role}.pem", f"{role}.key", "ca.pem")
-        for name, file in zip(names, self.files, strict=True):
+        for name, file in zip(_names(role), self.files, strict=True):
             (folder / name).symlink_to(file.resolve())
 
-    def tls(self) -> ssl.SSLContext:
+    @contextmanager
+    def kept(self, role: str) -> Iterator[Path]:
+        """A folder meanwhile, as `from_directory` reads it, of what the files held when they were
+        read: links into this process's memory, and no copy on the disk."""
+        with ExitStack() as stack:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="privet-")))
+            for name, text in zip(_names(role), self._texts, strict=True):
+                memory = stack.enter_context(open(os.memfd_create(name), "wb"))
+                memory.write(text)
+                memory.flush()
+                (folder / name).symlink_to(f"/proc/{os.getpid()}/fd/{memory.fileno()}")
+            yield folder
+
+    def tls(self, revoked: Revoked | None = None) -> ssl.SSLContext:
         """TLS 1.3 for a client of Python's own libraries: shows the certificate, and trusts only
-        servers of the authority whose certificate carries the name that they are called by.
+        servers of the authority whose certificate carries the name that they are called by, and is
+        not on the list of the `revoked`.
 
         # Errors
         `Misuse` if the files are no certificates, or do not fit each other.
         """
-        return self._context(ssl.PROTOCOL_TLS_CLIENT)
+        context = self._context(ssl.PROTOCOL_TLS_CLIENT)
+        if revoked is not None:
+            context.sslobject_class = refusing(revoked)
+        return context
 
     def tls_server(self) -> ssl.SSLContext:
         """TLS 1.3 for a server of Python's own libraries, which lets in only whom the authority has
@@ -75,6 +95,11 @@ class Credentials:
         except (OSError, ssl.SSLError) as error:
             raise Misuse(f"{certificate} and {key} cannot be used: {error}") from error
         return context
+
+
+def _names(role: str) -> tuple[str, str, str]:
+    """What the files of a party are called in a folder."""
+    return f"{role}.pem", f"{role}.key", "ca.pem"
 
 
 def common_name(certificate: object) -> str | None:

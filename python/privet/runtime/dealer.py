@@ -74,7 +74,7 @@ class Dealer(Service):
 
     def renew(self, credentials: Credentials) -> None:
         """Shows these credentials to parties that come from now on, and lets in whom they trust;
-        deals that run go on to their end."""
+        deals that run go on to their end, unless a party's authority is trusted no more."""
         check_credentials(credentials)
         self._acceptor.renew(credentials)
 

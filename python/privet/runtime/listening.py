@@ -20,13 +20,14 @@ import time
 import weakref
 from asyncio import sslproto
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
 from privet.errors import Misuse
 from privet.logs import Seldom
 from privet.runtime.shortage import SpareFile, most_files, shortage
+from privet.runtime.trust import Trust, chain_of
 
 HANDSHAKE_SECONDS = 10.0
 """How long a TLS handshake may take."""
@@ -114,15 +115,24 @@ class WrapsTls(Protocol):
 
 
 class RenewedTls:
-    """For connections to come: the context that `make` made last. Raises what `make` does."""
+    """For connections to come: the context that `make` made last. Raises what `make` does.
+
+    `on_reload` has what is called whenever it was made anew, on any thread.
+    """
 
     def __init__(self, make: Callable[[], ssl.SSLContext]) -> None:
         self._make = make
+        self._trust = Trust()
+        self.on_reload: list[Callable[[], object]] = []
         self.reload()
 
     def reload(self) -> None:
-        """Makes it anew; the one before stays where that fails. Raises what `make` does."""
+        """Makes it anew; the one before stays where that fails. Connections from before whose
+        peer's authority is trusted no more are cut. Raises what `make` does."""
         self._context = self._make()
+        self._trust.renew(self._context.get_ca_certs(binary_form=True))
+        for call in tuple(self.on_reload):
+            call()
 
     @property
     def wrap_bio(self) -> Callable[..., ssl.SSLObject]:
@@ -132,6 +142,10 @@ class RenewedTls:
     def is_current(self, link: ssl.SSLObject) -> bool:
         """Whether a connection is of the context that was made last."""
         return link.context is self._context
+
+    def refuses(self, chain: Sequence[bytes]) -> str | None:
+        """As `Trust.refuses`, by the authorities of the context that was made last."""
+        return self._trust.refuses(chain)
 
 
 class Listening:
@@ -151,9 +165,11 @@ class Listening:
         self._tls = tls
         self.bounds = bounds or Bounds.of_process()
         self._listener: socket.socket | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None] | None = None
         self._handshakes: dict[asyncio.Task[None], str] = {}
         self._clients: Counter[str] = Counter()
+        self._open: set[_Counted] = set()
         self._seldom = Seldom()
         self._failed: dict[str, Seldom] = {}
         self._lines = _Lines()
@@ -166,7 +182,7 @@ class Listening:
 
     async def listen(self, host: str, port: int) -> tuple[str, int]:
         """Listens from now on. Raises `OSError` if the address cannot be had."""
-        loop = asyncio.get_running_loop()
+        loop = self._loop = asyncio.get_running_loop()
         # It is read when a connection is made, and there is no other way to set it.
         sslproto.SSLProtocol.max_size = TLS_BUFFER_BYTES
         hosts = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -177,12 +193,16 @@ class Listening:
         notice_loss(listener)  # what is accepted inherits it
         listener.setblocking(False)
         self._listener = listener
+        if isinstance(self._tls, RenewedTls):
+            self._tls.on_reload.append(self._cut_soon)
         self._task = asyncio.create_task(self._accept(listener))
         name = listener.getsockname()
         return str(name[0]), int(name[1])
 
     async def close(self) -> None:
         """Listens no more; connections whose handshake is done go on."""
+        if isinstance(self._tls, RenewedTls) and self._cut_soon in self._tls.on_reload:
+            self._tls.on_reload.remove(self._cut_soon)
         tasks = [task for task in (self._task, *self._handshakes) if task is not None]
         for task in tasks:
             task.cancel()
@@ -250,6 +270,26 @@ class Listening:
             connection.close()
             self._tell_failed(address, _reason(error))
 
+    def refuses(self, transport: asyncio.BaseTransport) -> bool:
+        """Whether a connection from before the authorities changed is of a peer whose authority is
+        trusted no more."""
+        link = transport.get_extra_info("ssl_object")
+        if not isinstance(self._tls, RenewedTls) or link is None or self._tls.is_current(link):
+            return False
+        return self._tls.refuses(chain_of(link)) is not None
+
+    def _cut_soon(self) -> None:
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._cut)
+
+    def _cut(self) -> None:
+        """Cuts the connections of peers that are trusted no more, whatever goes on over them."""
+        refused = [it for it in self._open if self.refuses(it.transport)]
+        for each in refused:
+            each.transport.abort()
+        if refused:
+            _log.info("connections were cut", extra={"connections": len(refused)})
+
     def admit(self, client: str) -> bool:
         """Whether a client whose handshake is done has a place; it is taken then. Without TLS all
         programs of a machine are one client."""
@@ -262,8 +302,13 @@ class Listening:
         self._clients[client] += 1
         return True
 
-    def leave(self, client: str) -> None:
+    def enter(self, connection: _Counted) -> None:
+        """A connection is open, of a client that has a place."""
+        self._open.add(connection)
+
+    def leave(self, connection: _Counted, client: str) -> None:
         """A connection is closed."""
+        self._open.discard(connection)
         self._clients[client] -= 1
         if self._clients[client] <= 0:
             del self._clients[client]
@@ -357,16 +402,19 @@ class _Counted(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         client = peer_of(transport)
-        if not self._listening.admit(client):
-            cast(asyncio.Transport, transport).abort()
+        self.transport = cast(asyncio.Transport, transport)
+        # Its handshake may have begun before the authorities changed.
+        if self._listening.refuses(transport) or not self._listening.admit(client):
+            self.transport.abort()
             return
         self._client = client
+        self._listening.enter(self)
         self._inner = cast(asyncio.Protocol, self._factory())
         self._inner.connection_made(transport)
 
     def connection_lost(self, error: Exception | None) -> None:
         if self._inner is not None:
-            self._listening.leave(self._client)
+            self._listening.leave(self, self._client)
             self._inner.connection_lost(error)
 
     def data_received(self, data: bytes) -> None:

@@ -9,9 +9,11 @@ such a list wants fewer peers, not more.
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
 import re
+import ssl
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +24,9 @@ from privet.errors import Misuse
 T = TypeVar("T")
 
 _FINGERPRINT = re.compile(r"[0-9a-f]{64}")
+
+REVOKED_CODE = 23
+"""OpenSSL's code of a certificate that was revoked (`X509_V_ERR_CERT_REVOKED`)."""
 
 _log = logging.getLogger(__name__)
 
@@ -89,6 +94,22 @@ class Revoked:
         except Misuse:
             return "the list of revoked certificates cannot be read here: nobody is let in"
         return "this certificate was revoked" if revoked else None
+
+
+def refusing(revoked: Revoked) -> type[ssl.SSLObject]:
+    """For `SSLContext.sslobject_class`: connections whose handshake fails, as for another reason
+    that OpenSSL has, if the peer's certificate is on the list."""
+
+    class Refusing(ssl.SSLObject):
+        def do_handshake(self) -> None:
+            super().do_handshake()
+            shown = hashlib.sha256(self.getpeercert(binary_form=True) or b"").hexdigest()
+            if (why := revoked.refuses(shown)) is not None:
+                error = ssl.SSLCertVerificationError(1, why)
+                error.verify_code, error.verify_message = REVOKED_CODE, why
+                raise error
+
+    return Refusing
 
 
 def read_fingerprints(path: Path) -> frozenset[str]:

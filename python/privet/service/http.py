@@ -157,7 +157,9 @@ def _last_of_old(tls: RenewedTls) -> Callable[..., Awaitable[None]]:
     async def end(request: web.Request, response: web.StreamResponse) -> None:
         transport = request.transport
         link = None if transport is None else transport.get_extra_info("ssl_object")
-        if link is not None and not tls.is_current(link):
+        # A WebSocket is all that its connection has left, and its answer upgrades it.
+        upgrades = isinstance(response, web.WebSocketResponse)
+        if link is not None and not upgrades and not tls.is_current(link):
             response.force_close()
             # aiohttp has made the headers by now.
             response.headers["Connection"] = "close"

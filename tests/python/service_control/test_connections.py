@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-import shutil
 import signal
 import socket
 import ssl
@@ -14,11 +13,10 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager, nullcontext
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import pytest
 from aiohttp import web
 from tests.attacks.scene import INPUT, small_model
@@ -29,7 +27,7 @@ from tests.python.service_control.actors import Scene, scene
 
 from privet import keys
 from privet.runtime import Client, Credentials, Server, acceptor, listening
-from privet.runtime.listening import Bounds, RenewedTls
+from privet.runtime.listening import Bounds
 from privet.service import http
 from privet.service.control.identity import tls
 from privet.service.http import in_chunks, serving
@@ -242,44 +240,6 @@ def test_a_handshake_has_its_time(
         asyncio.run(main())
     (line,) = caplog.records
     assert (vars(line)["address"], vars(line)["reason"]) == ("127.0.0.1", "it took too long")
-
-
-@pytest.mark.parametrize("renews", [True, False], ids=["renewed", "control"])
-def test_a_connection_from_before_a_renewal_ends_with_its_next_answer(
-    key_folder: Path, tmp_path: Path, renews: bool
-) -> None:
-    """Connections that were open stayed so for as long as their client asked, although its
-    authority was trusted no more."""
-    folder, other = tmp_path / "own", tmp_path / "other"
-    shutil.copytree(key_folder, folder)
-    keys.make(other)
-
-    async def main() -> None:
-        async def live(_request: web.Request) -> web.Response:
-            return web.Response()
-
-        app = web.Application()
-        app.router.add_get("/", live)
-        shown = RenewedTls(lambda: tls(folder))
-        async with (
-            serving(app, "127.0.0.1", 0, shown, shutdown=0.1) as (_, port),
-            aiohttp.ClientSession() as session,
-        ):
-            url, trusting = f"https://localhost:{port}/", client_tls(key_folder, "client")
-
-            async def ask() -> str | None:
-                async with session.get(url, ssl=trusting) as answer:
-                    return answer.headers.get("Connection")
-
-            assert await ask() is None
-            shutil.copy(other / "ca.pem", folder)
-            if renews:
-                shown.reload()
-            assert await ask() == ("close" if renews else None)
-            with pytest.raises(aiohttp.ClientError) if renews else nullcontext():
-                await ask()
-
-    asyncio.run(main())
 
 
 def test_sighup_ends_no_process_that_reads_files_again_later_or_did_before() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import grpc
@@ -10,6 +11,7 @@ import grpc
 from privet.errors import InputError, JobFailed, LinkError, Misuse, PeerBusy, PrivetError, Short
 from privet.gateway.calls import NotThere
 from privet.logs import trace
+from privet.runtime.listening import RenewedTls
 from privet.runtime.revocation import Revoked
 from privet.runtime.shortage import shortage
 
@@ -34,6 +36,12 @@ class Fault:
 def check_caller(revoked: Revoked, peer: str) -> None:
     """Raises `Refused` if the caller of this fingerprint is on the list of the `revoked`."""
     if (why := revoked.refuses(peer)) is not None:
+        raise Refused(why)
+
+
+def check_trust(tls: RenewedTls | None, chain: Sequence[bytes]) -> None:
+    """Raises `Refused` if the authority of the caller that showed this chain was taken out."""
+    if tls is not None and chain and (why := tls.refuses(chain)) is not None:
         raise Refused(why)
 
 

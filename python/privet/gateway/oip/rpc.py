@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 import grpc
 import grpc.aio
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
 
 from privet import tracing
 from privet.errors import InputError
 from privet.gateway.oip import predict_pb2 as messages
 from privet.gateway.oip.exchange import EXTENSIONS, MORE, Answer, Exchange, Question
-from privet.gateway.oip.faults import check_caller, fault
+from privet.gateway.oip.faults import check_caller, check_trust, fault
 from privet.gateway.oip.tensors import DATATYPES, Array, TextRoom, from_numbers, from_raw, to_raw
+from privet.runtime.listening import RenewedTls
 from privet.runtime.revocation import Revoked
 
 SERVICE = "GRPCInferenceService"
@@ -40,15 +42,18 @@ Context = Any
 """Of a call; gRPC has no types of its own."""
 
 
-def handlers(exchange: Exchange, revoked: Revoked | None = None) -> Any:
+def handlers(
+    exchange: Exchange, revoked: Revoked | None = None, tls: RenewedTls | None = None
+) -> Any:
     """The protocol's calls, for `grpc.aio.Server.add_generic_rpc_handlers`, from clients that are
-    not `revoked`."""
+    not `revoked` and whose authority is trusted by `tls` now. Nothing here can cut a connection of
+    gRPC: it takes no further call, and gives no further answer."""
     calls = _Calls(exchange)
     list_ = revoked or Revoked()
     service = messages.DESCRIPTOR.services_by_name[SERVICE]
     methods = {
         method.name: grpc.unary_unary_rpc_method_handler(
-            _guarded(getattr(calls, method.name), list_),
+            _guarded(getattr(calls, method.name), list_, tls),
             request_deserializer=getattr(messages, method.input_type.name).FromString,
             response_serializer=getattr(messages, method.output_type.name).SerializeToString,
         )
@@ -58,15 +63,19 @@ def handlers(exchange: Exchange, revoked: Revoked | None = None) -> Any:
 
 
 def _guarded(
-    call: Callable[[Any, Context], Awaitable[Any]], revoked: Revoked
+    call: Callable[[Any, Context], Awaitable[Any]], revoked: Revoked, tls: RenewedTls | None
 ) -> Callable[[Any, Context], Awaitable[Any]]:
     async def guarded(request: Any, context: Context) -> Any:
         given = dict(context.invocation_metadata() or ()).get(tracing.HEADER)
         begins = call.__name__ == "ModelInfer"
         try:
-            check_caller(revoked, _peer(context))
+            chain = _chain(context)
+            check_caller(revoked, hashlib.sha256(chain[0]).hexdigest() if chain else "")
+            check_trust(tls, chain)
             with tracing.call(f"gRPC {call.__name__}", _text(given), begins=begins):
-                return await call(request, context)
+                answer = await call(request, context)
+            check_trust(tls, chain)
+            return answer
         except Exception as error:
             reply = fault(call.__name__, error)
             return await context.abort(reply.grpc, reply.message)
@@ -74,12 +83,13 @@ def _guarded(
     return guarded
 
 
-def _peer(context: Context) -> str:
-    """The fingerprint of the caller's certificate; empty without one."""
-    shown = context.auth_context().get("x509_pem_cert")
-    if not shown:
-        return ""
-    return hashlib.sha256(ssl.PEM_cert_to_DER_cert(shown[0].decode())).hexdigest()
+def _chain(context: Context) -> list[bytes]:
+    """The certificates that the caller showed, each in DER, its own first; empty without any."""
+    shown = context.auth_context()
+    own, between = (shown.get(name) for name in ("x509_pem_cert", "x509_pem_cert_chain"))
+    texts = b"".join((*(own or ()), *(between or ())))
+    certificates = x509.load_pem_x509_certificates(texts) if texts else []
+    return [each.public_bytes(Encoding.DER) for each in certificates]
 
 
 def _text(given: Any) -> str | None:
