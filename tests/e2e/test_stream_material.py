@@ -46,10 +46,10 @@ def overheard(it: Pair) -> list[bytes]:
     for session in it.model._sessions.values():
         send = session.link.send
 
-        async def tell(kind: Kind, payload: bytes, send=send) -> None:  # type: ignore[no-untyped-def]
+        async def tell(kind: Kind, payload: bytes, send=send) -> int:  # type: ignore[no-untyped-def]
             if kind is Kind.TENSOR:
                 sent.append(payload)
-            await send(kind, payload)
+            return await send(kind, payload)  # type: ignore[no-any-return]
 
         session.link.send = tell  # type: ignore[method-assign]
     return sent

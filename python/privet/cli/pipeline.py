@@ -18,7 +18,7 @@ from privet.cli import options, show
 from privet.cli.inputs import read_input, read_labels
 from privet.cli.suite_options import option_of
 from privet.logs import log_to_stderr
-from privet.runtime import Credentials
+from privet.runtime import Credentials, hangup
 from privet.runtime.calibration import read_samples
 from privet.runtime.quantities import split_address
 from privet.suites import KEY_BITS, STREAM, STREAM_TRUST, Stream, make_policy
@@ -97,12 +97,16 @@ def provider_command(
     timeout: options.Timeout = 300.0,
     as_json: options.AsJson = False,
 ) -> None:
-    """Serve a model's linear stages to data providers."""
+    """Serve a model's linear stages to data providers.
+
+    SIGHUP reads certificates again; sessions go on. SIGTERM or Ctrl-C stops it.
+    """
     from privet.compiler.compile import compile
     from privet.stream.cipher import Cipher as Hiding
     from privet.stream.preprocessing import Rules
     from privet.stream.service import Plan, serve
 
+    hangup.hold()
     log_to_stderr()
     hidden = Hiding(cipher, key_bits)
     policy = make_policy(accept, revealed_values=reveal_values, answers_per_hour=answers_per_hour)
@@ -142,7 +146,7 @@ def provider_command(
         _until_stopped(
             serve(
                 compiled,
-                Credentials.from_directory(keys, "server"),
+                lambda: Credentials.from_directory(keys, "server"),
                 split_address(listen),
                 plan,
                 cipher=hidden,
@@ -175,13 +179,19 @@ def data_command(
     ] = None,
     server_name: options.ServerName = None,
     labels: options.Labels = None,
+    revoked: options.Revoked = None,
     timeout: options.Timeout = 600.0,
     as_json: options.AsJson = False,
 ) -> None:
-    """Send inputs through the pipeline; they leave this organisation encrypted."""
+    """Send inputs through the pipeline; they leave this organisation encrypted.
+
+    SIGHUP reads certificates again; requests under way go on.
+    """
     from privet.stream.cipher import Cipher as Hiding
     from privet.stream.service import Plan, ask
 
+    hangup.hold()
+    log_to_stderr()
     hidden = Hiding(cipher, key_bits)
     host, port = split_address(address)
     plan = Plan(cluster, tuple(server or ()), per_core, timeout)
@@ -191,13 +201,14 @@ def data_command(
         async with ask(
             host,
             port,
-            Credentials.from_directory(keys, "client"),
+            lambda: Credentials.from_directory(keys, "client"),
             plan,
             cipher=hidden,
             ahead=ahead,
             window=window,
             program_hash=program_hash,
             server_name=server_name,
+            revoked=revoked,
         ) as provider:
             program = provider.stages.program
             shapes = {it.name: it.shape for it in program.given}

@@ -93,7 +93,7 @@ class DataSide(ABC):
         return None
 
     @abstractmethod
-    async def start(self, send: Callable[[Kind, bytes], Awaitable[None]]) -> None:
+    async def start(self, send: Callable[[Kind, bytes], Awaitable[object]]) -> None:
         """Begins; `send` sends frames of the session."""
 
     @abstractmethod
@@ -158,7 +158,7 @@ class KeyedData(DataSide):
         """The private key, for its own workers alone."""
         return "open", self._key.secret()
 
-    async def start(self, send: Callable[[Kind, bytes], Awaitable[None]]) -> None:
+    async def start(self, send: Callable[[Kind, bytes], Awaitable[object]]) -> None:
         await send(Kind.KEY, self._key.public())
 
     def on_frame(self, kind: Kind, payload: bytes) -> None:

@@ -44,6 +44,7 @@ class Kind(IntEnum):
     BYE = 9
     OPEN = 10
     STOCKED = 11
+    SUCCESSOR = 12
 
 
 UNNUMBERED = frozenset({Kind.HELLO, Kind.WELCOME, Kind.REFUSED, Kind.ALIVE})
@@ -156,6 +157,15 @@ class Stocked(Fixed):
     FORM = _REQUEST
     WRONG = "a material entry has no number"
     entry: int
+
+
+@dataclass(frozen=True)
+class Successor(Fixed):
+    """SHA-256 of the certificate that the data provider goes on with in this session."""
+
+    FORM = struct.Struct("!32s")
+    WRONG = "the fingerprint of a certificate has the wrong length"
+    fingerprint: bytes
 
 
 @dataclass(frozen=True)

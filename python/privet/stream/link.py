@@ -18,6 +18,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from privet.errors import LinkError, PeerMisbehaved, PrivetError, printable
+from privet.runtime.revocation import REVOKED_CODE
+from privet.runtime.trust import chain_of
 from privet.stream.cipher import Cipher
 from privet.stream.frames import (
     HEADER_BYTES,
@@ -78,18 +80,30 @@ class Link:
         """Whether there is a connection."""
         return self._connection is not None and not self._connection.done()
 
-    async def send(self, kind: Kind, payload: bytes) -> None:
-        """Sends a frame, now or over a later connection; waits while too much is on its way. Raises
-        whatever ended the session."""
+    async def send(self, kind: Kind, payload: bytes) -> int:
+        """Sends a frame, now or over a later connection, and gives its number; waits while too much
+        is on its way. Raises whatever ended the session."""
         async with self._changed:
             while self.failure is None and self._waiting > self._patience.unsent:
                 await self._changed.wait()
             if self.failure is not None:
                 raise self.failure
-            self._outbox.append((self._next, kind, payload))
+            number = self._next
+            self._outbox.append((number, kind, payload))
             self._next += 1
             self._waiting += len(payload)
             self._changed.notify_all()
+            return number
+
+    async def deliver(self, kind: Kind, payload: bytes) -> None:
+        """As `send`, and waits until the peer has the frame."""
+        number = await self.send(kind, payload)
+        async with self._changed:
+            await self._changed.wait_for(
+                lambda: self.failure or not self._outbox or self._outbox[0][0] > number
+            )
+            if self.failure is not None:
+                raise self.failure
 
     async def disconnected(self) -> None:
         """Waits until there is no connection."""
@@ -265,7 +279,9 @@ class Dialler:
     """Connects `link` to the model provider at `host` and `port`, whose certificate is of `name`.
 
     `agree` is called with how many requests may be open. Of a session `session` is what it is
-    called there and `preparing` the port of the preparing worker, 0 if there is none.
+    called there and `preparing` the port of the preparing worker, 0 if there is none. `tls` is what
+    the next connection shows and trusts, and `shown` the certificates that the model provider
+    showed last, in DER.
     """
 
     def __init__(
@@ -280,7 +296,8 @@ class Dialler:
         agree: Callable[[int], None],
     ) -> None:
         self.address, self.name = (host, port), name
-        self._tls = tls
+        self.tls = tls
+        self.shown: list[bytes] = []
         self._cipher, self._link, self._patience, self._agree = cipher, link, patience, agree
         self.session = NO_SESSION
         self.preparing = 0
@@ -295,6 +312,12 @@ class Dialler:
                 since = loop.time()
             except PrivetError as error:
                 await self._link.fail(error)
+            except ssl.SSLCertVerificationError as error:
+                if error.verify_code == REVOKED_CODE:
+                    await self._link.fail(
+                        PeerMisbehaved(f"the model provider: {error.verify_message}")
+                    )
+                _log.info("no connection: %s", error)
             except (OSError, EOFError, TimeoutError) as error:
                 _log.info("no connection: %s", error)
             if loop.time() - since > self._patience.resume:
@@ -303,11 +326,13 @@ class Dialler:
 
     async def _connect(self) -> None:
         """One connection, from its greeting to its end."""
+        tls = self.tls
         async with asyncio.timeout(self._patience.connect):
             reader, writer = await asyncio.open_connection(
-                *self.address, ssl=self._tls, server_hostname=self.name
+                *self.address, ssl=tls, server_hostname=self.name
             )
         try:
+            self.shown = chain_of(writer.get_extra_info("ssl_object"))
             hello = Hello(self._cipher.code, self.session, self._link.received)
             answer = await greet(reader, writer, hello.to_bytes(), self._patience)
             welcome = Welcome.parse(answer)
@@ -316,6 +341,7 @@ class Dialler:
             if self.session == NO_SESSION:
                 self._agree(welcome.window)
             self.session, self.preparing = welcome.session, welcome.preparing
-            await self._link.attach(reader, writer, welcome.received)
+            if tls is self.tls:  # else others are shown and trusted by now
+                await self._link.attach(reader, writer, welcome.received)
         finally:
             writer.transport.abort()

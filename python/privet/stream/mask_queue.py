@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -58,7 +59,7 @@ class MaskQueue(DataSide):
         self._failure: PrivetError | None = None
         self._filling: asyncio.Task[None] | None = None
 
-    async def start(self, send: Callable[[Kind, bytes], Awaitable[None]]) -> None:
+    async def start(self, send: Callable[[Kind, bytes], Awaitable[object]]) -> None:
         """Starts the preparing worker, and to fill."""
         await self._pool.start(self._recipe, [Part(0, 0)])
         self._filling = asyncio.create_task(self._fill())
@@ -67,6 +68,14 @@ class MaskQueue(DataSide):
         """Keeps so many entries from now on; those that are there stay."""
         self._ahead = min(ahead, MOST_ENTRIES)
         self._wake()
+
+    async def renew(self) -> None:
+        """Has the preparing worker connect anew, with its files as they are now, once the entry
+        that it makes is there. What is ready stays."""
+        if self._filling is None:
+            return  # It reads them when it connects.
+        with contextlib.suppress(WorkerLost):  # The next one reads them as well.
+            await self._pool.call(0, 0, "renew")
 
     async def filled(self, count: int) -> None:
         """Waits until so many entries are ready. Raises whatever ended the session."""

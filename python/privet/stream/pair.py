@@ -9,6 +9,8 @@ from pathlib import Path
 
 from privet.compiler.compile import PRIVATE_FILE, PUBLIC_FILE
 from privet.runtime.credentials import Credentials
+from privet.runtime.listening import RenewedTls
+from privet.runtime.revocation import Revoked
 from privet.stream.cipher import PAILLIER, Cipher
 from privet.stream.link import Patience
 from privet.stream.preprocessing import PreparingModel, PreprocessingReceiver, Rules
@@ -25,13 +27,14 @@ CALL_SECONDS = 300.0
 
 @dataclass
 class Pair:
-    """Two sides that are connected, and their pools."""
+    """Two sides that are connected, their pools, and what the model provider shows and trusts."""
 
     model: ModelProvider
     data: DataProvider
     model_workers: WorkerPool
     data_workers: WorkerPool
     preparing: WorkerPool
+    tls: RenewedTls
 
 
 @asynccontextmanager
@@ -39,6 +42,7 @@ async def pair(
     folder: Path,
     keys: Path,
     *,
+    data_keys: Path | None = None,
     model_parts: Sequence[int] | None = None,
     data_parts: Sequence[int] | None = None,
     cipher: Cipher = PAILLIER,
@@ -48,11 +52,13 @@ async def pair(
     pools: tuple[WorkerPool, WorkerPool] | None = None,
     whole_inputs: bool = False,
     revoked: Path | None = None,
+    data_revoked: Path | None = None,
     through: Callable[[int], Awaitable[int]] | None = None,
     policy: Policy | None = None,
 ) -> AsyncIterator[Pair]:
-    """Starts both sides for the compiled program in `folder` with certificates from `keys`; over
-    BFV with `ahead` entries in stock.
+    """Starts both sides for the compiled program in `folder` with certificates from `keys`, the
+    data provider with those in `data_keys` if they are elsewhere; over BFV with `ahead` entries in
+    stock. The model provider refuses whom `revoked` lists, the data provider whom `data_revoked`.
 
     `through` gets the model provider's port and gives the one that the data provider connects to,
     for whoever stands between the two. The `policy` by default accepts this suite and counts
@@ -61,7 +67,8 @@ async def pair(
     public, private = ((folder / name).read_bytes() for name in (PUBLIC_FILE, PRIVATE_FILE))
     stages = Stages(public, cipher)
     host = Credentials.from_directory(keys, "server")
-    client = Credentials.from_directory(keys, "client")
+    tls = RenewedTls(lambda: Credentials.from_directory(keys, "server").tls_server())
+    client = Credentials.from_directory(data_keys or keys, "client")
     accepted = policy or make_policy(revealed_values=True)
     revocations = None if revoked is None else str(revoked)
     rules = Rules(accepted.text(), str(folder / "answers"), revocations)
@@ -69,7 +76,8 @@ async def pair(
     if cipher.masked:
         recipe = Recipe(PreparingModel, (public, private, host.files, CALL_SECONDS, rules))
         receiver = PreprocessingReceiver(LocalPool(CALL_SECONDS), recipe)
-    preparing = Preparing(LocalPool(CALL_SECONDS), client.files, ahead, CALL_SECONDS)
+    refused = None if data_revoked is None else str(data_revoked)
+    preparing = Preparing(LocalPool(CALL_SECONDS), client.files, ahead, CALL_SECONDS, refused)
     theirs, ours = pools or (LocalPool(CALL_SECONDS), LocalPool(CALL_SECONDS))
     counts = tuple(model_parts or [1] * len(stages.rounds))
     await theirs.start(Recipe(LinearWorker, (public, cipher, private)), places(counts))
@@ -85,20 +93,21 @@ async def pair(
         revoked=rules.revoked(),
     )
     try:
-        _, port = await model.listen("127.0.0.1", 0, host.tls_server())
+        _, port = await model.listen("127.0.0.1", 0, tls)
         data = DataProvider(
             "127.0.0.1",
             await through(port) if through else port,
-            client.tls(),
+            client.tls(Revoked(data_revoked)),
             ours,
             allocate=None if data_parts is None else lambda _: places(data_parts),
             cipher=cipher,
             preparing=preparing,
             window=window,
             patience=patience,
+            revoked=Revoked(data_revoked),
         )
         async with data:
-            yield Pair(model, data, theirs, ours, preparing.pool)
+            yield Pair(model, data, theirs, ours, preparing.pool, tls)
     finally:
         await model.close()
         await theirs.close()

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from privet import _native
-from privet.errors import PrivetError
+from privet.errors import PeerMisbehaved, PrivetError
 from privet.logs import trace
 from privet.runtime.acceptor import Acceptor
 from privet.runtime.credentials import Credentials
@@ -124,6 +124,12 @@ class PreparingModel:
             self._acceptor.start()
         return self._acceptor.address[1]
 
+    def renew(self) -> None:
+        """Reads its files again: shows them to data providers that come, and cuts the connections
+        of those whose authority is trusted no more. Raises `Misuse` if one cannot be used."""
+        if self._acceptor is not None:
+            self._acceptor.renew(Credentials(*self._files))
+
     def fetch(self, seconds: float) -> Prepared | None:
         """The next entry, if one is made in time."""
         try:
@@ -153,9 +159,17 @@ class PreparingModel:
 class PreparingData:
     """The data provider's: asks for one entry after the other over one connection."""
 
-    def __init__(self, public: bytes, files: tuple[Path, Path, Path], timeout: float) -> None:
+    def __init__(
+        self,
+        public: bytes,
+        files: tuple[Path, Path, Path],
+        timeout: float,
+        revocations: str | None = None,
+    ) -> None:
         self._plan = _native.StreamPlan(public, BFV.config)
         self._files, self._timeout = files, timeout
+        self._revoked = Revoked(revocations)
+        self._peer: str | None = None
         self._client: _native.StreamClient | None = None
 
     def process(self) -> int:
@@ -163,11 +177,17 @@ class PreparingData:
 
     def prepare(self, where: Where, name: str) -> tuple[Any, PhaseCost]:
         """This side's part of a material entry, and what it cost. Raises `PeerError` if the other
-        side cannot be reached, or fails; the next call connects anew."""
+        side cannot be reached, fails, or was revoked; the next call connects anew."""
         client, self._client = self._client or self._connect(where), None
+        if (why := self._revoked.refuses(self._peer or "")) is not None:
+            raise PeerMisbehaved(why)
         material, report = client.entry(self._plan, name)
         self._client = client
         return material, read_report(report)[0]
+
+    def renew(self) -> None:
+        """Ends the connection: the next call reads its files again."""
+        self._client = None
 
     def _connect(self, where: Where) -> _native.StreamClient:
         credentials = Credentials(*self._files).native
@@ -175,6 +195,7 @@ class PreparingData:
             where.host, where.port, credentials, where.name, self._timeout
         )
         connection.set_timeout(self._timeout)
+        self._peer = connection.peer
         return _native.StreamClient(connection)
 
 
@@ -201,6 +222,7 @@ class PreprocessingReceiver:
         self._host, self.port = "", 0
         self._accept: Callable[[Prepared], None] = lambda _: None
         self._task: asyncio.Task[None] | None = None
+        self._listening = False
 
     async def start(
         self, host: str, port: int, accept: Callable[[Prepared], None], ledger: Ledger
@@ -210,15 +232,25 @@ class PreprocessingReceiver:
         await self._pool.start(self._recipe, [Part(0, 0)])
         self._host, self._accept = host, accept
         self.port = int(await self._pool.call(0, 0, "listen", host, port))
+        self._listening = True
         self._task = asyncio.create_task(self._run())
 
+    async def renew(self) -> None:
+        """Has the preparing worker read its files again. Raises `Misuse` if one cannot be used."""
+        if self._task is None:
+            return  # It reads them when it listens.
+        try:
+            await self._pool.call(0, 0, "renew")
+        except WorkerLost as error:
+            _log.warning("the preparing worker: %s", error)
+            self._listening = False  # The next one reads them when it listens.
+
     async def _run(self) -> None:
-        listening = True
         while True:
             try:
-                if not listening:
+                if not self._listening:
                     await self._pool.call(0, 0, "listen", self._host, self.port)
-                    listening = True
+                    self._listening = True
                 prepared = await self._pool.call(0, 0, "fetch", POLL_SECONDS)
                 if prepared is not None:
                     self._ledger.stocked(prepared.cost)
@@ -226,7 +258,7 @@ class PreprocessingReceiver:
             except PrivetError as error:
                 _log.warning("the preparing worker: %s", error)
                 self._ledger.redone += isinstance(error, WorkerLost)
-                listening = False
+                self._listening = False
                 await asyncio.sleep(AGAIN_SECONDS)
             except Exception as error:
                 # That entry is lost; its session asks for another.

@@ -11,13 +11,12 @@ import contextlib
 import hashlib
 import logging
 import secrets
-import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from privet.errors import LinkError, NotAccepted, PeerMisbehaved, PrivetError
 from privet.runtime.credentials import common_name
-from privet.runtime.listening import Listening
+from privet.runtime.listening import Listening, WrapsTls
 from privet.runtime.revocation import Revoked
 from privet.runtime.tasks import Tasks
 from privet.stream.blinding import KeyedModel, MaskedModel, ModelBlinding, ModelSide, Rows
@@ -29,6 +28,7 @@ from privet.stream.frames import (
     Kind,
     Opened,
     Stocked,
+    Successor,
     Tensor,
     Welcome,
 )
@@ -82,7 +82,7 @@ class ModelProvider:
         return self._rounds.ledger
 
     async def listen(
-        self, host: str, port: int, tls: ssl.SSLContext, preparing: int = 0
+        self, host: str, port: int, tls: WrapsTls, preparing: int = 0
     ) -> tuple[str, int]:
         """Listens; the address that data providers connect to. The preparing worker listens at
         `preparing`."""
@@ -97,6 +97,12 @@ class ModelProvider:
         self._listening = Listening(protocol, tls)
         return await self._listening.listen(host, port)
 
+    async def renew(self) -> None:
+        """Has the preparing worker read its certificate and whom it trusts again, as whoever calls
+        this does with what it gave `listen`."""
+        if self.receiver is not None:
+            await self.receiver.renew()
+
     async def close(self) -> None:
         """Ends all sessions."""
         if self._listening is not None:
@@ -109,7 +115,7 @@ class ModelProvider:
 
     def _accept(self, prepared: Prepared) -> None:
         session = self._sessions.get(prepared.session)
-        if session is None or session.client != prepared.client:
+        if session is None or prepared.client not in session.clients:
             _log.warning("a material entry was prepared for a session that there is not")
             return
         session.accept(prepared)
@@ -164,8 +170,9 @@ class ModelProvider:
             return session
         resumed = self._sessions.get(hello.session)
         # Another's session looks as one that is not there.
-        if resumed is None or resumed.client != client:
+        if resumed is None or client not in (resumed.client, resumed.successor):
             raise PeerMisbehaved("there is no such session any more")
+        resumed.take_over(caller)
         return resumed
 
     async def _watch(self, session: Session) -> None:
@@ -219,7 +226,11 @@ class Caller:
 
 
 class Session:
-    """The requests of a data provider, `window` at most at once, counted by `guard`."""
+    """The requests of a data provider, `window` at most at once, counted by `guard`.
+
+    The certificate of `caller` goes on with it, or the `successor` that this one has named last.
+    Material is for the session if it was made for one of its `clients`.
+    """
 
     def __init__(
         self,
@@ -230,8 +241,8 @@ class Session:
         patience: Patience,
     ) -> None:
         self.id = secrets.token_bytes(16)
-        self.client = caller.fingerprint
-        self._caller, self._guard = caller, guard
+        self.caller, self._guard = caller, guard
+        self.successor = self._before = caller.fingerprint
         self.link = Link(self._on_frame, self._ended, patience)
         self._rounds, self._window = rounds, window
         self._stages = rounds.stages
@@ -241,6 +252,23 @@ class Session:
         self._tasks = Tasks()
         self.link.limit = Tensor.longest(self._stages.largest())
         self.over = asyncio.Event()
+
+    @property
+    def client(self) -> str:
+        """The fingerprint of the certificate that goes on with it."""
+        return self.caller.fingerprint
+
+    @property
+    def clients(self) -> set[str]:
+        """That certificate, the one before, and the one that is to follow: while one replaces the
+        other, material is made for either."""
+        return {self._before, self.client, self.successor}
+
+    def take_over(self, caller: Caller) -> None:
+        """Goes on with the certificate of a caller, which may be another one than before."""
+        if caller.fingerprint != self.client:
+            self._before = self.client
+        self.caller = caller
 
     def _hidden(self) -> ModelSide:
         if self._stages.cipher.masked:
@@ -278,6 +306,8 @@ class Session:
         elif kind is Kind.FAILED:
             if given_up := self._requests.pop(Failed.parse(payload).request, None):
                 given_up.stop()
+        elif kind is Kind.SUCCESSOR:
+            self.successor = Successor.parse(payload).fingerprint.hex()
         elif kind is Kind.BYE:
             self._tasks.start(self.link.fail(LinkError("the data provider ended the session")))
         else:
@@ -290,7 +320,7 @@ class Session:
         if len(self._requests) >= self._window:
             raise PeerMisbehaved(f"more than {self._window} requests are open")
         batch = self._stages.program.batch
-        refused = self._guard.count(self._caller.fingerprint, self._caller.name, batch)
+        refused = self._guard.count(self.caller.fingerprint, self.caller.name, batch)
         if refused is not None:
             # The entry that it would have used up stays.
             self._last = opened.request

@@ -26,10 +26,14 @@ from privet.compiler.executor.samples import fill
 from privet.compiler.graph.operations import Array
 from privet.compiler.program import Program
 from privet.errors import LinkError, Misuse, PeerMisbehaved, PrivetError
+from privet.keys import fingerprint
+from privet.runtime.credentials import Credentials
+from privet.runtime.revocation import Revoked
 from privet.runtime.tasks import Tasks
+from privet.runtime.trust import Trust
 from privet.stream.blinding import DataBlinding, DataSide, KeyedData
 from privet.stream.cipher import PAILLIER, Cipher
-from privet.stream.frames import LARGEST_PROGRAM, Failed, Kind, Opened, Tensor
+from privet.stream.frames import LARGEST_PROGRAM, Failed, Kind, Opened, Successor, Tensor
 from privet.stream.link import Dialler, Link, Patience
 from privet.stream.mask_queue import MaskQueue
 from privet.stream.preprocessing import PreparingData, Where
@@ -38,16 +42,21 @@ from privet.stream.stages import Stages
 from privet.stream.worker_pool import Part, Recipe, WorkerPool
 from privet.stream.workers import NonlinearWorker
 
+WATCH_SECONDS = 1.0
+"""Between two looks at the list of revoked certificates."""
+
 
 @dataclass(frozen=True)
 class Preparing:
     """How entries are prepared over BFV: `ahead` of them, by a worker of `pool` with the
-    certificate, key and authority in `files`; `seconds` bounds one."""
+    certificate, key and authority in `files`; `seconds` bounds one. It makes none with a model
+    provider on the list in `revocations`."""
 
     pool: WorkerPool
     files: tuple[Path, Path, Path]
     ahead: int = 4
     seconds: float = 300.0
+    revocations: str | None = None
 
 
 @dataclass
@@ -67,7 +76,8 @@ class DataProvider:
     hides inputs, the others are what is done in each round. Without it each stage has one worker.
     Over BFV `preparing` says how entries are.
     `request_seconds` bounds a request; `window` how many are open, within what the peer allows.
-    `program_hash` pins the program. Use it as an asynchronous context manager.
+    `program_hash` pins the program. The session ends once the model provider's certificate is one
+    of the `revoked`. Use it as an asynchronous context manager.
     """
 
     def __init__(
@@ -85,7 +95,9 @@ class DataProvider:
         program_hash: str | None = None,
         request_seconds: float = 600.0,
         patience: Patience | None = None,
+        revoked: Revoked | None = None,
     ) -> None:
+        self._revoked, self._trust = revoked or Revoked(), Trust(tls.get_ca_certs(binary_form=True))
         self._pool, self._allocate = pool, allocate
         self._cipher, self._preparing, self._window = cipher, preparing, window
         self._hiding: DataSide | None = None
@@ -111,6 +123,7 @@ class DataProvider:
         """Connects, makes a key or starts to prepare, and starts the workers. Raises `LinkError` if
         the peer cannot be reached, `PeerMisbehaved` if it is not what it should be."""
         self._tasks.start(self._dialler.keep())
+        self._tasks.start(self._watch())
         try:
             async with asyncio.timeout(self._patience.resume):
                 public = await self._described
@@ -129,6 +142,40 @@ class DataProvider:
 
     async def __aexit__(self, kind: object, error: object, trace: object) -> None:
         await self.close()
+
+    async def renew(self, credentials: Credentials) -> None:
+        """Goes on with these credentials, and whom they trust: the session, its requests and its
+        material stay, and all connections are made anew. The preparing worker reads its files,
+        which are those of the same party. Raises whatever ended the session; `LinkError` if the
+        model provider does not take note, and goes on as before then.
+
+        A model provider that is trusted no more is told nothing: its connection is cut at once, and
+        the session goes on if another certificate is shown before its time is up.
+        """
+        tls = credentials.tls(self._revoked)
+        self._trust.renew(credentials.authorities)
+        if self._trust.refuses(self._dialler.shown) is None:
+            # The session goes on with this certificate alone, or the one before.
+            name = Successor(bytes.fromhex(fingerprint(credentials.files[0])))
+            try:
+                async with asyncio.timeout(self._patience.resume):
+                    await self.link.deliver(Kind.SUCCESSOR, name.to_bytes())
+            except TimeoutError:
+                raise LinkError("the model provider takes no note of another certificate") from None
+        self._dialler.tls = tls
+        await self.link.detach()
+        if isinstance(self._hiding, MaskQueue):
+            await self._hiding.renew()
+
+    async def _watch(self) -> None:
+        """Ends the session once the model provider's certificate was revoked."""
+        while self.link.failure is None:
+            shown = self._dialler.shown
+            peer = hashlib.sha256(shown[0]).hexdigest() if shown else None
+            if peer and (why := self._revoked.refuses(peer)) is not None:
+                await self.link.fail(PeerMisbehaved(f"the model provider: {why}"))
+                await self.link.detach()
+            await asyncio.sleep(WATCH_SECONDS)
 
     @property
     def stages(self) -> Stages:
@@ -191,7 +238,7 @@ class DataProvider:
         jobs = self._preparing
         return MaskQueue(
             jobs.pool,
-            Recipe(PreparingData, (public, jobs.files, jobs.seconds)),
+            Recipe(PreparingData, (public, jobs.files, jobs.seconds, jobs.revocations)),
             Where(self.address[0], self._dialler.preparing, self._dialler.name),
             self._dialler.session,
             self.stages.row_bytes,

@@ -7,11 +7,15 @@ import math
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from privet.compiler.compile import Compiled
 from privet.errors import Misuse
 from privet.runtime.credentials import Credentials
+from privet.runtime.hangup import Hangup
+from privet.runtime.listening import RenewedTls
 from privet.runtime.machine import usable_cores
+from privet.runtime.revocation import Revoked
 from privet.stream.allocation import (
     Server,
     Side,
@@ -72,7 +76,7 @@ class Plan:
 
 async def serve(
     compiled: Compiled,
-    credentials: Credentials,
+    credentials: Callable[[], Credentials],
     address: tuple[str, int],
     plan: Plan,
     *,
@@ -82,11 +86,13 @@ async def serve(
     rules: Rules,
     listening: Callable[[str, tuple[int, ...]], None],
 ) -> None:
-    """Serves a program's linear stages until cancelled, to data providers that `rules` accept.
+    """Serves a program's linear stages until cancelled, to data providers that `rules` accept. At
+    SIGHUP it shows and trusts what `credentials` gives then.
 
     `listening` is called with where, and the threads of each stage. Over BFV a preparing worker
     listens at the port `preparing`, on this machine.
     """
+    files = credentials().files
     public, private = compiled.program.to_public_bytes(), compiled.weights.to_private_bytes()
     stages = Stages(public, cipher)
     measured = await asyncio.to_thread(profile, public, cipher, private)
@@ -96,7 +102,7 @@ async def serve(
     await pool.start(Recipe(LinearWorker, (public, cipher, private)), parts)
     receiver = None
     if cipher.masked:
-        recipe = Recipe(PreparingModel, (public, private, credentials.files, plan.seconds, rules))
+        recipe = Recipe(PreparingModel, (public, private, files, plan.seconds, rules))
         receiver = PreprocessingReceiver(LocalPool(plan.seconds), recipe)
     provider = ModelProvider(
         stages,
@@ -108,9 +114,16 @@ async def serve(
         revoked=rules.revoked(),
     )
     try:
-        host, port = await provider.listen(*address, credentials.tls_server(), preparing)
-        listening(f"{host}:{port}", threads)
-        await asyncio.Event().wait()
+        tls = RenewedTls(lambda: credentials().tls_server())
+
+        async def reload() -> None:
+            await asyncio.to_thread(tls.reload)
+            await provider.renew()
+
+        with Hangup(reload, "certificates"):
+            host, port = await provider.listen(*address, tls, preparing)
+            listening(f"{host}:{port}", threads)
+            await asyncio.Event().wait()
     finally:
         await provider.close()
         await pool.close()
@@ -120,7 +133,7 @@ async def serve(
 async def ask(
     host: str,
     port: int,
-    credentials: Credentials,
+    credentials: Callable[[], Credentials],
     plan: Plan,
     *,
     cipher: Cipher,
@@ -128,9 +141,12 @@ async def ask(
     window: int,
     program_hash: str | None,
     server_name: str | None,
+    revoked: Path | None = None,
 ) -> AsyncIterator[DataProvider]:
     """A data provider in a session, with its stages measured and allocated, and over BFV with
-    `ahead` entries in stock."""
+    `ahead` entries in stock. At SIGHUP the session goes on with what `credentials` gives then. It
+    ends with a model provider on the list `revoked`."""
+    shown, list_ = credentials(), Revoked(revoked)
 
     def allocated(public: bytes) -> list[Part]:
         measured = profile(public, cipher)
@@ -139,18 +155,30 @@ async def ask(
     provider = DataProvider(
         host,
         port,
-        credentials.tls(),
+        shown.tls(list_),
         connect(plan.cluster, plan.seconds),
         allocate=allocated,
         cipher=cipher,
-        preparing=Preparing(LocalPool(plan.seconds), credentials.files, ahead, plan.seconds),
+        preparing=Preparing(
+            LocalPool(plan.seconds),
+            shown.files,
+            ahead,
+            plan.seconds,
+            None if revoked is None else str(revoked.absolute()),
+        ),
         window=window,
         program_hash=program_hash,
         server_name=server_name,
         request_seconds=plan.seconds,
+        revoked=list_,
     )
-    async with provider:
-        yield provider
+
+    async def reload() -> None:
+        await provider.renew(await asyncio.to_thread(credentials))
+
+    with Hangup(reload, "certificates"):
+        async with provider:
+            yield provider
 
 
 def server_of(word: str) -> tuple[str, int]:

@@ -1,0 +1,315 @@
+"""Certificates of a pipeline's two sides rotate and are revoked while requests are under way."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import shutil
+import signal
+import socket
+import ssl
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from tests.e2e.processes import SOON, listening, running
+from tests.e2e.rotations import NOT_READ, READ, Log, Rotation, rotation, until
+from tests.e2e.test_reload import certificate_at, connections_at
+from tests.e2e.test_stream_material import overheard
+from tests.e2e.test_stream_pipeline import MOSTLY_BFV, QUICK, ask, greets, program, send, strange
+from tests.python.stream import models
+
+from privet import keys as certificates
+from privet.compiler.compile import Compiled
+from privet.compiler.executor import execute
+from privet.errors import LinkError, PeerError, PeerMisbehaved, PrivetError
+from privet.runtime import Credentials
+from privet.stream.cipher import BFV, Cipher
+from privet.stream.frames import Hello, Kind, Successor, Tensor, Welcome
+from privet.stream.link import Patience, greet
+from privet.stream.pair import Pair, pair
+from privet.stream.preprocessing import PreparingData, Where
+
+__all__ = ["program", "rotation"]
+
+pytestmark = pytest.mark.timeout(240)
+
+BRIEF = Patience(silence=10.0, resume=2.0, connect=1.0)
+
+RELOADS = pytest.mark.parametrize("reloads", [True, False], ids=["reloaded", "control"])
+
+
+@pytest.fixture
+def mine(rotation: Rotation, tmp_path: Path) -> Path:
+    """The folder that the data provider reads: of the old authority, and trusts both."""
+    return Path(shutil.copytree(rotation.old, tmp_path / "mine"))
+
+
+def put(rotation: Rotation, folder: Path, *trusted: Path) -> None:
+    """Gives the data provider new keys, which trust the authorities of some."""
+    for name in ("client.pem", "client.key"):
+        shutil.copy(rotation.new / name, folder)
+    rotation.trust(folder, *trusted)
+
+
+async def reload(it: Pair) -> None:
+    """What SIGHUP does at the model provider."""
+    it.tls.reload()
+    await it.model.renew()
+
+
+async def renew(it: Pair, mine: Path) -> None:
+    """What SIGHUP does at the data provider."""
+    await it.data.renew(Credentials.from_directory(mine, "client"))
+
+
+@MOSTLY_BFV
+def test_requests_and_material_outlive_certificates_and_authorities(
+    program: tuple[Compiled, Path], cipher: Cipher, rotation: Rotation, mine: Path
+) -> None:
+    compiled, folder = program
+    old, new = rotation.old, rotation.new
+
+    async def run() -> None:
+        async with pair(
+            folder, rotation.folder, data_keys=mine, cipher=cipher, ahead=3, patience=QUICK
+        ) as it:
+            await ask(it, compiled, 0)
+            sent = overheard(it)
+            (session,) = it.model._sessions.values()
+            assert session.client == rotation.shown(old, "client")
+            load = [asyncio.create_task(ask(it, compiled, seed)) for seed in range(1, 33)]
+            rotation.put(new)
+            await reload(it)
+            put(rotation, mine, old, new)
+            await renew(it, mine)
+            assert not all(each.done() for each in load)
+            # The old authority is taken out at both sides.
+            rotation.put(new, new)
+            await reload(it)
+            put(rotation, mine, new)
+            await renew(it, mine)
+            await asyncio.gather(*load)
+            await asyncio.gather(*(ask(it, compiled, seed) for seed in range(33, 41)))
+            assert list(it.model._sessions.values()) == [session]
+            assert session.client == rotation.shown(new, "client")
+            (shown, *_) = it.data._dialler.shown
+            assert hashlib.sha256(shown).hexdigest() == rotation.shown(new, "server")
+            assert it.data.link.connections >= 2
+            # No entry was lost, and nothing was sent twice.
+            assert it.data.ledger.spoiled == 0
+            places = [(it.request, it.place) for it in map(Tensor.parse, sent)]
+            assert len(places) == len(set(places)) == 40 * 3
+
+    asyncio.run(run())
+
+
+@RELOADS
+def test_a_data_provider_whose_authority_is_gone_goes_on_no_further(
+    program: tuple[Compiled, Path], rotation: Rotation, mine: Path, reloads: bool
+) -> None:
+    compiled, folder = program
+    public = compiled.program.to_public_bytes()
+
+    async def run() -> None:
+        async with pair(
+            folder, rotation.folder, data_keys=mine, cipher=BFV, ahead=1, patience=BRIEF
+        ) as it:
+            await ask(it, compiled, 0)
+            # A second connection to the preparing worker, on which an entry was made.
+            assert it.model.receiver is not None
+            where = Where("127.0.0.1", it.model.receiver.port, "127.0.0.1")
+            files = Credentials.from_directory(mine, "client").files
+            preparing = PreparingData(public, files, 20.0)
+            await asyncio.to_thread(preparing.prepare, where, "before")
+            rotation.put(rotation.new, rotation.new)
+            if not reloads:
+                await asyncio.to_thread(preparing.prepare, where, "after")
+                await ask(it, compiled, 1)
+                return
+            began = time.monotonic()
+            await reload(it)
+            async with asyncio.timeout(1.0):
+                await it.data.link.disconnected()
+            for name in ("after", "anew"):
+                with pytest.raises(PrivetError):
+                    await asyncio.to_thread(preparing.prepare, where, name)
+            with pytest.raises(PeerError):
+                await asyncio.gather(*(ask(it, compiled, seed) for seed in range(1, 4)))
+            assert time.monotonic() - began < 30
+            assert it.data.link.connections == 1
+
+    asyncio.run(run())
+
+
+@RELOADS
+def test_a_model_provider_whose_authority_is_gone_gets_nothing_more(
+    program: tuple[Compiled, Path], rotation: Rotation, mine: Path, reloads: bool
+) -> None:
+    compiled, folder = program
+
+    async def run() -> None:
+        async with pair(
+            folder, rotation.folder, data_keys=mine, cipher=BFV, ahead=1, patience=BRIEF
+        ) as it:
+            await ask(it, compiled, 0)
+            put(rotation, mine, rotation.new)
+            if not reloads:
+                await ask(it, compiled, 1)
+                return
+
+            # It does not let itself be kept by what it has not acknowledged, either.
+            async def ignore(number: int) -> None:
+                pass
+
+            it.data.link._acknowledge = ignore  # type: ignore[method-assign]
+            async with asyncio.timeout(5):
+                await renew(it, mine)
+            assert not it.data.link.connected
+            with pytest.raises(LinkError):
+                await ask(it, compiled, 1)
+            assert it.data.link.connections == 1
+
+    asyncio.run(run())
+
+
+def test_a_model_provider_that_was_revoked_is_left(
+    program: tuple[Compiled, Path], key_folder: Path, tmp_path: Path
+) -> None:
+    compiled, folder = program
+    path = tmp_path / "revoked"
+    path.write_text(certificates.fingerprint(key_folder / "client.pem"))
+
+    async def run() -> None:
+        async with pair(folder, key_folder, cipher=BFV, patience=QUICK, data_revoked=path) as it:
+            # The control: whoever is not on the list is asked.
+            await ask(it, compiled, 0)
+            path.write_text(certificates.fingerprint(key_folder / "server.pem"))
+
+            async def ask_on() -> None:
+                async with asyncio.timeout(10):
+                    while True:
+                        await ask(it, compiled, 1)
+
+            with pytest.raises(PeerMisbehaved, match="revoked"):
+                await ask_on()
+            assert not it.data.link.connected
+        with pytest.raises(PeerMisbehaved, match="revoked"):
+            async with pair(folder, key_folder, cipher=BFV, patience=QUICK, data_revoked=path):
+                pass
+
+    asyncio.run(run())
+
+
+def test_a_preparing_worker_asks_nothing_of_whom_was_revoked(
+    program: tuple[Compiled, Path], key_folder: Path, tmp_path: Path
+) -> None:
+    compiled, folder = program
+    path = tmp_path / "revoked"
+    path.write_text("")
+
+    async def run() -> None:
+        async with pair(folder, key_folder, cipher=BFV, ahead=1, patience=QUICK) as it:
+            assert it.model.receiver is not None
+            where = Where("127.0.0.1", it.model.receiver.port, "127.0.0.1")
+            files = Credentials.from_directory(key_folder, "client").files
+            worker = PreparingData(compiled.program.to_public_bytes(), files, 20.0, str(path))
+            await asyncio.to_thread(worker.prepare, where, "before")
+            path.write_text(certificates.fingerprint(key_folder / "server.pem"))
+            for name in ("connected", "anew"):
+                with pytest.raises(PeerMisbehaved, match="revoked"):
+                    await asyncio.to_thread(worker.prepare, where, name)
+
+    asyncio.run(run())
+
+
+def test_a_session_goes_on_with_the_certificate_that_it_named_alone(
+    program: tuple[Compiled, Path], rotation: Rotation
+) -> None:
+    _, folder = program
+    old, new = rotation.old, rotation.new
+
+    async def run() -> None:
+        async with pair(folder, old, cipher=BFV, patience=QUICK) as it:
+            opened: list[bytes] = []
+
+            def resumes(received: int) -> bytes:
+                return Hello(BFV.code, opened[0], received).to_bytes()
+
+            async def opens(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+                opened.append((await greets(reader, writer, BFV)).session)
+
+            async def names(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+                welcome = await greet(reader, writer, resumes(1), QUICK)
+                assert Welcome.parse(welcome).session == opened[0]
+                name = bytes.fromhex(rotation.shown(new, "client"))
+                await send(writer, Kind.SUCCESSOR, Successor(name).to_bytes(), 1)
+                await reader.read(1)
+                await asyncio.sleep(0.5)
+
+            async def goes_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+                welcome = await greet(reader, writer, resumes(1), QUICK)
+                assert Welcome.parse(welcome).received == 1
+
+            async def is_refused(
+                reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+            ) -> None:
+                with pytest.raises(PeerMisbehaved, match="no such session"):
+                    await greet(reader, writer, resumes(1), QUICK)
+
+            await strange(it, old, opens)
+            await strange(it, new, is_refused)
+            await strange(it, old, names)
+            await strange(it, new, goes_on)
+            await strange(it, old, is_refused)
+
+    asyncio.run(run())
+
+
+def test_both_commands_read_certificates_again(rotation: Rotation, mine: Path) -> None:
+    old, new = rotation.old, rotation.new
+    compiled = models.perceptron()
+    model, sample = mine / "model.onnx", mine / "x.npy"
+    onnx.save(compiled.source, model)
+    x = np.random.default_rng(1).uniform(-1, 1, (1, 6))
+    np.save(sample, x)
+    logs = Log(mine / "provider.log"), Log(mine / "data.log")
+    words = ("pipeline", "provider", model, "--keys", rotation.folder, "--reveal-values")
+    with ExitStack() as stack:
+        provider, address = stack.enter_context(
+            listening(*words, "--input-range", -1, 1, log=logs[0].path)
+        )
+        asking: list[object] = ["pipeline", "data", address, "--keys", mine, "--input", sample]
+        asking += ["--repeat", 400, "--window", 2, "--ahead", 2]
+        data = stack.enter_context(running(*asking, log=logs[1].path))
+        until(lambda: connections_at(address))
+        before = certificate_at(address, new)
+        rotation.put(new)
+        logs[0].hangup(provider, READ)
+        assert certificate_at(address, new) == rotation.shown(new, "server") != before
+        put(rotation, mine, old, new)
+        logs[1].hangup(data, READ)
+        # A file that cannot be used leaves everything as it was.
+        (rotation.folder / "server.key").write_text("none")
+        logs[0].hangup(provider, NOT_READ)
+        assert certificate_at(address, new) == rotation.shown(new, "server")
+        rotation.put(new, new)
+        logs[0].hangup(provider, READ)
+        # Somebody else of the old authority is let in no more.
+        host, _, port = address.rpartition(":")
+        refused = Credentials.from_directory(old, "client").tls()
+        with (
+            socket.create_connection((host, int(port)), SOON) as plain,
+            refused.wrap_socket(plain, server_hostname="localhost") as link,
+            pytest.raises(ssl.SSLError),
+        ):
+            link.recv(1)
+        report = data.next()
+        expected = execute(compiled.program, compiled.weights, [x]).outputs["y"]
+        assert len(report["outputs"]) == 400
+        assert all(np.allclose(it["y"], expected, atol=2**-10) for it in report["outputs"])
+        assert report["offline"]["spoiled"] == 0
+        assert provider.end(signal.SIGTERM) == 0
