@@ -14,8 +14,11 @@ import typer
 from privet.cli import asking, options, show
 from privet.cli.suite_options import option_of
 from privet.errors import PrivetError
-from privet.runtime import Credentials, PhaseCost
+from privet.logs import log_to_stderr
+from privet.runtime import Credentials, PhaseCost, hangup
+from privet.runtime.hangup import Hangup
 from privet.runtime.homomorphic import Endpoint, check_half
+from privet.runtime.revocation import Revoked
 from privet.suites.ckks import COHORT
 
 app = typer.Typer(
@@ -53,29 +56,34 @@ def join(
     flooding: Flooding = COHORT.flooding,
     server_name: options.ServerName = None,
     memory: options.Memory = None,
+    revoked: options.Revoked = None,
     timeout: options.Timeout = 120.0,
     wait: asking.Wait = 60.0,
     as_json: options.AsJson = False,
 ) -> None:
     """Take part in a cohort's inferences as a member, with a share of each one's key, until Ctrl-C.
 
+    SIGHUP reads certificates again; an inference under way goes on.
+
     Example: privet cohort join service.example.org:7480 program.json --keys keys --member 1
     """
     # These libraries are for this command alone.
     from privet.gateway.calls import Calls
     from privet.gateway.catalog import Catalog
-    from privet.gateway.sessions import Membership, join_cohort
+    from privet.gateway.sessions import CohortMember, Membership
 
+    hangup.hold()
+    log_to_stderr()
     check_half(program, member, parties)
     suite = replace(COHORT, parties=parties, flooding=flooding)
     endpoint = Endpoint(keys, suite, timeout, memory)
     role = f"member-{member}"
-    calls = Calls(
-        address,
-        Credentials.from_directory(keys, role),
-        server_name=server_name,
-        token=os.environ.get(asking.TOKEN),
-    )
+    refused = Revoked(revoked)
+
+    def connect(credentials: Credentials) -> Calls:
+        token = os.environ.get(asking.TOKEN)
+        return Calls(address, credentials, server_name=server_name, token=token, revoked=refused)
+
     console = show.make_console()
 
     def on_ended(ended: PhaseCost | PrivetError | None) -> None:
@@ -94,17 +102,28 @@ def join(
         else:
             console.print(text)
 
+    def read() -> Credentials:
+        return Credentials.from_directory(keys, role)
+
     async def main() -> None:
+        shown = read()
+        calls = connect(shown)
         try:
             await calls.reach(wait)
             catalog = Catalog(calls, None, 0)
             name = model or await catalog.only()
             served = await catalog.model(name, version)
+            place = Membership(name, served.version, program, member)
+            taking_part = CohortMember(place, endpoint, on_ended, wait, refused)
+
+            async def reload() -> None:
+                credentials = await asyncio.to_thread(read)
+                await taking_part.renew(connect(credentials), credentials)
+
             if not as_json:
                 console.print(f"Member {member} waits for inferences of {name}. Stop with Ctrl-C.")
-            await join_cohort(
-                calls, Membership(name, served.version, program, member), endpoint, on_ended, wait
-            )
+            with Hangup(reload, "certificates"):
+                await taking_part.run(calls, shown)
         finally:
             await calls.close()
 

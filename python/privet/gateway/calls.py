@@ -33,6 +33,8 @@ from privet.gateway.reach import NotReached, not_reached, refusal
 from privet.runtime import Credentials
 from privet.runtime.credentials import check_credentials
 from privet.runtime.listening import notice_loss
+from privet.runtime.revocation import Revoked
+from privet.runtime.trust import chain_of
 
 HTTPS_PORT = 443
 
@@ -60,6 +62,8 @@ class Calls:
     `server_name` is the name in the service's certificate, if it is not the host's; `token` a
     bearer token, for services that ask for one. A call that meets a busy service (429, 503) or none
     at all is made again, later and later and not before the service says, for `patience` seconds.
+    No call goes to a service whose certificate is one of the `revoked`; `shown` has the
+    certificates, in DER, that it showed for the last stream.
 
     Raises `Misuse` if `url` is no such address, or the certificates cannot be used.
     """
@@ -72,6 +76,7 @@ class Calls:
         server_name: str | None = None,
         token: str | None = None,
         patience: float = 60.0,
+        revoked: Revoked | None = None,
     ) -> None:
         try:
             parts = urlsplit(url if "//" in url else f"https://{url}")
@@ -84,7 +89,8 @@ class Calls:
         self.server_name = server_name or parts.hostname
         self._base = f"https://{parts.netloc}"
         check_credentials(credentials)
-        self._tls = credentials.tls()
+        self._tls = credentials.tls(revoked)
+        self.shown: list[bytes] = []
         self._headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         self._patience = patience
         self._session: aiohttp.ClientSession | None = None
@@ -128,6 +134,7 @@ class Calls:
                 server_hostname=self.server_name,
                 max_msg_size=MOST_BYTES,
             ) as link:
+                self.shown = chain_of(link.get_extra_info("ssl_object"))
                 yield link
         except aiohttp.WSServerHandshakeError as error:
             if error.status in BUSY:

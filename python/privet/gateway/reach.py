@@ -20,6 +20,7 @@ import aiohttp
 from privet import _native
 from privet.errors import LinkError
 from privet.runtime.client import network_of
+from privet.runtime.revocation import REVOKED_CODE
 
 ALERT_SECONDS = 2.0
 """How long `refusal` may take, connection included."""
@@ -48,7 +49,7 @@ ALERTS = {
 
 class NotReached(LinkError):
     """No service answered. `cause` is `away`, `expired`, `not yet valid`, `other authority`,
-    `other name`, `no TLS` or `refused`; waiting helps against `away` alone."""
+    `other name`, `revoked`, `no TLS` or `refused`; waiting helps against `away` alone."""
 
     def __init__(self, message: str, cause: str) -> None:
         super().__init__(message)
@@ -98,6 +99,8 @@ def _judged(base: str, name: str, error: ssl.SSLCertVerificationError) -> tuple[
     if code == NO_CERTIFICATE_VALID:
         text = "is not valid yet: look at this machine's clock"
         return f"the certificate of {base} {text}", "not yet valid"
+    if code == REVOKED_CODE:
+        return f"the certificate of {base} is refused here: {error.verify_message}", "revoked"
     if code in OTHER_NAMES:
         return (
             f"the certificate of {base} is for another name than {name}: ask by a name that is in "

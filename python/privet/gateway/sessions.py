@@ -15,19 +15,21 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from aiohttp import ClientWebSocketResponse, WSMsgType
 
 from privet.compiler.executor.codec import Inputs
-from privet.errors import LinkError, PeerBusy, PrivetError
+from privet.errors import LinkError, PeerBusy, PeerMisbehaved, PrivetError
 from privet.gateway.calls import Calls
 from privet.gateway.catalog import version_path
 from privet.gateway.model import Offer, Terms
 from privet.runtime import Credentials, Result
 from privet.runtime.homomorphic import Endpoint, ask, take_part
+from privet.runtime.revocation import Revoked
+from privet.runtime.trust import Trust
 from privet.suites import Progress
 from privet.suites.ckks import encrypting
 from privet.suites.costs import PhaseCost
@@ -144,6 +146,8 @@ async def infer_encrypted(
 
 
 PAUSE_SECONDS = 0.5
+WATCH_SECONDS = 1.0
+"""Between two looks at the list of revoked certificates."""
 
 OnInference = Callable[[PhaseCost | PrivetError | None], None]
 """Is called when an inference has begun (None), what it has cost, or why it failed."""
@@ -160,48 +164,146 @@ class Membership:
     member: int
 
 
-async def join_cohort(
-    calls: Calls, membership: Membership, endpoint: Endpoint, on_inference: OnInference, wait: float
-) -> None:
-    """Takes part in inferences as a member of a cohort, one after the other, until it is cancelled.
+@dataclass(eq=False)
+class Seat:
+    """A member that takes part by these calls, with these credentials, and whether an inference has
+    begun."""
+
+    calls: Calls
+    credentials: Credentials
+    begun: threading.Event = field(default_factory=threading.Event)
+
+
+class CohortMember:
+    """Takes part in inferences as a member of a cohort, one after the other.
 
     Each is a process with a new share of a new key; nothing is kept between two. One that failed,
     for instance because another party left, is told of, and the next is waited for; a service that
-    is away is tried for `wait` seconds.
-
-    Raises what the service refuses the member for; `LinkError` if it stays away.
+    is away is tried for `wait` seconds. One whose certificate is on the list of the `revoked` is
+    left.
     """
-    path = version_path(membership.model, membership.version) + "/session"
-    limit = time.monotonic() + wait
-    while True:
-        began, begun = time.monotonic(), threading.Event()
 
-        def begins(begun: threading.Event = begun) -> None:
-            begun.set()
-            on_inference(None)
+    def __init__(
+        self,
+        membership: Membership,
+        endpoint: Endpoint,
+        on_inference: OnInference,
+        wait: float,
+        revoked: Revoked | None = None,
+    ) -> None:
+        self._membership, self._endpoint = membership, endpoint
+        self._on_inference, self._wait = on_inference, wait
+        self._revoked = revoked or Revoked()
+        self._trust = Trust()
+        self._seats: dict[asyncio.Task[None], Seat] = {}
+        self._current: Seat | None = None
+        self._failure: BaseException | None = None
 
+    async def run(self, calls: Calls, credentials: Credentials) -> None:
+        """Takes part until it is cancelled. Raises what the service refuses the member for;
+        `LinkError` if it stays away; `PeerMisbehaved` if it is trusted no more."""
+        self._trust.renew(credentials.authorities)
+        self._sit(calls, credentials)
         try:
-            on_inference(await _once(calls, path, membership, endpoint, begins))
-        except PrivetError as error:
-            if begun.is_set():
-                on_inference(error)
-            elif not isinstance(error, LinkError | PeerBusy):
-                raise
-            elif time.monotonic() - began > PAUSE_SECONDS:  # it was there before
-                limit = time.monotonic() + wait
-            elif time.monotonic() > limit:
-                raise
-            await asyncio.sleep(PAUSE_SECONDS)
-            await calls.reach(wait)
-        else:
-            limit = time.monotonic() + wait
+            while self._seats:
+                await asyncio.wait(
+                    self._seats, timeout=WATCH_SECONDS, return_when=asyncio.FIRST_COMPLETED
+                )
+                self._look()
+        finally:
+            for task in (left := list(self._seats)):
+                task.cancel()
+            await asyncio.gather(*left, return_exceptions=True)
+        if self._failure is not None:
+            raise self._failure
 
+    async def renew(self, calls: Calls, credentials: Credentials) -> None:
+        """Waits for inferences by these calls from now on. One that has begun goes on to its end as
+        it began, unless the authority of the service's certificate is trusted no more: whatever
+        goes on with that is cut at once.
 
-async def _once(
-    calls: Calls, path: str, membership: Membership, endpoint: Endpoint, begins: Callable[[], None]
-) -> PhaseCost:
-    async with relay(calls, path) as socket:
-        where = replace(endpoint, socket=socket)
-        return await asyncio.to_thread(
-            take_part, membership.program, membership.member, where, begins
-        )
+        Raises `NotReached` if the service does not answer these calls; the member waits on as it
+        did then.
+        """
+        self._trust.renew(credentials.authorities)
+        if self._current is not None and self._refuses(self._current.calls.shown) is None:
+            try:
+                await calls.reach(self._wait)
+            except BaseException:
+                await calls.close()
+                raise
+        # The service gives the seat to the connection that came last, and lets the other one go.
+        self._sit(calls, credentials)
+        self._look()
+
+    def _sit(self, calls: Calls, credentials: Credentials) -> None:
+        self._current = seat = Seat(calls, credentials)
+        self._seats[asyncio.create_task(self._take_part(seat))] = seat
+
+    def _look(self) -> None:
+        """Forgets seats that were left, and leaves those at a service that is trusted no more."""
+        for task, seat in tuple(self._seats.items()):
+            failure: BaseException | None = None
+            if task.done():
+                failure = task.exception()
+            elif (why := self._refuses(seat.calls.shown)) is not None:
+                failure = PeerMisbehaved(f"the service: {why}")
+                task.cancel()
+                if seat.begun.is_set():
+                    self._on_inference(failure)
+            else:
+                continue
+            del self._seats[task]
+            if seat is self._current:
+                self._failure = failure
+
+    def _refuses(self, chain: list[bytes]) -> str | None:
+        if not chain:
+            return None
+        shown = hashlib.sha256(chain[0]).hexdigest()
+        return self._revoked.refuses(shown) or self._trust.refuses(chain)
+
+    async def _take_part(self, seat: Seat) -> None:
+        try:
+            await self._inferences(seat)
+        finally:
+            await seat.calls.close()
+
+    async def _inferences(self, seat: Seat) -> None:
+        membership, calls = self._membership, seat.calls
+        path = version_path(membership.model, membership.version) + "/session"
+        limit = time.monotonic() + self._wait
+        while seat is self._current:
+            began, begun = time.monotonic(), threading.Event()
+            seat.begun = begun
+
+            def begins(begun: threading.Event = begun) -> None:
+                begun.set()
+                self._on_inference(None)
+
+            try:
+                self._on_inference(await self._once(seat, path, begins))
+            except PrivetError as error:
+                if begun.is_set():
+                    self._on_inference(error)
+                elif seat is not self._current:
+                    return
+                elif not isinstance(error, LinkError | PeerBusy):
+                    raise
+                elif time.monotonic() - began > PAUSE_SECONDS:  # it was there before
+                    limit = time.monotonic() + self._wait
+                elif time.monotonic() > limit:
+                    raise
+                await asyncio.sleep(PAUSE_SECONDS)
+                if seat is self._current:
+                    await calls.reach(self._wait)
+            else:
+                limit = time.monotonic() + self._wait
+
+    async def _once(self, seat: Seat, path: str, begins: Callable[[], None]) -> PhaseCost:
+        program, member = self._membership.program, self._membership.member
+        # The party reads its keys when it starts, whatever the files hold by then.
+        with seat.credentials.kept(f"member-{member}") as keys:
+            async with relay(seat.calls, path) as socket:
+                where = replace(self._endpoint, keys=keys, socket=socket)
+                return await asyncio.to_thread(take_part, program, member, where, begins)
