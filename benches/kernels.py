@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from benches.machine import ROOT, commit, describe
-from benches.record import FOLDER
+from benches.record import FOLDER, write_rows
 from benches.report import put
 
 HOME = ROOT / "target" / "kernels"
@@ -112,15 +112,9 @@ def main() -> int:
     if prints:
         sys.stdout.write(table(units, kernels, about))
         return 0
-    record = {
-        "format": "privet-kernels",
-        "version": 1,
-        **about,
-        "units_seconds": units,
-        "kernels": [asdict(kernel) for kernel in kernels],
-    }
+    head = {"format": "privet-kernels", "version": 1, **about, "units_seconds": units}
     path = FOLDER / f"kernels-{about['date']}-{about['commit']}.json"
-    path.write_text(json.dumps(record, indent=2) + "\n")
+    write_rows(path, head, "kernels", map(asdict, kernels))
     put("kernels", table(units, kernels, about))
     pages = f"{path.relative_to(ROOT)}, docs/reference/benchmarks.md"
     sys.stdout.write(f"{len(kernels)} kernels: {pages}\n")

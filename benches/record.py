@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import inf
 from pathlib import Path
@@ -73,15 +73,11 @@ class Record:
     def write(self) -> Path:
         """Writes `benches/records/DATE-COMMIT.json` and returns its path."""
         path = FOLDER / f"{self.about['date']}-{self.about['commit']}.json"
-        path.parent.mkdir(exist_ok=True)
         samples = [
             {name: value for name, value in asdict(sample).items() if value is not None}
             for sample in self.samples
         ]
-        head = {"format": FORMAT, "version": VERSION, **self.about}
-        lines = ",\n".join(f"    {json.dumps(sample)}" for sample in samples)
-        text = json.dumps(head, indent=2).removesuffix("\n}")
-        path.write_text(f'{text},\n  "samples": [\n{lines}\n  ]\n}}\n')
+        write_rows(path, {"format": FORMAT, "version": VERSION, **self.about}, "samples", samples)
         return path
 
     @classmethod
@@ -133,6 +129,16 @@ class Record:
             for sample in self.samples
             if sample.task == task and sample.contender == contender
         ]
+
+
+def write_rows(
+    path: Path, head: Mapping[str, Any], name: str, rows: Iterable[Mapping[str, Any]]
+) -> None:
+    """Writes `head` as JSON, and behind it under `name` the rows, a line each."""
+    lines = ",\n".join(f"    {json.dumps(row)}" for row in rows)
+    text = json.dumps(head, indent=2).removesuffix("\n}")
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f'{text},\n  "{name}": [\n{lines}\n  ]\n}}\n')
 
 
 def median(values: Iterable[float | None]) -> float | None:
