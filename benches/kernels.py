@@ -16,8 +16,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from benches.machine import ROOT, commit, describe
-from benches.record import FOLDER, write_rows
+from benches.record import FOLDER
 from benches.report import put
+from privet.planner.record import write_whole
 
 HOME = ROOT / "target" / "kernels"
 
@@ -114,7 +115,7 @@ def main() -> int:
         return 0
     head = {"format": "privet-kernels", "version": 1, **about, "units_seconds": units}
     path = FOLDER / f"kernels-{about['date']}-{about['commit']}.json"
-    write_rows(path, head, "kernels", map(asdict, kernels))
+    write_whole(path, {**head, "kernels": [asdict(kernel) for kernel in kernels]})
     put("kernels", table(units, kernels, about))
     pages = f"{path.relative_to(ROOT)}, docs/reference/benchmarks.md"
     sys.stdout.write(f"{len(kernels)} kernels: {pages}\n")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import inf
 from pathlib import Path
 from typing import Any
+
+from privet.planner.record import write_whole
 
 # How far a result may be from plaintext, as a share of the largest output where that is above one:
 # the errors of fixed point stay below it in every task, and any slip lies above.
@@ -77,7 +79,8 @@ class Record:
             {name: value for name, value in asdict(sample).items() if value is not None}
             for sample in self.samples
         ]
-        write_rows(path, {"format": FORMAT, "version": VERSION, **self.about}, "samples", samples)
+        head = {"format": FORMAT, "version": VERSION, **self.about}
+        write_whole(path, {**head, "samples": samples})
         return path
 
     @classmethod
@@ -129,16 +132,6 @@ class Record:
             for sample in self.samples
             if sample.task == task and sample.contender == contender
         ]
-
-
-def write_rows(
-    path: Path, head: Mapping[str, Any], name: str, rows: Iterable[Mapping[str, Any]]
-) -> None:
-    """Writes `head` as JSON, and behind it under `name` the rows, a line each."""
-    lines = ",\n".join(f"    {json.dumps(row)}" for row in rows)
-    text = json.dumps(head, indent=2).removesuffix("\n}")
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(f'{text},\n  "{name}": [\n{lines}\n  ]\n}}\n')
 
 
 def median(values: Iterable[float | None]) -> float | None:

@@ -71,9 +71,23 @@ def file_name(model: str, setting: Setting, batch: int, link: str | None) -> str
 
 def write_whole(path: Path, document: Mapping[str, Any]) -> None:
     """Writes JSON of which a reader never finds half."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_suffix(".draft")
-    draft.write_text(json.dumps(document, indent=1) + "\n")
+    draft.write_text(as_lines(document) + "\n")
     draft.replace(path)
+
+
+def as_lines(value: Any, indent: str = "") -> str:
+    """JSON of which each row of a table is a line: whatever holds no further lists or objects."""
+    named = isinstance(value, Mapping)
+    entries = value.values() if named else value if isinstance(value, list | tuple) else ()
+    if not any(isinstance(it, Mapping | list | tuple) for it in entries):
+        return json.dumps(value)
+    names = [f"{json.dumps(name)}: " for name in value] if named else [""] * len(value)
+    parts = (f"{name}{as_lines(it, indent + ' ')}" for name, it in zip(names, entries, strict=True))
+    inner = f",\n{indent} ".join(parts)
+    opening, closing = "{}" if named else "[]"
+    return f"{opening}\n{indent} {inner}\n{indent}{closing}"
 
 
 def costed(costing: Costing, model: str, sha256: str, setting: Setting, batch: int) -> Record:

@@ -70,7 +70,6 @@ class UnitCosts:
 
     def write(self, path: Path) -> None:
         """Keeps them in a file."""
-        path.parent.mkdir(parents=True, exist_ok=True)
         document = {"format": FORMAT, "version": VERSION, **vars(self)}
         write_whole(path, document)
 

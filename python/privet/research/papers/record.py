@@ -30,7 +30,6 @@ class Record:
     def write(self, folder: Path, of: Paper, item: Item) -> Path:
         """Writes the record to its place in `folder`; a reader never finds half of it."""
         path = place(folder, of, item)
-        path.parent.mkdir(parents=True, exist_ok=True)
         document = {
             "format": FORMAT,
             "version": VERSION,
