@@ -50,9 +50,9 @@ class Outcome:
         return ordered[min(int(share * len(ordered)), len(ordered) - 1)]
 
 
-def poisson(count: int, interval: float, seed: int = 1) -> list[float]:
-    """Times of `count` arrivals, `interval` seconds apart on average."""
-    draw, now, times = random.Random(seed), 0.0, []
+def poisson(count: int, interval: float) -> list[float]:
+    """Times of `count` arrivals, `interval` seconds apart on average, the same each time."""
+    draw, now, times = random.Random(1), 0.0, []
     for _ in range(count):
         now += draw.expovariate(1 / interval)
         times.append(now)
@@ -101,19 +101,17 @@ def _make(makers: list[float], order: float, load: Load) -> float:
     return ready
 
 
-def smallest_pool(
-    arrivals: Sequence[float], load: Load, most_seconds: float, share: float = 0.99
-) -> Outcome | None:
-    """The smallest pool with which a `share` of the jobs is answered within `most_seconds`; None if
-    even one entry for every job does not do."""
+def smallest_pool(arrivals: Sequence[float], load: Load, most_seconds: float) -> Outcome | None:
+    """The smallest pool with which 99 of 100 jobs are answered within `most_seconds`; None if even
+    one entry for every job does not do."""
     low, high = 0, len(arrivals)
     best = simulate(arrivals, load, high)
-    if best.percentile(share) > most_seconds:
+    if best.percentile(0.99) > most_seconds:
         return None
     while low < high:
         middle = (low + high) // 2
         tried = simulate(arrivals, load, middle)
-        if tried.percentile(share) <= most_seconds:
+        if tried.percentile(0.99) <= most_seconds:
             high, best = middle, tried
         else:
             low = middle + 1

@@ -157,9 +157,9 @@ def read(path: Path) -> UnitCosts | None:
     return kept if fits else None
 
 
-def known(progress: Progress | None = None, path: Path | None = None) -> UnitCosts:
+def known(progress: Progress | None = None) -> UnitCosts:
     """This machine's unit costs: those that were kept, else found now and kept."""
-    path = path or default_path()
+    path = default_path()
     kept = read(path)
     if kept is None:
         kept = calibrate(progress)

@@ -47,18 +47,17 @@ def profile(
     weights: bytes | None = None,
     *,
     threads: Iterable[int] = (1,),
-    repeats: int = 1,
     least: int = 1,
 ) -> list[StageTimes]:
     """Times of the data provider's stages and, given weights, of the model provider's among them.
 
-    Takes the least of `repeats` measurements, each in processor seconds of one thread. Over BFV
-    they are online: what a material entry costs is measured apart
-    (`privet.research.stream.survey`). Of large models only slices for `least` threads or more are
-    measured; with fewer threads a stage is taken to be as much slower as it has fewer.
+    They are in processor seconds of one thread. Over BFV they are online: what a material entry
+    costs is measured apart (`privet.research.stream.survey`). Of large models only slices for
+    `least` threads or more are measured; with fewer threads a stage is taken to be as much slower
+    as it has fewer.
     """
     counts = sorted({1, least, *threads})
-    return compute(_measure, public, cipher, weights, counts, repeats, least)
+    return compute(_measure, public, cipher, weights, counts, least)
 
 
 def _measure(
@@ -66,10 +65,9 @@ def _measure(
     cipher: Cipher,
     weights: bytes | None,
     counts: Sequence[int],
-    repeats: int,
     least: int,
 ) -> list[StageTimes]:
-    meter = _Meter(public, cipher, weights, counts, repeats, least)
+    meter = _Meter(public, cipher, weights, counts, least)
     labels = iter(names(meter.stages.rounds))
     times = [meter.encryption(next(labels)[1])]
     for index, round in enumerate(meter.stages.rounds):
@@ -89,7 +87,6 @@ class _Meter:
         cipher: Cipher,
         weights: bytes | None,
         counts: Sequence[int],
-        repeats: int,
         least: int,
     ) -> None:
         self._data = NonlinearWorker(public, cipher)
@@ -102,7 +99,7 @@ class _Meter:
         self._model = LinearWorker(public, cipher, weights) if weights is not None else None
         small = np.arange(SAMPLES, dtype="<i8").tobytes()
         self._rows = self.stages.rows(self._data.encrypt(small, self._masks(SAMPLES))[0], SAMPLES)
-        self._counts, self._repeats, self._least = counts, repeats, least
+        self._counts, self._least = counts, least
 
     def _tensor(self, count: int) -> bytes:
         return self._rows[np.arange(count) % SAMPLES].tobytes()
@@ -112,8 +109,7 @@ class _Meter:
         measured = {}
         for count in self._counts:
             if count >= self._least:
-                once = slice_of(count)
-                measured[count] = min(once() for _ in range(self._repeats))
+                measured[count] = slice_of(count)()
         whole = self._least * measured[self._least]
         return {count: measured.get(count, whole / count) for count in self._counts}
 

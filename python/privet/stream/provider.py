@@ -48,9 +48,8 @@ class ModelProvider:
     """Serves a program's linear stages with a pool that has a worker for each part of each.
 
     `parts[i]` is how many parts round `i` is computed in; `window` how many requests a data
-    provider may have open. With `whole_inputs` workers get all of a tensor, not just what their
-    part reads: what tensor partitioning saves. Over BFV `receiver` gets the material. `guard` holds
-    data providers to a policy, which must accept this suite.
+    provider may have open. Over BFV `receiver` gets the material. `guard` holds data providers to a
+    policy, which must accept this suite.
     """
 
     def __init__(
@@ -62,14 +61,13 @@ class ModelProvider:
         *,
         window: int = 16,
         patience: Patience | None = None,
-        whole_inputs: bool = False,
         receiver: PreprocessingReceiver | None = None,
         revoked: Revoked | None = None,
     ) -> None:
         self.stages, self.window = stages, window
         self.receiver = receiver
         self._guard = guard
-        self._rounds = LinearRounds(stages, pool, parts, whole_inputs=whole_inputs)
+        self._rounds = LinearRounds(stages, pool, parts)
         self._patience = patience or Patience()
         self._sessions: dict[bytes, Session] = {}
         self._revoked = revoked or Revoked()

@@ -19,7 +19,7 @@ import numpy as np
 from privet.compiler.graph.operations import Array
 from privet.errors import PeerMisbehaved
 from privet.stream.blinding import DataBlinding, ModelBlinding, Rows
-from privet.stream.stages import NONE, Indices, Round, Stages, cut
+from privet.stream.stages import NONE, Indices, Stages, cut
 from privet.stream.worker_pool import ATTEMPTS, WorkerLost, WorkerPool, raise_first
 from privet.suites.costs import PhaseCost
 
@@ -29,16 +29,13 @@ _log = logging.getLogger(__name__)
 class LinearRounds:
     """Computes a program's linear stages with a pool that has a worker for each part of each.
 
-    `parts[i]` is how many parts round `i` is computed in. With `whole_inputs` workers get all of a
-    tensor, not just what their part reads: what tensor partitioning saves.
+    `parts[i]` is how many parts round `i` is computed in.
     """
 
-    def __init__(
-        self, stages: Stages, pool: WorkerPool, parts: Sequence[int], *, whole_inputs: bool = False
-    ) -> None:
+    def __init__(self, stages: Stages, pool: WorkerPool, parts: Sequence[int]) -> None:
         self.stages = stages
         self.ledger = Ledger()
-        self._pool, self._parts, self._whole = pool, tuple(parts), whole_inputs
+        self._pool, self._parts = pool, tuple(parts)
 
     async def prepare(self, key: bytes) -> None:
         """Has all workers make their tables of noise for a new data provider. Raises
@@ -88,14 +85,12 @@ class LinearRounds:
         async def compute(part: int) -> None:
             if not len(places[part]):
                 return
-            needs = self._needs(round, bases) if self._whole else slices[part].needs
             given = [
                 (need.tobytes(), bases[value][need].tobytes())
-                for value, need in zip(round.bases, needs, strict=True)
+                for value, need in zip(round.bases, slices[part].needs, strict=True)
             ]
             given += blinding.shares(round, slices[part])
             elements = order[places[part]].astype("<u4").tobytes()
-            self.ledger.moved += sum(len(rows) for _, rows in given)
             rows, seconds = await self._pool.call(
                 index, part, "linear", blinding.key, index, elements, given
             )
@@ -105,10 +100,6 @@ class LinearRounds:
         results = await asyncio.gather(*map(compute, range(len(slices))), return_exceptions=True)
         raise_first(results)
         return blinding.leaving(index, message).tobytes()
-
-    def _needs(self, round: Round, bases: dict[int, Rows]) -> list[Indices]:
-        """All of every base, as without tensor partitioning."""
-        return [np.arange(len(bases[value]), dtype="<u4") for value in round.bases]
 
 
 class NonlinearRounds:
@@ -183,15 +174,13 @@ class Ledger:
     """Counts from the start of a side.
 
     `seconds[stage]` are the processor seconds of a stage's workers and `calls[stage]` their number;
-    `moved` are bytes of rows that workers were given; `redone` counts rounds that were done
-    again because a worker was lost. `entries` were prepared in `offline_seconds` with
-    `offline_bytes` of both sides, for keys and the first setup with it; `spoiled` are those that
-    were begun and given up.
+    `redone` counts rounds that were done again because a worker was lost. `entries` were prepared
+    in `offline_seconds` with `offline_bytes` of both sides, for keys and the first setup with it;
+    `spoiled` are those that were begun and given up.
     """
 
     seconds: dict[int, float] = field(default_factory=lambda: defaultdict(float))
     calls: dict[int, int] = field(default_factory=lambda: defaultdict(int))
-    moved: int = 0
     redone: int = 0
     entries: int = 0
     spoiled: int = 0

@@ -55,7 +55,6 @@ def choose(
     labels: Array | None = None,
     *,
     threshold: float = THRESHOLD,
-    most: int = MOST_DECIMALS,
 ) -> Scaling:
     """The scaling of a model by its accuracy on `samples` (each with an array for each input).
 
@@ -69,7 +68,7 @@ def choose(
     truth = answers if labels is None else np.asarray(labels)
     original = accuracy(answers, truth)
     accuracies: list[float] = []
-    for decimals in range(most + 1):
+    for decimals in range(MOST_DECIMALS + 1):
         accuracies.append(accuracy(predict(rounded(model, decimals), samples), truth))
         if abs(accuracies[-1] - original) < threshold:
             break

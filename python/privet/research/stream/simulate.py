@@ -18,6 +18,7 @@ BYTES_PER_SECOND = 1.25e9
 """The paper's 10 Gbit/s."""
 
 LATENCY = 1e-4
+WINDOW = 16
 
 
 @dataclass(frozen=True)
@@ -72,11 +73,9 @@ def simulate(
     allocation: Allocation,
     *,
     requests: int = 32,
-    window: int = 16,
     row_bytes: int = 512,
     whole_inputs: bool = False,
     bytes_per_second: float = BYTES_PER_SECOND,
-    latency: float = LATENCY,
 ) -> Flow:
     """A pipeline of profiled stages with the threads of an allocation.
 
@@ -86,8 +85,8 @@ def simulate(
     for stage, threads in zip(stages, allocation.threads, strict=True):
         times.append(time_of(stage, threads))
         read = stage.whole * threads if whole_inputs else _read(stage, threads)
-        transfers.append(latency + read * row_bytes / bytes_per_second)
-    return flow(times, requests, window, transfers)
+        transfers.append(LATENCY + read * row_bytes / bytes_per_second)
+    return flow(times, requests, WINDOW, transfers)
 
 
 def _read(stage: StageTimes, threads: int) -> int:
