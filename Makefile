@@ -211,8 +211,9 @@ $(VENV)/.created:
 	$(PYTHON) -m venv $(VENV)
 	@touch $@
 
+# Of ten thousand modules that come with the packages most are never imported; one that is, is compiled then.
 $(VENV)/.requirements: requirements.txt | $(VENV)/.created
-	$(BIN)/python -m pip install --disable-pip-version-check --quiet --only-binary :all: --require-hashes -r requirements.txt
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-compile --only-binary :all: --require-hashes -r requirements.txt
 	@touch $@
 
 # PIP_NO_INDEX: all requirements are met by now, so that nothing unhashed can be fetched here. Python sources stay live.
