@@ -145,7 +145,7 @@ fn what_goes_over_the_wire_is_fresh_and_uniform() {
             // In blocks no message of bits is as long as one of residues.
             let rounds = Rounds::Blocks;
             let cost = cost::to_field(N, 37, field, sign, rounds) + cost::from_field(N, field, 37, rounds);
-            run_over((client, server), &cost.demand, rounds, &mut prg(seed), |party| {
+            run_over((client, server), &cost.demand, rounds, &mut prg(seed), &|party| {
                 to_field(party, &vec![ring.reduce(share); N], ring, field, sign)?;
                 from_field(party, &vec![share; N], field, ring)
             })

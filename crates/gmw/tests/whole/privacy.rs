@@ -30,7 +30,7 @@ fn transcript(
     protocol: impl Fn(&mut Party<'_>) -> Result<(), Error> + Sync,
 ) -> Messages {
     let (client, server, transcript) = record::pair();
-    run_over((client, server), demand, rounds, &mut prg(seed), protocol).expect("both parties finish");
+    run_over((client, server), demand, rounds, &mut prg(seed), &protocol).expect("both parties finish");
     let transcript = transcript.lock().expect("no thread panicked");
     let mut messages: Messages =
         transcript.messages.iter().map(|message| (message.direction, message.payload.clone())).collect();
