@@ -302,8 +302,8 @@ def deep(layers: int) -> onnx.ModelProto:
 
 def test_a_cohort_refreshes_deep_models() -> None:
     run = privet.run(
-        deep(5),
-        suite=privet.Ckks(scenario="collective", parties=3),
+        deep(4),
+        suite=privet.Ckks(scenario="collective", parties=2),
         input_range=(-1, 1),
     )
     assert run.plan is not None
