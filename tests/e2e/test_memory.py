@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.combinations import combinations
 from tests.e2e.test_commands import privet as command
 
 import privet
@@ -19,19 +20,23 @@ def resnet20(tmp_path_factory: pytest.TempPathFactory) -> Compiled:
     return compile(zoo.build("resnet20", tmp_path_factory.mktemp("zoo")))
 
 
-@pytest.mark.parametrize("name", ["m2", pytest.param("hinet", marks=pytest.mark.slow), "resnet20"])
+WAYS = [
+    privet.Gmw(),
+    privet.Gmw(correlations="dealer"),
+    privet.Fss(),
+    privet.Fss(security="malicious"),
+]
+
+
 @pytest.mark.parametrize(
-    "way",
+    ("way", "name"),
     [
-        privet.Gmw(),
-        privet.Gmw(correlations="dealer"),
-        privet.Fss(),
-        privet.Fss(security="malicious"),
+        *combinations(WAYS, ["m2", "resnet20"]),
+        *(pytest.param(way, "hinet", marks=pytest.mark.slow) for way in WAYS),
     ],
-    ids=("gmw", "gmw-dealer", "fss", "fss-malicious"),
 )
 def test_neither_party_takes_more_than_forecast(
-    name: str, way: privet.Suite, tmp_path: Path
+    way: privet.Suite, name: str, tmp_path: Path
 ) -> None:
     result = privet.run(zoo.build(name, tmp_path), suite=way)
     for use in result.memory.values():

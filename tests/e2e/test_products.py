@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from tests.combinations import combinations
 from tests.python.compiler.graph.single import expected, model, node, samples
 
 import privet
@@ -77,8 +78,7 @@ def block() -> onnx.ModelProto:
     return named(nodes, {"x": (1, 5, 8)}, weights)
 
 
-@pytest.mark.parametrize("make", [network, block])
-@pytest.mark.parametrize("suite", SUITES)
+@pytest.mark.parametrize(("suite", "make"), combinations(SUITES, [network, block]))
 def test_a_network_with_products_of_two_tensors_is_the_executors(
     suite: privet.Suite, make: Callable[[], onnx.ModelProto]
 ) -> None:

@@ -16,6 +16,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 from sklearn.svm import SVC
+from tests.combinations import combinations
 from tests.python.compiler.graph.networks import in_reals, victim
 
 import privet
@@ -94,8 +95,7 @@ def wraps(compiled: Compiled, row: np.ndarray[Any, Any]) -> bool:
     return False
 
 
-@pytest.mark.parametrize("suite", ["gmw", "fss"])
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(("name", "suite"), combinations(list(MODELS), ["gmw", "fss"]))
 def test_rows_far_from_all_samples_are_right_or_refused(name: str, suite: str) -> None:
     rows = np.concatenate(within(build(name)))
     # Not even what fits the bound is near the samples, and trees alone take everything.

@@ -47,6 +47,7 @@ from sklearn.preprocessing import (
 )
 from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR, OneClassSVM
 from sklearn.tree import DecisionTreeClassifier
+from tests.combinations import combinations
 
 import privet
 from privet.compiler.compile import compile
@@ -312,8 +313,10 @@ def test_parties_give_the_same(suite: str, reveal: str, name: str) -> None:
     assert list(result.outputs) == ["output_label", "output_probability"][: len(result.outputs)]
 
 
-@pytest.mark.parametrize("suite", ["gmw", "fss"])
-@pytest.mark.parametrize("name", [name for name in MODELS if name.startswith("gaussian")])
+@pytest.mark.parametrize(
+    ("name", "suite"),
+    combinations([name for name in MODELS if name.startswith("gaussian")], ["gmw", "fss"]),
+)
 def test_parties_give_the_same_number(suite: str, name: str) -> None:
     rows = [row[None] for row in X[:60]]
     result = privet.run(exported(name), rows[50:51], suite=suite, calibration=rows)
@@ -321,7 +324,7 @@ def test_parties_give_the_same_number(suite: str, name: str) -> None:
     assert result.max_fixed_point_error == 0
 
 
-@pytest.mark.parametrize("suite", ["gmw", "fss"])
+@pytest.mark.parametrize("suite", ["gmw", pytest.param("fss", marks=pytest.mark.slow)])
 def test_a_gaussian_process_tells_its_deviation(suite: str) -> None:
     """An output without a shape; far from points that it was fitted on deviations are larger."""
     process = GaussianProcessRegressor(RBF() + WhiteKernel()).fit(X[:40], WAVE)

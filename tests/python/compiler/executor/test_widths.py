@@ -15,6 +15,7 @@ from skl2onnx import to_onnx
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sklearn.svm import SVR
+from tests.combinations import combinations
 
 import privet
 from privet.compiler.compile import Compiled, compile
@@ -210,19 +211,22 @@ def test_a_ring_that_is_given_and_too_wide_is_refused_by_a_prime_field() -> None
         privet.Gmw(rounds="log", field="prime").plan(program)
 
 
-@pytest.mark.parametrize("suite", [privet.Gmw(rounds="log"), privet.Fss()])
 @pytest.mark.parametrize(
-    ("size", "given"),
-    [
-        (1.0, {"bits": 42, "scale": 14}),
-        (1.0, {"bits": 48, "scale": 16}),
-        (1e5, {}),
-        (1e-4, {"bits": 42}),
-    ],
+    ("width", "suite"),
+    combinations(
+        [
+            (1.0, {"bits": 42, "scale": 14}),
+            (1.0, {"bits": 48, "scale": 16}),
+            (1e5, {}),
+            (1e-4, {"bits": 42}),
+        ],
+        [privet.Gmw(rounds="log"), privet.Fss()],
+    ),
 )
 def test_chosen_widths_compute_the_executors_integers(
-    size: float, given: dict[str, Any], suite: privet.Suite
+    width: tuple[float, dict[str, Any]], suite: privet.Suite
 ) -> None:
+    size, given = width
     known = samples(size, 8)
     model = network(size, 1.0, "Relu" if size == 1.0 else "Sigmoid")
     compiled = compile(model, calibration=known, smooth="piecewise", **given)

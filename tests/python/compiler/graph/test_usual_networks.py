@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from tests.combinations import combinations
 from tests.python.compiler.graph.single import Array, expected, model, node
 from tests.python.compiler.graph.usual_networks import (
     NETWORKS,
@@ -69,9 +70,9 @@ def test_a_network_gives_what_onnx_runtime_gives(name: str) -> None:
         assert error <= ALLOWED * np.ptp(np.array(wanted))
 
 
-@pytest.mark.parametrize("suite", ["gmw", "fss"])
 @pytest.mark.parametrize(
-    "builder", [padding_by_the_least_number, padding_by_minus_infinity, stages]
+    ("builder", "suite"),
+    combinations([padding_by_the_least_number, padding_by_minus_infinity, stages], ["gmw", "fss"]),
 )
 def test_parties_give_the_same(builder: Any, suite: str) -> None:
     proto, rng = builder(), np.random.default_rng(1)
