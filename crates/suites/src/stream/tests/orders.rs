@@ -1,8 +1,13 @@
 //! Matching the values of a repeated request by their places.
 
 use std::collections::HashMap;
+use std::sync::LazyLock;
 
-use super::{BOTH, Fixture, repeat};
+use super::{BOTH, Fixture, Seen, repeat};
+
+/// Two requests of one session for each cipher, made once: every test of them only looks.
+static TWICE: LazyLock<[Vec<Seen>; 2]> =
+    LazyLock::new(|| BOTH.map(|cipher| repeat(&Fixture::residual(cipher), 2, None)));
 
 /// Places at which both vectors have the same value, of those whose value is like no other of its vector; and how many
 /// such values there are.
@@ -32,8 +37,7 @@ const BY_CHANCE: usize = 12;
 
 #[test]
 fn repeated_requests_cannot_be_laid_side_by_side() {
-    for cipher in BOTH {
-        let seen = repeat(&Fixture::residual(cipher), 2, None);
+    for (cipher, seen) in BOTH.iter().zip(&*TWICE) {
         let (one, two) = (&seen[0].values, &seen[1].values);
         assert_eq!(one.len(), 4);
         // The ReLU and the windows of the pooling: enough values that tell.
@@ -50,9 +54,9 @@ fn repeated_requests_cannot_be_laid_side_by_side() {
 
 #[test]
 fn two_sessions_cannot_be_laid_side_by_side() {
-    for cipher in BOTH {
-        let seen = [0, 1].map(|_| repeat(&Fixture::residual(cipher), 1, None).remove(0));
-        let (matched, _) = matches_shifted(&seen[0].values[0], &seen[1].values[0]);
+    for (cipher, seen) in BOTH.into_iter().zip(&*TWICE) {
+        let other = repeat(&Fixture::residual(cipher), 1, None).remove(0);
+        let (matched, _) = matches_shifted(&seen[0].values[0], &other.values[0]);
         assert!(matched <= BY_CHANCE, "{matched} values kept their places, {cipher}");
     }
 }
@@ -81,8 +85,7 @@ fn a_cyclic_shift_gives_every_place_away() {
 /// A window comes whole, whatever its place: its four values are those of a window in the other request.
 #[test]
 fn windows_travel_whole_and_within_them_in_another_order() {
-    for cipher in BOTH {
-        let seen = repeat(&Fixture::residual(cipher), 2, None);
+    for (cipher, seen) in BOTH.iter().zip(&*TWICE) {
         let windows = |request: usize| -> Vec<&[i64]> { seen[request].values[1].chunks(4).collect() };
         let sorted_windows = |request: usize| {
             let mut all: Vec<_> = windows(request).into_iter().map(sorted).collect();
