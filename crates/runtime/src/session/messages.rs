@@ -71,10 +71,9 @@ pub(super) struct Base {
 #[serde(deny_unknown_fields)]
 pub(super) struct Granted {}
 
-/// Says yes to an inference: nothing but a failure of the disk or the link keeps the server from it.
+/// Says yes to an inference: the server's half of the material is this client's, and is spent.
 pub(super) fn grant(channel: &mut Channel) -> Result<(), Error> {
-    send(channel, &Granted {})?;
-    Ok(channel.flush()?)
+    send(channel, &Granted {})
 }
 
 /// The server's answer about hidden weights; they follow if the client does not know this mask.

@@ -273,8 +273,10 @@ impl Session<'_> {
         self.count(&served)?;
         let marked = self.server.store.mark(&id)?;
         // Nobody else gets the entry now, so the client may claim its half while this side's marker becomes safe.
-        messages::grant(self.channel)?;
+        let granted = messages::grant(self.channel);
+        // Whether the client heard it or not: the entry is spent, and its files go.
         let (file, _removal) = marked.open()?;
+        granted?;
         let material = Material::Claimed { id: id.clone(), file };
         let result = self.run_inference(&*plan, &served, material, (step, kept), observer);
         if let (true, Some(setup)) = (result.as_ref().is_err_and(Error::spoils_setup), &metadata.setup) {

@@ -3,13 +3,14 @@
 //! Each must end the session with a typed error on both sides, with a reason that fits and a text that says nothing of
 //! the other side's files; afterwards the same server serves an honest client.
 
+use std::sync::{Arc, Barrier};
 use std::thread;
 
 use privet_channel::{AbortReason, Channel, PeerMisbehaved as Link, pair};
 use privet_prg::{Prg, Seed};
 use privet_suites::session::{Client, Server, VERSION};
 use privet_suites::sharing::Rounds;
-use privet_suites::{Error, PeerMisbehaved, Silent, registry};
+use privet_suites::{Error, PeerMisbehaved, Silent, StoreError, registry};
 use serde_json::json;
 
 use crate::parties::{CHOICE, PATIENCE, RESIDUAL, StoreFolder, infer, over, prepare, server, session};
@@ -144,6 +145,31 @@ fn control_messages_that_are_no_requests_are_refused() {
         assert!(matches!(error, Error::Channel(privet_channel::Error::PeerMisbehaved(Link::TooLong { .. }))));
     }
     serves(&server);
+}
+
+#[test]
+fn an_entry_of_a_client_that_leaves_before_the_answer_is_spent_and_leaves_no_file() {
+    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
+    let (server, plan) = (server(&theirs), CHOICE.plan(Rounds::Log));
+    let id = session(&server, &ours, |client| prepare(client, &plan));
+    let request = json!({"request": "infer", "program": plan.program().hash().to_string(), "material": id});
+    let left = Arc::new(Barrier::new(2));
+    let waits = Arc::clone(&left);
+    let server = server.behind(Arc::new(move |_, _| {
+        waits.wait();
+        Ok(())
+    }));
+    let ((), side) = over(pair(), &server, |mut channel| {
+        channel.send(&greeting(VERSION)).expect("a server that reads");
+        channel.recv(greeting(VERSION).len()).expect("a greeting");
+        channel.send(request.to_string().as_bytes()).expect("a server that reads");
+        drop(channel);
+        left.wait();
+    });
+    assert!(side.result.is_err() && side.events.is_empty());
+    // A store that is opened sweeps what others left.
+    assert_eq!(std::fs::read_dir(theirs.path().join("ready")).expect("a folder").count(), 0);
+    assert!(matches!(theirs.store().metadata(&id), Err(StoreError::Spent { .. })));
 }
 
 #[test]
