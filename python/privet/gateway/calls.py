@@ -62,7 +62,7 @@ class Calls:
     `server_name` is the name in the service's certificate, if it is not the host's; `token` a
     bearer token, for services that ask for one. A call that meets a busy service (429, 503) or none
     at all is made again, later and later and not before the service says, for `patience` seconds.
-    No call goes to a service whose certificate is one of the `revoked`; `shown` has the
+    No connection is made to a service whose certificate is one of the `revoked`; `shown` has the
     certificates, in DER, that it showed for the last stream.
 
     Raises `Misuse` if `url` is no such address, or the certificates cannot be used.
@@ -134,7 +134,8 @@ class Calls:
                 server_hostname=self.server_name,
                 max_msg_size=MOST_BYTES,
             ) as link:
-                self.shown = chain_of(link.get_extra_info("ssl_object"))
+                tls = link.get_extra_info("ssl_object")
+                self.shown = [] if tls is None else chain_of(tls)  # none: it is gone again
                 yield link
         except aiohttp.WSServerHandshakeError as error:
             if error.status in BUSY:

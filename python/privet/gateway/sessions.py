@@ -29,7 +29,7 @@ from privet.gateway.model import Offer, Terms
 from privet.runtime import Credentials, Result
 from privet.runtime.homomorphic import Endpoint, ask, take_part
 from privet.runtime.revocation import Revoked
-from privet.runtime.trust import Trust
+from privet.runtime.trust import Trust, fingerprint_of
 from privet.suites import Progress
 from privet.suites.ckks import encrypting
 from privet.suites.costs import PhaseCost
@@ -260,8 +260,7 @@ class CohortMember:
     def _refuses(self, chain: list[bytes]) -> str | None:
         if not chain:
             return None
-        shown = hashlib.sha256(chain[0]).hexdigest()
-        return self._revoked.refuses(shown) or self._trust.refuses(chain)
+        return self._revoked.refuses(fingerprint_of(chain)) or self._trust.refuses(chain)
 
     async def _take_part(self, seat: Seat) -> None:
         try:
@@ -274,7 +273,7 @@ class CohortMember:
         path = version_path(membership.model, membership.version) + "/session"
         limit = time.monotonic() + self._wait
         while seat is self._current:
-            began, begun = time.monotonic(), threading.Event()
+            since, begun = time.monotonic(), threading.Event()
             seat.begun = begun
 
             def begins(begun: threading.Event = begun) -> None:
@@ -290,7 +289,7 @@ class CohortMember:
                     return
                 elif not isinstance(error, LinkError | PeerBusy):
                     raise
-                elif time.monotonic() - began > PAUSE_SECONDS:  # it was there before
+                elif time.monotonic() - since > PAUSE_SECONDS:  # it was there before
                     limit = time.monotonic() + self._wait
                 elif time.monotonic() > limit:
                     raise

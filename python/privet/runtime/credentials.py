@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from cryptography import x509
+from cryptography.hazmat.primitives.hashes import SHA256
 
 from privet import _native
 from privet.errors import Misuse
@@ -47,6 +48,11 @@ class Credentials:
         """Makes links to the files in `folder`, called as `from_directory` reads them."""
         for name, file in zip(_names(role), self.files, strict=True):
             (folder / name).symlink_to(file.resolve())
+
+    @property
+    def fingerprint(self) -> str:
+        """The SHA-256 of the certificate, as it was read, in hexadecimal."""
+        return x509.load_pem_x509_certificates(self._texts[0])[0].fingerprint(SHA256()).hex()
 
     @contextmanager
     def kept(self, role: str) -> Iterator[Path]:

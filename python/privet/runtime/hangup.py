@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Self
 
 from privet.errors import PrivetError
+from privet.logs import trace
 from privet.runtime.tasks import Tasks
 
 _log = logging.getLogger(__name__)
@@ -55,5 +56,7 @@ class Hangup:
             except (PrivetError, OSError, RuntimeError, MemoryError) as error:
                 text = str(error) or type(error).__name__
                 _log.error("nothing was read again", extra={"error": text})
+            except Exception as error:  # Nobody foresaw it, so its message is not told.
+                _log.error("files could not be read again", extra={"trace": trace(error)})
             else:
                 _log.info("%s were read again", self._what)

@@ -7,34 +7,38 @@ showed.
 
 from __future__ import annotations
 
+import hashlib
 import ssl
 import sys
 from collections.abc import Iterable, Sequence
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 
 MOST_CERTIFICATES = 10
 """Of a peer's chain that are looked at: it may send any number."""
 
 
 class Trust:
-    """The authorities that are trusted now, each in DER. May be used from any thread."""
+    """The authorities that are trusted now, each in DER. May be used from any thread.
+
+    An authority that cannot be read vouches for nobody here. Dates, and limits that an authority
+    has put on those between it and a peer, are left to handshakes.
+    """
 
     def __init__(self, authorities: Iterable[bytes] = ()) -> None:
-        self._state: tuple[frozenset[bytes], bool] = frozenset(authorities), False
+        self._state = _read_all(authorities), False
 
     def renew(self, authorities: Iterable[bytes]) -> None:
         """Trusts these from now on."""
-        (before, fewer), now = self._state, frozenset(authorities)
-        self._state = now, fewer or not before <= now
+        (before, taken_out), now = self._state, _read_all(authorities)
+        self._state = now, taken_out or not before.keys() <= now.keys()
 
     def refuses(self, chain: Sequence[bytes]) -> str | None:
         """Why the peer that showed these certificates (in DER, its own first, and accepted by its
         handshake) is trusted no more; None if it is. Nobody is judged as long as no authority was
         taken out."""
-        trusted, fewer = self._state
-        if not fewer or _stands(chain, trusted):
+        trusted, taken_out = self._state
+        if not taken_out or _stands(chain, [it for it in trusted.values() if it is not None]):
             return None
         return "the authority of this certificate is trusted no more"
 
@@ -51,29 +55,44 @@ def chain_of(link: ssl.SSLObject) -> list[bytes]:
     return chain or ([] if own is None else [own])
 
 
-def _stands(chain: Sequence[bytes], trusted: Iterable[bytes]) -> bool:
-    try:
-        shown = [x509.load_der_x509_certificate(each) for each in chain[:MOST_CERTIFICATES]]
-        authorities = [x509.load_der_x509_certificate(each) for each in trusted]
-    except ValueError:
-        return False
-    if not shown:
+def fingerprint_of(chain: Sequence[bytes]) -> str:
+    """The SHA-256 of a peer's own certificate, in hexadecimal; empty if it showed none."""
+    return hashlib.sha256(chain[0]).hexdigest() if chain else ""
+
+
+def _stands(chain: Sequence[bytes], authorities: Sequence[x509.Certificate]) -> bool:
+    shown = [_read(certificate) for certificate in chain[:MOST_CERTIFICATES]]
+    if not shown or shown[0] is None:
         return False
     # What a peer sends beside its own certificate counts only as a path from that one.
-    certificate, between = shown[0], [each for each in shown[1:] if _may_sign(each)]
-    while not any(_is_issued(certificate, by) for by in authorities):
-        issuers = [each for each in between if _is_issued(certificate, each)]
-        if not issuers:
-            return False
-        certificate = issuers[0]
-        between.remove(certificate)
-    return True
+    between = [it for it in shown[1:] if it is not None and _may_sign(it)]
+    reached = [shown[0]]
+    for certificate in reached:  # it grows meanwhile
+        if any(_is_issued(certificate, by) for by in authorities):
+            return True
+        reached += [by for by in between if by not in reached and _is_issued(certificate, by)]
+    return False
+
+
+def _read_all(certificates: Iterable[bytes]) -> dict[bytes, x509.Certificate | None]:
+    return {certificate: _read(certificate) for certificate in certificates}
+
+
+def _read(certificate: bytes) -> x509.Certificate | None:
+    """None if it cannot be read: the errors of that have no kind in common, and a peer may send
+    whatever it likes beside its own."""
+    try:
+        read = x509.load_der_x509_certificate(certificate)
+        len(read.extensions)  # They are read when they are first asked for.
+    except Exception:
+        return None
+    return read
 
 
 def _may_sign(certificate: x509.Certificate) -> bool:
     try:
         constraints = certificate.extensions.get_extension_for_class(x509.BasicConstraints)
-    except (ValueError, x509.ExtensionNotFound):
+    except x509.ExtensionNotFound:
         return False
     return constraints.value.ca
 
@@ -81,6 +100,6 @@ def _may_sign(certificate: x509.Certificate) -> bool:
 def _is_issued(certificate: x509.Certificate, by: x509.Certificate) -> bool:
     try:
         certificate.verify_directly_issued_by(by)
-    except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm):
+    except Exception:  # as above: of names, signatures, algorithms, and keys that cannot be read
         return False
     return True

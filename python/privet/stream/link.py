@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from privet.errors import LinkError, PeerMisbehaved, PrivetError, printable
 from privet.runtime.revocation import REVOKED_CODE
-from privet.runtime.trust import chain_of
+from privet.runtime.trust import Trust, chain_of
 from privet.stream.cipher import Cipher
 from privet.stream.frames import (
     HEADER_BYTES,
@@ -280,8 +280,8 @@ class Dialler:
 
     `agree` is called with how many requests may be open. Of a session `session` is what it is
     called there and `preparing` the port of the preparing worker, 0 if there is none. `tls` is what
-    the next connection shows and trusts, and `shown` the certificates that the model provider
-    showed last, in DER.
+    the next connection shows and trusts, `trust` says whom it does not trust for all that, and
+    `shown` the certificates that the model provider showed last, in DER.
     """
 
     def __init__(
@@ -290,13 +290,14 @@ class Dialler:
         port: int,
         name: str,
         tls: ssl.SSLContext,
+        trust: Trust,
         cipher: Cipher,
         link: Link,
         patience: Patience,
         agree: Callable[[int], None],
     ) -> None:
         self.address, self.name = (host, port), name
-        self.tls = tls
+        self.tls, self._trust = tls, trust
         self.shown: list[bytes] = []
         self._cipher, self._link, self._patience, self._agree = cipher, link, patience, agree
         self.session = NO_SESSION
@@ -333,6 +334,8 @@ class Dialler:
             )
         try:
             self.shown = chain_of(writer.get_extra_info("ssl_object"))
+            if (why := self._trust.refuses(self.shown)) is not None:
+                raise ConnectionError(f"the model provider: {why}")
             hello = Hello(self._cipher.code, self.session, self._link.received)
             answer = await greet(reader, writer, hello.to_bytes(), self._patience)
             welcome = Welcome.parse(answer)

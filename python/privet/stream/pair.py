@@ -74,8 +74,8 @@ async def pair(
     if cipher.masked:
         recipe = Recipe(PreparingModel, (public, private, host.files, CALL_SECONDS, rules))
         receiver = PreprocessingReceiver(LocalPool(CALL_SECONDS), recipe)
-    refused = None if data_revoked is None else str(data_revoked)
-    preparing = Preparing(LocalPool(CALL_SECONDS), client.files, ahead, CALL_SECONDS, refused)
+    listed = None if data_revoked is None else str(data_revoked)
+    preparing = Preparing(LocalPool(CALL_SECONDS), client.files, ahead, CALL_SECONDS, listed)
     theirs, ours = pools or (LocalPool(CALL_SECONDS), LocalPool(CALL_SECONDS))
     counts = tuple(model_parts or [1] * len(stages.rounds))
     await theirs.start(Recipe(LinearWorker, (public, cipher, private)), places(counts))
@@ -91,16 +91,17 @@ async def pair(
     )
     try:
         _, port = await model.listen("127.0.0.1", 0, tls)
+        refused = Revoked(data_revoked)
         data = DataProvider(
             "127.0.0.1",
             await through(port) if through else port,
-            client.tls(Revoked(data_revoked)),
+            client.tls(refused),
             ours,
             cipher=cipher,
             preparing=preparing,
             window=window,
             patience=patience,
-            revoked=Revoked(data_revoked),
+            revoked=refused,
         )
         async with data:
             yield Pair(model, data, theirs, ours, preparing.pool, tls)

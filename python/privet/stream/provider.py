@@ -113,7 +113,7 @@ class ModelProvider:
 
     def _accept(self, prepared: Prepared) -> None:
         session = self._sessions.get(prepared.session)
-        if session is None or prepared.client not in session.clients:
+        if session is None or prepared.client not in session.certificates:
             _log.warning("a material entry was prepared for a session that there is not")
             return
         session.accept(prepared)
@@ -145,6 +145,8 @@ class ModelProvider:
         await write(writer, Header(Kind.WELCOME, len(welcome), 0, 0), welcome, self._patience)
         if hello.session == NO_SESSION:
             await session.link.send(Kind.PROGRAM, self.stages.program.to_public_bytes())
+        if session.caller is not client:
+            raise PeerMisbehaved("the session went on over another connection")
         await session.link.attach(reader, writer, hello.received)
 
     def _check(self, client: str) -> None:
@@ -227,7 +229,7 @@ class Session:
     """The requests of a data provider, `window` at most at once, counted by `guard`.
 
     The certificate of `caller` goes on with it, or the `successor` that this one has named last.
-    Material is for the session if it was made for one of its `clients`.
+    Material is for the session if it was made for one of its `certificates`.
     """
 
     def __init__(
@@ -257,9 +259,9 @@ class Session:
         return self.caller.fingerprint
 
     @property
-    def clients(self) -> set[str]:
-        """That certificate, the one before, and the one that is to follow: while one replaces the
-        other, material is made for either."""
+    def certificates(self) -> set[str]:
+        """The fingerprints of that certificate, the one before, and the one that is to follow:
+        while one replaces the other, material is made for either."""
         return {self._before, self.client, self.successor}
 
     def take_over(self, caller: Caller) -> None:

@@ -26,11 +26,10 @@ from privet.compiler.executor.samples import fill
 from privet.compiler.graph.operations import Array
 from privet.compiler.program import Program
 from privet.errors import LinkError, Misuse, PeerMisbehaved, PrivetError
-from privet.keys import fingerprint
 from privet.runtime.credentials import Credentials
 from privet.runtime.revocation import Revoked
 from privet.runtime.tasks import Tasks
-from privet.runtime.trust import Trust
+from privet.runtime.trust import Trust, fingerprint_of
 from privet.stream.blinding import DataBlinding, DataSide, KeyedData
 from privet.stream.cipher import PAILLIER, Cipher
 from privet.stream.frames import LARGEST_PROGRAM, Failed, Kind, Opened, Successor, Tensor
@@ -115,7 +114,15 @@ class DataProvider:
         self.link = Link(self._on_frame, self._ended, self._patience)
         self.link.limit = LARGEST_PROGRAM
         self._dialler = Dialler(
-            host, port, server_name or host, tls, cipher, self.link, self._patience, self._agree
+            host,
+            port,
+            server_name or host,
+            tls,
+            self._trust,
+            cipher,
+            self.link,
+            self._patience,
+            self._agree,
         )
         self.ledger = Ledger()
 
@@ -146,17 +153,18 @@ class DataProvider:
     async def renew(self, credentials: Credentials) -> None:
         """Goes on with these credentials, and whom they trust: the session, its requests and its
         material stay, and all connections are made anew. The preparing worker reads its files,
-        which are those of the same party. Raises whatever ended the session; `LinkError` if the
-        model provider does not take note, and goes on as before then.
+        which are those of the same party, after the entry that it makes. Raises whatever ended the
+        session; `LinkError` if the model provider does not take note, and goes on with the
+        certificate before then, and whom both trust.
 
         A model provider that is trusted no more is told nothing: its connection is cut at once, and
         the session goes on if another certificate is shown before its time is up.
         """
-        tls = credentials.tls(self._revoked)
+        tls = await asyncio.to_thread(credentials.tls, self._revoked)
         self._trust.renew(credentials.authorities)
         if self._trust.refuses(self._dialler.shown) is None:
             # The session goes on with this certificate alone, or the one before.
-            name = Successor(bytes.fromhex(fingerprint(credentials.files[0])))
+            name = Successor(bytes.fromhex(credentials.fingerprint))
             try:
                 async with asyncio.timeout(self._patience.resume):
                     await self.link.deliver(Kind.SUCCESSOR, name.to_bytes())
@@ -165,15 +173,13 @@ class DataProvider:
         self._dialler.tls = tls
         await self.link.detach()
         if isinstance(self._hiding, MaskQueue):
-            await self._hiding.renew()
+            self._tasks.start(self._hiding.renew())
 
     async def _watch(self) -> None:
-        """Ends the session once the model provider's certificate was revoked."""
+        """Leaves a model provider whose certificate was revoked: the session ends if it shows that
+        one again."""
         while self.link.failure is None:
-            shown = self._dialler.shown
-            peer = hashlib.sha256(shown[0]).hexdigest() if shown else None
-            if peer and (why := self._revoked.refuses(peer)) is not None:
-                await self.link.fail(PeerMisbehaved(f"the model provider: {why}"))
+            if (shown := self._dialler.shown) and self._revoked.refuses(fingerprint_of(shown)):
                 await self.link.detach()
             await asyncio.sleep(WATCH_SECONDS)
 

@@ -146,7 +146,7 @@ async def ask(
     """A data provider in a session, with its stages measured and allocated, and over BFV with
     `ahead` entries in stock. At SIGHUP the session goes on with what `credentials` gives then. It
     ends with a model provider on the list `revoked`."""
-    shown, list_ = credentials(), Revoked(revoked)
+    shown, refused = credentials(), Revoked(revoked)
 
     def allocated(public: bytes) -> list[Part]:
         measured = profile(public, cipher)
@@ -155,7 +155,7 @@ async def ask(
     provider = DataProvider(
         host,
         port,
-        shown.tls(list_),
+        shown.tls(refused),
         connect(plan.cluster, plan.seconds),
         allocate=allocated,
         cipher=cipher,
@@ -170,7 +170,7 @@ async def ask(
         program_hash=program_hash,
         server_name=server_name,
         request_seconds=plan.seconds,
-        revoked=list_,
+        revoked=refused,
     )
 
     async def reload() -> None:

@@ -38,8 +38,9 @@ def party(
     *,
     authority: bool = False,
     key: ec.EllipticCurvePrivateKey | None = None,
+    identified: bool = False,
 ) -> Party:
-    """A party whose certificate `issuer` has signed, or itself."""
+    """A party whose certificate `issuer` has signed, or itself; `identified`: its key is named."""
     own = key or ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now, day = datetime.datetime.now(datetime.UTC), datetime.timedelta(days=1)
@@ -53,6 +54,9 @@ def party(
         .not_valid_after(now + day)
         .add_extension(x509.BasicConstraints(authority, None), critical=True)
     )
+    if identified:
+        identifier = x509.SubjectKeyIdentifier.from_public_key(own.public_key())
+        builder = builder.add_extension(identifier, critical=False)
     return Party(builder.sign(issuer.key if issuer else own, hashes.SHA256()), own)
 
 
@@ -143,3 +147,33 @@ def test_the_certificates_that_a_peer_of_tls_showed(tmp_path: Path) -> None:
 def test_nothing_shown_and_what_is_no_certificate_are_refused() -> None:
     assert changed(NEW).refuses([]) is not None
     assert changed(NEW).refuses([b"none"]) is not None
+
+
+@pytest.mark.parametrize("odd", ["version", "extensions", "none"])
+def test_what_cannot_be_read_beside_a_certificate_changes_nothing(odd: str) -> None:
+    if odd == "version":
+        # The tag, length and value of a version; there is none of this number.
+        junk = NEW.der.replace(bytes.fromhex("a003020102"), bytes.fromhex("a003020104"), 1)
+    elif odd == "extensions":
+        # The key's identifier called as the constraints are, so that those come twice.
+        twice = party("twice", authority=True, identified=True).der
+        junk = twice.replace(bytes.fromhex("0603551d0e"), bytes.fromhex("0603551d13"), 1)
+    else:
+        junk = b"none"
+    assert changed(NEW).refuses([party("client", OLD).der, junk]) is not None
+    assert changed(NEW).refuses([party("client", NEW).der, junk]) is None
+    assert changed(NEW).refuses([junk]) is not None
+    # Nor does an authority that cannot be read: it vouches for nobody.
+    authorities = Trust([OLD.der])
+    authorities.renew([junk, NEW.der])
+    assert authorities.refuses([party("client", OLD).der]) is not None
+    assert authorities.refuses([party("client", NEW).der]) is None
+
+
+def test_of_two_paths_one_is_enough_in_any_order() -> None:
+    key = ec.generate_private_key(ec.SECP256R1())
+    paths = [party("between", by, authority=True, key=key) for by in (OLD, NEW)]
+    client = party("client", paths[0])
+    for between in (paths, paths[::-1]):
+        assert changed(NEW).refuses([it.der for it in (client, *between)]) is None
+    assert changed(NEW).refuses([client.der, paths[0].der]) is not None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -20,6 +19,7 @@ from privet.gateway.oip.faults import check_caller, check_trust, fault
 from privet.gateway.oip.tensors import DATATYPES, Array, TextRoom, from_numbers, from_raw, to_raw
 from privet.runtime.listening import RenewedTls
 from privet.runtime.revocation import Revoked
+from privet.runtime.trust import fingerprint_of
 
 SERVICE = "GRPCInferenceService"
 
@@ -70,7 +70,7 @@ def _guarded(
         begins = call.__name__ == "ModelInfer"
         try:
             chain = _chain(context)
-            check_caller(revoked, hashlib.sha256(chain[0]).hexdigest() if chain else "")
+            check_caller(revoked, fingerprint_of(chain))
             check_trust(tls, chain)
             with tracing.call(f"gRPC {call.__name__}", _text(given), begins=begins):
                 answer = await call(request, context)
